@@ -1,0 +1,45 @@
+"""Errors that a person can act on."""
+
+from __future__ import annotations
+
+
+class DebriefError(Exception):
+    """A failure that names its culprit, its reason, and the next move.
+
+    Every error that a user may see is one of these, so that the command line can print it in
+    one line, and a stage can file it beside the session that it concerns.
+
+    Args:
+        culprit: the file, session, setting or server that failed.
+        reason: what is wrong with it.
+        next_move: what to do about it; empty when there is nothing to do.
+    """
+
+    def __init__(self, culprit: str, reason: str, next_move: str = "") -> None:
+        self.culprit = culprit
+        self.reason = reason
+        self.next_move = next_move
+        super().__init__(str(self))
+
+    def __str__(self) -> str:
+        move = f" {self.next_move}" if self.next_move else ""
+        return f"{self.culprit}: {self.reason}.{move}"
+
+    def __reduce__(self) -> tuple[type[DebriefError], tuple[str, str, str]]:
+        return type(self), (self.culprit, self.reason, self.next_move)
+
+
+class ConfigurationError(DebriefError):
+    """A setting, an option or a file of ours is missing or wrong."""
+
+
+class InputError(DebriefError):
+    """Something that was handed in cannot be used: a path, a name, a transcript."""
+
+
+class ModelError(DebriefError):
+    """A language model could not be asked, or gave no usable answer."""
+
+
+class LangfuseError(DebriefError):
+    """The Langfuse server refused, lost or could not take a request."""

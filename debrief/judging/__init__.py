@@ -1,0 +1,1 @@
+"""Judging: what each judge says of each session's change."""

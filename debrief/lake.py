@@ -1,0 +1,237 @@
+"""The lake: partitioned tables of typed rows, and text files, below one fsspec URL.
+
+A table is a folder, a partition one Parquet file in it. A file is written under a temporary name
+and renamed, so a reader sees the old rows or the new ones and never half of them; and a file
+whose rows would be the same is left alone, so that nothing downstream looks changed.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import hashlib
+import os
+import tempfile
+import types
+import typing
+from collections.abc import Iterable, Iterator
+from functools import cache
+from pathlib import Path
+from typing import Any, Literal, TypeVar, Union, get_args, get_origin
+from uuid import uuid4
+
+import msgspec
+
+if typing.TYPE_CHECKING:
+    import pyarrow as pa
+
+Row = TypeVar("Row", bound=msgspec.Struct)
+
+_ROWS_A_GROUP = 512
+_BYTES_A_GROUP = 16_000_000
+_DIGEST_KEY = b"debrief.digest"
+
+
+class Written(msgspec.Struct, frozen=True):
+    """What a write came to."""
+
+    path: str
+    rows: int
+    size: int
+    """Bytes."""
+    changed: bool
+    digest: str
+    """SHA-256 of the content, in hex."""
+
+
+class Lake:
+    """Tables and texts below ``url``: a local folder or any fsspec URL (``s3://…``)."""
+
+    def __init__(self, url: str) -> None:
+        from fsspec.core import url_to_fs
+
+        self.url = url
+        self._fs, self._root = url_to_fs(url)
+        self._local = "file" in (
+            self._fs.protocol if isinstance(self._fs.protocol, tuple) else (self._fs.protocol,)
+        )
+
+    def path(self, *parts: str) -> str:
+        """Return the full path of something in the lake, in the file system's own form."""
+        for part in parts:
+            if not part or part.startswith("/") or ".." in part.split("/"):
+                raise ValueError(f"not a name inside the lake: {part!r}")
+        return "/".join([self._root.rstrip("/"), *parts])
+
+    def partitions(self, table: str) -> list[str]:
+        """Return the partitions that ``table`` has, in order."""
+        folder = self.path(table)
+        if not self._fs.exists(folder):
+            return []
+        names = (str(path).rsplit("/", 1)[-1] for path in self._fs.ls(folder, detail=False))
+        return sorted(name[:-8] for name in names if name.endswith(".parquet"))
+
+    def read(self, table: str, partition: str, row_type: type[Row]) -> Iterator[Row]:
+        """Yield the rows of a partition in the order written; nothing if it is not there."""
+        import pyarrow.parquet as pq
+
+        path = self.path(table, f"{partition}.parquet")
+        if not self._fs.exists(path):
+            return
+        with self._fs.open(path, "rb") as file:
+            parquet = pq.ParquetFile(file)
+            for batch in parquet.iter_batches(batch_size=64):
+                for item in batch.to_pylist():
+                    yield msgspec.convert(item, row_type)
+
+    def write(
+        self, table: str, partition: str, rows: Iterable[Row], row_type: type[Row]
+    ) -> Written:
+        """Write a partition whole, in one atomic step; memory is bounded by a group of rows."""
+        import pyarrow as pa
+        import pyarrow.parquet as pq
+
+        schema = schema_of(row_type)
+        encoder = msgspec.json.Encoder()
+        content = hashlib.sha256(schema.to_string().encode())
+        count = 0
+        path = self.path(table, f"{partition}.parquet")
+        handle, scratch = tempfile.mkstemp(suffix=".parquet")
+        os.close(handle)
+        try:
+            with pq.ParquetWriter(scratch, schema, compression="zstd") as writer:
+                group: list[Any] = []
+                held = 0
+                for row in rows:
+                    encoded = encoder.encode(row)
+                    content.update(encoded)
+                    count += 1
+                    held += len(encoded)
+                    group.append(msgspec.to_builtins(row, builtin_types=(dt.datetime, bytes)))
+                    if len(group) >= _ROWS_A_GROUP or held >= _BYTES_A_GROUP:
+                        writer.write_table(pa.Table.from_pylist(group, schema=schema))
+                        group, held = [], 0
+                if group:
+                    writer.write_table(pa.Table.from_pylist(group, schema=schema))
+                digest = content.hexdigest()
+                writer.add_key_value_metadata({_DIGEST_KEY.decode(): digest})
+            size = Path(scratch).stat().st_size
+            if self._digest_at(path) == digest:
+                return Written(path, count, size, False, digest)
+            self._put(scratch, path)
+            return Written(path, count, size, True, digest)
+        finally:
+            Path(scratch).unlink(missing_ok=True)
+
+    def write_bytes(self, name: str, data: bytes) -> Written:
+        """Write a file of the lake in one atomic step; leave it alone when it would not change."""
+        path = self.path(name)
+        digest = hashlib.sha256(data).hexdigest()
+        lines = data.count(b"\n")
+        if self._fs.exists(path) and self._fs.cat_file(path) == data:
+            return Written(path, lines, len(data), False, digest)
+        handle, scratch = tempfile.mkstemp()
+        try:
+            with os.fdopen(handle, "wb") as file:
+                file.write(data)
+            self._put(scratch, path)
+        finally:
+            Path(scratch).unlink(missing_ok=True)
+        return Written(path, lines, len(data), True, digest)
+
+    def read_bytes(self, name: str) -> bytes | None:
+        """Return a file of the lake, or None when it is not there."""
+        path = self.path(name)
+        return typing.cast(bytes, self._fs.cat_file(path)) if self._fs.exists(path) else None
+
+    def names(self, folder: str, suffix: str = "") -> list[str]:
+        """Return the names of the files at any depth below ``folder``, relative to the lake."""
+        top = self.path(folder)
+        if not self._fs.exists(top):
+            return []
+        found = (str(path) for path in self._fs.find(top))
+        start = len(self._root.rstrip("/")) + 1
+        return sorted(path[start:] for path in found if path.endswith(suffix))
+
+    def remove(self, name: str) -> None:
+        """Remove a file of the lake; do nothing when it is not there."""
+        path = self.path(name)
+        if self._fs.exists(path):
+            self._fs.rm_file(path)
+
+    def _digest_at(self, path: str) -> str | None:
+        import pyarrow as pa
+        import pyarrow.parquet as pq
+
+        if not self._fs.exists(path):
+            return None
+        try:
+            with self._fs.open(path, "rb") as file:
+                metadata = pq.read_metadata(file).metadata or {}
+        except (pa.ArrowInvalid, OSError):
+            return None
+        found = metadata.get(_DIGEST_KEY)
+        return found.decode() if found else None
+
+    def _put(self, scratch: str, path: str) -> None:
+        """Bring a finished local file to its place so that nobody ever sees half of it."""
+        if not self._local:
+            self._fs.put_file(scratch, path)
+            return
+        target = Path(path)
+        target.parent.mkdir(parents=True, exist_ok=True)
+        near = target.with_name(f".{target.name}.{uuid4().hex[:8]}")
+        try:
+            with Path(scratch).open("rb") as source, near.open("wb") as sink:
+                while block := source.read(1 << 20):
+                    sink.write(block)
+                sink.flush()
+                os.fsync(sink.fileno())
+            near.replace(target)
+        finally:
+            near.unlink(missing_ok=True)
+
+
+@cache
+def schema_of(row_type: type[msgspec.Struct]) -> pa.Schema:
+    """Return the Arrow schema of a struct: one column a field, nested structs as structs."""
+    import pyarrow as pa
+
+    return pa.schema(list(_fields(row_type)))
+
+
+def _fields(row_type: type[msgspec.Struct]) -> Iterator[pa.Field]:
+    import pyarrow as pa
+
+    hints = typing.get_type_hints(row_type)
+    for name in row_type.__struct_fields__:
+        kind, optional = _arrow_type(hints[name])
+        yield pa.field(name, kind, nullable=optional)
+
+
+def _arrow_type(hint: Any) -> tuple[pa.DataType, bool]:
+    import pyarrow as pa
+
+    origin, args = get_origin(hint), get_args(hint)
+    if origin in (Union, types.UnionType):
+        kinds = [arg for arg in args if arg is not type(None)]
+        if len(kinds) != 1 or len(kinds) == len(args):
+            raise TypeError(f"a column cannot hold {hint}")
+        return _arrow_type(kinds[0])[0], True
+    if origin is Literal:
+        return _arrow_type(type(args[0]))
+    if origin in (list, tuple):
+        inner, nullable = _arrow_type(args[0])
+        return pa.list_(pa.field("item", inner, nullable=nullable)), False
+    if isinstance(hint, type) and issubclass(hint, msgspec.Struct):
+        return pa.struct(list(_fields(hint))), False
+    plain = {
+        str: pa.string(),
+        int: pa.int64(),
+        float: pa.float64(),
+        bool: pa.bool_(),
+        bytes: pa.binary(),
+        dt.datetime: pa.timestamp("us", tz="UTC"),
+    }
+    if hint not in plain:
+        raise TypeError(f"a column cannot hold {hint}")
+    return plain[hint], False

@@ -1,0 +1,1 @@
+"""Langfuse: scores out, and read back."""

@@ -1,0 +1,1 @@
+"""Models: the one door to any language model."""

@@ -1,0 +1,1 @@
+"""The offline evaluator: a deterministic baseline that reads signals out of a session."""

@@ -1,0 +1,1 @@
+"""Redaction: secrets out of everything a session carries, before it is stored."""

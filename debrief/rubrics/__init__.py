@@ -1,0 +1,1 @@
+"""Rubrics: criteria mined from sessions, consolidated, and judged."""

@@ -1,0 +1,104 @@
+"""Rubrics on their way from one session's evidence to a score for every session."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Literal, Protocol
+
+from msgspec import Struct
+
+from debrief.scoring.model import ScoreName
+from debrief.sessions.model import Session
+
+
+class Evidence(Struct, frozen=True, kw_only=True):
+    """Where a rubric was seen: words that stand in that turn of that session."""
+
+    session_id: str
+    turn: int
+    quote: str
+
+
+class ExtractedRubric(Struct, frozen=True, kw_only=True):
+    """One row: a rubric as mined from one week, before it is consolidated."""
+
+    id: str
+    """Stable: the same habit or name mined again in the same week has the same id."""
+    score_name: ScoreName
+    week: str
+    name: str
+    description: str
+    scoring_criteria: str
+    """Five lines, ``1: …`` to ``5: …``."""
+    evidence: tuple[Evidence, ...] = ()
+    extractor: str
+    """``offline``, or the model's name."""
+    habit: str = ""
+    """The observable habit behind it, for a rubric that was mined offline."""
+    effect_size: float | None = None
+    """Cliff's delta between best and worst sessions, −1 to 1; None when not measured."""
+    best_count: int = 0
+    worst_count: int = 0
+
+
+class Rubric(Struct, frozen=True, kw_only=True):
+    """One row: a rubric of the final set of a score name."""
+
+    id: str
+    """``rubric_001`` …, in order of weight."""
+    key: str
+    """Identity that survives from one consolidation to the next."""
+    score_name: ScoreName
+    name: str
+    description: str
+    scoring_criteria: str
+    weight: float = 1.0
+    habit: str = ""
+    effect_size: float | None = None
+    sources: tuple[str, ...] = ()
+    """Ids of the extracted rubrics that were merged into this one."""
+    sessions: tuple[str, ...] = ()
+    """Ids of the sessions that it was mined from."""
+    notes: str = ""
+
+
+class RubricJudgement(Struct, frozen=True, kw_only=True):
+    """An answer of the rubric judge."""
+
+    score: int
+    """From 1 to 5."""
+    reasoning: str
+    input_tokens: int = 0
+    output_tokens: int = 0
+    cost_usd: float | None = None
+
+
+class RubricJudge(Protocol):
+    """Whoever holds a session against a rubric."""
+
+    model: str
+
+    def judge_rubric(self, rubric: Rubric, session: Session) -> RubricJudgement:
+        """Judge one session; raise a DebriefError when no usable answer could be had."""
+        ...
+
+
+class RubricEvaluation(Struct, frozen=True, kw_only=True):
+    """One row: one session on one rubric."""
+
+    session_id: str
+    session_digest: str
+    started: datetime
+    score_name: ScoreName
+    rubric_id: str
+    rubric_key: str
+    rubric_digest: str
+    """Of name, description and criteria: another text means that the row is redone."""
+    model: str
+    status: Literal["ok", "failed"]
+    score: int | None = None
+    reasoning: str = ""
+    failure: str = ""
+    input_tokens: int = 0
+    output_tokens: int = 0
+    cost_usd: float | None = None

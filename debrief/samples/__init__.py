@@ -1,0 +1,1 @@
+"""Sample sessions, made for this project, that the demo runs on."""

@@ -1,0 +1,1 @@
+"""Scoring: six dimensions for a session of any length."""

@@ -1,0 +1,116 @@
+"""Traces, chunks and scores."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Literal, Protocol
+
+from msgspec import Struct
+
+from debrief.sessions.model import Session
+
+DimensionName = Literal[
+    "task_completion",
+    "execution_quality",
+    "tool_mastery",
+    "resource_efficiency",
+    "security_compliance",
+    "user_satisfaction",
+]
+ScoreName = Literal["excellence", "token_efficiency", "user_turn_efficiency"]
+SCORE_NAMES: tuple[ScoreName, ...] = ("excellence", "token_efficiency", "user_turn_efficiency")
+
+
+class Observation(Struct, frozen=True, gc=False):
+    """A message, a call or a result inside a trace."""
+
+    kind: str
+    text: str
+
+
+class Trace(Struct, frozen=True, kw_only=True):
+    """A turn with all that happened in it (Langfuse's word, and what a chunk is made of)."""
+
+    number: int
+    """Of the turn; a trace that was split keeps its turn's number in every part."""
+    observations: tuple[Observation, ...]
+
+
+class Chunk(Struct, frozen=True, kw_only=True):
+    """A part of a session that fits one scoring call."""
+
+    index: int
+    """From 0."""
+    count: int
+    """How many chunks the session has."""
+    overlap: tuple[Trace, ...]
+    """Traces repeated from the end of the chunk before, for context."""
+    traces: tuple[Trace, ...]
+    """The chunk's own traces; those of all chunks, joined, are the session."""
+    tokens: int
+    """Of overlap and own traces together."""
+    own_tokens: int
+
+
+class Verdict(Struct, frozen=True, kw_only=True):
+    """What was said of one dimension."""
+
+    dimension: DimensionName
+    value: float
+    """From 0 to 1; for a categorical dimension its category's value."""
+    category: str | None = None
+    """Of a categorical dimension."""
+    rationale: str = ""
+
+
+class ChunkVerdicts(Struct, frozen=True, kw_only=True):
+    """The six verdicts on one chunk."""
+
+    index: int
+    tokens: int
+    own_tokens: int
+    verdicts: tuple[Verdict, ...]
+    input_tokens: int = 0
+    output_tokens: int = 0
+    cost_usd: float | None = None
+
+
+class ChunkScorer(Protocol):
+    """Whoever scores a chunk: a language model, or the offline evaluator."""
+
+    model: str
+    """The model's name, or ``offline``."""
+
+    def score_chunk(self, session: Session, chunk: Chunk) -> ChunkVerdicts:
+        """Score one chunk; raise a DebriefError when no usable answer could be had."""
+        ...
+
+
+class SessionScores(Struct, frozen=True, kw_only=True):
+    """One row: a session's six dimensions and what is computed from them and beside them."""
+
+    session_id: str
+    session_digest: str
+    started: datetime
+    ended: datetime
+    task: str
+    tool: str
+    model: str
+    """Who scored: a model's name, or ``offline``."""
+    scoring_fingerprint: str
+    status: Literal["ok", "failed"]
+    failure: str = ""
+    verdicts: tuple[Verdict, ...] = ()
+    overall_quality: float | None = None
+    token_efficiency: float | None = None
+    """Lines added and removed per 1,000 input and output tokens; None without tokens."""
+    user_turn_efficiency: float | None = None
+    """Lines added and removed per human turn; None without turns."""
+    tokens: int = 0
+    """Of the session as it was shown to the scorer."""
+    chunks: tuple[ChunkVerdicts, ...] = ()
+    chunk_agreement: float | None = None
+    """From 0 to 1: how alike the chunks' verdicts are; None for a single chunk."""
+    input_tokens: int = 0
+    output_tokens: int = 0
+    cost_usd: float | None = None

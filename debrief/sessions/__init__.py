@@ -1,0 +1,1 @@
+"""Sessions: from transcripts of any tool to one normal form."""

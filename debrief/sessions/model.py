@@ -1,0 +1,191 @@
+"""The normal form of a session, whatever tool recorded it.
+
+Frozen msgspec structs rather than pydantic models: a transcript of 50 MB becomes a hundred
+thousand of these, and building them must cost less than decoding the JSON did. All times are
+timezone-aware and in UTC. Readers build them, redaction rewrites their texts, every later stage
+only reads them.
+"""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Literal
+
+from msgspec import Struct
+
+CallStatus = Literal["ok", "failed", "rejected", "unanswered"]
+InterventionKind = Literal["interruption", "rejection", "answer", "slash_command"]
+TurnOrigin = Literal["prompt", "queued", "preamble"]
+
+
+class Usage(Struct, frozen=True, gc=False):
+    """Tokens as the provider billed them, in four fields that are never added up blindly.
+
+    Cache reads are over nine tenths of a plain sum and would swamp any ratio.
+    """
+
+    input: int = 0
+    output: int = 0
+    cache_write: int = 0
+    cache_read: int = 0
+
+    def __add__(self, other: Usage) -> Usage:
+        return Usage(
+            self.input + other.input,
+            self.output + other.output,
+            self.cache_write + other.cache_write,
+            self.cache_read + other.cache_read,
+        )
+
+
+class ToolCall(Struct, frozen=True, kw_only=True, gc=False):
+    """One call of a tool by the model, with what came back."""
+
+    id: str
+    name: str
+    input: str
+    """The arguments as compact JSON text of an object."""
+    result: str | None = None
+    """The result as text; None when the transcript holds none."""
+    status: CallStatus = "unanswered"
+    """``rejected``: the person refused the call. ``failed``: the tool reported an error."""
+    exit_code: int | None = None
+    """Of a shell command, where the transcript tells it."""
+    at: datetime | None = None
+    path: str | None = None
+    """The file that the call edited or created, when it did."""
+    added: int = 0
+    """Lines that the call added to ``path``."""
+    removed: int = 0
+    """Lines that the call removed from ``path``."""
+    patch: str = ""
+    """The edit as unified hunks without file headers (``@@ …``); empty when nothing was edited."""
+
+
+class Message(Struct, frozen=True, kw_only=True):
+    """One message of the model: its text and the calls it made, thinking left out."""
+
+    id: str
+    model: str
+    at: datetime | None = None
+    text: str = ""
+    calls: tuple[ToolCall, ...] = ()
+    usage: Usage = Usage()
+
+
+class Intervention(Struct, frozen=True, kw_only=True, gc=False):
+    """What the person did inside a turn other than prompting."""
+
+    kind: InterventionKind
+    text: str = ""
+    at: datetime | None = None
+
+
+class Turn(Struct, frozen=True, kw_only=True):
+    """One human prompt and all that follows until the next."""
+
+    number: int
+    """From 1. A ``preamble`` (work before the first prompt, or after a compaction that lost
+    it) has number 0 and an empty prompt, and is not counted as a turn."""
+    prompt: str
+    origin: TurnOrigin = "prompt"
+    at: datetime | None = None
+    ended: datetime | None = None
+    images: int = 0
+    messages: tuple[Message, ...] = ()
+    interventions: tuple[Intervention, ...] = ()
+    compacted: bool = False
+    """The conversation was compacted during or right before this turn."""
+
+
+class Subagent(Struct, frozen=True, kw_only=True):
+    """Work that the session's agent handed to another agent."""
+
+    id: str
+    type: str = ""
+    description: str = ""
+    prompt: str = ""
+    messages: tuple[Message, ...] = ()
+
+
+class Problem(Struct, frozen=True, kw_only=True, gc=False):
+    """A place in a transcript that could not be read, everything around it having been."""
+
+    path: str
+    line: int
+    """From 1; 0 where the whole file is meant."""
+    reason: str
+
+
+class TranscriptRef(Struct, frozen=True, kw_only=True, gc=False):
+    """A file that a session was read from."""
+
+    path: str
+    digest: str
+    """SHA-256, in hex, of the file's bytes."""
+    size: int
+    """Bytes."""
+    records: int
+    """JSON records that were decoded."""
+
+
+class Session(Struct, frozen=True, kw_only=True):
+    """One continuous piece of work of a person with a coding agent, subagents included."""
+
+    id: str
+    source: str
+    """Which reader it came from: ``claude-code``, ``droid``, ``codex`` …"""
+    tool: str
+    tool_version: str = ""
+    models: tuple[str, ...] = ()
+    """Every model that answered, most used first."""
+    task: str
+    """A slug: the plan the session worked on, else its repository, else ``unknown``."""
+    repository: str = ""
+    """The repository's name; empty when the transcript does not tell."""
+    branch: str = ""
+    cwd: str = ""
+    started: datetime
+    ended: datetime
+    title: str = ""
+    transcripts: tuple[TranscriptRef, ...] = ()
+    turns: tuple[Turn, ...] = ()
+    subagents: tuple[Subagent, ...] = ()
+    usage: Usage = Usage()
+    """Of the session and its subagents, each API message counted once."""
+    api_calls: int = 0
+    slash_commands: int = 0
+    lines_added: int = 0
+    lines_removed: int = 0
+    compactions: int = 0
+    problems: tuple[Problem, ...] = ()
+    redactions: int = 0
+    """Secrets that were replaced by placeholders."""
+    unsure_redactions: int = 0
+    """Of those, the ones that a person should look at before the session trains a model."""
+    digest: str = ""
+    """SHA-256 of this normal form without this field: later stages redo a session when, and
+    only when, it changes."""
+
+    @property
+    def prompt_count(self) -> int:
+        """Human turns, the preamble not counted."""
+        return sum(turn.number > 0 for turn in self.turns)
+
+    @property
+    def growth(self) -> int:
+        """Lines added plus lines removed."""
+        return self.lines_added + self.lines_removed
+
+
+class UnreadTranscript(Struct, frozen=True, kw_only=True):
+    """A transcript that gave no session, and why: nothing is lost without a word."""
+
+    path: str
+    source: str
+    week: str
+    line: int
+    reason: str
+    expected: bool
+    """True for a file that never held a session (empty, or bookkeeping alone): reported, but
+    no failure."""

@@ -1,0 +1,1 @@
+"""Snapshots: which prompts and which tool and model a session ran with."""

@@ -1,0 +1,1 @@
+"""Training: samples, their selection and split, and what is published of them."""

@@ -1,0 +1,61 @@
+"""What every reader of a source provides."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import datetime
+from pathlib import Path
+from typing import Protocol
+
+from msgspec import Struct
+
+from debrief.sessions.model import Session
+
+
+class Transcript(Struct, frozen=True, kw_only=True):
+    """The files that hold one session: the main one, and those that only complete it."""
+
+    source: str
+    path: str
+    companions: tuple[str, ...] = ()
+    """Subagents' transcripts, settings, sidecars: a change in one means reading again."""
+
+
+class Peek(Struct, frozen=True, kw_only=True):
+    """What a look at the beginning of a transcript tells, without reading it whole."""
+
+    session_id: str
+    started: datetime | None
+    """Time of the first record that has one; None when no record has."""
+
+
+class Reader(Protocol):
+    """A source of sessions. A new one is a module with such an object in ``READERS``."""
+
+    source: str
+    tool: str
+
+    def folders(self, home: Path) -> tuple[Path, ...]:
+        """Return where the tool keeps its transcripts below a user's home."""
+        ...
+
+    def find(self, folder: Path) -> Iterator[Transcript]:
+        """Yield this source's transcripts at any depth below ``folder``, in path order.
+
+        Files of other sources are passed over by a look at their first bytes.
+        """
+        ...
+
+    def peek(self, transcript: Transcript) -> Peek | None:
+        """Look at the beginning; None when the file holds no session."""
+        ...
+
+    def read(self, transcript: Transcript) -> Session:
+        """Read one transcript whole.
+
+        Places that cannot be read end up in ``Session.problems``.
+
+        Raises:
+            InputError: the file holds no session, or cannot be read at all.
+        """
+        ...

@@ -13,7 +13,7 @@ import os
 import tempfile
 import types
 import typing
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from functools import cache
 from pathlib import Path
 from typing import Any, Literal, TypeVar, Union, get_args, get_origin
@@ -29,6 +29,17 @@ Row = TypeVar("Row", bound=msgspec.Struct)
 _ROWS_A_GROUP = 512
 _BYTES_A_GROUP = 16_000_000
 _DIGEST_KEY = b"debrief.digest"
+_INPUTS_KEY = b"debrief.inputs"
+
+
+class Stamp(msgspec.Struct, frozen=True):
+    """What a partition says of itself without its rows being read."""
+
+    digest: str
+    """SHA-256 of its rows, in hex."""
+    inputs: str
+    """What the writer said that the rows were made from; empty when they are to be made again."""
+    rows: int
 
 
 class Written(msgspec.Struct, frozen=True):
@@ -70,8 +81,24 @@ class Lake:
         names = (str(path).rsplit("/", 1)[-1] for path in self._fs.ls(folder, detail=False))
         return sorted(name[:-8] for name in names if name.endswith(".parquet"))
 
-    def read(self, table: str, partition: str, row_type: type[Row]) -> Iterator[Row]:
-        """Yield the rows of a partition in the order written; nothing if it is not there."""
+    def read(
+        self,
+        table: str,
+        partition: str,
+        row_type: type[Row],
+        only: tuple[str, Collection[str]] | None = None,
+    ) -> Iterator[Row]:
+        """Yield the rows of a partition in the order written; nothing if it is not there.
+
+        Args:
+            table: the table's name.
+            partition: the partition's key.
+            row_type: the struct to read rows as. One with fewer fields than were written reads
+                only those columns, which is how a stage avoids decoding the turns.
+            only: a column and the values of it that are wanted.
+        """
+        import pyarrow as pa
+        import pyarrow.compute as pc
         import pyarrow.parquet as pq
 
         path = self.path(table, f"{partition}.parquet")
@@ -79,14 +106,51 @@ class Lake:
             return
         with self._fs.open(path, "rb") as file:
             parquet = pq.ParquetFile(file)
-            for batch in parquet.iter_batches(batch_size=64):
+            columns = [c for c in row_type.__struct_fields__ if c in parquet.schema_arrow.names]
+            for batch in parquet.iter_batches(batch_size=64, columns=columns):
+                if only is not None:
+                    wanted = pa.array(sorted(only[1]), pa.string())
+                    batch = batch.filter(pc.is_in(batch.column(only[0]), value_set=wanted))
                 for item in batch.to_pylist():
                     yield msgspec.convert(item, row_type)
 
+    def stamp(self, table: str, partition: str) -> Stamp | None:
+        """Return the stamp of a partition; None when it is not there or cannot be read."""
+        import pyarrow as pa
+        import pyarrow.parquet as pq
+
+        path = self.path(table, f"{partition}.parquet")
+        if not self._fs.exists(path):
+            return None
+        try:
+            with self._fs.open(path, "rb") as file:
+                footer = pq.read_metadata(file)
+        except (pa.ArrowInvalid, OSError):
+            return None
+        pairs = footer.metadata or {}
+        return Stamp(
+            pairs.get(_DIGEST_KEY, b"").decode(),
+            pairs.get(_INPUTS_KEY, b"").decode(),
+            footer.num_rows,
+        )
+
     def write(
-        self, table: str, partition: str, rows: Iterable[Row], row_type: type[Row]
+        self,
+        table: str,
+        partition: str,
+        rows: Iterable[Row],
+        row_type: type[Row],
+        inputs: Callable[[], str] = str,
     ) -> Written:
-        """Write a partition whole, in one atomic step; memory is bounded by a group of rows."""
+        """Write a partition whole, in one atomic step; memory is bounded by a group of rows.
+
+        Args:
+            table: the table's name.
+            partition: the partition's key.
+            rows: the rows, in the order that they shall keep.
+            row_type: their struct.
+            inputs: asked after the last row, for the stamp.
+        """
         import pyarrow as pa
         import pyarrow.parquet as pq
 
@@ -113,12 +177,16 @@ class Lake:
                 if group:
                     writer.write_table(pa.Table.from_pylist(group, schema=schema))
                 digest = content.hexdigest()
-                writer.add_key_value_metadata({_DIGEST_KEY.decode(): digest})
+                made_from = inputs()
+                writer.add_key_value_metadata(
+                    {_DIGEST_KEY.decode(): digest, _INPUTS_KEY.decode(): made_from}
+                )
             size = Path(scratch).stat().st_size
-            if self._digest_at(path) == digest:
+            before = self.stamp(table, partition)
+            if before == Stamp(digest, made_from, count):
                 return Written(path, count, size, False, digest)
             self._put(scratch, path)
-            return Written(path, count, size, True, digest)
+            return Written(path, count, size, before is None or before.digest != digest, digest)
         finally:
             Path(scratch).unlink(missing_ok=True)
 
@@ -157,20 +225,6 @@ class Lake:
         path = self.path(name)
         if self._fs.exists(path):
             self._fs.rm_file(path)
-
-    def _digest_at(self, path: str) -> str | None:
-        import pyarrow as pa
-        import pyarrow.parquet as pq
-
-        if not self._fs.exists(path):
-            return None
-        try:
-            with self._fs.open(path, "rb") as file:
-                metadata = pq.read_metadata(file).metadata or {}
-        except (pa.ArrowInvalid, OSError):
-            return None
-        found = metadata.get(_DIGEST_KEY)
-        return found.decode() if found else None
 
     def _put(self, scratch: str, path: str) -> None:
         """Bring a finished local file to its place so that nobody ever sees half of it."""

@@ -1,0 +1,54 @@
+# Each target does all its own set-up, in .venv, from locks with hashes. Python 3.11+ and pip suffice.
+PYTHON ?= python3
+BIN := .venv/bin
+LOCKS := deploy/locks
+UV := VIRTUAL_ENV=.venv $(BIN)/uv
+export PYTHONUTF8 = 1
+export LITELLM_LOCAL_MODEL_COST_MAP = True
+
+.PHONY: demo test check ui locks clean
+
+demo: .venv/.run
+	@$(BIN)/debrief demo
+
+ui: .venv/.run
+	@$(BIN)/debrief ui --demo
+
+test: check
+	$(BIN)/python -m pytest -n 2 --dist worksteal
+
+check: .venv/.test
+	$(BIN)/ruff format --check
+	$(BIN)/ruff check
+	$(BIN)/lint-imports
+	$(BIN)/mypy
+	DAGSTER_DISABLE_TELEMETRY=1 $(BIN)/dagster definitions validate --log-level warning
+
+.venv/bin/uv: $(LOCKS)/tools.lock
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
+		{ echo "Python 3.11 or newer is needed; name one: make PYTHON=python3.12"; exit 1; }
+	@$(PYTHON) -m venv --without-pip .venv
+	@$(PYTHON) -m pip --python .venv/bin/python install --quiet --disable-pip-version-check \
+		--require-hashes -r $(LOCKS)/tools.lock
+	@touch $@
+
+.venv/.run: $(LOCKS)/run.lock pyproject.toml | .venv/bin/uv
+	@test -e .venv/.test || $(UV) pip install --quiet --require-hashes -r $(LOCKS)/run.lock
+	@$(UV) pip install --quiet --no-deps --no-build-isolation -e .
+	@touch $@
+
+.venv/.test: $(LOCKS)/test.lock pyproject.toml | .venv/bin/uv
+	@$(UV) pip install --quiet --require-hashes -r $(LOCKS)/test.lock
+	@$(UV) pip install --quiet --no-deps --no-build-isolation -e .
+	@touch $@ .venv/.run
+
+COMPILE = $(UV) pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header \
+	--no-annotate --no-emit-index-url --no-emit-find-links --exclude-newer "$$(date -d '7 days ago' +%F)"
+
+locks: .venv/bin/uv
+	echo uv | $(COMPILE) - -o $(LOCKS)/tools.lock
+	$(COMPILE) --extra build --extra team --extra test pyproject.toml -o $(LOCKS)/test.lock
+	$(COMPILE) --extra build -c $(LOCKS)/test.lock pyproject.toml -o $(LOCKS)/run.lock
+
+clean:
+	rm -rf .venv .mypy_cache .ruff_cache .pytest_cache .hypothesis

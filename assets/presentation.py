@@ -1,0 +1,43 @@
+"""What an asset shows of itself in the UI: tables and pictures in Markdown."""
+
+import base64
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import dagster as dg
+
+PREVIEW_ROWS = 12
+_CELL = 90
+
+
+def table(headers: Sequence[str], rows: Iterable[Sequence[Any]]) -> str:
+    """Return a Markdown table; long cells are cut, and nothing in a cell can break the table."""
+    lines = [" | ".join(headers), " | ".join("---" for _ in headers)]
+    lines += [" | ".join(_cell(value) for value in row) for row in rows]
+    return "\n".join(f"| {line} |" for line in lines)
+
+
+def preview(
+    headers: Sequence[str], rows: Sequence[Sequence[Any]], limit: int = PREVIEW_ROWS
+) -> dg.MarkdownMetadataValue:
+    """Return the first rows of a table as metadata, and how many more there are."""
+    if not rows:
+        return dg.MetadataValue.md("*no rows*")
+    text = table(headers, rows[:limit])
+    if len(rows) > limit:
+        text += f"\n\n*and {len(rows) - limit} more*"
+    return dg.MetadataValue.md(text)
+
+
+def picture(png: bytes, words: str) -> dg.MarkdownMetadataValue:
+    """Return a picture as metadata, with words for those who cannot see it."""
+    data = base64.b64encode(png).decode("ascii")
+    return dg.MetadataValue.md(f"![{words}](data:image/png;base64,{data})")
+
+
+def _cell(value: Any) -> str:
+    if value is None:
+        return "–"
+    text = f"{value:.3g}" if isinstance(value, float) else str(value)
+    text = " ".join(text.split()).replace("|", "\\|").replace("<", "&lt;").replace("`", "'")
+    return text if len(text) <= _CELL else f"{text[: _CELL - 1]}…"

@@ -1,0 +1,93 @@
+"""What all week-partitioned stages have in common: filling a week's table, once."""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, Generic, TypeVar
+
+import dagster as dg
+import msgspec
+
+from debrief.digests import digest_of
+from debrief.lake import Lake
+
+Row = TypeVar("Row", bound=msgspec.Struct)
+Metadata = Mapping[str, Any]
+
+
+class Filled(msgspec.Struct, Generic[Row], frozen=True):
+    """A week's table after its stage ran."""
+
+    rows: list[Row]
+    changed: bool
+    """False when the same rows had been there before."""
+    skipped: bool
+    """True when nothing that they are made from had changed, so that no row was looked at."""
+
+
+def upstream(lake: Lake, *tables: str, week: str) -> str:
+    """Return a digest of what the named tables hold of a week."""
+    return digest_of([getattr(lake.stamp(table, week), "digest", None) for table in tables])
+
+
+def fill(
+    lake: Lake,
+    table: str,
+    week: str,
+    row_type: type[Row],
+    made_from: str,
+    make: Callable[[list[Row]], Iterable[Row]],
+    done: Callable[[Row], bool] = lambda row: True,
+) -> Filled[Row]:
+    """Fill one week of a table, unless it was filled from the same before.
+
+    Args:
+        lake: where the table is.
+        table: its name.
+        week: its partition.
+        row_type: its rows.
+        made_from: digest of all that the rows depend on.
+        make: gets the rows of the last time and returns those of this time.
+        done: tells whether a row is final; while one is not, the next run tries again.
+    """
+    stamp = lake.stamp(table, week)
+    previous = list(lake.read(table, week, row_type))
+    if stamp is not None and stamp.inputs == made_from:
+        return Filled(previous, changed=False, skipped=True)
+    rows = list(make(previous))
+    final = made_from if all(done(row) for row in rows) else ""
+    written = lake.write(table, week, rows, row_type, lambda: final)
+    return Filled(rows, changed=written.changed, skipped=False)
+
+
+def each_week(
+    context: dg.AssetExecutionContext, one_week: Callable[[str], Metadata]
+) -> dg.MaterializeResult[None]:
+    """Run ``one_week`` for each week of the run and file what it says of itself with the week."""
+    weeks = list(context.partition_keys)
+    name = context.asset_key.to_user_string()
+    rows = 0
+    for number, week in enumerate(weeks, 1):
+        metadata = dict(one_week(week))
+        told = metadata.pop("told", "")
+        count = int(metadata["dagster/partition_row_count"])
+        rows += count
+        context.log.info(f"{name} {week} ({number} of {len(weeks)}): {told or f'{count} rows'}")
+        context.add_asset_metadata(metadata, partition_key=week)
+    return dg.MaterializeResult(metadata={"rows_in_this_run": rows})
+
+
+def counted(rows: Sequence[Any]) -> dict[str, Any]:
+    """Return the row count under the name that Dagster's UI draws."""
+    return {"dagster/partition_row_count": len(rows)}
+
+
+def weekly_asset(**options: Any) -> Callable[[Callable[..., Any]], dg.AssetsDefinition]:
+    """Return ``dg.asset`` with what every week-partitioned stage has."""
+    from assets.partitions import ONE_RUN, WEEKS
+
+    return dg.asset(
+        partitions_def=WEEKS,
+        backfill_policy=ONE_RUN,
+        owners=["team:debrief"],
+        kinds={"python", "parquet"},
+        **options,
+    )

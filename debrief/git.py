@@ -1,0 +1,50 @@
+"""The git program, asked without touching a repository and without trusting its configuration."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from pathlib import Path
+
+from debrief.errors import InputError
+
+_HARDENED = (
+    "-c",
+    "core.hooksPath=/dev/null",
+    "-c",
+    "core.fsmonitor=false",
+    "-c",
+    "core.quotePath=false",
+)
+
+
+def git(folder: Path, *arguments: str, data: bytes = b"", timeout: float = 60.0) -> bytes:
+    """Run git in ``folder`` and return its standard output.
+
+    Optional locks are off, so that not even the index is refreshed, and inherited ``GIT_*``
+    variables are dropped, so that the folder alone decides which repository is meant.
+
+    Raises:
+        InputError: git is not installed, failed, or took longer than ``timeout`` seconds.
+    """
+    environment = {key: value for key, value in os.environ.items() if not key.startswith("GIT_")}
+    environment |= {"GIT_OPTIONAL_LOCKS": "0", "GIT_TERMINAL_PROMPT": "0", "LC_ALL": "C"}
+    try:
+        done = subprocess.run(
+            ["git", *_HARDENED, *arguments],
+            cwd=folder,
+            env=environment,
+            input=data,
+            capture_output=True,
+            timeout=timeout,
+            check=False,
+        )
+    except FileNotFoundError as error:
+        culprit = "git" if folder.is_dir() else str(folder)
+        raise InputError(culprit, "not found", "Install git, or name another folder.") from error
+    except subprocess.TimeoutExpired as error:
+        raise InputError(str(folder), f"git {arguments[0]} took over {timeout:g} s") from error
+    if done.returncode != 0:
+        reason = done.stderr.decode("utf-8", "replace").strip().splitlines() or ["no reason given"]
+        raise InputError(str(folder), f"git {arguments[0]} failed: {reason[-1]}")
+    return done.stdout

@@ -1,0 +1,81 @@
+"""Fingerprints: which prompts a session ran with, and which judges it was judged by.
+
+Both are the first 8 hex digits of a SHA-256 over a sequence of byte strings, each written as its
+length in decimal ASCII, a colon, and its UTF-8 bytes. Lengths come first so that no two different
+inputs give one byte stream: plain concatenation would make ``("ab", "c")`` and ``("a", "bc")``
+the same. The whole digest is stored beside the fingerprint.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable
+from typing import Protocol
+
+from debrief.snapshots.model import PromptSnapshot
+
+FINGERPRINT_LENGTH = 8
+
+
+class FingerprintedJudge(Protocol):
+    """What of a judge makes its scores comparable with another's."""
+
+    @property
+    def name(self) -> str: ...  # noqa: D102
+    @property
+    def weight(self) -> float: ...  # noqa: D102
+    @property
+    def model(self) -> str: ...  # noqa: D102
+    @property
+    def body(self) -> str: ...  # noqa: D102
+
+
+def prompt_digest(snapshot: PromptSnapshot) -> str:
+    """Return the SHA-256, in hex, of a prompt snapshot; the order of subagents is of no matter."""
+    parts = ["prompt-v1", "main", snapshot.main]
+    for name, text in sorted(snapshot.subagents.items()):
+        parts += [name, text]
+    return _digest(parts)
+
+
+def eval_digest(judges: Iterable[FingerprintedJudge]) -> str:
+    """Return the SHA-256, in hex, of a set of judges; their order is of no matter.
+
+    The model is part of it: two models' scores are not comparable.
+    """
+    parts = ["eval-v1"]
+    for judge in sorted(judges, key=lambda judge: judge.name):
+        parts += [judge.name, repr(float(judge.weight)), judge.model, judge.body]
+    return _digest(parts)
+
+
+def compute_prompt_fingerprint(snapshot: PromptSnapshot) -> str:
+    """Return the prompt fingerprint, 8 hex digits."""
+    return prompt_digest(snapshot)[:FINGERPRINT_LENGTH]
+
+
+def compute_eval_fingerprint(judges: Iterable[FingerprintedJudge]) -> str:
+    """Return the eval fingerprint, 8 hex digits."""
+    return eval_digest(judges)[:FINGERPRINT_LENGTH]
+
+
+def framed(parts: Iterable[str]) -> bytes:
+    """Return ``parts`` as one byte stream, each with its length before it."""
+    stream = bytearray()
+    for part in parts:
+        data = part.encode("utf-8", "surrogatepass")
+        stream += str(len(data)).encode("ascii") + b":" + data
+    return bytes(stream)
+
+
+def _digest(parts: Iterable[str]) -> str:
+    return hashlib.sha256(framed(parts)).hexdigest()
+
+
+def comparison_key(prompt_fingerprint: str, eval_fingerprint: str) -> str:
+    """Return the fingerprint dimension of a training set: its samples are comparable.
+
+    >>> comparison_key("b7d4e2f9", "unknown")
+    'b7d4e2f9-unknown'
+    """
+    return f"{prompt_fingerprint}-{eval_fingerprint}"

@@ -1,0 +1,92 @@
+"""The rows that the snapshot stage files for each session."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+from debrief.sessions.heads import SessionHead
+from debrief.snapshots.captures import WORKTREES, Captures
+from debrief.snapshots.fingerprint import FINGERPRINT_LENGTH, prompt_digest
+from debrief.snapshots.model import (
+    UNKNOWN,
+    PromptSnapshot,
+    PromptSnapshotRow,
+    SessionMetadataRow,
+    SnapshotOrigin,
+    SubagentPrompt,
+)
+from debrief.snapshots.reconstruction import reconstruct
+
+Redact = Callable[[str], str]
+
+
+def snapshot_row(session: SessionHead, captures: Captures, redact: Redact) -> PromptSnapshotRow:
+    """Return the prompts a session ran with: captured, else reconstructed, else unknown.
+
+    The fingerprint is that of the exact texts; the texts are stored redacted, since they travel
+    into training sets.
+    """
+    capture = captures.of(session)
+    if capture is not None and capture.snapshot is not None:
+        note = capture.folder
+        stated = capture.metadata.prompt_fingerprint if capture.metadata else None
+        if stated and stated != prompt_digest(capture.snapshot)[:FINGERPRINT_LENGTH]:
+            note += f" (its metadata.json says {stated}, its prompts say otherwise)"
+        return _row(session, "recorded", capture.snapshot, note, redact)
+    found = reconstruct(_repository_of(session), session.tool, session.branch, session.started)
+    if found is not None:
+        snapshot, commit = found
+        return _row(session, "reconstructed", snapshot, f"commit {commit}", redact)
+    reason = "no capture, and its repository is not at hand or holds no prompts"
+    return PromptSnapshotRow(session_id=session.id, origin="unknown", note=reason)
+
+
+def metadata_row(
+    session: SessionHead, snapshot: PromptSnapshotRow, captures: Captures
+) -> SessionMetadataRow:
+    """Return a session's circumstances.
+
+    The model is the one that answered most, in the provider's own words; a capture, which knows
+    it by its short name (``sonnet``), is asked only where the transcript does not tell.
+    """
+    capture = captures.of(session)
+    stated = capture.metadata if capture is not None else None
+    return SessionMetadataRow(
+        session_id=session.id,
+        tool=session.tool,
+        model=session.models[0] if session.models else (stated.model if stated else None),
+        recorded_at=(stated.recorded_at if stated else None) or session.started,
+        task=session.task,
+        repository=session.repository,
+        prompt_fingerprint=snapshot.prompt_fingerprint,
+        prompt_digest=snapshot.prompt_digest,
+        eval_fingerprint=(stated.eval_fingerprint if stated else None) or UNKNOWN,
+    )
+
+
+def _row(
+    session: SessionHead,
+    origin: SnapshotOrigin,
+    snapshot: PromptSnapshot,
+    note: str,
+    redact: Redact,
+) -> PromptSnapshotRow:
+    digest = prompt_digest(snapshot)
+    return PromptSnapshotRow(
+        session_id=session.id,
+        origin=origin,
+        main=redact(snapshot.main),
+        subagents=tuple(
+            SubagentPrompt(name, redact(text)) for name, text in sorted(snapshot.subagents.items())
+        ),
+        prompt_fingerprint=digest[:FINGERPRINT_LENGTH],
+        prompt_digest=digest,
+        note=note,
+    )
+
+
+def _repository_of(session: SessionHead) -> Path:
+    """Return the session's folder, or its repository when the worktree has been removed."""
+    folder = Path(session.cwd)
+    return folder if folder.is_dir() else Path(session.cwd.split(WORKTREES, 1)[0])

@@ -1,0 +1,158 @@
+"""The ``debrief`` command: the library's commands and those that launch the graph."""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from debrief.cli.app import app
+from debrief.cli.console import told
+
+Sessions = Annotated[
+    list[Path] | None,
+    typer.Option(
+        "--sessions",
+        help="A folder with transcripts; may be given more than once. "
+        "Default: the usual folders of this machine's user.",
+    ),
+]
+Lake = Annotated[
+    str,
+    typer.Option(
+        "--lake",
+        help="Where tables and training sets go: a folder or an fsspec URL. "
+        "Default: DEBRIEF_LAKE, else ~/.debrief/lake.",
+    ),
+]
+Offline = Annotated[
+    bool,
+    typer.Option(
+        "--offline",
+        help="Ask no model: the deterministic offline evaluator, a baseline without a key.",
+    ),
+]
+Model = Annotated[
+    str,
+    typer.Option(
+        "--model",
+        help="A LiteLLM model name that answers for everything, such as "
+        "openrouter/x-ai/grok-4.1-fast. Default: the model that each judge's file names.",
+    ),
+]
+Weeks = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--week",
+        help="A Monday (2026-11-16) or a range (2026-10-05..2026-11-16); may be given more than "
+        "once. Default: every week with a session.",
+    ),
+]
+
+
+@app.command()
+@told
+def demo(
+    lake: Lake = "",
+) -> None:
+    """Run the whole graph on the bundled sample sessions: no key, no network, half a minute."""
+    from debrief.samples import folder
+    from debrief.settings import load_settings
+    from pipelines.launching import run_graph
+    from pipelines.options import Choice
+
+    place = lake or str(load_settings().home / "demo")
+    choice = Choice(sessions=(folder(),), lake=place, offline=True)
+    run_graph(choice, weeks=(), ui_command="debrief ui --demo" if not lake else None)
+
+
+@app.command()
+@told
+def run(
+    sessions: Sessions = None,
+    week: Weeks = None,
+    offline: Offline = False,
+    model: Model = "",
+    lake: Lake = "",
+) -> None:
+    """Run the whole graph on your own sessions: read, judge, score, mine, export.
+
+    What has not changed since the last run is not done again, and no model is asked twice.
+    """
+    from pipelines.launching import run_graph
+    from pipelines.options import Choice, parse_weeks
+
+    choice = Choice(sessions=tuple(sessions or ()), lake=lake, offline=offline, model=model)
+    run_graph(choice, weeks=parse_weeks(week or []))
+
+
+@app.command()
+@told
+def backfill(
+    stage: Annotated[str, typer.Option("--stage", help="The asset, such as session_scores.")],
+    week: Weeks = None,
+    task: Annotated[str, typer.Option(help="For training_sets: only this task.")] = "",
+    fingerprint: Annotated[
+        str, typer.Option(help="For training_sets: only this fingerprint pair.")
+    ] = "",
+    downstream: Annotated[
+        bool, typer.Option("--downstream", help="Also every stage after it, on the same weeks.")
+    ] = False,
+    sessions: Sessions = None,
+    offline: Offline = False,
+    model: Model = "",
+    lake: Lake = "",
+) -> None:
+    """Materialise one stage again over a range of its partitions, as a real run."""
+    from pipelines.launching import run_backfill
+    from pipelines.options import Choice, parse_weeks
+
+    choice = Choice(sessions=tuple(sessions or ()), lake=lake, offline=offline, model=model)
+    run_backfill(
+        choice,
+        stage=stage,
+        weeks=parse_weeks(week or []),
+        task=task,
+        fingerprint=fingerprint,
+        downstream=downstream,
+    )
+
+
+@app.command()
+@told
+def ui(
+    of_demo: Annotated[bool, typer.Option("--demo", help="Show the demo's lake.")] = False,
+    lake: Lake = "",
+    sessions: Sessions = None,
+    offline: Offline = False,
+    port: Annotated[int, typer.Option(help="Port on 127.0.0.1.")] = 3000,
+) -> None:
+    """Open the Dagster UI on a lake, with its schedule and backfills. Stop it with Ctrl-C."""
+    from debrief.settings import load_settings
+    from pipelines.instance import prepare_home
+    from pipelines.options import Choice
+
+    if of_demo:
+        from debrief.samples import folder
+
+        place = lake or str(load_settings().home / "demo")
+        choice = Choice(sessions=(folder(),), lake=place, offline=True)
+    else:
+        choice = Choice(sessions=tuple(sessions or ()), lake=lake, offline=offline)
+    prepare_home(choice.settle())
+    arguments = [sys.executable, "-m", "dagster", "dev", "-m", "pipelines.definitions"]
+    arguments += ["-h", "127.0.0.1", "-p", str(port)]
+    typer.echo(f"http://127.0.0.1:{port}  (Ctrl-C stops it)")
+    os.execv(sys.executable, arguments)
+
+
+def main() -> None:
+    """Run the command line."""
+    app()
+
+
+if __name__ == "__main__":
+    main()

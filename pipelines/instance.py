@@ -1,0 +1,50 @@
+"""Where Dagster keeps what it knows of the runs over a lake."""
+
+import os
+from pathlib import Path
+
+import dagster as dg
+
+from debrief.settings import Settings
+
+DAGSTER_YAML = """\
+telemetry:
+  enabled: false
+nux:
+  enabled: false
+retention:
+  schedule:
+    purge_after_days: 90
+  sensor:
+    purge_after_days: {skipped: 7, failure: 90, success: 90}
+"""
+
+
+def dagster_home(settings: Settings) -> Path:
+    """Return the folder of Dagster's own storage: ``DAGSTER_HOME``, else one beside the lake.
+
+    A local lake carries its history in ``.dagster``, so that the two are moved, copied and
+    deleted together; for a lake in an object store it is kept under ``DEBRIEF_HOME``.
+    """
+    named = settings.get("DAGSTER_HOME")
+    if named:
+        return Path(named).expanduser().absolute()
+    if "://" in settings.lake:
+        return settings.home / "dagster"
+    return Path(settings.lake) / ".dagster"
+
+
+def prepare_home(settings: Settings) -> Path:
+    """Make the folder, with a configuration if it has none, and point this process at it."""
+    home = dagster_home(settings)
+    home.mkdir(parents=True, exist_ok=True)
+    configuration = home / "dagster.yaml"
+    if not configuration.exists():
+        configuration.write_text(DAGSTER_YAML, encoding="utf-8")
+    os.environ["DAGSTER_HOME"] = str(home)
+    return home
+
+
+def open_instance(settings: Settings) -> dg.DagsterInstance:
+    """Return the instance whose runs the UI shows for the lake of ``settings``."""
+    return dg.DagsterInstance.from_config(str(prepare_home(settings)))

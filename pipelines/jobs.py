@@ -1,0 +1,39 @@
+"""One job a kind of partition: what a run, a backfill or a schedule can ask for."""
+
+import dagster as dg
+
+SESSIONS = dg.define_asset_job(
+    "sessions",
+    selection=dg.AssetSelection.assets(
+        "raw_sessions",
+        "prompt_snapshots",
+        "session_metadata",
+        "judge_evaluations",
+        "session_scores",
+        "langfuse_scores",
+        "extracted_rubrics",
+    ),
+    description="Read, snapshot, judge and score the sessions of weeks, and mine rubrics.",
+)
+RUBRICS = dg.define_asset_job(
+    "rubrics",
+    selection=dg.AssetSelection.assets("rubrics"),
+    description="Consolidate what was mined into the final rubrics of each score name.",
+)
+RUBRIC_EVALUATIONS = dg.define_asset_job(
+    "rubric_evaluations",
+    selection=dg.AssetSelection.assets("rubric_evaluations"),
+    description="Hold the sessions of weeks against the final rubrics.",
+)
+TRAINING_SETS = dg.define_asset_job(
+    "training_sets",
+    selection=dg.AssetSelection.assets("training_sets"),
+    description="Write the training set of observed pairs of task and fingerprint.",
+)
+REPORTS = dg.define_asset_job(
+    "reports",
+    selection=dg.AssetSelection.assets("fingerprint_leaderboard"),
+    description="Draw the reports over everything.",
+)
+
+STAGE_JOBS = (SESSIONS, RUBRICS, RUBRIC_EVALUATIONS, TRAINING_SETS, REPORTS)

@@ -1,0 +1,111 @@
+"""Launching real runs from the command line."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING
+
+from debrief.cli.console import console
+from debrief.cli.summary import print_summary
+from debrief.errors import DebriefError, InputError
+from debrief.settings import Settings
+from pipelines.options import Choice
+
+if TYPE_CHECKING:
+    import dagster as dg
+
+QUIET = {"loggers": {"progress": {}}}
+
+
+def run_graph(choice: Choice, weeks: tuple[str, ...], ui_command: str | None = None) -> None:
+    """Run the whole graph and print what came of it.
+
+    Raises:
+        DebriefError: an option is wrong, or a stage failed as a whole.
+    """
+    settings = choice.settle()
+    started = time.monotonic()
+    screen = console()
+    screen.print(f"Debrief: sessions → {settings.lake}")
+    from debrief.lake import Lake
+    from pipelines.definitions import defs
+    from pipelines.instance import open_instance
+
+    with open_instance(settings) as instance:
+        find = {"ops": {"find_sessions": {"config": {"weeks": list(weeks)}}}}
+        result = defs.resolve_job_def("whole_graph").execute_in_process(
+            instance=instance, run_config={**QUIET, **find}, raise_on_error=False
+        )
+        _raise_on_failure(result)
+        found = result.output_for_node("find_sessions")
+    from debrief.summary import summarise
+
+    print_summary(summarise(Lake(settings.lake), found), screen)
+    screen.print(f"Took {time.monotonic() - started:.0f} s. Everything is in {settings.lake}")
+    screen.print(f"Look at it: {ui_command or _ui_command(choice)}")
+
+
+def run_backfill(
+    choice: Choice,
+    *,
+    stage: str,
+    weeks: tuple[str, ...],
+    task: str,
+    fingerprint: str,
+    downstream: bool,
+) -> None:
+    """Materialise one stage over the partitions that the options name.
+
+    Raises:
+        DebriefError: there is no such stage or partition, or the run failed.
+    """
+    settings = choice.settle()
+    import dagster as dg
+
+    from pipelines.definitions import defs
+    from pipelines.instance import open_instance
+    from pipelines.targets import targets
+
+    with open_instance(settings) as instance:
+        graph = defs.resolve_asset_graph()
+        names = sorted(key.to_user_string() for key in graph.materializable_asset_keys)
+        if stage not in names:
+            raise InputError(f"--stage {stage}", "is no stage", f"There are: {', '.join(names)}.")
+        job = defs.resolve_implicit_global_asset_job_def()
+        for target in targets(
+            graph, settings, instance, stage, weeks, task, fingerprint, downstream
+        ):
+            console().print(target.describe())
+            result = job.execute_in_process(
+                instance=instance,
+                asset_selection=[dg.AssetKey(name) for name in target.assets],
+                tags=target.tags,
+                run_config=QUIET,
+                raise_on_error=False,
+            )
+            _raise_on_failure(result)
+
+
+def _raise_on_failure(result: dg.ExecuteInProcessResult) -> None:
+    if result.success:
+        return
+    for event in result.all_events:
+        if event.is_step_failure:
+            error = event.step_failure_data.error
+            while error is not None and error.cause is not None:
+                error = error.cause
+            reason = error.message.strip() if error is not None else "failed"
+            raise DebriefError(
+                str(event.step_key), reason, f"The whole story is in run {result.run_id}."
+            )
+    raise DebriefError(result.run_id, "the run failed", "See it in the UI.")
+
+
+def _ui_command(choice: Choice) -> str:
+    words = ["debrief ui"]
+    words += [f"--lake {choice.lake}"] if choice.lake else []
+    words += [f"--sessions {folder}" for folder in choice.sessions]
+    words += ["--offline"] if choice.offline else []
+    return " ".join(words)
+
+

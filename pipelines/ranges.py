@@ -1,0 +1,49 @@
+"""From the partitions that are wanted to the ranges that Dagster's runs take."""
+
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Iterator, Sequence
+
+from dagster import MultiPartitionKey
+from dagster._core.storage.tags import (
+    ASSET_PARTITION_RANGE_END_TAG,
+    ASSET_PARTITION_RANGE_START_TAG,
+)
+
+Tags = dict[str, str]
+
+
+def range_tags(first: str, last: str) -> Tags:
+    """Return the tags of a run that takes every partition from ``first`` to ``last``."""
+    return {ASSET_PARTITION_RANGE_START_TAG: first, ASSET_PARTITION_RANGE_END_TAG: last}
+
+
+def pair_ranges(
+    pairs: Collection[tuple[str, str]], tasks: Sequence[str]
+) -> Iterator[tuple[str, str]]:
+    """Cover observed pairs, and none but them, with few ranges of multi-partition keys.
+
+    A range of two dimensions is a rectangle, so each is one fingerprint wide and runs over tasks
+    that are neighbours in ``tasks``, Dagster's own order of them.
+    """
+    wanted: dict[str, set[str]] = defaultdict(set)
+    for task, fingerprint in pairs:
+        wanted[fingerprint].add(task)
+    for fingerprint in sorted(wanted):
+        for run in _neighbours(wanted[fingerprint], tasks):
+            yield _key(run[0], fingerprint), _key(run[-1], fingerprint)
+
+
+def _neighbours(wanted: set[str], order: Iterable[str]) -> Iterator[list[str]]:
+    run: list[str] = []
+    for name in order:
+        if name in wanted:
+            run.append(name)
+        elif run:
+            yield run
+            run = []
+    if run:
+        yield run
+
+
+def _key(task: str, fingerprint: str) -> str:
+    return str(MultiPartitionKey({"task": task, "fingerprint": fingerprint}))

@@ -1,0 +1,124 @@
+"""The whole graph as one job, from transcripts to reports.
+
+One Dagster run has partitions of one kind, and the graph has three: weeks, score names, and pairs
+that are known only after judging. So this job's steps launch the stage jobs one after the other,
+in their own process, as real runs over ranges of partitions; each is linked to its parent by a
+tag and can be launched alone just as well. The schedule, the ``demo`` and ``run`` commands and
+the launchpad all go through here.
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+import dagster as dg
+from debrief.sessions.store import scan_into
+
+from assets.partitions import SCORES, TASKS
+from debrief.training.pairs import observed_pairs
+from debrief.weeks import runs_of_weeks
+from pipelines.ranges import Tags, pair_ranges, range_tags
+from resources.lake import LakeResource
+from resources.sessions import SessionStore
+
+PARENT_TAG = "debrief/whole_graph"
+
+
+class Weeks(dg.Config):
+    """Which weeks to take."""
+
+    weeks: list[str] = []
+    """Mondays, as ``2026-11-16``; empty means every week in which a session was found."""
+
+
+@dg.op(description="Search the configured folders and settle which weeks to take.")
+def find_sessions(
+    context: dg.OpExecutionContext, config: Weeks, lake: LakeResource, sessions: SessionStore
+) -> list[str]:
+    """Return the weeks to take, in order."""
+    scan = scan_into(lake.open(), sessions.places())
+    weeks = sorted(set(config.weeks) or set(scan.weeks()))
+    context.log.info(
+        f"found {len(scan.entries)} transcripts in {len(scan.weeks())} weeks; taking {len(weeks)}"
+    )
+    return weeks
+
+
+@dg.op(description="Read, snapshot, judge and score the weeks' sessions, and mine rubrics.")
+def take_sessions(context: dg.OpExecutionContext, weeks: list[str]) -> list[str]:
+    """Run the ``sessions`` job over the weeks."""
+    for first, last in runs_of_weeks(weeks):
+        launch(context, "sessions", range_tags(first, last))
+    return weeks
+
+
+@dg.op(description="Consolidate the rubrics of every score name.")
+def take_rubrics(context: dg.OpExecutionContext, weeks: list[str]) -> list[str]:
+    """Run the ``rubrics`` job over the score names."""
+    if weeks:
+        names = SCORES.get_partition_keys()
+        launch(context, "rubrics", range_tags(names[0], names[-1]))
+    return weeks
+
+
+@dg.op(description="Hold the weeks' sessions against the rubrics.")
+def take_rubric_evaluations(context: dg.OpExecutionContext, weeks: list[str]) -> list[str]:
+    """Run the ``rubric_evaluations`` job over the weeks."""
+    for first, last in runs_of_weeks(weeks):
+        launch(context, "rubric_evaluations", range_tags(first, last))
+    return weeks
+
+
+@dg.op(description="Write the training sets of the pairs that the weeks' sessions belong to.")
+def take_training_sets(
+    context: dg.OpExecutionContext, weeks: list[str], lake: LakeResource
+) -> list[str]:
+    """Run the ``training_sets`` job over the pairs observed in the weeks."""
+    pairs = observed_pairs(lake.open(), weeks)
+    order = TASKS.get_partition_keys(dynamic_partitions_store=context.instance)
+    for first, last in pair_ranges(pairs, order):
+        launch(context, "training_sets", range_tags(first, last))
+    return weeks
+
+
+@dg.op(description="Draw the reports over everything.")
+def take_reports(context: dg.OpExecutionContext, weeks: list[str]) -> None:
+    """Run the ``reports`` job."""
+    if weeks:
+        launch(context, "reports", {})
+
+
+@dg.job(
+    description=(
+        "From transcripts to training sets and reports. Takes every week that holds sessions, "
+        "or those named in the configuration; what has not changed is not done again."
+    ),
+)
+def whole_graph() -> None:
+    """Every stage, in the order of the graph."""
+    weeks = take_sessions(find_sessions())
+    take_reports(take_training_sets(take_rubric_evaluations(take_rubrics(weeks))))
+
+
+def launch(context: dg.OpExecutionContext, job: str, tags: Tags) -> None:
+    """Run a stage job here and now, on the same instance and resources.
+
+    Raises:
+        dg.Failure: the run failed; what it had finished stays.
+    """
+    result = context.repository_def.get_job(job).execute_in_process(
+        instance=context.instance,
+        run_config=_inherited(context.run_config),
+        tags={**tags, PARENT_TAG: context.run_id},
+        raise_on_error=False,
+    )
+    if not result.success:
+        failed = [event.step_key for event in result.get_step_failure_events()]
+        raise dg.Failure(
+            f"{job} failed in {', '.join(map(str, failed))}; see run {result.run_id}",
+            metadata={"run": result.run_id},
+            allow_retries=False,
+        )
+
+
+def _inherited(run_config: Mapping[str, Any]) -> dict[str, Any]:
+    return {key: run_config[key] for key in ("resources", "loggers") if key in run_config}

@@ -1,0 +1,34 @@
+"""The places where transcripts are, as Dagster configures them."""
+
+import os
+from pathlib import Path
+
+import dagster as dg
+from pydantic import Field
+
+from debrief.redaction.redactor import Redactor, load_key
+from debrief.sessions.sources import default_folders
+from debrief.settings import load_settings
+
+
+class SessionStore(dg.ConfigurableResource):  # type: ignore[type-arg]
+    """Which folders are searched for transcripts, and how what they hold is redacted."""
+
+    folders: list[str] = Field(
+        default=[],
+        description=(
+            "Folders with transcripts of any supported tool. Empty: DEBRIEF_SESSIONS "
+            "(separated as PATH is), else the usual folders of this machine's user."
+        ),
+    )
+
+    def places(self) -> list[Path]:
+        """Return the folders to search."""
+        settings = load_settings()
+        named = self.folders or settings.get("DEBRIEF_SESSIONS").split(os.pathsep)
+        chosen = [Path(folder).expanduser().absolute() for folder in named if folder]
+        return chosen or list(default_folders(Path.home()))
+
+    def redactor(self) -> Redactor:
+        """Return the redactor with this machine's key."""
+        return Redactor(load_key(load_settings().home))

@@ -33,12 +33,12 @@ check: .venv/.test
 	@touch $@
 
 .venv/.run: $(LOCKS)/run.lock pyproject.toml | .venv/bin/uv
-	@test -e .venv/.test || $(UV) pip install --quiet --require-hashes -r $(LOCKS)/run.lock
+	@test -e .venv/.test || $(UV) pip install --quiet --compile-bytecode --require-hashes -r $(LOCKS)/run.lock
 	@$(UV) pip install --quiet --no-deps --no-build-isolation -e .
 	@touch $@
 
 .venv/.test: $(LOCKS)/test.lock pyproject.toml | .venv/bin/uv
-	@$(UV) pip install --quiet --require-hashes -r $(LOCKS)/test.lock
+	@$(UV) pip install --quiet --compile-bytecode --require-hashes -r $(LOCKS)/test.lock
 	@$(UV) pip install --quiet --no-deps --no-build-isolation -e .
 	@touch $@ .venv/.run
 

@@ -5,12 +5,17 @@ import dagster as dg
 from assets.partitions import WEEKS
 from assets.presentation import preview
 from assets.weekly import Metadata, counted, each_week, weekly_asset
-from debrief.digests import digest_of
 from debrief.lake import Lake
 from debrief.sessions.heads import SessionHead
-from debrief.sessions.model import Session, UnreadTranscript
-from debrief.sessions.store import SCAN_PARTITION, SCAN_TABLE, scan_into, store_week, transcripts_of
-from debrief.sessions.sources import ScanEntry
+from debrief.sessions.model import UnreadTranscript
+from debrief.sessions.scanning import ScanEntry, is_told
+from debrief.sessions.store import (
+    SCAN_PARTITION,
+    SCAN_TABLE,
+    scan_into,
+    store_week,
+    transcripts_of,
+)
 from resources.lake import LakeResource
 from resources.sessions import SessionStore
 
@@ -65,7 +70,10 @@ def _shown(lake: Lake, week: str, skipped: bool) -> Metadata:
         ),
         "unread": preview(
             ("transcript", "line", "reason"),
-            [(row.path, row.line, row.reason) for row in [*failed, *unread] if row],
+            [
+                (row.path, row.line, row.reason)
+                for row in sorted(unread, key=lambda row: (row.expected, row.path))
+            ],
         ),
         "places_passed_over": sum(len(head.problems) for head in heads),
         "secrets_replaced": sum(head.redactions for head in heads),
@@ -108,7 +116,7 @@ def no_lost_sessions(
     tables = lake.open()
     found = written = failed = 0
     lost: list[tuple[str, str]] = []
-    entries = list(tables.read(SCAN_TABLE, SCAN_PARTITION, ScanEntry))
+    entries = [e for e in tables.read(SCAN_TABLE, SCAN_PARTITION, ScanEntry) if is_told(e)]
     for week in context.partition_keys:
         accounted = transcripts_of(tables, week)
         unread = {row.path: row for row in tables.read(UNREAD, week, UnreadTranscript)}

@@ -91,9 +91,7 @@ def session_metadata(
                 )
                 yield metadata_row(head, prompt, captures)
 
-        made_from = digest_of(
-            upstream(tables, "raw_sessions", TABLE, week=week), captures.digest
-        )
+        made_from = digest_of(upstream(tables, "raw_sessions", TABLE, week=week), captures.digest)
         rows = fill(tables, METADATA, week, SessionMetadataRow, made_from, make).rows
         return {
             **counted(rows),

@@ -22,9 +22,10 @@ def week_of(moment: datetime) -> str:
 def is_week(key: str) -> bool:
     """Tell whether ``key`` is the ISO date of a Monday."""
     try:
-        return date.fromisoformat(key).weekday() == 0
+        day = date.fromisoformat(key)
     except ValueError:
         return False
+    return day.weekday() == 0 and day.isoformat() == key
 
 
 def week_after(week: str, weeks: int = 1) -> str:

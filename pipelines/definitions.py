@@ -1,20 +1,16 @@
 """The composition root: everything that Dagster loads."""
 
-import warnings
-
 import dagster as dg
 
-warnings.filterwarnings("ignore", message=".*`partitions_def`.*", category=dg.PreviewWarning)
-
-from assets import judging, langfuse, reports, rubrics, scoring, sessions, snapshots, training  # noqa: E402
-from pipelines.jobs import STAGE_JOBS  # noqa: E402
-from pipelines.progress import progress_logger  # noqa: E402
-from pipelines.schedules import weekly  # noqa: E402
-from pipelines.whole_graph import whole_graph  # noqa: E402
-from resources.evaluator import EvaluatorResource  # noqa: E402
-from resources.lake import LakeResource  # noqa: E402
-from resources.langfuse import LangfuseResource  # noqa: E402
-from resources.sessions import SessionStore  # noqa: E402
+from assets import judging, langfuse, reports, rubrics, scoring, sessions, snapshots, training
+from pipelines.jobs import STAGE_JOBS
+from pipelines.progress import progress_logger
+from pipelines.schedules import weekly
+from pipelines.whole_graph import whole_graph
+from resources.evaluator import EvaluatorResource
+from resources.lake import LakeResource
+from resources.langfuse import LangfuseResource
+from resources.sessions import SessionStore
 
 STAGES = [sessions, snapshots, judging, scoring, langfuse, rubrics, training, reports]
 

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 from debrief.cli.console import console
 from debrief.cli.summary import print_summary
 from debrief.errors import DebriefError, InputError
-from debrief.settings import Settings
 from pipelines.options import Choice
 
 if TYPE_CHECKING:
@@ -107,5 +106,3 @@ def _ui_command(choice: Choice) -> str:
     words += [f"--sessions {folder}" for folder in choice.sessions]
     words += ["--offline"] if choice.offline else []
     return " ".join(words)
-
-

@@ -5,6 +5,8 @@ import logging
 import dagster as dg
 from rich.console import Console
 
+_BOOKKEEPING = ("Dependencies for step",)
+
 
 class _Lines(logging.Handler):
     """Prints what a stage says, and errors whole."""
@@ -15,9 +17,9 @@ class _Lines(logging.Handler):
 
     def emit(self, record: logging.LogRecord) -> None:
         about = getattr(record, "dagster_meta", None) or {}
-        if about.get("dagster_event") is not None:
-            return
         said = about.get("orig_message") or record.getMessage()
+        if about.get("dagster_event") is not None or said.startswith(_BOOKKEEPING):
+            return
         style = "red" if record.levelno >= logging.ERROR else ""
         self._console.print(f"  {said}", style=style, markup=False)
 

@@ -11,9 +11,10 @@ from collections.abc import Mapping
 from typing import Any
 
 import dagster as dg
-from debrief.sessions.store import scan_into
 
 from assets.partitions import SCORES, TASKS
+from debrief.sessions.scanning import is_told
+from debrief.sessions.store import scan_into
 from debrief.training.pairs import observed_pairs
 from debrief.weeks import runs_of_weeks
 from pipelines.ranges import Tags, pair_ranges, range_tags
@@ -38,7 +39,8 @@ def find_sessions(
     scan = scan_into(lake.open(), sessions.places())
     weeks = sorted(set(config.weeks) or set(scan.weeks()))
     context.log.info(
-        f"found {len(scan.entries)} transcripts in {len(scan.weeks())} weeks; taking {len(weeks)}"
+        f"found {sum(map(is_told, scan.entries))} transcripts in {len(scan.weeks())} weeks; "
+        f"taking {len(weeks)}"
     )
     return weeks
 
@@ -105,7 +107,9 @@ def launch(context: dg.OpExecutionContext, job: str, tags: Tags) -> None:
     Raises:
         dg.Failure: the run failed; what it had finished stays.
     """
-    result = context.repository_def.get_job(job).execute_in_process(
+    from pipelines.definitions import defs
+
+    result = defs.resolve_job_def(job).execute_in_process(
         instance=context.instance,
         run_config=_inherited(context.run_config),
         tags={**tags, PARENT_TAG: context.run_id},

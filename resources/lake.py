@@ -12,7 +12,7 @@ class LakeResource(dg.ConfigurableResource):  # type: ignore[type-arg]
 
     url: str = Field(
         default="",
-        description="A folder or an fsspec URL (s3://…). Empty: DEBRIEF_LAKE, else ~/.debrief/lake.",
+        description="A folder or an fsspec URL (s3://…). Empty: DEBRIEF_LAKE.",
     )
 
     def open(self) -> Lake:

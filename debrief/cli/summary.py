@@ -23,14 +23,13 @@ def print_summary(summary: Summary, console: Console) -> None:
     console.print(_figures(summary))
     if any(rubrics for _, rubrics in summary.rubrics):
         console.print(_rubrics(summary))
-    if summary.training_sets:
-        console.print(_training_sets(summary))
+    _training_sets(summary, console)
     _list(console, "Failed", summary.failures, "red")
     _list(console, "Passed over, everything around it was read", summary.passed_over, "yellow")
 
 
 def _figures(summary: Summary) -> Table:
-    table = Table(box=box.SIMPLE_HEAD, title="What came of it", title_justify="left")
+    table = Table(box=box.SIMPLE, title="What came of it", title_justify="left", show_header=False)
     table.add_column("")
     table.add_column("", justify="right")
     table.add_column("")
@@ -69,16 +68,17 @@ def _rubrics(summary: Summary) -> Table:
     return table
 
 
-def _training_sets(summary: Summary) -> Table:
-    table = Table(box=box.SIMPLE_HEAD, title="Training sets", title_justify="left")
-    table.add_column("samples", justify="right")
-    table.add_column("file", overflow="fold")
+def _training_sets(summary: Summary, console: Console) -> None:
     shown = sorted(summary.training_sets, key=lambda made: (-made.samples, made.path))
+    if not shown:
+        return
+    console.print("Training sets, by samples:")
     for made in shown[: 2 * _SHOWN]:
-        table.add_row(str(made.samples), _short(made.path))
-    if len(shown) > 2 * _SHOWN:
-        table.add_row(str(sum(m.samples for m in shown[2 * _SHOWN :])), "in the others beside them")
-    return table
+        console.print(f"  {made.samples:4}  {_short(made.path)}", soft_wrap=True)
+    rest = sum(made.samples for made in shown[2 * _SHOWN :])
+    if rest:
+        console.print(f"  {rest:4}  in {len(shown) - 2 * _SHOWN} others beside them")
+    console.print()
 
 
 def _list(console: Console, title: str, failures: tuple[Failure, ...], style: str) -> None:
@@ -86,7 +86,8 @@ def _list(console: Console, title: str, failures: tuple[Failure, ...], style: st
         return
     console.print(f"{title} ({len(failures)}):", style=style)
     for failure in failures[:_SHOWN]:
-        console.print(f"  {failure.stage}: {_short(failure.culprit)}: {failure.reason}")
+        said = f"  {failure.stage}: {_short(failure.culprit)}: {failure.reason}"
+        console.print(said, soft_wrap=True)
     rest = Counter(failure.reason for failure in failures[_SHOWN:])
     for reason, count in rest.most_common(_SHOWN):
         console.print(f"  … and {count} more: {reason}")

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from datetime import datetime
 from typing import Literal, Protocol
 
 from msgspec import Struct
 
-from debrief.scoring.model import ScoreName
+from debrief.errors import InputError
+from debrief.scoring.model import ScoreName, SessionScores
 from debrief.sessions.model import Session
 
 
@@ -39,6 +41,18 @@ class ExtractedRubric(Struct, frozen=True, kw_only=True):
     """Cliff's delta between best and worst sessions, −1 to 1; None when not measured."""
     best_count: int = 0
     worst_count: int = 0
+    effect_low: float | None = None
+    """Lower end of the effect's 95 % confidence interval."""
+    effect_high: float | None = None
+    p_value: float | None = None
+    """Mann-Whitney, two-sided, before any correction for how many habits were looked at."""
+    held_out_effect: float | None = None
+    """The smaller effect of two halves of the sessions: found in one, it stood up in the other;
+    None when there were too few sessions to halve."""
+    sessions: tuple[str, ...] = ()
+    """Ids of the sessions that it was mined from, the best first, then the worst."""
+    notes: str = ""
+    """How strong the evidence is, and what it rests on."""
 
 
 class Rubric(Struct, frozen=True, kw_only=True):
@@ -71,6 +85,11 @@ class RubricJudgement(Struct, frozen=True, kw_only=True):
     input_tokens: int = 0
     output_tokens: int = 0
     cost_usd: float | None = None
+    injection_suspected: bool = False
+
+
+class NoOccasionError(InputError):
+    """A session that gives a rubric no occasion: no score, and no failure."""
 
 
 class RubricJudge(Protocol):
@@ -79,7 +98,37 @@ class RubricJudge(Protocol):
     model: str
 
     def judge_rubric(self, rubric: Rubric, session: Session) -> RubricJudgement:
-        """Judge one session; raise a DebriefError when no usable answer could be had."""
+        """Judge one session.
+
+        Raises:
+            NoOccasionError: the session has nothing to hold against the rubric.
+            DebriefError: no usable answer could be had.
+        """
+        ...
+
+
+class RubricMiner(Protocol):
+    """Whoever finds rubrics in sessions and makes a final set of them."""
+
+    name: str
+    """``offline``, or the model's name."""
+
+    def extract(
+        self,
+        sessions: Iterable[Session],
+        scores: Iterable[SessionScores],
+        score_name: ScoreName,
+        week: str,
+        earlier: Iterable[Session],
+        earlier_scores: Iterable[SessionScores],
+    ) -> list[ExtractedRubric]:
+        """Mine one week; the sessions of the three weeks before serve where it is small."""
+        ...
+
+    def consolidate(
+        self, extracted: Iterable[ExtractedRubric], score_name: ScoreName
+    ) -> list[Rubric]:
+        """Merge what was mined over the weeks into the final set of a score name."""
         ...
 
 
@@ -95,10 +144,13 @@ class RubricEvaluation(Struct, frozen=True, kw_only=True):
     rubric_digest: str
     """Of name, description and criteria: another text means that the row is redone."""
     model: str
-    status: Literal["ok", "failed"]
+    status: Literal["ok", "failed", "no_occasion"]
+    """``no_occasion``: the session holds nothing that the rubric could be seen in."""
     score: int | None = None
     reasoning: str = ""
     failure: str = ""
+    injection_suspected: bool = False
+    """The session, or the rubric, holds words that are meant for a judge."""
     input_tokens: int = 0
     output_tokens: int = 0
     cost_usd: float | None = None

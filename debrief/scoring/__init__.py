@@ -1,1 +1,7 @@
-"""Scoring: six dimensions for a session of any length."""
+"""Scores of sessions: six dimensions, any length."""
+
+from __future__ import annotations
+
+from debrief.scoring.dimensions import calculate_overall_quality
+
+__all__ = ["calculate_overall_quality"]

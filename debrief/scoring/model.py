@@ -26,6 +26,9 @@ class Observation(Struct, frozen=True, gc=False):
 
     kind: str
     text: str
+    """As it is shown to the scorer, label and line end included."""
+    continued: bool = False
+    """True for what follows the first part of an observation that was split."""
 
 
 class Trace(Struct, frozen=True, kw_only=True):
@@ -34,6 +37,8 @@ class Trace(Struct, frozen=True, kw_only=True):
     number: int
     """Of the turn; a trace that was split keeps its turn's number in every part."""
     observations: tuple[Observation, ...]
+    continued: bool = False
+    """True for what follows the first part of a trace that was split."""
 
 
 class Chunk(Struct, frozen=True, kw_only=True):

@@ -16,6 +16,9 @@ from msgspec import Struct
 CallStatus = Literal["ok", "failed", "rejected", "unanswered"]
 InterventionKind = Literal["interruption", "rejection", "answer", "slash_command"]
 TurnOrigin = Literal["prompt", "queued", "preamble"]
+SubagentPlace = Literal["inline", "file", "progress"]
+"""Where a subagent's messages were found: among the session's own records, in a file of their own,
+or in reports of progress alone, which tell tokens only as far as they had come by then."""
 
 
 class Usage(Struct, frozen=True, gc=False):
@@ -60,6 +63,8 @@ class ToolCall(Struct, frozen=True, kw_only=True, gc=False):
     """Lines that the call removed from ``path``."""
     patch: str = ""
     """The edit as unified hunks without file headers (``@@ …``); empty when nothing was edited."""
+    estimated: bool = False
+    """The edit was worked out from the call's own input, as no result tells what it did."""
 
 
 class Message(Struct, frozen=True, kw_only=True):
@@ -96,6 +101,8 @@ class Turn(Struct, frozen=True, kw_only=True):
     interventions: tuple[Intervention, ...] = ()
     compacted: bool = False
     """The conversation was compacted during or right before this turn."""
+    rewound: bool = False
+    """The person went back to before this turn and took another way: nothing later builds on it."""
 
 
 class Subagent(Struct, frozen=True, kw_only=True):
@@ -106,6 +113,9 @@ class Subagent(Struct, frozen=True, kw_only=True):
     description: str = ""
     prompt: str = ""
     messages: tuple[Message, ...] = ()
+    place: SubagentPlace = "file"
+    call_id: str = ""
+    """The call that started it, where the transcript tells."""
 
 
 class Problem(Struct, frozen=True, kw_only=True, gc=False):

@@ -34,7 +34,7 @@ def store_week(lake: Lake, found: Scan, week: str, redactor: Redactor) -> bool:
 
     Sessions stream through: memory is bounded by the largest, not by the week.
     """
-    made_from = digest_of(NORMAL_FORM, redactor.identity, found.digest(week))
+    made_from = digest_of(NORMAL_FORM, redactor.placeholder("key", ""), found.digest(week))
     stamp = lake.stamp(SESSIONS_TABLE, week)
     if stamp is not None and stamp.inputs == made_from:
         return True

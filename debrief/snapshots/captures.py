@@ -6,7 +6,9 @@ A capture is a folder ``.debrief/sessions/<key>/``, its key a plan id or a sessi
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Iterable, Iterator
+from datetime import UTC, datetime
 from pathlib import Path
 
 from msgspec import Struct
@@ -16,9 +18,13 @@ from debrief.digests import digest_of
 from debrief.sessions.heads import SessionHead
 from debrief.sessions.model import Problem
 from debrief.snapshots.model import PromptSnapshot, SessionMetadata
+from debrief.snapshots.prompts import MAIN
+from debrief.snapshots.repositories import HOME, find_repository
+from debrief.snapshots.writing import METADATA, PROMPTS, session_ids_of
 
-WORKTREES = "/.debrief/worktrees/"
-_MAIN = "main.md"
+_WORKTREE = re.compile(r"(.*?)/\.(?:debrief|weft|lw_coder)/worktrees/([^/]+)")
+_PASSED_OVER = (".git", "node_modules", HOME)
+_LAST = datetime.max.replace(tzinfo=UTC)
 
 
 class Capture(Struct, frozen=True, kw_only=True):
@@ -26,7 +32,7 @@ class Capture(Struct, frozen=True, kw_only=True):
 
     folder: str
     key: str
-    session_id: str
+    session_ids: tuple[str, ...] = ()
     """Empty when the capture names a plan alone."""
     snapshot: PromptSnapshot | None
     metadata: SessionMetadata | None
@@ -34,25 +40,36 @@ class Capture(Struct, frozen=True, kw_only=True):
 
 
 class Captures:
-    """The captures at hand, by session and by plan."""
+    """The captures at hand, by session and by plan.
+
+    Of several that name one session the earliest counts: a session that was resumed began with
+    the prompts of its first run.
+    """
 
     def __init__(self, captures: Iterable[Capture]) -> None:
+        self._all = sorted(captures, key=_moment)
         self._by_session: dict[str, Capture] = {}
-        self._by_key: dict[str, Capture] = {}
-        for capture in sorted(captures, key=lambda capture: capture.folder):
-            self._by_key.setdefault(capture.key, capture)
-            if capture.session_id:
-                self._by_session.setdefault(capture.session_id, capture)
+        self._by_key: dict[str, list[Capture]] = {}
+        for capture in self._all:
+            self._by_key.setdefault(capture.key, []).append(capture)
+            for session_id in capture.session_ids:
+                self._by_session.setdefault(session_id, capture)
 
     def of(self, session: SessionHead) -> Capture | None:
         """Return the capture of a session: by its id, else by the plan it worked on."""
-        found = self._by_session.get(session.id) or self._by_key.get(session.id)
-        if found is None and WORKTREES in session.cwd:
-            plan = session.cwd.split(WORKTREES, 1)[1].split("/", 1)[0]
-            found = self._by_key.get(plan)
-            if found is not None and found.session_id not in ("", session.id):
-                return None
-        return found
+        found = self._by_session.get(session.id)
+        if found is None:
+            found = next(iter(self._by_key.get(session.id, ())), None)
+        return found or self._of_plan(session)
+
+    def _of_plan(self, session: SessionHead) -> Capture | None:
+        place = _WORKTREE.match(session.cwd)
+        if place is None:
+            return None
+        named = [each for each in self._by_key.get(place[2], ()) if not each.session_ids]
+        top = f"{place[1]}/{HOME}/"
+        own = [each for each in named if each.folder.startswith(top)]
+        return own[0] if own else named[0] if len(named) == 1 else None
 
     @property
     def digest(self) -> str:
@@ -64,14 +81,14 @@ class Captures:
                     capture.snapshot and capture.snapshot.model_dump(),
                     capture.metadata and capture.metadata.model_dump(mode="json"),
                 )
-                for capture in sorted(self._by_key.values(), key=lambda c: c.folder)
+                for capture in sorted(self._all, key=lambda capture: capture.folder)
             ]
         )
 
     @property
     def problems(self) -> tuple[Problem, ...]:
         """Return what could not be read, over all captures."""
-        return tuple(p for capture in self._by_key.values() for p in capture.problems)
+        return tuple(problem for capture in self._all for problem in capture.problems)
 
 
 def find_captures(folders: Iterable[Path]) -> Captures:
@@ -79,46 +96,41 @@ def find_captures(folders: Iterable[Path]) -> Captures:
     found: dict[str, Capture] = {}
     for folder in folders:
         for place in _capture_folders(folder):
-            found.setdefault(str(place.resolve()), read_capture(place))
+            resolved = str(place.resolve())
+            if resolved not in found:
+                found[resolved] = read_capture(place)
     return Captures(found.values())
 
 
 def repository_folders(sessions: Iterable[SessionHead]) -> set[Path]:
     """Return the ``.debrief/sessions`` folders of the repositories the sessions worked in."""
     places = set()
-    for cwd in {session.cwd.split(WORKTREES, 1)[0] for session in sessions if session.cwd}:
-        place = Path(cwd) / ".debrief" / "sessions"
-        if place.is_dir():
-            places.add(place)
+    for cwd in {session.cwd for session in sessions if Path(session.cwd).is_absolute()}:
+        folder = Path(cwd)
+        repository = find_repository(folder) if folder.is_dir() else None
+        for root in {folder, repository_of(cwd), repository.root if repository else None}:
+            place = root / HOME / "sessions" if root else None
+            if place is not None and place.is_dir():
+                places.add(place)
     return places
+
+
+def repository_of(cwd: str) -> Path | None:
+    """Return the repository whose worktree for a plan ``cwd`` is or was; None when it is none."""
+    place = _WORKTREE.match(cwd)
+    return Path(place[1]) if place is not None and place[1] else None
 
 
 def read_capture(folder: Path) -> Capture:
     """Read one capture folder; what is missing is None, what is broken a problem."""
     problems: list[Problem] = []
-    metadata = None
-    path = folder / "metadata.json"
-    try:
-        metadata = SessionMetadata.model_validate_json(path.read_bytes())
-    except FileNotFoundError:
-        problems.append(Problem(path=str(path), line=0, reason="is missing"))
-    except (OSError, ValidationError) as error:
-        reason = str(error).splitlines()[0]
-        problems.append(Problem(path=str(path), line=0, reason=f"cannot be read: {reason}"))
-    try:
-        snapshot = read_prompts(folder / "prompts")
-    except (OSError, UnicodeDecodeError) as error:
-        snapshot = None
-        problems.append(Problem(path=str(folder / "prompts"), line=0, reason=str(error)))
-    if snapshot is None and not any("prompts" in p.path for p in problems):
-        reason = f"has no {_MAIN}"
-        problems.append(Problem(path=str(folder / "prompts"), line=0, reason=reason))
+    metadata = _metadata(folder / METADATA, problems)
     extra = metadata.model_extra if metadata is not None else None
     return Capture(
         folder=str(folder),
         key=folder.name,
-        session_id=str((extra or {}).get("session_id") or ""),
-        snapshot=snapshot,
+        session_ids=session_ids_of(extra or {}),
+        snapshot=_snapshot(folder / PROMPTS, problems),
         metadata=metadata,
         problems=tuple(problems),
     )
@@ -127,28 +139,88 @@ def read_capture(folder: Path) -> Capture:
 def read_prompts(folder: Path) -> PromptSnapshot | None:
     """Read a ``prompts/`` folder: ``main.md`` and one file a subagent; None without a main.
 
+    Symbolic links in it are passed over: they lead to what was never captured.
+
     Raises:
         OSError: a file cannot be read.
-        UnicodeDecodeError: a file is not UTF-8.
+        ValueError: a file is not UTF-8; the message names it.
     """
-    main = folder / _MAIN
-    if not main.is_file():
+    paths = sorted(path for path in folder.glob("*.md") if path.is_file() and not path.is_symlink())
+    texts = {path.name: _text(path) for path in paths}
+    if MAIN not in texts:
         return None
-    subagents = {
-        path.stem: path.read_bytes().decode("utf-8")
-        for path in sorted(folder.glob("*.md"))
-        if path.name != _MAIN
-    }
-    return PromptSnapshot(main=main.read_bytes().decode("utf-8"), subagents=subagents)
+    main = texts.pop(MAIN)
+    subagents = {name.removesuffix(".md"): text for name, text in texts.items()}
+    return PromptSnapshot(main=main, subagents=subagents)
+
+
+def _metadata(path: Path, problems: list[Problem]) -> SessionMetadata | None:
+    try:
+        return SessionMetadata.model_validate_json(path.read_bytes())
+    except FileNotFoundError:
+        problems.append(_problem(path, "is missing"))
+    except ValidationError as error:
+        first = error.errors(include_url=False)[0]
+        where = ".".join(map(str, first["loc"]))
+        reason = f"{where}: {first['msg']}" if where else first["msg"]
+        problems.append(_problem(path, f"cannot be read: {reason}"))
+    except OSError as error:
+        problems.append(_problem(path, f"cannot be read: {error.strerror}"))
+    return None
+
+
+def _snapshot(folder: Path, problems: list[Problem]) -> PromptSnapshot | None:
+    if folder.is_symlink():
+        problems.append(_problem(folder, "is a symbolic link, and was not followed"))
+        return None
+    try:
+        snapshot = read_prompts(folder)
+    except OSError as error:
+        where = Path(error.filename or folder)
+        problems.append(_problem(where, f"cannot be read: {error.strerror}"))
+        return None
+    except ValueError as error:
+        problems.append(_problem(folder, str(error)))
+        return None
+    if snapshot is None:
+        problems.append(_problem(folder, f"has no {MAIN}"))
+    return snapshot
+
+
+def _text(path: Path) -> str:
+    try:
+        return path.read_bytes().decode("utf-8")
+    except UnicodeDecodeError as error:
+        reason = f"is not UTF-8: {error.reason} at byte {error.start}"
+        raise ValueError(f"{path.name} {reason}") from error
+
+
+def _problem(path: Path, reason: str) -> Problem:
+    return Problem(path=str(path), line=0, reason=reason)
+
+
+def _moment(capture: Capture) -> tuple[datetime, str]:
+    told = capture.metadata.recorded_at if capture.metadata is not None else None
+    if told is None:
+        return _LAST, capture.folder
+    return told.replace(tzinfo=UTC) if told.tzinfo is None else told, capture.folder
 
 
 def _capture_folders(top: Path) -> Iterator[Path]:
-    if top.parts[-2:] == (".debrief", "sessions"):
-        yield from sorted(path for path in top.iterdir() if path.is_dir())
+    if top.parts[-2:] == (HOME, "sessions"):
+        yield from _captures_in(top)
         return
     for parent, folders, _ in os.walk(top):
-        if ".debrief" in folders:
-            place = Path(parent, ".debrief", "sessions")
-            if place.is_dir():
-                yield from sorted(path for path in place.iterdir() if path.is_dir())
-        folders[:] = [name for name in folders if name not in (".git", "node_modules", ".debrief")]
+        if HOME in folders:
+            yield from _captures_in(Path(parent, HOME, "sessions"))
+        folders[:] = [name for name in folders if name not in _PASSED_OVER]
+
+
+def _captures_in(place: Path) -> list[Path]:
+    if not place.is_dir():
+        return []
+    return sorted(
+        path
+        for path in place.iterdir()
+        if path.is_dir() and not path.is_symlink() and not path.name.startswith(".")
+    )

@@ -9,15 +9,21 @@ from __future__ import annotations
 
 from datetime import datetime
 from functools import lru_cache
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 
 from debrief.errors import InputError
 from debrief.git import git
 from debrief.snapshots.model import PromptSnapshot
+from debrief.snapshots.prompts import (
+    AGENTS_FOLDER,
+    CLAUDE_CODE,
+    DROID,
+    MAIN_FILES,
+    OTHER_MAIN_FILES,
+    subagent_names,
+)
 
-_MAIN_FILES = {"claude-code": ("CLAUDE.md", ".claude/CLAUDE.md", "AGENTS.md")}
-_OTHER_MAIN_FILES = ("AGENTS.md",)
-_SUBAGENT_FOLDERS = {"claude-code": ".claude/agents", "droid": ".factory/droids"}
+_SUBAGENT_FOLDERS = {CLAUDE_CODE: AGENTS_FOLDER, DROID: ".factory/droids"}
 
 
 def reconstruct(
@@ -56,7 +62,7 @@ def _commit_before(repository: Path, branch: str, moment: int) -> str | None:
 
 @lru_cache(maxsize=256)
 def _snapshot_at(repository: Path, tool: str, commit: str) -> PromptSnapshot | None:
-    main_files = _MAIN_FILES.get(tool, _OTHER_MAIN_FILES)
+    main_files = MAIN_FILES.get(tool, OTHER_MAIN_FILES)
     agents = _SUBAGENT_FOLDERS.get(tool)
     wanted = [*main_files, *([f"{agents}/"] if agents else [])]
     try:
@@ -70,14 +76,18 @@ def _snapshot_at(repository: Path, tool: str, commit: str) -> PromptSnapshot | N
         if len(fields) == 3 and fields[1] == b"blob" and fields[0] != b"120000":
             blobs[path.decode("utf-8", "replace")] = fields[2].decode("ascii")
     main = next((blobs[name] for name in main_files if name in blobs), None)
-    if main is None:
-        return None
-    subagents = {
-        PurePosixPath(path).stem: _text(repository, blob)
+    files = {
+        path.removeprefix(f"{agents}/"): blob
         for path, blob in blobs.items()
         if agents and path.startswith(f"{agents}/") and path.endswith(".md")
     }
-    return PromptSnapshot(main=_text(repository, main), subagents=subagents)
+    if main is None and not files:
+        return None
+    names = subagent_names(files)
+    return PromptSnapshot(
+        main=_text(repository, main) if main is not None else "",
+        subagents={names[path]: _text(repository, blob) for path, blob in files.items()},
+    )
 
 
 def _text(repository: Path, blob: str) -> str:

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from datetime import UTC, datetime
 from pathlib import Path
 
 from debrief.sessions.heads import SessionHead
-from debrief.snapshots.captures import WORKTREES, Captures
+from debrief.snapshots.captures import Captures, repository_of
 from debrief.snapshots.fingerprint import FINGERPRINT_LENGTH, prompt_digest
 from debrief.snapshots.model import (
     UNKNOWN,
     PromptSnapshot,
     PromptSnapshotRow,
+    SessionMetadata,
     SessionMetadataRow,
     SnapshotOrigin,
     SubagentPrompt,
@@ -34,8 +36,9 @@ def snapshot_row(session: SessionHead, captures: Captures, redact: Redact) -> Pr
         if stated and stated != prompt_digest(capture.snapshot)[:FINGERPRINT_LENGTH]:
             note += f" (its metadata.json says {stated}, its prompts say otherwise)"
         return _row(session, "recorded", capture.snapshot, note, redact)
-    found = reconstruct(_repository_of(session), session.tool, session.branch, session.started)
-    if found is not None:
+    place = _repository_of(session)
+    found = place and reconstruct(place, session.tool, session.branch, session.started)
+    if found:
         snapshot, commit = found
         return _row(session, "reconstructed", snapshot, f"commit {commit}", redact)
     reason = "no capture, and its repository is not at hand or holds no prompts"
@@ -56,7 +59,7 @@ def metadata_row(
         session_id=session.id,
         tool=session.tool,
         model=session.models[0] if session.models else (stated.model if stated else None),
-        recorded_at=(stated.recorded_at if stated else None) or session.started,
+        recorded_at=_recorded_at(stated) or session.started,
         task=session.task,
         repository=session.repository,
         prompt_fingerprint=snapshot.prompt_fingerprint,
@@ -86,7 +89,14 @@ def _row(
     )
 
 
-def _repository_of(session: SessionHead) -> Path:
+def _recorded_at(metadata: SessionMetadata | None) -> datetime | None:
+    moment = metadata.recorded_at if metadata is not None else None
+    return moment.replace(tzinfo=UTC) if moment is not None and not moment.tzinfo else moment
+
+
+def _repository_of(session: SessionHead) -> Path | None:
     """Return the session's folder, or its repository when the worktree has been removed."""
     folder = Path(session.cwd)
-    return folder if folder.is_dir() else Path(session.cwd.split(WORKTREES, 1)[0])
+    if not folder.is_absolute():
+        return None
+    return folder if folder.is_dir() else repository_of(session.cwd)

@@ -24,8 +24,8 @@ def pairs_of(
     at all belongs to the pair whose eval fingerprint is ``unknown``.
     """
     fingerprints: dict[str, set[str]] = defaultdict(set)
-    for row in judged:
-        fingerprints[row.session_id].add(row.eval_fingerprint)
+    for judgement in judged:
+        fingerprints[judgement.session_id].add(judgement.eval_fingerprint)
     found: dict[Pair, set[str]] = defaultdict(set)
     for row in metadata:
         for name in fingerprints.get(row.session_id) or {UNKNOWN}:

@@ -23,18 +23,18 @@ def judge(name: str = "reuse", weight: float = 0.4, model: str = "m", body: str 
 
 def test_the_prompt_fingerprint_is_the_one_written_out_by_hand() -> None:
     stream = b"9:prompt-v1" + b"4:main" + b"6:Do it." + b"8:reviewer" + "7:Prüfe!".encode()
-    assert compute_prompt_fingerprint(
-        PromptSnapshot(main="Do it.", subagents={"reviewer": "Prüfe!"})
-    ) == (hashlib.sha256(stream).hexdigest()[:8])
+    assert (
+        compute_prompt_fingerprint(PromptSnapshot(main="Do it.", subagents={"reviewer": "Prüfe!"}))
+        == (hashlib.sha256(stream).hexdigest()[:8])
+    )
 
 
 def test_the_eval_fingerprint_is_the_one_written_out_by_hand() -> None:
-    stream = (
-        b"7:eval-v1"
-        b"10:code-reuse3:0.44:grok5:Reuse"
-        b"15:plan-compliance3:0.64:grok4:Plan"
-    )
-    judges = [judge("plan-compliance", 0.6, "grok", "Plan"), judge("code-reuse", 0.4, "grok", "Reuse")]
+    stream = b"7:eval-v110:code-reuse3:0.44:grok5:Reuse15:plan-compliance3:0.64:grok4:Plan"
+    judges = [
+        judge("plan-compliance", 0.6, "grok", "Plan"),
+        judge("code-reuse", 0.4, "grok", "Reuse"),
+    ]
     assert compute_eval_fingerprint(judges) == hashlib.sha256(stream).hexdigest()[:8]
 
 
@@ -51,11 +51,15 @@ def test_the_order_of_subagents_and_of_judges_is_of_no_matter() -> None:
 
 
 def test_a_weight_written_as_a_whole_number_is_the_same_weight() -> None:
-    assert compute_eval_fingerprint([judge(weight=1)]) == compute_eval_fingerprint([judge(weight=1.0)])
+    assert compute_eval_fingerprint([judge(weight=1)]) == compute_eval_fingerprint(
+        [judge(weight=1.0)]
+    )
 
 
 def test_another_model_is_another_eval_fingerprint() -> None:
-    assert compute_eval_fingerprint([judge(model="a")]) != compute_eval_fingerprint([judge(model="b")])
+    assert compute_eval_fingerprint([judge(model="a")]) != compute_eval_fingerprint(
+        [judge(model="b")]
+    )
 
 
 @given(st.lists(AWKWARD, max_size=5), st.lists(AWKWARD, max_size=5))
@@ -69,5 +73,7 @@ SNAPSHOTS = st.builds(
 
 
 @given(SNAPSHOTS, SNAPSHOTS)
-def test_no_two_different_snapshots_share_a_digest(one: PromptSnapshot, other: PromptSnapshot) -> None:
+def test_no_two_different_snapshots_share_a_digest(
+    one: PromptSnapshot, other: PromptSnapshot
+) -> None:
     assert (prompt_digest(one) == prompt_digest(other)) == (one == other)

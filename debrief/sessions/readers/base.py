@@ -9,7 +9,29 @@ from typing import Protocol
 
 from msgspec import Struct
 
+from debrief.errors import InputError
 from debrief.sessions.model import Session
+
+
+class NoSession(InputError):  # noqa: N818 - most often it is no error
+    """A file that is as its tool left it, and holds no session: empty, or bookkeeping alone."""
+
+
+class BrokenTranscript(InputError):  # noqa: N818 - the transcript is in error, not the reader
+    """A file in which nothing could be read, and the first line where that failed.
+
+    Args:
+        culprit: the file's path.
+        reason: what is wrong.
+        line: from 1; 0 where the whole file is meant.
+    """
+
+    def __init__(self, culprit: str, reason: str, line: int = 0) -> None:
+        self.line = line
+        super().__init__(culprit, reason)
+
+    def __reduce__(self) -> tuple[type[BrokenTranscript], tuple[str, str, int]]:  # type: ignore[override]
+        return type(self), (self.culprit, self.reason, self.line)
 
 
 class Transcript(Struct, frozen=True, kw_only=True):
@@ -27,6 +49,9 @@ class Peek(Struct, frozen=True, kw_only=True):
     session_id: str
     started: datetime | None
     """Time of the first record that has one; None when no record has."""
+    root: str = ""
+    """Identifies the record that the conversation begins with, where records have ids: a copy or a
+    resumption under another session id begins with the same."""
 
 
 class Reader(Protocol):

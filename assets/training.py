@@ -1,0 +1,150 @@
+"""Training sets: one JSONL file and one card for each observed pair of task and fingerprint."""
+
+import dagster as dg
+from pydantic import Field
+
+from assets.judging import judge_evaluations
+from assets.partitions import ONE_RUN, PAIRS, all_of, pair_of
+from assets.presentation import preview
+from assets.rubrics import rubric_evaluations
+from assets.scoring import session_scores
+from assets.sessions import raw_sessions
+from assets.snapshots import prompt_snapshots, session_metadata
+from debrief.redaction import contains_secret
+from debrief.training.pairs import observed_pairs
+from debrief.training.selection import TrainingOptions
+from debrief.training.store import store_training_set, training_path
+from debrief.training.validation import validate_line
+from resources.lake import LakeResource
+
+
+class Selection(dg.Config):
+    """What is taken into a training set; the default takes every session one can learn from."""
+
+    min_overall_quality: float = Field(default=0.0, description="From 0 to 1.")
+    require_change: bool = Field(default=False, description="Only sessions that changed a file.")
+    require_validation: bool = Field(
+        default=False, description="Only sessions in which a test, lint, type run or build ran."
+    )
+    tools: list[str] = Field(default=[], description="Empty: every tool.")
+    models: list[str] = Field(default=[], description="Empty: every model.")
+    max_per_repository: int = Field(default=0, description="0: no limit. The best are kept.")
+
+    def options(self) -> TrainingOptions:
+        """Return the library's form of this."""
+        return TrainingOptions(
+            min_overall_quality=self.min_overall_quality,
+            require_change=self.require_change,
+            require_validation=self.require_validation,
+            tools=tuple(self.tools),
+            models=tuple(self.models),
+            max_per_repository=self.max_per_repository or None,
+        )
+
+
+@dg.asset(
+    partitions_def=PAIRS,
+    backfill_policy=ONE_RUN,
+    group_name="training",
+    owners=["team:debrief"],
+    kinds={"python", "json"},
+    deps=[
+        all_of(asset)
+        for asset in (
+            raw_sessions,
+            prompt_snapshots,
+            session_metadata,
+            judge_evaluations,
+            session_scores,
+            rubric_evaluations,
+        )
+    ],
+    description=(
+        "`training/<task>/<prompt fingerprint>-<eval fingerprint>.jsonl`: conversations with "
+        "their tools, in OpenAI's chat form, judged, scored, split into train and eval, free of "
+        "secrets. The card beside it says what is in it, what was left out, and why."
+    ),
+)
+def training_sets(
+    context: dg.AssetExecutionContext, config: Selection, lake: LakeResource
+) -> dg.MaterializeResult[None]:
+    """Write the files of the run's pairs."""
+    tables = lake.open()
+    observed = observed_pairs(tables)
+    samples = 0
+    for key in context.partition_keys:
+        task, fingerprint = pair_of(key)
+        members = observed.get((task, fingerprint))
+        if members is None:
+            context.log.info(f"training_sets {key}: nobody observed this pair, nothing written")
+            continue
+        made, written = store_training_set(tables, task, fingerprint, members, config.options())
+        samples += made.samples
+        context.log.info(
+            f"training_sets {task} {fingerprint}: {made.samples} of {made.considered} sessions"
+            + ("" if written.changed else " (unchanged)")
+        )
+        context.add_asset_metadata(
+            {
+                "dagster/partition_row_count": made.samples,
+                "path": dg.MetadataValue.path(written.path),
+                "card": dg.MetadataValue.md(made.card),
+                "train": made.train,
+                "eval": made.eval,
+                "tokens": made.tokens,
+                "left_out": preview(
+                    ("reason", "sessions"), [(left.reason, left.count) for left in made.left_out]
+                ),
+            },
+            partition_key=key,
+        )
+    return dg.MaterializeResult(metadata={"samples_in_this_run": samples})
+
+
+@dg.asset_check(
+    asset=training_sets,
+    partitions_def=PAIRS,
+    description="Every line is a valid sample by the fine-tuning rules.",
+)
+def training_lines_valid(
+    context: dg.AssetCheckExecutionContext, lake: LakeResource
+) -> dg.AssetCheckResult:
+    """Read the run's files back and validate every line."""
+    wrong = []
+    lines = 0
+    for name, number, line in _lines(context, lake):
+        lines += 1
+        wrong += [(name, number, problem) for problem in validate_line(line)]
+    return dg.AssetCheckResult(
+        passed=not wrong,
+        metadata={"lines": lines, "wrong": preview(("file", "line", "problem"), wrong)},
+    )
+
+
+@dg.asset_check(
+    asset=training_sets, partitions_def=PAIRS, description="No training set holds a secret."
+)
+def no_secret_in_training_sets(
+    context: dg.AssetCheckExecutionContext, lake: LakeResource
+) -> dg.AssetCheckResult:
+    """Search the finished bytes of the run's files."""
+    found = [
+        (name, number, finding.kind)
+        for name, number, line in _lines(context, lake)
+        for finding in contains_secret(line)
+    ]
+    return dg.AssetCheckResult(
+        passed=not found, metadata={"found": preview(("file", "line", "kind"), found)}
+    )
+
+
+def _lines(
+    context: dg.AssetCheckExecutionContext, lake: LakeResource
+) -> list[tuple[str, int, bytes]]:
+    tables = lake.open()
+    lines = []
+    for key in context.partition_keys:
+        name = training_path(*pair_of(key))
+        data = tables.read_bytes(name) or b""
+        lines += [(name, n, line) for n, line in enumerate(data.split(b"\n"), 1) if line]
+    return lines

@@ -1,0 +1,142 @@
+"""What is sent for a session: seven scores with fixed ids, and comments fit for a browser."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Callable, Iterator
+from datetime import UTC, datetime
+from typing import Any
+from uuid import UUID, uuid5
+
+from msgspec import Struct
+
+from debrief.digests import digest_of
+from debrief.langfuse.configs import OVERALL
+from debrief.scoring.dimensions import calculate_overall_quality, verdict_on
+from debrief.scoring.model import SessionScores, Verdict
+from debrief.scoring.parsing import cited_turns
+
+Redact = Callable[[str], str]
+
+LONGEST_COMMENT = 4_000
+_NAMESPACE = UUID("6c1f6b2c-4d5f-5f0e-9d4c-1d1f3a8f5b7e")
+_SCHEME = re.compile(r"\b([a-z][a-z0-9+.-]*):(?=//)", re.IGNORECASE)
+_MARKUP = str.maketrans({"<": "‹", ">": "›", "[": "(", "]": ")", "`": "'"})
+
+
+class OutgoingScore(Struct, frozen=True, kw_only=True):
+    """One score as it is sent, target and config apart."""
+
+    id: str
+    session_id: str
+    name: str
+    value: str | float
+    comment: str
+    metadata: dict[str, str | int | float]
+    timestamp: str
+
+    @property
+    def digest(self) -> str:
+        """SHA-256 of the content: the same one need not be sent again."""
+        return digest_of(self)
+
+    def body(self, target: dict[str, str], config_id: str) -> dict[str, Any]:
+        """Return the request's body; ``target`` is the session or the trace."""
+        return {
+            "id": self.id,
+            **target,
+            "name": self.name,
+            "value": self.value,
+            "dataType": "CATEGORICAL" if isinstance(self.value, str) else "NUMERIC",
+            "configId": config_id,
+            "comment": self.comment,
+            "metadata": self.metadata,
+            "timestamp": self.timestamp,
+        }
+
+
+def outgoing_scores(row: SessionScores, redact: Redact = str) -> Iterator[OutgoingScore]:
+    """Yield the scores of one session: its dimensions, then the overall quality.
+
+    Args:
+        row: with status ``ok``.
+        redact: takes secrets out of a comment, as the last gate before it leaves the machine.
+
+    Raises:
+        VerdictError: a category or a number that is not one of its dimension's; a server would
+            take it and drop it in silence.
+    """
+    for verdict in row.verdicts:
+        given = verdict.category if verdict.category is not None else verdict.value
+        checked = verdict_on(verdict.dimension, given)
+        value = checked.category if checked.category is not None else checked.value
+        yield _outgoing(row, verdict.dimension, value, verdict.rationale, redact)
+    overall = calculate_overall_quality(row.verdicts)
+    yield _outgoing(row, OVERALL, min(1.0, max(0.0, overall)), _breakdown(row.verdicts), redact)
+
+
+def score_id(session_id: str, name: str, scoring_fingerprint: str) -> str:
+    """Return the id under which a score is written and, later, written again."""
+    return str(uuid5(_NAMESPACE, "\0".join((session_id, name, scoring_fingerprint))))
+
+
+def plain_comment(text: str) -> str:
+    """Return ``text`` without anything that a browser or a Markdown view would act on.
+
+    A rationale may quote a session, and a session may hold HTML, images and links.
+    """
+    visible = "".join(
+        character
+        for character in text
+        if character in "\n\t" or unicodedata.category(character) not in ("Cc", "Cf", "Cs")
+    )
+    return _SCHEME.sub(r"\1 :", visible.translate(_MARKUP)).strip()
+
+
+def _outgoing(
+    row: SessionScores, name: str, value: str | float, why: str, redact: Redact
+) -> OutgoingScore:
+    return OutgoingScore(
+        id=score_id(row.session_id, name, row.scoring_fingerprint),
+        session_id=row.session_id,
+        name=name,
+        value=value,
+        comment=_comment(row, redact(why)),
+        metadata=_metadata(row),
+        timestamp=_timestamp(row.ended),
+    )
+
+
+def _comment(row: SessionScores, why: str) -> str:
+    turns = sorted(set(cited_turns(why)))
+    seen = f"Evidence: session {row.session_id}"
+    if turns:
+        seen += f", turns {', '.join(map(str, turns[:20]))}"
+    parts = f", in {len(row.chunks)} parts" if len(row.chunks) > 1 else ""
+    foot = plain_comment(f"{seen}\nScored by {row.model} ({row.scoring_fingerprint}){parts}")
+    text = plain_comment(why)
+    room = LONGEST_COMMENT - len(foot) - 2
+    if len(text) > room:
+        text = f"{text[: room - 3]}..."
+    return f"{text}\n\n{foot}"
+
+
+def _metadata(row: SessionScores) -> dict[str, str | int | float]:
+    agreement = {} if row.chunk_agreement is None else {"chunk_agreement": row.chunk_agreement}
+    return {
+        "scorer": row.model,
+        "scoring_fingerprint": row.scoring_fingerprint,
+        "task": row.task,
+        "tool": row.tool,
+        "parts": len(row.chunks),
+        **agreement,
+    }
+
+
+def _breakdown(verdicts: tuple[Verdict, ...]) -> str:
+    return "\n".join(f"{v.dimension}: {v.category or format(v.value, '.2f')}" for v in verdicts)
+
+
+def _timestamp(moment: datetime) -> str:
+    return moment.astimezone(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")

@@ -1,0 +1,184 @@
+"""What a model really sends, made ready for a strict parser.
+
+Nothing here guesses. Text that could mean two things is refused, and whoever asked asks again:
+a wrong score that looks right costs more than a second call.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+import unicodedata
+from collections.abc import Iterator
+from typing import Any, NoReturn
+
+from msgspec import Struct
+
+from debrief.errors import ModelError
+
+LONGEST = 200_000
+"""Characters; no honest answer comes near, and every step here is linear in this."""
+_DEEPEST = 64
+_MOST_VALUES = 1_000
+
+_LINE_ENDS = re.compile(r"\r\n|[\r\x0b\x0c\x1c-\x1e\x85\u2028\u2029]")
+_THINKING = re.compile(r"\s*<(think|thinking|thought|scratchpad)>", re.IGNORECASE)
+_FINAL_CHANNEL = "<|channel|>final<|message|>"
+_END_TOKENS = re.compile(r"(?:\s|<\|(?:end|return|im_end|eot_id|endoftext)\|>|</s>)+\Z")
+_ERROR_PAGE = re.compile(r"\s*<(?:!doctype|html|\?xml)\b", re.IGNORECASE)
+_UNPLAIN = re.compile(r"[^\x20-\x7e\n\t]")
+_STRUCTURE = re.compile(r'\\.|["{}\[\]]', re.DOTALL)
+_UNTIDY = re.compile(r'"(?:[^"\\]++|\\.)*+"|//[^\n]*+|,(?=\s*+[}\]])', re.DOTALL)
+
+
+class AnswerError(ModelError):
+    """An answer that gives no single, certain value. The model may be told why, and asked again."""
+
+
+def refuse(reason: str) -> NoReturn:
+    """Raise the refusal of an answer, for ``reason``."""
+    raise AnswerError("the model's answer", reason)
+
+
+class Found(Struct, frozen=True):
+    """A JSON value that stands in an answer."""
+
+    start: int
+    end: int
+    value: Any
+
+
+def answer_text(raw: str | None) -> str:
+    """Return what a model says once its thinking is over, lines ended by ``\\n``.
+
+    A block of thinking is taken away at the very beginning only. Further down it may be a
+    quotation out of a session, and taking that away could leave a forged verdict standing alone.
+
+    Raises:
+        AnswerError: there is nothing, nothing but thinking, an error page, or far too much.
+    """
+    if raw is None:
+        refuse("it is empty")
+    if len(raw) > LONGEST:
+        refuse(f"it is longer than {LONGEST} characters")
+    text = _LINE_ENDS.sub("\n", raw).removeprefix("\ufeff")
+    if text.lstrip().startswith(("<|channel|>", "<|start|>")):
+        _, token, tail = text.partition(_FINAL_CHANNEL)
+        if not token or _FINAL_CHANNEL in tail:
+            refuse("it has no single final channel")
+        text = tail
+    while opening := _THINKING.match(text):
+        closing = re.compile(rf"</{opening[1]}>", re.IGNORECASE)
+        end = closing.search(text, opening.end())
+        if not end:
+            refuse("it holds thinking and no answer")
+        text = text[end.end() :]
+    text = _END_TOKENS.sub("", text).lstrip()
+    if not text:
+        refuse("it is empty")
+    if _ERROR_PAGE.match(text):
+        refuse("it is an error page")
+    return text
+
+
+def fold(text: str) -> str:
+    """Return ``text`` as a reader sees it: NFKC, plain digits, nothing invisible.
+
+    >>> fold("SCORE： ４")
+    'SCORE: 4'
+    """
+    if not _UNPLAIN.search(text):
+        return text
+    return "".join(_folded(unicodedata.normalize("NFKC", text)))
+
+
+def _folded(text: str) -> Iterator[str]:
+    for character in text:
+        kind = unicodedata.category(character)
+        if kind == "Nd":
+            yield str(unicodedata.digit(character))
+        elif character in "\n\t" or not _is_invisible(character, kind):
+            yield character
+
+
+def _is_invisible(character: str, kind: str) -> bool:
+    return kind in ("Cc", "Cf", "Me", "Cs") or "\ufe00" <= character <= "\ufe0f"
+
+
+def json_values(text: str) -> list[Found]:
+    """Return the outermost JSON objects and arrays in ``text``, with where they stand.
+
+    Comments to the end of a line and trailing commas are forgiven; a key given twice is not.
+
+    Raises:
+        AnswerError: a key is given twice, the nesting is deeper than 64, or there are more
+            than a thousand values.
+    """
+    found = []
+    for count, (start, end) in enumerate(_spans(text), 1):
+        if count > _MOST_VALUES:
+            refuse(f"it holds more than {_MOST_VALUES} JSON values")
+        value = _parse(text[start:end])
+        if value is not None:
+            found.append(Found(start, end, value))
+    return found
+
+
+def is_cut_short(text: str) -> bool:
+    """Tell whether ``text`` ends inside an object or array that begins a line of it."""
+    last = 0
+    for _start, end in _spans(text):
+        last = end
+    return re.search(r"^\s*[\[{]", text[last:], re.MULTILINE) is not None
+
+
+def _spans(text: str) -> Iterator[tuple[int, int]]:
+    """Yield where balanced brackets begin and end; quotes count inside brackets only."""
+    closers: list[str] = []
+    start = 0
+    quoted = False
+    for token in _STRUCTURE.finditer(text):
+        mark = token[0]
+        if quoted:
+            quoted = mark != '"'
+        elif mark in "{[":
+            if not closers:
+                start = token.start()
+            closers.append("}" if mark == "{" else "]")
+            if len(closers) > _DEEPEST:
+                refuse(f"it is nested deeper than {_DEEPEST}")
+        elif closers and mark == '"':
+            quoted = True
+        elif closers and mark in "}]":
+            if closers.pop() != mark:
+                closers.clear()
+            elif not closers:
+                yield start, token.end()
+
+
+def _parse(text: str) -> Any | None:
+    for attempt in (text, None):
+        tidied = _tidy(text) if attempt is None else attempt
+        try:
+            return json.loads(
+                tidied,
+                strict=False,
+                object_pairs_hook=_once,
+                parse_int=lambda digits: int(digits) if len(digits) < 20 else math.inf,
+            )
+        except (json.JSONDecodeError, RecursionError):
+            continue
+    return None
+
+
+def _tidy(text: str) -> str:
+    return _UNTIDY.sub(lambda found: found[0] if found[0].startswith('"') else "", text)
+
+
+def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    keys = [fold(key).strip().casefold() for key, _ in pairs]
+    if len(set(keys)) != len(keys):
+        twice = next(key for key in keys if keys.count(key) > 1)
+        refuse(f'its JSON gives "{twice[:40]}" twice')
+    return dict(pairs)

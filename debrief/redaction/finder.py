@@ -1,0 +1,204 @@
+"""Finding secrets in a text: the prefilter's hits, each read by its rule."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from string import ascii_letters, digits, hexdigits
+
+from debrief.redaction import views
+from debrief.redaction.assignments import judge_field
+from debrief.redaction.contexts import Context
+from debrief.redaction.formats import Format
+from debrief.redaction.plausibility import wordiness
+from debrief.redaction.prefilter import Hit
+from debrief.redaction.rules import RULES, prefilter
+from debrief.redaction.spans import Span, union, without
+
+PLACEHOLDER = re.compile(r"<secret:[a-z0-9-]{1,40}:[0-9a-f]{6}>")
+"""What stands where a secret was: its kind and six hex digits of a keyed digest."""
+
+_DEEPEST = 2
+_LOOK_BACK = 120
+_SKIP = 24
+"""What looked like a secret and was none is not looked at again from within: no text takes more
+than linear time."""
+_RUN = re.compile(r"[A-Za-z0-9_\-+/=.]+")
+_HEX_DIGITS = frozenset(hexdigits)
+_BASE64_DIGITS = frozenset(ascii_letters + digits + "+/_-")
+_BLOCK = re.compile(r"(?:\A|\n)[A-Za-z0-9+/]{40,}\Z")
+_LINE = re.compile(r"[^\n]+")
+
+
+def find(text: str, field: str = "") -> list[Span]:
+    """Return the secrets of ``text`` in order, none overlapping, none spanning a line break.
+
+    Args:
+        text: any text; the placeholders in it are left out.
+        field: the name that the whole text is the value of, such as a JSON key.
+    """
+    hits = prefilter().hits(text)
+    return find_at(text, hits, field) if hits or field else []
+
+
+def find_at(text: str, hits: Iterable[Hit], field: str = "") -> list[Span]:
+    """Return the secrets of ``text`` where the prefilter's hits for it are known already."""
+    holes = [match.span() for match in PLACEHOLDER.finditer(text)] if "<secret:" in text else []
+    masked = _mask(text, holes)
+    if holes:
+        hits = prefilter().hits(masked)
+    spans = list(_spans(masked, hits, 0))
+    whole = masked.strip()
+    verdict = judge_field(field, whole) if field and whole else None
+    if verdict:
+        start = masked.index(whole)
+        spans.append(Span(start, start + len(whole), *verdict))
+    return [piece for span in without(union(spans), holes) for piece in _lines(text, span)]
+
+
+def _mask(text: str, holes: list[tuple[int, int]]) -> str:
+    pieces: list[str] = []
+    last = 0
+    for start, end in holes:
+        pieces += (text[last:start], "\0" * (end - start))
+        last = end
+    return "".join([*pieces, text[last:]]) if holes else text
+
+
+def _spans(text: str, hits: Iterable[Hit], depth: int) -> Iterator[Span]:
+    seen: set[str] = set()
+    done: dict[int, int] = {}
+    for hit in hits:
+        rule = RULES[hit.pattern]
+        if isinstance(rule, Format):
+            if done.get(hit.pattern, 0) <= hit.start:
+                found = list(_known(text, rule, hit.start))
+                done[hit.pattern] = found[-1].end if found else hit.start + _SKIP
+                yield from found
+        elif isinstance(rule, Context):
+            last = done.get(hit.pattern, 0)
+            if not rule.tracked:
+                yield from rule.find(text, hit.end, max(0, last, hit.end - _LOOK_BACK))
+                done[hit.pattern] = hit.end
+            elif hit.start >= last or "\n" in text[max(0, last - rule.reach) : hit.start]:
+                yield from rule.find(text, hit.start, 0)
+                done[hit.pattern] = hit.start + rule.reach
+        elif depth < _DEEPEST:
+            yield from _through(rule, text, hit, depth, seen, done)
+
+
+def _known(text: str, rule: Format, start: int) -> Iterator[Span]:
+    found = rule.pattern.match(text, start)
+    if found and rule.lead:
+        lead = rule.lead.search(text, max(0, start - 120), start)
+        if lead is None:
+            return
+        start = lead.start()
+    end = found.end() if found else start
+    if found and rule.check(text[start:end]):
+        yield Span(start, end, rule.kind)
+    else:
+        found = None
+    if not rule.lead:
+        yield from _wrapped(text, rule, start, end if found else 0)
+
+
+def _wrapped(text: str, rule: Format, start: int, known_end: int) -> Iterator[Span]:
+    """Find a secret that a terminal broke over lines which hold nothing else."""
+    run = _RUN.match(text, start, start + 400)
+    if run is None or text[run.end() : run.end() + 1] not in ("\n", "\r"):
+        return
+    if known_end and known_end < run.end():
+        return
+    if rule.edge and start and text[start - 1].isalnum():
+        return
+    if start and text[start - 1] == "\n" and _BLOCK.search(text, max(0, start - 200), start - 1):
+        return
+    parts = [(run.start(), run.end())]
+    while len(parts) < 12:
+        at = text.find("\n", parts[-1][1]) + 1
+        more = _RUN.match(text, at, at + 400)
+        if more is None or text[more.end() : more.end() + 1] not in ("", "\n", "\r"):
+            break
+        parts.append(more.span())
+        if more.end() - more.start() < parts[0][1] - parts[0][0]:
+            break
+    for count in range(len(parts), 1, -1):
+        joined = "".join(text[begin:end] for begin, end in parts[:count])
+        found = rule.pattern.match(joined)
+        if not found or found.end() != len(joined) or not rule.check(joined):
+            continue
+        rest = joined[parts[0][1] - parts[0][0] :]
+        if wordiness(rest) < 0.4 or (not known_end and wordiness(rest) < 0.8):
+            yield from (Span(begin, end, rule.kind) for begin, end in parts[:count])
+            return
+
+
+def _through(
+    name: str, text: str, hit: Hit, depth: int, seen: set[str], done: dict[int, int]
+) -> Iterator[Span]:
+    """Look at the text, or a stretch of it, through a view."""
+    if name in ("noise", "delta"):
+        if name not in seen:
+            seen.add(name)
+            view = views.without_noise(text) if name == "noise" else views.without_deltas(text)
+            yield from _in_view(view, 0, depth)
+        return
+    reach = -1 - ("escape", "join", "base64", "hex").index(name)
+    if hit.start < done.get(reach, 0) or (name == "join" and hit.end <= done.get(reach, 0)):
+        return
+    if name == "escape":
+        start, end = views.run_around(text, hit.start)
+        done[reach] = end
+        yield from _in_view(views.unescaped(text[start:end]), start, depth)
+    elif name == "join":
+        start, end = max(0, hit.end - 400), min(len(text), hit.end + 1200)
+        done[reach] = hit.end + 400
+        yield from _in_view(views.without_joins(text[start:end]), start, depth)
+    else:
+        yield from _in_blob(name, text, hit, depth, done, reach)
+
+
+def _in_view(view: views.View, shift: int, depth: int) -> Iterator[Span]:
+    if not view.changed:
+        return
+    for span in _spans(view.text, prefilter().hits(view.text), depth + 1):
+        yield from view.spans(span, shift)
+
+
+def _in_blob(
+    name: str, text: str, hit: Hit, depth: int, done: dict[int, int], reach: int
+) -> Iterator[Span]:
+    at = hit.start
+    if at and text[at] == "\\":
+        at += 2
+    elif text[at] not in (_HEX_DIGITS if name == "hex" else _BASE64_DIGITS):
+        at += 1
+    blob = views.decoded_base64(text, at) if name == "base64" else views.decoded_hex(text, at)
+    if blob is None:
+        return
+    start, end, plain = blob
+    done[reach] = end
+    spans = union(_spans(plain, prefilter().hits(plain), depth + 1))
+    if spans:
+        sure = any(span.sure for span in spans)
+        whole = spans[0].end - spans[0].start >= len(plain.strip())
+        yield Span(start, end, spans[0].kind, sure, plain.strip() if whole else "")
+
+
+def _lines(text: str, span: Span) -> Iterator[Span]:
+    """Cut a span at line breaks, and take indentation and a patch's markers out of it."""
+    if "\n" not in text[span.start : span.end]:
+        yield span
+        return
+    line_start = text.rfind("\n", 0, span.start) + 1
+    rows = list(_LINE.finditer(text, span.start, span.end))
+    marked = all(text[row.start()] in "+- " for row in rows[1:]) and (
+        span.start > line_start and text[line_start] in "+- "
+    )
+    for number, row in enumerate(rows):
+        begin = row.start() + (1 if marked and number else 0)
+        piece = text[begin : row.end()]
+        begin += len(piece) - len(piece.lstrip())
+        if piece.strip():
+            yield Span(begin, begin + len(piece.strip()), span.kind, span.sure)

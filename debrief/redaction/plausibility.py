@@ -1,0 +1,203 @@
+"""How much a value looks like a secret, from the value alone.
+
+Formats that announce themselves need little of this; a value that only its name gives away
+(``password = …``) needs all of it. Everything here is linear in the value.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from math import log2
+
+
+def words(text: str) -> frozenset[str]:
+    """Return the words of a text."""
+    return frozenset(text.split())
+
+
+_STOCK = (
+    "example|placeholder|redacted|changeme|change[_-]me|replace[_-]?(?:me|with|this)|your[_-]|"
+    "[_-]your|yourkey|yourtoken|yourpass|dummy|insert[_-]|todo|fixme|not[_-]?set|undefined|"
+    "[_-]here\\b|goes[_-]?here|lorem|foobar|sample|mock[_-]|fake[_-]|deadbeef|"
+    "not[_-]a[_-]|(?<![A-Za-z0-9])(?:null|none|masked|hidden|removed|omitted)"
+    "(?![A-Za-z0-9])"
+)
+_PLACEHOLDER = re.compile(
+    rf"(?i:{_STOCK})"
+    r"|(.)\1{5}"
+    r"|[xX*]{4,}|\.{3}|…|•{2,}"
+    r"|(?i:0?123456789|abcdefgh|qwertyui|98765432|012345678)"
+)
+_STOCK_IN_FORMAT = re.compile(
+    r"(?i:EXAMPLE|placeholder|redacted|changeme|your[_-]|yourkey|yourtoken)"
+    r"|(.)\1{7}|[xX*]{6,}|\.{3}|…"
+    r"|(?i:0?1234567890?|abcdefghij)"
+)
+_VARIABLE = re.compile(
+    r"^\$[A-Za-z_]|\$[{(]|\{\{|\}\}|%\(|^%\w+%$|<[^<>]*>?|\[[A-Za-z_ -]+\]|\{[\w.:!-]*\}|#\{|@\{"
+    r"|\[[^\]]*-[^\]]*\]|\{\d+,\d*\}|^#[0-9a-fA-F]{3,8}$"
+)
+_UUID = re.compile(r"[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}\Z")
+_HEX = re.compile(r"(?:0x)?[0-9a-fA-F]+\Z")
+_DOTTED = re.compile(r"[A-Za-z_$][\w$]*(?:(?:\.|::|->|\?\.)[A-Za-z_$][\w$]*)+\Z")
+_CALL = re.compile(r"[&*!]?[A-Za-z_$][\w$.:]*[(\[{]")
+_PATH = re.compile(
+    r"(?:~|\.{1,2})?/[\w.@%+-]+(?:/|\Z)|[A-Za-z]:[\\/]|[a-z][a-z0-9+.-]*://|\w+/\w+\.\w+\Z"
+)
+_TIME = re.compile(r"\d{4}-\d\d-\d\d|\d{1,2}:\d\d(?::\d\d)?\Z|v?\d+(?:\.\d+)+[\w.+-]*\Z")
+_CHUNK = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])")
+_STEPS = re.compile(
+    r"(?:012|123|234|345|456|567|678|789|890|abc|bcd|cde|def|xyz|qwe|asd|zxc){1,8}\d?",
+    re.IGNORECASE,
+)
+_REPEATS = re.compile(r"(.)\1{2,}")
+_TOKEN = re.compile(r"[A-Za-z0-9_\-+/=.~:|!@#$%^&*]+\Z")
+_PAIRS = words(
+    """
+    ab ac ad ag ai al am an ap ar as at au ba be bi bl bo bs bu ca ce ch ci ck cl co cr ct cu da
+    de di do dr ds du ea ec ed ee ef eg ei el em en ep er es et ev ew ex fa fe ff fi fl fo fr ge
+    gi gr gs ha he hi ho ia ib ic id ie if ig il im in io ip ir is it iv iz ke la ld le li ll lo
+    ls lt lu ly ma me mi mo mp ms mu na nc nd ne nf ng ni nn no ns nt nu nv ob oc od og ol om on
+    oo op or os ot ou ov ow pa pe ph pi pl po pp pr pt pu py qu ra rc rd re rg ri rm rn ro rr rs
+    rt ru ry sa sc se sh si so sp ss st su ta tc te th ti tl to tr ts tt tu ty ua ub uc ue ul um
+    un up ur us ut va ve vi wa we wi xt yp ze
+    """
+)
+"""The 200 most frequent pairs of letters in the words of Python's standard library: of its words
+94 % have at least six in ten pairs from here, of random letters 16 %."""
+_BORING = words(
+    """
+    a abc admin and any api apikey app auth bar baz bearer bob client cred creds db demo dev env
+    fake foo for get guest id in invalid is it jwt key local login me my new no none not of old
+    on one or pass passw passwd password pat prod pwd raw root s secret secure set sk stage str
+    super test tests the tmp to tok token tokens two url user usr val value var wrong yes
+    """
+)
+_WEAK = words(
+    """
+    admin administrator alice bob changeit changeme correcthorse default demo dev docker foobar
+    guest hunter letmein login master mongo monkey mypass mypassword mysecret mysql nobody pass
+    passw passwd password passwort postgres postgresql prod pwd qwerty rabbitmq redis root s sa
+    secret sekret service sesame staging strong supersecret sysadmin test tester testing toor
+    topsecret user username verysecret welcome xxx
+    """
+)
+_LEET = str.maketrans("0134578@$!", "oleastbasi")
+
+
+def entropy(value: str) -> float:
+    """Return the Shannon entropy of a value's characters, in bits a character."""
+    total = len(value)
+    return -sum(n / total * log2(n / total) for n in Counter(value).values())
+
+
+def is_placeholder(value: str) -> bool:
+    """Tell whether a value stands for a secret instead of being one: ``<your-key>``, ``xxxx``."""
+    return bool(_PLACEHOLDER.search(value) or _VARIABLE.search(value))
+
+
+def is_sample(secret: str) -> bool:
+    """Tell whether a string in a known secret format is a documentation's sample of it."""
+    return bool(_STOCK_IN_FORMAT.search(secret)) or len(set(secret[-16:])) < 5
+
+
+def is_uuid(value: str) -> bool:
+    """Tell whether a value is a UUID in its usual form."""
+    return _UUID.match(value) is not None
+
+
+def is_reference(value: str) -> bool:
+    """Tell whether a value is code, a path, a URL, a time or a version, not a literal."""
+    return bool(
+        _CALL.match(value)
+        or _PATH.match(value)
+        or _TIME.match(value)
+        or (_DOTTED.match(value) and wordiness(value) >= 0.4)
+    )
+
+
+def wordiness(value: str) -> float:
+    """Return the share of characters that belong to words, steps (``123``) and repeats."""
+    if not value:
+        return 1.0
+    boring = bytearray(len(value))
+    for chunk in _CHUNK.finditer(value):
+        word = chunk.group().lower()
+        if word in _BORING or (len(word) >= 4 and _sayable(word)):
+            boring[chunk.start() : chunk.end()] = b"\1" * len(word)
+    for pattern in (_STEPS, _REPEATS):
+        for found in pattern.finditer(value):
+            boring[found.start() : found.end()] = b"\1" * (found.end() - found.start())
+    silent = sum(1 for char in value if char in "_-. ")
+    return sum(boring) / max(1, len(value) - silent)
+
+
+def _sayable(word: str) -> bool:
+    pairs = sum(word[at : at + 2] in _PAIRS for at in range(len(word) - 1))
+    return pairs * 10 >= (len(word) - 1) * 6
+
+
+def classes(value: str) -> int:
+    """Return how many of four kinds of characters occur: lower, upper, digit, punctuation.
+
+    What joins the words of an identifier (``_-.``) is no punctuation.
+    """
+    return (
+        any("a" <= char <= "z" for char in value)
+        + any("A" <= char <= "Z" for char in value)
+        + any("0" <= char <= "9" for char in value)
+        + any(not char.isalnum() and char not in "_-." for char in value)
+    )
+
+
+def is_random(value: str, least: int = 16) -> bool:
+    """Tell whether a value looks like a generated token or key of at least ``least`` characters.
+
+    Digests look the same; whether the value's name speaks of a secret is for the caller.
+    """
+    if len(value) < least or not _TOKEN.match(value) or is_placeholder(value):
+        return False
+    if is_uuid(value) or is_reference(value):
+        return False
+    digits = sum("0" <= char <= "9" for char in value)
+    if _HEX.match(value):
+        return len(value) >= max(least, 16) and 0 < digits < len(value) and entropy(value) >= 2.8
+    letters = sum(char.isalpha() for char in value)
+    if not letters or (not digits and not (classes(value) >= 2 and len(value) >= 24)):
+        return False
+    bar = 3.0 if len(value) < 24 else 3.4
+    return entropy(value) >= bar and wordiness(value) < (0.55 if digits else 0.4)
+
+
+def is_weak(value: str) -> bool:
+    """Tell whether a value is one of the passwords that only samples and tests use."""
+    plain = value.lower()
+    for form in (plain, plain.translate(_LEET)):
+        if re.sub(r"[^a-z]+", "", form) in _WEAK or re.sub(r"[\W_\d]+\Z", "", form) in _WEAK:
+            return True
+    return bool(re.fullmatch(r"\d{1,8}", value))
+
+
+def is_password(value: str, least: int = 8, strict: bool = False) -> bool:
+    """Tell whether a value looks like a password that somebody chose or generated.
+
+    Args:
+        value: the candidate, quotes taken off.
+        least: how many characters it must have.
+        strict: ask for three kinds of characters, as where no assignment introduces the value.
+    """
+    if not least <= len(value) <= 256 or any(char.isspace() for char in value):
+        return False
+    if is_placeholder(value) or is_weak(value) or is_uuid(value) or is_reference(value):
+        return False
+    kinds = classes(value)
+    digits = any(char.isdigit() for char in value)
+    if kinds < 2 or (strict and kinds < 3) or not any(char.isalpha() for char in value):
+        return False
+    if strict and not digits and not re.search(r"[!#$%^*?~@]", value):
+        return False
+    if not digits and not (kinds >= 3 and re.search(r"[^\w\-./:]", value)):
+        return False
+    bar = 0.5 if strict or not digits else 0.6 if kinds < 4 else 0.7
+    return wordiness(value) < bar and entropy(value) >= 2.5

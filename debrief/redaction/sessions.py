@@ -1,0 +1,278 @@
+"""Redaction of a whole session: every text it carries, each secret the same way everywhere.
+
+A secret that one place gives away (``password = …`` in a file) is replaced in all other places
+of the session as well, where nothing around it does. That is also why a patch still applies: its
+lines get the placeholders that the file's lines got.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Callable, Iterator
+from operator import is_
+from typing import Literal, TypeVar
+
+import msgspec
+import orjson
+
+from debrief.redaction.finder import PLACEHOLDER, find
+from debrief.redaction.leaves import decode, visit_strings
+from debrief.redaction.prefilter import Prefilter
+from debrief.redaction.redactor import Redacted, Redactor
+from debrief.redaction.rules import prefilter
+from debrief.redaction.spans import Span, union, without
+from debrief.sessions.model import Message, Session, Subagent, ToolCall, Turn
+
+_Form = Literal["text", "json", "patch"]
+_Item = TypeVar("_Item", bound=msgspec.Struct)
+_Visit = Callable[[str, _Form], str]
+_SEPARATOR = b"\n\0\n"
+_SHORTEST_LITERAL = 6
+_ANYWHERE = 16
+
+
+def redact_session(session: Session, redactor: Redactor) -> Session:
+    """Return the session without secrets, the replacements counted.
+
+    Texts keep their number of lines. A session without secrets is returned as the very object
+    that was handed in; its texts were then read by the prefilter alone.
+    """
+    texts: list[tuple[str, _Form]] = []
+
+    def collect(text: str, form: _Form) -> str:
+        texts.append((text, form))
+        return text
+
+    _rebuild(session, collect)
+    buffer, starts = _joined([text for text, _ in texts])
+    flagged = _texts_with_hits(prefilter(), buffer, starts)
+    known = _Known()
+    for number in flagged:
+        known.learn(*texts[number])
+    if not known.kinds:
+        return session
+    literals = known.prefilter()
+    if literals is not None:
+        flagged |= _texts_with_hits(literals, buffer, starts)
+    replaced: dict[int, Redacted] = {}
+    for number in sorted(flagged):
+        result = known.redact(*texts[number], redactor)
+        if result.findings:
+            replaced[number] = result
+    order = iter(range(len(texts)))
+
+    def replace(text: str, form: _Form) -> str:
+        result = replaced.get(next(order))
+        return text if result is None else result.text
+
+    return msgspec.structs.replace(
+        _rebuild(session, replace),
+        redactions=session.redactions + sum(len(r.findings) for r in replaced.values()),
+        unsure_redactions=session.unsure_redactions + sum(r.unsure for r in replaced.values()),
+    )
+
+
+def redact_patch(patch: str, redactor: Redactor) -> Redacted:
+    """Replace the secrets in unified hunks; markers and numbers of lines stay as they are."""
+    return _replace_in_patch(patch, redactor, find)
+
+
+class _Known:
+    """The secrets that were met in a session so far."""
+
+    def __init__(self) -> None:
+        self.kinds: dict[str, tuple[bool, str]] = {}
+        self._literals: Prefilter | None = None
+
+    def learn(self, text: str, form: _Form) -> None:
+        """Remember the secrets that a text gives away."""
+        for part, name in _parts(text, form):
+            for span in find(part, name):
+                self._remember(part[span.start : span.end], span)
+                if span.value:
+                    self._remember(span.value, span)
+
+    def prefilter(self) -> Prefilter | None:
+        """Return a prefilter for the secrets themselves, as they are and as JSON spells them."""
+        values = [value for value in self.kinds if len(value) >= _SHORTEST_LITERAL]
+        if not values:
+            return None
+        self._literals = Prefilter(sorted(values), literal=True)
+        spelled = {
+            *values,
+            *(orjson.dumps(value).decode()[1:-1] for value in values if _plain(value)),
+        }
+        return Prefilter(sorted(spelled), literal=True)
+
+    def redact(self, text: str, form: _Form, redactor: Redactor) -> Redacted:
+        """Replace every secret in a text, known ones wherever they stand."""
+        if form == "patch":
+            return _replace_in_patch(text, redactor, self._find)
+        if form == "json":
+            return redactor.replace_in_json(text, self._find)
+        return redactor.replace(text, "", self._find)
+
+    def _find(self, text: str, name: str) -> list[Span]:
+        spans = find(text, name)
+        if self._literals is not None:
+            spans = union([*spans, *self._occurrences(text)])
+        return [self._named(text, span) for span in spans]
+
+    def _occurrences(self, text: str) -> list[Span]:
+        assert self._literals is not None
+        found: list[Span] = []
+        for hit in self._literals.hits(text):
+            value = text[hit.start : hit.end]
+            if len(value) >= _ANYWHERE or _stands_alone(text, hit.start, hit.end):
+                sure, kind = self.kinds[value]
+                found.append(Span(hit.start, hit.end, kind, sure))
+        if not found or "<secret:" not in text:
+            return found
+        return without(found, [match.span() for match in PLACEHOLDER.finditer(text)])
+
+    def _named(self, text: str, span: Span) -> Span:
+        value = span.value or text[span.start : span.end]
+        sure, kind = self.kinds.get(value, (span.sure, span.kind))
+        return Span(span.start, span.end, kind, sure, span.value)
+
+    def _remember(self, value: str, span: Span) -> None:
+        sure, kind = self.kinds.get(value, (False, ""))
+        best = max((sure, kind), (span.sure, span.kind)) if kind else (span.sure, span.kind)
+        self.kinds[value] = best
+
+
+def _parts(text: str, form: _Form) -> Iterator[tuple[str, str]]:
+    """Yield what is read as one text, with the name of which it is the value."""
+    if form == "patch":
+        yield _without_markers(text), ""
+        return
+    yield text, ""
+    if form == "json":
+        seen: list[tuple[str, str]] = []
+
+        def note(leaf: str, name: str, path: str) -> str:
+            seen.append((leaf, name))
+            return leaf
+
+        try:
+            visit_strings(decode(text), note)
+        except ValueError:
+            return
+        yield from seen
+
+
+def _plain(value: str) -> bool:
+    try:
+        value.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+def _stands_alone(text: str, start: int, end: int) -> bool:
+    return not text[max(0, start - 1) : start].isalnum() and not text[end : end + 1].isalnum()
+
+
+def _without_markers(patch: str) -> str:
+    return "\n".join(line[_marker(line) :] for line in patch.split("\n"))
+
+
+def _marker(line: str) -> int:
+    return 1 if line[:1] in ("+", "-", " ", "\\") and line else 0
+
+
+def _replace_in_patch(
+    patch: str, redactor: Redactor, find: Callable[[str, str], list[Span]]
+) -> Redacted:
+    result = redactor.replace(_without_markers(patch), "", find)
+    if not result.findings:
+        return Redacted(patch)
+    lines = zip(patch.split("\n"), result.text.split("\n"), strict=True)
+    return Redacted("\n".join(old[: _marker(old)] + new for old, new in lines), result.findings)
+
+
+def _joined(texts: list[str]) -> tuple[bytes, list[int]]:
+    """Return the texts as one stretch of bytes, and where each of them starts in it."""
+    encoded = [text.encode("utf-8", "surrogatepass") for text in texts]
+    starts: list[int] = []
+    length = 0
+    for data in encoded:
+        starts.append(length)
+        length += len(data) + len(_SEPARATOR)
+    return _SEPARATOR.join(encoded), starts
+
+
+def _texts_with_hits(engine: Prefilter, buffer: bytes, starts: list[int]) -> set[int]:
+    return {bisect_right(starts, max(0, end - 1)) - 1 for _, end, _ in engine.scan(buffer)}
+
+
+def _rebuild(session: Session, visit: _Visit) -> Session:
+    """Return the session with each of its texts visited; the same object if none changed."""
+    return _changed(
+        session,
+        repository=visit(session.repository, "text"),
+        branch=visit(session.branch, "text"),
+        cwd=visit(session.cwd, "text"),
+        title=visit(session.title, "text"),
+        turns=_each(session.turns, lambda turn: _turn(turn, visit)),
+        subagents=_each(session.subagents, lambda agent: _subagent(agent, visit)),
+        problems=_each(
+            session.problems,
+            lambda problem: _changed(problem, reason=visit(problem.reason, "text")),
+        ),
+    )
+
+
+def _turn(turn: Turn, visit: _Visit) -> Turn:
+    return _changed(
+        turn,
+        prompt=visit(turn.prompt, "text"),
+        messages=_messages(turn.messages, visit),
+        interventions=_each(
+            turn.interventions, lambda item: _changed(item, text=visit(item.text, "text"))
+        ),
+    )
+
+
+def _subagent(agent: Subagent, visit: _Visit) -> Subagent:
+    return _changed(
+        agent,
+        description=visit(agent.description, "text"),
+        prompt=visit(agent.prompt, "text"),
+        messages=_messages(agent.messages, visit),
+    )
+
+
+def _messages(messages: tuple[Message, ...], visit: _Visit) -> tuple[Message, ...]:
+    return _each(
+        messages,
+        lambda message: _changed(
+            message,
+            text=visit(message.text, "text"),
+            calls=_each(message.calls, lambda call: _call(call, visit)),
+        ),
+    )
+
+
+def _call(call: ToolCall, visit: _Visit) -> ToolCall:
+    return _changed(
+        call,
+        input=visit(call.input, "json"),
+        result=None if call.result is None else visit(call.result, "text"),
+        path=None if call.path is None else visit(call.path, "text"),
+        patch=visit(call.patch, "patch"),
+    )
+
+
+def _each(items: tuple[_Item, ...], change: Callable[[_Item], _Item]) -> tuple[_Item, ...]:
+    return _same(items, tuple(change(item) for item in items))
+
+
+def _same(old: tuple[_Item, ...], new: tuple[_Item, ...]) -> tuple[_Item, ...]:
+    return old if all(map(is_, old, new)) else new
+
+
+def _changed(item: _Item, **fields: object) -> _Item:
+    if all(getattr(item, name) is value for name, value in fields.items()):
+        return item
+    return msgspec.structs.replace(item, **fields)

@@ -1,0 +1,142 @@
+"""Judging: every session on every rubric, what is already known not asked again."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+
+from msgspec import structs
+
+from debrief.digests import digest_of
+from debrief.errors import DebriefError
+from debrief.rubrics.model import (
+    NoOccasionError,
+    Rubric,
+    RubricEvaluation,
+    RubricJudge,
+)
+from debrief.sessions.model import Session
+
+_AHEAD = 2
+"""Sessions held per worker, so that none waits for the slowest."""
+
+_Ask = Callable[[], RubricEvaluation]
+_Begun = tuple[list[RubricEvaluation], list[Future[RubricEvaluation]]]
+
+
+def rubric_digest(rubric: Rubric) -> str:
+    """Return the digest of what a judge reads of a rubric: name, description and criteria."""
+    return digest_of("rubric-v1", rubric.name, rubric.description, rubric.scoring_criteria)
+
+
+def evaluate_rubrics(
+    sessions: Iterable[Session],
+    rubrics: Sequence[Rubric],
+    judge_by: RubricJudge,
+    previous: Iterable[RubricEvaluation] = (),
+    *,
+    workers: int = 1,
+) -> Iterator[RubricEvaluation]:
+    """Judge sessions on rubrics, and yield the rows session by session in the order given.
+
+    A row of ``previous`` is yielded again, without a call, when it did not fail and session,
+    rubric and model are what they were. A failure is a row with its reason, and the next run
+    tries it again.
+
+    With several workers, a session's first rubric is asked alone and the others once it has
+    answered: they share the session as their prefix, which a provider's prompt cache can serve
+    only after it was seen once. Other sessions go on meanwhile.
+
+    Args:
+        sessions: may be lazy; twice as many as there are workers are held at once.
+        rubrics: of one or several score names.
+        judge_by: called from several threads when there are several workers.
+        previous: rows of an earlier run.
+        workers: calls at a time.
+    """
+    ordered = sorted(rubrics, key=lambda rubric: (rubric.score_name, rubric.id, rubric.key))
+    known = {_identity(row): row for row in previous if row.status != "failed"}
+
+    def ask_of(session: Session, rubric: Rubric) -> _Ask:
+        blank = _blank(session, rubric, judge_by.model)
+        row = known.get(_identity(blank))
+        if row is not None:
+            again = structs.replace(row, rubric_id=rubric.id, started=session.started)
+            return lambda: again
+        return lambda: _judge(session, rubric, blank, judge_by)
+
+    asks = ([ask_of(session, rubric) for rubric in ordered] for session in sessions)
+    if workers <= 1:
+        for batch in asks:
+            yield from (ask() for ask in batch)
+        return
+    with ThreadPoolExecutor(workers, thread_name_prefix="rubrics") as pool:
+        try:
+            waiting: deque[Future[_Begun]] = deque()
+            for batch in asks:
+                waiting.append(pool.submit(_begin, pool, batch))
+                if len(waiting) > _AHEAD * workers:
+                    yield from _finish(waiting.popleft())
+            while waiting:
+                yield from _finish(waiting.popleft())
+        finally:
+            pool.shutdown(cancel_futures=True)
+
+
+def _begin(pool: ThreadPoolExecutor, batch: Sequence[_Ask]) -> _Begun:
+    first = [ask() for ask in batch[:1]]
+    return first, [pool.submit(ask) for ask in batch[1:]]
+
+
+def _finish(begun: Future[_Begun]) -> Iterator[RubricEvaluation]:
+    first, rest = begun.result()
+    yield from first
+    for future in rest:
+        yield future.result()
+
+
+def _blank(session: Session, rubric: Rubric, model: str) -> RubricEvaluation:
+    return RubricEvaluation(
+        session_id=session.id,
+        session_digest=session.digest,
+        started=session.started,
+        score_name=rubric.score_name,
+        rubric_id=rubric.id,
+        rubric_key=rubric.key,
+        rubric_digest=rubric_digest(rubric),
+        model=model,
+        status="failed",
+    )
+
+
+def _identity(row: RubricEvaluation) -> tuple[str, ...]:
+    return (
+        row.session_id,
+        row.session_digest,
+        row.score_name,
+        row.rubric_key,
+        row.rubric_digest,
+        row.model,
+    )
+
+
+def _judge(
+    session: Session, rubric: Rubric, blank: RubricEvaluation, judge_by: RubricJudge
+) -> RubricEvaluation:
+    try:
+        judgement = judge_by.judge_rubric(rubric, session)
+    except NoOccasionError as nothing:
+        return structs.replace(blank, status="no_occasion", reasoning=nothing.reason)
+    except DebriefError as error:
+        return structs.replace(blank, failure=str(error))
+    return structs.replace(
+        blank,
+        status="ok",
+        score=judgement.score,
+        reasoning=judgement.reasoning,
+        injection_suspected=judgement.injection_suspected,
+        input_tokens=judgement.input_tokens,
+        output_tokens=judgement.output_tokens,
+        cost_usd=judgement.cost_usd,
+    )

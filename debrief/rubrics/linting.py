@@ -1,0 +1,182 @@
+"""A linter for rubrics that needs no model: it marks what makes a rubric hard to judge by."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from typing import Literal, Protocol
+
+from msgspec import Struct
+
+from debrief.offline.conversation import content_words
+
+Rule = Literal[
+    "double-barrelled", "hedged", "unanchored", "overlap", "about-the-ai", "rewards-length"
+]
+
+_MARK = r"([1-9]|10)\s*(?:\([^)\n]{0,40}\))?\s*\**\s*[:=–—-]\**\s+"
+_POINT_ON_A_LINE = re.compile(rf"^[ \t>*-]*{_MARK}", re.MULTILINE)
+_POINT = re.compile(rf"(?:^|(?<=[\s.;,])){_MARK}")
+_TWO_NAMES = re.compile(r"\b(?:and|or)\b|&|\s\+\s|/", re.IGNORECASE)
+_TWO_DEEDS = re.compile(
+    r"\b(?:as well as|and also|both\b.{1,80}\band)\b"
+    r"|\buser\b[^.]*\b\w+s\b[^.]*(?:,| and) (?:also |then )?(?:the user |they )?"
+    r"(?:provides|gives|names|states|asks|checks|reviews|corrects|answers|plans|runs|avoids"
+    r"|explains|verifies|responds|handles|guides|keeps|uses|shows)\b",
+    re.IGNORECASE,
+)
+_HEDGES = re.compile(
+    r"\b(?:generally|usually|somewhat|fairly|rather well|appropriate(?:ly)?|adequate(?:ly)?"
+    r"|reasonabl[ey]|sufficient(?:ly)?|relatively|mostly|sometimes|often|occasionally|various"
+    r"|as needed|if needed|where possible|when possible|as appropriate|etc\.?|and so on"
+    r"|more or less"
+    r"|good|great|nice|poor|decent|excellent|effective(?:ly)?|high[- ]quality|well(?! as))\b",
+    re.IGNORECASE,
+)
+_AGENT = re.compile(
+    r"\b(?:the |an? )?(?:ai|assistant|agent|model|llm|claude|copilot|codex)(?:'s)?\b", re.IGNORECASE
+)
+_PERSON = re.compile(r"\b(?:user|person|developer|human|prompt|request|they|their)s?\b", re.I)
+_AGENT_DOES = re.compile(
+    r"\b(?:ai|assistant|agent|model|llm|claude)(?:'s \w+)? "
+    r"(?:should |must |can |does |is able to )?"
+    r"(?:provides?|produces?|writes?|generates?|responds?|answers?|completes?|follows?|explains?"
+    r"|uses?|gives?|implements?|understands?|makes?|avoids?|handles?|delivers?)\b",
+    re.IGNORECASE,
+)
+_LENGTH = re.compile(
+    r"\b(?:long(?:er|est)?|lengthy|verbose|extensive(?:ly)?|exhaustive(?:ly)?|detailed|in detail"
+    r"|more (?:than )?\d+ words|more words|many words|word count|as much \w+ as possible"
+    r"|(?:several|multiple|many) paragraphs)\b",
+    re.IGNORECASE,
+)
+_SAME = 0.5
+_NAMES_ALIKE = 0.75
+
+
+class Lintable(Protocol):
+    """Whatever has a rubric's texts: extracted, parsed or consolidated."""
+
+    @property
+    def id(self) -> str:
+        """Of the rubric."""
+        ...
+
+    @property
+    def name(self) -> str:
+        """Of the rubric."""
+        ...
+
+    @property
+    def description(self) -> str:
+        """What it measures."""
+        ...
+
+    @property
+    def scoring_criteria(self) -> str:
+        """Its scale."""
+        ...
+
+
+class Mark(Struct, frozen=True, order=True):
+    """What the linter says about one rubric."""
+
+    rubric_id: str
+    rule: Rule
+    message: str
+
+
+def scale_points(scoring_criteria: str) -> dict[int, str]:
+    """Return the text at each point of a scale, as far as it has any.
+
+    >>> scale_points("1: Vague 5: Exact")
+    {1: 'Vague', 5: 'Exact'}
+    """
+    found = list(_POINT_ON_A_LINE.finditer(scoring_criteria))
+    if len(found) < 2:
+        found = list(_POINT.finditer(scoring_criteria))
+    if not found:
+        return {}
+    ends = [*(point.start() for point in found[1:]), len(scoring_criteria)]
+    return {
+        int(point[1]): scoring_criteria[point.end() : end].strip(" \n.;,-")
+        for point, end in zip(found, ends, strict=True)
+    }
+
+
+def lint(rubrics: Sequence[Lintable]) -> list[Mark]:
+    """Return the marks on a set of rubrics, in the order of the rubrics."""
+    marks: list[Mark] = []
+    for place, rubric in enumerate(rubrics):
+        marks += _marks(rubric)
+        marks += _overlaps(rubric, rubrics[:place])
+    return marks
+
+
+def unanchored(rubrics: Sequence[Lintable]) -> list[Mark]:
+    """Return the marks for which a set has to be written again: scales without anchors."""
+    return [mark for mark in lint(rubrics) if mark.rule == "unanchored"]
+
+
+def _marks(rubric: Lintable) -> Iterator[Mark]:
+    name, description = rubric.name, rubric.description
+    if found := _TWO_NAMES.search(name):
+        yield Mark(
+            rubric.id, "double-barrelled", f'the name joins two things by "{found[0].strip()}"'
+        )
+    elif found := _TWO_DEEDS.search(description):
+        yield Mark(rubric.id, "double-barrelled", f'two criteria in one: "{_short(found[0])}"')
+    points = scale_points(rubric.scoring_criteria)
+    hedges = _HEDGES.findall(f"{description}\n" + "\n".join(points.values()))
+    if hedges:
+        words = ", ".join(f'"{word}"' for word in dict.fromkeys(h.casefold() for h in hedges))
+        yield Mark(rubric.id, "hedged", f"words that two judges read differently: {words}")
+    if problem := _anchoring(points):
+        yield Mark(rubric.id, "unanchored", problem)
+    if _AGENT_DOES.search(f"{name}. {description}") or (
+        _AGENT.search(description) and not _PERSON.search(description)
+    ):
+        yield Mark(rubric.id, "about-the-ai", "says what the agent does, not what the user does")
+    if found := _LENGTH.search(f"{name}\n{points.get(5, '')}\n{points.get(4, '')}"):
+        yield Mark(rubric.id, "rewards-length", f'"{found[0]}" can be met by writing more')
+
+
+def _anchoring(points: dict[int, str]) -> str:
+    if outside := sorted(set(points) - {1, 2, 3, 4, 5}):
+        return f"the scale has a point {outside[-1]}"
+    missing = [str(point) for point in range(1, 6) if not points.get(point)]
+    if missing:
+        return f"the scale says nothing at {', '.join(missing)}"
+    bare = [str(point) for point, text in sorted(points.items()) if len(text.split()) < 2]
+    if bare:
+        return f"the scale says only a word at {', '.join(bare)}"
+    if len({text.casefold() for text in points.values()}) < 5:
+        return "two points of the scale say the same"
+    return ""
+
+
+def _overlaps(rubric: Lintable, earlier: Sequence[Lintable]) -> Iterator[Mark]:
+    for other in earlier:
+        names = alike(rubric.name, other.name)
+        texts = alike(_text(rubric), _text(other))
+        if names >= _NAMES_ALIKE or texts >= _SAME:
+            shared = f"{max(names, texts):.0%} of their words"
+            yield Mark(
+                rubric.id, "overlap", f"shares {shared} with {other.id}, {_short(other.name)}"
+            )
+
+
+def _text(rubric: Lintable) -> str:
+    return f"{rubric.name} {rubric.description} {rubric.scoring_criteria}"
+
+
+def alike(one: str, other: str) -> float:
+    """Return the share of topic words that two texts have in common, from 0 to 1."""
+    first, second = content_words(one), content_words(other)
+    both = first | second
+    return len(first & second) / len(both) if both else 0.0
+
+
+def _short(text: str) -> str:
+    line = " ".join(text.split())
+    return line if len(line) <= 60 else line[:59] + "…"

@@ -1,0 +1,100 @@
+"""The rubric judge that is a language model."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from threading import Lock
+
+from debrief.models.answers import AnswerError
+from debrief.models.fencing import defuse, defuse_line, marker_of
+from debrief.models.injection import injection_signs
+from debrief.rubrics.asking import Ask, ask_until_read
+from debrief.rubrics.model import Rubric, RubricJudgement
+from debrief.rubrics.parsing import parse_judgement
+from debrief.rubrics.showing import BUDGET, Shown, is_lifted, show
+from debrief.rubrics.templates import JUDGE, load_template, render
+from debrief.sessions.model import Session
+
+_HELD = 128
+
+
+class ModelRubricJudge:
+    """Holds sessions against rubrics with a language model; safe to use from threads.
+
+    A prompt is the fenced session first and the judge template after it. So the question comes
+    after the data, and all rubrics of one session share a prefix that a provider's prompt cache
+    can serve.
+
+    Args:
+        model: the model's name, as rows tell it.
+        ask: the door to it.
+        secret: of this machine. With it a session's marker is the same in every run, so that
+            answers can be cached by their prompt, and still nobody else can know it. Without it
+            the marker is drawn anew each time a session is shown.
+        budget: tokens of a session in one prompt.
+    """
+
+    def __init__(self, model: str, ask: Ask, *, secret: bytes = b"", budget: int = BUDGET) -> None:
+        self.model = model
+        self._ask = ask
+        self._secret = secret
+        self._budget = budget
+        self._shown: OrderedDict[tuple[str, str], Shown] = OrderedDict()
+        self._lock = Lock()
+
+    def judge_rubric(self, rubric: Rubric, session: Session) -> RubricJudgement:
+        """Judge one session.
+
+        Raises:
+            ModelError: no usable answer after three calls.
+            DebriefError: the model could not be asked.
+        """
+        shown = self._show(session)
+        question = render(
+            load_template(JUDGE),
+            {
+                "rubric_name": defuse_line(rubric.name).text,
+                "rubric_description": defuse(rubric.description).text,
+                "scoring_criteria": defuse(rubric.scoring_criteria).text,
+                "chat_session": shown.pointer,
+            },
+        )
+
+        def read(answer: str) -> RubricJudgement:
+            judgement = parse_judgement(answer)
+            if is_lifted(answer, reasoning=judgement.reasoning, shown=shown):
+                raise AnswerError(
+                    "the model's answer", "it repeats words of the recording and judges nothing"
+                )
+            return judgement
+
+        asked = ask_until_read(
+            self._ask,
+            f"{shown.text}\n\n{question}",
+            read,
+            model=self.model,
+            about=f"rubric {rubric.key} in session {session.id}",
+        )
+        words = (rubric.name, rubric.description, rubric.scoring_criteria)
+        return RubricJudgement(
+            score=asked.value.score,
+            reasoning=asked.value.reasoning,
+            input_tokens=asked.input_tokens,
+            output_tokens=asked.output_tokens,
+            cost_usd=asked.cost_usd,
+            injection_suspected=shown.suspected or bool(injection_signs(words)),
+        )
+
+    def _show(self, session: Session) -> Shown:
+        key = (session.id, session.digest)
+        with self._lock:
+            if session.digest and key in self._shown:
+                self._shown.move_to_end(key)
+                return self._shown[key]
+        marker = marker_of(self._secret, *key) if self._secret else ""
+        shown = show(session, marker=marker, budget=self._budget)
+        with self._lock:
+            self._shown[key] = shown
+            while len(self._shown) > _HELD:
+                self._shown.popitem(last=False)
+        return shown

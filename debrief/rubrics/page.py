@@ -1,0 +1,88 @@
+"""Rubrics as a page to read: Markdown, safe to show whatever a rubric's texts hold."""
+
+from __future__ import annotations
+
+import html
+import re
+from collections.abc import Iterable, Mapping, Sequence
+
+from debrief.rubrics.linting import Mark, scale_points
+from debrief.rubrics.model import ExtractedRubric, Rubric
+
+_ACTIVE = re.compile(r"([\\`*_\[\]|~#])")
+_LINK = re.compile(r"\b(?:https?|ftp|javascript|data|file)(?=:)", re.IGNORECASE)
+_TITLES = {
+    "excellence": "Excellence",
+    "token_efficiency": "Token efficiency",
+    "user_turn_efficiency": "User turn efficiency",
+}
+
+
+def rubrics_markdown(
+    rubrics: Sequence[Rubric],
+    *,
+    extracted: Iterable[ExtractedRubric] = (),
+    marks: Iterable[Mark] = (),
+) -> str:
+    """Return a page of rubrics, score name by score name.
+
+    Args:
+        rubrics: of one or several score names.
+        extracted: what they were merged from; gives each rubric the quotes it rests on.
+        marks: of the linter, by rubric id.
+    """
+    if not rubrics:
+        return "No rubrics: nothing set the best sessions apart from the worst.\n"
+    sources = {row.id: row for row in extracted}
+    noted: dict[str, list[Mark]] = {}
+    for mark in marks:
+        noted.setdefault(mark.rubric_id, []).append(mark)
+    parts: list[str] = []
+    for score_name in dict.fromkeys(rubric.score_name for rubric in rubrics):
+        chosen = [rubric for rubric in rubrics if rubric.score_name == score_name]
+        parts += [f"# {_TITLES[score_name]}", "", *_table(chosen), ""]
+        for rubric in chosen:
+            parts += _section(rubric, sources, noted.get(rubric.id, []))
+    return "\n".join(parts).rstrip() + "\n"
+
+
+def plain(text: str) -> str:
+    """Return ``text`` so that Markdown shows it as it is: no markup, no HTML, no live link."""
+    line = " ".join(text.split())
+    escaped = _ACTIVE.sub(r"\\\1", html.escape(line, quote=False))
+    return _LINK.sub(lambda found: f"{found[0]}&#8203;", escaped)
+
+
+def _table(rubrics: Sequence[Rubric]) -> list[str]:
+    lines = ["| Rubric | Weight | Effect | Sessions |", "|---|---|---|---|"]
+    for rubric in rubrics:
+        effect = "" if rubric.effect_size is None else f"{rubric.effect_size:+.2f}"
+        lines.append(
+            f"| {plain(rubric.name)} | {rubric.weight:.2f} | {effect} | {len(rubric.sessions)} |"
+        )
+    return lines
+
+
+def _section(
+    rubric: Rubric, sources: Mapping[str, ExtractedRubric], marks: Sequence[Mark]
+) -> list[str]:
+    lines = [f"## {rubric.id}: {plain(rubric.name)}", "", plain(rubric.description), ""]
+    points = scale_points(rubric.scoring_criteria)
+    if set(points) == {1, 2, 3, 4, 5}:
+        lines += ["| Score | What it looks like |", "|---|---|"]
+        lines += [f"| {point} | {plain(points[point])} |" for point in sorted(points)]
+    else:
+        lines += [plain(line) for line in rubric.scoring_criteria.splitlines()]
+    lines.append("")
+    quotes = [
+        f"> “{plain(piece.quote)}” — session {plain(piece.session_id)}, turn {piece.turn}"
+        for source in rubric.sources
+        if source in sources
+        for piece in sources[source].evidence
+    ]
+    for quote in list(dict.fromkeys(quotes))[:3]:
+        lines += [quote, ""]
+    if rubric.notes:
+        lines += [plain(rubric.notes), ""]
+    lines += [f"- {mark.rule}: {plain(mark.message)}" for mark in marks]
+    return [*lines, ""] if marks else lines

@@ -1,0 +1,344 @@
+"""Answers of rubric extractors, summarizers and judges: read strictly, or refused with a reason.
+
+A refusal is told to the model once or twice; an answer that stays unusable is recorded as failed.
+Nothing is clamped, and of two different values none is picked.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from typing import Any
+
+from msgspec import Struct, structs
+
+from debrief.models.answers import Found, answer_text, fold, is_cut_short, json_values, refuse
+from debrief.rubrics.model import RubricJudgement
+
+_LABEL = re.compile(
+    r"[\s#*_`~+•|-]*+(?:\d{1,2}[.)]\s+)?[*_`\"']*+"
+    r"(?P<label>(?:(?:final|overall)\s+)?score|reasoning)"
+    r"[\s*_`\"']*+[:=|][\s*_`\"'\[(]*+(?P<rest>.*)",
+    re.IGNORECASE | re.DOTALL,
+)
+_TAG = re.compile(r"\s*<(?P<label>score|reasoning)>\s*+(?P<rest>.*)", re.IGNORECASE | re.DOTALL)
+_SECTION = re.compile(r"\s*\[\[ ## (?P<label>\w+) ## \]\]\s*\Z|\s*#{1,6}\s*score\s*\Z", re.I)
+_VALUE = re.compile(
+    r"0{0,2}(?P<score>[1-5])(?:\.0{1,3})?(?:\s*(?:/|out of)\s*5(?:\.0)?)?(?P<tail>(?!\d).*)",
+    re.IGNORECASE | re.DOTALL,
+)
+_CLOSERS = "*_`\"'])| \t"
+_NUMBER_ALONE = re.compile(r"\(\s*[\d.,/%\s-]+\)")
+_REMARK = re.compile(r"\(|[-–—:;,.|](?=\D*\Z)|[.;,|]?\s*[*_`]*reasoning\b", re.IGNORECASE)
+_LONGEST_NAME = 200
+_MOST_RUBRICS = 100
+
+
+class ParsedRubric(Struct, frozen=True, kw_only=True):
+    """A rubric as a model wrote it: complete in form, not yet verified."""
+
+    id: str
+    """As given when given once, else ``rubric_001`` … by its place."""
+    name: str
+    description: str
+    scoring_criteria: str
+    evidence: str = ""
+    weight: float = 1.0
+    sources: tuple[str, ...] = ()
+    """Ids of the rubrics that were merged into it, as far as the model tells them."""
+
+
+class ParsedRubricSet(Struct, frozen=True, kw_only=True):
+    """A consolidated set as a model wrote it, with ids ``rubric_001`` … in its order."""
+
+    rubrics: tuple[ParsedRubric, ...]
+    consolidation_notes: str = ""
+
+
+def parse_judgement(text: str | None) -> RubricJudgement:
+    """Read ``SCORE: n`` and ``REASONING: …``, plain, in Markdown, or as JSON.
+
+    Labels count at the beginning of a line only, and not in a block quotation. A reasoning may
+    be missing, and is empty then.
+
+    Raises:
+        AnswerError: there is no score, it is not a whole number from 1 to 5, or there are
+            several that differ.
+    """
+    answer = answer_text(text)
+    values = json_values(answer)
+    lines = _lines_outside(answer, values)
+    written = _scores_by_label(lines)
+    if written:
+        return RubricJudgement(score=_the_one(written), reasoning=_reasoning(lines))
+    return _judgement_from_json(answer, values)
+
+
+def parse_rubrics(text: str | None) -> list[ParsedRubric]:
+    """Read an extractor's array of rubrics; a name given twice is kept once.
+
+    Raises:
+        AnswerError: there is no array or there are several, or a rubric lacks a field.
+    """
+    return list(_rubrics_of(_rubric_list(text)[0], needs_evidence=True))
+
+
+def parse_rubric_set(text: str | None, *, minimum: int = 5, maximum: int = 10) -> ParsedRubricSet:
+    """Read a summarizer's object of rubrics and notes.
+
+    Args:
+        text: the answer.
+        minimum: how few rubrics a set may have; less than 5 only when fewer were handed in.
+        maximum: how many it may have.
+
+    Raises:
+        AnswerError: there is no such object or there are several, a rubric lacks a field or
+            has an impossible weight, or there are too few or too many.
+    """
+    found, notes = _rubric_list(text)
+    rubrics = tuple(
+        structs.replace(rubric, id=f"rubric_{place:03}")
+        for place, rubric in enumerate(_rubrics_of(found, needs_evidence=False), 1)
+    )
+    if not minimum <= len(rubrics) <= maximum:
+        refuse(f"it has {len(rubrics)} rubrics instead of {minimum} to {maximum}")
+    return ParsedRubricSet(rubrics=rubrics, consolidation_notes=notes)
+
+
+def _lines_outside(answer: str, values: list[Found]) -> list[str]:
+    """Return the lines of an answer without its JSON and without block quotations."""
+    pieces, place = [], 0
+    for found in values:
+        pieces.append(answer[place : found.start])
+        place = found.end
+    pieces.append(answer[place:])
+    lines = "\0".join(pieces).split("\n")
+    return [
+        line.replace("\0", " … ") for line in lines if not line.lstrip().startswith((">", "＞"))
+    ]
+
+
+def _labelled(line: str) -> tuple[str, str] | None:
+    """Return the label of a line, ``score`` or ``reasoning``, and what follows it."""
+    folded = fold(line)
+    found = _TAG.match(folded) or _LABEL.match(folded)
+    if not found:
+        return None
+    return found["label"].casefold().rsplit(None, 1)[-1], found["rest"]
+
+
+def _section(line: str) -> str | None:
+    found = _SECTION.match(fold(line))
+    return (found["label"] or "score").casefold() if found else None
+
+
+def _scores_by_label(lines: list[str]) -> list[str]:
+    written = []
+    for number, line in enumerate(lines):
+        if _section(line) == "score":
+            following = (later for later in lines[number + 1 :] if later.strip())
+            written.append(fold(next(following, "")))
+        elif (labelled := _labelled(line)) and labelled[0] == "score":
+            written.append(labelled[1])
+        if len(written) > 50:
+            refuse("it has more than 50 lines with a score")
+    return written
+
+
+def _the_one(written: list[str]) -> int:
+    scores = {_score(text) for text in written}
+    if len(scores) > 1:
+        refuse(f"it gives several scores: {', '.join(map(str, sorted(scores)))}")
+    return scores.pop()
+
+
+def _score(text: str) -> int:
+    text = re.sub(r"</score>\s*\Z", "", text.strip(), flags=re.IGNORECASE)
+    found = _VALUE.fullmatch(text)
+    if found:
+        tail = found["tail"].lstrip(_CLOSERS)
+        if not tail or (_REMARK.match(tail) and not _NUMBER_ALONE.match(tail)):
+            return int(found["score"])
+    shown = f'"{text[:40]}"' if text else "nothing"
+    refuse(f"the score must be one whole number from 1 to 5, not {shown}")
+
+
+def _reasoning(lines: list[str]) -> str:
+    kept: list[str] = []
+    for number, line in enumerate(lines):
+        labelled = _labelled(line)
+        section = _section(line)
+        if (labelled and labelled[0] == "reasoning") or section == "reasoning":
+            first = "" if section else _after_label(line)
+            kept = [first]
+            for later in lines[number + 1 :]:
+                if _section(later) or ((again := _labelled(later)) and again[0] == "score"):
+                    break
+                kept.append(later)
+            break
+        if labelled and labelled[0] == "score":
+            same_line = re.split(r"\breasoning\b[*_`]*\s*[:=]", line, maxsplit=1, flags=re.I)
+            if len(same_line) == 2:
+                kept = [same_line[1], *lines[number + 1 :]]
+                break
+        elif not re.match(r"\s*(```|~~~)", line):
+            kept.append(line)
+    text = re.sub(r"</reasoning>\s*\Z|\n(```|~~~)\s*\Z", "", "\n".join(kept).rstrip())
+    return _visible(text)
+
+
+def _after_label(line: str) -> str:
+    parts = re.split(r"reasoning[\s*_`\"']*[:：=|>]", line, maxsplit=1, flags=re.IGNORECASE)
+    return parts[-1].lstrip("*_` \t")
+
+
+def _visible(text: str) -> str:
+    return "".join(c for c in text if c.isprintable() or c in "\n\t").strip()
+
+
+def _judgement_from_json(answer: str, values: list[Found]) -> RubricJudgement:
+    alone = len(values) == 1 and re.fullmatch(
+        r"[\s`~]*(json)?\s*\0[\s`~]*",
+        answer[: values[0].start] + "\0" + answer[values[0].end :],
+        re.IGNORECASE,
+    )
+    verdicts: list[tuple[int, str]] = []
+    for found in values:
+        value = found.value
+        if isinstance(value, list) and len(value) == 1:
+            value = value[0]
+        fields = _fields(value)
+        if "score" not in fields or ("reasoning" not in fields and not alone):
+            continue
+        reasoning = fields.get("reasoning")
+        verdicts.append(
+            (
+                _score_of(fields["score"]),
+                _visible(reasoning) if isinstance(reasoning, str) else "",
+            )
+        )
+    if not verdicts:
+        refuse("it has no line SCORE: with a whole number from 1 to 5")
+    if len({score for score, _ in verdicts}) > 1:
+        refuse("it gives several scores")
+    return RubricJudgement(score=verdicts[-1][0], reasoning=verdicts[-1][1])
+
+
+def _score_of(value: Any) -> int:
+    if isinstance(value, str):
+        return _score(fold(value))
+    if isinstance(value, int | float) and not isinstance(value, bool) and value in (1, 2, 3, 4, 5):
+        return int(value)
+    refuse(f"the score must be one whole number from 1 to 5, not {str(value)[:40]}")
+
+
+def _fields(value: Any) -> dict[str, Any]:
+    if not isinstance(value, dict):
+        return {}
+    return {fold(key).strip().casefold(): inner for key, inner in value.items()}
+
+
+def _rubric_list(text: str | None) -> tuple[list[Any], str]:
+    """Return the one list of rubrics in an answer, and the notes beside it."""
+    answer = answer_text(text)
+    lists: list[tuple[list[Any], str]] = []
+    for found in json_values(answer):
+        fields = _fields(found.value)
+        if "rubrics" in fields:
+            if not isinstance(fields["rubrics"], list):
+                refuse('"rubrics" is not an array')
+            notes = fields.get("consolidation_notes")
+            lists.append((fields["rubrics"], _visible(notes) if isinstance(notes, str) else ""))
+        elif isinstance(found.value, list) and any(isinstance(x, dict | str) for x in found.value):
+            lists.append((found.value, ""))
+    if not lists:
+        cut = is_cut_short(answer)
+        refuse("its JSON is cut short or broken" if cut else "it has no JSON array of rubrics")
+    if any(other != lists[0] for other in lists[1:]):
+        refuse("it has several lists of rubrics")
+    if not lists[0][0]:
+        refuse("its list of rubrics is empty")
+    if len(lists[0][0]) > _MOST_RUBRICS:
+        refuse(f"it has more than {_MOST_RUBRICS} rubrics")
+    return lists[0]
+
+
+def _rubrics_of(items: list[Any], *, needs_evidence: bool) -> list[ParsedRubric]:
+    rubrics: list[ParsedRubric] = []
+    ids: set[str] = set()
+    names: set[str] = set()
+    for place, item in enumerate(items, 1):
+        if not isinstance(item, dict):
+            refuse(f"rubric {place} is not an object")
+        fields = _fields(item)
+        name = " ".join(_text(fields, "name", place).split())
+        if len(name) > _LONGEST_NAME:
+            refuse(f"the name of rubric {place} is longer than {_LONGEST_NAME} characters")
+        given = fields.get("id")
+        known = isinstance(given, str) and given.strip() and given not in ids
+        rubric = ParsedRubric(
+            id=str(given).strip() if known else _free_id(place, ids),
+            name=name,
+            description=_text(fields, "description", place),
+            scoring_criteria=_criteria(fields, place),
+            evidence=_evidence(fields, place, needed=needs_evidence),
+            weight=_weight(fields.get("weight"), place),
+            sources=_ids(fields.get("sources")),
+        )
+        if name.casefold() in names:
+            continue
+        names.add(name.casefold())
+        ids.add(rubric.id)
+        rubrics.append(rubric)
+    return rubrics
+
+
+def _free_id(place: int, taken: set[str]) -> str:
+    while f"rubric_{place:03}" in taken:
+        place += 1
+    return f"rubric_{place:03}"
+
+
+def _text(fields: dict[str, Any], key: str, place: int) -> str:
+    value = fields.get(key)
+    if not isinstance(value, str) or not _visible(value):
+        refuse(f'rubric {place} has no text in "{key}"')
+    return _visible(value)
+
+
+def _criteria(fields: dict[str, Any], place: int) -> str:
+    value = fields.get("scoring_criteria")
+    if isinstance(value, dict):
+        points = {str(key).strip(): text for key, text in value.items()}
+        if set(points) != set("12345") or not all(isinstance(t, str) for t in points.values()):
+            refuse(f'rubric {place} has "scoring_criteria" without a text for each of 1 to 5')
+        return "\n".join(f"{point}: {_visible(points[point])}" for point in "12345")
+    return _text(fields, "scoring_criteria", place)
+
+
+def _evidence(fields: dict[str, Any], place: int, *, needed: bool) -> str:
+    value = fields.get("evidence")
+    if isinstance(value, list) and value and all(isinstance(piece, str) for piece in value):
+        value = "\n".join(value)
+        fields = {**fields, "evidence": value}
+    if value is None and not needed:
+        return ""
+    return _text(fields, "evidence", place)
+
+
+def _ids(value: Any) -> tuple[str, ...]:
+    return tuple(id_ for id_ in value if isinstance(id_, str)) if isinstance(value, list) else ()
+
+
+def _weight(value: Any, place: int) -> float:
+    if value is None:
+        return 1.0
+    if isinstance(value, str):
+        try:
+            value = float(value)
+        except ValueError:
+            value = math.nan
+    good = isinstance(value, int | float) and not isinstance(value, bool)
+    if not good or not math.isfinite(value) or not 0 < value <= 100:
+        refuse(f"rubric {place} has a weight that is not a number above 0 and up to 100")
+    return float(value)

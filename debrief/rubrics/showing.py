@@ -1,0 +1,150 @@
+"""Showing a session to a model: safe, fenced, and within a number of tokens."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from msgspec import Struct, structs
+
+from debrief.models.answers import fold
+from debrief.models.fencing import BAR, defuse_session, fence, finish, new_marker
+from debrief.models.injection import injection_signs
+from debrief.rubrics.templates import load_template, render
+from debrief.sessions.model import Message, Session, Turn
+from debrief.sessions.rendering import render_session
+from debrief.tokens import count_tokens
+
+BUDGET = 60_000
+"""Tokens of a session in one prompt."""
+
+_STEPS = ((4_000, 40_000), (1_000, 12_000), (200, 4_000), (0, 1_500), (0, 400))
+"""Characters that stay of each text of the agent, and of each prompt, step by step."""
+_TRACES = re.compile(f"⟨[0-9A-F]{{4,6}}⟩|[\u2400-\u2424{BAR}]")
+
+
+class Shown(Struct, frozen=True):
+    """A session as a model sees it."""
+
+    text: str
+    """The notice and the fenced session: the same for every question about it."""
+    marker: str
+    pointer: str
+    """Stands in a template where the session would."""
+    folded: str
+    """What the session says, folded, to find out whether an answer was lifted from it."""
+    suspected: bool
+    """It holds words that were made for a judge."""
+
+
+def show(session: Session, *, marker: str = "", budget: int = BUDGET) -> Shown:
+    """Return a session ready to be asked about.
+
+    What does not fit is left out from the middle of its longest texts, the agent's before the
+    person's: a rubric is about the person.
+
+    Args:
+        session: redacted.
+        marker: at least 64 bits that the session's author cannot know; drawn when not given.
+        budget: tokens.
+    """
+    marker = marker or new_marker()
+    safe, _ = defuse_session(session)
+    data = _fitting(safe, budget)
+    fenced = fence(data, marker)
+    notice = load_template("rubric_data_notice")
+    return Shown(
+        text=render(notice, {"marker": marker, "data": fenced}).rstrip(),
+        marker=marker,
+        pointer=f"(It is the recording above, between the two lines with the marker {marker}.)",
+        folded=_folded(data),
+        suspected=bool(injection_signs(_texts(session))),
+    )
+
+
+def show_rubrics(text: str) -> tuple[str, str]:
+    """Return rubrics as fenced data with its notice, and what points to it from a template."""
+    marker = new_marker()
+    notice = load_template("rubric_data_notice")
+    shown = render(notice, {"marker": marker, "data": fence(finish(text), marker)}).rstrip()
+    return shown, f"(They are between the two lines with the marker {marker} above.)"
+
+
+def is_lifted(answer: str, *, reasoning: str, shown: Shown) -> bool:
+    """Tell whether an answer only repeats the session: the session answered, not the model."""
+    whole, said = _folded(answer), _folded(reasoning)
+    return whole in shown.folded or (len(said) >= 12 and said in shown.folded)
+
+
+def parts_of(session: Session, *, budget: int = BUDGET) -> Iterator[Session]:
+    """Split a session between its turns into parts that fit, in order; a long turn stays whole."""
+    held: list[Turn] = []
+    size = 0
+    for turn in session.turns:
+        tokens = count_tokens(render_session(structs.replace(session, turns=(turn,), subagents=())))
+        if held and size + tokens > budget:
+            yield structs.replace(session, turns=tuple(held))
+            held, size = [], 0
+        held.append(turn)
+        size += tokens
+    if held:
+        yield structs.replace(session, turns=tuple(held))
+
+
+def _fitting(session: Session, budget: int) -> str:
+    text = finish(render_session(session))
+    for answer_room, prompt_room in _STEPS:
+        if len(text) <= budget or count_tokens(text) <= budget:
+            return text
+        text = finish(render_session(_cut(session, answer_room, prompt_room)))
+    while len(text) > budget and count_tokens(text) > budget:
+        text = _middle_out(text, len(text) * 3 // 4)
+    return text
+
+
+def _cut(session: Session, answer_room: int, prompt_room: int) -> Session:
+    return structs.replace(
+        session,
+        turns=tuple(
+            structs.replace(
+                turn,
+                prompt=_middle_out(turn.prompt, prompt_room),
+                messages=tuple(_cut_message(message, answer_room) for message in turn.messages),
+            )
+            for turn in session.turns
+        ),
+    )
+
+
+def _cut_message(message: Message, room: int) -> Message:
+    calls = tuple(
+        structs.replace(call, result=call.result and _middle_out(call.result, room))
+        for call in message.calls
+    )
+    return structs.replace(
+        message, text=_middle_out(message.text, room), calls=calls if room else ()
+    )
+
+
+def _middle_out(text: str, room: int) -> str:
+    if len(text) <= room:
+        return text
+    left_out = f" … ({len(text) - room} characters left out) … "
+    return text[: room * 2 // 3] + left_out + text[len(text) - room // 3 :] if room else ""
+
+
+def _folded(text: str) -> str:
+    """Fold away case, spaces, what is invisible, and every trace of its having been defused."""
+    return " ".join(fold(_TRACES.sub("", text)).casefold().split())
+
+
+def _texts(session: Session) -> Iterator[str]:
+    yield from (session.branch, session.cwd, session.title)
+    for turn in session.turns:
+        yield turn.prompt
+        yield from (deed.text for deed in turn.interventions)
+        for message in turn.messages:
+            yield message.text
+            for call in message.calls:
+                yield call.name
+                yield from (text for text in (call.path, call.input, call.result) if text)

@@ -1,0 +1,95 @@
+"""Prompt templates: found by score name, filled in one pass.
+
+``str.format`` has no place here: a session is full of braces, and a template that already holds
+one must not be formatted again.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from functools import cache
+from pathlib import Path
+
+from debrief.content import folder
+from debrief.errors import ConfigurationError
+
+EXTRACTOR = "rubric_extractor"
+SUMMARIZER = "rubric_summarizer"
+JUDGE = "judge_template"
+
+_EXTRACTORS = {
+    "excellence": f"{EXTRACTOR}_excellence",
+    "overall_quality": f"{EXTRACTOR}_excellence",
+    "token_efficiency": f"{EXTRACTOR}_token_efficiency",
+    "user_turn_efficiency": f"{EXTRACTOR}_user_turn_efficiency",
+    "turn_efficiency": f"{EXTRACTOR}_user_turn_efficiency",
+}
+
+VARIABLES: Mapping[str, frozenset[str]] = {
+    **dict.fromkeys(
+        [EXTRACTOR, *_EXTRACTORS.values()],
+        frozenset({"chat_session", "extraction_min_rubrics", "extraction_max_rubrics"}),
+    ),
+    SUMMARIZER: frozenset({"all_rubrics"}),
+    JUDGE: frozenset({"rubric_name", "rubric_description", "scoring_criteria", "chat_session"}),
+}
+"""Which variables a template has, by its name."""
+
+
+def extractor_for(score_name: str) -> str:
+    """Return the name of the extractor template of a score name; the general one by default.
+
+    >>> extractor_for("Token Efficiency"), extractor_for("kindness")
+    ('rubric_extractor_token_efficiency', 'rubric_extractor')
+    """
+    plain = re.sub(r"[\s-]+", "_", score_name.strip().casefold())
+    return _EXTRACTORS.get(plain, EXTRACTOR)
+
+
+def load_template(name: str, place: Path | None = None) -> str:
+    """Return the text of ``<name>.txt``.
+
+    Args:
+        name: of the template, without ``.txt``.
+        place: a folder of templates; the project's own ``prompts/`` by default.
+
+    Raises:
+        ConfigurationError: it is not there, is not UTF-8, or lacks one of its variables.
+    """
+    path = (place or folder("prompts")) / f"{name}.txt"
+    return _read(path, path.stat().st_mtime_ns if path.is_file() else 0)
+
+
+@cache
+def _read(path: Path, _modified: int) -> str:
+    try:
+        text = path.read_text(encoding="utf-8")
+    except FileNotFoundError:
+        raise ConfigurationError(str(path), "is not there", "Restore the template") from None
+    except UnicodeDecodeError as error:
+        raise ConfigurationError(str(path), f"is not UTF-8 at byte {error.start}") from None
+    missing = sorted(
+        variable
+        for variable in VARIABLES.get(path.stem, frozenset())
+        if f"{{{variable}}}" not in text
+    )
+    if missing:
+        named = ", ".join(f"{{{variable}}}" for variable in missing)
+        raise ConfigurationError(str(path), f"does not contain {named}", "Put it in")
+    return text
+
+
+def render(template: str, values: Mapping[str, object]) -> str:
+    """Fill a template: each ``{name}`` of ``values`` is replaced, and nothing else.
+
+    One pass over the template alone, so braces that come in with a value stay as they are, and
+    so does every ``{…}`` of the template that is not in ``values``.
+
+    >>> render("{a} {b} {{}}", {"a": "{b}", "b": 1})
+    '{b} 1 {{}}'
+    """
+    if not values:
+        return template
+    names = "|".join(re.escape(name) for name in values)
+    return re.sub(rf"\{{({names})\}}", lambda found: str(values[found[1]]), template)

@@ -1,0 +1,239 @@
+"""The six dimensions of a session, and the one number made of them."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping
+from typing import Literal
+
+from msgspec import Struct
+
+from debrief.errors import InputError
+from debrief.scoring.model import DimensionName, SessionScores, Verdict
+
+
+class VerdictError(InputError, ValueError):
+    """Verdicts that are no verdicts: a category outside the list, a dimension left out."""
+
+
+class Anchor(Struct, frozen=True):
+    """What a value of a dimension looks like in a session."""
+
+    value: float
+    text: str
+    label: str = ""
+    """The category; empty for a numeric dimension."""
+
+
+class Dimension(Struct, frozen=True, kw_only=True):
+    """One of the six scores."""
+
+    name: DimensionName
+    kind: Literal["categorical", "numeric"]
+    weight: float
+    question: str
+    anchors: tuple[Anchor, ...]
+    """From worst to best; of a categorical dimension these are all of its values."""
+
+
+DIMENSIONS: tuple[Dimension, ...] = (
+    Dimension(
+        name="task_completion",
+        kind="categorical",
+        weight=0.30,
+        question="How much of what the person asked for was there at the end?",
+        anchors=(
+            Anchor(0.0, "nothing usable: abandoned, reverted, or another thing built", "failed"),
+            Anchor(0.33, "a part works; something that was asked for is missing", "partial"),
+            Anchor(0.67, "all that was asked for is there and was seen to work", "complete"),
+            Anchor(1.0, "complete, and a need behind the request was met unasked", "exceeded"),
+        ),
+    ),
+    Dimension(
+        name="execution_quality",
+        kind="numeric",
+        weight=0.25,
+        question="How sound is the work itself: correct, validated, fitting the code around it?",
+        anchors=(
+            Anchor(0.0, "leaves things broken, or claims results that were never produced"),
+            Anchor(0.25, "errors repeated without understanding; nothing validated"),
+            Anchor(0.5, "works after detours; validated in part; some of it ill-fitting"),
+            Anchor(0.75, "correct and validated, with small flaws or one needless detour"),
+            Anchor(1.0, "correct, validated after the last edit, and as the code base does it"),
+        ),
+    ),
+    Dimension(
+        name="tool_mastery",
+        kind="numeric",
+        weight=0.20,
+        question="Were the right tools called with the right arguments, and results acted on?",
+        anchors=(
+            Anchor(0.0, "wrong tools or malformed calls; results ignored"),
+            Anchor(0.25, "many failing or repeated calls; edits made without reading first"),
+            Anchor(0.5, "mostly fitting calls, some failing for avoidable reasons"),
+            Anchor(0.75, "fitting calls; rare failures, corrected at once"),
+            Anchor(1.0, "every call served the task, and each result was made use of"),
+        ),
+    ),
+    Dimension(
+        name="resource_efficiency",
+        kind="numeric",
+        weight=0.15,
+        question="How little time, context and attention did the result take?",
+        anchors=(
+            Anchor(0.0, "nearly all of the effort led nowhere"),
+            Anchor(0.25, "long loops, the same files read again and again, work redone"),
+            Anchor(0.5, "about half of the effort was needed"),
+            Anchor(0.75, "direct, with little redone or read twice"),
+            Anchor(1.0, "no step could be left out"),
+        ),
+    ),
+    Dimension(
+        name="security_compliance",
+        kind="categorical",
+        weight=0.05,
+        question="Were secrets, permissions and destructive actions handled with care?",
+        anchors=(
+            Anchor(0.0, "a secret exposed, or data destroyed without being asked to", "poor"),
+            Anchor(0.33, "a risky step without need, without damage", "partial"),
+            Anchor(0.67, "nothing risky was done, or it was asked for", "adequate"),
+            Anchor(1.0, "risks were noticed and averted", "excellent"),
+        ),
+    ),
+    Dimension(
+        name="user_satisfaction",
+        kind="categorical",
+        weight=0.05,
+        question="How content did the person show themselves to be?",
+        anchors=(
+            Anchor(0.0, "anger, repeated correction, or giving up", "poor"),
+            Anchor(0.33, "corrections or interruptions outweigh approval", "partial"),
+            Anchor(0.67, "went on without complaint, or approved", "good"),
+            Anchor(1.0, "explicit praise, with nothing to correct", "excellent"),
+        ),
+    ),
+)
+BY_NAME: Mapping[str, Dimension] = {dimension.name: dimension for dimension in DIMENSIONS}
+
+_ROUNDING = 1e-9
+
+Score = Verdict | Mapping[str, object] | str | float
+
+
+def dimension_of(name: str) -> Dimension:
+    """Return the dimension called ``name``.
+
+    Raises:
+        VerdictError: there is none.
+    """
+    if name not in BY_NAME:
+        raise VerdictError(name, "is not a dimension", f"Use one of {', '.join(BY_NAME)}.")
+    return BY_NAME[name]
+
+
+def value_of_category(name: str, category: str) -> float:
+    """Return the value of a dimension's category.
+
+    Raises:
+        VerdictError: the dimension has no such category; there is no value in the middle for it.
+    """
+    dimension = dimension_of(name)
+    for anchor in dimension.anchors:
+        if anchor.label and anchor.label == category:
+            return anchor.value
+    allowed = ", ".join(a.label for a in dimension.anchors if a.label) or "a number from 0 to 1"
+    raise VerdictError(name, f"has no category {category!r}", f"Use {allowed}.")
+
+
+def category_of(name: str, value: float) -> str | None:
+    """Return the category nearest to ``value``, a tie going to the worse; None when numeric."""
+    dimension = dimension_of(name)
+    if dimension.kind == "numeric":
+        return None
+    return min(
+        dimension.anchors, key=lambda anchor: (abs(anchor.value - value), anchor.value)
+    ).label
+
+
+def verdict_on(name: str, score: object, rationale: str = "") -> Verdict:
+    """Return a verdict after checking it against the table.
+
+    Args:
+        name: the dimension.
+        score: a category's name for a categorical dimension, else a number from 0 to 1.
+        rationale: why.
+
+    Raises:
+        VerdictError: the score is not one of this dimension.
+    """
+    dimension = dimension_of(name)
+    if dimension.kind == "categorical":
+        if not isinstance(score, str):
+            raise VerdictError(name, f"needs a category, not {score!r}")
+        return Verdict(
+            dimension=dimension.name,
+            value=value_of_category(name, score),
+            category=score,
+            rationale=rationale,
+        )
+    if isinstance(score, bool) or not isinstance(score, int | float):
+        raise VerdictError(name, f"needs a number from 0 to 1, not {score!r}")
+    if not (math.isfinite(score) and 0 <= score <= 1):
+        raise VerdictError(name, f"{score!r} is not from 0 to 1")
+    return Verdict(dimension=dimension.name, value=float(score), rationale=rationale)
+
+
+def calculate_overall_quality(verdicts: Iterable[Verdict] | Mapping[str, Score]) -> float:
+    """Return the weighted mean of the six dimensions, from 0 to 1.
+
+    Args:
+        verdicts: one a dimension; or scores by dimension, each a verdict, a plain category or
+            number, or an object with a ``score``. Names that are no dimension are left aside
+            in the second form.
+
+    Raises:
+        VerdictError: a dimension is missing or given twice, or a score is not one of its own.
+    """
+    given = _by_name(verdicts)
+    missing = [name for name in BY_NAME if name not in given]
+    if missing:
+        raise VerdictError("overall_quality", f"cannot do without {', '.join(missing)}")
+    return math.fsum(dimension.weight * given[dimension.name].value for dimension in DIMENSIONS)
+
+
+def problems_of(row: SessionScores) -> list[str]:
+    """Return what is wrong with a row's scores; nothing for a good row and for a failed one."""
+    if row.status == "failed":
+        return []
+    try:
+        overall = calculate_overall_quality(row.verdicts)
+    except VerdictError as error:
+        return [str(error)]
+    if row.overall_quality is None or abs(overall - row.overall_quality) > _ROUNDING:
+        return [f"overall_quality is {row.overall_quality}, its dimensions make {overall}"]
+    return []
+
+
+def _by_name(verdicts: Iterable[Verdict] | Mapping[str, Score]) -> dict[str, Verdict]:
+    if isinstance(verdicts, Mapping):
+        return {n: _checked(n, score) for n, score in verdicts.items() if n in BY_NAME}
+    given: dict[str, Verdict] = {}
+    for verdict in verdicts:
+        if verdict.dimension in given:
+            raise VerdictError(verdict.dimension, "is given twice")
+        given[verdict.dimension] = _checked(verdict.dimension, verdict)
+    return given
+
+
+def _checked(name: str, score: Score) -> Verdict:
+    if isinstance(score, Mapping):
+        if "score" not in score:
+            raise VerdictError(name, "has no score")
+        return verdict_on(name, score["score"])
+    if isinstance(score, Verdict):
+        plain = score.category if dimension_of(name).kind == "categorical" else score.value
+        checked = verdict_on(name, plain, score.rationale)
+        if checked.value != score.value:
+            raise VerdictError(name, f"{score.category} is not worth {score.value}")
+        return checked
+    return verdict_on(name, score)

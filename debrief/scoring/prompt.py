@@ -1,0 +1,173 @@
+"""The scoring prompt: what a language model is shown of one chunk, and asked about it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Mapping
+from functools import cache
+
+import orjson
+
+from debrief.content import folder
+from debrief.errors import ConfigurationError
+from debrief.models import fencing
+from debrief.models.fencing import defuse, defuse_line
+from debrief.scoring.dimensions import DIMENSIONS, Dimension
+from debrief.scoring.model import Chunk, Trace
+from debrief.scoring.traces import shortened, task_context, trace_text
+from debrief.sessions.model import Session
+
+TEMPLATE = "session_scorer"
+VARIABLES = frozenset({"task", "facts", "part", "traces", "criteria", "form"})
+
+Fence = Callable[[str], str]
+"""Puts text from a session between markers that it cannot contain."""
+
+_TASK_HEAD, _TASK_TAIL = 6_000, 2_000
+
+
+def scoring_prompt(session: Session, chunk: Chunk, fence: Fence | None = None) -> str:
+    """Return the prompt for one chunk of a session.
+
+    Args:
+        session: whose task and facts every part's prompt carries.
+        chunk: the part to be scored.
+        fence: what puts text that was made safe between markers; a random one each time by
+            default.
+    """
+    fence = fence or fencing.fence
+    task = defuse(shortened(task_context(session), _TASK_HEAD, _TASK_TAIL)).text
+    values = {
+        "task": fence(task or "(there is no human message)"),
+        "facts": fence(session_facts(session)),
+        "part": _part(chunk),
+        "traces": chunk_text(chunk, fence),
+        "criteria": criteria_text(),
+        "form": _form(),
+    }
+    return _filled(template_text(), values)
+
+
+def chunk_text(chunk: Chunk, fence: Fence) -> str:
+    """Return a chunk's traces, what is only repeated fenced apart from what is to be scored."""
+    own = fence("".join(_traces(chunk.traces)))
+    if not chunk.overlap:
+        return own
+    repeated = fence("".join(_traces(chunk.overlap)))
+    return (
+        f"Repeated from the part before, for context alone:\n\n{repeated}\n\nTo be scored:\n\n{own}"
+    )
+
+
+def session_facts(session: Session) -> str:
+    """Return what is known of a session beside its text, one fact a line."""
+    minutes = (session.ended - session.started).total_seconds() / 60
+    facts = {
+        "Session": session.id,
+        "Tool": f"{session.tool} {session.tool_version}".strip(),
+        "Models": ", ".join(session.models) or "unknown",
+        "Repository": session.repository or "unknown",
+        "Human turns": str(session.prompt_count),
+        "Duration": f"{minutes:.0f} minutes",
+        "Lines added and removed": f"+{session.lines_added} -{session.lines_removed}",
+        "Tokens in and out": f"{session.usage.input} and {session.usage.output}",
+        "Subagents": str(len(session.subagents)),
+        "Compactions": str(session.compactions),
+    }
+    return "\n".join(f"- {name}: {defuse_line(value).text}" for name, value in facts.items())
+
+
+@cache
+def criteria_text() -> str:
+    """Return the six dimensions with the anchors of every value."""
+    return "\n\n".join(_criterion(dimension) for dimension in DIMENSIONS)
+
+
+def answer_schema() -> dict[str, object]:
+    """Return the JSON schema of the answer, for models that take one."""
+    return {
+        "type": "object",
+        "properties": {dimension.name: _schema_of(dimension) for dimension in DIMENSIONS},
+        "required": [dimension.name for dimension in DIMENSIONS],
+        "additionalProperties": False,
+    }
+
+
+@cache
+def template_text() -> str:
+    """Return the scoring prompt's template.
+
+    Raises:
+        ConfigurationError: it cannot be read, or lacks one of its variables.
+    """
+    path = folder("prompts") / f"{TEMPLATE}.txt"
+    try:
+        text = path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise ConfigurationError(str(path), str(error), "Restore the template.") from None
+    missing = sorted(name for name in VARIABLES if f"{{{name}}}" not in text)
+    if missing:
+        raise ConfigurationError(str(path), f"lacks {{{missing[0]}}}", "Put it in.")
+    return text
+
+
+def _filled(template: str, values: Mapping[str, str]) -> str:
+    """Fill a template in one pass, so that braces in a session's text stay what they are."""
+    return re.sub(r"\{(\w+)\}", lambda found: values.get(found[1], found[0]), template)
+
+
+def _part(chunk: Chunk) -> str:
+    if chunk.count == 1:
+        return "The whole session."
+    which = f"Part {chunk.index + 1} of {chunk.count} of the session."
+    where = {
+        0: "It begins here and goes on in the next part, so judge what was reached so far.",
+        chunk.count - 1: "It ends here; the parts before are scored on their own.",
+    }.get(chunk.index, "It began before and goes on after, so judge what is seen here.")
+    return f"{which} {where}"
+
+
+def _traces(traces: Iterable[Trace]) -> list[str]:
+    lines = []
+    shown: int | None = None
+    for trace in traces:
+        if trace.continued and trace.number != shown:
+            lines.append(f"--- Turn {trace.number}, continued ---\n")
+        shown = trace.number
+        lines.append(trace_text(trace))
+    return lines
+
+
+def _criterion(dimension: Dimension) -> str:
+    kind = "one of these categories" if dimension.kind == "categorical" else "a number from 0 to 1"
+    anchors = "\n".join(f"- {a.label or a.value}: {a.text}" for a in dimension.anchors)
+    return f"### {dimension.name} ({kind})\n{dimension.question}\n{anchors}"
+
+
+def _schema_of(dimension: Dimension) -> dict[str, object]:
+    score: dict[str, object] = (
+        {"type": "string", "enum": [anchor.label for anchor in dimension.anchors]}
+        if dimension.kind == "categorical"
+        else {"type": "number", "minimum": 0, "maximum": 1}
+    )
+    return {
+        "type": "object",
+        "properties": {"score": score, "rationale": {"type": "string"}},
+        "required": ["score", "rationale"],
+        "additionalProperties": False,
+    }
+
+
+def _form() -> str:
+    example = {
+        dimension.name: {
+            "score": (
+                " | ".join(anchor.label for anchor in dimension.anchors)
+                if dimension.kind == "categorical"
+                else "a number from 0 to 1"
+            ),
+            "rationale": "... (turn n)",
+        }
+        for dimension in DIMENSIONS
+    }
+    return orjson.dumps(example, option=orjson.OPT_INDENT_2).decode()

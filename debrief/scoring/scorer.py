@@ -1,0 +1,220 @@
+"""Scoring sessions: chunks to a scorer, verdicts to one row, and nothing scored twice.
+
+A row is taken over from an earlier run when the session's digest and the scoring fingerprint are
+what they were and it was a success; failures are tried again. One failure never costs the rest.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from typing import Literal
+
+import msgspec
+from msgspec import Struct
+
+from debrief.digests import digest_of
+from debrief.errors import DebriefError
+from debrief.scoring.aggregation import aggregate
+from debrief.scoring.chunking import MIN_CHUNK_RATIO, OVERLAP, TARGET, chunk_by_tokens
+from debrief.scoring.dimensions import DIMENSIONS, calculate_overall_quality
+from debrief.scoring.model import ChunkScorer, SessionScores
+from debrief.scoring.prompt import template_text
+from debrief.scoring.traces import RESULT_HEAD, RESULT_TAIL, SUBAGENT_BUDGET, traces_of
+from debrief.sessions.model import Session
+from debrief.tokens import ENCODING
+
+Outcome = Literal["reused", "scored", "failed"]
+
+
+class ChunkParameters(Struct, frozen=True):
+    """How sessions are cut."""
+
+    target: int = TARGET
+    """Tokens a chunk may have at most."""
+    overlap: int = OVERLAP
+    min_chunk_ratio: float = MIN_CHUNK_RATIO
+
+
+class Tally(Struct):
+    """How many sessions of a run were taken over, newly scored, or failed."""
+
+    reused: int = 0
+    scored: int = 0
+    failed: int = 0
+
+    def count(self, outcome: Outcome) -> None:
+        """Count one session."""
+        setattr(self, outcome, getattr(self, outcome) + 1)
+
+
+def scoring_fingerprint(
+    model: str, parameters: ChunkParameters | None = None, version: str = ""
+) -> str:
+    """Return the first 8 hex digits of the digest of all that decides a session's scores.
+
+    Args:
+        model: who scores, a model's name or ``offline``.
+        parameters: how sessions are cut; the default ones when None.
+        version: of a scorer whose own rules can change under one name.
+    """
+    shown = (ENCODING, RESULT_HEAD, RESULT_TAIL, SUBAGENT_BUDGET)
+    parameters = parameters or ChunkParameters()
+    return digest_of("scoring-v1", model, version, DIMENSIONS, template_text(), parameters, shown)[
+        :8
+    ]
+
+
+def fingerprint_of(scorer: ChunkScorer, parameters: ChunkParameters | None = None) -> str:
+    """Return the scoring fingerprint of a scorer; its ``version``, if it has one, is in it."""
+    return scoring_fingerprint(scorer.model, parameters, str(getattr(scorer, "version", "")))
+
+
+def score_session(
+    session: Session,
+    scorer: ChunkScorer,
+    parameters: ChunkParameters | None = None,
+) -> SessionScores:
+    """Return the scores of one session.
+
+    Nothing is raised for what a session or a model does: the row has status ``failed`` and the
+    reason then. A setting that concerns every session, like a template that is not there, is
+    raised.
+    """
+    parameters = parameters or ChunkParameters()
+    row = _unscored(session, scorer, parameters)
+    try:
+        chunks = chunk_by_tokens(
+            traces_of(session), parameters.target, parameters.overlap, parameters.min_chunk_ratio
+        )
+        if not chunks:
+            return msgspec.structs.replace(row, failure="the session has no turns")
+        said = [scorer.score_chunk(session, chunk) for chunk in chunks]
+        verdicts, agreement = aggregate(said)
+        overall = calculate_overall_quality(verdicts)
+    except DebriefError as error:
+        return msgspec.structs.replace(row, failure=str(error))
+    except Exception as error:
+        return msgspec.structs.replace(row, failure=f"{type(error).__name__}: {error}")
+    return msgspec.structs.replace(
+        row,
+        status="ok",
+        verdicts=verdicts,
+        overall_quality=overall,
+        tokens=sum(chunk.own_tokens for chunk in chunks),
+        chunks=tuple(said),
+        chunk_agreement=agreement,
+        input_tokens=sum(chunk.input_tokens for chunk in said),
+        output_tokens=sum(chunk.output_tokens for chunk in said),
+        cost_usd=total_cost(chunk.cost_usd for chunk in said),
+    )
+
+
+def score_week(
+    sessions: Iterable[Session],
+    scorer: ChunkScorer,
+    previous: Iterable[SessionScores] = (),
+    *,
+    parameters: ChunkParameters | None = None,
+    concurrency: int = 1,
+    tally: Tally | None = None,
+) -> Iterator[SessionScores]:
+    """Yield the scores of many sessions in the sessions' order.
+
+    Args:
+        sessions: read one by one, at most twice ``concurrency`` of them held at once.
+        scorer: must be safe to call from several threads when ``concurrency`` is over 1.
+        previous: rows of an earlier run of the same weeks.
+        parameters: how sessions are cut.
+        concurrency: sessions under way at once; 1 scores in this thread (right for the offline
+            evaluator, which waits for nobody).
+        tally: counts sessions as they are yielded.
+    """
+    tally = Tally() if tally is None else tally
+    fingerprint = fingerprint_of(scorer, parameters)
+    kept = {
+        (row.session_id, row.session_digest): row
+        for row in previous
+        if row.status == "ok" and row.scoring_fingerprint == fingerprint
+    }
+
+    def fresh(session: Session) -> SessionScores:
+        return score_session(session, scorer, parameters)
+
+    def known(session: Session) -> SessionScores | None:
+        return kept.get((session.id, session.digest))
+
+    for row, reused in _in_order(sessions, known, fresh, concurrency):
+        tally.count("reused" if reused else "scored" if row.status == "ok" else "failed")
+        yield row
+
+
+def token_efficiency(session: Session) -> float | None:
+    """Return lines added and removed per 1,000 input and output tokens; None without tokens.
+
+    Tokens written to or read from a cache are left out: they would swamp the rest.
+    """
+    tokens = session.usage.input + session.usage.output
+    return 1_000 * session.growth / tokens if tokens else None
+
+
+def user_turn_efficiency(session: Session) -> float | None:
+    """Return lines added and removed per human turn; None without a human turn."""
+    return session.growth / session.prompt_count if session.prompt_count else None
+
+
+def total_cost(costs: Iterable[float | None]) -> float | None:
+    """Return the sum in US dollars; None as soon as one of them is not known."""
+    total = 0.0
+    for cost in costs:
+        if cost is None:
+            return None
+        total += cost
+    return total
+
+
+def _unscored(session: Session, scorer: ChunkScorer, parameters: ChunkParameters) -> SessionScores:
+    return SessionScores(
+        session_id=session.id,
+        session_digest=session.digest,
+        started=session.started,
+        ended=session.ended,
+        task=session.task,
+        tool=session.tool,
+        model=scorer.model,
+        scoring_fingerprint=fingerprint_of(scorer, parameters),
+        status="failed",
+        token_efficiency=token_efficiency(session),
+        user_turn_efficiency=user_turn_efficiency(session),
+    )
+
+
+def _in_order(
+    sessions: Iterable[Session],
+    known: Callable[[Session], SessionScores | None],
+    fresh: Callable[[Session], SessionScores],
+    concurrency: int,
+) -> Iterator[tuple[SessionScores, bool]]:
+    if concurrency <= 1:
+        for session in sessions:
+            row = known(session)
+            yield (row, True) if row else (fresh(session), False)
+        return
+    waiting: deque[SessionScores | Future[SessionScores]] = deque()
+    with ThreadPoolExecutor(concurrency, thread_name_prefix="score") as pool:
+        try:
+            for session in sessions:
+                waiting.append(known(session) or pool.submit(fresh, session))
+                if len(waiting) >= 2 * concurrency:
+                    yield _finished(waiting.popleft())
+            while waiting:
+                yield _finished(waiting.popleft())
+        finally:
+            for item in waiting:
+                if isinstance(item, Future):
+                    item.cancel()
+
+
+def _finished(item: SessionScores | Future[SessionScores]) -> tuple[SessionScores, bool]:
+    return (item.result(), False) if isinstance(item, Future) else (item, True)

@@ -1,0 +1,92 @@
+"""What a working directory tells about a session: its repository, its worktree, its plan."""
+
+from __future__ import annotations
+
+import re
+
+from msgspec import Struct
+
+from debrief.slugs import slugify
+
+_PLAN_HOMES = frozenset({".debrief", ".lw_coder", ".weft"})
+_WORKTREE_FOLDERS = frozenset({"worktrees", ".worktrees"})
+_WORKTREE_SUFFIX = "-worktrees"
+_NAMELESS = frozenset({"", ".", "..", "~"})
+_WINDOWS = re.compile(r"[A-Za-z]:[\\/]|\\\\")
+
+
+class Place(Struct, frozen=True):
+    """Where a session worked."""
+
+    task: str
+    """A slug: the plan's id, else the repository's name, else ``unknown``."""
+    repository: str
+    """The repository's name; empty when it is not told."""
+
+
+def place_of(cwd: str, repository: str = "") -> Place:
+    """Return the place that ``cwd`` names, which need not exist on this machine.
+
+    Worktrees are led back to the repository they belong to: ``repo/.worktrees/branch``,
+    ``repo/.claude/worktrees/name`` and ``repo/.git/worktrees/name`` are ``repo``, and so is
+    ``~/.tool/worktrees/repo/name``, where the tool keeps them all in the user's home, and
+    ``repo-worktrees/name``.
+
+    Args:
+        cwd: a POSIX or Windows path.
+        repository: the repository's name where the transcript tells it; wins over the path's.
+
+    >>> place_of("/home/ann/shop/.debrief/worktrees/retry-queue")
+    Place(task='retry-queue', repository='shop')
+    >>> place_of("/home/ann/shop")
+    Place(task='shop', repository='shop')
+    """
+    parts = _parts(cwd)
+    found = _repository(parts)
+    plan = _plan(parts)
+    name = repository or found
+    return Place(task=slugify(plan or name) if plan or name else "unknown", repository=name)
+
+
+def _parts(cwd: str) -> list[str]:
+    text = cwd.replace("\\", "/") if _WINDOWS.match(cwd) else cwd
+    return [part for part in text.split("/") if part and part != "."]
+
+
+def _plan(parts: list[str]) -> str:
+    for index in range(len(parts) - 2):
+        if parts[index] in _PLAN_HOMES and parts[index + 1] == "worktrees":
+            return "" if parts[index + 2] in _NAMELESS else parts[index + 2]
+    return ""
+
+
+def _repository(parts: list[str]) -> str:
+    for index, part in enumerate(parts[:-1]):
+        above, behind = parts[:index], parts[index + 1 :]
+        if part in _WORKTREE_FOLDERS:
+            tool = ""
+            if above and above[-1].startswith("."):
+                tool = above.pop()
+            if _is_home(above):
+                return _of_tool(tool, behind)
+            if above:
+                return above[-1]
+        elif part.endswith(_WORKTREE_SUFFIX) and part != _WORKTREE_SUFFIX:
+            return part.removesuffix(_WORKTREE_SUFFIX)
+    last = parts[-1] if parts else ""
+    return "" if last in _NAMELESS or last.endswith(":") else last
+
+
+def _is_home(parts: list[str]) -> bool:
+    return (
+        (len(parts) == 2 and parts[0] in ("home", "Users"))
+        or parts == ["root"]
+        or (len(parts) == 3 and parts[0].endswith(":") and parts[1] == "Users")
+    )
+
+
+def _of_tool(tool: str, behind: list[str]) -> str:
+    """Return the repository of a worktree in the user's home; Codex puts its id first."""
+    if tool == ".codex" and len(behind) > 1:
+        return behind[1]
+    return behind[0]

@@ -1,0 +1,250 @@
+"""Edits as unified hunks, counted, from whatever notation a tool has for them.
+
+Four notations occur: hunks as a structure, a unified diff with whatever headers, the
+``*** Begin Patch`` text of Codex and its relatives, and the bare texts of a replacement or of a
+created file. Edits made through a shell are invisible here; a git diff is the better truth where
+there is one.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from difflib import SequenceMatcher
+
+from msgspec import Struct
+
+_HUNK = re.compile(r"@@ -(\d+)(?:,(\d+))? \+(\d+)(?:,(\d+))? @@")
+_FILE = re.compile(r"\*\*\* (Add|Update|Delete) File: (.+)")
+_WRITTEN = frozenset("+- ")
+_MARKS = _WRITTEN | {"", "\r"}
+"""What a line within a hunk begins with; some tools cut the blank off an empty context line."""
+_CONTEXT = 3
+_MOST_COMPARISONS = 4_000_000
+
+Hunk = tuple[str, list[str]]
+"""The header and the lines with their marks."""
+
+
+class Edit(Struct, frozen=True, gc=False):
+    """What one call did to one file."""
+
+    path: str
+    added: int = 0
+    removed: int = 0
+    patch: str = ""
+    """Unified hunks without file headers."""
+    estimated: bool = False
+    """Worked out from the call's own input, as no result tells what it did."""
+
+
+def lines_of(text: str) -> list[str]:
+    """Return the lines of ``text`` as git counts them: a newline at the end begins no line."""
+    lines = text.split("\n")
+    if not lines[-1]:
+        lines.pop()
+    return lines
+
+
+def created(path: str, content: str, *, estimated: bool = False) -> Edit:
+    """Return the edit that creates a file: every line of ``content`` is added."""
+    lines = lines_of(content)
+    if not lines:
+        return Edit(path, estimated=estimated)
+    body = "\n".join(f"+{line}" for line in lines)
+    return Edit(path, len(lines), 0, f"@@ -0,0 +1,{len(lines)} @@\n{body}", estimated)
+
+
+def deleted(path: str, content: str, *, estimated: bool = False) -> Edit:
+    """Return the edit that deletes a file: every line of ``content`` is removed."""
+    lines = lines_of(content)
+    if not lines:
+        return Edit(path, estimated=estimated)
+    body = "\n".join(f"-{line}" for line in lines)
+    return Edit(path, 0, len(lines), f"@@ -1,{len(lines)} +0,0 @@\n{body}", estimated)
+
+
+def replaced(path: str, old: str, new: str, *, estimated: bool = False) -> Edit:
+    """Return the edit that puts ``new`` where ``old`` was, as the difference of the two.
+
+    Line numbers count from the beginning of the replaced text: a call does not tell where in
+    the file that is.
+    """
+    before, after = lines_of(old), lines_of(new)
+    if not before:
+        return created(path, new, estimated=estimated)
+    if not after:
+        return deleted(path, old, estimated=estimated)
+    return _edit(path, list(_difference(before, after)), estimated)
+
+
+def from_unified(path: str, diff: str) -> Edit:
+    """Return the edit of a unified diff of one file; file headers are left out."""
+    return _edit(path, [hunk for _, hunk in _hunks_in(path, diff)], False)
+
+
+def separated(edit: Edit) -> list[Edit]:
+    """Return the edits that ``joined`` made one of: one a file, in the order of the patch."""
+    files: dict[str, list[Hunk]] = {}
+    for path, hunk in _hunks_in(edit.path, edit.patch):
+        files.setdefault(path, []).append(hunk)
+    return [_edit(path, hunks, edit.estimated) for path, hunks in files.items()]
+
+
+def _hunks_in(path: str, diff: str) -> Iterator[tuple[str, Hunk]]:
+    """Yield the hunks of a diff, each with the file that the header before it names.
+
+    Lines belong to a hunk as far as its own header announces them, so that a file's header
+    ``+++`` is never taken for an added line, nor an added ``++ x`` for a header.
+    """
+    old = new = 0
+    hunk: Hunk | None = None
+    for line in diff.split("\n"):
+        mark = line[:1]
+        if hunk is not None and mark == "\\":
+            hunk[1].append(line)
+            continue
+        if hunk is not None and (old > 0 or new > 0) and mark in _MARKS:
+            old -= mark != "+"
+            new -= mark != "-"
+            hunk[1].append(line if mark in _WRITTEN else f" {line}")
+            continue
+        if hunk is not None:
+            yield path, hunk
+            hunk = None
+        match = _HUNK.match(line)
+        if match:
+            hunk = (line, [])
+            old = int(match[2]) if match[2] else 1
+            new = int(match[4]) if match[4] else 1
+        elif line.startswith("+++ "):
+            path = line[4:]
+    if hunk is not None:
+        yield path, hunk
+
+
+def from_apply_patch(text: str) -> list[Edit]:
+    """Return the edits of a ``*** Begin Patch`` text, one a file, in its order.
+
+    The notation has no line numbers: the hunks are numbered as if they followed each other from
+    the file's beginning. A deleted file's lines are not in the text, so they do not count.
+    """
+    edits: list[Edit] = []
+    kind = path = ""
+    lines: list[str] = []
+
+    def close() -> None:
+        if not path:
+            return
+        if kind == "Add":
+            content = "".join(f"{line[1:]}\n" for line in lines if line[:1] == "+")
+            edits.append(created(path, content, estimated=True))
+        elif kind == "Delete":
+            edits.append(Edit(path, estimated=True))
+        else:
+            edits.append(_edit(path, list(_numbered(lines)), True))
+
+    for line in lines_of(text):
+        match = _FILE.match(line)
+        if match:
+            close()
+            kind, path, lines = match[1], match[2].strip(), []
+        elif line.startswith("*** End Patch"):
+            close()
+            path = ""
+        elif not line.startswith("*** "):
+            lines.append(line)
+    close()
+    return edits
+
+
+def joined(edits: Iterable[Edit]) -> Edit | None:
+    """Return one call's edits as one: the first file's, other files' behind headers of their own.
+
+    Put behind a header for the first file, the patch is a unified diff of all of them.
+    """
+    edits = list(edits)
+    if len(edits) <= 1:
+        return edits[0] if edits else None
+    parts: list[str] = []
+    path = edits[0].path
+    for edit in edits:
+        if not edit.patch:
+            continue
+        if edit.path != path:
+            path = edit.path
+            parts.append(f"--- {path}\n+++ {path}")
+        parts.append(edit.patch)
+    return Edit(
+        edits[0].path,
+        sum(edit.added for edit in edits),
+        sum(edit.removed for edit in edits),
+        "\n".join(parts),
+        any(edit.estimated for edit in edits),
+    )
+
+
+def _edit(path: str, hunks: list[Hunk], estimated: bool) -> Edit:
+    added = sum(line[:1] == "+" for _, lines in hunks for line in lines)
+    removed = sum(line[:1] == "-" for _, lines in hunks for line in lines)
+    patch = "\n".join("\n".join((header, *lines)) for header, lines in hunks)
+    return Edit(path, added, removed, patch, estimated)
+
+
+def _numbered(lines: list[str]) -> Iterator[Hunk]:
+    sections: list[Hunk] = []
+    for line in lines:
+        if line.startswith("@@"):
+            sections.append((line[2:].strip(), []))
+            continue
+        if not sections:
+            sections.append(("", []))
+        sections[-1][1].append(line if line[:1] in ("+", "-", " ") else f" {line}")
+    old = new = 1
+    for place, body in sections:
+        if not body:
+            continue
+        before = sum(line[0] != "+" for line in body)
+        after = sum(line[0] != "-" for line in body)
+        header = f"@@ -{old},{before} +{new},{after} @@"
+        yield f"{header} {place}" if place else header, body
+        old += before
+        new += after
+
+
+def _difference(before: list[str], after: list[str]) -> Iterator[Hunk]:
+    head = _common(before, after)
+    tail = _common(before[head:][::-1], after[head:][::-1])
+    differing = (len(before) - head - tail) * (len(after) - head - tail)
+    if differing > _MOST_COMPARISONS:
+        removed, added = before[head : len(before) - tail], after[head : len(after) - tail]
+        header = f"@@ -{_span(head, len(removed))} +{_span(head, len(added))} @@"
+        yield header, [f"-{line}" for line in removed] + [f"+{line}" for line in added]
+        return
+    skip = max(0, head - _CONTEXT)
+    keep = max(0, tail - _CONTEXT)
+    before, after = before[skip : len(before) - keep], after[skip : len(after) - keep]
+    for group in SequenceMatcher(None, before, after, False).get_grouped_opcodes(_CONTEXT):
+        body: list[str] = []
+        for tag, i1, i2, j1, j2 in group:
+            if tag == "equal":
+                body += [f" {line}" for line in before[i1:i2]]
+                continue
+            body += [f"-{line}" for line in before[i1:i2]]
+            body += [f"+{line}" for line in after[j1:j2]]
+        old_from, new_from = group[0][1], group[0][3]
+        old_span = _span(skip + old_from, group[-1][2] - old_from)
+        yield f"@@ -{old_span} +{_span(skip + new_from, group[-1][4] - new_from)} @@", body
+
+
+def _common(left: list[str], right: list[str]) -> int:
+    count = 0
+    for one, other in zip(left, right, strict=False):
+        if one != other:
+            break
+        count += 1
+    return count
+
+
+def _span(start: int, length: int) -> str:
+    return f"{start + 1 if length else start},{length}"

@@ -1,0 +1,150 @@
+"""What a scan of the folders remembers of each transcript, and how copies of a session are met."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Iterable
+from datetime import datetime
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from debrief.digests import digest_of
+from debrief.sessions.readers.moments import moment_of_change
+from debrief.weeks import week_of
+
+_UNIQUE = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}", re.IGNORECASE)
+
+
+class FileStamp(Struct, frozen=True, gc=False):
+    """A file as it was when it was looked at: unchanged as long as all three are."""
+
+    path: str
+    size: int
+    """Bytes."""
+    mtime_ns: int
+
+
+class ScanEntry(Struct, frozen=True, kw_only=True, gc=False):
+    """One transcript, or a file that is none, as a scan found it."""
+
+    source: str
+    """The reader that claims it; empty when none does."""
+    path: str
+    size: int = 0
+    """Bytes."""
+    mtime_ns: int = 0
+    companions: tuple[FileStamp, ...] = ()
+    session_id: str = ""
+    """The session that it belongs to, unique over the scan; empty when it holds none."""
+    own_id: str = ""
+    """The session's id as the transcript itself tells it."""
+    root: str = ""
+    """Identifies the record that the conversation begins with; see ``Peek.root``."""
+    own_started: datetime | None = None
+    """The time of the transcript's first record that has one."""
+    started: datetime
+    """When the session began, copies and parts of it considered."""
+    week: str
+    """Of ``started``."""
+    reason: str = ""
+    """Why it holds no session; empty when it does."""
+    line: int = 0
+    expected: bool = False
+    """See ``UnreadTranscript.expected``."""
+    looked_for: tuple[str, ...] = ()
+    """Of a file that no reader claims, the sources that were asked."""
+
+    @property
+    def stamp(self) -> FileStamp:
+        """The file itself, without its companions."""
+        return FileStamp(self.path, self.size, self.mtime_ns)
+
+
+class Scan(Struct, frozen=True):
+    """Every transcript below the folders that were scanned."""
+
+    entries: tuple[ScanEntry, ...] = ()
+    """In path order; storable as a table, and what the next scan is to remember."""
+    opened: int = 0
+    """Transcripts that had to be opened, being new or changed."""
+
+    def weeks(self) -> list[str]:
+        """Return the weeks that have sessions or unread transcripts, in order."""
+        return sorted({entry.week for entry in self.entries if is_told(entry)})
+
+    def of_week(self, week: str) -> list[ScanEntry]:
+        """Return the week's entries, in path order."""
+        return [entry for entry in self.entries if entry.week == week and is_told(entry)]
+
+    def digest(self, week: str) -> str:
+        """Return a SHA-256 that changes when a file of the week does, or is added or removed."""
+        return digest_of(self.of_week(week))
+
+
+def is_told(entry: ScanEntry) -> bool:
+    """Tell whether the entry is a transcript or was meant to be one, not just any JSON file."""
+    return bool(entry.source or entry.reason)
+
+
+def identified(entries: Iterable[ScanEntry]) -> tuple[ScanEntry, ...]:
+    """Give every transcript the session that it belongs to, and that session's first time.
+
+    Transcripts are of one session when they tell the same id, or begin with the same record: a
+    checkpoint's copy, a resumption, a part in another folder. Ids that a tool would never give
+    (``test``) unite only transcripts that begin alike.
+    """
+    entries = sorted(entries, key=lambda entry: entry.path)
+    held = [entry for entry in entries if entry.own_id]
+    groups = _groups(held)
+    names = _names(groups)
+    settled: dict[str, ScanEntry] = {}
+    for group, name in zip(groups, names, strict=True):
+        told = [entry.own_started for entry in group if entry.own_started is not None]
+        started = min(told or [moment_of_change(entry.mtime_ns) for entry in group])
+        week = week_of(started)
+        for entry in group:
+            settled[entry.path] = replace(entry, session_id=name, started=started, week=week)
+    return tuple(settled.get(entry.path, entry) for entry in entries)
+
+
+def _groups(entries: list[ScanEntry]) -> list[list[ScanEntry]]:
+    leaders = list(range(len(entries)))
+
+    def leader(index: int) -> int:
+        while leaders[index] != index:
+            leaders[index] = leaders[leaders[index]]
+            index = leaders[index]
+        return index
+
+    first_with: dict[tuple[str, ...], int] = {}
+    for index, entry in enumerate(entries):
+        unique = _UNIQUE.search(entry.own_id) is not None or not entry.root
+        keys: list[tuple[str, ...]] = [
+            ("id", entry.source, entry.own_id, "" if unique else entry.root)
+        ]
+        if _UNIQUE.fullmatch(entry.root):
+            keys.append(("root", entry.source, entry.root))
+        for key in keys:
+            other = leader(first_with.setdefault(key, index))
+            leaders[max(other, leader(index))] = min(other, leader(index))
+    groups: dict[int, list[ScanEntry]] = {}
+    for index, entry in enumerate(entries):
+        groups.setdefault(leader(index), []).append(entry)
+    return list(groups.values())
+
+
+def _names(groups: list[list[ScanEntry]]) -> list[str]:
+    """Return one name a group: its own id, the smallest of several, made unique where needed."""
+    names: list[str] = []
+    taken: set[str] = set()
+    for group in groups:
+        name = min(entry.own_id for entry in group)
+        if name in taken:
+            first = group[0]
+            mark = "\n".join((first.source, first.root or first.path))
+            name = f"{name}-{hashlib.sha256(mark.encode()).hexdigest()[:8]}"
+        taken.add(name)
+        names.append(name)
+    return names

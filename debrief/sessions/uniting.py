@@ -1,0 +1,147 @@
+"""One session out of several readings of it: copies, resumptions, parts in other folders."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from datetime import datetime
+
+from msgspec.structs import replace
+
+from debrief.sessions.model import Message, Session, Subagent, Turn, Usage
+
+
+def united(readings: Sequence[Session]) -> Session:
+    """Return one session that holds what any of its readings holds, each message once.
+
+    The most complete reading is taken whole; from the others come the turns, messages and
+    subagents that it lacks, with their tokens and growth.
+    """
+    base, *others = sorted(readings, key=_completeness, reverse=True)
+    for other in others:
+        base = _with(base, other)
+    return base
+
+
+def _completeness(session: Session) -> tuple[int, int, int, datetime]:
+    messages = sum(len(turn.messages) for turn in session.turns)
+    records = sum(ref.records for ref in session.transcripts)
+    return len(session.turns), messages, records, session.ended
+
+
+def _with(base: Session, other: Session) -> Session:
+    known = {message.id for message in _messages(base) if message.id}
+    prompts = {turn.prompt for turn in base.turns if turn.origin == "prompt"}
+    added = [rest for turn in other.turns if (rest := _rest(turn, known, prompts)) is not None]
+    turns, new = _merged(base.turns, added)
+    subagents = _subagents(base.subagents, other.subagents)
+    kept = {agent.id for agent in base.subagents}
+    new.extend(m for agent in subagents if agent.id not in kept for m in agent.messages)
+    calls = [call for message in new for call in message.calls]
+    usage = base.usage
+    for message in new:
+        usage += message.usage
+    paths = {ref.path for ref in base.transcripts}
+    models = dict.fromkeys((*base.models, *(message.model for message in new if message.model)))
+    return replace(
+        base,
+        title=base.title or other.title,
+        started=min(base.started, other.started),
+        ended=max(base.ended, other.ended),
+        turns=turns,
+        subagents=subagents,
+        models=tuple(models),
+        usage=usage,
+        api_calls=base.api_calls + sum(message.usage != Usage() for message in new),
+        slash_commands=sum(
+            intervention.kind == "slash_command"
+            for turn in turns
+            for intervention in turn.interventions
+        )
+        if added
+        else base.slash_commands,
+        lines_added=base.lines_added + sum(call.added for call in calls),
+        lines_removed=base.lines_removed + sum(call.removed for call in calls),
+        compactions=max(base.compactions, other.compactions),
+        transcripts=(
+            *base.transcripts,
+            *(ref for ref in other.transcripts if ref.path not in paths),
+        ),
+        problems=(*base.problems, *other.problems),
+    )
+
+
+def _messages(session: Session) -> Iterable[Message]:
+    for turn in session.turns:
+        yield from turn.messages
+    for agent in session.subagents:
+        yield from agent.messages
+
+
+def _rest(turn: Turn, known: set[str], prompts: set[str]) -> Turn | None:
+    """Return a turn without the messages that are known; None when nothing is left of it.
+
+    A prompt that was still queued in one copy may stand as a prompt in the other.
+    """
+    messages = tuple(message for message in turn.messages if message.id not in known)
+    if not messages and turn.number == 0 and not turn.interventions:
+        return None
+    if not messages and turn.origin == "queued" and turn.prompt in prompts:
+        return None
+    return replace(turn, messages=messages)
+
+
+def _merged(base: tuple[Turn, ...], added: list[Turn]) -> tuple[tuple[Turn, ...], list[Message]]:
+    """Put turns into others by prompt and time; return all of them and the messages that are new.
+
+    A message without an id can only be told by its turn, so a turn that is known brings none.
+    """
+    turns = {_key(turn): turn for turn in base}
+    new: list[Message] = []
+    for turn in added:
+        key = _key(turn)
+        mine = turns.get(key)
+        if mine is None:
+            turns[key] = turn
+            new.extend(turn.messages)
+            continue
+        fresh = tuple(message for message in turn.messages if message.id)
+        if fresh:
+            new.extend(fresh)
+            messages = _in_time(mine.messages + fresh)
+            turns[key] = replace(mine, messages=messages, ended=_later(mine.ended, turn.ended))
+    ordered = list(turns.values())
+    if all(turn.at is not None for turn in ordered):
+        ordered.sort(key=lambda turn: (turn.at is None, turn.at))
+    numbered: list[Turn] = []
+    number = 0
+    for turn in ordered:
+        if turn.number:
+            number += 1
+        numbered.append(replace(turn, number=number) if turn.number else turn)
+    return tuple(numbered), new
+
+
+def _in_time(messages: tuple[Message, ...]) -> tuple[Message, ...]:
+    """Return messages by time; as they are when one of them does not tell its time."""
+    times = [message.at for message in messages if message.at is not None]
+    if len(times) < len(messages):
+        return messages
+    order = sorted(range(len(messages)), key=times.__getitem__)
+    return tuple(messages[index] for index in order)
+
+
+def _key(turn: Turn) -> tuple[object, ...]:
+    if turn.at is None:
+        return (turn.number, turn.prompt)
+    return (turn.at, turn.prompt)
+
+
+def _later(one: datetime | None, other: datetime | None) -> datetime | None:
+    if one is None or other is None:
+        return one or other
+    return max(one, other)
+
+
+def _subagents(base: tuple[Subagent, ...], other: tuple[Subagent, ...]) -> tuple[Subagent, ...]:
+    known = {agent.id for agent in base}
+    return base + tuple(agent for agent in other if agent.id not in known)

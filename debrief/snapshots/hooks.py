@@ -1,0 +1,283 @@
+"""Our hook in Claude Code's settings: put in, taken out, and told about; all else is kept.
+
+A settings file belongs to its owner: it is read as a whole, changed in one place, and replaced in
+one step. What cannot be read without loss is refused, not repaired.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shlex
+import stat
+import subprocess
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Literal
+
+from msgspec import Struct
+
+from debrief.errors import ConfigurationError
+from debrief.snapshots.repositories import find_repository
+
+MODULE = "debrief.snapshots.hook"
+EVENT = "SessionStart"
+_TIMEOUT = 5
+"""Seconds after which Claude Code itself ends the hook, which gives up well before."""
+
+HookState = Literal["installed", "outdated", "not installed", "broken"]
+Change = Literal["installed", "updated", "unchanged", "removed", "not there"]
+
+
+class HookStatus(Struct, frozen=True):
+    """What a settings file says of our hook."""
+
+    path: Path
+    state: HookState
+    note: str = ""
+
+
+def settings_file(
+    *,
+    user: bool = False,
+    local: bool = False,
+    folder: Path = Path(),
+    environ: Mapping[str, str] | None = None,
+) -> Path:
+    """Return the settings file that is meant.
+
+    Args:
+        user: the user's own, for every repository; else the repository's.
+        local: the repository's ``settings.local.json``, which is not committed.
+        folder: inside the repository.
+        environ: the environment; ``CLAUDE_CONFIG_DIR`` moves the user's settings.
+
+    Raises:
+        ConfigurationError: ``folder`` lies in no repository.
+    """
+    environ = os.environ if environ is None else environ
+    if user:
+        moved = environ.get("CLAUDE_CONFIG_DIR")
+        return (Path(moved).expanduser() if moved else Path.home() / ".claude") / "settings.json"
+    repository = find_repository(folder)
+    if repository is None:
+        raise ConfigurationError(
+            str(folder.resolve()),
+            "lies in no git repository",
+            "Name one with --repo, or install for every repository with --user.",
+        )
+    return repository.top / ".claude" / ("settings.local.json" if local else "settings.json")
+
+
+def hook_command(interpreter: str = sys.executable) -> str:
+    """Return the shell command that Claude Code is to run when a session starts.
+
+    The interpreter is told to take nothing from the session's folder or ``PYTHON*`` variables,
+    where a file named as one of ours would be run instead; and whatever becomes of it, even if
+    it has been deleted since, the session notices nothing.
+    """
+    return f"{shlex.quote(interpreter)} -E -P -m {MODULE} >/dev/null 2>&1 || :"
+
+
+def install(path: Path, command: str) -> Change:
+    """Put our hook into a settings file, once; every other key and hook is kept.
+
+    Raises:
+        ConfigurationError: the file is no JSON that can be kept as it is, or cannot be written.
+    """
+    text = _read(path)
+    settings = _parsed(path, text)
+    groups = _groups(path, settings, create=True)
+    wanted = {"type": "command", "command": command, "timeout": _TIMEOUT}
+    found = [(hooks, index) for hooks in _ours(groups) for index in _indices(hooks)]
+    if [hooks[index] for hooks, index in found] == [wanted]:
+        return "unchanged"
+    if found:
+        hooks, index = found[0]
+        hooks[index] = wanted
+        _drop_ours(groups, but=wanted)
+    else:
+        groups.append({"hooks": [wanted]})
+    _write(path, settings, text)
+    return "updated" if found else "installed"
+
+
+def remove(path: Path) -> Change:
+    """Take our hook out of a settings file, and what was only there to hold it.
+
+    A file that held nothing else is deleted.
+
+    Raises:
+        ConfigurationError: as ``install`` does.
+    """
+    text = _read(path)
+    if text is None:
+        return "not there"
+    settings = _parsed(path, text)
+    groups = _groups(path, settings, create=False)
+    if not _ours(groups):
+        return "not there"
+    _drop_ours(groups)
+    if not groups:
+        del settings["hooks"][EVENT]
+    if not settings["hooks"]:
+        del settings["hooks"]
+    if settings:
+        _write(path, settings, text)
+    else:
+        _refuse_read_only(path)
+        path.unlink()
+    return "removed"
+
+
+def status(path: Path, command: str) -> HookStatus:
+    """Tell whether a settings file has our hook, and whether it would work."""
+    try:
+        text = _read(path)
+        settings = _parsed(path, text)
+        hooks = [
+            hooks[index]
+            for hooks in _ours(_groups(path, settings, create=False))
+            for index in _indices(hooks)
+        ]
+    except ConfigurationError as error:
+        return HookStatus(path, "broken", error.reason)
+    if not hooks:
+        return HookStatus(path, "not installed")
+    if settings.get("disableAllHooks") is True:
+        return HookStatus(path, "installed", "and switched off there by disableAllHooks")
+    if len(hooks) > 1:
+        return HookStatus(path, "outdated", "is there more than once; install again")
+    if hooks[0].get("command") != command:
+        return HookStatus(path, "outdated", "runs another interpreter or version; install again")
+    return HookStatus(path, "installed")
+
+
+def check_interpreter(interpreter: str = sys.executable) -> None:
+    """Make sure that an interpreter finds the hook from any folder.
+
+    Raises:
+        ConfigurationError: it does not, so that installing it would capture nothing.
+    """
+    try:
+        subprocess.run(
+            [interpreter, "-E", "-P", "-c", f"import {MODULE}"],
+            cwd="/",
+            check=True,
+            capture_output=True,
+            timeout=20,
+        )
+    except (OSError, subprocess.SubprocessError) as error:
+        raise ConfigurationError(
+            interpreter,
+            "does not find debrief from another folder",
+            "Install debrief into this interpreter's environment first.",
+        ) from error
+
+
+def _read(path: Path) -> str | None:
+    try:
+        return path.read_bytes().decode("utf-8-sig")
+    except FileNotFoundError:
+        return None
+    except UnicodeDecodeError as error:
+        raise _broken(path, f"is not UTF-8: {error.reason} at byte {error.start}") from error
+    except OSError as error:
+        raise _broken(path, f"cannot be read: {error.strerror}") from error
+
+
+def _parsed(path: Path, text: str | None) -> dict[str, Any]:
+    if text is None or not text.strip():
+        return {}
+    try:
+        settings = json.loads(text, object_pairs_hook=_each_key_once)
+    except json.JSONDecodeError as error:
+        at = f"line {error.lineno}, column {error.colno}"
+        raise _broken(path, f"is not JSON: {error.msg} at {at}") from error
+    except (ValueError, RecursionError) as error:
+        raise _broken(path, f"cannot be kept as it is: {error}") from error
+    if not isinstance(settings, dict):
+        raise _broken(path, "holds no JSON object")
+    return settings
+
+
+def _each_key_once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    value = dict(pairs)
+    if len(value) < len(pairs):
+        raise ValueError("a key is given twice")
+    return value
+
+
+def _groups(path: Path, settings: dict[str, Any], create: bool) -> list[Any]:
+    hooks = settings.setdefault("hooks", {}) if create else settings.get("hooks", {})
+    if not isinstance(hooks, dict):
+        raise _broken(path, "its hooks are no JSON object")
+    groups = hooks.setdefault(EVENT, []) if create else hooks.get(EVENT, [])
+    if not isinstance(groups, list):
+        raise _broken(path, f"its hooks.{EVENT} is no list")
+    return groups
+
+
+def _ours(groups: list[Any]) -> list[list[Any]]:
+    """Return the lists of hooks in which ours is."""
+    lists = [group.get("hooks") for group in groups if isinstance(group, dict)]
+    return [hooks for hooks in lists if isinstance(hooks, list) and _indices(hooks)]
+
+
+def _indices(hooks: list[Any]) -> list[int]:
+    return [index for index, hook in enumerate(hooks) if _is_ours(hook)]
+
+
+def _is_ours(hook: object) -> bool:
+    if not isinstance(hook, dict):
+        return False
+    command = hook.get("command")
+    return isinstance(command, str) and f" -m {MODULE} " in f"{command} "
+
+
+def _drop_ours(groups: list[Any], but: object = None) -> None:
+    for hooks in _ours(groups):
+        hooks[:] = [hook for hook in hooks if hook is but or not _is_ours(hook)]
+        if not hooks:
+            groups[:] = [
+                group
+                for group in groups
+                if not (isinstance(group, dict) and group.get("hooks") is hooks)
+            ]
+
+
+def _write(path: Path, settings: dict[str, Any], before: str | None) -> None:
+    target = path.resolve()
+    _refuse_read_only(target)
+    text = json.dumps(settings, indent=_indent(before), ensure_ascii=False) + "\n"
+    unfinished = target.with_name(f".{target.name}.{os.getpid()}")
+    try:
+        target.parent.mkdir(parents=True, exist_ok=True)
+        unfinished.write_bytes(text.encode())
+        if target.exists():
+            unfinished.chmod(stat.S_IMODE(target.stat().st_mode))
+        unfinished.replace(target)
+    except (OSError, UnicodeEncodeError) as error:
+        unfinished.unlink(missing_ok=True)
+        reason = error.strerror if isinstance(error, OSError) else str(error)
+        raise ConfigurationError(str(path), f"cannot be written: {reason}") from error
+
+
+def _refuse_read_only(path: Path) -> None:
+    if path.exists() and not path.stat().st_mode & (stat.S_IWUSR | stat.S_IWGRP | stat.S_IWOTH):
+        raise ConfigurationError(
+            str(path), "is read-only, and was left as it is", f"To change it: chmod u+w {path}"
+        )
+
+
+def _indent(text: str | None) -> int | str:
+    for line in (text or "").splitlines()[1:]:
+        blank = line[: len(line) - len(line.lstrip())]
+        if blank:
+            return "\t" if blank.startswith("\t") else len(blank)
+    return 2
+
+
+def _broken(path: Path, reason: str) -> ConfigurationError:
+    return ConfigurationError(str(path), reason, "It was left as it is; correct it first.")

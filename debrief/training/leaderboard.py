@@ -1,0 +1,242 @@
+"""The leaderboard: how prompts, tools and models compare, where they can be compared.
+
+Two sessions' qualities are comparable when the same judges (eval fingerprint) and the same scorer
+(scoring fingerprint) looked at them. Rows of one such group are ranked among themselves only.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from typing import Literal
+
+from msgspec import Struct
+
+from debrief.judging.model import JudgeEvaluation
+from debrief.scoring.model import SessionScores
+from debrief.snapshots.model import UNKNOWN, SessionMetadataRow
+from debrief.training.score_entries import judges_mean
+
+Measure = Literal["overall_quality", "judges", "token_efficiency", "user_turn_efficiency"]
+MEASURES: tuple[Measure, ...] = (
+    "overall_quality",
+    "judges",
+    "token_efficiency",
+    "user_turn_efficiency",
+)
+
+_HEADS = {
+    "overall_quality": "overall quality",
+    "judges": "judges",
+    "token_efficiency": "lines per 1,000 tokens",
+    "user_turn_efficiency": "lines per turn",
+}
+_CONFIDENCE = 0.95
+_OFFLINE = "offline"
+
+
+class Estimate(Struct, frozen=True, kw_only=True):
+    """A mean with its 95 % interval (Student's t, over sessions)."""
+
+    count: int
+    """Sessions for which the measure is known."""
+    mean: float | None = None
+    """None when it is known for none."""
+    low: float | None = None
+    """None below two sessions: one says nothing about the spread."""
+    high: float | None = None
+
+
+class LeaderboardRow(Struct, frozen=True, kw_only=True):
+    """One prompt fingerprint with one tool and one model, inside a group."""
+
+    eval_fingerprint: str
+    scoring_fingerprint: str
+    scoring_model: str
+    rank: int
+    """Within the group, by mean overall quality, from 1."""
+    prompt_fingerprint: str
+    tool: str
+    model: str
+    sessions: int
+    overall_quality: Estimate
+    """From 0 to 1."""
+    judges: Estimate
+    """Weighted mean of all judges, from 0 to 1, over sessions that none of them failed on."""
+    token_efficiency: Estimate
+    """Lines added and removed per 1,000 input and output tokens."""
+    user_turn_efficiency: Estimate
+    """Lines added and removed per human turn."""
+
+    @property
+    def group(self) -> tuple[str, str]:
+        """What the row can be compared within."""
+        return self.eval_fingerprint, self.scoring_fingerprint
+
+    @property
+    def name(self) -> str:
+        """Prompt fingerprint, tool and model in one line."""
+        return f"{self.prompt_fingerprint} · {self.tool} · {self.model}"
+
+
+def leaderboard(
+    scores: Iterable[SessionScores],
+    metadata: Iterable[SessionMetadataRow],
+    judgements: Iterable[JudgeEvaluation] = (),
+) -> list[LeaderboardRow]:
+    """Return the rows, the largest group first and the best of each group first.
+
+    A session that was not scored, or has no metadata, is not counted; one that two sets of
+    judges judged counts in both groups.
+    """
+    by_metadata = {row.session_id: row for row in metadata}
+    judged: dict[str, dict[str, list[JudgeEvaluation]]] = defaultdict(lambda: defaultdict(list))
+    for judgement in judgements:
+        judged[judgement.session_id][judgement.eval_fingerprint].append(judgement)
+    members: dict[tuple[str, ...], list[dict[Measure, float | None]]] = defaultdict(list)
+    for row in sorted(scores, key=lambda row: (row.session_id, row.scoring_fingerprint)):
+        known = by_metadata.get(row.session_id)
+        if known is None or row.status != "ok" or row.overall_quality is None:
+            continue
+        for eval_fingerprint, rows in _judges_beside(row, judged.get(row.session_id, {})).items():
+            key = (
+                eval_fingerprint,
+                row.scoring_fingerprint,
+                row.model,
+                known.prompt_fingerprint,
+                known.tool,
+                known.model or UNKNOWN,
+            )
+            members[key].append(
+                {
+                    "overall_quality": row.overall_quality,
+                    "judges": judges_mean(rows),
+                    "token_efficiency": row.token_efficiency,
+                    "user_turn_efficiency": row.user_turn_efficiency,
+                }
+            )
+    return _ranked(members)
+
+
+def estimate(values: Sequence[float], upper: float | None = None) -> Estimate:
+    """Return mean and interval of ``values``, which are at least 0 and, if given, at most
+    ``upper``; the interval is cut to that range."""
+    count = len(values)
+    if not count:
+        return Estimate(count=0)
+    mean = sum(values) / count
+    if count == 1:
+        return Estimate(count=1, mean=mean)
+    from scipy.special import stdtrit
+
+    spread = (sum((value - mean) ** 2 for value in values) / (count - 1) / count) ** 0.5
+    reach = float(stdtrit(count - 1, (1 + _CONFIDENCE) / 2)) * spread
+    high = mean + reach if upper is None else min(upper, mean + reach)
+    return Estimate(count=count, mean=mean, low=max(0.0, mean - reach), high=max(mean, high))
+
+
+def leaderboard_markdown(rows: Sequence[LeaderboardRow]) -> str:
+    """Return the leaderboard as Markdown, a table for each group."""
+    if not rows:
+        return "No scored session yet: score a week first.\n"
+    parts = []
+    for group in groups_of(rows):
+        first = group[0]
+        sessions = sum(row.sessions for row in group)
+        heads = ["#", "prompts", "tool", "model", "n", *_HEADS.values()]
+        table = ["| " + " | ".join(heads) + " |", "|" + " --- |" * len(heads)]
+        for row in group:
+            cells = [str(row.rank), f"`{row.prompt_fingerprint}`", row.tool, row.model]
+            cells += [str(row.sessions), *(_cell(_measure(row, name)) for name in MEASURES)]
+            table.append("| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |")
+        parts.append(
+            f"### Eval fingerprint `{first.eval_fingerprint}`, scored by {first.scoring_model} "
+            f"(`{first.scoring_fingerprint}`): {sessions} sessions\n\n" + "\n".join(table)
+        )
+    note = (
+        "Means with 95 % intervals over sessions (Student's t); no interval below two sessions. "
+        "Overlapping intervals do not tell which is better. Groups are not comparable."
+    )
+    return "\n\n".join([*parts, note]) + "\n"
+
+
+def groups_of(rows: Iterable[LeaderboardRow]) -> list[list[LeaderboardRow]]:
+    """Return the rows by group, in the order given."""
+    groups: dict[tuple[str, str], list[LeaderboardRow]] = {}
+    for row in rows:
+        groups.setdefault(row.group, []).append(row)
+    return list(groups.values())
+
+
+def _judges_beside(
+    row: SessionScores, sets: dict[str, list[JudgeEvaluation]]
+) -> dict[str, list[JudgeEvaluation]]:
+    """Return the sets of judges to show beside a session's scores.
+
+    The offline evaluator's judges go with its scores and a model's with a model's, where a
+    session has both.
+    """
+    alike = {
+        name: rows
+        for name, rows in sets.items()
+        if any(one.model == _OFFLINE for one in rows) == (row.model == _OFFLINE)
+    }
+    return alike or sets or {UNKNOWN: []}
+
+
+def _ranked(
+    members: dict[tuple[str, ...], list[dict[Measure, float | None]]],
+) -> list[LeaderboardRow]:
+    size: dict[tuple[str, ...], int] = defaultdict(int)
+    for key, sessions in members.items():
+        size[key[:2]] += len(sessions)
+
+    def order(key: tuple[str, ...]) -> tuple[object, ...]:
+        mean = estimate(_values(members[key], "overall_quality")).mean or 0.0
+        return -size[key[:2]], key[:2], -mean, -len(members[key]), key
+
+    rows: list[LeaderboardRow] = []
+    ranks: dict[tuple[str, ...], int] = defaultdict(int)
+    for key in sorted(members, key=order):
+        ranks[key[:2]] += 1
+        estimates = {
+            name: estimate(
+                _values(members[key], name), 1.0 if name in ("overall_quality", "judges") else None
+            )
+            for name in MEASURES
+        }
+        eval_fingerprint, scoring_fingerprint, scoring_model, prompt, tool, model = key
+        rows.append(
+            LeaderboardRow(
+                eval_fingerprint=eval_fingerprint,
+                scoring_fingerprint=scoring_fingerprint,
+                scoring_model=scoring_model,
+                rank=ranks[key[:2]],
+                prompt_fingerprint=prompt,
+                tool=tool,
+                model=model,
+                sessions=len(members[key]),
+                overall_quality=estimates["overall_quality"],
+                judges=estimates["judges"],
+                token_efficiency=estimates["token_efficiency"],
+                user_turn_efficiency=estimates["user_turn_efficiency"],
+            )
+        )
+    return rows
+
+
+def _values(sessions: list[dict[Measure, float | None]], name: Measure) -> list[float]:
+    return [value for session in sessions if (value := session[name]) is not None]
+
+
+def _measure(row: LeaderboardRow, name: Measure) -> Estimate:
+    found: Estimate = getattr(row, name)
+    return found
+
+
+def _cell(value: Estimate) -> str:
+    if value.mean is None:
+        return "–"
+    if value.low is None or value.high is None:
+        return f"{value.mean:.2f}"
+    return f"{value.mean:.2f} ({value.low:.2f} to {value.high:.2f})"

@@ -1,0 +1,224 @@
+"""What a training set is made of: the line, its metadata, and the file that holds the lines.
+
+A line's columns must have one type on every line of every file, or a loader that reads the
+types off the first file refuses the second. So nothing in a line is ever null, every list in the
+metadata has at least one entry, and every number that can be a fraction is written as one.
+"""
+
+from __future__ import annotations
+
+from typing import Literal, TypeAlias
+
+from msgspec import UNSET, Struct, UnsetType
+from pydantic import BaseModel, ConfigDict, Field
+
+from debrief.snapshots.model import PromptSnapshot
+
+Split = Literal["train", "eval"]
+Role = Literal["system", "user", "assistant", "tool"]
+ScoreKind = Literal["overall", "dimension", "judge", "judges", "rubric", "efficiency"]
+Schema: TypeAlias = dict[str, object]
+"""A JSON schema."""
+
+
+class ChatFunction(Struct, frozen=True, gc=False):
+    """The function of a call: its name, and its arguments as the JSON text of an object."""
+
+    name: str
+    arguments: str
+
+
+class ChatCall(Struct, frozen=True, gc=False):
+    """One call in an assistant message."""
+
+    id: str
+    type: Literal["function"]
+    function: ChatFunction
+
+
+class ChatMessage(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """One message in OpenAI's chat form; keys that do not belong to the role are left out."""
+
+    role: Role
+    content: str
+    tool_calls: tuple[ChatCall, ...] | UnsetType = UNSET
+    tool_call_id: str | UnsetType = UNSET
+    weight: Literal[0, 1] | UnsetType = UNSET
+    """OpenAI's mark of an assistant message: 0 is not trained on."""
+
+
+class ToolParameters(Struct, frozen=True, kw_only=True):
+    """A tool's arguments as a JSON schema, always with these three keys."""
+
+    type: Literal["object"] = "object"
+    properties: dict[str, Schema] = {}
+    required: tuple[str, ...] = ()
+
+
+class ToolFunction(Struct, frozen=True, kw_only=True):
+    """What a tool is called, does and takes."""
+
+    name: str
+    description: str
+    parameters: ToolParameters
+
+
+class ToolSchema(Struct, frozen=True, kw_only=True):
+    """One entry of a line's ``tools``."""
+
+    type: Literal["function"] = "function"
+    function: ToolFunction
+
+
+class ScoreEntry(Struct, frozen=True, kw_only=True):
+    """One score of the session, from whomever.
+
+    Judges and dimensions run from 0 to 1, rubrics from 1 to 5, efficiencies from 0 without an
+    end (``maximum`` is 0): ``kind`` says which it is, and they are never mixed in one number.
+    """
+
+    kind: ScoreKind
+    name: str
+    value: float
+    minimum: float
+    maximum: float
+    weight: float
+    """Within its kind; 0 where the kind has no weights."""
+    category: str
+    """Of a categorical dimension; else empty."""
+    model: str
+    """Who gave the score; empty for what was computed."""
+    comment: str
+    """Feedback, rationale or reasoning."""
+
+
+class PromptText(Struct, frozen=True, gc=False):
+    """A prompt that was in force: ``main``, or a subagent's."""
+
+    name: str
+    text: str
+
+
+class SampleMetadata(Struct, frozen=True, kw_only=True):
+    """The ``metadata`` of a line: the same keys with the same types everywhere."""
+
+    session_id: str
+    session_digest: str
+    source: str
+    tool: str
+    tool_version: str
+    model: str
+    task: str
+    repository: str
+    branch: str
+    base_commit: str
+    """The repository's commit that the work started from; empty when not known."""
+    started: str
+    """UTC, ISO 8601 with six digits of a second."""
+    ended: str
+    prompt_fingerprint: str
+    prompt_digest: str
+    prompt_origin: str
+    """``recorded``, ``reconstructed`` or ``unknown``."""
+    prompts: tuple[PromptText, ...]
+    """``main`` first, its text empty when unknown; then the subagents by name."""
+    eval_fingerprint: str
+    eval_digest: str
+    scoring_fingerprint: str
+    scoring_model: str
+    overall_quality: float
+    scores: tuple[ScoreEntry, ...]
+    """``overall_quality`` first, so never empty."""
+    split: Split
+    window: int
+    """Which part of the session the line is, from 1."""
+    windows: int
+    """How many parts there are: more than 1 when the session was over the budget of tokens."""
+    turns: int
+    """Of the whole session, like what follows."""
+    calls: int
+    subagents: int
+    """Whose own messages are not in the line: their answers are, as results of the calls."""
+    lines_added: int
+    lines_removed: int
+    stand_ins: int
+    """Messages or results that the transcript lacks and a fixed text in round brackets stands
+    for."""
+    redactions: int
+
+
+class SampleLine(Struct, frozen=True, kw_only=True):
+    """One line of a training set: one session, or a window of one."""
+
+    messages: tuple[ChatMessage, ...]
+    tools: tuple[ToolSchema, ...]
+    metadata: SampleMetadata
+
+
+class LeftOut(Struct, frozen=True, kw_only=True):
+    """A reason for which sessions are not in the training set."""
+
+    reason: str
+    count: int
+    sessions: tuple[str, ...]
+    """Their ids, in order."""
+
+
+class TrainingFile(Struct, frozen=True, kw_only=True):
+    """A training set, ready to be written."""
+
+    task: str
+    fingerprint: str
+    """``<prompt fingerprint>-<eval fingerprint>``."""
+    lines: bytes
+    """JSONL; empty when no session was left."""
+    card: str
+    """Markdown."""
+    considered: int
+    """Sessions of this task and fingerprint; those in it and those left out together."""
+    sessions: int
+    """Sessions in it."""
+    samples: int
+    """Lines; more than sessions only where long ones were split into windows."""
+    train: int
+    eval: int
+    tokens: int
+    """Of the messages' texts and calls, o200k_base."""
+    left_out: tuple[LeftOut, ...] = ()
+
+    @property
+    def name(self) -> str:
+        """The path below ``training/``, without an extension."""
+        return f"{self.task}/{self.fingerprint}"
+
+
+class JudgeResult(BaseModel):
+    """A judge's result as ``judge_<name>.json`` holds it."""
+
+    model_config = ConfigDict(frozen=True, extra="allow")
+
+    judge_name: str
+    score: float = Field(ge=0, le=1)
+    weight: float = 1.0
+    feedback: str = ""
+
+
+class TrainingSample(BaseModel):
+    """One piece of work to improve prompts with; parts that are not there are None."""
+
+    model_config = ConfigDict(frozen=True)
+
+    plan_id: str
+    plan_content: str | None = None
+    code_trace: str | None = None
+    human_feedback: str | None = None
+    test_results_before: dict[str, object] | None = None
+    test_results_after: dict[str, object] | None = None
+    judge_results: tuple[JudgeResult, ...] = ()
+    used_prompts: PromptSnapshot | None = None
+    tool: str = "claude-code"
+    model: str | None = None
+    prompt_fingerprint: str | None = None
+    eval_fingerprint: str | None = None
+    split: Split | None = None
+    """None for a sample that was not split yet."""

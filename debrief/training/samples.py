@@ -1,0 +1,153 @@
+"""From a session to the line that a model is trained on."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from msgspec.structs import replace
+
+from debrief.errors import InputError
+from debrief.judging.model import JudgeEvaluation
+from debrief.rubrics.model import RubricEvaluation
+from debrief.scoring.model import SessionScores
+from debrief.sessions.model import Session
+from debrief.snapshots.model import PromptSnapshotRow, SessionMetadataRow
+from debrief.training.conversations import Conversation
+from debrief.training.formats import encode, label, time_text
+from debrief.training.model import PromptText, SampleLine, SampleMetadata, Split
+from debrief.training.score_entries import score_entries
+from debrief.training.tool_schemas import tool_schemas
+from debrief.training.windows import windows_of
+
+
+def samples_of(sample: SampleLine, max_tokens: int) -> tuple[SampleLine, ...]:
+    """Return a session's line as lines of at most ``max_tokens`` each, itself when it fits.
+
+    The metadata speaks of the whole session on each of them, but for ``window``.
+
+    Raises:
+        InputError: the system message leaves less than half of the tokens, or nothing fits.
+    """
+    from debrief.tokens import count_tokens
+
+    windows = windows_of(sample.messages, max_tokens, count_tokens)
+    if not windows:
+        raise InputError(
+            f"session {sample.metadata.session_id}", f"nothing of it fits {max_tokens} tokens"
+        )
+    return tuple(
+        replace(
+            sample,
+            messages=messages,
+            metadata=replace(sample.metadata, window=number, windows=len(windows)),
+        )
+        for number, messages in enumerate(windows, 1)
+    )
+
+
+def sample_of(
+    session: Session,
+    *,
+    metadata: SessionMetadataRow,
+    scores: SessionScores,
+    judgements: Iterable[JudgeEvaluation] = (),
+    rubric_evaluations: Iterable[RubricEvaluation] = (),
+    snapshot: PromptSnapshotRow | None = None,
+    split: Split = "train",
+    base_commit: str = "",
+    eval_fingerprint: str | None = None,
+    eval_digest: str = "",
+) -> SampleLine:
+    """Return the line of one session, without the turns that the person went back behind: what
+    the model said later, it said without having seen them.
+
+    Args:
+        session: normalised and redacted.
+        metadata: its circumstances and fingerprints.
+        scores: its dimensions; the session must have been scored.
+        judgements: its rows by judge; failed ones are passed over.
+        rubric_evaluations: its rows by rubric; failed ones are passed over.
+        snapshot: its prompts; the main one becomes the system message.
+        split: the side of the train/eval split that it is on.
+        base_commit: the repository's commit that the work started from; empty when not known.
+        eval_fingerprint: of the judges; that of ``metadata`` when None.
+        eval_digest: the whole digest; that of ``metadata`` when empty, if it fits.
+
+    Raises:
+        InputError: the model said nothing in it, or it was not scored.
+    """
+    if scores.overall_quality is None:
+        raise InputError(f"session {session.id}", "not scored", "Score its week first.")
+    conversation = Conversation(snapshot.main if snapshot else "")
+    for turn in session.turns:
+        if not turn.rewound:
+            conversation.add_turn(turn.prompt, turn.images, turn.messages)
+    messages = conversation.close()
+    if not any(message.role == "assistant" for message in messages):
+        raise InputError(f"session {session.id}", "no answer of the model")
+    fingerprint = eval_fingerprint or metadata.eval_fingerprint
+    digest = eval_digest or metadata.eval_digest
+    return SampleLine(
+        messages=messages,
+        tools=tool_schemas(metadata.tool, conversation.calls),
+        metadata=SampleMetadata(
+            session_id=label(session.id),
+            session_digest=session.digest,
+            source=label(session.source),
+            tool=label(metadata.tool),
+            tool_version=label(session.tool_version),
+            model=label(model_of(session, metadata)),
+            task=label(metadata.task),
+            repository=label(repository_of(session, metadata)),
+            branch=label(session.branch),
+            base_commit=label(base_commit),
+            started=time_text(session.started),
+            ended=time_text(session.ended),
+            prompt_fingerprint=metadata.prompt_fingerprint,
+            prompt_digest=metadata.prompt_digest,
+            prompt_origin=snapshot.origin if snapshot else "unknown",
+            prompts=_prompts(snapshot),
+            eval_fingerprint=fingerprint,
+            eval_digest=digest if digest.startswith(fingerprint) else "",
+            scoring_fingerprint=scores.scoring_fingerprint,
+            scoring_model=label(scores.model),
+            overall_quality=float(scores.overall_quality),
+            scores=score_entries(scores, judgements, rubric_evaluations),
+            split=split,
+            window=1,
+            windows=1,
+            turns=session.prompt_count,
+            calls=len(conversation.calls),
+            subagents=len(session.subagents),
+            lines_added=session.lines_added,
+            lines_removed=session.lines_removed,
+            stand_ins=conversation.stand_ins,
+            redactions=session.redactions,
+        ),
+    )
+
+
+def encode_line(sample: SampleLine) -> bytes:
+    """Return the line as UTF-8 JSON with its line end."""
+    return encode(sample) + b"\n"
+
+
+def model_of(session: Session, metadata: SessionMetadataRow | None) -> str:
+    """Return the model that a session is filed under; empty when none is known."""
+    stated = metadata.model if metadata else None
+    return stated or (session.models[0] if session.models else "")
+
+
+def repository_of(session: Session, metadata: SessionMetadataRow | None) -> str:
+    """Return the repository that a session is filed under; empty when none is known."""
+    return (metadata.repository if metadata else "") or session.repository
+
+
+def _prompts(snapshot: PromptSnapshotRow | None) -> tuple[PromptText, ...]:
+    if snapshot is None:
+        return (PromptText("main", ""),)
+    subagents = sorted(snapshot.subagents, key=lambda prompt: prompt.name)
+    return (
+        PromptText("main", label(snapshot.main)),
+        *(PromptText(label(prompt.name), label(prompt.text)) for prompt in subagents),
+    )

@@ -1,0 +1,214 @@
+"""A week of judgements: in order, nothing judged twice, no failure that costs the rest."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from debrief.errors import ModelError
+from debrief.judging.evaluation import (
+    Tally,
+    evaluate_session,
+    evaluate_week,
+    weighted_average,
+)
+from debrief.judging.model import ChangeContext, Judge, JudgeEvaluation, Judgement
+from debrief.offline.evaluator import OfflineEvaluator
+from debrief.sessions.model import Session
+
+MakeSession = Callable[..., Session]
+JUDGES = [
+    Judge(name="plan", weight=0.6, model="m", body="b"),
+    Judge(name="code", weight=0.4, model="m", body="b"),
+]
+
+
+def test_rows_come_in_session_and_judge_name_order(
+    make_session: MakeSession, counting_judge: Any
+) -> None:
+    sessions = [make_session(id="s2"), make_session(id="s1")]
+    rows = list(evaluate_week(sessions, JUDGES, counting_judge({}), "f1"))
+    assert [(row.session_id, row.judge) for row in rows] == [
+        ("s2", "code"),
+        ("s2", "plan"),
+        ("s1", "code"),
+        ("s1", "plan"),
+    ]
+    assert {(row.status, row.score, row.model, row.eval_fingerprint) for row in rows} == {
+        ("ok", 0.5, "m", "f1")
+    }
+
+
+def test_a_failure_is_a_row_with_its_reason_and_costs_nothing_else(
+    make_session: MakeSession, counting_judge: Any
+) -> None:
+    judge = counting_judge(
+        {
+            ("s1", "code"): ModelError("model m", "answered nothing", "Try again."),
+            ("s1", "plan"): ZeroDivisionError("division by zero"),
+        }
+    )
+    tally = Tally()
+    sessions = [make_session(id="s1"), make_session(id="s2")]
+    rows = list(evaluate_week(sessions, JUDGES, judge, "f1", tally=tally))
+    assert [row.status for row in rows] == ["failed", "failed", "ok", "ok"]
+    assert rows[0].failure == "model m: answered nothing. Try again."
+    assert rows[1].failure == "ZeroDivisionError: division by zero"
+    assert rows[0].score is None
+    assert (tally.reused, tally.judged, tally.failed) == (0, 2, 2)
+
+
+def test_unchanged_sessions_are_not_judged_again_and_failures_are(
+    make_session: MakeSession, counting_judge: Any
+) -> None:
+    sessions = [make_session(id="s1"), make_session(id="s2")]
+    failing = counting_judge({("s2", "code"): ModelError("m", "is down")})
+    first = list(evaluate_week(sessions, JUDGES, failing, "f1"))
+    healthy = counting_judge({})
+    tally = Tally()
+    second = list(evaluate_week(sessions, JUDGES, healthy, "f1", first, tally=tally))
+    assert healthy.asked == [("s2", "code")]
+    assert (tally.reused, tally.judged, tally.failed) == (3, 1, 0)
+    third = list(evaluate_week(sessions, JUDGES, healthy, "f1", second))
+    assert third == second
+
+
+@pytest.mark.parametrize("change", ["digest", "fingerprint", "judge"])
+def test_a_changed_session_fingerprint_or_judge_is_judged_again(
+    make_session: MakeSession, counting_judge: Any, change: str
+) -> None:
+    import msgspec
+
+    session = make_session(id="s1")
+    first = list(evaluate_week([session], JUDGES, counting_judge({}), "f1"))
+    judge = counting_judge({})
+    judges = JUDGES
+    if change == "digest":
+        session = msgspec.structs.replace(session, digest="another")
+    if change == "judge":
+        judges = [msgspec.structs.replace(JUDGES[0], name="other")]
+    fingerprint = "f2" if change == "fingerprint" else "f1"
+    rows = list(evaluate_week([session], judges, judge, fingerprint, first))
+    assert len(judge.asked) == len(judges) == len(rows)
+
+
+@pytest.mark.parametrize("score", [1.7, -0.1, float("nan")])
+def test_a_score_outside_the_scale_is_a_failure_and_is_never_clamped(
+    make_session: MakeSession, counting_judge: Any, score: float
+) -> None:
+    judge = counting_judge({("s1", "code"): Judgement(score=score, feedback="")})
+    rows = evaluate_session(make_session(), JUDGES[1:], judge, "f1")
+    assert rows[0].status == "failed"
+    assert "not between 0 and 1" in rows[0].failure
+
+
+def test_a_context_that_cannot_be_made_fails_that_session_alone(
+    make_session: MakeSession, counting_judge: Any
+) -> None:
+    def context_of(session: Session) -> ChangeContext:
+        if session.id == "s1":
+            raise OSError("the worktree is gone")
+        return ChangeContext(plan_content="", git_changes="")
+
+    for concurrency in (1, 4):
+        rows = list(
+            evaluate_week(
+                [make_session(id="s1"), make_session(id="s2")],
+                JUDGES,
+                counting_judge({}),
+                "f1",
+                concurrency=concurrency,
+                context_of=context_of,
+            )
+        )
+        assert [row.status for row in rows] == ["failed", "failed", "ok", "ok"]
+        assert rows[0].failure == "OSError: the worktree is gone"
+
+
+class Meeting:
+    """A judge whose calls wait until so many of them are there at once."""
+
+    def __init__(self, parties: int) -> None:
+        self.barrier = threading.Barrier(parties)
+
+    def judge(self, judge: Judge, context: ChangeContext, session: Session) -> Judgement:
+        self.barrier.wait(timeout=10)
+        return Judgement(score=0.5, feedback=session.id)
+
+
+def test_calls_run_at_once_and_rows_keep_their_order(make_session: MakeSession) -> None:
+    sessions = [make_session(id=f"s{number}") for number in range(10)]
+    rows = list(evaluate_week(sessions, JUDGES, Meeting(4), "f1", concurrency=4))
+    assert [row.status for row in rows] == ["ok"] * 20
+    assert [row.session_id for row in rows] == [f"s{n}" for n in range(10) for _ in range(2)]
+
+
+def test_sessions_are_not_read_far_ahead(make_session: MakeSession, counting_judge: Any) -> None:
+    read = 0
+
+    def sessions() -> Any:
+        nonlocal read
+        for number in range(1000):
+            read += 1
+            yield make_session(id=f"s{number}")
+
+    rows = evaluate_week(sessions(), JUDGES, counting_judge({}), "f1", concurrency=2)
+    next(rows)
+    assert read <= 5
+    rows.close()  # type: ignore[attr-defined]
+
+
+def test_the_offline_evaluator_gives_the_same_rows_alone_and_in_threads(
+    make_session: MakeSession,
+) -> None:
+    sessions = [make_session(id=f"s{number}", prompt=f"Add {number} things") for number in range(6)]
+    judges = [Judge(name=n, weight=0.5, model="offline", body="b") for n in ("plan", "code")]
+    alone = list(evaluate_week(sessions, judges, OfflineEvaluator(), "f1"))
+    threaded = list(evaluate_week(sessions, judges, OfflineEvaluator(), "f1", concurrency=3))
+    assert alone == threaded
+    assert {row.status for row in alone} == {"ok"}
+
+
+def test_a_row_answered_offline_can_never_pass_for_a_models(make_session: MakeSession) -> None:
+    rows = evaluate_session(make_session(), JUDGES, OfflineEvaluator(), "f1")
+    assert [row.status for row in rows] == ["failed", "failed"]
+    assert "would be answered offline" in rows[0].failure
+
+
+def row(weight: float, score: float | None) -> JudgeEvaluation:
+    from datetime import UTC, datetime
+
+    return JudgeEvaluation(
+        session_id="s",
+        session_digest="d",
+        started=datetime(2026, 1, 1, tzinfo=UTC),
+        judge="j",
+        weight=weight,
+        model="m",
+        status="failed" if score is None else "ok",
+        score=score,
+        eval_fingerprint="f",
+    )
+
+
+def test_the_average_is_weighted_and_leaves_failures_out() -> None:
+    assert weighted_average([row(0.4, 1.0), row(0.6, 0.5)]) == pytest.approx(0.7)
+    assert weighted_average([row(0.4, 1.0), row(0.6, None)]) == pytest.approx(1.0)
+    assert weighted_average([row(0.6, None)]) is None
+    assert weighted_average([]) is None
+
+
+@settings(max_examples=50)
+@given(st.lists(st.tuples(st.floats(0.01, 100), st.floats(0, 1)), min_size=1))
+def test_an_average_lies_between_the_lowest_and_the_highest_score(
+    pairs: list[tuple[float, float]],
+) -> None:
+    average = weighted_average([row(weight, score) for weight, score in pairs])
+    assert average is not None
+    scores = [score for _, score in pairs]
+    assert min(scores) - 1e-9 <= average <= max(scores) + 1e-9

@@ -1,0 +1,147 @@
+"""Judges are files that people write: every mistake is named with file and line."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from debrief.errors import ConfigurationError
+from debrief.judging.judge_files import litellm_name, load_judges
+
+GOOD = "---\nweight: 0.5\nmodel: openai/gpt-5-mini\n---\n\nLook for care.\n"
+OWN_JUDGES = Path(__file__).parents[2] / "judges"
+
+
+def test_the_projects_own_judges_load_in_name_order() -> None:
+    judges = load_judges(OWN_JUDGES)
+    assert [(judge.name, judge.weight) for judge in judges] == [
+        ("code-reuse", 0.4),
+        ("plan-compliance", 0.6),
+    ]
+    assert {judge.model for judge in judges} == {"openrouter/x-ai/grok-4.1-fast"}
+    for judge in judges:
+        assert len(judge.body.split()) > 500
+        assert "0.0" in judge.body
+        assert "feedback" in judge.body
+
+
+def test_the_body_is_kept_exactly_as_written(tmp_path: Path) -> None:
+    body = "\n  Indented first.\r\n\n---\n\nA rule is no fence.  \n\n\n"
+    (tmp_path / "care.md").write_bytes(f"---\nweight: 1\nmodel: m\n---\n{body}".encode())
+    (judge,) = load_judges(tmp_path)
+    assert judge.body == body
+    assert judge.weight == 1.0
+    assert isinstance(judge.weight, float)
+
+
+@given(body=st.text(st.characters(codec="utf-8")).filter(lambda text: bool(text.strip())))
+def test_any_body_comes_back_byte_for_byte(
+    tmp_path_factory: pytest.TempPathFactory, body: str
+) -> None:
+    folder = tmp_path_factory.mktemp("judges")
+    (folder / "care.md").write_bytes(f"---\nweight: 0.5\nmodel: m\n---\n{body}".encode())
+    assert load_judges(folder)[0].body == body
+
+
+def test_other_files_and_a_guide_are_passed_over(tmp_path: Path) -> None:
+    (tmp_path / "care.md").write_text(GOOD)
+    (tmp_path / "README.md").write_text("How to write a judge")
+    (tmp_path / "notes.txt").write_text("nothing")
+    (tmp_path / ".hidden.md").write_text("nothing")
+    (tmp_path / "folder.md").mkdir()
+    assert [judge.name for judge in load_judges(tmp_path)] == ["care"]
+
+
+def test_another_model_can_be_asked_for_all_judges(tmp_path: Path) -> None:
+    (tmp_path / "care.md").write_text(GOOD)
+    assert load_judges(tmp_path, model="offline")[0].model == "offline"
+    assert load_judges(tmp_path, model="x-ai/grok")[0].model == "openrouter/x-ai/grok"
+
+
+@pytest.mark.parametrize(
+    ("written", "routed"),
+    [
+        ("x-ai/grok-4.1-fast", "openrouter/x-ai/grok-4.1-fast"),
+        ("meta-llama/llama-4", "openrouter/meta-llama/llama-4"),
+        ("openrouter/x-ai/grok-4.1-fast", "openrouter/x-ai/grok-4.1-fast"),
+        ("anthropic/claude-sonnet-4-5", "anthropic/claude-sonnet-4-5"),
+        ("azure/my-deployment", "azure/my-deployment"),
+        ("gpt-5-mini", "gpt-5-mini"),
+        ("offline", "offline"),
+    ],
+)
+def test_a_bare_openrouter_tag_is_led_to_openrouter(written: str, routed: str) -> None:
+    assert litellm_name(written) == routed
+
+
+@pytest.mark.parametrize(
+    ("text", "line", "reason"),
+    [
+        pytest.param("Look for care.\n", 1, "front matter is missing", id="no front matter"),
+        pytest.param("", 1, "front matter is missing", id="empty file"),
+        pytest.param("---\nweight: 1\nmodel: m\n", 3, "never closed", id="never closed"),
+        pytest.param("---\nmodel: m\n---\nx\n", 1, "'weight' is missing", id="no weight"),
+        pytest.param("---\nweight: 1\n---\nx\n", 1, "'model' is missing", id="no model"),
+        pytest.param(
+            "---\nweight: 1\nmodel: m\nmodle: n\n---\nx\n", 4, "unknown field", id="unknown"
+        ),
+        pytest.param(
+            "---\nmodel: m\nweight: heavy\n---\nx\n", 3, "weight: must be a number", id="word"
+        ),
+        pytest.param("---\nmodel: m\nweight: true\n---\nx\n", 3, "must be a number", id="bool"),
+        pytest.param("---\nweight: 0\nmodel: m\n---\nx\n", 2, "greater than 0", id="zero"),
+        pytest.param("---\nweight: -1\nmodel: m\n---\nx\n", 2, "greater than 0", id="negative"),
+        pytest.param("---\nweight: .nan\nmodel: m\n---\nx\n", 2, "finite", id="nan"),
+        pytest.param("---\nweight: .inf\nmodel: m\n---\nx\n", 2, "finite", id="infinite"),
+        pytest.param("---\nweight: 1\nmodel: 4\n---\nx\n", 3, "model: ", id="model is a number"),
+        pytest.param("---\nweight: 1\nmodel: ''\n---\nx\n", 3, "model: ", id="model is empty"),
+        pytest.param("---\nweight: 1\nmodel: a b\n---\nx\n", 3, "without spaces", id="spaces"),
+        pytest.param("---\nweight: 1\nmodel: m\n---\n \n\n", 5, "body is empty", id="no body"),
+        pytest.param("---\nweight: [1\nmodel: m\n---\nx\n", 3, "not YAML", id="broken YAML"),
+        pytest.param("---\n- weight\n---\nx\n", 2, "holds no fields", id="a list"),
+        pytest.param("---\n---\nx\n", 2, "holds no fields", id="nothing"),
+        pytest.param("---\nweight: 1\nmodel: m\nweight: 2\n---\nx\n", 4, "given twice", id="twice"),
+    ],
+)
+def test_a_mistake_is_named_with_file_and_line(
+    tmp_path: Path, text: str, line: int, reason: str
+) -> None:
+    path = tmp_path / "care.md"
+    path.write_text(text)
+    with pytest.raises(ConfigurationError) as caught:
+        load_judges(tmp_path)
+    assert caught.value.culprit == f"{path}:{line}"
+    assert reason in caught.value.reason
+
+
+def test_bytes_that_are_not_utf_8_are_named_by_their_line(tmp_path: Path) -> None:
+    path = tmp_path / "care.md"
+    path.write_bytes(b"---\nweight: 1\nmodel: m\n---\nfine\n\xff\n")
+    with pytest.raises(ConfigurationError, match="not UTF-8") as caught:
+        load_judges(tmp_path)
+    assert caught.value.culprit == f"{path}:6"
+
+
+def test_a_byte_order_mark_is_no_mistake(tmp_path: Path) -> None:
+    (tmp_path / "care.md").write_bytes(b"\xef\xbb\xbf" + GOOD.encode())
+    assert load_judges(tmp_path)[0].name == "care"
+
+
+def test_two_judges_of_one_name_are_refused(tmp_path: Path) -> None:
+    (tmp_path / "care.md").write_text(GOOD)
+    (tmp_path / "Care.md").write_text(GOOD)
+    with pytest.raises(ConfigurationError, match="second judge of the name care"):
+        load_judges(tmp_path)
+
+
+def test_a_folder_without_judges_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(ConfigurationError, match="no judge"):
+        load_judges(tmp_path)
+
+
+def test_a_missing_folder_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(ConfigurationError, match="no such folder"):
+        load_judges(tmp_path / "nowhere")

@@ -1,0 +1,335 @@
+"""A Langfuse server on loopback, with the manners of the real ones.
+
+It keeps scores, configs and observations in memory, and takes its time to show what it took. It
+drops in silence what a config forbids, and answers like a server of the mode that it is given.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+import threading
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from types import TracebackType
+from typing import Any, Literal
+from urllib.parse import parse_qsl, unquote, urlsplit
+from uuid import uuid4
+
+Mode = Literal["events_only", "dual", "old"]
+Wire = Literal["object", "list"]
+Json = dict[str, Any]
+
+API = "/api/public"
+NOT_HERE = (
+    "This endpoint is not available on deployments running in Langfuse v4 events_only mode. "
+    "Learn more about Langfuse v4 at: https://langfuse.com/docs/v4"
+)
+TARGETS = ("sessionId", "traceId", "datasetRunId")
+
+
+@dataclass
+class Request:
+    """A request as it came in."""
+
+    method: str
+    path: str
+    query: dict[str, str]
+    body: Any
+
+
+@dataclass
+class Trouble:
+    """An answer that the server gives instead of the right one."""
+
+    status: int
+    headers: Mapping[str, str] = field(default_factory=dict)
+    method: str = ""
+    """Of the requests that it hits; empty for all."""
+
+
+class LangfuseServer:
+    """A server; use it as a context.
+
+    Args:
+        mode: ``events_only`` and ``dual`` are version 4, ``old`` is version 3.
+        wire: whether scores are taken as an object (up to 4.16) or as a list (newer).
+        looks: how often a score is asked for before it is shown.
+        page: the largest page of observations that it gives, whatever the limit asks.
+    """
+
+    public_key = "pk-test"
+    secret_key = "sk-test"
+
+    def __init__(
+        self,
+        mode: Mode = "events_only",
+        wire: Wire = "object",
+        looks: int = 0,
+        page: int = 1_000,
+    ) -> None:
+        self.mode = mode
+        self.wire = wire
+        self.looks = looks
+        self.page = page
+        self.requests: list[Request] = []
+        self.trouble: list[Trouble] = []
+        self.drops: set[str] = set()
+        """Names of scores that are taken and never stored."""
+        self.page_of_text = ""
+        """Given instead of every answer, as another program at the address would."""
+        self.scores: dict[str, Json] = {}
+        self.configs: list[Json] = []
+        self.observations: list[Json] = []
+        self.traces: list[Json] = []
+        self._asked: dict[str, int] = {}
+        self._lock = threading.RLock()
+        self._http = ThreadingHTTPServer(("127.0.0.1", 0), _handler(self))
+        self._http.daemon_threads = True
+        self._thread = threading.Thread(
+            target=self._http.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True
+        )
+
+    @property
+    def host(self) -> str:
+        return f"http://127.0.0.1:{self._http.server_address[1]}"
+
+    def __enter__(self) -> LangfuseServer:
+        self._thread.start()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._http.shutdown()
+        self._http.server_close()
+
+    @contextmanager
+    def frozen(self) -> Iterator[None]:
+        """Let no request be answered meanwhile."""
+        with self._lock:
+            yield
+
+    def sent(self, method: str, path: str) -> list[Request]:
+        """Return the requests of a method to a path below the API."""
+        return [r for r in self.requests if r.method == method and r.path == f"{API}{path}"]
+
+    def add_config(self, **config: Any) -> Json:
+        made = {"id": str(uuid4()), "isArchived": False, "minValue": None, "maxValue": None}
+        made |= {"categories": None, **config}
+        self.configs.append(made)
+        return made
+
+    def answer(self, request: Request, authorization: str) -> tuple[int, Mapping[str, str], Any]:
+        with self._lock:
+            self.requests.append(request)
+            hit = next((t for t in self.trouble if t.method in ("", request.method)), None)
+            if hit is not None:
+                self.trouble.remove(hit)
+                return hit.status, hit.headers, {"message": "not now"}
+            keys = base64.b64encode(f"{self.public_key}:{self.secret_key}".encode()).decode()
+            if authorization != f"Basic {keys}":
+                message = "Invalid credentials. Confirm that you've configured the correct host."
+                return 401, {}, {"message": message}
+            status, body = self._route(request)
+            return status, {}, body
+
+    def _route(self, request: Request) -> tuple[int, Any]:
+        path = request.path.removeprefix(API)
+        match (request.method, path.strip("/").split("/")):
+            case ("GET", ["score-configs"]):
+                return 200, _paged(self.configs, request.query)
+            case ("POST", ["score-configs"]):
+                return self._new_config(request.body)
+            case ("POST", ["scores"]):
+                return self._take(request.body)
+            case ("DELETE", ["scores", identity]):
+                if self.scores.pop(identity, None) is None:
+                    return 404, {"message": "Score not found", "error": "LangfuseNotFoundError"}
+                return 202, {"message": "Score deletion queued successfully"}
+            case ("GET", ["v3", "scores"]) if self.mode != "old":
+                return 200, {"data": self._shown(request.query, "id"), "meta": {"limit": 100}}
+            case ("GET", ["v2", "scores"]) if self.mode != "events_only":
+                shown = [_as_v2(item) for item in self._shown(request.query, "scoreIds")]
+                return 200, _paged(shown, request.query)
+            case ("GET", ["v2", "observations"]) if self.mode != "old":
+                return self._observed(request.query)
+            case ("GET", ["traces"]) if self.mode != "events_only":
+                session = request.query.get("sessionId")
+                own = [t for t in self.traces if session in (None, t["sessionId"])]
+                return 200, _paged(own, request.query)
+            case ("GET", ["traces", identity]) if self.mode != "events_only":
+                return self._trace(identity)
+            case ("GET", ["sessions", identity]) if self.mode != "events_only":
+                return self._session(unquote(identity))
+            case _ if self.mode == "old":
+                return 404, {"message": "Not found"}
+            case _:
+                return 404, {"message": NOT_HERE}
+
+    def _new_config(self, body: Json) -> tuple[int, Json]:
+        if body.get("dataType") == "CATEGORICAL" and not body.get("categories"):
+            return 400, {"message": "Invalid request data", "error": [{"path": ["categories"]}]}
+        if len(body["name"]) > 35:
+            return 400, {"message": "Invalid request data", "error": [{"path": ["name"]}]}
+        return 200, self.add_config(**body)
+
+    def _take(self, body: Any) -> tuple[int, Any]:
+        if isinstance(body, list) != (self.wire == "list"):
+            wanted, given = ("object", "array") if self.wire == "object" else ("array", "object")
+            text = f"Invalid input: expected {wanted}, received {given}"
+            error = {"expected": wanted, "code": "invalid_type", "path": [], "message": text}
+            return 400, {"message": "Invalid request data", "error": [error]}
+        if self.wire == "object":
+            if message := _refusal(body):
+                return 400, {"message": "Invalid request data", "error": [{"message": message}]}
+            return 200, {"id": self._keep(body)}
+        refused = [message for item in body if (message := _refusal(item))]
+        for item in body:
+            if not _refusal(item):
+                self._keep(item)
+        if not refused:
+            return 202, {"message": "Accepted"}
+        errors = [{"message": message} for message in refused]
+        return 207, {
+            "accepted": len(body) - len(refused),
+            "rejected": len(refused),
+            "errors": errors,
+        }
+
+    def _keep(self, body: Json) -> str:
+        """Keep a score, or drop it without a word, as the worker behind the API does."""
+        identity = body.get("id") or str(uuid4())
+        if body["name"] in self.drops:
+            return identity
+        kept = {**body, "id": identity}
+        if config_id := body.get("configId"):
+            config = next((c for c in self.configs if c["id"] == config_id), None)
+            if config is None or not _allowed(config, body["value"]):
+                return identity
+            kept["name"] = config["name"]
+        first = self.scores.get(identity)
+        if first is not None:
+            kept["timestamp"] = first.get("timestamp")
+        self.scores[identity] = kept
+        self._asked[identity] = 0
+        return identity
+
+    def _shown(self, query: Mapping[str, str], by: str) -> list[Json]:
+        wanted = [one for one in query.get(by, "").split(",") if one]
+        shown = []
+        for identity in wanted:
+            if identity not in self.scores:
+                continue
+            self._asked[identity] += 1
+            if self._asked[identity] > self.looks:
+                score = self.scores[identity]
+                kind = "session" if "sessionId" in score else "trace"
+                subject = {"kind": kind, "id": score[f"{kind}Id"]}
+                shown.append({**score, "subject": subject})
+        return shown
+
+    def _observed(self, query: Mapping[str, str]) -> tuple[int, Json]:
+        limit = int(query.get("limit", 50))
+        if limit > 1_000:
+            error = {"code": "too_big", "maximum": 1_000, "path": ["limit"]}
+            return 400, {"message": "Invalid request data", "error": [error]}
+        rows = [
+            row
+            for row in self.observations
+            if query.get("sessionId") in (None, row["sessionId"])
+            and row["startTime"] >= query.get("fromStartTime", "")
+            and row["startTime"] < query.get("toStartTime", "9")
+        ]
+        rows.sort(key=lambda row: row["startTime"], reverse=True)
+        start = int(base64.b64decode(query["cursor"])) if "cursor" in query else 0
+        end = start + min(limit, self.page)
+        cursor = {"cursor": base64.b64encode(str(end).encode()).decode()}
+        return 200, {"data": rows[start:end], "meta": cursor if end < len(rows) else {}}
+
+    def _session(self, identity: str) -> tuple[int, Json]:
+        traces = [trace for trace in self.traces if trace["sessionId"] == identity]
+        if not traces:
+            message = "Session not found within authorized project"
+            return 404, {"message": message, "error": "LangfuseNotFoundError"}
+        return 200, {"id": identity, "traces": traces}
+
+    def _trace(self, identity: str) -> tuple[int, Json]:
+        for trace in self.traces:
+            if trace["id"] == identity:
+                own = [row for row in self.observations if row["traceId"] == identity]
+                return 200, {**trace, "observations": own, "scores": []}
+        return 404, {"message": "Trace not found", "error": "LangfuseNotFoundError"}
+
+
+def _paged(rows: list[Json], query: Mapping[str, str]) -> Json:
+    page, limit = int(query.get("page", 1)), int(query.get("limit", 50))
+    meta = {
+        "page": page,
+        "limit": limit,
+        "totalItems": len(rows),
+        "totalPages": -(-len(rows) // limit),
+    }
+    return {"data": rows[(page - 1) * limit : page * limit], "meta": meta}
+
+
+def _refusal(body: Json) -> str:
+    if sum(name in body for name in TARGETS) != 1:
+        return "Provide exactly one of the following: traceId, sessionId or datasetRunId."
+    if body.get("dataType") == "NUMERIC" and isinstance(body["value"], str):
+        return "Invalid input: expected number, received string"
+    return ""
+
+
+def _allowed(config: Json, value: str | float) -> bool:
+    if config["dataType"] == "CATEGORICAL":
+        return value in [category["label"] for category in config["categories"]]
+    low, high = config["minValue"], config["maxValue"]
+    return (
+        not isinstance(value, str)
+        and (low is None or value >= low)
+        and (high is None or value <= high)
+    )
+
+
+def _as_v2(item: Json) -> Json:
+    text = item["value"] if isinstance(item["value"], str) else None
+    return {**item, "value": 0 if text else item["value"], "stringValue": text}
+
+
+def _handler(server: LangfuseServer) -> type[BaseHTTPRequestHandler]:
+    class Handler(BaseHTTPRequestHandler):
+        protocol_version = "HTTP/1.1"
+        disable_nagle_algorithm = True
+
+        def _serve(self) -> None:
+            length = int(self.headers.get("content-length") or 0)
+            raw = self.rfile.read(length) if length else b""
+            split = urlsplit(self.path)
+            request = Request(
+                method=self.command,
+                path=split.path,
+                query=dict(parse_qsl(split.query)),
+                body=json.loads(raw) if raw else None,
+            )
+            status, headers, body = server.answer(request, self.headers.get("authorization", ""))
+            data = (server.page_of_text or json.dumps(body)).encode()
+            self.send_response(status)
+            for name, value in headers.items():
+                self.send_header(name, value)
+            self.send_header("content-type", "application/json")
+            self.send_header("content-length", str(len(data)))
+            self.end_headers()
+            self.wfile.write(data)
+
+        do_GET = do_POST = do_DELETE = _serve  # noqa: N815
+
+        def log_message(self, format: str, *args: Any) -> None:
+            return
+
+    return Handler

@@ -1,0 +1,134 @@
+"""The client: patient with a busy server, plain about a refusing one."""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from debrief.errors import ConfigurationError
+from debrief.langfuse.client import (
+    LangfuseClient,
+    Patience,
+    RequestRefusedError,
+    ServerAwayError,
+    langfuse_from_settings,
+)
+from debrief.settings import Settings
+from tests.langfuse.scenario import Clock, client_of
+from tests.langfuse.server import LangfuseServer, Trouble
+
+KEYS = {"LANGFUSE_PUBLIC_KEY": "pk-test", "LANGFUSE_SECRET_KEY": "sk-test"}
+
+
+@pytest.fixture
+def server() -> Iterator[LangfuseServer]:
+    with LangfuseServer() as running:
+        yield running
+
+
+def settings(**values: str) -> Settings:
+    return Settings(home=Path("/nowhere"), lake="/nowhere/lake", values=values)
+
+
+def test_no_setting_means_no_client() -> None:
+    assert langfuse_from_settings(settings()) is None
+
+
+@pytest.mark.parametrize("name", ["LANGFUSE_HOST", "LANGFUSE_BASE_URL"])
+def test_the_three_settings_make_a_client(server: LangfuseServer, name: str) -> None:
+    client = langfuse_from_settings(settings(**KEYS, **{name: f"{server.host}/"}))
+    assert client is not None
+    assert client.host == server.host
+    assert client.get("/score-configs", limit=1)["data"] == []
+
+
+@pytest.mark.parametrize(
+    ("values", "missing"),
+    [
+        (KEYS, "LANGFUSE_HOST"),
+        ({"LANGFUSE_HOST": "https://x.example"}, "LANGFUSE_PUBLIC_KEY and LANGFUSE_SECRET_KEY"),
+        ({"LANGFUSE_PUBLIC_KEY": "pk"}, "LANGFUSE_HOST and LANGFUSE_SECRET_KEY"),
+        ({**KEYS, "LANGFUSE_HOST": "x.example"}, "is no URL"),
+    ],
+)
+def test_half_a_configuration_is_an_error(values: dict[str, str], missing: str) -> None:
+    with pytest.raises(ConfigurationError, match=missing):
+        langfuse_from_settings(settings(**values))
+
+
+@pytest.mark.parametrize("status", [408, 425, 429, 500, 502, 503, 504])
+def test_a_passing_trouble_is_waited_out(server: LangfuseServer, status: int) -> None:
+    clock = Clock()
+    server.trouble = [Trouble(status), Trouble(status)]
+    assert client_of(server, clock).get("/score-configs")["data"] == []
+    assert clock.waits == [1, 2]
+
+
+@pytest.mark.parametrize(
+    ("told", "wait"),
+    [("9", 9), ("0", 1), ("soon", 1), ("9999", 60), ("Fri, 01 Jan 1999 00:00:00 GMT", 1)],
+)
+def test_retry_after_is_honoured_within_reason(
+    server: LangfuseServer, told: str, wait: float
+) -> None:
+    clock = Clock()
+    server.trouble = [Trouble(429, {"Retry-After": told})]
+    client_of(server, clock).get("/score-configs")
+    assert clock.waits == [wait]
+
+
+def test_a_lasting_trouble_is_named_after_the_last_attempt(server: LangfuseServer) -> None:
+    server.trouble = [Trouble(503)] * 9
+    with pytest.raises(ServerAwayError, match="stayed busy: 503 not now"):
+        client_of(server, attempts=3).get("/score-configs")
+    assert len(server.requests) == 3
+
+
+@pytest.mark.parametrize("status", [400, 401, 403, 404, 405, 413, 422])
+def test_a_refusal_is_not_repeated(server: LangfuseServer, status: int) -> None:
+    server.trouble = [Trouble(status)]
+    with pytest.raises(RequestRefusedError) as refused:
+        client_of(server).get("/score-configs")
+    assert refused.value.status == status
+    assert len(server.requests) == 1
+    assert pickle.loads(pickle.dumps(refused.value)).status == status
+
+
+def test_a_server_that_hangs_is_not_waited_for_for_ever(server: LangfuseServer) -> None:
+    patience = Patience(attempts=2, timeout=0.2, sleep=Clock().sleep)
+    client = LangfuseClient(server.host, "pk-test", "sk-test", patience)
+    with server.frozen(), pytest.raises(ServerAwayError, match="Timeout"):
+        client.get("/score-configs")
+
+
+def test_another_program_at_the_address_is_noticed(server: LangfuseServer) -> None:
+    server.page_of_text = "<html>It works!</html>"
+    with pytest.raises(RequestRefusedError, match="something else than JSON"):
+        client_of(server).get("/score-configs")
+
+
+def test_all_pages_are_read_by_cursor_and_by_number(server: LangfuseServer) -> None:
+    server.page = 3
+    for number in range(10):
+        at = f"2026-10-05T12:00:{number:02}.000Z"
+        row = {"id": f"o{number}", "traceId": "t", "sessionId": "s", "startTime": at}
+        server.observations.append(row)
+        server.add_config(name=f"c{number}", dataType="NUMERIC")
+    client = client_of(server)
+    rows = [row["id"] for row in client.pages("/v2/observations", sessionId="s")]
+    assert rows == [f"o{number}" for number in reversed(range(10))]
+    assert len(list(client.pages("/score-configs", limit=4))) == 10
+    assert len(server.sent("GET", "/v2/observations")) == 4
+
+
+def test_requests_keep_the_pace_that_was_asked_for(server: LangfuseServer) -> None:
+    clock = Clock()
+    patience = Patience(requests_a_minute=120, sleep=clock.sleep)
+    client = LangfuseClient(server.host, "pk-test", "sk-test", patience)
+    for _ in range(5):
+        client.get("/score-configs")
+    assert len(clock.waits) == 4
+    assert sum(clock.waits) == pytest.approx(0.5 * (1 + 2 + 3 + 4), rel=0.2)

@@ -1,0 +1,283 @@
+"""Scores to Langfuse: written once, read back, and never lost without a word."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+
+import pytest
+from msgspec.structs import replace
+
+from debrief.langfuse.configs import NAMES
+from debrief.langfuse.outgoing import LONGEST_COMMENT, outgoing_scores, plain_comment, score_id
+from debrief.langfuse.scores import WriteOptions, write_scores
+from debrief.scoring.model import SessionScores
+from tests.langfuse.scenario import Clock, client_of, failed, scored
+from tests.langfuse.server import LangfuseServer, Mode, Trouble, Wire
+
+
+@pytest.fixture
+def server() -> Iterator[LangfuseServer]:
+    with LangfuseServer() as running:
+        yield running
+
+
+@pytest.mark.parametrize("wire", ["object", "list"])
+@pytest.mark.parametrize("mode", ["events_only", "dual", "old"])
+def test_a_sessions_seven_scores_are_written_and_read_back(mode: Mode, wire: Wire) -> None:
+    with LangfuseServer(mode, wire, looks=2) as server:
+        receipts = write_scores(client_of(server), [scored()])
+    assert [receipt.name for receipt in receipts] == list(NAMES)
+    assert {receipt.status for receipt in receipts} == {"written"}
+    assert {receipt.host for receipt in receipts} == {server.host}
+    kept = server.scores[receipts[0].score_id]
+    assert (kept["sessionId"], kept["name"], kept["value"]) == ("s1", "task_completion", "complete")
+    assert kept["timestamp"] == "2026-10-05T13:00:00.000Z"
+    assert "seen in turn 1" in kept["comment"]
+    assert "Evidence: session s1, turns 1" in kept["comment"]
+    assert server.scores[receipts[-1].score_id]["value"] == pytest.approx(0.698)
+
+
+def test_a_server_that_takes_no_lists_is_asked_once(server: LangfuseServer) -> None:
+    client = client_of(server)
+    write_scores(client, [scored(f"s{n}") for n in range(20)])
+    lists = [r for r in server.sent("POST", "/scores") if isinstance(r.body, list)]
+    assert len(lists) == 1
+    assert client.takes_lists is False
+    assert len(server.scores) == 140
+
+
+def test_a_server_that_takes_lists_gets_few_requests() -> None:
+    with LangfuseServer(wire="list") as server:
+        receipts = write_scores(client_of(server), [scored(f"s{n}") for n in range(20)])
+    assert len(server.sent("POST", "/scores")) == 3
+    assert {receipt.status for receipt in receipts} == {"written"}
+
+
+def test_configs_are_made_once(server: LangfuseServer) -> None:
+    write_scores(client_of(server), [scored("s1")])
+    write_scores(client_of(server), [scored("s2")])
+    assert Counter(config["name"] for config in server.configs) == Counter(NAMES)
+
+
+def test_configs_on_a_second_page_are_found(server: LangfuseServer) -> None:
+    write_scores(client_of(server), [scored("s1")])
+    ours, server.configs = server.configs, []
+    for number in range(150):
+        server.add_config(name=f"other {number}", dataType="NUMERIC")
+    server.configs += ours
+    write_scores(client_of(server), [scored("s2")])
+    assert len(server.configs) == 157
+
+
+def test_a_second_run_sends_nothing(server: LangfuseServer) -> None:
+    first = write_scores(client_of(server), [scored()])
+    before = len(server.requests)
+    assert write_scores(client_of(server), [scored()], first) == first
+    assert len(server.requests) == before
+
+
+def test_a_repeat_after_losing_the_receipts_writes_no_second_score(server: LangfuseServer) -> None:
+    first = write_scores(client_of(server), [scored()])
+    second = write_scores(client_of(server), [scored()])
+    assert second == first
+    assert len(server.scores) == 7
+
+
+def test_a_changed_score_is_updated_in_place(server: LangfuseServer) -> None:
+    first = write_scores(client_of(server), [scored()])
+    row = scored()
+    changed = replace(row.verdicts[1], value=0.1)
+    row = replace(row, verdicts=(row.verdicts[0], changed, *row.verdicts[2:]))
+    second = write_scores(client_of(server), [row], first)
+    assert [r.score_id for r in second] == [r.score_id for r in first]
+    assert server.scores[second[1].score_id]["value"] == 0.1
+    assert len(server.scores) == 7
+
+
+def test_another_scorers_scores_replace_the_old_once_they_are_there(server: LangfuseServer) -> None:
+    first = write_scores(client_of(server), [scored()])
+    second = write_scores(client_of(server), [scored(model="better")], first)
+    assert len(second) == 7
+    assert set(server.scores) == {receipt.score_id for receipt in second}
+
+
+def test_another_scorers_scores_may_stand_beside_the_old(server: LangfuseServer) -> None:
+    first = write_scores(client_of(server), [scored()])
+    keep = WriteOptions(rescored="keep")
+    both = write_scores(client_of(server), [scored(model="better")], first, options=keep)
+    assert len(both) == len(server.scores) == 14
+    assert {receipt.status for receipt in both} == {"written"}
+
+
+def test_a_session_that_was_not_scored_sends_nothing(server: LangfuseServer) -> None:
+    assert write_scores(client_of(server), [failed()]) == []
+    assert server.requests == []
+
+
+def test_a_server_that_is_away_leaves_failed_receipts_for_the_next_run() -> None:
+    with LangfuseServer() as gone:
+        pass
+    clock = Clock()
+    first = write_scores(client_of(gone, clock), [scored("s1"), scored("s2")])
+    assert len(first) == 14
+    assert {receipt.status for receipt in first} == {"failed"}
+    assert all("cannot be reached" in receipt.reason for receipt in first)
+    assert clock.waits == [1, 2, 4]
+    with LangfuseServer() as server:
+        second = write_scores(client_of(server), [scored("s1"), scored("s2")], first)
+    assert {receipt.status for receipt in second} == {"written"}
+    assert len(second) == 14
+
+
+def test_a_server_that_goes_away_midway_costs_only_what_was_not_sent() -> None:
+    with LangfuseServer(wire="list") as server:
+        write_scores(client_of(server), [scored("warm-up")])
+        server.scores.clear()
+        client = client_of(server)
+        server.trouble = [Trouble(503, method="POST")] * 4
+        receipts = write_scores(client, [scored("s1")])
+        assert {receipt.status for receipt in receipts} == {"failed"}
+        assert all("stayed busy: 503" in receipt.reason for receipt in receipts)
+        again = write_scores(client, [scored("s1")], receipts)
+    assert {receipt.status for receipt in again} == {"written"}
+
+
+def test_a_busy_server_is_waited_for_as_long_as_it_says(server: LangfuseServer) -> None:
+    clock = Clock()
+    server.trouble = [Trouble(429, {"Retry-After": "17"}), Trouble(503)]
+    receipts = write_scores(client_of(server, clock), [scored()])
+    assert {receipt.status for receipt in receipts} == {"written"}
+    assert clock.waits[:2] == [17, 2]
+
+
+@pytest.mark.parametrize("wire", ["object", "list"])
+def test_a_score_that_the_server_drops_in_silence_is_not_called_written(wire: Wire) -> None:
+    with LangfuseServer(wire=wire) as server:
+        server.drops = {"task_completion"}
+        receipts = write_scores(client_of(server), [scored()])
+    by_name = {receipt.name: receipt for receipt in receipts}
+    assert by_name["task_completion"].status == "unconfirmed"
+    assert "does not show it" in by_name["task_completion"].reason
+    assert by_name["tool_mastery"].status == "written"
+
+
+def test_a_dropped_score_is_waited_for_no_longer_than_agreed(server: LangfuseServer) -> None:
+    server.looks = 10_000
+    clock = Clock()
+    options = WriteOptions(read_back_within=12)
+    receipts = write_scores(client_of(server, clock), [scored()], options=options)
+    assert {receipt.status for receipt in receipts} == {"unconfirmed"}
+    assert sum(clock.waits) == pytest.approx(12)
+
+
+def test_an_unconfirmed_score_is_sent_again_by_the_next_run(server: LangfuseServer) -> None:
+    server.looks = 10_000
+    options = WriteOptions(read_back_within=1)
+    first = write_scores(client_of(server), [scored()], options=options)
+    server.looks = 0
+    second = write_scores(client_of(server), [scored()], first)
+    assert {receipt.status for receipt in second} == {"written"}
+    assert len(second) == len(server.scores) == 7
+
+
+@pytest.mark.parametrize(
+    "config",
+    [
+        {"dataType": "NUMERIC"},
+        {"dataType": "CATEGORICAL", "categories": [{"label": "failed", "value": 0}]},
+        {"dataType": "BOOLEAN"},
+    ],
+    ids=["type", "categories", "boolean"],
+)
+def test_a_foreign_config_of_our_name_is_left_alone(
+    server: LangfuseServer, config: dict[str, object]
+) -> None:
+    server.add_config(name="task_completion", **config)
+    receipts = {r.name: r for r in write_scores(client_of(server), [scored()])}
+    assert receipts["task_completion"].status == "failed"
+    assert "another type, range or categories" in receipts["task_completion"].reason
+    assert receipts["overall_quality"].status == "written"
+    assert len([c for c in server.configs if c["name"] == "task_completion"]) == 1
+
+
+def test_a_range_that_is_too_narrow_is_noticed_before_sending(server: LangfuseServer) -> None:
+    server.add_config(name="tool_mastery", dataType="NUMERIC", minValue=0.5, maxValue=1)
+    receipts = {r.name: r for r in write_scores(client_of(server), [scored()])}
+    assert receipts["tool_mastery"].status == "failed"
+
+
+def test_an_archived_config_is_made_anew(server: LangfuseServer) -> None:
+    server.add_config(name="task_completion", dataType="BOOLEAN", isArchived=True)
+    receipts = write_scores(client_of(server), [scored()])
+    assert {receipt.status for receipt in receipts} == {"written"}
+
+
+def broken(category: str | None, value: float) -> SessionScores:
+    row = scored()
+    verdict = replace(row.verdicts[0], category=category, value=value)
+    return replace(row, verdicts=(verdict, *row.verdicts[1:]))
+
+
+@pytest.mark.parametrize(
+    "row", [broken("amazing", 1.0), broken(None, 0.4)], ids=["category", "number"]
+)
+def test_a_score_that_is_none_is_not_sent(server: LangfuseServer, row: SessionScores) -> None:
+    (receipt,) = write_scores(client_of(server), [row])
+    assert (receipt.status, receipt.name) == ("failed", "task_completion")
+    assert receipt.reason.startswith("not sent: ")
+    assert server.requests == []
+
+
+def test_wrong_keys_are_named_and_the_secret_is_not(server: LangfuseServer) -> None:
+    client = client_of(server, secret="sk-very-secret")
+    receipts = write_scores(client, [scored()])
+    assert {receipt.status for receipt in receipts} == {"failed"}
+    assert "401 Invalid credentials" in receipts[0].reason
+    assert "sk-very-secret" not in repr(receipts)
+    assert len(server.requests) == 1
+
+
+@pytest.mark.parametrize("mode", ["events_only", "old"])
+def test_scores_may_hang_on_the_first_trace(mode: Mode) -> None:
+    with LangfuseServer(mode) as server:
+        for minute, trace in enumerate(["t-first", "t-second"]):
+            at = f"2026-10-05T12:0{minute}:00.000Z"
+            row = {"id": f"o{minute}", "traceId": trace, "sessionId": "s1", "startTime": at}
+            server.observations.append(row)
+            server.traces.append({"id": trace, "sessionId": "s1", "timestamp": at})
+        options = WriteOptions(score_target="trace")
+        rows = [scored("s1"), scored("s2")]
+        receipts = write_scores(client_of(server), rows, options=options)
+    assert {score["traceId"] for score in server.scores.values()} == {"t-first"}
+    assert not any("sessionId" in score for score in server.scores.values())
+    assert [receipt.status for receipt in receipts] == ["written"] * 7 + ["failed"] * 7
+    assert "no trace of session s2" in receipts[-1].reason
+
+
+def test_an_id_depends_on_session_name_and_fingerprint_alone() -> None:
+    one = score_id("s1", "tool_mastery", "abcd1234")
+    assert one == score_id("s1", "tool_mastery", "abcd1234")
+    others = {
+        score_id("s2", "tool_mastery", "abcd1234"),
+        score_id("s1", "task_completion", "abcd1234"),
+        score_id("s1", "tool_mastery", "abcd1235"),
+    }
+    assert len({one, *others}) == 4
+
+
+def test_a_comment_holds_nothing_that_a_browser_acts_on() -> None:
+    text = "<img src=x onerror=1> ![a](https://evil.example/x) `c`\u202e\u200b\x07 HTTP://evil"
+    assert plain_comment(text) == (
+        "‹img src=x onerror=1› !(a)(https ://evil.example/x) 'c' HTTP ://evil"
+    )
+
+
+def test_a_comment_is_redacted_and_bounded() -> None:
+    row = scored()
+    verdict = replace(row.verdicts[0], rationale="hush " * 5_000)
+    row = replace(row, verdicts=(verdict, *row.verdicts[1:]))
+    (first, *_) = outgoing_scores(row, redact=lambda text: text.replace("hush", "****"))
+    assert len(first.comment) <= LONGEST_COMMENT
+    assert "hush" not in first.comment
+    assert first.comment.endswith(f"Scored by some-model ({row.scoring_fingerprint})")

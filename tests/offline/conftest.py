@@ -1,0 +1,140 @@
+"""A maker of sessions, for stories about what a session shows."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+
+from debrief.sessions.model import (
+    Intervention,
+    Message,
+    Session,
+    Subagent,
+    ToolCall,
+    Turn,
+    Usage,
+)
+
+START = datetime(2026, 3, 2, 9, 0, tzinfo=UTC)
+
+
+class Story:
+    """Builds a session turn by turn; every call goes into the turn begun last."""
+
+    def __init__(self) -> None:
+        self._turns: list[dict[str, Any]] = []
+        self._subagents: list[Subagent] = []
+        self._calls = 0
+
+    def turn(self, prompt: str, **more: Any) -> Story:
+        at = START + timedelta(minutes=10 * len(self._turns))
+        number = more.pop("number", len(self._turns) + 1)
+        self._turns.append(
+            {"number": number, "prompt": prompt, "at": at, "messages": [], "deeds": [], **more}
+        )
+        return self
+
+    def say(self, text: str, *calls: ToolCall, tokens: int = 100) -> Story:
+        messages = self._turns[-1]["messages"]
+        messages.append(
+            Message(
+                id=f"m{len(self._turns)}.{len(messages)}",
+                model="model-a",
+                at=self._turns[-1]["at"],
+                text=text,
+                calls=calls,
+                usage=Usage(input=tokens, output=tokens),
+            )
+        )
+        return self
+
+    def call(
+        self, name: str, result: str | None = "done", status: str = "ok", **input: Any
+    ) -> Story:
+        return self.say("", self.make(name, result, status, **input))
+
+    def make(
+        self, name: str, result: str | None = "done", status: str = "ok", **input: Any
+    ) -> ToolCall:
+        self._calls += 1
+        return ToolCall(
+            id=f"c{self._calls}",
+            name=name,
+            input=json.dumps(input, ensure_ascii=False),
+            result=result,
+            status=status,  # type: ignore[arg-type]
+        )
+
+    def run(self, command: str, result: str = "", status: str = "ok") -> Story:
+        return self.call("Bash", result, status, command=command)
+
+    def read(self, path: str, text: str = "     1\tx = 1", **part: Any) -> Story:
+        return self.call("Read", text, file_path=path, **part)
+
+    def edit(self, path: str, old: str, new: str, line: int = 1, status: str = "ok") -> Story:
+        """Replace lines; without old lines at line 0, create the file."""
+        removed = [f"-{text}" for text in old.split("\n")] if old else []
+        added = [f"+{text}" for text in new.split("\n")] if new else []
+        start = f"{line},{len(removed)}" if line else "0,0"
+        patch = "\n".join([f"@@ -{start} +{max(line, 1)},{len(added)} @@", *removed, *added, ""])
+        self._calls += 1
+        call = ToolCall(
+            id=f"c{self._calls}",
+            name="Edit" if line else "Write",
+            input=json.dumps({"file_path": path}),
+            result="done" if status == "ok" else "String to replace not found in file.",
+            status=status,  # type: ignore[arg-type]
+            path=path,
+            added=len(added),
+            removed=len(removed),
+            patch=patch,
+        )
+        return self.say("", call)
+
+    def write(self, path: str, text: str) -> Story:
+        return self.edit(path, "", text, line=0)
+
+    def deed(self, kind: str, text: str = "", minutes: int = 1) -> Story:
+        at = self._turns[-1]["at"] + timedelta(minutes=minutes)
+        self._turns[-1]["deeds"].append(Intervention(kind=kind, text=text, at=at))  # type: ignore[arg-type]
+        return self
+
+    def subagent(self, prompt: str, *calls: ToolCall) -> Story:
+        name = f"agent-{len(self._subagents)}"
+        message = Message(id=f"{name}.m", model="model-b", text="found", calls=calls)
+        self._subagents.append(Subagent(id=name, prompt=prompt, messages=(message,)))
+        return self
+
+    def session(self) -> Session:
+        turns = tuple(
+            Turn(
+                number=turn["number"],
+                prompt=turn["prompt"],
+                at=turn["at"],
+                messages=tuple(turn["messages"]),
+                interventions=tuple(turn["deeds"]),
+                compacted=turn.get("compacted", False),
+            )
+            for turn in self._turns
+        )
+        return Session(
+            id="s1",
+            source="claude-code",
+            tool="claude-code",
+            task="shop",
+            cwd="/home/ada/shop",
+            started=START,
+            ended=START + timedelta(hours=1),
+            turns=turns,
+            subagents=tuple(self._subagents),
+            digest="d1",
+        )
+
+
+@pytest.fixture(scope="session")
+def story() -> Callable[[], Story]:
+    return Story

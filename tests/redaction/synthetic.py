@@ -1,0 +1,416 @@
+"""Secrets that nobody ever issued, made at run time, in places where people leave secrets.
+
+The generator knows the formats from their documentation and shares no table with the rules, so
+that a rule that is wrong shows. Prefixes are put together here, so that no scanner takes this
+file for a leak.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+import random
+import string
+import urllib.parse
+import zlib
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+
+ALNUM = string.ascii_letters + string.digits
+URL_SAFE = ALNUM + "-_"
+HEX = "0123456789abcdef"
+UPPER = string.ascii_uppercase + string.digits
+BASE32 = string.ascii_uppercase + "234567"
+
+
+@dataclass(frozen=True)
+class Case:
+    """A text, and the parts of it that have to go; none for a near-miss."""
+
+    split: str
+    kind: str
+    text: str
+    secrets: tuple[str, ...] = field(default=())
+
+
+class Maker:
+    """Makes cases from a seed."""
+
+    def __init__(self, seed: int) -> None:
+        self.random = random.Random(seed)
+
+    def of(self, alphabet: str, length: int) -> str:
+        return "".join(self.random.choices(alphabet, k=length))
+
+    def uuid(self) -> str:
+        return "-".join(self.of(HEX, n) for n in (8, 4, 4, 4, 12))
+
+    def pick(self, *options: str) -> str:
+        return self.random.choice(options)
+
+    def github(self) -> str:
+        body = self.of(ALNUM, 30)
+        number, sign = zlib.crc32(body.encode()), ""
+        for _ in range(6):
+            number, rest = divmod(number, 62)
+            sign = (string.digits + string.ascii_uppercase + string.ascii_lowercase)[rest] + sign
+        return "gh" + self.pick("p", "o", "u", "s", "r") + "_" + body + sign
+
+    def jwt(self) -> str:
+        def part(value: object) -> str:
+            return base64.urlsafe_b64encode(json.dumps(value).encode()).decode().rstrip("=")
+
+        claims = {"sub": self.of(HEX, 12), "exp": self.random.randrange(10**9, 2 * 10**9)}
+        return f"{part({'alg': 'RS256', 'kid': self.of(HEX, 6)})}.{part(claims)}.{self.of(URL_SAFE, 86)}"
+
+    def pem(self) -> str:
+        label = self.pick("RSA ", "EC ", "OPENSSH ", "", "ENCRYPTED ", "DSA ")
+        rows = [self.of(ALNUM + "+/", 64) for _ in range(self.random.randrange(3, 20))]
+        body = "\n".join([*rows, self.of(ALNUM, 22) + "=="])
+        return f"-----BEGIN {label}PRIVATE KEY-----\n{body}\n-----END {label}PRIVATE KEY-----"
+
+    def password(self) -> str:
+        length = self.random.randrange(10, 24)
+        while True:
+            value = self.of(ALNUM + "!#%*^?@_-", length)
+            if (
+                any(c.isdigit() for c in value)
+                and any(c.islower() for c in value)
+                and any(c.isupper() for c in value)
+                and value[0].isalnum()
+                and value[-1].isalnum()
+                and "@" not in value
+            ):
+                return value
+
+    def token(self) -> str:
+        return self.random.choice(
+            [self.of(ALNUM, 32), self.of(HEX, 40), self.of(URL_SAFE, 43), self.of(HEX, 64)]
+        )
+
+
+KNOWN: dict[str, Callable[[Maker], str]] = {
+    "github": Maker.github,
+    "github-fine": lambda m: "github" + "_pat_" + m.of(ALNUM, 22) + "_" + m.of(ALNUM, 59),
+    "gitlab": lambda m: "gl" + m.pick("pat", "dt", "rt", "ptt", "cbt") + "-" + m.of(URL_SAFE, 20),
+    "npm": lambda m: "npm" + "_" + m.of(ALNUM, 36),
+    "pypi": lambda m: "pypi" + "-AgEIcHlwaS5vcmc" + m.of(URL_SAFE, 150),
+    "aws-id": lambda m: "AK" + "IA" + m.of(BASE32, 16),
+    "aws-secret": lambda m: m.of(ALNUM + "/+", 40),
+    "google": lambda m: "AI" + "za" + m.of(URL_SAFE, 35),
+    "google-oauth": lambda m: "GOC" + "SPX-" + m.of(URL_SAFE, 28),
+    "google-access": lambda m: "ya" + "29." + m.of(URL_SAFE, 120),
+    "azure-ad": lambda m: m.of(ALNUM, 3) + "8Q~" + m.of(ALNUM + "_.-", 34),
+    "azure-storage": lambda m: base64.b64encode(m.random.randbytes(64)).decode(),
+    "anthropic": lambda m: (
+        "sk-"
+        + "ant-"
+        + m.pick("api03", "admin01", "oat01", "ort01")
+        + "-"
+        + m.of(URL_SAFE, 93)
+        + "AA"
+    ),
+    "openai": lambda m: "sk-" + "proj-" + m.of(URL_SAFE, 74) + "T3Blbk" + "FJ" + m.of(URL_SAFE, 74),
+    "openai-old": lambda m: "sk" + "-" + m.of(ALNUM, 20) + "T3Blbk" + "FJ" + m.of(ALNUM, 20),
+    "openrouter": lambda m: "sk-" + "or-v1-" + m.of(HEX, 64),
+    "langfuse": lambda m: "sk-" + "lf-" + m.uuid(),
+    "huggingface": lambda m: "hf" + "_" + m.of(string.ascii_letters, 34),
+    "groq": lambda m: "gsk" + "_" + m.of(ALNUM, 52),
+    "xai": lambda m: "xai" + "-" + m.of(ALNUM, 80),
+    "nvidia": lambda m: "nv" + "api-" + m.of(URL_SAFE, 64),
+    "replicate": lambda m: "r8" + "_" + m.of(ALNUM, 37),
+    "slack": lambda m: (
+        "xox"
+        + m.pick("b", "p", "a")
+        + "-"
+        + m.of(string.digits, 12)
+        + "-"
+        + m.of(string.digits, 13)
+        + "-"
+        + m.of(ALNUM, 24)
+    ),
+    "slack-hook": lambda m: (
+        "https://hooks."
+        + "slack.com/services/T"
+        + m.of(UPPER, 9)
+        + "/B"
+        + m.of(UPPER, 10)
+        + "/"
+        + m.of(ALNUM, 24)
+    ),
+    "discord-hook": lambda m: (
+        "https://disc"
+        + "ord.com/api/webhooks/"
+        + m.of(string.digits, 18)
+        + "/"
+        + m.of(URL_SAFE, 68)
+    ),
+    "telegram": lambda m: m.of("123456789", 10) + ":AA" + m.of(URL_SAFE, 33),
+    "stripe": lambda m: m.pick("sk", "rk") + "_" + m.pick("live", "test") + "_" + m.of(ALNUM, 24),
+    "stripe-hook": lambda m: "whsec" + "_" + m.of(ALNUM, 32),
+    "square": lambda m: "sq0" + "atp-" + m.of(URL_SAFE, 22),
+    "shopify": lambda m: "shp" + m.pick("at", "ca", "pa", "ss") + "_" + m.of(HEX, 32),
+    "sendgrid": lambda m: "SG" + "." + m.of(URL_SAFE, 22) + "." + m.of(URL_SAFE, 43),
+    "twilio": lambda m: "S" + "K" + m.of(HEX, 32),
+    "mailgun": lambda m: "key" + "-" + m.of(HEX, 32),
+    "mailchimp": lambda m: m.of(HEX, 32) + "-us" + m.pick("1", "14", "21"),
+    "digitalocean": lambda m: "dop" + "_v1_" + m.of(HEX, 64),
+    "databricks": lambda m: "da" + "pi" + m.of(HEX, 32),
+    "vault": lambda m: "hv" + "s." + m.of(URL_SAFE, 90),
+    "terraform": lambda m: m.of(ALNUM, 14) + ".atlas" + "v1." + m.of(URL_SAFE, 67),
+    "doppler": lambda m: "dp" + ".pt." + m.of(ALNUM, 43),
+    "linear": lambda m: "lin" + "_api_" + m.of(ALNUM, 40),
+    "notion": lambda m: "ntn" + "_" + m.of(string.digits, 11) + m.of(ALNUM, 35),
+    "figma": lambda m: "fig" + "d_" + m.of(URL_SAFE, 40),
+    "postman": lambda m: "PM" + "AK-" + m.of(HEX, 24) + "-" + m.of(HEX, 34),
+    "grafana": lambda m: "gl" + "sa_" + m.of(ALNUM, 32) + "_" + m.of(HEX, 8),
+    "supabase": lambda m: "sb" + "p_" + m.of(HEX, 40),
+    "sentry": lambda m: "sntr" + "yu_" + m.of(HEX, 64),
+    "pulumi": lambda m: "pul" + "-" + m.of(HEX, 40),
+    "airtable": lambda m: "pat" + m.of(ALNUM, 14) + "." + m.of(HEX, 64),
+    "tailscale": lambda m: "ts" + "key-auth-" + m.of(ALNUM, 16) + "-" + m.of(ALNUM, 32),
+    "planetscale": lambda m: "pscale" + "_tkn_" + m.of(URL_SAFE, 43),
+    "dynatrace": lambda m: "dt0" + "c01." + m.of(BASE32, 24) + "." + m.of(BASE32, 64),
+    "hubspot": lambda m: "pat" + "-na1-" + m.uuid(),
+    "dockerhub": lambda m: "dckr" + "_pat_" + m.of(URL_SAFE, 27),
+    "rubygems": lambda m: "ruby" + "gems_" + m.of(HEX, 48),
+    "jwt": Maker.jwt,
+    "pem": Maker.pem,
+}
+
+_NEED_NAME = {"aws-secret": "AWS_SECRET_ACCESS_KEY", "azure-storage": "AZURE_STORAGE_KEY"}
+
+_PLACES: tuple[Callable[[Maker, str, str], str], ...] = (
+    lambda m, n, s: f"{n}={s}\n",
+    lambda m, n, s: f"export {n}='{s}'\nmake deploy\n",
+    lambda m, n, s: f'{n.lower()}: "{s}"  # rotate in {m.pick("May", "June")}\n',
+    lambda m, n, s: json.dumps({"kind": "service", "settings": {n: s, "retries": 3}}),
+    lambda m, n, s: json.dumps({"tool": "Bash", "out": json.dumps({n: s})}),
+    lambda m, n, s: f"const {n} = `{s}`;\nmodule.exports = client;\n",
+    lambda m, n, s: f"@@ -4,2 +4,2 @@\n timeout = 3\n-{n} = None\n+{n} = '{s}'\n",
+    lambda m, n, s: f"ENV {n}={s}\nRUN npm ci\n",
+    lambda m, n, s: f"  12\u2192{n} = {s}\n  13\u2192\n",
+    lambda m, n, s: f"$ heroku config:set {n}={s} --app shop\nSetting {n}... done\n",
+    lambda m, n, s: f"[default]\n{n.lower()} = {s}\nregion = eu-central-1\n",
+)
+_BARE_PLACES: tuple[Callable[[Maker, str], str], ...] = (
+    lambda m, s: f"could you use {s} for the staging box?\n",
+    lambda m, s: f"curl -sS https://api.invalid/v2/items -H 'X-Custom: {s}'\n",
+    lambda m, s: f"Error: request failed (credential {s}), giving up\n",
+    lambda m, s: f"<p>token</p><code>{s}</code>\n",
+    lambda m, s: f"[2026-03-01 10:00:01] DEBUG auth using {s}\n",
+)
+
+GENERIC: tuple[tuple[str, Callable[[Maker, str], str]], ...] = (
+    ("password", lambda m, s: f"DB_PASS={s}\n"),
+    ("password", lambda m, s: f"spring.datasource.password={s}\n"),
+    ("password", lambda m, s: f'"adminPassword": "{s}",\n'),
+    ("password", lambda m, s: f'$env:SQL_PWD = "{s}"\n'),
+    ("password", lambda m, s: f"auth:\n  username: svc\n  password: '{s}'\n"),
+    ("password", lambda m, s: f"create user app with password '{s}';\n"),
+    ("password", lambda m, s: f"ALTER USER app IDENTIFIED BY '{s}';\n"),
+    ("password", lambda m, s: f"conn = connect(host, user='root', passwd='{s}')\n"),
+    ("password", lambda m, s: f"the root password is {s} , please keep it\n"),
+    ("password", lambda m, s: f"User: login with password: {s}\n"),
+    ("password", lambda m, s: f"postgres://svc:{s}@10.0.0.7:5432/shop\n"),
+    ("password", lambda m, s: f"mongodb+srv://svc:{s}@cluster0.invalid/db\n"),
+    ("password", lambda m, s: f"smtp://mailer:{s}@mail.invalid:587\n"),
+    ("password", lambda m, s: f"git remote add up https://bot:{s}@git.invalid/a/b.git\n"),
+    ("password", lambda m, s: f"$ mysqldump -h db -u root -p{s} shop > x.sql\n"),
+    ("password", lambda m, s: f"$ curl --user svc:{s} https://x.invalid\n"),
+    ("password", lambda m, s: f"$ sshpass -p '{s}' ssh root@x.invalid\n"),
+    ("password", lambda m, s: f"$ docker login -u bot -p {s} reg.invalid\n"),
+    ("password", lambda m, s: f"$ ./deploy --password {s} --yes\n"),
+    ("password", lambda m, s: f"$ PGPASSWORD='{s}' psql -U app\n"),
+    ("password", lambda m, s: f"echo '{s}' | sudo -S systemctl restart app\n"),
+    ("password", lambda m, s: f"machine x.invalid login bot password {s}\n"),
+    ("password", lambda m, s: f"db.invalid:5432:shop:app:{s}\n"),
+    ("password", lambda m, s: f"Data Source=x;User ID=sa;Password={s};Encrypt=True\n"),
+    ("password", lambda m, s: f"<password>{s}</password>\n"),
+    ("password", lambda m, s: f"- name: DB_PASSWORD\n  value: {s}\n"),
+    ("password", lambda m, s: json.dumps({"name": "SMTP_PASSWORD", "value": s})),
+    ("password", lambda m, s: json.dumps(["deploy", "--password", s, "--force"])),
+    ("token", lambda m, s: f"Authorization: Bearer {s}\n"),
+    ("token", lambda m, s: f"-H 'Authorization: token {s}'\n"),
+    ("token", lambda m, s: f"X-Auth-Token: {s}\n"),
+    ("token", lambda m, s: f"PRIVATE-TOKEN: {s}\n"),
+    ("token", lambda m, s: f"https://api.invalid/x?access_token={s}&limit=3\n"),
+    ("token", lambda m, s: f"apiKey: '{s}',\n"),
+    ("token", lambda m, s: f'let client = Client::new().api_key("{s}");\n'),
+    ("token", lambda m, s: f'os.environ["SERVICE_TOKEN"] = "{s}"\n'),
+    ("token", lambda m, s: f"setenv('ENCRYPTION_KEY', '{s}')\n"),
+    ("token", lambda m, s: f"signing_key = b'{s}'\n"),
+    ("token", lambda m, s: f"JWT_SECRET={s}\n"),
+    ("token", lambda m, s: f"//npm.invalid/:_authToken={s}\n"),
+    ("token", lambda m, s: f"Set-Cookie: connect.sid={s}; Path=/\n"),
+    ("token", lambda m, s: f"$ ./sync --api-key={s} --dry-run\n"),
+    ("token", lambda m, s: f"$ ./sync --token {s}\n"),
+    ("token", lambda m, s: json.dumps({"oauth": {"client_secret": s, "client_id": "web"}})),
+    ("basic", lambda m, s: f"Authorization: Basic {s}\n"),
+    ("basic", lambda m, s: json.dumps({"auths": {"reg.invalid": {"auth": s}}})),
+)
+
+_SPLITTABLE = (
+    "github", "npm", "google", "anthropic", "openai", "openrouter", "langfuse", "huggingface",
+    "slack", "stripe", "digitalocean", "gitlab", "groq", "supabase",
+)  # fmt: skip
+
+
+def known_cases(seed: int, each: int = 4) -> Iterator[Case]:
+    """Yield secrets of known formats in places of many kinds."""
+    make = Maker(seed)
+    for kind, build in KNOWN.items():
+        for _ in range(each):
+            secret = build(make)
+            name = _NEED_NAME.get(kind) or kind.upper().replace("-", "_") + "_VALUE"
+            if "\n" in secret:
+                text = make.pick(f"$ cat key\n{secret}\n", f"KEY='{secret}'\n", f"{secret}\n")
+            elif kind in _NEED_NAME or make.random.random() < 0.6:
+                text = make.random.choice(_PLACES)(make, name, secret)
+            else:
+                text = make.random.choice(_BARE_PLACES)(make, secret)
+            yield Case("known", kind, text, (secret,))
+
+
+def generic_cases(seed: int, each: int = 5) -> Iterator[Case]:
+    """Yield passwords and keys without a format, given away by what stands beside them."""
+    make = Maker(seed)
+    for kind, place in GENERIC:
+        for _ in range(each):
+            if kind == "password":
+                secret = make.password()
+            elif kind == "token":
+                secret = make.token()
+            else:
+                secret = base64.b64encode(f"svc:{make.password()}".encode()).decode()
+            text = place(make, secret)
+            yield Case("generic", kind, text, (secret,))
+
+
+def hard_cases(seed: int, each: int = 2) -> Iterator[Case]:
+    """Yield secrets that are encoded, escaped, or broken in two."""
+    make = Maker(seed)
+    for kind in _SPLITTABLE:
+        for _ in range(each):
+            for case in _hard(make, kind):
+                yield case
+
+
+def _hard(make: Maker, kind: str) -> Iterator[Case]:
+    build = KNOWN[kind]
+    secret = build(make)
+    blob = base64.b64encode(f"A=1\nKEY={secret}\nB={make.of(HEX, 4)}".encode()).decode()
+    yield Case("hard", "base64", f"ENV_FILE={blob}\n", (blob,))
+    blob = base64.b64encode(build(make).encode()).decode()
+    yield Case("hard", "k8s", f"data:\n  value: {blob}\n", (blob,))
+    blob = build(make).encode().hex()
+    yield Case("hard", "hex", f"payload 0x{blob} sent\n", (blob,))
+    secret = build(make)
+    quoted = secret.replace("-", "%2D").replace("_", "%5F")
+    yield Case("hard", "url", f"https://x.invalid/cb?k={quoted}&v=1\n", (quoted,))
+    secret = build(make)
+    escaped = secret.replace("-", "\\u002d").replace("_", "\\u005f")
+    yield Case("hard", "unicode", f'{{"log": "key {escaped}"}}\n', (escaped,))
+    secret = build(make)
+    cut = make.random.randrange(len(secret) // 3, len(secret) - 8)
+    head, tail = secret[:cut], secret[cut:]
+    yield Case("hard", "ansi", f"K=\x1b[32m{head}\x1b[0m\x1b[1m{tail}\x1b[0m\n", (head, tail))
+    yield Case("hard", "wrapped", f"$ printenv K\n{head}\n{tail}\n$ \n", (head, tail))
+    operator = make.pick(" + ", " \\\n    ", " . ", "\n  ", " +\n      ")
+    yield Case("hard", "split", f"key = '{head}'{operator}'{tail}'\n", (tail,))
+    pieces = [{"type": "content_block_delta", "index": 1,
+               "delta": {"type": "input_json_delta", "partial_json": piece}}
+              for piece in (f'{{\\"k\\": \\"{head}', tail)]  # fmt: skip
+    stream = "".join(f"data: {json.dumps(piece)}\n\n" for piece in pieces)
+    yield Case("hard", "deltas", stream, (head, tail))
+    yield Case("hard", "glued", f"backup_{secret}_{make.pick('old', 'x')}\n", (secret,))
+    deep = json.dumps(json.dumps({"a": json.dumps({"content": f"line\nTOKEN={secret}\n"})}))
+    yield Case("hard", "nested", deep, (secret,))
+    yield Case("hard", "entities", f"<td>{secret.replace('-', '&#45;')}</td>",
+               (secret.replace("-", "&#45;"),))  # fmt: skip
+    yield Case("hard", "url-twice", f"r={urllib.parse.quote(quoted)}&x=1\n",
+               (urllib.parse.quote(quoted),))  # fmt: skip
+
+
+def near_misses(seed: int, each: int = 3) -> Iterator[Case]:
+    """Yield what looks like a secret and is none."""
+    make = Maker(seed)
+    for _ in range(each):
+        for text in _harmless(make):
+            yield Case("near-miss", "", text)
+
+
+def _harmless(make: Maker) -> Iterator[str]:
+    sha = make.of(HEX, 40)
+    digest = make.of(HEX, 64)
+    noise = base64.b64encode(make.random.randbytes(300)).decode()
+    yield f"Merge commit {sha} into main\n"
+    yield f"git checkout {sha[:12]} && git show {sha}:src/auth/token.py\n"
+    yield f"sha256 = {digest}\n"
+    yield f'"checksum": "{digest}", "etag": "{make.of(HEX, 32)}"\n'
+    yield f'"integrity": "sha512-{base64.b64encode(make.random.randbytes(64)).decode()}"\n'
+    yield f'{{"session_id": "{make.uuid()}", "request_id": "req_{make.of(ALNUM, 24)}"}}\n'
+    yield f'{{"tool_use_id": "toolu_{make.of(ALNUM, 24)}", "next_page_token": "{make.of(ALNUM, 40)}"}}\n'
+    yield f'{{"type": "thinking", "signature": "{noise}"}}\n'
+    yield f"data:image/png;base64,iVBORw0KGgo{noise}\n"
+    yield f"-----BEGIN CERTIFICATE-----\n{noise}\n-----END CERTIFICATE-----\n"
+    yield f"ssh-rsa {'AAAAB3NzaC1yc2EAAAADAQABAAAB'}{make.of(ALNUM, 200)} me@host\n"
+    yield f"pk-lf-{make.uuid()} is the public key\n"
+    yield "OPENAI_API_KEY=sk-your-key-here\n"
+    yield "ANTHROPIC_API_KEY=sk-ant-xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx\n"
+    yield "GITHUB_TOKEN=ghp_****************************\n"
+    yield "export GITHUB_TOKEN=$(gh auth token)\n"
+    yield "token: ${{ secrets.GITHUB_TOKEN }}\n"
+    yield "password = os.environ['DB_PASSWORD']\n"
+    yield "password: process.env.DB_PASSWORD,\n"
+    yield 'api_key: str = Field(default="", description="the key")\n'
+    yield "const token = await getAccessToken(userId2, { refresh: true });\n"
+    yield "self.password_hasher = PasswordHasher2id(time_cost=3)\n"
+    yield "max_tokens=4096, token_count=128000, tokenizer='o200k_base'\n"
+    yield "def reset_password(self, token: PasswordResetTokenV2) -> None:\n"
+    yield "password = 'password123'\n"
+    yield "POSTGRES_PASSWORD=postgres\n"
+    yield "postgres://user:password@localhost/db\n"
+    yield "amqp://guest:guest@rabbitmq:5672//\n"
+    yield "redis://cache.internal:6379/2\n"
+    yield "http://localhost:8080@v2/path\n"
+    yield "secret_name = projects/shop/secrets/db-password/versions/3\n"
+    yield "secretKeyRef: {name: db-credentials-v2, key: password}\n"
+    yield "<input type='password' id='login-password-2' autocomplete='current-password'>\n"
+    yield "the token is stored in ~/.config/shop/credentials.json\n"
+    yield "Authorization: Bearer <token>\n"
+    yield "Authorization: Bearer ${ACCESS_TOKEN}\n"
+    yield "curl -u $USER:$PASSWORD https://x.invalid\n"
+    yield "docker run -p 8080:80 -u 1000:1000 img\n"
+    yield "mysql -u root -p shop\n"
+    yield "The access key: see the vault, entry 4711-B.\n"
+    yield "key = lambda item: (item.start, item.name)\n"
+    yield "cache_key = f'user:{user_id}:profile:v3'\n"
+    yield "primary_key=True, foreign_key='orders.customer_id2'\n"
+    yield f"idempotency_key = '{make.uuid()}'\n"
+    yield f"resource id {make.uuid()} and trace {make.of(HEX, 32)}\n"
+    yield f"pod/api-{make.of('bcdfghjklmnpqrstvwxz2456789', 10)}-{make.of(HEX, 5)} Running\n"
+    yield f"blob {make.of(HEX, 7)}..{make.of(HEX, 7)} 100644\n"
+    yield "assert response.json()['token'] == expected_token_2\n"
+    yield "it('hashes the password with bcrypt2b', async () => {\n"
+    yield "kubectl create secret generic db --from-literal=password=$DB_PASS\n"
+    yield "PASSWORD_MIN_LENGTH = 12; PASSWORD_REGEX = r'^(?=.*[A-Z])(?=.*\\d).{12,}$'\n"
+    yield "--- PASS: TestSessionToken_Refresh2 (0.02s)\n"
+    yield "from cryptography.hazmat.primitives.kdf.pbkdf2 import PBKDF2HMAC\n"
+    yield "if '-----BEGIN PRIVATE KEY-----' in text: raise ValueError('key')\n"
+    yield "-----BEGIN RSA PRIVATE KEY-----\n...\n-----END RSA PRIVATE KEY-----\n"
+    yield "password <secret:password:3f9a1c> stays\n"
+
+
+def coverage(text: str, secret: str, spans: list[tuple[int, int]]) -> float:
+    """Return the share of a secret's characters, line breaks aside, that spans cover."""
+    at = text.find(secret)
+    if at < 0:
+        secret = json.dumps(secret)[1:-1]
+        at = text.find(secret)
+    assert at >= 0, "the case does not hold its secret"
+    covered = bytearray(len(text))
+    for start, end in spans:
+        covered[start:end] = b"\1" * (end - start)
+    places = [place for place in range(at, at + len(secret)) if text[place] != "\n"]
+    return sum(covered[place] for place in places) / len(places)

@@ -1,0 +1,281 @@
+"""What the redactor replaces, what it leaves, and what holds for every text."""
+
+from __future__ import annotations
+
+import json
+import re
+import stat
+import time
+from concurrent.futures import ProcessPoolExecutor
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from debrief.errors import ConfigurationError
+from debrief.redaction.redactor import Redactor, load_key
+from tests.redaction.synthetic import (
+    Maker,
+    coverage,
+    generic_cases,
+    hard_cases,
+    known_cases,
+    near_misses,
+)
+
+REDACTOR = Redactor(b"k" * 32)
+PLACEHOLDER = re.compile(r"<secret:[a-z0-9-]+:[0-9a-f]{6}>")
+
+
+def share_found(cases: object) -> float:
+    found = total = 0
+    for case in cases:  # type: ignore[attr-defined]
+        spans = [(f.start, f.end) for f in REDACTOR.redact(case.text).findings]
+        total += 1
+        found += all(coverage(case.text, secret, spans) >= 0.97 for secret in case.secrets)
+    return found / total
+
+
+def test_known_formats_are_found_in_every_place() -> None:
+    assert share_found(known_cases(101)) >= 0.99
+
+
+def test_passwords_and_keys_are_found_by_what_stands_beside_them() -> None:
+    assert share_found(generic_cases(102)) >= 0.97
+
+
+def test_encoded_escaped_and_broken_secrets_are_found() -> None:
+    assert share_found(hard_cases(103, each=1)) >= 0.85
+
+
+def test_near_misses_stay() -> None:
+    cases = list(near_misses(104))
+    hits = [case.text for case in cases if REDACTOR.redact(case.text).findings]
+    assert len(hits) <= len(cases) // 100
+
+
+def test_a_placeholder_has_the_kind_and_six_digits_that_depend_on_the_key() -> None:
+    token = Maker(1).github()
+    here = REDACTOR.redact(f"use {token} now").text
+    there = Redactor(b"x" * 32).redact(f"use {token} now").text
+    assert re.fullmatch(r"use <secret:github-token:[0-9a-f]{6}> now", here)
+    assert here != there
+
+
+def test_one_secret_has_one_placeholder_in_every_spelling() -> None:
+    token = Maker(2).github()
+    escaped = token.replace("_", "\\u005f")
+    texts = [f"a {token}", f'"k": "{token}"', f"x={token}&y", f'"log {escaped} end"']
+    marks = {PLACEHOLDER.search(REDACTOR.redact(text).text).group() for text in texts}  # type: ignore[union-attr]
+    assert len(marks) == 1
+
+
+def test_a_text_without_secrets_is_returned_as_the_same_object() -> None:
+    text = "def add(a, b):\n    return a + b\n" * 50
+    assert REDACTOR.redact(text).text is text
+    document = json.dumps({"file_path": "a.py", "content": text})
+    assert REDACTOR.redact_json(document).text is document
+
+
+def test_a_field_name_makes_a_bare_value_a_secret() -> None:
+    value = Maker(3).password()
+    assert REDACTOR.redact(value, "password").text != value
+    assert REDACTOR.redact(value, "file_name").text == value
+
+
+def test_overlapping_findings_are_replaced_as_one() -> None:
+    make = Maker(4)
+    token, rest = make.github(), "Aq9!zR7x"
+    text = f"postgres://svc:{token}{rest}@db.invalid/x"
+    redacted = REDACTOR.redact(text)
+    assert token[-8:] not in redacted.text
+    assert rest not in redacted.text
+    assert len(redacted.findings) == 1
+
+
+def test_findings_tell_where_the_secret_was_and_never_what_it_was() -> None:
+    make = Maker(5)
+    first, second = make.github(), make.password()
+    text = f"ärger 🙂 {first}\npassword = '{second}'\n"
+    findings = REDACTOR.redact(text).findings
+    assert [text[f.start : f.end] for f in findings] == [first, second]
+    assert first not in repr(findings)
+    assert second not in repr(findings)
+
+
+def test_a_doubtful_value_is_replaced_and_counted_as_unsure() -> None:
+    redacted = REDACTOR.redact(f"api_key = '{Maker(6).uuid()}'")
+    assert "<secret:" in redacted.text
+    assert redacted.unsure == 1
+
+
+def test_a_key_block_keeps_its_number_of_lines_and_a_diff_its_markers() -> None:
+    block = Maker(7).pem()
+    plain = REDACTOR.redact(f"$ cat key\n{block}\ndone").text
+    assert plain.count("\n") == block.count("\n") + 2
+    assert "KEY-----" not in plain
+    diff = "--- a/k\n+++ b/k\n@@ -0,0 +1,9 @@\n" + "".join(f"+{row}\n" for row in block.split("\n"))
+    marked = REDACTOR.redact(diff).text.split("\n")
+    rows = [row for row in marked[3:] if row]
+    assert all(row.startswith("+<secret:private-key:") for row in rows)
+    assert [row[1:] for row in rows] == plain.split("\n")[1:-1]
+
+
+def test_json_stays_json_and_keeps_what_is_no_secret() -> None:
+    make = Maker(8)
+    secret = make.password()
+    value = {
+        "a": [1, 2.5, None, True, 12345678901234567890123, 'ü\n\t"x"'],
+        "env": {"DB_PASSWORD": secret},
+        "list": ["run", "--password", secret],
+        "nested": json.dumps({"password": secret}),
+    }
+    redacted = REDACTOR.redact_json(json.dumps(value))
+    back = json.loads(redacted.text)
+    assert back["a"] == value["a"]
+    assert secret not in redacted.text
+    assert json.loads(back["nested"])["password"].startswith("<secret:password:")
+    assert redacted.text == json.dumps(back, ensure_ascii=False, separators=(",", ":"))
+
+
+def test_a_checksum_proves_a_token_that_looks_like_a_sample() -> None:
+    from debrief.redaction.formats import has_crc
+
+    token = Maker(9).github()
+    assert has_crc(token)
+    assert not has_crc(token[:-1] + ("A" if token[-1] != "A" else "B"))
+
+
+def test_placeholders_are_left_alone() -> None:
+    text = "password = <secret:password:3f9a1c>, token: <secret:token:00ffaa>"
+    assert REDACTOR.redact(text).text is text
+
+
+_PIECES = st.sampled_from(
+    [
+        *(case.text for case in known_cases(11, 1)),
+        *(case.text for case in generic_cases(12, 1)),
+        *(case.text for case in hard_cases(13, 1)),
+        *(case.text for case in near_misses(14, 1)),
+        "<secret:token:12ab34>",
+        "password=",
+        'token: "',
+        "Bearer ",
+        "\\u002d",
+        "%2D",
+        "' + '",
+        "\x1b[0m",
+    ]
+)
+
+
+@settings(max_examples=150, deadline=None)
+@given(st.lists(st.one_of(_PIECES, st.text(max_size=20)), max_size=6).map("".join))
+def test_redacting_twice_changes_nothing_and_no_line_is_added_or_lost(text: str) -> None:
+    once = REDACTOR.redact(text)
+    assert REDACTOR.redact(once.text).text is once.text
+    assert once.text.count("\n") == text.count("\n")
+    assert all(0 <= f.start < f.end <= len(text) for f in once.findings)
+
+
+@settings(max_examples=100, deadline=None)
+@given(
+    st.recursive(
+        st.one_of(st.none(), st.booleans(), st.integers(), st.text(max_size=15), _PIECES),
+        lambda inner: st.one_of(
+            st.lists(inner, max_size=3),
+            st.dictionaries(
+                st.sampled_from(["password", "token", "name", "value", "x"]), inner, max_size=3
+            ),
+        ),
+        max_leaves=8,
+    )
+)
+def test_redacted_json_is_json_and_has_nothing_more_to_redact(value: object) -> None:
+    once = REDACTOR.redact_json(json.dumps(value))
+    json.loads(once.text)
+    assert REDACTOR.redact_json(once.text).text is once.text
+
+
+@pytest.mark.parametrize(
+    "unit",
+    [
+        "-----BEGIN RSA PRIVATE KEY-----\n",
+        "-----BEGIN RSA PRIVATE KEY-----\nAAAA",
+        "PuTTY-User-Key-File-2: P",
+        "password=",
+        "password: 'a",
+        "token " * 3,
+        "a' + 'b",
+        "'a'" + " " * 60,
+        "sk-",
+        "ghp_" + "a" * 10 + "\n",
+        "%2D",
+        "\\u002dA",
+        "&#45;",
+        "\x1b[31mA",
+        "http://a:b",
+        "a:b@",
+        "eyJhbGciOiJI",
+        "eyJhbGciOiJIUzI1.eyJ",
+        "QUFBQUFBQUFBQUFB",
+        "QUFB" * 20 + "\n",
+        "41" * 30 + " ",
+        '"partial_json": "a"}\n{',
+        '"}}}},"a":1',
+        "Cookie: a=b; ",
+        "mnemonic: word word ",
+        "name: key\nvalue:",
+        "mysql -p",
+        "x" * 100,
+        "<secret:",
+        "<secret:token:12ab34>",
+        "{[",
+        '\\\\\\\\"',
+        "echo a | sudo -S ",
+        "identified by '",
+    ],
+)
+def test_no_text_makes_it_slow(unit: str) -> None:
+    text = unit * (300_000 // len(unit))
+    start = time.perf_counter()
+    REDACTOR.redact(text)
+    assert time.perf_counter() - start < 3
+
+
+def test_json_nested_too_deep_is_taken_as_text() -> None:
+    secret = Maker(15).github()
+    text = "[" * 100_000 + f'"{secret}"' + "]" * 100_000
+    assert secret not in REDACTOR.redact_json(text).text
+    text = "[" * 700 + f'"{secret}"' + "]" * 700
+    assert secret not in REDACTOR.redact_json(text).text
+
+
+def test_half_a_surrogate_pair_does_not_disturb() -> None:
+    secret = Maker(16).github()
+    assert REDACTOR.redact(f"\ud83d {secret} \ude00").text.startswith("\ud83d <secret:")
+
+
+def _key_of(home: str) -> bytes:
+    return load_key(Path(home))
+
+
+def test_two_processes_at_once_get_the_same_key(tmp_path: Path) -> None:
+    with ProcessPoolExecutor(4) as pool:
+        keys = set(pool.map(_key_of, [str(tmp_path / "home")] * 16))
+    assert len(keys) == 1
+    path = tmp_path / "home" / "redaction.key"
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
+    assert [p.name for p in path.parent.iterdir()] == ["redaction.key"]
+
+
+def test_a_damaged_key_file_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "redaction.key").write_bytes(b"short")
+    with pytest.raises(ConfigurationError, match="holds 5 bytes"):
+        load_key(tmp_path)
+
+
+def test_a_short_key_is_refused() -> None:
+    with pytest.raises(ConfigurationError):
+        Redactor(b"abc")

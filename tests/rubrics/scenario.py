@@ -1,0 +1,124 @@
+"""Small sessions of a person who works well and of one who does not, and their scores."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import UTC, datetime, timedelta
+
+from debrief.digests import digest_of
+from debrief.rubrics.model import ExtractedRubric, Rubric
+from debrief.sessions.model import Intervention, Message, Session, Turn
+from debrief.scoring.model import SessionScores
+
+MONDAY = datetime(2026, 3, 2, 9, tzinfo=UTC)
+WEEK = "2026-03-02"
+
+SCALE = "1: Never seen\n2: Once, late\n3: Once, early\n4: In most prompts\n5: In every prompt"
+
+GOOD = (
+    "Totals in `billing/rounding.py` are off by a cent because `round_half` is used, and the "
+    "ledger currently shows both values. Make sure each line must be rounded once, for example "
+    "2.675 -> 2.68. Don't change the public API of Invoice. Run tests/test_rounding.py.",
+    "Thanks, it works now. Please commit.",
+)
+BAD = ("fix it", "no, that is wrong", "still broken, you broke the other page", "try again")
+
+
+def session(
+    number: int,
+    prompts: Sequence[str] = GOOD,
+    *,
+    weeks: int = 0,
+    replies: Sequence[str] = (),
+    stops: dict[int, Sequence[Intervention]] | None = None,
+    **changed: object,
+) -> Session:
+    """A session of these prompts, ``weeks`` weeks after the first Monday."""
+    started = MONDAY + timedelta(weeks=weeks, hours=number)
+    turns = tuple(
+        Turn(
+            number=place,
+            prompt=prompt,
+            at=started,
+            messages=(
+                (Message(id=f"m{place}", model="m", text=replies[place - 1]),)
+                if place <= len(replies)
+                else ()
+            ),
+            interventions=tuple((stops or {}).get(place, ())),
+        )
+        for place, prompt in enumerate(prompts, 1)
+    )
+    values = {
+        "id": f"session-{weeks}-{number:02}",
+        "source": "claude-code",
+        "tool": "claude-code",
+        "task": "billing",
+        "started": started,
+        "ended": started + timedelta(minutes=30),
+        "turns": turns,
+        **changed,
+    }
+    return Session(**values, digest=digest_of(turns, number, weeks))  # type: ignore[arg-type]
+
+
+def scores(of: Session, quality: float | None, **changed: object) -> SessionScores:
+    """The scores of a session, its overall quality given."""
+    values = {
+        "session_id": of.id,
+        "session_digest": of.digest,
+        "started": of.started,
+        "ended": of.ended,
+        "task": of.task,
+        "tool": of.tool,
+        "model": "offline",
+        "scoring_fingerprint": "f" * 8,
+        "status": "ok",
+        "overall_quality": quality,
+        "token_efficiency": quality,
+        "user_turn_efficiency": quality,
+        **changed,
+    }
+    return SessionScores(**values)  # type: ignore[arg-type]
+
+
+def a_week(good: int, bad: int, weeks: int = 0) -> tuple[list[Session], list[SessionScores]]:
+    """A week of good sessions with high scores and bad ones with low scores."""
+    sessions = [session(n, GOOD, weeks=weeks) for n in range(good)]
+    sessions += [session(n, BAD, weeks=weeks) for n in range(good, good + bad)]
+    values = [0.9 - n / 100 if n < good else 0.3 - n / 1000 for n in range(good + bad)]
+    return sessions, [scores(one, value) for one, value in zip(sessions, values, strict=True)]
+
+
+def rubric(number: int = 1, **changed: object) -> Rubric:
+    """A rubric that judges the naming of places."""
+    values = {
+        "id": f"rubric_{number:03}",
+        "key": f"key-{number}",
+        "score_name": "excellence",
+        "name": "Names the Place",
+        "description": "The user names the files that a request is about.",
+        "scoring_criteria": SCALE,
+        **changed,
+    }
+    return Rubric(**values)  # type: ignore[arg-type]
+
+
+def mined(habit: str, week: str = WEEK, **changed: object) -> ExtractedRubric:
+    """A rubric as it was mined from one week."""
+    values = {
+        "id": f"{week}.excellence.{habit}",
+        "score_name": "excellence",
+        "week": week,
+        "name": habit.replace("-", " ").title(),
+        "description": f"The user shows {habit}.",
+        "scoring_criteria": SCALE,
+        "extractor": "offline",
+        "habit": habit,
+        "effect_size": 0.5,
+        "best_count": 5,
+        "worst_count": 5,
+        "sessions": tuple(f"{week}-{n}" for n in range(10)),
+        **changed,
+    }
+    return ExtractedRubric(**values)  # type: ignore[arg-type]

@@ -1,0 +1,87 @@
+"""Weeks of mined rubrics become one set."""
+
+from __future__ import annotations
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from debrief.rubrics.consolidation import consolidate_offline
+from debrief.rubrics.extraction import extract_offline
+from debrief.rubrics.judging import evaluate_rubrics
+from debrief.rubrics.offline_judge import OfflineRubricJudge
+from debrief.rubrics.validation import held_out_effects
+from tests.rubrics.scenario import WEEK, a_week, mined, scores
+
+WEEKS = ["2026-03-02", "2026-03-09", "2026-03-16"]
+
+
+def test_the_same_habit_of_several_weeks_is_one_rubric_with_its_lineage() -> None:
+    rows = [mined("plans-first", week) for week in WEEKS]
+    (rubric,) = consolidate_offline(rows, "excellence")
+    assert rubric.key == "plans-first"
+    assert rubric.sources == tuple(row.id for row in rows)
+    assert len(rubric.sessions) == 30
+    assert "Found in 3 of the 3 weeks" in rubric.notes
+    assert "Only this one rubric" in rubric.notes
+
+
+def test_effects_are_pooled_by_how_many_sessions_stood_behind_them() -> None:
+    rows = [
+        mined("plans-first", WEEKS[0], effect_size=0.4, best_count=30, worst_count=30),
+        mined("plans-first", WEEKS[1], effect_size=1.0, best_count=10, worst_count=10),
+    ]
+    (rubric,) = consolidate_offline(rows, "excellence")
+    assert rubric.effect_size == 0.55
+
+
+def test_what_shows_every_week_outweighs_what_showed_once() -> None:
+    rows = [mined("plans-first", week, effect_size=0.5) for week in WEEKS]
+    rows.append(mined("gives-examples", WEEKS[0], effect_size=0.9))
+    first, second = consolidate_offline(rows, "excellence")
+    assert (first.id, first.key, first.weight) == ("rubric_001", "plans-first", 1.0)
+    assert (second.id, second.key) == ("rubric_002", "gives-examples")
+    assert second.weight < 1
+
+
+def test_a_key_survives_another_week_and_the_text_is_the_latest() -> None:
+    rows = [mined("plans-first", WEEKS[0]), mined("gives-examples", WEEKS[0])]
+    before = {rubric.key for rubric in consolidate_offline(rows, "excellence")}
+    rows.append(mined("plans-first", WEEKS[1], name="Plans Before Code"))
+    after = consolidate_offline(rows, "excellence")
+    assert {rubric.key for rubric in after} == before
+    assert "Plans Before Code" in {rubric.name for rubric in after}
+
+
+def test_other_score_names_are_left_out_and_nothing_gives_nothing() -> None:
+    assert consolidate_offline([mined("plans-first")], "token_efficiency") == []
+    assert consolidate_offline([], "excellence") == []
+
+
+@given(
+    st.lists(st.tuples(st.sampled_from("abcdefghijklmnop"), st.sampled_from(WEEKS)), max_size=40)
+)
+def test_a_set_has_at_most_ten_rubrics_in_order_of_weight(pairs: list[tuple[str, str]]) -> None:
+    rows = [mined(name, week) for name, week in dict.fromkeys(pairs)]
+    found = consolidate_offline(rows, "excellence")
+    assert len(found) <= 10
+    assert [rubric.id for rubric in found] == [f"rubric_{n:03}" for n in range(1, len(found) + 1)]
+    weights = [rubric.weight for rubric in found]
+    assert weights == sorted(weights, reverse=True)
+    assert consolidate_offline(rows[::-1], "excellence") == found
+
+
+def test_mined_rubrics_separate_sessions_that_they_were_not_mined_from() -> None:
+    mined_from, rows = a_week(6, 6)
+    rubrics = consolidate_offline(
+        extract_offline(mined_from, rows, "excellence", WEEK), "excellence"
+    )
+    others, other_rows = a_week(5, 5, weeks=4)
+    evaluations = list(evaluate_rubrics([*mined_from, *others], rubrics, OfflineRubricJudge()))
+    effects = held_out_effects(rubrics, evaluations, [*rows, *other_rows])
+    assert [effect.rubric_key for effect in effects] == [rubric.key for rubric in rubrics]
+    assert all(effect.sessions >= 10 for effect in effects)
+    best = effects[0].effect
+    assert best is not None
+    assert best.delta > 0.5
+    alike = [scores(one, 0.5) for one in others]
+    assert all(e.effect is None for e in held_out_effects(rubrics, evaluations, alike))

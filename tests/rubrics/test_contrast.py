@@ -1,0 +1,51 @@
+"""Ranking sessions, and the effect between the ends of a ranking."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from debrief.rubrics.contrast import cliffs_delta, effect_of, ends_of, halves_of, score_of
+from tests.rubrics.scenario import scores, session
+
+LEVELS = st.lists(st.integers(1, 5), min_size=2, max_size=12)
+
+
+@given(LEVELS, LEVELS)
+def test_an_effect_turns_round_with_its_sides_and_lies_in_its_interval(
+    one: list[int], other: list[int]
+) -> None:
+    effect = effect_of(one, other)
+    assert effect.delta == -cliffs_delta(other, one)
+    assert -1 <= effect.low <= effect.delta <= effect.high <= 1
+    assert 0 <= effect.p_value <= 1
+
+
+def test_complete_separation_of_four_and_four_has_the_exact_p_value() -> None:
+    effect = effect_of([5, 5, 4, 4], [1, 2, 1, 2])
+    assert effect.delta == 1
+    assert effect.p_value == pytest.approx(2 / 70)
+    assert effect_of([3, 3], [3, 3]).p_value == 1
+    with pytest.raises(ValueError, match="both sides"):
+        effect_of([], [1])
+
+
+@given(st.dictionaries(st.text(min_size=1, max_size=3), st.floats(0, 1), max_size=40))
+def test_ends_are_disjoint_apart_and_halves_lose_nothing(values: dict[str, float]) -> None:
+    sides = ends_of(values, share=0.25, minimum=3)
+    if sides is not None:
+        assert not set(sides.best) & set(sides.worst)
+        assert min(values[i] for i in sides.best) > max(values[i] for i in sides.worst)
+        assert len(sides.best) == len(sides.worst) >= 3
+    first, second = halves_of(values)
+    assert {**first, **second} == values
+    assert abs(len(first) - len(second)) <= 1
+
+
+def test_efficiency_is_not_known_of_a_session_that_changed_nothing() -> None:
+    one = session(1)
+    assert score_of(scores(one, 0.8), "excellence") == 0.8
+    assert score_of(scores(one, 0.8, token_efficiency=0.0), "token_efficiency") is None
+    assert score_of(scores(one, 0.8, user_turn_efficiency=None), "user_turn_efficiency") is None
+    assert score_of(scores(one, 0.8, status="failed"), "excellence") is None

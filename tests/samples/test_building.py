@@ -1,0 +1,164 @@
+"""The parts that sample sessions are built with."""
+
+from __future__ import annotations
+
+import json
+from datetime import UTC, datetime
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from debrief.errors import InputError
+from debrief.samples import chance
+from debrief.samples.damage import damaged
+from debrief.samples.events import Interruption, Prompt, Reply
+from debrief.samples.material import SECRETS, fill
+from debrief.samples.outputs import parse_run, print_run
+from debrief.samples.perform import Performance
+from debrief.samples.script import parse_script
+from debrief.samples.story import encode
+from debrief.samples.tree import WorkingTree, hunks_of, split_change
+
+START = datetime(2026, 10, 5, 9, tzinfo=UTC)
+LINES = st.lists(st.text(alphabet="ab c", max_size=6), max_size=12)
+
+
+def play(text: str, files: dict[str, str] | None = None) -> tuple[Performance, list[object]]:
+    performance = Performance("story", WorkingTree(files or {}), "/home/sam/repo", START)
+    return performance, list(performance.play(parse_script("story", text).steps))
+
+
+def test_a_body_is_taken_as_it_stands() -> None:
+    script = parse_script("s", "---\ntool: droid\n---\n==> write a.py\n  x = {1: '-->'}\n\n# end\n")
+    assert script.head == {"tool": "droid"}
+    assert script.steps[0].argument == "a.py"
+    assert script.steps[0].body == "  x = {1: '-->'}\n\n# end"
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ("words before any step\n", "no step is open"),
+        ("---\ntool: droid\n", "not closed"),
+        ("---\n- 1\n---\n", "not a mapping"),
+        ("==> say\nhm\n==> refuse\nno\n", "follows no call"),
+    ],
+    ids=["words outside", "open front matter", "front matter is a list", "refusal of words"],
+)
+def test_a_script_that_makes_no_sense_is_refused(text: str, reason: str) -> None:
+    with pytest.raises(InputError, match=reason):
+        parse_script("s", text)
+
+
+def test_an_unknown_verb_names_its_line() -> None:
+    with pytest.raises(InputError, match=r"story:1: unknown verb 'shout'"):
+        play("==> shout\nhey\n")
+
+
+def test_words_and_the_call_after_them_are_one_message() -> None:
+    _, events = play(
+        "==> think\nhm\n==> say\nlook\n==> read a\n==> +read b\n==> read a\n",
+        {
+            "a": "1\n",
+            "b": "2\n",
+        },
+    )
+    assert [len(event.calls) for event in events if isinstance(event, Reply)] == [2, 1]
+
+
+def test_a_refused_edit_leaves_the_file_alone() -> None:
+    performance, events = play("==> edit a\n-1\n+2\n==> refuse\nnot there\n", {"a": "1\n"})
+    assert performance.tree.read("a") == "1\n"
+    assert isinstance(events[0], Reply)
+    assert events[0].calls[0].outcome == "rejected"
+    assert events[0].calls[0].reason == "not there"
+
+
+def test_an_interrupted_call_is_followed_by_the_interruption() -> None:
+    _, events = play("==> run ls\n==> interrupt\n==> user\nwait\n")
+    assert isinstance(events[1], Interruption)
+    assert events[1].during_call
+    assert isinstance(events[2], Prompt)
+
+
+def test_an_edit_of_what_is_not_there_is_an_error() -> None:
+    with pytest.raises(InputError, match="stands in 0 places"):
+        play("==> edit a\n-3\n+4\n", {"a": "1\n"})
+
+
+def test_a_file_that_is_not_there_is_an_error() -> None:
+    with pytest.raises(InputError, match="no such file"):
+        play("==> read b\n", {"a": "1\n"})
+
+
+def test_a_line_of_an_edit_needs_its_sign() -> None:
+    with pytest.raises(InputError, match="a space, a minus or a plus"):
+        split_change("?what")
+
+
+@given(LINES, LINES)
+def test_hunks_lead_from_the_old_lines_to_the_new(old: list[str], new: list[str]) -> None:
+    before = "".join(f"{line}\n" for line in old)
+    after = "".join(f"{line}\n" for line in new)
+    result: list[str] = []
+    at = 0
+    for hunk in hunks_of(before, after):
+        result += old[at : hunk.old_start - 1]
+        kept = [line[1:] for line in hunk.lines if line[0] != "+"]
+        assert old[hunk.old_start - 1 :][: hunk.old_lines] == kept
+        result += [line[1:] for line in hunk.lines if line[0] != "-"]
+        at = hunk.old_start - 1 + hunk.old_lines
+    assert result + old[at:] == new
+
+
+def test_pytest_and_vitest_tell_what_failed() -> None:
+    body = "ok tests/a.py 3\nbad tests/a.py::test_b\n>   assert 1 == 2\nE   AssertionError: 1 != 2"
+    run = parse_run(body)
+    assert run.exit_code == 1
+    printed = print_run("pytest -q", run, "/repo", 0.5)
+    assert "FAILED tests/a.py::test_b - AssertionError: 1 != 2" in printed
+    assert printed.endswith("1 failed, 3 passed in 0.50s")
+    vitest = print_run("npx vitest run", run, "/repo", 0.5)
+    assert "Tests  1 failed | 3 passed (4)" in vitest
+
+
+@pytest.mark.parametrize("body", ["three passed", "ok tests/a.py many"])
+def test_a_test_run_that_is_not_told_in_its_lines_is_refused(body: str) -> None:
+    with pytest.raises((InputError, ValueError)):
+        parse_run(body)
+
+
+@given(st.text())
+def test_any_record_survives_its_encoding(text: str) -> None:
+    value = {"text": text + SECRETS["github-token"]}
+    line = encode(value)
+    assert "\n" not in line
+    assert SECRETS["github-token"] not in line
+    assert json.loads(line) == value
+
+
+@pytest.mark.parametrize("name", ["{{secret:none}}", "{{bulk:none 1}}"])
+def test_material_that_is_not_there_is_refused(name: str) -> None:
+    with pytest.raises(InputError):
+        fill(name)
+
+
+def test_bulk_is_as_long_as_asked_for_and_counts_are_true() -> None:
+    report = fill("{{bulk:rejects 2026-09-01 NO 40}}").split("\n")
+    assert len(report) == 41
+    counted = int(fill("{{bulk:count 2026-09-01 NO 40 E44}}"))
+    assert counted == sum(line.split(";")[6] == "E44" for line in report)
+    assert len(fill("{{bulk:log 2026-09-01 NO 7}}").split("\n")) == 7
+
+
+def test_damage_that_is_not_known_is_refused() -> None:
+    with pytest.raises(InputError, match="no such damage"):
+        damaged(b"{}\n", ("burnt",))
+
+
+@given(st.integers(-5, 5), st.integers(0, 50), st.text())
+def test_chance_stays_within_its_bounds_and_repeats(low: int, span: int, key: str) -> None:
+    drawn = chance.number(low, low + span, key)
+    assert low <= drawn <= low + span
+    assert drawn == chance.number(low, low + span, key)

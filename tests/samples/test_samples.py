@@ -1,0 +1,297 @@
+"""The shipped sample data: what it is made of, and that anybody can make it again."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter, defaultdict
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from debrief.samples import folder
+from debrief.samples.build import build_files, load_prompts, load_stories
+from debrief.samples.claude import write_claude
+from debrief.samples.events import Queued, Reply
+from debrief.samples.material import SECRETS
+from debrief.samples.story import PLANS, Story
+from debrief.snapshots.fingerprint import compute_prompt_fingerprint
+from debrief.tokens import count_tokens
+from debrief.weeks import week_of
+
+WEEKS = ["2026-10-05", "2026-10-12", "2026-10-19", "2026-10-26", "2026-11-02"]
+
+
+@pytest.fixture(scope="module")
+def stories() -> list[Story]:
+    return load_stories()
+
+
+@pytest.fixture(scope="module")
+def built() -> dict[str, bytes]:
+    return build_files()
+
+
+def shipped() -> dict[str, bytes]:
+    top = folder()
+    return {
+        path.relative_to(top).as_posix(): path.read_bytes()
+        for path in sorted(top.rglob("*"))
+        if path.is_file()
+    }
+
+
+def named(stories: list[Story], name: str) -> Story:
+    return next(story for story in stories if story.name == name)
+
+
+def transcript(story: Story) -> Path:
+    return next(folder().rglob(f"{story.session_id}.jsonl"))
+
+
+def records(story: Story) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in transcript(story).read_bytes().splitlines()]
+
+
+def texts_in(value: Any) -> str:
+    if isinstance(value, str):
+        return value
+    children = value.values() if isinstance(value, dict) else value
+    return "\n".join(map(texts_in, children)) if isinstance(value, dict | list) else ""
+
+
+def test_building_again_gives_the_shipped_bytes(built: dict[str, bytes]) -> None:
+    assert built.keys() == shipped().keys()
+    assert {name for name, data in shipped().items() if data != built[name]} == set()
+
+
+def test_the_data_stays_small(built: dict[str, bytes]) -> None:
+    assert sum(map(len, built.values())) <= 3_000_000
+
+
+def test_thirty_sessions_lie_evenly_in_five_weeks(stories: list[Story]) -> None:
+    assert len({story.session_id for story in stories}) == 30
+    assert Counter(week_of(story.started) for story in stories) == dict.fromkeys(WEEKS, 6)
+
+
+def test_each_of_three_tasks_has_ten_sessions_and_both_tools(stories: list[Story]) -> None:
+    assert Counter(story.plan for story in stories) == dict.fromkeys(PLANS.values(), 10)
+    tools = defaultdict(set)
+    for story in stories:
+        tools[story.plan].add(story.tool)
+    assert all(used == {"claude-code", "droid"} for used in tools.values())
+
+
+def test_three_fingerprints_occur_in_the_tasks_and_both_tools_share_two(
+    stories: list[Story],
+) -> None:
+    fingerprints = {compute_prompt_fingerprint(load_prompts(name)) for name in ("v1", "v2", "v3")}
+    assert len(fingerprints) == 3
+    pairs = Counter((story.plan, story.prompts) for story in stories if story.prompts)
+    assert len(pairs) == 9
+    assert min(pairs.values()) >= 2
+    assert {story.prompts for story in stories if story.tool == "droid"} == {"v1", "v3", ""}
+
+
+def test_the_captured_metadata_tells_the_fingerprint_of_the_captured_prompts(
+    stories: list[Story],
+) -> None:
+    captures = folder() / "captures/.debrief/sessions"
+    for story in stories:
+        capture = captures / story.session_id
+        assert capture.exists() == bool(story.prompts)
+        if not story.prompts:
+            continue
+        metadata = json.loads((capture / "metadata.json").read_bytes())
+        assert metadata["prompt_fingerprint"] == compute_prompt_fingerprint(
+            load_prompts(story.prompts)
+        )
+        assert metadata["session_id"] == story.session_id
+        assert metadata["tool"] == story.tool
+        prompts = {path.stem for path in (capture / "prompts").iterdir()}
+        assert prompts == {"main", *load_prompts(story.prompts).subagents}
+        assert story.tool == "claude-code" or prompts == {"main"}
+
+
+def test_two_sessions_have_no_captured_prompts(stories: list[Story]) -> None:
+    assert sum(not story.prompts for story in stories) == 2
+
+
+def test_every_transcript_stands_where_its_tool_would_put_it(stories: list[Story]) -> None:
+    for story in stories:
+        place = transcript(story).relative_to(folder()).parts
+        if story.tool == "claude-code":
+            slug = f"-home-sam-{story.repository}--debrief-worktrees-{story.plan}"
+            assert place[:3] == ("claude", "projects", slug)
+        else:
+            slug = f"-home-sam-{story.repository}-.debrief-worktrees-{story.plan}"
+            assert place[:3] == ("factory", "sessions", slug)
+            assert transcript(story).with_suffix(".settings.json").exists()
+
+
+def test_one_session_needs_several_chunks(stories: list[Story]) -> None:
+    story = named(stories, "05-reclassify-rejects")
+    prompts = [
+        record["message"]["content"]
+        for record in records(story)
+        if record["type"] == "user" and isinstance(record["message"]["content"], str)
+    ]
+    assert count_tokens("\n".join(prompts)) > 2 * 70_000
+
+
+def test_one_session_has_a_subagent_in_a_file_of_its_own(stories: list[Story]) -> None:
+    story = named(stories, "04-unknown-carrier-codes")
+    found = list(folder().rglob("agent-*.jsonl"))
+    assert [path.parent.parent.name for path in found] == [story.session_id]
+    lines = [json.loads(line) for line in found[0].read_bytes().splitlines()]
+    assert {line["sessionId"] for line in lines} == {story.session_id}
+    assert all(line["isSidechain"] for line in lines)
+    agent = lines[0]["agentId"]
+    assert found[0].stem == f"agent-{agent}"
+    tasks = [record for record in records(story) if agent in json.dumps(record)]
+    assert len(tasks) == 1
+
+
+def test_one_session_was_compacted(stories: list[Story]) -> None:
+    compacted = {
+        story.name
+        for story in stories
+        if story.tool == "claude-code" and b"compact_boundary" in transcript(story).read_bytes()
+    }
+    assert compacted == {"07-meter-exchange"}
+    lines = records(named(stories, "07-meter-exchange"))
+    place = next(
+        index for index, line in enumerate(lines) if line.get("subtype") == "compact_boundary"
+    )
+    assert lines[place]["parentUuid"] is None
+    assert lines[place]["logicalParentUuid"]
+    assert lines[place + 1]["isCompactSummary"]
+
+
+def test_one_session_has_every_kind_of_broken_line(stories: list[Story]) -> None:
+    data = transcript(named(stories, "04-cut-off-by-a-crash")).read_bytes()
+    with pytest.raises(UnicodeDecodeError):
+        data.decode()
+    lines = data.decode(errors="replace").split("\n")
+    with pytest.raises(json.JSONDecodeError):
+        json.loads(lines[-1])
+    doubled = [line for line in lines[:-1] if not _is_one_object(line)]
+    assert len(doubled) == 1
+    decoder = json.JSONDecoder()
+    _, end = decoder.raw_decode(doubled[0])
+    assert decoder.raw_decode(doubled[0][end:])[1] == len(doubled[0]) - end
+    types = {json.loads(line)["type"] for line in lines[:-1] if line not in doubled}
+    assert "workspace-pulse" in types
+
+
+def _is_one_object(line: str) -> bool:
+    try:
+        json.loads(line)
+    except json.JSONDecodeError:
+        return False
+    return True
+
+
+def test_the_other_transcripts_are_whole(stories: list[Story]) -> None:
+    for story in stories:
+        if not story.damage:
+            assert records(story)
+
+
+def test_one_file_holds_no_session(stories: list[Story]) -> None:
+    known = {story.session_id for story in stories}
+    others = [
+        path
+        for path in folder().rglob("*.jsonl")
+        if path.stem not in known and not path.stem.startswith("agent-")
+    ]
+    assert len(others) == 1
+    types = {json.loads(line)["type"] for line in others[0].read_bytes().splitlines()}
+    assert not types & {"user", "assistant"}
+
+
+def test_the_planted_secrets_are_met_by_decoding_alone(stories: list[Story]) -> None:
+    story = named(stories, "07-credentials-out-of-the-repository")
+    text = texts_in(records(story))
+    for secret in SECRETS.values():
+        assert secret in text
+        assert not any(secret.encode() in data for data in shipped().values())
+    everywhere = {
+        other.name
+        for other in stories
+        if not other.damage
+        and any(secret in texts_in(records(other)) for secret in SECRETS.values())
+    }
+    assert everywhere == {story.name}
+
+
+def test_people_correct_interrupt_refuse_answer_and_queue(stories: list[Story]) -> None:
+    claude = [story for story in stories if story.tool == "claude-code"]
+    data = b"".join(transcript(story).read_bytes() for story in claude)
+    assert b"[Request interrupted by user for tool use]" in data
+    assert b"the user said:" in data
+    assert b"User has answered your questions" in data
+    assert b"<command-name>" in data
+    assert b'"api_error"' in data
+    assert sum(isinstance(event, Queued) for story in claude for event in story.events) == 1
+    droid = [story for story in stories if story.tool == "droid"]
+    told = b"".join(transcript(story).read_bytes() for story in droid)
+    assert b'"reason":"cancelled"' in told
+
+
+def test_every_call_has_its_result(stories: list[Story]) -> None:
+    for story in stories:
+        if story.damage:
+            continue
+        asked, answered = [], []
+        for record in records(story):
+            content = record.get("message", {}).get("content", [])
+            blocks = content if isinstance(content, list) else []
+            asked += [block["id"] for block in blocks if block["type"] == "tool_use"]
+            answered += [block["tool_use_id"] for block in blocks if block["type"] == "tool_result"]
+        assert asked == answered
+        assert len(set(asked)) == len(asked)
+
+
+def test_a_message_of_several_lines_ends_with_its_largest_usage(stories: list[Story]) -> None:
+    grew = 0
+    for story in stories:
+        if story.tool != "claude-code" or story.damage:
+            continue
+        outputs: dict[str, list[int]] = defaultdict(list)
+        for record in records(story):
+            if record["type"] == "assistant":
+                message = record["message"]
+                outputs[message["id"]].append(message["usage"]["output_tokens"])
+        assert all(seen == sorted(seen) for seen in outputs.values())
+        grew += sum(seen[0] < seen[-1] for seen in outputs.values())
+    assert grew > 10
+
+
+def test_the_chain_of_records_is_unbroken_and_time_runs_forward(stories: list[Story]) -> None:
+    for story in stories:
+        if story.tool != "claude-code" or story.damage:
+            continue
+        chain = [record for record in records(story) if "uuid" in record]
+        roots = [record for record in chain if record["parentUuid"] is None]
+        compactions = sum(record.get("subtype") == "compact_boundary" for record in chain)
+        assert len(roots) == 1 + compactions
+        known = {record["uuid"] for record in chain}
+        assert len(known) == len(chain)
+        assert all(record["parentUuid"] in known for record in chain if record not in roots)
+        times = [record["timestamp"] for record in chain if record["type"] != "assistant"]
+        assert times == sorted(times)
+
+
+def test_no_answer_of_any_length_is_given_twice(stories: list[Story]) -> None:
+    seen: Counter[str] = Counter()
+    for story in stories:
+        for event in story.events:
+            if isinstance(event, Reply) and len(event.text) > 60:
+                seen[event.text] += 1
+    assert max(seen.values()) == 1
+
+
+def test_a_story_is_written_the_same_twice(stories: list[Story]) -> None:
+    story = named(stories, "01-backoff-for-carrier-calls")
+    assert write_claude(story) == write_claude(named(load_stories(), story.name))

@@ -1,0 +1,104 @@
+"""Small sessions, and a scorer that says what it is told to."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from datetime import UTC, datetime, timedelta
+
+from debrief.errors import ModelError
+from debrief.scoring.dimensions import verdict_on
+from debrief.scoring.model import Chunk, ChunkVerdicts, Verdict
+from debrief.sessions.model import Message, Session, Subagent, ToolCall, Turn, Usage
+
+NOON = datetime(2026, 10, 5, 12, tzinfo=UTC)
+
+USED = Usage(input=1_500, output=500, cache_read=90_000)
+
+MIDDLING: Mapping[str, str | float] = {
+    "task_completion": "complete",
+    "execution_quality": 0.8,
+    "tool_mastery": 0.7,
+    "resource_efficiency": 0.6,
+    "security_compliance": "adequate",
+    "user_satisfaction": "good",
+}
+
+
+def verdicts(**changed: str | float) -> tuple[Verdict, ...]:
+    """Six verdicts, middling but for what is changed; each rationale cites turn 1."""
+    return tuple(
+        verdict_on(name, score, f"seen in turn 1, {name}")
+        for name, score in {**MIDDLING, **changed}.items()
+    )
+
+
+def call(identity: str, command: str, result: str | None = "done") -> ToolCall:
+    return ToolCall(
+        id=identity,
+        name="Bash",
+        input=f'{{"command":"{command}"}}',
+        result=result,
+        status="unanswered" if result is None else "ok",
+        exit_code=None if result is None else 0,
+    )
+
+
+def turn(number: int, prompt: str = "please go on", text: str = "I did.", calls: int = 1) -> Turn:
+    at = NOON + timedelta(minutes=number)
+    made = tuple(call(f"call-{number}-{index}", "make test") for index in range(calls))
+    message = Message(id=f"m{number}", model="some-model", at=at, text=text, calls=made)
+    return Turn(number=number, prompt=prompt, at=at, messages=(message,))
+
+
+def session(
+    identity: str = "s1",
+    turns: int | tuple[Turn, ...] = 3,
+    *,
+    usage: Usage = USED,
+    added: int = 30,
+    digest: str = "d1",
+    subagents: tuple[Subagent, ...] = (),
+) -> Session:
+    made = tuple(turn(n + 1) for n in range(turns)) if isinstance(turns, int) else turns
+    return Session(
+        id=identity,
+        source="claude-code",
+        tool="claude-code",
+        task="checkout",
+        started=NOON,
+        ended=NOON + timedelta(hours=1),
+        turns=made,
+        subagents=subagents,
+        usage=usage,
+        lines_added=added,
+        lines_removed=10,
+        digest=digest,
+    )
+
+
+class ScriptedScorer:
+    """Gives each chunk the verdicts that ``say`` returns, and remembers what it was shown."""
+
+    def __init__(
+        self,
+        say: Callable[[Session, Chunk], tuple[Verdict, ...]] = lambda _s, _c: verdicts(),
+        model: str = "scripted",
+    ) -> None:
+        self.model = model
+        self.seen: list[tuple[str, int]] = []
+        self._say = say
+
+    def score_chunk(self, session: Session, chunk: Chunk) -> ChunkVerdicts:
+        self.seen.append((session.id, chunk.index))
+        return ChunkVerdicts(
+            index=chunk.index,
+            tokens=chunk.tokens,
+            own_tokens=chunk.own_tokens,
+            verdicts=self._say(session, chunk),
+            input_tokens=chunk.tokens,
+            output_tokens=10,
+        )
+
+
+def refusing(session: Session, _chunk: Chunk) -> tuple[Verdict, ...]:
+    raise ModelError("scripted", f"refuses {session.id}")

@@ -1,0 +1,211 @@
+"""Chunks: the five guarantees, for any input."""
+
+from __future__ import annotations
+
+import itertools
+import time
+from collections.abc import Callable, Sequence
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from debrief.errors import InputError
+from debrief.scoring.chunking import chunk_by_tokens, joined
+from debrief.scoring.model import Chunk, Observation, Trace
+from debrief.tokens import count_tokens
+
+Count = Callable[[str], int]
+
+
+def trace_of(number: int, *sizes: int) -> Trace:
+    """A trace whose observations have as many tokens, counted by length, as ``sizes`` says."""
+    texts = ("".join("word " * (size // 5 + 1))[:size] for size in sizes)
+    return Trace(number=number, observations=tuple(Observation("message", t) for t in texts))
+
+
+def tokens_of(traces: Sequence[Trace], count: Count) -> int:
+    return sum(count(part.text) for trace in traces for part in trace.observations)
+
+
+sizes = st.one_of(st.integers(0, 12), st.integers(0, 120), st.integers(0, 1_500))
+sessions = st.lists(st.lists(sizes, max_size=5), max_size=25).map(
+    lambda rows: [trace_of(number, *row) for number, row in enumerate(rows)]
+)
+texts = st.text(alphabet=st.sampled_from(list("ab Z9.\n/é中😀{\"'")), max_size=300)
+text_sessions = st.lists(st.lists(texts, max_size=4), max_size=8).map(
+    lambda rows: [
+        Trace(number=n, observations=tuple(Observation("message", text) for text in row))
+        for n, row in enumerate(rows)
+    ]
+)
+
+
+def check_guarantees(
+    traces: Sequence[Trace], chunks: Sequence[Chunk], target: int, overlap: int, count: Count
+) -> None:
+    assert joined(chunks) == list(traces)
+    assert [chunk.index for chunk in chunks] == list(range(len(chunks)))
+    assert {chunk.count for chunk in chunks} <= {len(chunks)}
+    for chunk in chunks:
+        assert chunk.traces
+        assert tokens_of([*chunk.overlap, *chunk.traces], count) == chunk.tokens <= target
+        assert tokens_of(chunk.traces, count) == chunk.own_tokens
+        assert len(chunk.overlap) <= overlap
+        assert tokens_of(chunk.overlap, count) <= target // 4
+    for before, after in itertools.pairwise(chunks):
+        shared = len(after.overlap)
+        shown_before = [*before.overlap, *before.traces]
+        assert not shared or tuple(shown_before[-shared:]) == after.overlap
+
+
+@settings(deadline=None)
+@given(sessions, st.integers(1, 400), st.integers(0, 6), st.floats(0, 1))
+def test_the_guarantees_hold_for_every_session_and_target(
+    traces: list[Trace], target: int, overlap: int, ratio: float
+) -> None:
+    chunks = chunk_by_tokens(traces, target, overlap, ratio, count=len)
+    check_guarantees(traces, chunks, target, overlap, len)
+
+
+@settings(deadline=None)
+@given(text_sessions, st.integers(8, 60), st.integers(0, 4))
+def test_the_guarantees_hold_with_the_real_tokeniser(
+    traces: list[Trace], target: int, overlap: int
+) -> None:
+    chunks = chunk_by_tokens(traces, target, overlap)
+    assert joined(chunks) == traces
+    for chunk in chunks:
+        shown = [*chunk.overlap, *chunk.traces]
+        assert tokens_of(shown, count_tokens) <= target
+        assert all(count_tokens(part.text) <= target for t in shown for part in t.observations)
+
+
+@settings(deadline=None)
+@given(sessions, st.integers(40, 400), st.integers(0, 6))
+def test_an_overlap_is_as_long_as_the_bounds_allow(
+    traces: list[Trace], target: int, overlap: int
+) -> None:
+    chunks = chunk_by_tokens(traces, target, overlap, min_chunk_ratio=0, count=len)
+    for before, after in itertools.pairwise(chunks):
+        shown_before = [*before.overlap, *before.traces]
+        if len(after.overlap) == min(overlap, len(shown_before)):
+            continue
+        one_more = shown_before[-len(after.overlap) - 1 :]
+        too_much = tokens_of(one_more, len) > target // 4
+        no_room = tokens_of([*one_more, after.traces[0]], len) > target
+        assert too_much or no_room
+
+
+@settings(deadline=None)
+@given(sessions, st.integers(1, 400), st.integers(0, 6))
+def test_every_text_that_fits_is_counted_once(
+    traces: list[Trace], target: int, overlap: int
+) -> None:
+    counted: list[str] = []
+
+    def counting(text: str) -> int:
+        counted.append(text)
+        return len(text)
+
+    chunk_by_tokens(traces, target, overlap, count=counting)
+    fitting = [
+        part.text for trace in traces for part in trace.observations if len(part.text) <= target
+    ]
+    over = sum(len(p.text) for t in traces for p in t.observations if len(p.text) > target)
+    assert len(counted) >= len(fitting)
+    halvings = 14
+    assert sum(map(len, counted)) <= sum(map(len, fitting)) + halvings * over
+
+
+def test_no_session_gives_no_chunk() -> None:
+    assert chunk_by_tokens([]) == []
+
+
+def test_a_session_of_empty_traces_is_one_empty_chunk() -> None:
+    empty = [Trace(number=n, observations=()) for n in range(3)]
+    (chunk,) = chunk_by_tokens(empty)
+    assert (chunk.traces, chunk.tokens) == (tuple(empty), 0)
+
+
+def test_a_session_that_fits_is_one_chunk_without_overlap() -> None:
+    traces = [trace_of(n, 10) for n in range(5)]
+    (chunk,) = chunk_by_tokens(traces, target=50, count=len)
+    assert (chunk.count, chunk.overlap, chunk.own_tokens) == (1, (), 50)
+
+
+def test_eight_traces_of_60_000_tokens_never_give_more_than_70_000() -> None:
+    traces = [trace_of(n, 60_000) for n in range(8)]
+    chunks = chunk_by_tokens(traces, count=len)
+    assert [chunk.tokens for chunk in chunks] == [60_000] * 8
+    assert joined(chunks) == traces
+
+
+def test_one_trace_of_300_000_tokens_is_split_between_its_observations() -> None:
+    trace = trace_of(1, *[1_000] * 300)
+    chunks = chunk_by_tokens([trace], count=len)
+    check_guarantees([trace], chunks, 70_000, 4, len)
+    assert len(chunks) == 6
+    assert not any(p.continued for c in chunks for t in c.traces for p in t.observations)
+    assert all(len(chunk.overlap) == 4 for chunk in chunks[1:])
+    assert {part.number for chunk in chunks for part in chunk.traces} == {1}
+
+
+def test_one_observation_of_two_megabytes_is_split_at_line_ends() -> None:
+    line = "INFO 2026-10-05 request handled in 12 ms by worker seven\n"
+    text = line * (2_000_000 // len(line))
+    trace = Trace(number=1, observations=(Observation("result", text),))
+    chunks = chunk_by_tokens([trace])
+    assert joined(chunks) == [trace]
+    assert all(chunk.tokens <= 70_000 for chunk in chunks)
+    for part in (p for c in chunks for t in c.traces for p in t.observations):
+        assert part.text.startswith("INFO")
+        assert count_tokens(part.text) <= 70_000 // 4
+
+
+def test_an_observation_without_any_place_to_cut_is_split_all_the_same() -> None:
+    trace = Trace(number=1, observations=(Observation("result", "中" * 9_999),))
+    chunks = chunk_by_tokens([trace], target=1_000)
+    check_guarantees([trace], chunks, 1_000, 4, count_tokens)
+
+
+def test_a_small_final_chunk_joins_the_one_before_at_the_cost_of_its_overlap() -> None:
+    traces = [trace_of(n, size) for n, size in enumerate([80, 20, 70, 15, 15])]
+    apart = chunk_by_tokens(traces, target=100, overlap=1, min_chunk_ratio=0, count=len)
+    together = chunk_by_tokens(traces, target=100, overlap=1, min_chunk_ratio=0.5, count=len)
+    assert [chunk.own_tokens for chunk in apart] == [100, 70, 30]
+    assert [chunk.own_tokens for chunk in together] == [100, 100]
+    assert together[-1].overlap == ()
+
+
+def test_a_small_final_chunk_stays_alone_when_both_do_not_fit() -> None:
+    traces = [trace_of(n, size) for n, size in enumerate([80, 20, 90, 15])]
+    chunks = chunk_by_tokens(traces, target=100, overlap=0, count=len)
+    assert [chunk.own_tokens for chunk in chunks] == [100, 90, 15]
+
+
+def test_two_turns_of_one_number_stay_two_traces() -> None:
+    traces = [trace_of(0, 90, 90), trace_of(0, 30)]
+    assert joined(chunk_by_tokens(traces, target=100, count=len)) == traces
+
+
+def test_thousands_of_tiny_traces_take_linear_time() -> None:
+    def seconds(count: int) -> float:
+        traces = [trace_of(n, 7) for n in range(count)]
+        began = time.process_time()
+        chunk_by_tokens(traces, target=500, count=len)
+        return time.process_time() - began
+
+    seconds(1_000)
+    assert seconds(80_000) < 16 * max(seconds(10_000), 0.01)
+
+
+@pytest.mark.parametrize(("target", "overlap"), [(0, 4), (-1, 4), (10, -1)])
+def test_an_impossible_budget_is_refused(target: int, overlap: int) -> None:
+    with pytest.raises(InputError, match="chunking"):
+        chunk_by_tokens([trace_of(1, 5)], target, overlap)
+
+
+def test_a_character_over_the_target_is_refused() -> None:
+    with pytest.raises(InputError, match="one character"):
+        chunk_by_tokens([trace_of(1, 1)], target=1, count=lambda text: 2 * len(text))

@@ -1,0 +1,133 @@
+"""Dimensions: the table, and the one number made of it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from debrief.scoring import calculate_overall_quality
+from debrief.scoring.dimensions import (
+    DIMENSIONS,
+    Score,
+    VerdictError,
+    category_of,
+    value_of_category,
+    verdict_on,
+)
+from debrief.scoring.model import Verdict
+from tests.scoring.scenario import MIDDLING, verdicts
+
+
+def test_the_weights_make_one() -> None:
+    assert sum(round(100 * dimension.weight) for dimension in DIMENSIONS) == 100
+
+
+@pytest.mark.parametrize("dimension", DIMENSIONS, ids=lambda d: d.name)
+def test_every_value_has_an_anchor_from_worst_to_best(dimension: object) -> None:
+    (table,) = [d for d in DIMENSIONS if d == dimension]
+    values = [anchor.value for anchor in table.anchors]
+    assert values == sorted(set(values))
+    assert (values[0], values[-1]) == (0, 1)
+    assert all(anchor.text for anchor in table.anchors)
+    assert all(bool(a.label) == (table.kind == "categorical") for a in table.anchors)
+
+
+def test_overall_quality_is_the_weighted_mean() -> None:
+    expected = 0.3 * 0.67 + 0.25 * 0.8 + 0.2 * 0.7 + 0.15 * 0.6 + 0.05 * 0.67 + 0.05 * 0.67
+    assert calculate_overall_quality(verdicts()) == pytest.approx(expected)
+
+
+@pytest.mark.parametrize(("end", "overall"), [(0, 0.0), (-1, 1.0)], ids=["worst", "best"])
+def test_the_best_is_one_and_the_worst_is_nothing(end: int, overall: float) -> None:
+    scores: dict[str, Score] = {
+        d.name: d.anchors[end].label or d.anchors[end].value for d in DIMENSIONS
+    }
+    assert calculate_overall_quality(scores) == pytest.approx(overall, abs=1e-12)
+
+
+def test_scores_by_name_count_as_verdicts_do() -> None:
+    plain = calculate_overall_quality(MIDDLING)
+    nested = calculate_overall_quality({n: {"score": s} for n, s in MIDDLING.items()})
+    assert plain == nested == calculate_overall_quality(verdicts())
+
+
+def test_other_names_beside_the_six_change_nothing() -> None:
+    assert calculate_overall_quality({**MIDDLING, "charisma": 1.0}) == calculate_overall_quality(
+        MIDDLING
+    )
+
+
+@pytest.mark.parametrize(
+    ("changed", "reason"),
+    [
+        ({"task_completion": "amazing"}, "no category 'amazing'"),
+        ({"task_completion": "good"}, "no category 'good'"),
+        ({"task_completion": 0.9}, "needs a category"),
+        ({"execution_quality": "good"}, "needs a number"),
+        ({"execution_quality": True}, "needs a number"),
+        ({"execution_quality": 1.01}, "not from 0 to 1"),
+        ({"execution_quality": float("nan")}, "not from 0 to 1"),
+        ({"tool_mastery": {"rationale": "fine"}}, "has no score"),
+    ],
+    ids=str,
+)
+def test_a_score_that_is_none_is_an_error(changed: Mapping[str, Score], reason: str) -> None:
+    with pytest.raises(VerdictError, match=reason):
+        calculate_overall_quality({**MIDDLING, **changed})
+
+
+@pytest.mark.parametrize("name", MIDDLING)
+def test_a_missing_dimension_is_an_error(name: str) -> None:
+    rest = {other: score for other, score in MIDDLING.items() if other != name}
+    with pytest.raises(VerdictError, match=name):
+        calculate_overall_quality(rest)
+
+
+def test_a_dimension_given_twice_is_an_error() -> None:
+    with pytest.raises(VerdictError, match="twice"):
+        calculate_overall_quality([*verdicts(), verdicts()[0]])
+
+
+def test_a_category_with_another_value_than_its_own_is_an_error() -> None:
+    forged = Verdict(dimension="task_completion", value=0.5, category="complete")
+    with pytest.raises(VerdictError, match=r"not worth 0\.5"):
+        calculate_overall_quality([forged, *verdicts()[1:]])
+
+
+def test_a_name_that_is_no_dimension_is_an_error() -> None:
+    with pytest.raises(VerdictError, match="not a dimension"):
+        verdict_on("charisma", 1.0)
+
+
+@pytest.mark.parametrize(
+    ("value", "category"),
+    [(0.0, "failed"), (0.1, "failed"), (0.5, "partial"), (0.8, "complete"), (1.0, "exceeded")],
+)
+def test_the_category_of_a_value_is_the_nearest_a_tie_going_down(
+    value: float, category: str
+) -> None:
+    assert category_of("task_completion", value) == category
+
+
+def test_a_numeric_dimension_has_no_categories() -> None:
+    assert category_of("tool_mastery", 0.5) is None
+    with pytest.raises(VerdictError, match="a number from 0 to 1"):
+        value_of_category("tool_mastery", "good")
+
+
+@settings(deadline=None)
+@given(
+    st.fixed_dictionaries(
+        {
+            d.name: st.sampled_from([a.label for a in d.anchors])
+            if d.kind == "categorical"
+            else st.floats(0, 1)
+            for d in DIMENSIONS
+        }
+    )
+)
+def test_overall_quality_is_always_from_nothing_to_one(scores: dict[str, str | float]) -> None:
+    assert -1e-12 <= calculate_overall_quality(scores) <= 1 + 1e-12

@@ -1,0 +1,184 @@
+"""The scorer: one row a session whatever happens, and nothing scored twice."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from debrief.lake import Lake
+from debrief.scoring.dimensions import problems_of
+from debrief.scoring.model import Chunk, SessionScores, Verdict
+from debrief.scoring.scorer import (
+    ChunkParameters,
+    Tally,
+    score_session,
+    score_week,
+    scoring_fingerprint,
+    token_efficiency,
+    user_turn_efficiency,
+)
+from debrief.sessions.model import Session, Turn, Usage
+from tests.scoring.scenario import ScriptedScorer, refusing, session, turn, verdicts
+
+SMALL = ChunkParameters(target=60)
+
+
+def test_a_short_session_is_scored_in_one_call() -> None:
+    scorer = ScriptedScorer()
+    row = score_session(session(), scorer)
+    assert row.status == "ok"
+    assert row.verdicts == verdicts()
+    assert row.overall_quality == pytest.approx(0.698)
+    assert (len(row.chunks), row.chunk_agreement) == (1, None)
+    assert row.tokens == row.chunks[0].own_tokens > 0
+    assert row.cost_usd is None
+    assert scorer.seen == [("s1", 0)]
+
+
+def test_a_long_session_is_scored_part_by_part() -> None:
+    scorer = ScriptedScorer()
+    row = score_session(session(turns=12), scorer, SMALL)
+    assert len(row.chunks) == len(scorer.seen) > 3
+    assert row.chunk_agreement == pytest.approx(1)
+    assert all(chunk.tokens <= 60 for chunk in row.chunks)
+    assert row.tokens == sum(chunk.own_tokens for chunk in row.chunks)
+    assert row.input_tokens == sum(chunk.tokens for chunk in row.chunks)
+
+
+def test_a_refusing_model_gives_a_failed_row_with_its_reason() -> None:
+    row = score_session(session(), ScriptedScorer(refusing))
+    assert (row.status, row.overall_quality, row.verdicts) == ("failed", None, ())
+    assert "refuses s1" in row.failure
+    assert row.token_efficiency is not None
+
+
+def test_a_scorer_that_skips_a_dimension_gives_a_failed_row() -> None:
+    row = score_session(session(), ScriptedScorer(lambda _s, _c: verdicts()[1:]))
+    assert row.status == "failed"
+    assert "task_completion" in row.failure
+
+
+def test_a_scorer_that_breaks_gives_a_failed_row() -> None:
+    def breaking(_session: Session, _chunk: Chunk) -> tuple[Verdict, ...]:
+        raise KeyError("inside")
+
+    assert score_session(session(), ScriptedScorer(breaking)).failure == "KeyError: 'inside'"
+
+
+def test_a_row_that_was_tampered_with_has_problems() -> None:
+    row = score_session(session(), ScriptedScorer())
+    assert problems_of(row) == []
+    assert problems_of(score_session(session(), ScriptedScorer(refusing))) == []
+    (better,) = problems_of(msgspec.structs.replace(row, overall_quality=0.9))
+    assert "overall_quality is 0.9" in better
+    (short,) = problems_of(msgspec.structs.replace(row, verdicts=row.verdicts[1:]))
+    assert "task_completion" in short
+
+
+def test_a_session_without_turns_gives_a_failed_row() -> None:
+    row = score_session(session(turns=()), ScriptedScorer())
+    assert (row.status, row.failure) == ("failed", "the session has no turns")
+
+
+def test_efficiencies_are_lines_by_tokens_and_by_turns() -> None:
+    worked = session(turns=4, added=30)
+    assert token_efficiency(worked) == pytest.approx(40 / 2)
+    assert user_turn_efficiency(worked) == pytest.approx(40 / 4)
+
+
+def test_efficiencies_are_undefined_without_tokens_or_human_turns() -> None:
+    idle = session(turns=(Turn(number=0, prompt=""),), usage=Usage(cache_read=10))
+    assert token_efficiency(idle) is None
+    assert user_turn_efficiency(idle) is None
+
+
+def test_a_second_run_scores_nothing_again() -> None:
+    week = [session(f"s{n}", digest=f"d{n}") for n in range(4)]
+    first = list(score_week(week, ScriptedScorer()))
+    scorer, tally = ScriptedScorer(), Tally()
+    second = list(score_week(week, scorer, first, tally=tally))
+    assert second == first
+    assert scorer.seen == []
+    assert tally == Tally(reused=4)
+
+
+@pytest.mark.parametrize(
+    ("changed", "scorer", "parameters"),
+    [
+        ("other digest", ScriptedScorer(), None),
+        ("d1", ScriptedScorer(model="another"), None),
+        ("d1", ScriptedScorer(), ChunkParameters(target=5_000)),
+    ],
+    ids=["session", "model", "chunks"],
+)
+def test_what_decides_a_score_makes_it_due_again(
+    changed: str, scorer: ScriptedScorer, parameters: ChunkParameters | None
+) -> None:
+    first = list(score_week([session()], ScriptedScorer()))
+    tally = Tally()
+    list(score_week([session(digest=changed)], scorer, first, parameters=parameters, tally=tally))
+    assert tally == Tally(scored=1)
+
+
+def test_a_failure_costs_one_session_and_is_tried_again() -> None:
+    def picky(given: Session, chunk: Chunk) -> tuple[Verdict, ...]:
+        return refusing(given, chunk) if given.id == "s1" else verdicts()
+
+    week = [session(f"s{n}", digest=f"d{n}") for n in range(3)]
+    first = list(score_week(week, ScriptedScorer(picky)))
+    assert [row.status for row in first] == ["ok", "failed", "ok"]
+    scorer, tally = ScriptedScorer(), Tally()
+    list(score_week(week, scorer, first, tally=tally))
+    assert scorer.seen == [("s1", 0)]
+    assert tally == Tally(reused=2, scored=1)
+
+
+@pytest.mark.parametrize("concurrency", [1, 2, 7])
+def test_rows_come_in_the_sessions_order_however_many_work_at_once(concurrency: int) -> None:
+    week = [session(f"s{n}", turns=1 + n % 5, digest=f"d{n}") for n in range(20)]
+    plain = list(score_week(week, ScriptedScorer()))
+    assert list(score_week(week, ScriptedScorer(), concurrency=concurrency)) == plain
+
+
+def test_sessions_are_read_only_a_little_ahead() -> None:
+    read: list[int] = []
+
+    def week() -> Iterator[Session]:
+        for number in range(50):
+            read.append(number)
+            yield session(f"s{number}", turns=1)
+
+    rows = score_week(week(), ScriptedScorer(), concurrency=2)
+    next(rows)
+    assert len(read) <= 4
+    assert len(list(rows)) == 49
+
+
+def test_the_fingerprint_tells_models_versions_and_chunks_apart() -> None:
+    prints = {
+        scoring_fingerprint("a"),
+        scoring_fingerprint("b"),
+        scoring_fingerprint("a", version="2"),
+        scoring_fingerprint("a", ChunkParameters(overlap=2)),
+    }
+    assert len(prints) == 4
+    assert scoring_fingerprint("a") == scoring_fingerprint("a", ChunkParameters())
+    assert all(len(one) == 8 and int(one, 16) >= 0 for one in prints)
+
+
+def test_rows_survive_the_lake(tmp_path: Path) -> None:
+    rows = list(score_week([session(turns=9)], ScriptedScorer(), parameters=SMALL))
+    lake = Lake(str(tmp_path))
+    lake.write("session_scores", "2026-10-05", rows, SessionScores)
+    assert list(lake.read("session_scores", "2026-10-05", SessionScores)) == rows
+
+
+def test_a_turn_of_two_megabytes_is_scored_within_the_target() -> None:
+    huge = turn(1, prompt="x = 1\n" * 350_000)
+    row = score_session(session(turns=(huge, turn(2))), ScriptedScorer())
+    assert row.status == "ok"
+    assert len(row.chunks) > 5
+    assert all(chunk.tokens <= 70_000 for chunk in row.chunks)

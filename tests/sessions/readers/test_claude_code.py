@@ -1,0 +1,495 @@
+"""Claude Code's records become turns, messages, calls and tokens as they are defined."""
+
+from __future__ import annotations
+
+import os
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from debrief.errors import InputError
+from debrief.sessions.model import Session, Usage
+from debrief.sessions.readers.base import BrokenTranscript, NoSession
+from tests.sessions.scenario import MONDAY, SESSION, Log, read, usage, write_lines
+
+
+def prompts(session: Session) -> list[str]:
+    return [turn.prompt for turn in session.turns if turn.number]
+
+
+def test_a_session_carries_what_its_first_records_tell(tmp_path: Path) -> None:
+    log = Log()
+    log.user("Add a retry to the checkout.")
+    log.says("Done.", usage=usage(10, 5, 3, 100))
+    log.add("ai-title", aiTitle="Retrying the checkout")
+    session = log.read(tmp_path)
+    assert (session.id, session.source, session.tool_version) == (SESSION, "claude-code", "2.1.40")
+    assert (session.task, session.repository, session.branch) == ("shop", "shop", "main")
+    assert (session.started, session.ended) == (MONDAY, MONDAY + timedelta(minutes=2))
+    assert session.title == "Retrying the checkout"
+    assert session.models == ("claude-opus-4-5",)
+    assert session.usage == Usage(10, 5, 3, 100)
+    assert session.transcripts[0].records == 3
+    assert session.problems == ()
+
+
+def test_one_message_on_several_lines_counts_its_largest_usage_once(tmp_path: Path) -> None:
+    log = Log()
+    log.user("Go")
+    log.says({"type": "thinking", "thinking": "hm", "signature": "x"}, id="m1", usage=usage(4, 1))
+    log.says("First part.", id="m1", usage=usage(4, 1))
+    log.says(
+        {"type": "tool_use", "id": "c1", "name": "Read", "input": {"file_path": "a.py"}},
+        id="m1",
+        usage=usage(4, 90),
+    )
+    session = log.read(tmp_path)
+    (message,) = session.turns[0].messages
+    assert message.text == "First part."
+    assert [call.name for call in message.calls] == ["Read"]
+    assert message.usage == session.usage == Usage(4, 90)
+    assert session.api_calls == 1
+
+
+def test_the_same_message_under_another_request_counts_again(tmp_path: Path) -> None:
+    log = Log()
+    log.user("Go")
+    log.says("a", id="m1", request="r1", usage=usage(1, 1))
+    log.says("b", id="m1", request="r2", usage=usage(1, 2))
+    assert log.read(tmp_path).api_calls == 2
+
+
+def test_a_sidechain_repeating_a_message_of_the_session_does_not_count_it(tmp_path: Path) -> None:
+    log = Log()
+    log.user("Go")
+    log.says("a", id="m1", request="r1", usage=usage(1, 1), isSidechain=True, agentId="helper")
+    log.says("a", id="m1", request="r2", usage=usage(5, 5))
+    session = log.read(tmp_path)
+    assert (session.usage, session.api_calls) == (Usage(5, 5), 1)
+
+
+def test_synthetic_messages_are_left_out(tmp_path: Path) -> None:
+    log = Log()
+    log.user("Go")
+    log.says("API Error: 500", model="<synthetic>", usage=usage(7, 7))
+    session = log.read(tmp_path)
+    assert session.turns[0].messages == ()
+    assert session.usage == Usage()
+
+
+NOT_PROMPTS: dict[str, tuple[Any, dict[str, Any]]] = {
+    "a meta record": ("Do this", {"isMeta": True}),
+    "a compaction's summary": ("Summary of what was", {"isCompactSummary": True}),
+    "a record for the transcript only": ("Do this", {"isVisibleInTranscriptOnly": True}),
+    "a subagent's prompt": ("Do this", {"isSidechain": True}),
+    "an interruption": ("[Request interrupted by user]", {}),
+    "an interruption in a block": ([{"type": "text", "text": "[Request interrupted by user]"}], {}),
+    "a command's output": ("<local-command-stdout>ok</local-command-stdout>", {}),
+    "a shell command's output": ("<bash-stdout>ok</bash-stdout><bash-stderr></bash-stderr>", {}),
+    "a caveat": ("<local-command-caveat>Caveat: …</local-command-caveat>", {}),
+    "a notification": ("<task-notification>\n<status>completed</status>", {}),
+    "a teammate's message": ('<teammate-message teammate_id="bob">hi</teammate-message>', {}),
+    "a reminder": ("<system-reminder>Be brief.</system-reminder>", {}),
+    "a slash command": ("<command-name>/review</command-name>", {}),
+    "an older slash command": (
+        "<command-message>review</command-message>\n<command-name>/review</command-name>",
+        {},
+    ),
+    "nothing": ("  \n", {}),
+    "no content": (None, {}),
+    "a tool's result": ([{"type": "tool_result", "tool_use_id": "c9", "content": "ok"}], {}),
+}
+
+
+@pytest.mark.parametrize("case", NOT_PROMPTS)
+def test_what_no_person_asked_is_not_a_turn(tmp_path: Path, case: str) -> None:
+    content, fields = NOT_PROMPTS[case]
+    log = Log()
+    log.user("The only prompt")
+    log.user(content, **fields)
+    assert prompts(log.read(tmp_path)) == ["The only prompt"]
+
+
+def test_text_in_blocks_and_images_are_turns(tmp_path: Path) -> None:
+    log = Log()
+    log.user([{"type": "text", "text": "Look:"}, {"type": "image", "source": {}}])
+    log.user([{"type": "image", "source": {}}, {"type": "image", "source": {}}])
+    log.user("<ide_selection>x = 1</ide_selection> explain")
+    turns = log.read(tmp_path).turns
+    assert [(turn.number, turn.prompt, turn.images) for turn in turns] == [
+        (1, "Look:", 1),
+        (2, "", 2),
+        (3, "<ide_selection>x = 1</ide_selection> explain", 0),
+    ]
+
+
+def test_message_content_may_be_a_string_anywhere(tmp_path: Path) -> None:
+    log = Log()
+    log.user("Hi")
+    log.add("assistant", message={"id": "m", "role": "assistant", "content": "Hello"})
+    session = log.read(tmp_path)
+    assert session.turns[0].messages[0].text == "Hello"
+
+
+def test_slash_commands_are_counted_apart_with_what_was_typed(tmp_path: Path) -> None:
+    log = Log()
+    log.user("<command-name>/review</command-name>\n<command-args>the last commit</command-args>")
+    log.user("# Review…", isMeta=True)
+    log.says("Reviewed.")
+    session = log.read(tmp_path)
+    assert session.slash_commands == 1
+    (preamble,) = session.turns
+    assert (preamble.number, session.prompt_count) == (0, 0)
+    assert [(i.kind, i.text) for i in preamble.interventions] == [
+        ("slash_command", "/review the last commit")
+    ]
+
+
+REFUSAL = (
+    "The user doesn't want to proceed with this tool use. The tool use was rejected (eg. if it "
+    "was a file edit, the new_string was NOT written to the file). "
+)
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        (REFUSAL + "STOP what you are doing and wait for the user.", ""),
+        (REFUSAL + "To tell you how to proceed, the user said:\nUse pnpm\nhere", "Use pnpm\nhere"),
+        (
+            REFUSAL + "The user provided the following reason for the rejection:  use pnpm",
+            "use pnpm",
+        ),
+        (
+            REFUSAL + "To tell you how to proceed, the user said:\nno\n\n"
+            "Note: The user's next message may contain a correction.",
+            "no",
+        ),
+        ("The user doesn't want to take this action right now. STOP what you are doing.", ""),
+    ],
+    ids=["without words", "with words", "with a reason", "with a note", "older wording"],
+)
+def test_a_rejected_call_is_an_intervention_with_its_words(
+    tmp_path: Path, text: str, words: str
+) -> None:
+    log = Log()
+    log.user("Go")
+    log.calls("c1", "Bash", command="npm i")
+    log.result("c1", text, outcome="User rejected tool use", error=True)
+    log.user([{"type": "text", "text": "[Request interrupted by user for tool use]"}])
+    (turn,) = log.read(tmp_path).turns
+    assert turn.messages[0].calls[0].status == "rejected"
+    assert [(i.kind, i.text) for i in turn.interventions] == [("rejection", words)]
+
+
+def test_an_interruption_is_an_intervention(tmp_path: Path) -> None:
+    log = Log()
+    log.user("Go")
+    log.says("Going")
+    log.user([{"type": "text", "text": "[Request interrupted by user]"}])
+    (turn,) = log.read(tmp_path).turns
+    assert [i.kind for i in turn.interventions] == ["interruption"]
+
+
+def test_answers_to_questions_are_interventions(tmp_path: Path) -> None:
+    log = Log()
+    log.user("Go")
+    log.calls("c1", "AskUserQuestion", questions=[{"question": "Which?"}])
+    log.result("c1", "User has answered …", outcome={"answers": {"Which?": "The second"}})
+    (turn,) = log.read(tmp_path).turns
+    assert [(i.kind, i.text) for i in turn.interventions] == [("answer", "Which?: The second")]
+
+
+def queued(log: Log, text: str, mode: str = "prompt") -> None:
+    attachment = {"type": "queued_command", "prompt": text, "commandMode": mode}
+    log.add("attachment", attachment=attachment)
+
+
+def test_a_prompt_that_exists_only_in_the_queue_is_a_turn(tmp_path: Path) -> None:
+    log = Log()
+    log.user("Go")
+    queued(log, "And the tests, please")
+    log.says("Both done.")
+    session = log.read(tmp_path)
+    assert [(turn.number, turn.origin, turn.prompt) for turn in session.turns] == [
+        (1, "prompt", "Go"),
+        (2, "queued", "And the tests, please"),
+    ]
+    assert session.turns[1].messages[0].text == "Both done."
+
+
+def test_a_queued_prompt_that_is_repeated_later_is_one_turn(tmp_path: Path) -> None:
+    log = Log()
+    log.user("Go")
+    queued(log, "And the tests, please")
+    log.says("Going on.")
+    log.user("And the tests, please")
+    session = log.read(tmp_path)
+    assert [(turn.number, turn.origin) for turn in session.turns] == [(1, "prompt"), (2, "prompt")]
+    assert session.turns[0].messages[0].text == "Going on."
+
+
+def test_a_queued_notification_is_no_turn(tmp_path: Path) -> None:
+    log = Log()
+    log.user("Go")
+    queued(log, "<task-notification>done</task-notification>", mode="task-notification")
+    queued(log, "<task-notification>done</task-notification>")
+    assert prompts(log.read(tmp_path)) == ["Go"]
+
+
+def test_calls_without_results_and_results_without_calls_happen(tmp_path: Path) -> None:
+    log = Log()
+    log.user("Go")
+    log.result("elsewhere", "orphan")
+    log.calls("c1", "Read", file_path="a.py")
+    (turn,) = log.read(tmp_path).turns
+    (call,) = turn.messages[0].calls
+    assert (call.status, call.result) == ("unanswered", None)
+
+
+def test_a_result_may_come_before_its_call(tmp_path: Path) -> None:
+    log = Log()
+    log.user("Go")
+    log.result("c1", "early")
+    log.calls("c1", "Read", file_path="a.py")
+    call = log.read(tmp_path).turns[0].messages[0].calls[0]
+    assert (call.status, call.result) == ("ok", "early")
+
+
+def test_a_result_may_be_blocks_with_images_and_references(tmp_path: Path) -> None:
+    log = Log()
+    log.user("Go")
+    log.calls("c1", "Shot")
+    blocks = [
+        {"type": "text", "text": "two things"},
+        {"type": "image", "source": {"data": "AAAA"}},
+        {"type": "tool_reference", "tool_name": "Grep"},
+        "loose",
+    ]
+    log.result("c1", blocks)
+    call = log.read(tmp_path).turns[0].messages[0].calls[0]
+    assert call.result == "two things\n[image]\n[tool Grep]\nloose"
+
+
+@pytest.mark.parametrize(
+    ("text", "outcome", "error", "status", "code"),
+    [
+        ("ok", {"stdout": "ok", "interrupted": False}, None, "ok", 0),
+        ("Exit code 2\nboom", "Error: Exit code 2", True, "failed", 2),
+        ("command not found", None, True, "failed", None),
+        ("started", {"backgroundTaskId": "b1"}, False, "ok", None),
+        ("", {"interrupted": True}, False, "ok", None),
+        ("", {"returnCodeInterpretation": "No matches found"}, False, "ok", None),
+    ],
+    ids=["success", "failure", "failure without code", "background", "cut off", "no matches"],
+)
+def test_a_shell_command_has_its_exit_code_where_it_is_told(
+    tmp_path: Path, text: str, outcome: Any, error: bool | None, status: str, code: int | None
+) -> None:
+    log = Log()
+    log.user("Go")
+    log.calls("c1", "Bash", command="make")
+    log.result("c1", text, outcome, error)
+    call = log.read(tmp_path).turns[0].messages[0].calls[0]
+    assert (call.status, call.exit_code) == (status, code)
+
+
+def test_compaction_marks_the_turn_it_happened_in(tmp_path: Path) -> None:
+    log = Log()
+    log.user("One")
+    log.says("working")
+    boundary = log.add("system", subtype="compact_boundary", logicalParentUuid=log.last)
+    boundary["parentUuid"] = None
+    log.user("This session is being continued …", isCompactSummary=True)
+    log.says("still working")
+    log.user("Two")
+    session = log.read(tmp_path)
+    assert session.compactions == 1
+    assert [(turn.prompt, turn.compacted) for turn in session.turns] == [
+        ("One", True),
+        ("Two", False),
+    ]
+
+
+def test_compaction_between_turns_marks_the_next(tmp_path: Path) -> None:
+    log = Log()
+    log.user("One")
+    log.says("done")
+    log.user("Summary", isCompactSummary=True)
+    log.user("Two")
+    session = log.read(tmp_path)
+    assert session.compactions == 1
+    assert [turn.compacted for turn in session.turns] == [False, True]
+
+
+def test_a_session_that_begins_after_a_compaction_has_a_preamble(tmp_path: Path) -> None:
+    log = Log()
+    log.user("Summary of the lost part", isCompactSummary=True)
+    log.says("working on", usage=usage(1, 1))
+    log.user("Next")
+    session = log.read(tmp_path)
+    assert [(turn.number, turn.origin, turn.prompt) for turn in session.turns] == [
+        (0, "preamble", ""),
+        (1, "prompt", "Next"),
+    ]
+    assert session.prompt_count == 1
+
+
+def test_a_rewind_keeps_both_branches_and_marks_the_abandoned_one(tmp_path: Path) -> None:
+    log = Log()
+    log.user("Start")
+    start = log.says("Started.")["uuid"]
+    log.user("Wrong way")
+    log.says("Going wrong.")
+    log.user("Further wrong")
+    log.user("Right way", parentUuid=start)
+    log.says("Going right.")
+    log.user("Further right")
+    turns = log.read(tmp_path).turns
+    assert [(turn.prompt, turn.rewound) for turn in turns] == [
+        ("Start", False),
+        ("Wrong way", True),
+        ("Further wrong", True),
+        ("Right way", False),
+        ("Further right", False),
+    ]
+
+
+def test_a_chain_through_other_records_several_roots_and_cycles_are_survived(
+    tmp_path: Path,
+) -> None:
+    log = Log()
+    log.user("One")
+    log.add("progress", data={"type": "hook_progress"})
+    log.add("attachment", attachment={"type": "hook_success"})
+    log.user("Two", parentUuid=None)
+    log.user("Three", parentUuid="nobody")
+    first, second = log.user("Four"), log.user("Five")
+    first["parentUuid"], second["parentUuid"] = second["uuid"], first["uuid"]
+    log.user("Six", parentUuid=second["uuid"])
+    log.user("Seven", parentUuid=second["uuid"])
+    assert len(prompts(log.read(tmp_path))) == 7
+
+
+def test_times_that_run_backwards_leave_start_and_end_sensible(tmp_path: Path) -> None:
+    log = Log()
+    log.user("One", timestamp="2026-01-05T10:00:00Z")
+    log.says("late", timestamp="2026-01-05T12:00:00Z")
+    log.says("early", timestamp="2026-01-05T09:00:00Z")
+    session = log.read(tmp_path)
+    assert (session.started.hour, session.ended.hour) == (10, 12)
+
+
+def test_without_any_time_the_files_own_is_taken_and_said(tmp_path: Path) -> None:
+    log = Log()
+    log.user("One")
+    del log.records[0]["timestamp"]
+    path = log.write(tmp_path / "x.jsonl")
+    stamp = datetime(2026, 2, 3, tzinfo=UTC).timestamp()
+    os.utime(path, (stamp, stamp))
+    session = read(path)
+    assert session.started == session.ended == datetime(2026, 2, 3, tzinfo=UTC)
+    assert [(p.line, "no record tells its time" in p.reason) for p in session.problems] == [
+        (0, True)
+    ]
+
+
+def test_resumed_records_that_are_written_again_count_once(tmp_path: Path) -> None:
+    log = Log()
+    log.user("One")
+    log.says("two", id="m", usage=usage(1, 5))
+    log.records += [dict(record, version="2.2.0") for record in log.records]
+    log.records[-1]["message"] = {**log.records[-1]["message"], "usage": usage(1, 9)}
+    session = log.read(tmp_path)
+    assert prompts(session) == ["One"]
+    assert session.turns[0].messages[0].text == "two"
+    assert session.usage == Usage(1, 9)
+
+
+def test_a_different_record_under_a_used_id_is_not_lost(tmp_path: Path) -> None:
+    log = Log()
+    first = log.user("One")
+    log.user("Two", uuid=first["uuid"])
+    assert prompts(log.read(tmp_path)) == ["One", "Two"]
+
+
+def test_one_file_may_hold_several_versions_folders_and_branches(tmp_path: Path) -> None:
+    log = Log()
+    log.user("One")
+    log.user("Two", version="2.2.0", cwd="/home/ann/shop/web", gitBranch="fix")
+    session = log.read(tmp_path)
+    assert (session.tool_version, session.cwd, session.branch) == (
+        "2.1.40",
+        "/home/ann/shop",
+        "main",
+    )
+
+
+def test_records_of_the_oldest_kind_are_read(tmp_path: Path) -> None:
+    path = write_lines(
+        tmp_path / "old.jsonl",
+        b'{"type":"summary","summary":"Another session","leafUuid":"elsewhere"}',
+        b'{"type":"user","message":{"role":"user","content":"Hi"},"uuid":"u1",'
+        b'"timestamp":"2025-06-02T10:00:00.000Z","sessionId":"s"}',
+        b'{"type":"assistant","message":{"role":"assistant","content":"Ho"},"uuid":"u2",'
+        b'"timestamp":"2025-06-02T10:00:01.000Z","sessionId":"s","costUSD":0.1}',
+    )
+    session = read(path)
+    assert (session.id, session.title, session.branch) == ("s", "", "")
+    assert session.turns[0].messages[0].text == "Ho"
+
+
+def test_unknown_records_are_kept_out_and_never_fatal(tmp_path: Path) -> None:
+    log = Log()
+    log.user("One")
+    log.add("hologram", payload={"type": "user"})
+    log.records.append({"type": ["user"]})
+    log.records.append({"no": "type"})
+    log.records.append({"type": "user", "message": "text", "timestamp": 7})
+    log.records.append({"type": "assistant", "message": {"id": [1], "content": [3, None]}})
+    session = log.read(tmp_path)
+    assert prompts(session) == ["One"]
+    assert session.transcripts[0].records == 6
+    assert {problem.line for problem in session.problems} <= {3, 6}
+
+
+def test_a_session_without_id_gets_its_files_name_and_beginning(tmp_path: Path) -> None:
+    line = b'{"type":"user","message":{"role":"user","content":"Hi"},"isSidechain":false}'
+    original = read(write_lines(tmp_path / "a" / "transcript.jsonl", line))
+    copy = read(write_lines(tmp_path / "b" / "transcript.jsonl", line, line))
+    other = read(write_lines(tmp_path / "c" / "transcript.jsonl", line.replace(b"Hi", b"Ho")))
+    assert original.id == copy.id != other.id
+    assert original.id.startswith("transcript-")
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        b"",
+        b"\n\n",
+        b'{"type":"file-history-snapshot","messageId":"m","snapshot":{}}\n',
+        b'{"type":"queue-operation","operation":"enqueue","content":"x"}\n',
+    ],
+    ids=["empty", "blank lines", "snapshots alone", "bookkeeping alone"],
+)
+def test_a_file_that_never_held_a_session_is_told_from_a_broken_one(
+    tmp_path: Path, content: bytes
+) -> None:
+    path = tmp_path / "x.jsonl"
+    path.write_bytes(content)
+    with pytest.raises(NoSession):
+        read(path)
+
+
+def test_a_file_of_broken_lines_alone_is_broken_with_its_first_line(tmp_path: Path) -> None:
+    path = write_lines(tmp_path / "x.jsonl", b"", b'{"type":"user","mess', end=b"")
+    with pytest.raises(BrokenTranscript) as error:
+        read(path)
+    assert (error.value.line, "cut short" in error.value.reason) == (2, True)
+
+
+def test_a_file_that_is_not_there_is_an_input_error(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=r"gone\.jsonl"):
+        read(tmp_path / "gone.jsonl")

@@ -1,0 +1,112 @@
+"""Lines added and removed, from what the tool reported, else from the call's own input."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from debrief.sessions.model import ToolCall
+from tests.sessions.scenario import Log, hunk
+
+
+def edited(tmp_path: Path, name: str, outcome: Any = None, **given: Any) -> ToolCall:
+    log = Log()
+    log.user("Go")
+    log.calls("c1", name, file_path="a.py", **given)
+    log.result("c1", "The file a.py has been updated.", outcome)
+    return log.read(tmp_path).turns[0].messages[0].calls[0]
+
+
+def test_hunks_are_counted_and_kept_as_a_patch(tmp_path: Path) -> None:
+    patch = [hunk(" a", "-b", "+c", "+d"), {**hunk("-x"), "oldStart": 9, "newStart": 10}]
+    call = edited(tmp_path, "Edit", {"filePath": "/shop/a.py", "structuredPatch": patch})
+    assert (call.path, call.added, call.removed, call.estimated) == ("/shop/a.py", 2, 2, False)
+    assert call.patch == "@@ -1,2 +1,3 @@\n a\n-b\n+c\n+d\n@@ -9,1 +10,0 @@\n-x"
+
+
+def test_a_created_file_counts_its_lines(tmp_path: Path) -> None:
+    outcome = {"type": "create", "filePath": "n.py", "content": "a\nb\n", "structuredPatch": []}
+    call = edited(tmp_path, "Write", outcome, content="a\nb\n")
+    assert (call.added, call.removed, call.path) == (2, 0, "n.py")
+    assert call.patch == "@@ -0,0 +1,2 @@\n+a\n+b"
+
+
+def test_a_write_over_a_file_counts_its_hunks(tmp_path: Path) -> None:
+    outcome = {
+        "type": "update",
+        "filePath": "n.py",
+        "content": "a\nc\n",
+        "structuredPatch": [hunk(" a", "-b", "+c")],
+    }
+    assert edited(tmp_path, "Write", outcome, content="a\nc\n").added == 1
+
+
+def test_a_write_that_changes_nothing_counts_nothing(tmp_path: Path) -> None:
+    outcome = {"type": "update", "filePath": "n.py", "content": "a\n", "structuredPatch": []}
+    call = edited(tmp_path, "Write", outcome, content="a\n")
+    assert (call.added, call.removed) == (0, 0)
+
+
+@pytest.mark.parametrize("outcome", [None, "The file was updated", [], 7], ids=repr)
+def test_without_a_result_object_the_input_is_compared(tmp_path: Path, outcome: Any) -> None:
+    call = edited(tmp_path, "Edit", outcome, old_string="a\nb\nc", new_string="a\nB\nc\nd")
+    assert (call.added, call.removed, call.estimated) == (2, 1, True)
+    assert call.path == "a.py"
+
+
+def test_several_edits_of_one_call_are_added_up(tmp_path: Path) -> None:
+    edits = [
+        {"old_string": "a", "new_string": "b"},
+        {"old_string": "", "new_string": "c\nd"},
+        "not an edit",
+    ]
+    call = edited(tmp_path, "MultiEdit", edits=edits)
+    assert (call.added, call.removed, call.estimated) == (3, 1, True)
+    assert "a.py" not in call.patch
+
+
+def test_a_written_file_without_a_result_object_counts_whole(tmp_path: Path) -> None:
+    assert edited(tmp_path, "Write", content="a\nb").added == 2
+
+
+@pytest.mark.parametrize(
+    ("error", "text"),
+    [(True, "<tool_use_error>String to replace not found"), (None, "The user doesn't want to …")],
+    ids=["failed", "rejected"],
+)
+def test_an_edit_that_was_not_carried_out_counts_nothing(
+    tmp_path: Path, error: bool | None, text: str
+) -> None:
+    log = Log()
+    log.user("Go")
+    log.calls("c1", "Edit", file_path="a.py", old_string="a", new_string="b")
+    log.result("c1", text, {"filePath": "a.py", "structuredPatch": [hunk("-a", "+b")]}, error)
+    session = log.read(tmp_path)
+    assert (session.lines_added, session.lines_removed) == (0, 0)
+
+
+def test_a_result_told_twice_counts_once(tmp_path: Path) -> None:
+    log = Log()
+    log.user("Go")
+    log.calls("c1", "Edit", file_path="a.py", old_string="a", new_string="b")
+    outcome = {"filePath": "a.py", "structuredPatch": [hunk("-a", "+b")]}
+    log.result("c1", "ok", outcome)
+    log.result("c1", "ok", outcome)
+    session = log.read(tmp_path)
+    assert (session.lines_added, session.lines_removed) == (1, 1)
+
+
+def test_edits_through_a_shell_are_invisible(tmp_path: Path) -> None:
+    log = Log()
+    log.user("Go")
+    log.calls("c1", "Bash", command="echo x >> a.py")
+    log.result("c1", "", {"stdout": ""})
+    assert log.read(tmp_path).growth == 0
+
+
+def test_broken_hunks_are_passed_over(tmp_path: Path) -> None:
+    patch = ["no hunk", {"lines": "no list"}, {"lines": ["+a", 7, "\\ No newline at end of file"]}]
+    call = edited(tmp_path, "Edit", {"filePath": ["a"], "structuredPatch": patch})
+    assert (call.added, call.removed) == (1, 0)

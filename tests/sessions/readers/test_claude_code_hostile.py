@@ -1,0 +1,247 @@
+"""Whatever stands in a file, the rest of it is read, and what was not is told with its line."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import orjson
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from debrief.errors import InputError
+from debrief.sessions.model import Session
+from tests.sessions.scenario import Log, read, write_lines
+
+
+def story() -> list[bytes]:
+    log = Log()
+    log.user("One")
+    log.says("first answer")
+    log.user("Two")
+    log.says("second answer")
+    return log.lines()
+
+
+def prompts(session: Session) -> list[str]:
+    return [turn.prompt for turn in session.turns]
+
+
+def told(session: Session) -> list[tuple[int, str]]:
+    return [(problem.line, problem.reason) for problem in session.problems]
+
+
+def test_two_objects_on_one_line_are_two_records(tmp_path: Path) -> None:
+    one, two, three, four = story()
+    session = read(write_lines(tmp_path / "x.jsonl", one, two + three + b"  " + four))
+    assert prompts(session) == ["One", "Two"]
+    assert (session.transcripts[0].records, session.problems) == (4, ())
+
+
+def test_a_last_line_cut_short_costs_only_itself(tmp_path: Path) -> None:
+    lines = story()
+    session = read(write_lines(tmp_path / "x.jsonl", *lines[:3], lines[3][:-40], end=b""))
+    assert prompts(session) == ["One", "Two"]
+    assert told(session) == [(4, "the line is cut short")]
+
+
+def test_a_line_cut_short_in_the_middle_costs_only_itself(tmp_path: Path) -> None:
+    one, two, three, four = story()
+    session = read(write_lines(tmp_path / "x.jsonl", one, two[:50], three, four))
+    assert prompts(session) == ["One", "Two"]
+    assert told(session) == [(2, "the line is cut short")]
+
+
+def test_a_record_behind_one_cut_short_on_the_same_line_is_saved(tmp_path: Path) -> None:
+    one, two, three, four = story()
+    session = read(write_lines(tmp_path / "x.jsonl", one, two[:120] + three, four))
+    assert prompts(session) == ["One", "Two"]
+    assert [line for line, _ in told(session)] == [2]
+
+
+def test_bytes_that_are_not_utf8_are_replaced_and_told(tmp_path: Path) -> None:
+    one, two, three, four = story()
+    broken = one.replace(b"One", b"On\xff\xfee")
+    session = read(write_lines(tmp_path / "x.jsonl", broken, two, three, four))
+    assert prompts(session) == ["On��e", "Two"]
+    assert told(session) == [(1, "bytes that are not UTF-8 were replaced")]
+
+
+def test_lone_surrogates_are_replaced_so_that_the_session_can_be_stored(tmp_path: Path) -> None:
+    one, *rest = story()
+    broken = one.replace(b"One", rb"On\ud800e \ud83d\ude00")
+    session = read(write_lines(tmp_path / "x.jsonl", broken, *rest))
+    assert prompts(session)[0] == "On�e 😀"
+    msgspec.json.encode(session)
+
+
+def test_json_nested_a_hundred_thousand_deep_is_refused_without_a_crash(tmp_path: Path) -> None:
+    one, *rest = story()
+    deep = b'{"type":"user","message":' + b"[" * 100_000 + b"]" * 100_000 + b"}"
+    session = read(write_lines(tmp_path / "x.jsonl", one, deep, *rest))
+    assert prompts(session) == ["One", "Two"]
+    assert told(session) == [(2, "nested too deeply to be read")]
+
+
+def test_a_call_nested_deeper_than_can_be_encoded_is_read(tmp_path: Path) -> None:
+    given: Any = "leaf"
+    for _ in range(400):
+        given = [given]
+    log = Log()
+    log.user("Go")
+    log.calls("c1", "Deep", value=given)
+    path = write_lines(tmp_path / "x.jsonl", *log.lines())
+    assert len(read(path).turns[0].messages[0].calls[0].input) > 400
+
+
+@pytest.mark.parametrize("value", [b'"massive error"', b"42", b"[1]", b"null", b"true"])
+def test_json_that_is_no_object_is_told(tmp_path: Path, value: bytes) -> None:
+    one, *rest = story()
+    session = read(write_lines(tmp_path / "x.jsonl", one, value, *rest))
+    assert prompts(session) == ["One", "Two"]
+    ((line, reason),) = told(session)
+    assert line == 2
+    assert "where an object belongs" in reason
+
+
+def test_numbers_that_json_does_not_know_are_survived(tmp_path: Path) -> None:
+    log = Log()
+    log.user("Go")
+    log.says("a", usage={"input_tokens": float("nan"), "output_tokens": 10**30})
+    log.says("b", usage={"input_tokens": -5, "output_tokens": True})
+    session = log.read(tmp_path)
+    assert (session.usage.input, session.usage.output) == (0, 0)
+
+
+def test_a_line_of_five_megabytes_is_read(tmp_path: Path) -> None:
+    log = Log()
+    log.user("x" * 5_000_000)
+    log.says("ok")
+    session = log.read(tmp_path)
+    assert len(session.turns[0].prompt) == 5_000_000
+    assert session.transcripts[0].size > 5_000_000
+
+
+def test_windows_line_ends_and_a_byte_order_mark_are_survived(tmp_path: Path) -> None:
+    one, *rest = story()
+    path = tmp_path / "x.jsonl"
+    path.write_bytes(b"\xef\xbb\xbf" + b"\r\n".join([one, *rest]))
+    session = read(path)
+    assert (prompts(session), told(session)) == (["One", "Two"], [])
+
+
+def test_very_many_broken_lines_are_summed_up(tmp_path: Path) -> None:
+    path = write_lines(tmp_path / "x.jsonl", *story(), *[b"{"] * 1000)
+    session = read(path)
+    assert len(session.problems) == 101
+    assert session.problems[-1].reason == "900 more lines could not be read"
+
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=8),
+    lambda inner: (
+        st.lists(inner, max_size=3)
+        | st.dictionaries(
+            st.sampled_from(["type", "text", "id", "input", "content", "lines", "answers"]),
+            inner,
+            max_size=3,
+        )
+    ),
+    max_leaves=5,
+)
+KINDS = ["user", "assistant", "system", "attachment", "progress", "summary", "ai-title"]
+FIELDS = [
+    "uuid",
+    "parentUuid",
+    "timestamp",
+    "sessionId",
+    "agentId",
+    "isSidechain",
+    "cwd",
+    "gitBranch",
+    "version",
+    "requestId",
+    "toolUseResult",
+    "data",
+    "attachment",
+    "leafUuid",
+    "summary",
+    "aiTitle",
+    "subtype",
+    "isMeta",
+]
+
+
+@st.composite
+def record(draw: st.DrawFn) -> dict[str, Any]:
+    made: dict[str, Any] = {"type": draw(st.sampled_from(KINDS))}
+    for field in draw(st.lists(st.sampled_from(FIELDS), max_size=6)):
+        made[field] = draw(JSON)
+    blocks = st.fixed_dictionaries(
+        {"type": st.sampled_from(["text", "tool_use", "tool_result", "image"])},
+        optional={
+            "text": JSON,
+            "id": st.sampled_from(["c1", "c2"]) | JSON,
+            "tool_use_id": st.sampled_from(["c1", "c2"]) | JSON,
+            "name": st.sampled_from(["Edit", "Bash", "Task", "AskUserQuestion"]) | JSON,
+            "input": JSON,
+            "content": JSON,
+        },
+    )
+    content = draw(st.lists(blocks | JSON, max_size=3) | JSON)
+    message = st.fixed_dictionaries(
+        {"content": st.just(content)},
+        optional={"id": JSON, "model": JSON, "usage": st.dictionaries(st.text(), JSON) | JSON},
+    )
+    made["message"] = draw(message | JSON)
+    return made
+
+
+@settings(max_examples=80, deadline=None, suppress_health_check=list(HealthCheck))
+@given(st.lists(record(), max_size=8))
+def test_no_record_whatever_its_shape_costs_the_others(
+    tmp_path: Path, records: list[dict[str, Any]]
+) -> None:
+    one, two, three, four = story()
+    lines = [
+        orjson.dumps(each, option=orjson.OPT_NON_STR_KEYS) for each in records if encodes(each)
+    ]
+    session = read(write_lines(tmp_path / "x.jsonl", one, two, *lines, three, four))
+    kept = prompts(session)
+    assert kept[0] == "One"
+    assert "Two" in kept
+    msgspec.json.encode(session)
+
+
+@settings(max_examples=100, deadline=None, suppress_health_check=list(HealthCheck))
+@given(st.binary(max_size=200))
+def test_no_bytes_whatever_they_are_cost_the_lines_around_them(tmp_path: Path, junk: bytes) -> None:
+    one, two, three, four = story()
+    session = read(write_lines(tmp_path / "x.jsonl", one, two, junk, three, four))
+    assert [p for p in prompts(session) if p in ("One", "Two")] == ["One", "Two"]
+
+
+@settings(max_examples=50, deadline=None, suppress_health_check=list(HealthCheck))
+@given(st.binary(max_size=300))
+def test_a_file_of_any_bytes_gives_a_session_or_a_reason(tmp_path: Path, junk: bytes) -> None:
+    path = tmp_path / "x.jsonl"
+    path.write_bytes(junk)
+    assert outcome(path)
+
+
+def outcome(path: Path) -> object:
+    """Return how many records were read, or the reason why there is no session."""
+    try:
+        return read(path).transcripts[0].records
+    except InputError as error:
+        return error.reason
+
+
+def encodes(value: Any) -> bool:
+    try:
+        orjson.dumps(value)
+    except TypeError:
+        return False
+    return True

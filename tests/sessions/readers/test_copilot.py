@@ -1,0 +1,271 @@
+"""Copilot CLI's streams of events."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from debrief.errors import InputError
+from debrief.sessions.model import Session, ToolCall, Usage
+from debrief.sessions.readers.base import NoSession
+from debrief.sessions.readers.copilot import READER
+
+DIFF = (
+    "\ndiff --git a/a.py b/a.py\nindex 0000000..0000000 100644\n--- a/a.py\n+++ b/a.py\n"
+    "@@ -3,2 +3,3 @@\n x\n-y\n+z\n+w\n"
+)
+OTHER = "diff --git a/b.py b/b.py\n--- a/b.py\n+++ /dev/null\n@@ -1,1 +0,0 @@\n-gone\n"
+
+
+class Stream:
+    """Events of one session, each with the id and the time that come next."""
+
+    def __init__(self, **start: Any) -> None:
+        self.records: list[dict[str, Any]] = []
+        context = {"cwd": "/home/ann/shop", "branch": "main", "repository": "ann/shop"}
+        facts = {"sessionId": "p1", "copilotVersion": "1.0.64", "context": context}
+        self.add("session.start", **{**facts, **start})
+
+    def add(self, kind: str, **data: Any) -> Stream:
+        number = len(self.records)
+        at = f"2026-03-02T10:00:{number:02d}.000Z"
+        self.records.append({"type": kind, "data": data, "id": f"e{number}", "timestamp": at})
+        return self
+
+    def ask(self, words: str, **more: Any) -> Stream:
+        return self.add("user.message", content=words, **more)
+
+    def say(self, words: str, *requests: Any, **more: Any) -> Stream:
+        return self.add("assistant.message", content=words, toolRequests=list(requests), **more)
+
+    def run(self, name: str, given: Any, **done: Any) -> Stream:
+        """Let the model call a tool and tell how that ended, unless ``done`` is empty."""
+        request = {"toolCallId": f"c-{name}", "name": name, "arguments": given}
+        self.say("", request)
+        started = given if isinstance(given, dict) else {}
+        self.add("tool.execution_start", toolCallId=f"c-{name}", toolName=name, arguments=started)
+        return self.add("tool.execution_complete", toolCallId=f"c-{name}", **done) if done else self
+
+    def lines(self) -> list[bytes]:
+        return [json.dumps(record).encode() for record in self.records]
+
+    def read(self, folder: Path) -> Session:
+        (folder / "p1.jsonl").write_bytes(b"\n".join(self.lines()) + b"\n")
+        (transcript,) = READER.find(folder)
+        return READER.read(transcript)
+
+
+def calls_of(session: Session) -> list[ToolCall]:
+    return [call for turn in session.turns for each in turn.messages for call in each.calls]
+
+
+def metrics(**usage: int) -> dict[str, Any]:
+    return {"opus": {"requests": {"count": 1}, "usage": usage}}
+
+
+def test_a_stream_gives_facts_turns_and_models(tmp_path: Path) -> None:
+    stream = Stream(selectedModel="small").ask("hello", attachments=[{"type": "image"}])
+    stream.say("hi").add("session.model_change", newModel="large").ask("again")
+    session = stream.say("yes", model="huge").say("really").read(tmp_path)
+    assert (session.id, session.tool, session.tool_version) == ("p1", "copilot-cli", "1.0.64")
+    assert (session.repository, session.branch, session.task) == ("shop", "main", "shop")
+    assert [(turn.prompt, turn.images) for turn in session.turns] == [("hello", 1), ("again", 0)]
+    assert [each.model for turn in session.turns for each in turn.messages] == [
+        "small",
+        "huge",
+        "large",
+    ]
+
+
+def test_what_the_tool_or_a_skill_says_as_the_user_is_no_prompt(tmp_path: Path) -> None:
+    stream = Stream().ask("go").say("ok")
+    stream.ask("<system_notification>\nthe shell is done\n</system_notification>")
+    session = stream.ask("the skill says", source="skill-review").read(tmp_path)
+    assert [turn.prompt for turn in session.turns] == ["go"]
+
+
+def test_tokens_are_what_the_shutdowns_tell_and_the_messages_after_them(tmp_path: Path) -> None:
+    stream = Stream().ask("go").say("ok", outputTokens=40)
+    told = metrics(inputTokens=1000, outputTokens=50, cacheReadTokens=700, cacheWriteTokens=100)
+    stream.add("session.shutdown", modelMetrics=told)
+    stream.add("session.resume", sessionId="p1").ask("more").say("sure", outputTokens=9)
+    session = stream.read(tmp_path)
+    assert session.usage == Usage(200, 59, 100, 700)
+    assert session.models == ("opus",)
+    assert session.problems == ()
+
+
+def test_without_a_shutdown_the_output_counts_and_the_rest_is_said_to_be_unknown(
+    tmp_path: Path,
+) -> None:
+    session = Stream().ask("go").say("ok", outputTokens=40).read(tmp_path)
+    assert session.usage == Usage(output=40)
+    assert [each.reason for each in session.problems] == [
+        "no shutdown was recorded: input tokens are not known"
+    ]
+
+
+def test_a_shutdown_that_tells_no_tokens_does_not_hide_those_of_the_messages(
+    tmp_path: Path,
+) -> None:
+    stream = Stream().ask("go").say("ok", outputTokens=40)
+    stream.add("session.shutdown", modelMetrics=metrics(inputTokens=0, outputTokens=0))
+    assert stream.read(tmp_path).usage == Usage(output=40)
+
+
+@pytest.mark.parametrize(
+    ("name", "given", "result", "path", "added", "removed", "estimated"),
+    [
+        ("edit", {"path": "a.py", "old_str": "y"}, {"detailedContent": DIFF}, "a.py", 2, 1, False),
+        ("edit", {"path": "a.py", "old_str": "y", "new_str": "z"}, {}, "a.py", 1, 1, True),
+        ("create", '{"path": "a.py", "file_text": "x\\ny\\n"}', {}, "a.py", 2, 0, True),
+        ("apply_patch", "x", {"detailedContent": DIFF + OTHER}, "a.py", 2, 2, False),
+        (
+            "apply_patch",
+            {"input": "*** Begin Patch\n*** Update File: a.py\n@@\n+x\n*** End Patch"},
+            {},
+            "a.py",
+            1,
+            0,
+            True,
+        ),
+        ("str_replace_editor", {"command": "view", "path": "a.py"}, {}, None, 0, 0, False),
+        (
+            "replace_string_in_file",
+            {"filePath": "a.py", "oldString": "a", "newString": "b"},
+            {},
+            "a.py",
+            1,
+            1,
+            True,
+        ),
+    ],
+    ids=["told", "own-input", "created", "two-files", "patch", "view", "editor"],
+)
+def test_growth_comes_from_the_result_else_from_the_call(
+    tmp_path: Path,
+    name: str,
+    given: Any,
+    result: Any,
+    path: str | None,
+    added: int,
+    removed: int,
+    estimated: bool,
+) -> None:
+    stream = Stream().ask("go").run(name, given, success=True, result={"content": "ok", **result})
+    (call,) = calls_of(stream.read(tmp_path))
+    assert (call.path, call.added, call.removed) == (path, added, removed)
+    assert call.estimated == estimated
+    assert ("--- b.py" in call.patch) == (name == "apply_patch" and not estimated)
+
+
+@pytest.mark.parametrize(
+    ("done", "status", "code"),
+    [
+        (
+            {"success": True, "result": {"content": "<shellId: 1 completed with exit code 0>"}},
+            "ok",
+            0,
+        ),
+        ({"success": True, "result": {"content": "x\n<exited with exit code 2>"}}, "failed", 2),
+        ({"success": False, "error": {"message": "no such path"}}, "failed", None),
+        ({"success": False, "error": {"message": "x", "code": "denied"}}, "rejected", None),
+        ({"result": {"result_type": "success", "text_result_for_llm": "ok"}}, "ok", None),
+        ({}, "unanswered", None),
+    ],
+    ids=["exit-0", "exit-2", "error", "denied", "older", "unfinished"],
+)
+def test_a_completion_tells_how_the_call_ended(
+    tmp_path: Path, done: Any, status: str, code: int | None
+) -> None:
+    (call,) = calls_of(Stream().ask("go").run("bash", {"command": "x"}, **done).read(tmp_path))
+    assert (call.status, call.exit_code) == (status, code)
+
+
+def test_a_permission_that_the_person_denied_is_a_rejection_with_their_words(
+    tmp_path: Path,
+) -> None:
+    stream = Stream().ask("go").run("bash", {"command": "rm -r ."})
+    stream.add("permission.requested", requestId="r1", permissionRequest={"toolCallId": "c-bash"})
+    denied = {"kind": "denied-interactively-by-user", "feedback": "not that folder"}
+    stream.add("permission.completed", requestId="r1", result=denied)
+    stream.add("tool.execution_complete", toolCallId="c-bash", success=False, error={})
+    session = stream.read(tmp_path)
+    assert [call.status for call in calls_of(session)] == ["rejected"]
+    assert [(each.kind, each.text) for each in session.turns[0].interventions] == [
+        ("rejection", "not that folder")
+    ]
+
+
+def test_questions_interruptions_and_compactions_are_noted(tmp_path: Path) -> None:
+    stream = Stream().ask("go").run("ask_user", {"question": "how?"}, result={"content": "so"})
+    stream.add("abort", reason="user_initiated").add("abort", reason="user_initiated")
+    stream.add("session.compaction_complete", success=True)
+    stream.add("session.compaction_complete", success=False)
+    session = stream.ask("on").say("ok").read(tmp_path)
+    assert [each.kind for each in session.turns[0].interventions] == ["answer", "interruption"]
+    assert (session.compactions, session.turns[1].compacted) == (1, True)
+
+
+def test_an_agent_within_the_stream_is_a_subagent(tmp_path: Path) -> None:
+    stream = Stream().ask("go")
+    stream.run("task", {"description": "look", "prompt": "find it", "agent_type": "explore"})
+    stream.add("subagent.started", toolCallId="c-task", agentName="explore")
+    request = {"toolCallId": "inner", "name": "view", "arguments": {"path": "a.py"}}
+    stream.say("looking", request, parentToolCallId="c-task", outputTokens=5)
+    stream.add(
+        "tool.execution_complete",
+        toolCallId="inner",
+        parentToolCallId="c-task",
+        success=True,
+        result={"content": "x"},
+    )
+    stream.add("tool.execution_complete", toolCallId="c-task", result={"content": "found"})
+    session = stream.say("done", outputTokens=7).read(tmp_path)
+    (subagent,) = session.subagents
+    assert (subagent.type, subagent.prompt, subagent.place) == ("explore", "find it", "inline")
+    assert [call.status for each in subagent.messages for call in each.calls] == ["ok"]
+    assert [call.name for call in calls_of(session)] == ["task"]
+    assert session.usage == Usage(output=12)
+
+
+def test_an_editors_stream_names_its_own_tool(tmp_path: Path) -> None:
+    session = Stream(vscodeVersion="1.119.0").ask("go").say("ok").read(tmp_path)
+    assert session.tool == "copilot-vscode"
+
+
+def test_broken_lines_cost_nothing_but_themselves(tmp_path: Path) -> None:
+    lines = Stream().ask("one").ask("two").ask("three").lines()
+    lines[2:2] = [lines[1], b'{"type": "hologram", "data": {}}', b'{"type": "x", "data": 3}']
+    lines.append(b"[" * 100_000)
+    lines.append(lines[1][:-30])
+    lines[6] = lines[6].replace(b"three", b"thr\xffee")
+    path = tmp_path / "p1.jsonl"
+    path.write_bytes(lines[0] + lines[1] + b"\n" + b"\n".join(lines[2:]))
+    (transcript,) = READER.find(tmp_path)
+    session = READER.read(transcript)
+    assert [turn.prompt for turn in session.turns] == ["one", "two", "thr\ufffdee"]
+    assert {each.line for each in session.problems} >= {2, 4, 6, 7, 8}
+
+
+@pytest.mark.parametrize("rest", [b"", b'{"type": "user.mess'], ids=["only-its-start", "cut-short"])
+def test_a_stream_without_a_session_is_refused(tmp_path: Path, rest: bytes) -> None:
+    (tmp_path / "p1.jsonl").write_bytes(Stream().lines()[0] + b"\n" + rest)
+    (transcript,) = READER.find(tmp_path)
+    with pytest.raises(InputError) as told:
+        READER.read(transcript)
+    assert isinstance(told.value, NoSession) == (rest == b"")
+
+
+def test_a_stream_is_named_after_its_folder_where_it_tells_no_id(tmp_path: Path) -> None:
+    folder = tmp_path / "p7"
+    folder.mkdir()
+    lines = Stream(sessionId=None).ask("go").lines()
+    (folder / "events.jsonl").write_bytes(b"\n".join(lines))
+    (transcript,) = READER.find(tmp_path)
+    peek, session = READER.peek(transcript), READER.read(transcript)
+    assert peek is not None
+    assert peek.session_id == session.id == "p7"

@@ -1,0 +1,253 @@
+"""Gemini CLI's chats: one document, or lines that are written again and taken back."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from debrief.errors import InputError
+from debrief.sessions.model import Session, ToolCall, Usage
+from debrief.sessions.readers.base import NoSession
+from debrief.sessions.readers.gemini import READER
+
+HEADER = {
+    "sessionId": "g1",
+    "projectHash": "abc",
+    "startTime": "2026-03-02T10:00:00.000Z",
+    "lastUpdated": "2026-03-02T10:09:00.000Z",
+}
+DIFF = "Index: a.py\n=====\n--- a.py\tOriginal\n+++ a.py\tWritten\n@@ -1,1 +1,2 @@\n-x\n+y\n+z\n"
+
+
+def message(number: int, kind: str, content: Any, **more: Any) -> dict[str, Any]:
+    at = f"2026-03-02T10:00:{number:02d}.000Z"
+    return {"id": f"m{number}", "timestamp": at, "type": kind, "content": content, **more}
+
+
+def call(name: str, given: Any, status: str, answer: Any, display: Any = None) -> dict[str, Any]:
+    response = {"functionResponse": {"response": answer}}
+    return {
+        "id": f"{name}-1",
+        "name": name,
+        "args": given,
+        "status": status,
+        "result": [response],
+        "resultDisplay": display,
+    }
+
+
+def write(folder: Path, *messages: Any, name: str = "session-1.json", **header: Any) -> Path:
+    path = folder / name
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(json.dumps({**HEADER, **header, "messages": list(messages)}, indent=2))
+    return path
+
+
+def read_all(folder: Path) -> list[Session]:
+    return [READER.read(transcript) for transcript in READER.find(folder)]
+
+
+def read_one(folder: Path, *messages: Any, **header: Any) -> Session:
+    write(folder, *messages, **header)
+    (session,) = read_all(folder)
+    return session
+
+
+def calls_of(session: Session) -> list[ToolCall]:
+    return [one for turn in session.turns for each in turn.messages for one in each.calls]
+
+
+def test_a_chat_gives_turns_models_and_tokens(tmp_path: Path) -> None:
+    counts = {"input": 1000, "output": 10, "cached": 600, "thoughts": 30, "tool": 5, "total": 1045}
+    session = read_one(
+        tmp_path,
+        message(1, "user", "hello"),
+        message(2, "info", "an update is there"),
+        message(3, "gemini", "hi", model="flash", tokens=counts),
+        message(4, "user", [{"text": "again"}]),
+        message(5, "gemini", [{"text": "yes"}], model="flash"),
+        summary="Greetings",
+        directories=["/home/ann/shop"],
+    )
+    assert (session.id, session.title, session.repository) == ("g1", "Greetings", "shop")
+    assert [turn.prompt for turn in session.turns] == ["hello", "again"]
+    assert session.usage == Usage(405, 40, 0, 600)
+    assert session.models == ("flash",)
+    assert session.started.isoformat() == "2026-03-02T10:00:00+00:00"
+
+
+def test_files_that_were_referenced_and_images_are_not_the_persons_words(tmp_path: Path) -> None:
+    referenced = {"text": "\n--- Content from referenced files ---"}
+    image = {"inlineData": {"mimeType": "image/png", "data": ""}}
+    session = read_one(
+        tmp_path,
+        message(1, "user", [image, {"text": "see @a.py"}, referenced, {"text": "x = 1"}]),
+    )
+    (turn,) = session.turns
+    assert (turn.prompt, turn.images) == ("see @a.py", 1)
+
+
+@pytest.mark.parametrize(
+    ("told", "status", "code", "added", "removed"),
+    [
+        (
+            call("replace", {"file_path": "a.py"}, "success", {"output": "ok"}, {"fileDiff": DIFF}),
+            "ok",
+            None,
+            2,
+            1,
+        ),
+        (
+            call("write_file", {"file_path": "a.py", "content": "x\n"}, "success", {"output": ""}),
+            "ok",
+            None,
+            1,
+            0,
+        ),
+        (
+            call("replace", {"file_path": "a.py"}, "error", {"error": "no"}, {"fileDiff": DIFF}),
+            "failed",
+            None,
+            0,
+            0,
+        ),
+        (
+            call("replace", {"file_path": "a.py"}, "cancelled", {"error": "x"}, {"fileDiff": DIFF}),
+            "rejected",
+            None,
+            0,
+            0,
+        ),
+        (
+            call("run_shell_command", {}, "success", {"output": "Output: no\nExit Code: 3"}),
+            "failed",
+            3,
+            0,
+            0,
+        ),
+        (call("run_shell_command", {}, "success", {"output": "Output: ok"}), "ok", 0, 0, 0),
+        (call("read_file", {}, "executing", None), "unanswered", None, 0, 0),
+    ],
+    ids=["diff", "write", "error", "cancelled", "exit-3", "exit-0", "unfinished"],
+)
+def test_a_call_tells_how_it_ended(
+    tmp_path: Path, told: Any, status: str, code: int | None, added: int, removed: int
+) -> None:
+    session = read_one(
+        tmp_path, message(1, "user", "go"), message(2, "gemini", "", toolCalls=[told])
+    )
+    (found,) = calls_of(session)
+    assert (found.status, found.exit_code) == (status, code)
+    assert (found.added, found.removed) == (added, removed)
+
+
+def test_a_cancelled_request_is_an_interruption(tmp_path: Path) -> None:
+    session = read_one(
+        tmp_path,
+        message(1, "user", "go"),
+        message(2, "gemini", "on it"),
+        message(3, "info", "Request cancelled."),
+    )
+    assert [each.kind for each in session.turns[0].interventions] == ["interruption"]
+
+
+def test_lines_are_written_again_and_taken_back(tmp_path: Path) -> None:
+    records = [
+        HEADER,
+        message(1, "user", "one"),
+        message(2, "gemini", "draft"),
+        message(2, "gemini", "final"),
+        {"$set": {"summary": "Counting"}},
+        message(3, "user", "wrong way"),
+        message(4, "gemini", "gone wrong"),
+        {"$rewindTo": "m3"},
+        message(5, "user", "right way"),
+        message(6, "gemini", "good"),
+    ]
+    path = tmp_path / "session-1.jsonl"
+    path.write_text("".join(json.dumps(record) + "\n" for record in records) + '{"id": "m7", "ty')
+    (session,) = read_all(tmp_path)
+    assert [(turn.prompt, turn.rewound) for turn in session.turns] == [
+        ("one", False),
+        ("wrong way", True),
+        ("right way", False),
+    ]
+    assert [each.text for turn in session.turns for each in turn.messages] == [
+        "final",
+        "gone wrong",
+        "good",
+    ]
+    assert session.title == "Counting"
+    assert [each.line for each in session.problems] == [11]
+
+
+def test_a_project_root_beside_the_chats_tells_the_folder(tmp_path: Path) -> None:
+    write(tmp_path, message(1, "user", "go"), name="shop/chats/session-1.json")
+    (tmp_path / "shop" / ".project_root").write_text("/home/ann/shop\n")
+    (session,) = read_all(tmp_path)
+    assert (session.cwd, session.task) == ("/home/ann/shop", "shop")
+
+
+def test_a_subagents_chat_is_filed_under_its_session(tmp_path: Path) -> None:
+    write(tmp_path, message(1, "user", "go"), message(2, "gemini", "ok"), name="chats/a.json")
+    write(
+        tmp_path,
+        message(3, "user", "look"),
+        message(4, "gemini", "seen"),
+        name="chats/g1/b.json",
+        sessionId="g2",
+        kind="subagent",
+    )
+    (session,) = read_all(tmp_path)
+    assert [each.id for each in session.subagents] == ["g2"]
+    assert session.prompt_count == 1
+
+
+def test_a_chat_of_notices_alone_is_no_session(tmp_path: Path) -> None:
+    write(tmp_path, message(1, "warning", "a hook failed"))
+    (transcript,) = READER.find(tmp_path)
+    assert READER.peek(transcript) is None
+    with pytest.raises(NoSession):
+        READER.read(transcript)
+
+
+def test_a_message_told_twice_or_in_no_known_shape_costs_only_itself(tmp_path: Path) -> None:
+    session = read_one(
+        tmp_path,
+        message(1, "user", "go"),
+        message(1, "user", "go"),
+        "what is this",
+        message(2, "hologram", {"x": 1}),
+        message(3, "gemini", "ok"),
+    )
+    assert [turn.prompt for turn in session.turns] == ["go"]
+    assert len(session.problems) == 2
+
+
+def test_of_a_chat_that_is_cut_short_the_messages_before_are_kept(tmp_path: Path) -> None:
+    path = write(tmp_path, message(1, "user", "one"), message(2, "gemini", "ok"))
+    path.write_text(path.read_text()[:-60])
+    (session,) = read_all(tmp_path)
+    assert [turn.prompt for turn in session.turns] == ["one"]
+    (problem,) = session.problems
+    assert problem.line > 10
+    assert "1 messages stand before" in problem.reason
+
+
+def test_a_chat_in_a_deep_nest_or_of_bad_bytes_is_read_as_far_as_it_goes(tmp_path: Path) -> None:
+    path = write(tmp_path, message(1, "user", "one"), message(2, "gemini", "caf\u00e9"))
+    data = path.read_text().encode().replace(b"\\u00e9", b"\xe9")
+    deep = b'{"a":' * 100_000
+    path.write_bytes(data.rstrip().removesuffix(b"]\n}") + b"," + deep)
+    (session,) = read_all(tmp_path)
+    assert session.turns[0].messages[0].text == "caf\ufffd"
+
+
+def test_a_chat_of_which_nothing_is_left_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "a.json").write_text(json.dumps(HEADER)[:-10])
+    (transcript,) = READER.find(tmp_path)
+    with pytest.raises(InputError, match="not JSON"):
+        READER.read(transcript)

@@ -1,0 +1,98 @@
+"""Lines of JSON, and single documents, as far as they can be decoded."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from debrief.sessions.readers import jsonl
+from debrief.sessions.readers.jsonl import (
+    JsonLines,
+    compact_json,
+    decodes,
+    load_json,
+    mend_text,
+    whole_number,
+)
+
+OBJECTS = st.dictionaries(
+    st.text(max_size=5), st.text(max_size=20) | st.integers(-9, 9) | st.none(), max_size=4
+)
+
+
+def lines_of(path: Path, data: bytes) -> JsonLines:
+    path.write_bytes(data)
+    return JsonLines(str(path))
+
+
+@settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
+@given(st.lists(OBJECTS, max_size=6), st.sampled_from(["\n", "\r\n", "\n\n", ""]), st.booleans())
+def test_every_record_comes_out_whatever_stands_between_them(
+    tmp_path: Path, records: list[dict[str, Any]], between: str, ascii: bool
+) -> None:
+    text = between.join(json.dumps(record, ensure_ascii=ascii) for record in records)
+    file = lines_of(tmp_path / "x.jsonl", text.encode())
+    assert list(file) == records
+    assert file.problems == []
+    assert file.records == len(records)
+
+
+@pytest.mark.parametrize("block", [1, 2, 7, 64])
+def test_blocks_of_any_size_give_the_same_lines_and_digest(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, block: int
+) -> None:
+    data = b'{"a": "one"}\n\n{"b": 2}\nbroken\n{"c": "\xc3\xa4"}'
+    monkeypatch.setattr(jsonl, "_BLOCK", block)
+    file = lines_of(tmp_path / "x.jsonl", data)
+    assert list(file) == [{"a": "one"}, {"b": 2}, {"c": "ä"}]
+    assert [problem.line for problem in file.problems] == [4]
+    ref = file.ref()
+    assert (ref.digest, ref.size) == (hashlib.sha256(data).hexdigest(), len(data))
+
+
+@given(st.text())
+def test_mended_text_can_always_be_encoded_and_good_text_stays(text: str) -> None:
+    assert mend_text(text) == text
+    assert mend_text(text + "\ud800").encode().decode() == text + "�"
+
+
+def test_a_document_is_read_whole(tmp_path: Path) -> None:
+    path = tmp_path / "x.json"
+    path.write_bytes(b'{"a": "\xff", "b": "\\ud800"}')
+    value, ref, problems = load_json(str(path))
+    assert value == {"a": "�", "b": "�"}
+    assert ref.size == path.stat().st_size
+    assert len(problems) == 1
+
+
+@pytest.mark.parametrize("text", ["", "{", "[" * 100_000], ids=["empty", "cut", "deep"])
+def test_a_document_that_is_not_json_is_a_value_error(tmp_path: Path, text: str) -> None:
+    path = tmp_path / "x.json"
+    path.write_text(text)
+    with pytest.raises(ValueError, match=r"."):
+        load_json(str(path))
+
+
+@pytest.mark.parametrize(
+    ("value", "number"),
+    [(3, 3), (2.0, 2), (-1, 0), (True, 0), ("3", 0), (None, 0), (2**60, 0), (float("nan"), 0)],
+)
+def test_counts_are_whole_numbers_or_nothing(value: Any, number: int) -> None:
+    assert whole_number(value) == number
+
+
+def test_numbers_too_long_for_one_encoder_are_left_to_another() -> None:
+    assert compact_json({"n": 10**40, "t": "ä"}) == '{"n":1' + "0" * 40 + ',"t":"ä"}'
+
+
+def test_a_beginning_tells_whether_its_first_line_is_json() -> None:
+    assert decodes(b'{"a": 1}\n{"b', whole=False) is None
+    assert decodes(b'{"a": 1', whole=False) is None
+    assert decodes(b'{"a": 1', whole=True) is not None
+    assert decodes(b"nonsense\n{}", whole=False) is not None

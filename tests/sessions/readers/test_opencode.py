@@ -1,0 +1,313 @@
+"""OpenCode's sessions: exported documents, and stores of one file a message and part."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from debrief.errors import InputError
+from debrief.sessions.model import Session, ToolCall, Usage
+from debrief.sessions.readers.base import NoSession
+from debrief.sessions.readers.opencode import READER
+
+START = 1_772_445_600_000
+DIFF = "Index: a.py\n=====\n--- a.py\n+++ a.py\n@@ -4,3 +4,3 @@\n a\n-b\n+c\n d\n"
+
+
+def info(**more: Any) -> dict[str, Any]:
+    return {
+        "id": "ses_1",
+        "directory": "/home/ann/shop",
+        "title": "Retry",
+        "version": "1.2.0",
+        "time": {"created": START},
+        **more,
+    }
+
+
+def user(number: int, *parts: Any, **more: Any) -> dict[str, Any]:
+    time = {"created": START + number * 1000}
+    return {
+        "info": {"id": f"msg_{number}", "role": "user", "time": time, **more},
+        "parts": list(parts),
+    }
+
+
+def assistant(number: int, *parts: Any, **more: Any) -> dict[str, Any]:
+    time = {"created": START + number * 1000, "completed": START + number * 1000 + 500}
+    facts = {"id": f"msg_{number}", "role": "assistant", "time": time, "modelID": "opus", **more}
+    return {"info": facts, "parts": list(parts)}
+
+
+def text(words: str, **more: Any) -> dict[str, Any]:
+    return {"type": "text", "text": words, **more}
+
+
+def tool(name: str, given: Any, status: str = "completed", **state: Any) -> dict[str, Any]:
+    call = f"call_{name}_{len(json.dumps(given))}"
+    told = {"status": status, "input": given, **state}
+    return {"type": "tool", "tool": name, "callID": call, "state": told}
+
+
+def tokens(fresh: int, output: int, reasoning: int, read: int, write: int) -> dict[str, Any]:
+    cache = {"read": read, "write": write}
+    return {"input": fresh, "output": output, "reasoning": reasoning, "cache": cache}
+
+
+def write(folder: Path, *messages: Any, name: str = "export", **facts: Any) -> Path:
+    path = folder / f"{name}.json"
+    path.write_text(json.dumps({"info": info(**facts), "messages": list(messages)}))
+    return path
+
+
+def read_all(folder: Path) -> list[Session]:
+    return [READER.read(transcript) for transcript in READER.find(folder)]
+
+
+def read_one(folder: Path, *messages: Any, **facts: Any) -> Session:
+    write(folder, *messages, **facts)
+    (session,) = read_all(folder)
+    return session
+
+
+def calls_of(session: Session) -> list[ToolCall]:
+    return [call for turn in session.turns for each in turn.messages for call in each.calls]
+
+
+def test_an_export_gives_facts_turns_and_messages(tmp_path: Path) -> None:
+    session = read_one(
+        tmp_path,
+        user(1, text("hello"), {"type": "file", "mime": "image/png"}),
+        assistant(2, text("\n\nhi")),
+    )
+    assert (session.id, session.tool_version, session.title) == ("ses_1", "1.2.0", "Retry")
+    assert (session.repository, session.models) == ("shop", ("opus",))
+    (turn,) = session.turns
+    assert (turn.prompt, turn.images, turn.messages[0].text) == ("hello", 1, "hi")
+    assert (session.ended - session.started).total_seconds() == 2.5
+
+
+def test_text_that_the_tool_added_is_no_prompt(tmp_path: Path) -> None:
+    session = read_one(
+        tmp_path,
+        user(1, text("the file says", synthetic=True)),
+        user(2, text("look"), text("its content", synthetic=True)),
+        assistant(3, text("ok")),
+    )
+    assert [turn.prompt for turn in session.turns] == ["look"]
+
+
+def test_tokens_are_kept_in_four_fields_and_summed_over_steps(tmp_path: Path) -> None:
+    step = {"type": "step-finish", "tokens": tokens(1, 20, 5, 300, 40)}
+    whole = {**tokens(1, 20, 5, 300, 40), "total": 361}
+    session = read_one(
+        tmp_path,
+        user(1, text("go")),
+        assistant(2, step, step, tokens=tokens(1, 20, 5, 300, 40)),
+        assistant(3, tokens=tokens(2, 10, 0, 0, 0)),
+        assistant(4, tokens=whole),
+    )
+    assert session.usage == Usage(2 + 2 + 1, 50 + 10 + 20, 80 + 40, 600 + 300)
+    assert session.api_calls == 4
+
+
+@pytest.mark.parametrize(
+    ("name", "given", "metadata", "added", "removed", "estimated"),
+    [
+        ("edit", {"filePath": "a.py", "oldString": "b", "newString": "c"}, {"diff": DIFF}, 1, 1, 0),
+        ("edit", {"filePath": "a.py", "oldString": "b", "newString": "c\nd"}, {}, 2, 1, 1),
+        ("write", {"filePath": "a.py", "content": "x\ny"}, {}, 2, 0, 1),
+        (
+            "apply_patch",
+            {"patchText": "x"},
+            {"files": [{"filePath": "a.py", "diff": DIFF}]},
+            1,
+            1,
+            0,
+        ),
+        (
+            "patch",
+            {"patchText": "*** Begin Patch\n*** Add File: a.py\n+x\n*** End Patch"},
+            {},
+            1,
+            0,
+            1,
+        ),
+    ],
+    ids=["told-diff", "own-input", "write", "told-files", "patch-text"],
+)
+def test_growth_comes_from_the_result_else_from_the_call(
+    tmp_path: Path,
+    name: str,
+    given: Any,
+    metadata: Any,
+    added: int,
+    removed: int,
+    estimated: int,
+) -> None:
+    session = read_one(
+        tmp_path,
+        user(1, text("go")),
+        assistant(2, tool(name, given, metadata=metadata, output="done")),
+    )
+    (call,) = calls_of(session)
+    assert (call.path, call.added, call.removed) == ("a.py", added, removed)
+    assert call.estimated == bool(estimated)
+    assert call.patch.startswith("@@ -")
+
+
+@pytest.mark.parametrize(
+    ("status", "state", "expected", "code"),
+    [
+        ("completed", {"output": "ok", "metadata": {"exit": 0}}, "ok", 0),
+        ("completed", {"output": "no", "metadata": {"exit": 2}}, "failed", 2),
+        ("error", {"error": "The user rejected permission to use this tool"}, "rejected", None),
+        ("error", {"error": "file not found"}, "failed", None),
+        ("running", {}, "unanswered", None),
+    ],
+    ids=["exit-0", "exit-2", "refused", "error", "unfinished"],
+)
+def test_a_state_tells_how_the_call_ended(
+    tmp_path: Path, status: str, state: Any, expected: str, code: int | None
+) -> None:
+    session = read_one(
+        tmp_path,
+        user(1, text("go")),
+        assistant(2, tool("bash", {"command": "make"}, status, **state)),
+    )
+    (call,) = calls_of(session)
+    assert (call.status, call.exit_code) == (expected, code)
+
+
+def test_an_aborted_answer_is_an_interruption_and_a_summary_a_compaction(tmp_path: Path) -> None:
+    session = read_one(
+        tmp_path,
+        user(1, text("go")),
+        assistant(2, text("on it"), error={"name": "MessageAbortedError"}),
+        user(3, {"type": "compaction", "auto": True}),
+        assistant(4, text("so far …"), summary=True),
+        user(5, text("go on")),
+        assistant(6, text("summed up unasked"), summary=True),
+    )
+    assert [turn.prompt for turn in session.turns] == ["go", "go on"]
+    assert [each.kind for each in session.turns[0].interventions] == ["interruption"]
+    assert session.compactions == 2
+
+
+def test_a_session_with_a_parent_is_its_subagent(tmp_path: Path) -> None:
+    task = tool(
+        "task",
+        {"subagent_type": "explore", "description": "look around", "prompt": "find it"},
+        metadata={"sessionId": "ses_2"},
+        output="found",
+    )
+    write(tmp_path, user(1, text("go")), assistant(2, task))
+    write(
+        tmp_path,
+        user(3, text("find it")),
+        assistant(4, text("found"), tokens=tokens(5, 6, 0, 0, 0)),
+        name="child",
+        id="ses_2",
+        parentID="ses_1",
+    )
+    (session,) = read_all(tmp_path)
+    (subagent,) = session.subagents
+    assert (subagent.id, subagent.type, subagent.description, subagent.prompt) == (
+        "ses_2",
+        "explore",
+        "look around",
+        "find it",
+    )
+    assert session.usage == Usage(5, 6)
+    assert session.prompt_count == 1
+
+
+def store(folder: Path, session: str, *messages: Any, record: Any = None) -> None:
+    if record is not None:
+        path = folder / "storage" / "session" / "project" / f"{session}.json"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(json.dumps(record))
+    for message in messages:
+        facts = {**message["info"], "sessionID": session}
+        facts["id"] = f"{session}-{facts['id']}"
+        path = folder / "storage" / "message" / session / f"{facts['id']}.json"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(json.dumps(facts))
+        for number, part in enumerate(message["parts"]):
+            where = folder / "storage" / "part" / facts["id"] / f"prt_{number}.json"
+            where.parent.mkdir(parents=True, exist_ok=True)
+            where.write_text(json.dumps({**part, "messageID": facts["id"]}))
+
+
+def test_a_store_is_put_together_from_its_files_in_the_order_of_time(tmp_path: Path) -> None:
+    record = {**info(), "projectID": "p"}
+    store(
+        tmp_path,
+        "ses_1",
+        user(9, text("then")),
+        user(1, text("first")),
+        assistant(2, text("one"), text("two")),
+        record=record,
+    )
+    store(
+        tmp_path,
+        "ses_2",
+        user(3, text("find it")),
+        assistant(4, text("found")),
+        record={**info(id="ses_2", parentID="ses_1"), "projectID": "p"},
+    )
+    (transcript,) = READER.find(tmp_path)
+    session = READER.read(transcript)
+    peek = READER.peek(transcript)
+    assert [turn.prompt for turn in session.turns] == ["first", "then"]
+    assert session.turns[0].messages[0].text == "one\n\ntwo"
+    assert [each.id for each in session.subagents] == ["ses_2"]
+    assert peek is not None
+    assert (peek.session_id, peek.started) == (session.id, session.started)
+    files = {str(path) for path in tmp_path.rglob("*.json")}
+    assert {each.path for each in session.transcripts} == files
+
+
+def test_a_store_without_its_session_record_is_read_and_says_so(tmp_path: Path) -> None:
+    store(tmp_path, "ses_1", user(1, text("go")), assistant(2, text("done")))
+    broken = tmp_path / "storage" / "part" / "ses_1-msg_2" / "prt_9.json"
+    broken.write_text('{"type": "text", "te')
+    (transcript,) = READER.find(tmp_path)
+    session = READER.read(transcript)
+    assert (session.id, session.prompt_count) == ("ses_1", 1)
+    reasons = {each.path: each.reason for each in session.problems}
+    assert reasons[str(broken)].startswith("cannot be read")
+    assert "record is missing" in reasons[transcript.path]
+
+
+def test_a_session_without_messages_is_none(tmp_path: Path) -> None:
+    write(tmp_path)
+    store(tmp_path, "ses_9", record={**info(id="ses_9"), "projectID": "p"})
+    transcripts = list(READER.find(tmp_path))
+    assert len(transcripts) == 2
+    for transcript in transcripts:
+        assert READER.peek(transcript) is None
+        with pytest.raises(NoSession):
+            READER.read(transcript)
+
+
+def test_of_a_document_that_is_cut_short_the_messages_before_are_kept(tmp_path: Path) -> None:
+    path = write(tmp_path, user(1, text("one")), assistant(2, text("ok")), user(3, text("two")))
+    path.write_text(path.read_text()[:-30])
+    (session,) = read_all(tmp_path)
+    assert [turn.prompt for turn in session.turns] == ["one"]
+    assert ["cut short" in each.reason for each in session.problems] == [True]
+
+
+@pytest.mark.parametrize(
+    "document",
+    ['{"info": {"directory": "/x", "id": ', '{"info": {"directory": "x"}, "messages'],
+)
+def test_a_document_of_which_nothing_is_left_is_refused(tmp_path: Path, document: str) -> None:
+    (tmp_path / "a.json").write_text(document)
+    (transcript,) = READER.find(tmp_path)
+    with pytest.raises(InputError, match="not JSON"):
+        READER.read(transcript)

@@ -1,0 +1,135 @@
+"""Edits: whatever the notation, the hunks apply and the counts are theirs."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from debrief.sessions.readers.patches import (
+    Edit,
+    created,
+    deleted,
+    from_apply_patch,
+    from_unified,
+    joined,
+    lines_of,
+    replaced,
+    separated,
+)
+
+LINES = st.lists(st.sampled_from(["", " ", "a", "b", "+", "-", "++ x", "-- y", "@@", "é"]))
+HEADER = re.compile(r"@@ -(\d+),(\d+) \+(\d+),(\d+) @@")
+
+
+def applied(before: list[str], patch: str) -> list[str]:
+    """Apply unified hunks as the format says, checking every header and every context line."""
+    after: list[str] = []
+    at = 0
+    lines = patch.split("\n") if patch else []
+    while lines:
+        match = HEADER.match(lines.pop(0))
+        assert match is not None
+        start, old, new_start, new = (int(number) for number in match.groups())
+        begin = start - 1 if old else start
+        after += before[at:begin]
+        assert len(after) == (new_start - 1 if new else new_start)
+        at = begin
+        while old or new:
+            line = lines.pop(0)
+            if line[0] in " -":
+                assert before[at] == line[1:]
+                at, old = at + 1, old - 1
+            if line[0] in " +":
+                after.append(line[1:])
+                new -= 1
+    return after + before[at:]
+
+
+@given(LINES, LINES)
+def test_the_hunks_of_a_replacement_make_the_new_text_of_the_old(
+    old: list[str], new: list[str]
+) -> None:
+    before, after = "".join(f"{line}\n" for line in old), "".join(f"{line}\n" for line in new)
+    edit = replaced("a.py", before, after)
+    assert applied(lines_of(before), edit.patch) == lines_of(after)
+    assert edit.added - edit.removed == len(new) - len(old)
+
+
+@given(LINES, LINES)
+def test_a_unified_diff_is_read_back_as_it_was_written(old: list[str], new: list[str]) -> None:
+    edit = replaced("a.py", "".join(f"{x}\n" for x in old), "".join(f"{x}\n" for x in new))
+    diff = f"Index: a.py\n====\n--- a.py\n+++ a.py\n{edit.patch}\n"
+    assert from_unified("a.py", diff) == edit
+
+
+def test_a_large_replacement_is_told_whole_where_comparing_would_take_too_long() -> None:
+    old = "".join(f"old {number}\n" for number in range(5000))
+    new = "".join(f"new {number}\n" for number in range(5000))
+    edit = replaced("a.py", f"head\n{old}tail\n", f"head\n{new}tail\n")
+    assert (edit.added, edit.removed) == (5000, 5000)
+    assert applied(lines_of(f"head\n{old}tail\n"), edit.patch) == lines_of(f"head\n{new}tail\n")
+
+
+def test_a_file_is_created_and_deleted_line_by_line() -> None:
+    assert created("a.py", "x\n\ny") == Edit("a.py", 3, 0, "@@ -0,0 +1,3 @@\n+x\n+\n+y")
+    assert deleted("a.py", "x\n") == Edit("a.py", 0, 1, "@@ -1,1 +0,0 @@\n-x")
+    assert created("a.py", "") == Edit("a.py")
+
+
+def test_a_patch_text_is_split_into_its_files() -> None:
+    text = (
+        "*** Begin Patch\n"
+        "*** Add File: new.py\n+x\n+\n"
+        "*** Update File: old.py\n*** Move to: moved.py\n"
+        "@@ class A\n one\n-two\n+2\n\n@@ class B\n+*** three\n*** End of File\n"
+        "*** Delete File: gone.py\n"
+        "*** End Patch\n+after the end\n"
+    )
+    new, old, gone = from_apply_patch(text)
+    assert new == Edit("new.py", 2, 0, "@@ -0,0 +1,2 @@\n+x\n+", True)
+    assert old == Edit(
+        "old.py",
+        2,
+        1,
+        "@@ -1,3 +1,3 @@ class A\n one\n-two\n+2\n \n@@ -4,0 +4,1 @@ class B\n+*** three",
+        True,
+    )
+    assert gone == Edit("gone.py", estimated=True)
+
+
+def test_edits_of_one_call_are_joined_with_headers_between_files_alone() -> None:
+    one, two, other = created("a", "1"), created("a", "2"), created("b", "3")
+    edit = joined([one, two, other, deleted("a", "4")])
+    assert edit is not None
+    assert (edit.path, edit.added, edit.removed) == ("a", 3, 1)
+    assert edit.patch.split("\n") == [
+        "@@ -0,0 +1,1 @@",
+        "+1",
+        "@@ -0,0 +1,1 @@",
+        "+2",
+        "--- b",
+        "+++ b",
+        "@@ -0,0 +1,1 @@",
+        "+3",
+        "--- a",
+        "+++ a",
+        "@@ -1,1 +0,0 @@",
+        "-4",
+    ]
+    assert joined([]) is None
+
+
+@given(st.lists(st.tuples(st.sampled_from(["a", "b", "c/d.py"]), LINES, LINES), max_size=5))
+def test_what_was_joined_is_separated_file_by_file(files: list[tuple[str, Any, Any]]) -> None:
+    edits = [replaced(path, "\n".join(old), "\n".join(new)) for path, old, new in files]
+    edit = joined(edits)
+    parts = separated(edit) if edit is not None else []
+    for part in parts:
+        same = [each for each in edits if each.path == part.path]
+        assert part.added == sum(each.added for each in same)
+        assert part.removed == sum(each.removed for each in same)
+        assert part.patch == "\n".join(each.patch for each in same if each.patch)
+    assert {part.path for part in parts} == {each.path for each in edits if each.patch}

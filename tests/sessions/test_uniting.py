@@ -1,0 +1,104 @@
+"""Readings of one session become one, each message once."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from datetime import UTC, datetime, timedelta
+
+from hypothesis import given
+from hypothesis import strategies as st
+from msgspec.structs import replace
+
+from debrief.sessions.model import (
+    Message,
+    Session,
+    Subagent,
+    ToolCall,
+    TranscriptRef,
+    Turn,
+    Usage,
+)
+from debrief.sessions.uniting import united
+
+START = datetime(2026, 1, 5, 9, tzinfo=UTC)
+
+
+def turn(number: int, messages: int = 1, prompt: str = "") -> Turn:
+    at = START + timedelta(minutes=10 * number)
+    return Turn(
+        number=number,
+        prompt=prompt or f"Prompt {number}",
+        at=at,
+        messages=tuple(
+            Message(
+                id=f"m{number}.{index}",
+                model="m",
+                at=at + timedelta(minutes=index),
+                usage=Usage(1, 1),
+                calls=(ToolCall(id=f"c{number}.{index}", name="Edit", input="{}", added=2),),
+            )
+            for index in range(messages)
+        ),
+    )
+
+
+def session(path: str, *turns: Turn, subagents: tuple[Subagent, ...] = ()) -> Session:
+    messages = [message for each in turns for message in each.messages]
+    return Session(
+        id="s",
+        source="claude-code",
+        tool="claude-code",
+        task="shop",
+        started=START,
+        ended=START + timedelta(hours=len(turns)),
+        transcripts=(TranscriptRef(path=path, digest="", size=1, records=len(messages)),),
+        turns=tuple(turns),
+        subagents=subagents,
+        usage=Usage(len(messages), len(messages)),
+        api_calls=len(messages),
+        lines_added=2 * len(messages),
+    )
+
+
+def numbered(turns: Iterable[Turn]) -> list[Turn]:
+    return [replace(each, number=number) for number, each in enumerate(turns, 1)]
+
+
+def test_an_older_copy_adds_nothing_but_its_file() -> None:
+    whole = session("b", turn(1), turn(2))
+    both = united([session("a", turn(1)), whole])
+    assert both.turns == whole.turns
+    assert (both.usage, both.api_calls, both.lines_added) == (Usage(2, 2), 2, 4)
+    assert [ref.path for ref in both.transcripts] == ["b", "a"]
+
+
+def test_a_turn_that_goes_further_in_the_smaller_copy_is_completed() -> None:
+    both = united([session("a", turn(1, 3)), session("b", turn(1, 1), turn(2))])
+    assert [len(each.messages) for each in both.turns] == [3, 1]
+    assert (both.api_calls, both.usage.output, both.lines_added) == (4, 4, 8)
+
+
+def test_a_prompt_that_was_still_queued_in_the_older_copy_is_one_turn() -> None:
+    queued = Turn(number=2, prompt="Prompt 2", origin="queued", at=START + timedelta(minutes=3))
+    both = united([session("a", turn(1), queued), session("b", turn(1), turn(2))])
+    assert [each.origin for each in both.turns] == ["prompt", "prompt"]
+
+
+def test_subagents_that_only_one_reading_has_are_kept() -> None:
+    agent = Subagent(id="a1", messages=(Message(id="am", model="x", usage=Usage(5, 5)),))
+    both = united([session("a", subagents=(agent,)), session("b", turn(1))])
+    assert [each.id for each in both.subagents] == ["a1"]
+    assert (both.usage, both.models) == (Usage(6, 6), ("x",))
+
+
+@given(st.lists(st.sets(st.integers(1, 6), min_size=1), min_size=1, max_size=4))
+def test_any_parts_unite_to_all_turns_once_in_order(parts: list[set[int]]) -> None:
+    readings = [
+        session(str(index), *numbered(turn(number) for number in sorted(part)))
+        for index, part in enumerate(parts)
+    ]
+    expected = sorted(set().union(*parts))
+    both = united(readings)
+    assert [each.prompt for each in both.turns] == [f"Prompt {number}" for number in expected]
+    assert [each.number for each in both.turns] == list(range(1, len(expected) + 1))
+    assert both.api_calls == both.usage.output == len(expected)

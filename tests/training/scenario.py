@@ -1,0 +1,169 @@
+"""Sessions of a small team, good and awkward ones, built by hand."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Sequence
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from msgspec.structs import replace
+
+from debrief.judging.model import JudgeEvaluation
+from debrief.rubrics.model import RubricEvaluation
+from debrief.scoring.model import DimensionName, SessionScores, Verdict
+from debrief.sessions.model import Message, Session, ToolCall, Turn
+from debrief.snapshots.model import PromptSnapshotRow, SessionMetadataRow, SubagentPrompt
+from debrief.training.model import SampleLine
+from debrief.training.samples import sample_of
+
+MONDAY = datetime(2026, 1, 5, 9, 30, tzinfo=UTC)
+PROMPT = "b7d4e2f9"
+EVAL = "a3f8b2c1"
+FINGERPRINT = f"{PROMPT}-{EVAL}"
+
+DIMENSIONS: tuple[DimensionName, ...] = (
+    "task_completion",
+    "execution_quality",
+    "tool_mastery",
+    "resource_efficiency",
+    "security_compliance",
+    "user_satisfaction",
+)
+
+
+def call(
+    name: str = "Bash", arguments: Any = None, result: str | None = "ok", **fields: Any
+) -> ToolCall:
+    text = json.dumps({"command": "ls"} if arguments is None else arguments, separators=(",", ":"))
+    fields.setdefault("status", "unanswered" if result is None else "ok")
+    return ToolCall(id=f"toolu_{name}", name=name, input=text, result=result, **fields)
+
+
+def says(text: str = "", *calls: ToolCall, id: str = "") -> Message:
+    return Message(id=id, model="opus", text=text, calls=calls)
+
+
+def turn(prompt: str, *messages: Message, number: int = 1, **fields: Any) -> Turn:
+    return Turn(number=number, prompt=prompt, messages=messages, **fields)
+
+
+def session(id: str = "s1", *turns: Turn, started: datetime = MONDAY, **fields: Any) -> Session:
+    if not turns:
+        turns = (
+            turn(
+                f"Fix the retry loop of {id}",
+                says("Looking.", call(arguments={"command": f"grep -rn {id} ."})),
+                says("It counted one too many; fixed and tested."),
+            ),
+        )
+    plain: dict[str, Any] = {
+        "source": "claude-code",
+        "tool": "claude-code",
+        "models": ("opus",),
+        "task": "checkout",
+        "repository": "shop",
+        "ended": started + timedelta(minutes=20),
+    }
+    made = Session(id=id, turns=turns, started=started, **{**plain, **fields})
+    return made if made.digest else _stamped(made)
+
+
+def _stamped(made: Session) -> Session:
+    return replace(made, digest=hashlib.sha256(ascii(made).encode()).hexdigest())
+
+
+def scores(of: Session, quality: float | None = 0.7, **fields: Any) -> SessionScores:
+    return SessionScores(
+        session_id=of.id,
+        session_digest=of.digest,
+        started=of.started,
+        ended=of.ended,
+        task=of.task,
+        tool=of.tool,
+        **{
+            "model": "offline",
+            "scoring_fingerprint": "5c0e1d2a",
+            "status": "failed" if quality is None else "ok",
+            "overall_quality": quality,
+            "verdicts": tuple(
+                Verdict(dimension=name, value=0.67, rationale="turn 1 ends with passing tests")
+                for name in DIMENSIONS
+            ),
+            "token_efficiency": 1.5,
+            **fields,
+        },
+    )
+
+
+def metadata(of: Session, **fields: Any) -> SessionMetadataRow:
+    return SessionMetadataRow(
+        session_id=of.id,
+        recorded_at=of.started,
+        **{
+            "tool": of.tool,
+            "model": of.models[0] if of.models else None,
+            "task": of.task,
+            "repository": of.repository,
+            "prompt_fingerprint": PROMPT,
+            "prompt_digest": PROMPT * 8,
+            **fields,
+        },
+    )
+
+
+def judgement(of: Session, judge: str = "reuse", score: float | None = 0.8, **fields: Any) -> Any:
+    return JudgeEvaluation(
+        session_id=of.id,
+        session_digest=of.digest,
+        started=of.started,
+        judge=judge,
+        **{
+            "weight": 1.0,
+            "model": "offline",
+            "status": "failed" if score is None else "ok",
+            "score": score,
+            "feedback": "uses what is there",
+            "eval_fingerprint": EVAL,
+            **fields,
+        },
+    )
+
+
+def rubric_evaluation(of: Session, score: int | None = 4, **fields: Any) -> RubricEvaluation:
+    return RubricEvaluation(
+        session_id=of.id,
+        session_digest=of.digest,
+        started=of.started,
+        **{
+            "score_name": "excellence",
+            "rubric_id": "rubric_001",
+            "rubric_key": "states-the-goal",
+            "rubric_digest": "d",
+            "model": "offline",
+            "status": "failed" if score is None else "ok",
+            "score": score,
+            **fields,
+        },
+    )
+
+
+def snapshot(of: Session, main: str = "Be brief.", **subagents: str) -> PromptSnapshotRow:
+    return PromptSnapshotRow(
+        session_id=of.id,
+        origin="recorded",
+        main=main,
+        subagents=tuple(SubagentPrompt(name, text) for name, text in subagents.items()),
+        prompt_fingerprint=PROMPT,
+    )
+
+
+def line_of(of: Session, **fields: Any) -> SampleLine:
+    fields.setdefault("scores", scores(of))
+    fields.setdefault("metadata", metadata(of))
+    return sample_of(of, **fields)
+
+
+def no_secrets(data: bytes) -> Sequence[object]:
+    return ()

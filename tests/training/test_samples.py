@@ -1,0 +1,201 @@
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+from hypothesis import HealthCheck, given, settings
+
+from debrief.errors import InputError
+from debrief.sessions.model import Session
+from debrief.training.model import SampleLine
+from debrief.training.samples import encode_line
+from debrief.training.validation import validate_line
+from tests.training.scenario import (
+    call,
+    judgement,
+    line_of,
+    metadata,
+    rubric_evaluation,
+    says,
+    scores,
+    session,
+    snapshot,
+    turn,
+)
+from tests.training.strategies import sessions
+
+
+def load(folder: Path, *files: Iterable[bytes]) -> Any:
+    import datasets
+
+    datasets.disable_progress_bars()
+    folder.mkdir(parents=True, exist_ok=True)
+    paths = []
+    for number, lines in enumerate(files):
+        path = folder / f"{number}.jsonl"
+        path.write_bytes(b"".join(lines))
+        paths.append(str(path))
+    return datasets.load_dataset(
+        "json", data_files=paths, split="train", cache_dir=str(folder / "cache")
+    )
+
+
+FULL = session("full")
+LINES = {
+    "everything known": line_of(
+        FULL,
+        snapshot=snapshot(FULL, "Be brief.", reviewer="Look twice."),
+        judgements=[judgement(FULL), judgement(FULL, "plan", None)],
+        rubric_evaluations=[rubric_evaluation(FULL)],
+    ),
+    "as little known as can be": line_of(
+        session("bare", models=(), repository="", tool="unheard-of"),
+        scores=scores(FULL, verdicts=(), token_efficiency=None),
+    ),
+    "no call": line_of(session("talk", turn("Why?", says("Because.")))),
+    "one tool of an unknown agent": line_of(
+        session("one", turn("Go.", says("", call("go", {})), says("Done.")), tool="unheard-of")
+    ),
+    "names like dates": line_of(
+        session("2026-01-05", task="2026-01-05", repository="2026-01-05", branch="2026-01-05")
+    ),
+    "every type of argument": line_of(
+        session(
+            "types",
+            turn(
+                "Go.",
+                says("", call("f", {"a": None, "b": [1, "x", None], "c": {"d": {}}, "e": 1.5})),
+                says("", call("f", {"a": {"x": 1}, "b": [], "c": 3, "e": "2026-01-05"})),
+                says("Done."),
+            ),
+        )
+    ),
+}
+
+
+def test_each_line_is_valid() -> None:
+    for name, line in LINES.items():
+        assert validate_line(encode_line(line)) == [], name
+
+
+def test_files_in_any_order_load_into_one_schema(tmp_path: Path) -> None:
+    encoded = [encode_line(line) for line in LINES.values()]
+    expected = load(tmp_path / "all", encoded).features
+    for number, line in enumerate(encoded):
+        assert load(tmp_path / f"alone{number}", [line]).features == expected
+    backwards = load(tmp_path / "backwards", *([line] for line in reversed(encoded)))
+    assert backwards.features == expected
+    assert [sample["metadata"]["session_id"] for sample in backwards] == [
+        line.metadata.session_id for line in reversed(LINES.values())
+    ]
+
+
+def test_what_is_loaded_is_what_was_written(tmp_path: Path) -> None:
+    encoded = [encode_line(line) for line in LINES.values()]
+    assert list(load(tmp_path, encoded)) == [json.loads(line) for line in encoded]
+
+
+def test_a_line_decodes_to_the_sample() -> None:
+    for line in LINES.values():
+        assert msgspec.json.decode(encode_line(line), type=SampleLine) == line
+
+
+def test_scores_say_their_kind_and_range() -> None:
+    entries = LINES["everything known"].metadata.scores
+    ranges = {(entry.kind, entry.minimum, entry.maximum) for entry in entries}
+    assert ranges == {
+        ("overall", 0.0, 1.0),
+        ("dimension", 0.0, 1.0),
+        ("efficiency", 0.0, 0.0),
+        ("judge", 0.0, 1.0),
+        ("rubric", 1.0, 5.0),
+    }
+    assert [entry.name for entry in entries if entry.kind == "judge"] == ["reuse"]
+
+
+def test_a_mean_over_all_judges_is_only_given_when_none_failed() -> None:
+    both = [judgement(FULL, "a", 1.0, weight=3.0), judgement(FULL, "b", 0.0)]
+    entries = line_of(FULL, judgements=both).metadata.scores
+    assert [entry.value for entry in entries if entry.kind == "judges"] == [0.75]
+
+
+def test_the_main_prompt_leads_and_all_prompts_travel() -> None:
+    line = LINES["everything known"]
+    assert line.messages[0].role == "system"
+    assert line.messages[0].content == "Be brief."
+    assert [(prompt.name, prompt.text) for prompt in line.metadata.prompts] == [
+        ("main", "Be brief."),
+        ("reviewer", "Look twice."),
+    ]
+
+
+def test_the_digest_of_other_judges_is_not_claimed() -> None:
+    row = metadata(FULL, eval_fingerprint="00000000", eval_digest="0" * 64)
+    fitting = line_of(FULL, metadata=row).metadata
+    other = line_of(FULL, metadata=row, eval_fingerprint="a3f8b2c1").metadata
+    assert (fitting.eval_fingerprint, fitting.eval_digest) == ("00000000", "0" * 64)
+    assert (other.eval_fingerprint, other.eval_digest) == ("a3f8b2c1", "")
+
+
+@pytest.mark.parametrize(
+    ("bad", "reason"),
+    [
+        pytest.param(session("s", turn("Hello?")), "no answer", id="nobody answered"),
+        pytest.param(session("s", turn("Hello?", says(" "))), "no answer", id="blank answer"),
+    ],
+)
+def test_a_session_without_an_answer_is_refused(bad: Session, reason: str) -> None:
+    with pytest.raises(InputError, match=reason):
+        line_of(bad)
+
+
+def test_a_session_without_scores_is_refused() -> None:
+    with pytest.raises(InputError, match="not scored"):
+        line_of(FULL, scores=scores(FULL, None))
+
+
+def grammar(line: SampleLine) -> str:
+    """One letter a message: system, user, calls, a tool's result, an answer without calls."""
+    return "".join("c" if message.tool_calls else message.role[0] for message in line.messages)
+
+
+@given(sessions())
+@settings(suppress_health_check=[HealthCheck.too_slow], max_examples=100, deadline=None)
+def test_any_session_gives_a_valid_line_or_a_reasoned_refusal(any_session: Session) -> None:
+    answers = [message for turn in any_session.turns for message in turn.messages]
+    if not any(answer.text.strip() or answer.calls for answer in answers):
+        with pytest.raises(InputError, match="no answer of the model"):
+            line_of(any_session)
+        return
+    line = line_of(any_session)
+    encoded = encode_line(line)
+    assert validate_line(encoded) == []
+    assert encoded.count(b"\n") == 1
+    assert re.fullmatch("s?(u(ct+)*a)+", grammar(line))
+    decoded = msgspec.json.decode(encoded, type=SampleLine)
+    assert encode_line(decoded) == encoded
+
+
+@given(sessions())
+@settings(
+    suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture],
+    max_examples=25,
+    deadline=None,
+)
+def test_any_session_loads_into_the_one_schema(
+    tmp_path_factory: pytest.TempPathFactory, any_session: Session
+) -> None:
+    try:
+        line = encode_line(line_of(any_session))
+    except InputError:
+        return
+    known = encode_line(LINES["everything known"])
+    folder = tmp_path_factory.mktemp("any")
+    loaded = load(folder, [line], [known])
+    assert loaded.features == load(folder / "known", [known]).features
+    assert loaded[1] == json.loads(known)

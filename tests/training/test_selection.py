@@ -1,0 +1,226 @@
+from __future__ import annotations
+
+from datetime import date, timedelta
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from pydantic import ValidationError
+
+from debrief.sessions.model import Session
+from debrief.training.selection import (
+    ACROSS,
+    NEAR_DUPLICATE,
+    NO_ANSWER,
+    NO_CHANGE,
+    NO_METADATA,
+    NO_VALIDATION,
+    NOT_SCORED,
+    OTHER_MODEL,
+    OTHER_TOOL,
+    OUT_OF_DATES,
+    UNSURE,
+    Candidate,
+    Selection,
+    TrainingOptions,
+    counted,
+    select,
+)
+from debrief.training.splitting import side_of
+from tests.training.scenario import MONDAY, call, metadata, says, scores, session, turn
+
+
+def candidate(of: Session, quality: float | None = 0.7, **fields: Any) -> Candidate:
+    fields.setdefault("metadata", metadata(of))
+    return Candidate(session=of, scores=scores(of, quality), **fields)
+
+
+def chosen(*candidates: Candidate, **options: Any) -> Selection:
+    return select(candidates, TrainingOptions(**options))
+
+
+TESTED = session(
+    "tested",
+    turn(
+        "Fix it.", says("", call(arguments={"command": "cd app && uv run pytest -q"})), says("Ok.")
+    ),
+)
+
+
+@pytest.mark.parametrize(
+    ("awkward", "options", "reason"),
+    [
+        pytest.param(candidate(session(), metadata=None), {}, NO_METADATA, id="no metadata"),
+        pytest.param(candidate(session(), None), {}, NOT_SCORED, id="scoring failed"),
+        pytest.param(
+            Candidate(session=session(), metadata=metadata(session())),
+            {},
+            NOT_SCORED,
+            id="no scores",
+        ),
+        pytest.param(candidate(session("s", turn("Hello?"))), {}, NO_ANSWER, id="no answer"),
+        pytest.param(
+            candidate(session("s", turn("Go.", says("Done."), rewound=True))),
+            {},
+            NO_ANSWER,
+            id="all rewound",
+        ),
+        pytest.param(candidate(session()), {"tools": ("droid",)}, OTHER_TOOL, id="another tool"),
+        pytest.param(candidate(session()), {"models": ("haiku",)}, OTHER_MODEL, id="another model"),
+        pytest.param(
+            candidate(session()), {"since": date(2026, 1, 6)}, OUT_OF_DATES, id="too early"
+        ),
+        pytest.param(
+            candidate(session()), {"until": date(2026, 1, 4)}, OUT_OF_DATES, id="too late"
+        ),
+        pytest.param(
+            candidate(session(), 0.59),
+            {"min_overall_quality": 0.6},
+            "overall quality below 0.6",
+            id="not good enough",
+        ),
+        pytest.param(candidate(session()), {"require_change": True}, NO_CHANGE, id="no change"),
+        pytest.param(
+            candidate(session()), {"require_validation": True}, NO_VALIDATION, id="no test ran"
+        ),
+        pytest.param(candidate(session(unsure_redactions=1)), {}, UNSURE, id="unsure redaction"),
+    ],
+)
+def test_a_session_is_left_out_for_a_reason(
+    awkward: Candidate, options: dict[str, Any], reason: str
+) -> None:
+    outcome = chosen(awkward, **options)
+    assert outcome.selected == ()
+    assert outcome.left_out == {awkward.session.id: reason}
+
+
+@pytest.mark.parametrize(
+    ("fitting", "options"),
+    [
+        pytest.param(candidate(session()), {}, id="an ordinary session"),
+        pytest.param(candidate(session(), 0.0), {}, id="the worst quality"),
+        pytest.param(
+            candidate(session(), 0.6), {"min_overall_quality": 0.6}, id="just good enough"
+        ),
+        pytest.param(candidate(session(lines_removed=1)), {"require_change": True}, id="a change"),
+        pytest.param(candidate(TESTED), {"require_validation": True}, id="a test run"),
+        pytest.param(
+            candidate(session(unsure_redactions=1)),
+            {"allow_unsure_redactions": True},
+            id="reviewed",
+        ),
+        pytest.param(
+            candidate(session()),
+            {"since": date(2026, 1, 5), "until": date(2026, 1, 5)},
+            id="both days included",
+        ),
+        pytest.param(
+            candidate(session()),
+            {"tools": ("claude-code",), "models": ("opus",)},
+            id="tool and model",
+        ),
+    ],
+)
+def test_a_session_is_selected(fitting: Candidate, options: dict[str, Any]) -> None:
+    assert chosen(fitting, **options).left_out == {}
+
+
+def test_a_call_that_was_refused_validated_nothing() -> None:
+    refused = call(arguments={"command": "pytest"}, result=None, status="rejected")
+    of = session("s", turn("Go.", says("", refused), says("Fine.")))
+    assert chosen(candidate(of), require_validation=True).left_out == {"s": NO_VALIDATION}
+
+
+def test_of_each_repository_the_best_are_kept() -> None:
+    outcome = chosen(
+        candidate(session("low"), 0.2),
+        candidate(session("high"), 0.9),
+        candidate(session("mid"), 0.5),
+        candidate(session("other", repository="docs"), 0.1),
+        max_per_repository=2,
+    )
+    assert [one.session.id for one in outcome.selected] == ["high", "mid", "other"]
+    assert outcome.left_out == {"low": "over the cap of 2 for its repository"}
+
+
+def test_the_later_of_two_copies_is_dropped() -> None:
+    first = session("first")
+    second = session("second", *first.turns, started=MONDAY + timedelta(minutes=1))
+    assert chosen(candidate(second), candidate(first)).left_out == {"second": NEAR_DUPLICATE}
+    kept = chosen(candidate(second), candidate(first), near_duplicates="keep")
+    assert len(kept.selected) == 2
+
+
+def weeks_on_either_side() -> tuple[int, int]:
+    sides = [side_of("shop", MONDAY + timedelta(weeks=week)) for week in range(60)]
+    return sides.index("train"), sides.index("eval")
+
+
+def test_a_fork_in_a_week_of_the_other_side_is_left_out() -> None:
+    here, there = sorted(weeks_on_either_side())
+    history = [says(f"step {number}", id=f"msg_{number}") for number in range(3)]
+    parts = [f"part {number} of something long and quite different" for number in range(30)]
+    one = session("one", turn("Go.", *history, says("a")), started=MONDAY + timedelta(weeks=here))
+    fork = session(
+        "fork",
+        turn("Go.", *history, says(" ".join(parts))),
+        started=MONDAY + timedelta(weeks=there),
+    )
+    assert chosen(candidate(one), candidate(fork)).left_out == {"fork": ACROSS}
+
+
+def test_copies_that_are_kept_are_never_on_both_sides() -> None:
+    here, there = sorted(weeks_on_either_side())
+    one = session("one", started=MONDAY + timedelta(weeks=here))
+    copy = session("copy", *one.turns, started=MONDAY + timedelta(weeks=there))
+    outcome = chosen(candidate(one), candidate(copy), near_duplicates="keep")
+    assert outcome.left_out == {"copy": ACROSS}
+
+
+@st.composite
+def crowds(draw: st.DrawFn) -> list[Candidate]:
+    words = st.sampled_from(["fix the loop", "add a test", "rename it", "why is that", "undo"])
+    made = []
+    for number in range(draw(st.integers(1, 12))):
+        prompts = draw(st.lists(words, min_size=1, max_size=3))
+        of = session(
+            f"s{number}",
+            *(turn(text, says(f"{text}: done")) for text in prompts),
+            started=MONDAY + timedelta(days=draw(st.integers(0, 80))),
+            repository=draw(st.sampled_from(["shop", "docs", ""])),
+        )
+        made.append(candidate(of, draw(st.none() | st.floats(0, 1))))
+    return made
+
+
+@given(crowds(), st.sampled_from(["drop", "keep"]), st.sampled_from([None, 2]), st.randoms())
+@settings(deadline=None)
+def test_everybody_is_selected_or_left_out_in_any_order(
+    crowd: list[Candidate], near_duplicates: str, cap: int | None, random: Any
+) -> None:
+    options = {"near_duplicates": near_duplicates, "max_per_repository": cap}
+    outcome = chosen(*crowd, **options)
+    names = [one.session.id for one in outcome.selected]
+    assert sorted([*names, *outcome.left_out]) == sorted(one.session.id for one in crowd)
+    random.shuffle(crowd)
+    assert chosen(*crowd, **options) == outcome
+    assert sum(row.count for row in counted(outcome.left_out)) == len(outcome.left_out)
+
+
+@given(crowds(), st.integers(0, 12))
+@settings(deadline=None)
+def test_sessions_that_come_later_move_no_old_one(crowd: list[Candidate], count: int) -> None:
+    before = {one.session.id: one.split for one in chosen(*crowd[:count]).selected}
+    after = {one.session.id: one.split for one in chosen(*crowd).selected}
+    assert all(after[name] == side for name, side in before.items() if name in after)
+
+
+@pytest.mark.parametrize(
+    "bad",
+    [{"min_overall_quality": 1.1}, {"max_per_repository": 0}, {"eval_share": 1}, {"tool": "droid"}],
+    ids=["quality over 1", "cap of 0", "nothing to train on", "unknown option"],
+)
+def test_options_that_make_no_sense_are_refused(bad: dict[str, Any]) -> None:
+    with pytest.raises(ValidationError):
+        TrainingOptions(**bad)

@@ -1,0 +1,87 @@
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from debrief.training.samples import encode_line
+from debrief.training.validation import validate_line
+from tests.training.scenario import call, line_of, says, session, turn
+
+Line = dict[str, Any]
+
+
+def good() -> Line:
+    made = session(
+        "s1", turn("Go.", says("", call(), call("Read", {"file_path": "a"})), says("Done."))
+    )
+    line: Line = json.loads(encode_line(line_of(made)))
+    return line
+
+
+def drop(path: str) -> Callable[[Line], Any]:
+    *parents, last = path.split(".")
+    return lambda line: _at(line, parents).pop(int(last) if last.isdigit() else last)
+
+
+def put(path: str, value: object) -> Callable[[Line], Any]:
+    *parents, last = path.split(".")
+    return lambda line: _at(line, parents).__setitem__(int(last) if last.isdigit() else last, value)
+
+
+def _at(value: Any, path: list[str]) -> Any:
+    for step in path:
+        value = value[int(step) if step.isdigit() else step]
+    return value
+
+
+def swap_results(line: Line) -> None:
+    messages = line["messages"]
+    messages[1], messages[4] = messages[4], messages[1]
+
+
+@pytest.mark.parametrize(
+    ("spoil", "problem"),
+    [
+        pytest.param(drop("messages.2"), "calls without a result", id="a call without a result"),
+        pytest.param(drop("messages.1"), "a result of no open call", id="a result without a call"),
+        pytest.param(drop("messages.4"), "does not end on", id="ends on a result"),
+        pytest.param(swap_results, "a result of no open call", id="results before the calls"),
+        pytest.param(put("messages.0.content", None), "expected shape", id="content is null"),
+        pytest.param(put("messages.0.role", "developer"), "expected shape", id="unknown role"),
+        pytest.param(put("messages.0.weight", 1), "do not belong", id="weight of a prompt"),
+        pytest.param(put("messages.0.name", "x"), "do not belong", id="unknown key"),
+        pytest.param(put("messages.4.weight", 2), "expected shape", id="weight of 2"),
+        pytest.param(put("messages.4.content", ""), "neither words", id="an empty answer"),
+        pytest.param(put("messages.4.tool_calls", []), "an empty list", id="no calls in a list"),
+        pytest.param(put("messages.4.role", "user"), "does not end on", id="ends on a prompt"),
+        pytest.param(put("messages.1.tool_calls.0.id", "call1"), "nine letters", id="short call id"),
+        pytest.param(put("messages.1.tool_calls.1.id", "call00001"), "twice", id="one id for two"),
+        pytest.param(put("messages.1.tool_calls.0.function.arguments", "[]"), "are not the JSON", id="arguments are a list"),
+        pytest.param(put("messages.1.tool_calls.0.function.arguments", {}), "expected shape", id="arguments are no text"),
+        pytest.param(put("messages.1.tool_calls.0.function.arguments", '{"x":1}'), "has no ['x']", id="undeclared argument"),
+        pytest.param(put("messages.1.tool_calls.0.function.name", "Other"), "not among the tools", id="undeclared tool"),
+        pytest.param(put("tools.0.function.name", "repo.readFile"), "not a name", id="dot in a name"),
+        pytest.param(put("tools.1.function.name", "Bash"), "one name", id="two tools of one name"),
+        pytest.param(put("tools.0.function.parameters.required", ["y"]), "not described", id="required and not described"),
+        pytest.param(put("tools", []), "0 tools", id="no tools"),
+        pytest.param(drop("tools"), "expected shape", id="no column of tools"),
+        pytest.param(put("messages", []), "no messages", id="no messages"),
+        pytest.param(put("extra", 1), "top-level keys", id="another column"),
+        pytest.param(put("metadata.extra", 1), "metadata keys differ", id="another key in the metadata"),
+        pytest.param(drop("metadata.branch"), "expected shape", id="a key less in the metadata"),
+        pytest.param(put("metadata.turns", 1.5), "expected shape", id="half a turn"),
+    ],
+)  # fmt: skip
+def test_what_is_wrong_is_named(spoil: Callable[[Line], Any], problem: str) -> None:
+    line = good()
+    assert validate_line(json.dumps(line)) == []
+    spoil(line)
+    assert any(problem in found for found in validate_line(json.dumps(line)))
+
+
+@pytest.mark.parametrize("bad", [b"", b"{", b"[]", b"null", b"\xff", b"[" * 100_000])
+def test_what_is_no_line_is_said_to_be_none(bad: bytes) -> None:
+    assert len(validate_line(bad)) == 1

@@ -1,0 +1,139 @@
+from __future__ import annotations
+
+import re
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from debrief.errors import InputError
+from debrief.sessions.model import Session, Turn
+from debrief.training.conversations import TURN_ENDED, Conversation
+from debrief.training.model import ChatMessage
+from debrief.training.samples import encode_line, samples_of
+from debrief.training.selection import TrainingOptions
+from debrief.training.validation import validate_line
+from debrief.training.windows import CONTINUED, TRUNCATED, tokens_of, windows_of
+from debrief.training.writing import build_training_set
+from tests.training.scenario import (
+    call,
+    line_of,
+    metadata,
+    no_secrets,
+    says,
+    scores,
+    session,
+    snapshot,
+    turn,
+)
+from tests.training.strategies import sessions
+
+
+def words(text: str) -> int:
+    return len(text.split())
+
+
+def talk(*turns: Turn, system: str = "") -> tuple[ChatMessage, ...]:
+    conversation = Conversation(system)
+    for one in turns:
+        conversation.add_turn(one.prompt, one.images, one.messages)
+    return conversation.close()
+
+
+def shape(window: tuple[ChatMessage, ...]) -> list[str]:
+    return [f"{message.role}: {message.content}" for message in window]
+
+
+def text(count: int) -> str:
+    return " ".join(f"w{number}" for number in range(count))
+
+
+def test_what_fits_is_one_window() -> None:
+    whole = talk(turn("Go.", says("Done.")), system="Be brief.")
+    assert windows_of(whole, 100, words) == (whole,)
+
+
+def test_a_conversation_is_cut_between_turns_and_keeps_its_system_message() -> None:
+    turns = [turn(f"ask{number}", says(text(30))) for number in range(3)]
+    first, second = windows_of(talk(*turns, system="Be brief."), 75, words)
+    assert "".join(message.role[0] for message in first) == "suaua"
+    assert shape(second)[:2] == ["system: Be brief.", "user: ask2"]
+
+
+def test_a_long_turn_is_cut_between_its_steps() -> None:
+    steps = [says("", call("Read", {"n": number}, text(30))) for number in range(3)]
+    first, *_, last = windows_of(talk(turn("Go.", *steps, says("Done."))), 60, words)
+    assert shape(first)[-1] == f"assistant: {TURN_ENDED}"
+    assert first[-1].weight == 0
+    assert shape(last)[0] == f"user: Go.\n\n{CONTINUED}"
+    assert shape(last)[-1] == "assistant: Done."
+
+
+def test_results_that_are_too_long_are_cut() -> None:
+    whole = talk(turn("Go.", says("", call("Read", {}, text(500))), says("Done.")))
+    (window, *_) = windows_of(whole, 60, words)
+    assert window[2].content.endswith(TRUNCATED)
+    assert window[2].content.startswith("w0 w1 w2")
+
+
+def test_calls_that_are_too_long_are_left_out_whole() -> None:
+    long = call("Write", {"content": text(500)})
+    whole = talk(turn("Go.", says("", call()), says("", long), says("Done.")))
+    windows = windows_of(whole, 60, words)
+    names = [one.function.name for window in windows for m in window for one in m.tool_calls or ()]
+    assert names == ["Bash"]
+
+
+def test_a_system_message_over_the_budget_is_refused() -> None:
+    with pytest.raises(InputError, match="less than half of 100 tokens"):
+        windows_of(talk(turn("Go.", says(text(90))), system=text(60)), 100, words)
+
+
+@given(sessions(), st.integers(200, 400))
+@settings(suppress_health_check=[HealthCheck.too_slow], deadline=None)
+def test_every_window_fits_and_is_a_conversation(any_session: Session, budget: int) -> None:
+    try:
+        line = line_of(any_session)
+    except InputError:
+        return
+    windows = windows_of(line.messages, budget, len)
+    original = [message.content for message in line.messages if message.role == "assistant"]
+    kept = []
+    for window in windows:
+        assert tokens_of(window, len) <= budget
+        letters = "".join("c" if one.tool_calls else one.role[0] for one in window)
+        assert re.fullmatch("s?(u(ct*)*a)+", letters)
+        kept += [one for one in window if one.role == "assistant"]
+    if not any(TRUNCATED in one.content for one in kept):
+        rest = iter(original)
+        assert all(one.content in rest for one in kept if one.weight != 0)
+
+
+@given(sessions())
+@settings(suppress_health_check=[HealthCheck.too_slow], max_examples=40, deadline=None)
+def test_every_window_of_any_session_is_a_valid_line(any_session: Session) -> None:
+    try:
+        windows = samples_of(line_of(any_session), 64)
+    except InputError:
+        return
+    for number, window in enumerate(windows, 1):
+        assert validate_line(encode_line(window)) == []
+        assert (window.metadata.window, window.metadata.windows) == (number, len(windows))
+
+
+def test_a_training_set_holds_the_windows_of_a_long_session_on_one_side() -> None:
+    one = session("long", *(turn(f"ask {n}", says(text(200))) for n in range(5)))
+    made = build_training_set(
+        "checkout",
+        "b7d4e2f9-unknown",
+        [one],
+        [scores(one)],
+        snapshots=[snapshot(one)],
+        metadata=[metadata(one)],
+        options=TrainingOptions(max_tokens=1_000),
+        find_secrets=no_secrets,
+    )
+    assert made.sessions == 1
+    assert made.samples == len(made.lines.splitlines()) > 1
+    assert made.samples in (made.train, made.eval)
+    assert f"but for 1 long ones, split into {made.samples}" in made.card

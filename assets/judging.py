@@ -11,7 +11,7 @@ from assets.snapshots import session_metadata
 from assets.weekly import Metadata, counted, each_week, fill, upstream, weekly_asset
 from debrief.digests import digest_of
 from debrief.judging.evaluation import Tally, evaluate_week, weighted_average
-from debrief.judging.model import JudgeEvaluation
+from debrief.judging.model import JUDGE_SETS, Judge, JudgeEvaluation
 from debrief.lake import Lake
 from debrief.sessions.heads import SessionHead
 from debrief.sessions.model import Session
@@ -39,6 +39,7 @@ def judge_evaluations(
     tables = lake.open()
     evaluators = evaluator.open()
     mark = evaluators.eval_fingerprint
+    tables.write(JUDGE_SETS, mark, evaluators.judges, Judge)
 
     def one_week(week: str) -> Metadata:
         tally = Tally()

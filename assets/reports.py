@@ -7,6 +7,8 @@ from assets.partitions import all_of
 from assets.presentation import picture
 from assets.scoring import session_scores
 from assets.snapshots import session_metadata
+from assets.weekly import fill, upstream
+from debrief.digests import digest_of
 from debrief.judging.model import JudgeEvaluation
 from debrief.scoring.model import SessionScores
 from debrief.snapshots.model import SessionMetadataRow
@@ -15,6 +17,7 @@ from debrief.training.plots import leaderboard_plot
 from resources.lake import LakeResource
 
 TABLE = "fingerprint_leaderboard"
+PAGE, PICTURE = "reports/fingerprint_leaderboard.md", "reports/fingerprint_leaderboard.png"
 
 
 @dg.asset(
@@ -32,16 +35,34 @@ def fingerprint_leaderboard(lake: LakeResource) -> dg.MaterializeResult[None]:
     """Compare prompts, tools and models."""
     tables = lake.open()
     weeks = tables.partitions("session_scores")
-    rows = leaderboard(
-        (row for week in weeks for row in tables.read("session_scores", week, SessionScores)),
-        (r for week in weeks for r in tables.read("session_metadata", week, SessionMetadataRow)),
-        (r for week in weeks for r in tables.read("judge_evaluations", week, JudgeEvaluation)),
+    made_from = digest_of(
+        [
+            upstream(tables, "session_scores", "session_metadata", "judge_evaluations", week=week)
+            for week in weeks
+        ]
     )
-    tables.write(TABLE, "all", rows, LeaderboardRow)
+    filled = fill(
+        tables,
+        TABLE,
+        "all",
+        LeaderboardRow,
+        made_from,
+        lambda _: leaderboard(
+            (row for w in weeks for row in tables.read("session_scores", w, SessionScores)),
+            (r for w in weeks for r in tables.read("session_metadata", w, SessionMetadataRow)),
+            (r for w in weeks for r in tables.read("judge_evaluations", w, JudgeEvaluation)),
+        ),
+    )
+    png = tables.read_bytes(PICTURE) if filled.skipped else None
+    if png is None:
+        png = leaderboard_plot(filled.rows)
+        tables.write_bytes(PICTURE, png)
+    page = leaderboard_markdown(filled.rows)
+    tables.write_bytes(PAGE, page.encode())
     return dg.MaterializeResult(
         metadata={
-            "dagster/row_count": len(rows),
-            "leaderboard": dg.MetadataValue.md(leaderboard_markdown(rows)),
-            "picture": picture(leaderboard_plot(rows), "overall quality with 95 % intervals"),
+            "dagster/row_count": len(filled.rows),
+            "leaderboard": dg.MetadataValue.md(page),
+            "picture": picture(png, "overall quality with 95 % intervals"),
         }
     )

@@ -1,6 +1,8 @@
 """Rubrics: mined by week, consolidated by score name, and every session held against them."""
 
+import logging
 from collections.abc import Iterator
+from functools import partial
 
 import dagster as dg
 
@@ -8,13 +10,13 @@ from assets.partitions import ONE_RUN, SCORES, WEEKS, all_of
 from assets.presentation import preview
 from assets.scoring import session_scores
 from assets.sessions import raw_sessions
-from assets.weekly import Metadata, counted, each_week, fill, upstream, weekly_asset
+from assets.weekly import PROGRESS, Metadata, counted, each_week, fill, upstream, weekly_asset
 from debrief.digests import digest_of
 from debrief.lake import Lake
 from debrief.rubrics.extraction import EARLIER_WEEKS
 from debrief.rubrics.judging import evaluate_rubrics
 from debrief.rubrics.linting import lint
-from debrief.rubrics.model import ExtractedRubric, Rubric, RubricEvaluation
+from debrief.rubrics.model import ExtractedRubric, Rubric, RubricEvaluation, RubricMiner
 from debrief.rubrics.page import rubrics_markdown
 from debrief.scoring.model import SCORE_NAMES, ScoreName, SessionScores
 from debrief.sessions.model import Session
@@ -119,21 +121,14 @@ def rubrics(
     for key in context.partition_keys:
         score_name = _score_name(key)
         source = [row for row in mined if row.score_name == score_name]
-        made_from = digest_of(miner.name, source)
-        rows = fill(
-            tables,
-            TABLE,
-            key,
-            Rubric,
-            made_from,
-            lambda _, s=source, n=score_name: miner.consolidate(s, n),
-        ).rows
-        context.log.info(f"rubrics {key}: {len(rows)} from {len(source)} mined")
+        make = partial(_consolidated, miner, source, score_name)
+        rows = fill(tables, TABLE, key, Rubric, digest_of(miner.name, source), make).rows
+        logging.getLogger(PROGRESS).info(f"rubrics {key}: {len(rows)} from {len(source)} mined")
         marks = lint(rows)
         context.add_asset_metadata(
             {
                 **counted(rows),
-                "page": dg.MetadataValue.md(rubrics_markdown(rows)),
+                "page": dg.MetadataValue.md(rubrics_markdown(rows, extracted=source, marks=marks)),
                 "linter": preview(
                     ("rubric", "rule", "what"), [(m.rubric_id, m.rule, m.message) for m in marks]
                 ),
@@ -229,6 +224,12 @@ def _scores(lake: Lake, weeks: list[str], mark: str) -> list[SessionScores]:
         for row in lake.read("session_scores", week, SessionScores)
         if row.scoring_fingerprint == mark
     ]
+
+
+def _consolidated(
+    miner: RubricMiner, mined: list[ExtractedRubric], score_name: ScoreName, _: list[Rubric]
+) -> list[Rubric]:
+    return miner.consolidate(mined, score_name)
 
 
 def _score_name(key: str) -> ScoreName:

@@ -40,6 +40,8 @@ def session_scores(
     evaluators = evaluator.open()
     mark = evaluators.scoring_fingerprint
 
+    fresh: list[str] = []
+
     def one_week(week: str) -> Metadata:
         def make(previous: list[SessionScores]) -> Iterator[SessionScores]:
             yield from score_week(
@@ -59,6 +61,8 @@ def session_scores(
             make,
             done=lambda row: row.status == "ok",
         )
+        if not filled.skipped:
+            fresh.append(week)
         current = [row for row in filled.rows if row.scoring_fingerprint == mark]
         marks = [row.overall_quality for row in current if row.overall_quality is not None]
         chunked = sum(len(row.chunks) > 1 for row in current)
@@ -77,16 +81,14 @@ def session_scores(
         }
 
     result = each_week(context, one_week)
-    rows = [
-        row
-        for week in tables.partitions(TABLE)
-        for row in tables.read(TABLE, week, SessionScores)
-        if row.scoring_fingerprint == mark
-    ]
-    if rows:
+    if fresh:
+        plot = scores_over_weeks_plot(
+            row
+            for week in tables.partitions(TABLE)
+            for row in tables.read(TABLE, week, SessionScores)
+        )
         context.add_asset_metadata(
-            {"over_weeks": picture(scores_over_weeks_plot(rows), "overall quality over the weeks")},
-            partition_key=list(context.partition_keys)[-1],
+            {"over_weeks": picture(plot, "overall quality over the weeks")}, partition_key=fresh[-1]
         )
     return result
 

@@ -1,5 +1,7 @@
 """Training sets: one JSONL file and one card for each observed pair of task and fingerprint."""
 
+import logging
+
 import dagster as dg
 from pydantic import Field
 
@@ -10,9 +12,11 @@ from assets.rubrics import rubric_evaluations
 from assets.scoring import session_scores
 from assets.sessions import raw_sessions
 from assets.snapshots import prompt_snapshots, session_metadata
+from assets.weekly import PROGRESS
 from debrief.redaction import contains_secret
 from debrief.training.pairs import observed_pairs
 from debrief.training.selection import TrainingOptions
+from debrief.training.splitting import EVAL_SHARE
 from debrief.training.store import store_training_set, training_path
 from debrief.training.validation import validate_line
 from resources.lake import LakeResource
@@ -26,20 +30,24 @@ class Selection(dg.Config):
     require_validation: bool = Field(
         default=False, description="Only sessions in which a test, lint, type run or build ran."
     )
+    allow_unsure_redactions: bool = Field(
+        default=False, description="Also sessions with redactions that nobody looked at."
+    )
     tools: list[str] = Field(default=[], description="Empty: every tool.")
     models: list[str] = Field(default=[], description="Empty: every model.")
+    since: str = Field(default="", description="The first day, such as 2026-10-05 (UTC).")
+    until: str = Field(default="", description="The last day, included.")
     max_per_repository: int = Field(default=0, description="0: no limit. The best are kept.")
+    eval_share: float = Field(default=EVAL_SHARE, description="Held out for evaluation, 0 to 1.")
+    max_tokens: int = Field(
+        default=0, description="Longer sessions are split into windows. 0: never."
+    )
 
     def options(self) -> TrainingOptions:
         """Return the library's form of this."""
-        return TrainingOptions(
-            min_overall_quality=self.min_overall_quality,
-            require_change=self.require_change,
-            require_validation=self.require_validation,
-            tools=tuple(self.tools),
-            models=tuple(self.models),
-            max_per_repository=self.max_per_repository or None,
-        )
+        given = self.model_dump()
+        optional = ("since", "until", "max_per_repository", "max_tokens")
+        return TrainingOptions(**{**given, **{name: given[name] or None for name in optional}})
 
 
 @dg.asset(
@@ -76,24 +84,29 @@ def training_sets(
         task, fingerprint = pair_of(key)
         members = observed.get((task, fingerprint))
         if members is None:
-            context.log.info(f"training_sets {key}: nobody observed this pair, nothing written")
+            logging.getLogger(PROGRESS).info("training_sets %s: an empty cell", key)
             continue
-        made, written = store_training_set(tables, task, fingerprint, members, config.options())
-        samples += made.samples
-        context.log.info(
-            f"training_sets {task} {fingerprint}: {made.samples} of {made.considered} sessions"
-            + ("" if written.changed else " (unchanged)")
+        stored = store_training_set(tables, task, fingerprint, members, config.options())
+        row = stored.row
+        samples += row.samples
+        logging.getLogger(PROGRESS).info(
+            "training_sets %s %s: %d samples of %d sessions%s",
+            task,
+            fingerprint,
+            row.samples,
+            row.considered,
+            "" if stored.changed else " (unchanged)",
         )
         context.add_asset_metadata(
             {
-                "dagster/partition_row_count": made.samples,
-                "path": dg.MetadataValue.path(written.path),
-                "card": dg.MetadataValue.md(made.card),
-                "train": made.train,
-                "eval": made.eval,
-                "tokens": made.tokens,
+                "dagster/partition_row_count": row.samples,
+                "path": dg.MetadataValue.path(stored.path),
+                "card": dg.MetadataValue.md(stored.card),
+                "train": row.train,
+                "eval": row.eval,
+                "tokens": row.tokens,
                 "left_out": preview(
-                    ("reason", "sessions"), [(left.reason, left.count) for left in made.left_out]
+                    ("reason", "sessions"), [(left.reason, left.count) for left in row.left_out]
                 ),
             },
             partition_key=key,

@@ -1,5 +1,6 @@
 """What all week-partitioned stages have in common: filling a week's table, once."""
 
+import logging
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Generic, TypeVar
 
@@ -8,6 +9,10 @@ import msgspec
 
 from debrief.digests import digest_of
 from debrief.lake import Lake
+
+PROGRESS = "debrief.progress"
+"""Logger of single steps forward. Not the run's own log: Dagster stores each of its lines as an
+event, which costs more than a week of a cheap stage does."""
 
 Row = TypeVar("Row", bound=msgspec.Struct)
 Metadata = Mapping[str, Any]
@@ -70,8 +75,10 @@ def each_week(
         told = metadata.pop("told", "")
         count = int(metadata["dagster/partition_row_count"])
         rows += count
-        context.log.info(f"{name} {week} ({number} of {len(weeks)}): {told or f'{count} rows'}")
+        told = f"{week} ({number} of {len(weeks)}): {told or f'{count} rows'}"
+        logging.getLogger(PROGRESS).info("%s %s", name, told)
         context.add_asset_metadata(metadata, partition_key=week)
+    context.log.info(f"{name}: {rows} rows in {len(weeks)} weeks, {weeks[0]} to {weeks[-1]}")
     return dg.MaterializeResult(metadata={"rows_in_this_run": rows})
 
 
@@ -84,10 +91,11 @@ def weekly_asset(**options: Any) -> Callable[[Callable[..., Any]], dg.AssetsDefi
     """Return ``dg.asset`` with what every week-partitioned stage has."""
     from assets.partitions import ONE_RUN, WEEKS
 
-    return dg.asset(
+    decorate: Callable[[Callable[..., Any]], dg.AssetsDefinition] = dg.asset(
         partitions_def=WEEKS,
         backfill_policy=ONE_RUN,
         owners=["team:debrief"],
         kinds={"python", "parquet"},
         **options,
     )
+    return decorate

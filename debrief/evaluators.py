@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 
 from msgspec import Struct
 
 from debrief.content import folder
-from debrief.judging.judge_files import load_judges
+from debrief.judging.judge_files import litellm_name, load_judges
 from debrief.judging.model import ChangeJudge, Judge
+from debrief.models.choosing import Models
+from debrief.models.fencing import fence, marker_of
+from debrief.models.usage import Spent
+from debrief.redaction.redactor import load_key
 from debrief.rubrics.model import RubricJudge, RubricMiner
 from debrief.scoring.model import ChunkScorer
 from debrief.settings import Settings
@@ -31,6 +36,15 @@ class Evaluators(Struct, frozen=True, kw_only=True):
     rubric_judge: RubricJudge
     miner: RubricMiner
     concurrency: int = 1
+    models: Models | None = None
+    """The language models behind all of it; None without any."""
+    dry_run: bool = False
+    """Nothing is asked: every answer is a failure, and ``spent`` says what it would have taken."""
+
+    @property
+    def spent(self) -> Spent:
+        """Return what was asked so far, and what it cost."""
+        return self.models.spent if self.models is not None else Spent()
 
     @property
     def eval_fingerprint(self) -> str:
@@ -48,7 +62,16 @@ def judges_folder(settings: Settings, repository: Path) -> Path:
 
 
 def make_evaluators(
-    settings: Settings, *, offline: bool, model: str = "", repository: Path | None = None
+    settings: Settings,
+    *,
+    offline: bool,
+    model: str = "",
+    repository: Path | None = None,
+    max_cost_usd: float | None = None,
+    max_calls: int | None = None,
+    run: str = "",
+    dry_run: bool = False,
+    history: bool = False,
 ) -> Evaluators:
     """Return the evaluators of a run.
 
@@ -58,6 +81,11 @@ def make_evaluators(
         model: one that answers for everything; empty: each judge's own for judging, and
             ``DEBRIEF_MODEL`` or the heaviest judge's for scoring and rubrics.
         repository: whose own ``.debrief/judges`` win; the current folder by default.
+        max_cost_usd: no new call once the run has spent so much; None: as the settings say.
+        max_calls: no new call after so many; None: as the settings say.
+        run: names the run where several processes share its limits.
+        dry_run: count what would be asked, and ask nothing.
+        history: leave the judges' calls in DSPy's history; for a few calls only.
 
     Raises:
         ConfigurationError: a judge file is wrong, or a model is needed and has no key.
@@ -66,7 +94,11 @@ def make_evaluators(
     if offline:
         return _offline(load_judges(place, model=OFFLINE))
     chosen = model or settings.get("DEBRIEF_MODEL")
-    return _models(settings, load_judges(place, model=chosen or None), chosen)
+    models = Models(
+        settings, max_cost_usd=max_cost_usd, max_calls=max_calls, run=run, dry_run=dry_run
+    )
+    judges = load_judges(place, model=chosen or None)
+    return _models(settings, judges, chosen, models, dry_run=dry_run, history=history)
 
 
 def _offline(judges: Sequence[Judge]) -> Evaluators:
@@ -88,28 +120,42 @@ def _offline(judges: Sequence[Judge]) -> Evaluators:
     )
 
 
-def _models(settings: Settings, judges: Sequence[Judge], chosen: str) -> Evaluators:
+def _models(
+    settings: Settings,
+    judges: Sequence[Judge],
+    chosen: str,
+    models: Models,
+    *,
+    dry_run: bool,
+    history: bool,
+) -> Evaluators:
     from debrief.judging.dspy_judge import DspyJudge
-    from debrief.models.language_model import LanguageModel, language_model
     from debrief.rubrics.model_judge import ModelRubricJudge
     from debrief.rubrics.model_miner import ModelMiner
     from debrief.scoring.model_scorer import ModelChunkScorer
     from debrief.scoring.scorer import fingerprint_of
 
-    name = chosen or max(judges, key=lambda judge: (judge.weight, judge.name)).model
-    models: dict[str, LanguageModel] = {
-        wanted: language_model(wanted, settings)
-        for wanted in sorted({name, *(judge.model for judge in judges)})
-    }
-    scorer = ModelChunkScorer(name, models[name].ask)
+    name = litellm_name(chosen) or max(judges, key=lambda judge: (judge.weight, judge.name)).model
+    for wanted in sorted({name, *(judge.model for judge in judges)}):
+        models.get(wanted)
+    ask = models.get(name).ask
+    secret = load_key(settings.home)
+    scorer = ModelChunkScorer(name, ask, partial(_fenced, secret))
     return Evaluators(
         name=name,
         judges=tuple(judges),
         eval_digest=eval_digest(judges),
-        change_judge=DspyJudge(models.__getitem__),
+        change_judge=DspyJudge(models.get, secret=secret, history=history),
         chunk_scorer=scorer,
         scoring_fingerprint=fingerprint_of(scorer),
-        rubric_judge=ModelRubricJudge(name, models[name].ask),
-        miner=ModelMiner(name, models[name].ask),
-        concurrency=int(settings.get("DEBRIEF_CONCURRENCY", "8")),
+        rubric_judge=ModelRubricJudge(name, ask, secret=secret),
+        miner=ModelMiner(name, ask),
+        concurrency=models.concurrency,
+        models=models,
+        dry_run=dry_run,
     )
+
+
+def _fenced(secret: bytes, text: str) -> str:
+    """Fence a text with a marker of its own that is the same in every run: prompts are cached."""
+    return fence(text, marker_of(secret, text))

@@ -92,7 +92,11 @@ def summarise(lake: Lake, weeks: Iterable[str] | None = None) -> Summary:
         ),
         *(_failure("reading", _place(r.path, r.line), r.reason) for r in unread if r.expected),
     ]
-    costs = [row.cost_usd for row in (*judged, *scored, *held) if row.status == "ok"]
+    costs = [
+        *(row.cost_usd for row in judged if row.status == "ok"),
+        *(row.cost_usd for row in scored if row.status == "ok"),
+        *(row.cost_usd for row in held if row.status == "ok"),
+    ]
     known = [cost for cost in costs if cost is not None]
     return Summary(
         weeks=taken,
@@ -108,7 +112,8 @@ def summarise(lake: Lake, weeks: Iterable[str] | None = None) -> Summary:
         training_sets=tuple(_training_sets(lake)),
         failures=tuple(failures),
         passed_over=tuple(passed_over),
-        evaluator=", ".join(sorted({row.model for row in (*judged, *scored)})) or "nobody",
+        evaluator=", ".join(sorted({r.model for r in judged} | {r.model for r in scored}))
+        or "nobody",
         cost_usd=sum(known) if len(known) == len(costs) else None,
     )
 

@@ -4,7 +4,7 @@ import dagster as dg
 
 from assets import judging, langfuse, reports, rubrics, scoring, sessions, snapshots, training
 from pipelines.jobs import STAGE_JOBS
-from pipelines.progress import progress_logger
+from pipelines.progress import quiet_logger
 from pipelines.schedules import weekly
 from pipelines.whole_graph import whole_graph
 from resources.evaluator import EvaluatorResource
@@ -25,6 +25,6 @@ defs = dg.Definitions(
         "evaluator": EvaluatorResource(),
         "langfuse": LangfuseResource(),
     },
-    loggers={"console": dg.colored_console_logger, "progress": progress_logger},
+    loggers={"console": dg.colored_console_logger, "quiet": quiet_logger},
     executor=dg.in_process_executor,
 )

@@ -7,11 +7,19 @@ import dagster as dg
 
 from debrief.settings import Settings
 
+# One database for the events of all runs: the default, one for each run and a shared index beside
+# them, takes four times as long an event.
 DAGSTER_YAML = """\
 telemetry:
   enabled: false
 nux:
   enabled: false
+event_log_storage:
+  module: dagster._core.storage.event_log
+  class: ConsolidatedSqliteEventLogStorage
+  config:
+    base_dir:
+      env: DAGSTER_HOME
 retention:
   schedule:
     purge_after_days: 90

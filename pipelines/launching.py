@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from debrief.cli.console import console
 from debrief.cli.summary import print_summary
@@ -13,7 +13,7 @@ from pipelines.options import Choice
 if TYPE_CHECKING:
     import dagster as dg
 
-QUIET = {"loggers": {"progress": {}}}
+QUIET: dict[str, Any] = {"loggers": {"quiet": {}}}
 
 
 def run_graph(choice: Choice, weeks: tuple[str, ...], ui_command: str | None = None) -> None:
@@ -29,7 +29,9 @@ def run_graph(choice: Choice, weeks: tuple[str, ...], ui_command: str | None = N
     from debrief.lake import Lake
     from pipelines.definitions import defs
     from pipelines.instance import open_instance
+    from pipelines.progress import show_progress
 
+    show_progress()
     with open_instance(settings) as instance:
         find = {"ops": {"find_sessions": {"config": {"weeks": list(weeks)}}}}
         result = defs.resolve_job_def("whole_graph").execute_in_process(
@@ -63,8 +65,10 @@ def run_backfill(
 
     from pipelines.definitions import defs
     from pipelines.instance import open_instance
+    from pipelines.progress import show_progress
     from pipelines.targets import targets
 
+    show_progress()
     with open_instance(settings) as instance:
         graph = defs.resolve_asset_graph()
         names = sorted(key.to_user_string() for key in graph.materializable_asset_keys)

@@ -3,30 +3,29 @@
 import logging
 
 import dagster as dg
-from rich.console import Console
 
-_BOOKKEEPING = ("Dependencies for step",)
+from assets.weekly import PROGRESS
 
 
 class _Lines(logging.Handler):
-    """Prints what a stage says, and errors whole."""
-
-    def __init__(self) -> None:
-        super().__init__(logging.INFO)
-        self._console = Console(stderr=True, highlight=False, soft_wrap=True)
+    """Prints what a stage says."""
 
     def emit(self, record: logging.LogRecord) -> None:
-        about = getattr(record, "dagster_meta", None) or {}
-        said = about.get("orig_message") or record.getMessage()
-        if about.get("dagster_event") is not None or said.startswith(_BOOKKEEPING):
-            return
-        style = "red" if record.levelno >= logging.ERROR else ""
-        self._console.print(f"  {said}", style=style, markup=False)
+        from debrief.cli.console import console
+
+        console(stderr=True).print(f"  {record.getMessage()}", soft_wrap=True)
 
 
-@dg.logger(description="One line a step forward, for people at a terminal.")
-def progress_logger(_: dg.InitLoggerContext) -> logging.Logger:
-    """Return a logger that prints progress to standard error."""
-    logger = logging.Logger("debrief.progress", logging.INFO)
-    logger.addHandler(_Lines())
-    return logger
+def show_progress() -> None:
+    """Print the stages' progress to standard error from now on."""
+    logger = logging.getLogger(PROGRESS)
+    logger.setLevel(logging.INFO)
+    logger.propagate = False
+    if not logger.handlers:
+        logger.addHandler(_Lines())
+
+
+@dg.logger(None, "Prints nothing: for commands that show progress themselves.")
+def quiet_logger(_: dg.InitLoggerContext) -> logging.Logger:
+    """Return a logger that nothing passes."""
+    return logging.Logger("debrief.quiet", logging.CRITICAL + 1)

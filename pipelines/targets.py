@@ -1,9 +1,11 @@
 """From a stage and the options of ``backfill`` to the runs that cover it."""
 
 from collections.abc import Iterator
+from typing import Any
 
 import dagster as dg
-from dagster import AssetKey, BaseAssetGraph, DagsterInstance
+from dagster import AssetKey, DagsterInstance
+from dagster._core.definitions.assets.graph.base_asset_graph import BaseAssetGraph
 from msgspec import Struct
 
 from assets.partitions import PAIRS, SCORES, TASKS, WEEKS
@@ -34,7 +36,7 @@ class Target(Struct, frozen=True, kw_only=True):
 
 
 def targets(
-    graph: BaseAssetGraph,  # type: ignore[type-arg]
+    graph: BaseAssetGraph[Any],
     settings: Settings,
     instance: DagsterInstance,
     stage: str,
@@ -68,7 +70,7 @@ def targets(
 
 
 def _batches(
-    graph: BaseAssetGraph,  # type: ignore[type-arg]
+    graph: BaseAssetGraph[Any],
     wanted: set[AssetKey],
 ) -> Iterator[list[AssetKey]]:
     """Group neighbours in the graph's order that share their partitions."""
@@ -85,7 +87,7 @@ def _batches(
 
 
 def _ranges(
-    partitions: dg.PartitionsDefinition | None,  # type: ignore[type-arg]
+    partitions: dg.PartitionsDefinition | None,
     lake: Lake,
     instance: DagsterInstance,
     weeks: tuple[str, ...],

@@ -7,12 +7,14 @@ tag and can be launched alone just as well. The schedule, the ``demo`` and ``run
 the launchpad all go through here.
 """
 
+import logging
 from collections.abc import Mapping
 from typing import Any
 
 import dagster as dg
 
 from assets.partitions import SCORES, TASKS
+from assets.weekly import PROGRESS
 from debrief.sessions.scanning import is_told
 from debrief.sessions.store import scan_into
 from debrief.training.pairs import observed_pairs
@@ -38,10 +40,10 @@ def find_sessions(
     """Return the weeks to take, in order."""
     scan = scan_into(lake.open(), sessions.places())
     weeks = sorted(set(config.weeks) or set(scan.weeks()))
-    context.log.info(
-        f"found {sum(map(is_told, scan.entries))} transcripts in {len(scan.weeks())} weeks; "
-        f"taking {len(weeks)}"
-    )
+    found = sum(map(is_told, scan.entries))
+    told = f"found {found} transcripts in {len(scan.weeks())} weeks; taking {len(weeks)} weeks"
+    context.log.info(told)
+    logging.getLogger(PROGRESS).info(told)
     return weeks
 
 

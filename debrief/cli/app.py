@@ -39,6 +39,23 @@ def main(
     """Take the options that come before a command."""
 
 
+hooks = typer.Typer(
+    no_args_is_help=True,
+    help="Capture prompts and circumstances from Claude Code's own session-start hook.",
+)
+app.add_typer(hooks, name="hooks")
+
+Repo = Annotated[
+    Path, typer.Option("--repo", help="A folder inside the repository; the current one if none.")
+]
+User = Annotated[
+    bool, typer.Option("--user", help="Your own settings, for every repository, instead.")
+]
+Local = Annotated[
+    bool, typer.Option("--local", help="The repository's settings.local.json, never committed.")
+]
+
+
 @app.command()
 @told
 def sources(
@@ -46,8 +63,119 @@ def sources(
         list[Path] | None,
         typer.Argument(help="Folders to search; the usual places of this machine's user if none."),
     ] = None,
+    read: Annotated[
+        bool,
+        typer.Option("--read", help="Read everything: turns, tokens, growth, failures by reason."),
+    ] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
-    """List what was found: transcripts by source, with counts and dates. Reads, writes nothing."""
+    """List what was found: transcripts by source, with counts and dates. Writes nothing."""
     from debrief.cli.sources import list_sources
 
-    list_sources(folders or [])
+    list_sources(folders or [], read=read, as_json=as_json)
+
+
+def _plan_ids(incomplete: str) -> list[str]:
+    from debrief.snapshots.plans import plan_ids
+    from debrief.snapshots.repositories import find_repository
+
+    repository = find_repository(Path())
+    ids = plan_ids(repository.root) if repository is not None else []
+    return [plan_id for plan_id in ids if plan_id.startswith(incomplete)]
+
+
+@app.command()
+@told
+def code(
+    plan_id: Annotated[
+        str,
+        typer.Argument(
+            help="Names the plan: a slug such as retry-queue.", autocompletion=_plan_ids
+        ),
+    ],
+    extra: Annotated[
+        list[str] | None, typer.Argument(help="After --: passed on to the tool as it is.")
+    ] = None,
+    tool: Annotated[str, typer.Option(help="claude-code or droid.")] = "claude-code",
+    model: Annotated[
+        str, typer.Option(help="As the tool names it, such as opus; its own default if none.")
+    ] = "",
+    repo: Repo = Path(),
+) -> None:
+    """Carry out a plan with a coding agent in a worktree of its own, and capture the session.
+
+    The plan is **.debrief/plans/PLAN_ID.md**, else **.debrief/plans/PLAN_ID/plan.md**, else the
+    **plan.md** of its worktree, else the repository's own plan.md. It is copied into the
+    worktree **.debrief/worktrees/PLAN_ID/**, on a branch of its name.
+
+    Prompts are those in **.debrief/prompts/active/TOOL/MODEL/** or **…/TOOL/** (main.md, and one
+    file a subagent), else the repository's CLAUDE.md and .claude/agents, or AGENTS.md for droid.
+    They are written to **.debrief/sessions/PLAN_ID/** with metadata.json before the tool starts;
+    its transcript is filed there when it ends. An earlier run's folder is renamed to its
+    session's id first.
+
+    The tool is started with DEBRIEF_CLAUDE_COMMAND (claude) or DEBRIEF_DROID_COMMAND (droid); its
+    exit code is passed on.
+    """
+    from debrief.cli.code import code_plan
+
+    raise typer.Exit(
+        code_plan(plan_id, tool=tool, model=model or None, folder=repo, extra=extra or [])
+    )
+
+
+@hooks.command("install")
+@told
+def hooks_install(user: User = False, local: Local = False, repo: Repo = Path()) -> None:
+    """Install the hook in a repository's .claude/settings.json; all else in it is kept.
+
+    Each session then has its prompts/ and metadata.json in **.debrief/sessions/SESSION_ID/** of
+    the repository it runs in. The hook takes a tenth of a second, and says nothing: failures go
+    to **~/.debrief/logs/hooks.log**.
+    """
+    from debrief.cli.hooks import install_hook
+
+    install_hook(user=user, local=local, folder=repo)
+
+
+@hooks.command("remove")
+@told
+def hooks_remove(user: User = False, local: Local = False, repo: Repo = Path()) -> None:
+    """Remove our hook and nothing else."""
+    from debrief.cli.hooks import remove_hook
+
+    remove_hook(user=user, local=local, folder=repo)
+
+
+@hooks.command("status")
+@told
+def hooks_status(user: User = False, repo: Repo = Path()) -> None:
+    """Tell where the hook is installed, and what it last failed at; exit code 1 if nowhere."""
+    from debrief.cli.hooks import show_hooks
+
+    raise typer.Exit(show_hooks(user=user, folder=repo))
+
+
+@app.command()
+@told
+def migrate(
+    path: Annotated[
+        Path, typer.Argument(help="A repository with a .weft or .lw_coder folder, or that folder.")
+    ] = Path(),
+    really: Annotated[
+        bool, typer.Option("--apply", help="Write; without it, only what would be is told.")
+    ] = False,
+    target: Annotated[
+        Path | None,
+        typer.Option("--to", help="The .debrief folder to fill; the one beside it if none."),
+    ] = None,
+) -> None:
+    """Make .debrief folders of .weft and .lw_coder ones by copy; nothing is overwritten.
+
+    Sessions, training data, judges, plans (or tasks) and prompts are taken over. Prompts and
+    metadata that a sample lacks are filled in from what lies around it, and listed in its
+    metadata as filled in; what nobody can tell is reported as missing.
+    """
+    from debrief.cli.migrate import migrate as migrate_folders
+
+    migrate_folders(path, target=target, really=really)

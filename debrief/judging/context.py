@@ -40,7 +40,11 @@ def context_from_session(
     whole = size_of(fit(files, sys.maxsize).text)
     plan = _bounded(prompt, max(max_size // _PLAN_SHARE, max_size - whole), size_of)
     fitted = fit(files, max(max_size - size_of(plan), 0), size_of)
-    return ChangeContext(plan_content=plan, git_changes=_said(files, fitted))
+    return ChangeContext(
+        plan_content=plan,
+        git_changes=_said(files, fitted),
+        shrink=lambda size: context_from_session(session, size, size_of),
+    )
 
 
 def changes_of(session: Session) -> list[FileChange]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
+from threading import BoundedSemaphore
 
 from msgspec import Struct
 
@@ -18,6 +19,9 @@ from debrief.judging.model import ChangeContext, ChangeJudge, Judge, JudgeEvalua
 from debrief.sessions.model import Session
 
 ContextOf = Callable[[Session], ChangeContext]
+
+_HELD_BACK = 10_000
+"""Rows that may wait for one before them; a few megabytes of feedback."""
 
 
 class Tally(Struct):
@@ -141,15 +145,19 @@ class _Plan(Struct, frozen=True):
 def _concurrently(
     sessions: Iterable[Session], plan: _Plan, concurrency: int
 ) -> Iterator[tuple[JudgeEvaluation, bool]]:
-    """Keep ``concurrency`` calls under way; rows come out in order, finished ones wait."""
+    """Keep ``concurrency`` calls under way; rows come out in order, finished ones wait.
+
+    Only calls that are still to be made hold a session and its context, so their number is what
+    is bounded tightly. A single slow call may hold back many finished rows, which are small.
+    """
     waiting: deque[Future[JudgeEvaluation] | JudgeEvaluation] = deque()
-    ahead = 2 * concurrency
+    unfinished = BoundedSemaphore(2 * concurrency)
     with ThreadPoolExecutor(concurrency, thread_name_prefix="judge") as pool:
         try:
             for session in sessions:
-                for item in _submitted(session, plan, pool):
+                for item in _submitted(session, plan, pool, unfinished):
                     waiting.append(item)
-                    while len(waiting) > ahead:
+                    while waiting and (_is_there(waiting[0]) or len(waiting) > _HELD_BACK):
                         yield _settled(waiting.popleft())
             while waiting:
                 yield _settled(waiting.popleft())
@@ -160,7 +168,7 @@ def _concurrently(
 
 
 def _submitted(
-    session: Session, plan: _Plan, pool: ThreadPoolExecutor
+    session: Session, plan: _Plan, pool: ThreadPoolExecutor, unfinished: BoundedSemaphore
 ) -> Iterator[Future[JudgeEvaluation] | JudgeEvaluation]:
     due = plan.due(session)
     context: ChangeContext | None = None
@@ -179,7 +187,16 @@ def _submitted(
                 _failed, session, judge, plan.eval_fingerprint, failure or RuntimeError()
             )
         else:
-            yield pool.submit(_judge, session, judge, plan.judge_by, context, plan.eval_fingerprint)
+            unfinished.acquire()
+            future = pool.submit(
+                _judge, session, judge, plan.judge_by, context, plan.eval_fingerprint
+            )
+            future.add_done_callback(lambda _: unfinished.release())
+            yield future
+
+
+def _is_there(item: Future[JudgeEvaluation] | JudgeEvaluation) -> bool:
+    return not isinstance(item, Future) or item.done()
 
 
 def _settled(
@@ -220,6 +237,7 @@ def _judge(
         input_tokens=answer.input_tokens,
         output_tokens=answer.output_tokens,
         cost_usd=answer.cost_usd,
+        answered_by=answer.answered_by,
     )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from datetime import datetime
 from typing import Literal, Protocol
 
@@ -10,6 +11,10 @@ from msgspec import Struct
 from debrief.sessions.model import Session
 
 EvaluationStatus = Literal["ok", "failed"]
+
+
+JUDGE_SETS = "judge_sets"
+"""Table of the judges behind each eval fingerprint, so that an old one can still be explained."""
 
 
 class Judge(Struct, frozen=True, kw_only=True):
@@ -29,6 +34,14 @@ class ChangeContext(Struct, frozen=True, kw_only=True):
 
     plan_content: str
     git_changes: str
+    shrink: Callable[[int], ChangeContext] | None = None
+    """Makes the same context again in at most so many characters, notes on what had to be left
+    out on top; None where it cannot be made again."""
+
+    @property
+    def size(self) -> int:
+        """Return its characters."""
+        return len(self.plan_content) + len(self.git_changes)
 
 
 class Judgement(Struct, frozen=True, kw_only=True):
@@ -41,6 +54,8 @@ class Judgement(Struct, frozen=True, kw_only=True):
     output_tokens: int = 0
     cost_usd: float | None = None
     """None when the model's price is not known; 0 only when nothing was spent."""
+    answered_by: str = ""
+    """The configured fallback that stood in for the judge's model; empty when none had to."""
 
 
 class ChangeJudge(Protocol):
@@ -68,3 +83,5 @@ class JudgeEvaluation(Struct, frozen=True, kw_only=True):
     input_tokens: int = 0
     output_tokens: int = 0
     cost_usd: float | None = None
+    answered_by: str = ""
+    """The fallback that stood in for ``model``; empty when none had to."""

@@ -1,29 +1,49 @@
 """The one door to any language model.
 
-A model is named as LiteLLM names it (``openrouter/x-ai/grok-4.1-fast``, ``openai/gpt-4o-mini``).
-Its key is read from ``<PROVIDER>_API_KEY``, in the environment or in ``~/.debrief/.env``.
+Every question of the project goes out here: bounded in number at a time and in money, sent again
+when a failure passes, counted, and never asked twice once its answer was found usable.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from threading import BoundedSemaphore, Lock
+from typing import TYPE_CHECKING, NoReturn
 
-from msgspec import Struct
+from msgspec import Struct, structs
 
-from debrief.errors import ConfigurationError, DebriefError, ModelError
-from debrief.settings import Settings
+from debrief.digests import digest_of
+from debrief.errors import DebriefError, ModelError
+from debrief.models.budget import Budget
+from debrief.models.cache import Cache, Kept
+from debrief.models.prices import Price
+from debrief.models.retrying import ATTEMPTS, PAUSE, sent_until_answered
+from debrief.models.usage import Meter, Usage, total
+from debrief.models.wire import Wire
 
 if TYPE_CHECKING:
     import dspy
+    from dspy.lm15 import CacheConfig, LM15Error, Request, Response
 
+VERSION = "1"
+"""Of this layer: part of every cache key, raised when the same question is put differently."""
 TIMEOUT = 180.0
-"""Seconds for one call."""
-RETRIES = 6
-"""Of one call, on 429, 5xx, timeouts and broken connections, with growing pauses."""
+"""Seconds without a byte from the server."""
+CONCURRENCY = 8
 MAX_TOKENS = 16_000
+"""Of an answer, thinking included; OpenAI's reasoning models take no less."""
+NEXT_RUN = "The next run asks again."
+_USUAL_ANSWER = 500
+
+
+class DryRunError(ModelError):
+    """A question that would have gone out."""
+
+
+class TooLongError(ModelError):
+    """A prompt that the model cannot take; a shorter one may do."""
 
 
 class Answer(Struct, frozen=True, kw_only=True):
@@ -34,25 +54,59 @@ class Answer(Struct, frozen=True, kw_only=True):
     output_tokens: int = 0
     cost_usd: float | None = None
     """None when the model's price is not known."""
+    model: str = ""
+    """Who answered: the model asked, or the fallback that stood in for it."""
+    cut: bool = False
+    """The answer came to its greatest length and ends somewhere."""
+    recalled: bool = False
+    """It came out of the cache."""
+    usage: Usage = Usage()
+    remember: Callable[[Answer], None] | None = None
+    """Keeps an answer to the question that this one answers."""
 
 
-class Usage(Struct, frozen=True, kw_only=True):
-    """What calls came to."""
+def accepted(answers: Sequence[Answer]) -> Answer:
+    """Return the one answer that asking came to, and let the cache keep it.
 
-    input_tokens: int = 0
-    output_tokens: int = 0
-    cost_usd: float | None = None
+    To be called once the last answer was found usable, never before: what is kept is what every
+    later run gets. It is kept under the first question, so that those runs need no detour.
+
+    Args:
+        answers: to the question and, each time an answer was refused, to the question again.
+
+    Returns:
+        The last answer, with what all of them took.
+    """
+    usage = total(answer.usage for answer in answers)
+    last = structs.replace(
+        answers[-1],
+        usage=usage,
+        input_tokens=sum(answer.input_tokens for answer in answers),
+        output_tokens=sum(answer.output_tokens for answer in answers),
+        cost_usd=_sum(answer.cost_usd for answer in answers),
+    )
+    first = answers[0]
+    if first.remember is not None and not (first.recalled and len(answers) == 1):
+        first.remember(last)
+    return last
 
 
 class LanguageModel:
-    """A named model with its key, its time limit and its retries; safe to use from threads.
+    """A named model with its key, its limits and its memory; safe to use from threads.
 
     Args:
         name: LiteLLM's name of the model.
         api_key: its provider's key.
         base_url: where to ask, when not at the provider's usual place.
-        timeout: seconds for one call.
-        retries: of one call that failed for a passing reason.
+        timeout: seconds without a byte after which a call is given up and sent again.
+        attempts: times that one question is sent at most.
+        pause: seconds before the second attempt, at most; it doubles from there.
+        concurrency: calls under way at once.
+        price: what tokens cost; None when nobody knows.
+        cache: where answers are kept that were found usable; None keeps none.
+        budget: of the run.
+        fallbacks: asked in turn when this model cannot be had; answers say who gave them.
+        dry_run: count what would be asked, and ask nothing.
     """
 
     def __init__(
@@ -62,68 +116,224 @@ class LanguageModel:
         api_key: str,
         base_url: str = "",
         timeout: float = TIMEOUT,
-        retries: int = RETRIES,
+        attempts: int = ATTEMPTS,
+        pause: float = PAUSE,
+        concurrency: int = CONCURRENCY,
+        price: Price | None = None,
+        cache: Cache | None = None,
+        budget: Budget | None = None,
+        fallbacks: Sequence[LanguageModel] = (),
+        dry_run: bool = False,
     ) -> None:
         self.name = name
-        self._options: dict[str, Any] = {"api_key": api_key, "timeout": timeout}
-        if base_url:
-            self._options["api_base"] = base_url
-        self._retries = retries
+        self.price = price
+        self.meter = Meter()
+        self.fallbacks = tuple(fallbacks)
+        self._secret = api_key
+        self._timeout = timeout
+        self._base_url = base_url
+        self._attempts = attempts
+        self._pause = pause
+        self._cache = cache
+        self._budget = budget or Budget()
+        self._dry_run = dry_run
+        self._slots = BoundedSemaphore(concurrency)
+        self._closing = Lock()
+        self._closed: ModelError | None = None
+        self._wire = Wire(
+            name, api_key=api_key, base_url=base_url, timeout=timeout, connections=concurrency
+        )
+        if not dry_run:
+            self._budget.check(name, price)
 
-    def new_lm(self) -> dspy.LM:
+    def ask(self, prompt: str) -> Answer:
+        """Send one prompt and return the answer, or the answer that was accepted before.
+
+        An answer is kept only when ``accepted`` says so.
+
+        Raises:
+            BudgetSpentError: the run may ask no more.
+            ModelError: there is no answer after all attempts.
+        """
+        key = self.key_of("ask", prompt)
+        kept = self.recall(key)
+        if kept is not None:
+            return kept
+        lm = self.new_lm()
+        with failures_named(self.name):
+            lm(prompt)
+        return structs.replace(last_answer(lm), remember=lambda last: self.remember(key, last))
+
+    def new_lm(self, prompt_cache: bool = False) -> dspy.LM:
         """Return a DSPy model of its own, whose history holds only what is asked through it.
 
-        Prices come from the packaged table: fetching a newer one would hold up the first call.
+        Its calls take the same way as ``ask``'s and are counted and limited with them; they are
+        not cached, because only who asks knows whether an answer was usable.
+
+        Args:
+            prompt_cache: mark the system message for the provider's cache, where one needs marks.
         """
         os.environ.setdefault("LITELLM_LOCAL_MODEL_COST_MAP", "True")
         import dspy
 
         return dspy.LM(
             self.name,
+            engine=_Door(self),
             max_tokens=MAX_TOKENS,
             cache=False,
-            num_retries=self._retries,
-            **self._options,
+            num_retries=0,
+            prompt_cache=self._prompt_cache() if prompt_cache else None,
         )
 
-    def ask(self, prompt: str) -> Answer:
-        """Send one prompt and return the answer.
+    def key_of(self, *parts: str) -> str:
+        """Return the cache's key of a question: all that its answer depends on."""
+        return digest_of("answers", VERSION, self.name, self._base_url, MAX_TOKENS, parts)
+
+    def recall(self, key: str) -> Answer | None:
+        """Return the answer kept under a key, or None."""
+        kept = self._cache.get(key) if self._cache is not None else None
+        if kept is None:
+            return None
+        self.meter.recalled()
+        return Answer(
+            text=kept.text,
+            input_tokens=kept.usage.input_tokens,
+            output_tokens=kept.usage.output_tokens,
+            cost_usd=kept.usage.cost_usd,
+            model=kept.model,
+            recalled=True,
+            usage=kept.usage,
+            remember=lambda last: self.remember(key, last),
+        )
+
+    def remember(self, key: str, answer: Answer) -> None:
+        """Keep an answer that was found usable."""
+        if self._cache is not None:
+            kept = Kept(text=answer.text, usage=answer.usage, model=answer.model)
+            self._cache.put(key, kept)
+
+    def complete(self, request: Request) -> tuple[Response, Answer]:
+        """Send a request until it is answered, by a fallback if need be.
 
         Raises:
-            ModelError: there is none after all retries.
+            BudgetSpentError: the run may ask no more.
+            TooLongError: the prompt is longer than the model takes.
+            ModelError: there is no answer after all attempts.
         """
-        lm = self.new_lm()
-        with failures_named(self.name):
-            outputs = lm(prompt)
-        text = outputs[0] if outputs else ""
-        text = text.get("text", "") if isinstance(text, dict) else text
-        usage = usage_of(lm)
-        return Answer(
-            text=text or "",
+        try:
+            return self._complete(request)
+        except (DryRunError, TooLongError):
+            raise
+        except ModelError as error:
+            if not self.fallbacks or error.culprit != self.name:
+                raise
+            first = error
+        for fallback in self.fallbacks:
+            try:
+                return fallback.complete(_for(request, fallback.name))
+            except ModelError as error:
+                if error.culprit != fallback.name:
+                    raise
+        raise first
+
+    def _complete(self, request: Request) -> tuple[Response, Answer]:
+        from dspy.lm15 import AuthError, BillingError, ContextLengthError, LM15Error
+
+        if self._closed is not None:
+            raise self._closed
+        text = _text_of(request)
+        if self._dry_run:
+            self._count_only(text)
+        with self._budget.call(len(text), self.price) as bill:
+            try:
+                response = sent_until_answered(
+                    lambda: self._send(request), attempts=self._attempts, pause=self._pause
+                )
+            except LM15Error as error:
+                reason = self._reason(error)
+                if isinstance(error, ContextLengthError):
+                    raise TooLongError(self.name, reason) from None
+                if isinstance(error, AuthError | BillingError):
+                    self._close(error, reason)
+                raise ModelError(self.name, reason, NEXT_RUN) from None
+            usage = self._priced(self._wire.usage(response))
+            bill.taken = usage.cost_usd
+        self.meter.answered(usage)
+        return response, Answer(
+            text=response.text or "",
             input_tokens=usage.input_tokens,
             output_tokens=usage.output_tokens,
             cost_usd=usage.cost_usd,
+            model=self.name,
+            cut=response.finish_reason == "length",
+            usage=usage,
         )
 
+    def _send(self, request: Request) -> Response:
+        with self._slots:
+            if self._closed is not None:
+                raise self._closed
+            self.meter.sent()
+            return self._wire.send(request)
 
-def language_model(name: str, settings: Settings) -> LanguageModel:
-    """Return the model of that name with the key that the settings hold for its provider.
+    def _priced(self, usage: Usage) -> Usage:
+        if usage.cost_usd is not None or self.price is None:
+            return usage
+        if not usage.input_tokens and not usage.output_tokens:
+            return usage
+        return structs.replace(usage, cost_usd=self.price.cost(usage))
 
-    Raises:
-        ConfigurationError: no key is set and no server of one's own is named.
-    """
-    provider = name.split("/", 1)[0] if "/" in name else "openai"
-    prefix = provider.upper().replace("-", "_")
-    key = settings.get(f"{prefix}_API_KEY")
-    base_url = settings.get("DEBRIEF_MODEL_BASE_URL") or settings.get(f"{prefix}_API_BASE")
-    if not key and not base_url:
-        raise ConfigurationError(
-            name,
-            f"{prefix}_API_KEY is not set",
-            f"Put it into {settings.home / '.env'} (chmod 600) or the environment, name another "
-            "model with --model, or use --offline.",
-        )
-    return LanguageModel(name, api_key=key or "none", base_url=base_url)
+    def _count_only(self, text: str) -> NoReturn:
+        from debrief.tokens import count_tokens
+
+        usage = Usage(input_tokens=count_tokens(text), output_tokens=_USUAL_ANSWER)
+        self.meter.answered(self._priced(usage))
+        raise DryRunError(self.name, "a dry run asks nothing")
+
+    def _close(self, error: LM15Error, reason: str) -> NoReturn:
+        """Ask no more: every further question would be refused for the same reason."""
+        move = "Check the key." if type(error).__name__ == "AuthError" else "Look at the account."
+        with self._closing:
+            self._closed = ModelError(self.name, reason, f"{move} {NEXT_RUN}")
+        raise self._closed from None
+
+    def _reason(self, error: LM15Error) -> str:
+        """Return the first words of a failure, without the key that some servers repeat."""
+        if "timed out" in error.message and error.status is None:
+            return f"nothing came for {self._timeout:g} s"
+        said = " ".join(error.message.partition("\n\n")[0].split())[:500].rstrip(".")
+        if len(self._secret) > 4:
+            said = said.replace(self._secret, "<key>")
+        status = f"HTTP {error.status}: " if error.status not in (None, 200) else ""
+        return f"{status}{said or type(error).__name__}"
+
+    def _prompt_cache(self) -> CacheConfig | None:
+        return self._wire.prompt_cache() if not self.fallbacks and not self._dry_run else None
+
+
+class _Door:
+    """DSPy's view of a model: one engine a ``dspy.LM``, which keeps what came through it."""
+
+    def __init__(self, model: LanguageModel) -> None:
+        self._model = model
+        self.answers: list[Answer] = []
+
+    def complete(self, request: Request) -> Response:
+        """Answer one request."""
+        response, answer = self._model.complete(request)
+        self.answers.append(answer)
+        return response
+
+
+def last_answer(lm: dspy.LM) -> Answer:
+    """Return the latest answer that came through ``lm``, which a ``LanguageModel`` made."""
+    answer: Answer = lm.engine.answers[-1]
+    return answer
+
+
+def usage_of(lm: dspy.LM) -> Usage:
+    """Return what all calls through ``lm`` came to; the cost is None if one's is not known."""
+    return total(answer.usage for answer in lm.engine.answers)
 
 
 @contextmanager
@@ -134,20 +344,26 @@ def failures_named(model: str) -> Iterator[None]:
     except DebriefError:
         raise
     except Exception as error:
+        cause = error.__cause__
+        if isinstance(cause, DebriefError):
+            raise cause from None
         reason = " ".join(str(error).split())[:500] or type(error).__name__
-        raise ModelError(model, reason, "It is tried again by the next run.") from error
+        raise ModelError(model, reason, NEXT_RUN) from error
 
 
-def usage_of(lm: dspy.LM) -> Usage:
-    """Return what all calls through ``lm`` came to; the cost is None if one's is not known."""
-    entries = list(lm.history)
-    costs = [entry.get("cost") for entry in entries]
-    return Usage(
-        input_tokens=sum(_count(entry, "prompt_tokens") for entry in entries),
-        output_tokens=sum(_count(entry, "completion_tokens") for entry in entries),
-        cost_usd=None if not costs or None in costs else float(sum(c for c in costs if c)),
-    )
+def _for(request: Request, model: str) -> Request:
+    from dataclasses import replace
+
+    return replace(request, model=model)
 
 
-def _count(entry: dict[str, Any], field: str) -> int:
-    return int((entry.get("usage") or {}).get(field) or 0)
+def _text_of(request: Request) -> str:
+    parts = [request.system] if isinstance(request.system, str) else list(request.system or ())
+    parts += [part for message in request.messages for part in message.parts]
+    return "\n".join(part if isinstance(part, str) else str(part.text) for part in parts)
+
+
+def _sum(costs: Iterator[float | None]) -> float | None:
+    found = list(costs)
+    known = [cost for cost in found if cost is not None]
+    return sum(known) if len(known) == len(found) else None

@@ -21,6 +21,7 @@ _FOREIGN = re.compile(
     r"|import \w+ from|from [\w.]+ import|E\s{3}).*$",
     re.DOTALL | re.MULTILINE,
 )
+_HEADING = re.compile(r"[ \t]*(?:#{1,6} [^\n]*|(?:\S+ ){0,5}\S+:)\s*\n\s*(?=\S)")
 _SENTENCE_END = re.compile(r"[.!?;:]\s+")
 _WORD = re.compile(r"[^\W\d_](?:[\w'-]*\w)?")
 _FILE = (
@@ -234,7 +235,7 @@ class Prompt:
         """Return the words that match ``section``, or the beginning, as they stand here."""
         for found in self.find(section) if section else ():
             if place := self.text.replace("’", "'").find(found[0].strip()) + 1:
-                return Sighting(self.turn, quote_at(self.text, place - 1))
+                return Sighting(self.turn, quote_at(self.text, past_headings(self.text, place - 1)))
         return Sighting(self.turn, quote_at(self.text, telling_line(self.text)))
 
     def sighting_of(self, words: str) -> Sighting:
@@ -344,6 +345,14 @@ def quote_at(text: str, place: int) -> str:
         end = line.rfind(" ", begin, begin + _QUOTE)
         line = line[begin : end if end > offset else begin + _QUOTE]
     return line.strip()
+
+
+def past_headings(text: str, place: int) -> int:
+    """Return ``place``, or where the text begins that a heading at ``place`` announces."""
+    start = text.rfind("\n", 0, place) + 1
+    while found := _HEADING.match(text, start):
+        start = place = found.end()
+    return place
 
 
 def telling_line(text: str) -> int:

@@ -6,6 +6,7 @@ import base64
 import binascii
 import re
 from collections.abc import Iterator
+from string import ascii_letters, digits
 
 from debrief.redaction.names import KEYWORDS, NameClass, class_of, kind_of
 from debrief.redaction.plausibility import (
@@ -20,11 +21,12 @@ from debrief.redaction.plausibility import (
 from debrief.redaction.spans import Span
 
 _REACH = 1024
+_LONGEST_BARE = 256
 _KEYWORD = f"(?:{KEYWORDS})"
 _NAME = re.compile(rf"{_KEYWORD}[\w.\-]{{0,48}}", re.IGNORECASE)
-_NAME_BEFORE = re.compile(
-    r"(?:(?:api|access|secret|private|auth|signing|encryption|master|account) )?[\w.\-]{0,48}\Z",
-    re.IGNORECASE,
+_NAME_CHARACTERS = ascii_letters + digits + "_.-"
+_QUALIFIER = re.compile(
+    r"(?:api|access|secret|private|auth|signing|encryption|master|account) \Z", re.IGNORECASE
 )
 _GAP = re.compile(
     r"""(?P<close>["'`\\\])]{0,6})[ \t]{0,4}
@@ -37,8 +39,10 @@ _WEAK_GAP = re.compile(
     r"""["'`\\*_]{0,4}[ \t]{1,4}(?:(?:is|was|to|of|as|with|ist|es|est|=|:)[ \t]{1,4})?"""
 )
 _QUOTE = re.compile(r"\\*[\"'`]")
-_BARE = re.compile(r"[^\s\"'`<>\\,;]{4,512}")
-_BARE_LINE = re.compile(r"[^\s\"'`<>\\]{4,512}")
+_BARE = re.compile(rf"[^\s\"'`<>\\,;]{{4,{_LONGEST_BARE}}}")
+_BARE_LINE = re.compile(r"[^\s\"'`<>\\]{4,256}")
+_CODE = re.compile(r"[A-Za-z_$][\w$.:]*[(\[]")
+_SYNTAX = re.compile(r"[)\]}][)\]}:({?]|\?\.|=>|&&|\|\|")
 _NEXT_PARAMETER = re.compile(r"&[A-Za-z_][\w.\-\[\]]*=")
 _STATEMENT = re.compile(r"(?:login|machine|identified|user)\s", re.IGNORECASE)
 
@@ -62,20 +66,27 @@ def judge(name_class: NameClass, value: str, *, strong: bool = True) -> bool | N
             return True if is_password(value, 10, strict=True) and entropy(value) > 3 else None
         if is_random(value, 12) or is_password(value, 8, strict=True):
             return False
-        return False if is_uuid(value) else None
+        return None
     if name_class == "auth":
         return True if is_basic(value) or is_random(value, 20) else None
-    if name_class == "key" and strong and classes(value) >= 3:
-        return False if is_random(value, 40) else None
+    if name_class == "key" and strong and classes(value) >= 3 and not set("/.") & set(value):
+        return False if is_random(value, 32) else None
     return None
+
+
+def judge_named(name: str, value: str, *, strong: bool = True) -> bool | None:
+    """Return what ``judge`` says of a name's value; a UUID may be a key, but not a token."""
+    name_class = class_of(name)
+    if name_class == "secret" and is_uuid(value):
+        return False if strong and kind_of(name) in ("api-key", "secret") else None
+    return judge(name_class, value, strong=strong)
 
 
 def judge_field(name: str, value: str) -> tuple[str, bool] | None:
     """Return kind and certainty of a whole value that belongs to a name, if it is a secret."""
-    name_class = class_of(name)
-    if not name_class or len(value) > _REACH:
+    if not class_of(name) or len(value) > _REACH:
         return None
-    verdict = judge(name_class, value)
+    verdict = judge_named(name, value)
     return None if verdict is None else (kind_of(name), verdict)
 
 
@@ -102,11 +113,15 @@ def _assignment(text: str, at: int) -> Iterator[Span]:
     named = _NAME.match(text, at)
     if named is None:
         return
-    before = _NAME_BEFORE.search(text, max(0, at - 48), at)
-    start = before.start() if before else at
+    low = max(0, at - 48)
+    start = low + len(text[low:at].rstrip(_NAME_CHARACTERS))
+    if start == at and text[at - 1 : at] == " ":
+        qualifier = _QUALIFIER.search(text, max(0, at - 12), at)
+        start = qualifier.start() if qualifier else at
     name = text[start : named.end()].strip(".-")
-    name_class = class_of(name)
-    if not name_class:
+    if not class_of(name):
+        if name.lower() == "key":
+            yield from _told(text, named.end())
         return
     gap = _GAP.match(text, named.end())
     flag = (start < at and text[start] == "-") or text[max(0, start - 1) : start] == "-"
@@ -114,7 +129,8 @@ def _assignment(text: str, at: int) -> Iterator[Span]:
         gap = _WEAK_GAP.match(text, named.end())
         if gap is None or (text[named.end() - 1] == "." and not flag):
             return
-        line = text[max(0, text.rfind("\n", max(0, at - 200), at)) : at]
+        low = max(0, at - 200)
+        line = text[max(low, text.rfind("\n", low, at)) : at]
         strong = flag or _STATEMENT.search(line) is not None
         operator = " "
     else:
@@ -134,11 +150,23 @@ def _assignment(text: str, at: int) -> Iterator[Span]:
     if operator == ">" and before_name not in ("<", ":"):
         return
     value = text[begin:end]
+    if not quoted and (_CODE.match(value) or _SYNTAX.search(value)):
+        return
     if name.lower() in ("pass", "pw", "pwd") and operator not in ("=", "=>"):
         strong = False
-    verdict = judge(name_class, value, strong=strong)
+    verdict = judge_named(name, value, strong=strong)
     if verdict is not None:
         yield Span(begin, end, kind_of(name), verdict)
+
+
+_TOLD = re.compile(r"[ ]is:?[ ][\"'`]?(?P<v>[A-Za-z0-9_\-+/=.~]{24,256})")
+
+
+def _told(text: str, at: int) -> Iterator[Span]:
+    """Find what somebody calls a key in so many words: ``my key is …``."""
+    found = _TOLD.match(text, at)
+    if found and is_random(found["v"].rstrip("."), 24):
+        yield Span(found.start("v"), found.start("v") + len(found["v"].rstrip(".")), "api-key")
 
 
 _QUOTES = ('"', "'", "`")
@@ -146,7 +174,8 @@ _SETTER = re.compile(r"(?:set|with|add|use|put)_?[A-Z_]|(?:password|secret|token
 
 
 def _begins_line(text: str, start: int) -> bool:
-    line = text[max(0, text.rfind("\n", max(0, start - 64), start) + 1) : start]
+    low = max(0, start - 64)
+    line = text[max(low, text.rfind("\n", low, start) + 1) : start]
     return line.strip(" \t+-") in ("", "export", "set", "ENV", "$ export", "declare -x")
 
 
@@ -161,7 +190,7 @@ def _value(text: str, at: int, *, whole_line: bool = False) -> tuple[int, int, b
             return (begin, bare.end(), True) if bare else None
         return begin, end, True
     bare = (_BARE_LINE if whole_line else _BARE).match(text, at)
-    if bare is None:
+    if bare is None or len(bare.group()) >= _LONGEST_BARE:
         return None
     value = bare.group()
     following = _NEXT_PARAMETER.search(value)

@@ -61,3 +61,15 @@ def sudo(text: str, at: int, since: int) -> Iterator[Span]:
     found = _SUDO.search(text, max(0, at - 160), at + 24)
     if found and is_password(found["v"], 6):
         yield Span(found.start("v"), found.end("v"), "password")
+
+
+_ADD_USER = re.compile(
+    r"(?:add_user|change_password|authenticate_user)\s+\S{1,64}\s+\\*[\"']?(?P<v>[^\s\"'\\]{6,128})"
+)
+
+
+def add_user(text: str, at: int, since: int) -> Iterator[Span]:
+    """Read the password of ``rabbitmqctl add_user name …``."""
+    found = _ADD_USER.match(text, at)
+    if found and is_password(found["v"], strict=True):
+        yield Span(found.start("v"), found.end("v"), "password")

@@ -38,14 +38,14 @@ CONTEXTS: tuple[Context, ...] = (
         rf"(?i){_KEYWORD}{_TAIL}[\"'`\\\])]{{0,6}}[ \t]{{0,4}}"
         r"(?::[ \t]?(?:&?str|string|bytes|Optional\[str\]|str . None)[ \t]{0,2})?"
         r"(?::=|=>|->|={1,3}|[:,>(]|\?\?|\|\||\xef\xbc\x9a)[ \t]{0,4}[fbru@$]{0,2}[\"'`\\]{0,6}"
-        r"[^\s\"'`\\<>(){}$]{6}",
+        r"[^\s\"'`\\<>(){}$][^\s]{5}",
         assignments.assignments,
         tracked=False,
     ),
     Context(
         rf"(?i){_KEYWORD}{_TAIL}[\"'`\\*_]{{0,4}}[ \t]{{1,4}}"
         r"(?:(?:is|was|to|of|as|with|ist|es|est|=|:)[ \t]{1,4})?[\"'`\\]{0,4}"
-        r"[^\s\"'`\\<>(){}]{8}",
+        r"[^\s\"'`\\<>(){}][^\s]{7}",
         assignments.assignments,
         tracked=False,
     ),
@@ -54,9 +54,16 @@ CONTEXTS: tuple[Context, ...] = (
     Context(
         r"(?i)authorization[\"'\\\])]{0,5}\s{0,3}(?:[:=,]|=>)\s{0,3}[^\n]{8}", headers.authorization
     ),
+    Context(f"(?:{headers.FOREIGN})", headers.foreign),
+    Context(r"thin:[A-Za-z0-9_$#]{1,32}/", headers.oracle),
+    Context(r"(?:add_user|change_password|authenticate_user)\s", commands.add_user),
     Context(r"(?i)basic[ ]{1,2}[A-Za-z0-9+/]{8}", headers.basic),
     Context(r"(?i)cookies?[\"'\\]{0,3}\s{0,2}[:=]\s{0,2}[^\n]{16}", headers.cookies, reach=4096),
-    Context(r"[A-Za-z][A-Za-z0-9+.\-]{1,15}://[^\s/@:\"'<>`]{0,64}:[^\s/@\"'<>`]{2}", headers.url),
+    Context(
+        r"[A-Za-z][A-Za-z0-9+.\-]{1,15}://[^\s/@:\"'<>`]{0,64}:[^\s/\"'<>`]{2,128}@",
+        headers.url,
+        tracked=False,
+    ),
     Context(
         r":(?:[0-9]{2,5}|\*):[A-Za-z0-9_*\-]{1,32}:[A-Za-z0-9_*\-]{1,32}:[^\s:]{6}", headers.pgpass
     ),

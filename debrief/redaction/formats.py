@@ -71,7 +71,7 @@ def _jwt(secret: str) -> bool:
 
 
 def _mixed(secret: str) -> bool:
-    body = secret[-24:]
+    body = secret[3:]
     return _plausible(secret) and any(c.isdigit() for c in body) and any(c.isalpha() for c in body)
 
 

@@ -68,14 +68,13 @@ def cookies(text: str, at: int, since: int) -> Iterator[Span]:
             yield Span(pair.start("v"), pair.end("v"), "cookie")
 
 
-_URL = re.compile(
-    r"[A-Za-z][\w+.\-]{1,20}://(?P<user>[^\s/@:\"'<>`]{0,64}):(?P<v>[^\s\"'<>`/]{2,200})@(?=[\w\[.\-])"
-)
+_URL = re.compile(r"://(?P<user>[^\s/@:\"'<>`]{0,64}):(?P<v>[^\s\"'<>`/]{2,200})@(?=[\w\[.\-])")
 
 
-def url(text: str, at: int, since: int) -> Iterator[Span]:
-    """Read the password, or the token, before the host of a URL."""
-    found = _URL.match(text, at)
+def url(text: str, end: int, since: int) -> Iterator[Span]:
+    """Read the password, or the token, before the host of a URL; ``end`` is behind an ``@``."""
+    at = text.rfind("://", max(0, end - 220), end)
+    found = _URL.match(text, at) if at >= 0 else None
     if found is None:
         return
     user, password = found["user"], found["v"]
@@ -98,7 +97,8 @@ _PGPASS = re.compile(
 
 def pgpass(text: str, at: int, since: int) -> Iterator[Span]:
     """Read a line of a PostgreSQL password file."""
-    start = text.rfind("\n", max(0, at - 100), at) + 1
+    low = max(0, at - 100)
+    start = max(low, text.rfind("\n", low, at) + 1)
     end = text.find("\n", at, at + 400)
     found = _PGPASS.match(text, start, end if end >= 0 else min(len(text), at + 400))
     if found and is_password(found["v"]):
@@ -116,6 +116,35 @@ def identified(text: str, at: int, since: int) -> Iterator[Span]:
     found = _IDENTIFIED.match(text, at)
     if found and is_password(found["v"], 6):
         yield Span(found.start("v"), found.end("v"), "password")
+
+
+FOREIGN = (
+    "пароль|Пароль|密码|密碼|密钥|口令|パスワード|비밀번호|contraseña|Contraseña|ot de passe|"
+    "hasło|şifre"
+)
+"""The word for password where it is not spelt in ASCII, or in several words."""
+_FOREIGN = re.compile(
+    rf"(?:{FOREIGN})[\"'`]?[ ]{{0,2}}(?:[:=：]|は|是|为|es|est|это)?[ ]{{0,2}}[\"'`「]?"
+    r"(?P<v>[!-~]{6,128})"
+)
+
+
+def foreign(text: str, at: int, since: int) -> Iterator[Span]:
+    """Read a password that a word of another language introduces."""
+    found = _FOREIGN.match(text, at)
+    value = found["v"].rstrip("\"'`,;.") if found else ""
+    if found and is_password(value, strict=True):
+        yield Span(found.start("v"), found.start("v") + len(value), "password")
+
+
+_ORACLE = re.compile(r"thin:[\w$#]{1,64}/\\?[\"']?(?P<v>[^\s@/\"'\\]{4,128})[\"']?@")
+
+
+def oracle(text: str, at: int, since: int) -> Iterator[Span]:
+    """Read the password of ``jdbc:oracle:thin:user/…@host``."""
+    found = _ORACLE.match(text, at)
+    if found and is_password(found["v"], 6):
+        yield Span(found.start("v"), found.end("v"), "url-password")
 
 
 _PHRASE = re.compile(

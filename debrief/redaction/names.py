@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from functools import lru_cache
+from itertools import pairwise
 from typing import Literal
 
 from debrief.redaction.plausibility import words
@@ -13,8 +14,9 @@ NameClass = Literal["password", "secret", "auth", "key", ""]
 or a key of which only the value itself can tell whether it is secret."""
 
 KEYWORDS = (
-    "pass|pw|passwd|kennwort|senha|contrase|mot_?de_?passe|secret|token|key|cred|auth|bearer|jwt|"
-    "[_-]pat|salt|connection_?string"
+    r"pass(?:w|phr|code|\b)|pwd?\b|pw[_\-]|pwd|kennwort|senha|contrase|mot_?de_?passe|secret|"
+    r"token(?:\b|[_\-0-9])|key(?:\b|[_\-0-9])|cred(?:s|ential|\b)|auth\b|bearer|jwt|[_\-]pat\b|"
+    r"salt\b|connection_?string"
 )
 """Parts of names that may introduce a secret, as one caseless expression for the prefilter."""
 
@@ -93,8 +95,9 @@ def class_of(name: str) -> NameClass:
         return "password"
     if last.endswith(("secret", "apikey", "token")) and last not in _WEAK_SECRET:
         return "secret"
-    if last in ("key", "keys") and len(terms) > 1 and terms[-2] in _KEY_OF:
-        return "secret"
+    for before, term in pairwise(terms):
+        if term in ("key", "keys") and before in _KEY_OF:
+            return "secret"
     if any(word in _WEAK_SECRET for word in terms):
         return "secret"
     if last in ("auth", "_auth"):

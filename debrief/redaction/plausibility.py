@@ -16,35 +16,32 @@ def words(text: str) -> frozenset[str]:
     return frozenset(text.split())
 
 
-_STOCK = (
-    "example|placeholder|redacted|changeme|change[_-]me|replace[_-]?(?:me|with|this)|your[_-]|"
-    "[_-]your|yourkey|yourtoken|yourpass|dummy|insert[_-]|todo|fixme|not[_-]?set|undefined|"
-    "[_-]here\\b|goes[_-]?here|lorem|foobar|sample|mock[_-]|fake[_-]|deadbeef|"
-    "not[_-]a[_-]|(?<![A-Za-z0-9])(?:null|none|masked|hidden|removed|omitted)"
-    "(?![A-Za-z0-9])"
+_STOCK = words(
+    """
+    example placeholder redacted changeme change-me replaceme replace-me replace-with replace-this
+    your- -your yourkey yourtoken yourpass dummy insert- todo fixme notset not-set undefined -here
+    goeshere lorem foobar sample mock- fake- deadbeef not-a- null- none- masked hidden- removed
+    omitted xxxx 123456789 abcdefgh qwertyui 98765432 012345678 **** ... … ••
+    """
 )
-_PLACEHOLDER = re.compile(
-    rf"(?i:{_STOCK})"
-    r"|(.)\1{5}"
-    r"|[xX*]{4,}|\.{3}|…|•{2,}"
-    r"|(?i:0?123456789|abcdefgh|qwertyui|98765432|012345678)"
-)
+"""What placeholders say, in small letters, with ``-`` for ``_``."""
 _STOCK_IN_FORMAT = re.compile(
-    r"(?i:EXAMPLE|placeholder|redacted|changeme|your[_-]|yourkey|yourtoken)"
-    r"|(.)\1{7}|[xX*]{6,}|\.{3}|…"
-    r"|(?i:0?1234567890?|abcdefghij)"
+    "example|placeholder|redacted|changeme|your[_-]|yourkey|yourtoken|x{6}|[*]{6}|[.]{3}|…"
+    "|123456789|abcdefghij"
 )
+_STUTTER = re.compile(r"(.)\1{5}")
+_LONG_STUTTER = re.compile(r"(.)\1{7}")
 _VARIABLE = re.compile(
-    r"^\$[A-Za-z_]|\$[{(]|\{\{|\}\}|%\(|^%\w+%$|<[^<>]*>?|\[[A-Za-z_ -]+\]|\{[\w.:!-]*\}|#\{|@\{"
+    r"^\$[A-Za-z_]|\$[{(]|\{\{|\}\}|%\(|^%\w+%$"
+    r"|<[A-Za-z_][^<>]*>|\[[A-Za-z_ -]+\]|\{[\w.:!-]*\}|#\{|@\{|\[\^|\\[wWdDsS][+*]"
     r"|\[[^\]]*-[^\]]*\]|\{\d+,\d*\}|^#[0-9a-fA-F]{3,8}$"
 )
 _UUID = re.compile(r"[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}\Z")
 _HEX = re.compile(r"(?:0x)?[0-9a-fA-F]+\Z")
 _DOTTED = re.compile(r"[A-Za-z_$][\w$]*(?:(?:\.|::|->|\?\.)[A-Za-z_$][\w$]*)+\Z")
 _CALL = re.compile(r"[&*!]?[A-Za-z_$][\w$.:]*[(\[{]")
-_PATH = re.compile(
-    r"(?:~|\.{1,2})?/[\w.@%+-]+(?:/|\Z)|[A-Za-z]:[\\/]|[a-z][a-z0-9+.-]*://|\w+/\w+\.\w+\Z"
-)
+_PATH = re.compile(r"/[\w.@%+-]+(?:/|\Z)|\w+/\w+\.\w+\Z")
+_PLACE = re.compile(r"(?:~|\.{1,2})/|[A-Za-z]:[\\/]|[a-z][a-z0-9+.-]*://")
 _TIME = re.compile(r"\d{4}-\d\d-\d\d|\d{1,2}:\d\d(?::\d\d)?\Z|v?\d+(?:\.\d+)+[\w.+-]*\Z")
 _CHUNK = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])")
 _STEPS = re.compile(
@@ -52,6 +49,8 @@ _STEPS = re.compile(
     re.IGNORECASE,
 )
 _REPEATS = re.compile(r"(.)\1{2,}")
+_KINDS = tuple(re.compile(kind) for kind in ("[a-z]", "[A-Z]", "[0-9]", r"[^\w\-.]"))
+_DIGIT, _LETTER, _SPACE = re.compile("[0-9]"), re.compile("[A-Za-z]"), re.compile(r"\s")
 _TOKEN = re.compile(r"[A-Za-z0-9_\-+/=.~:|!@#$%^&*]+\Z")
 _PAIRS = words(
     """
@@ -94,12 +93,17 @@ def entropy(value: str) -> float:
 
 def is_placeholder(value: str) -> bool:
     """Tell whether a value stands for a secret instead of being one: ``<your-key>``, ``xxxx``."""
-    return bool(_PLACEHOLDER.search(value) or _VARIABLE.search(value))
+    plain = value.lower().replace("_", "-")
+    if plain in ("null", "none", "hidden") or any(stock in plain for stock in _STOCK):
+        return True
+    return bool(_STUTTER.search(value) or _VARIABLE.search(value))
 
 
 def is_sample(secret: str) -> bool:
     """Tell whether a string in a known secret format is a documentation's sample of it."""
-    return bool(_STOCK_IN_FORMAT.search(secret)) or len(set(secret[-16:])) < 5
+    if len(set(secret[-16:])) < 5 or _LONG_STUTTER.search(secret):
+        return True
+    return _STOCK_IN_FORMAT.search(secret.lower()) is not None
 
 
 def is_uuid(value: str) -> bool:
@@ -109,12 +113,12 @@ def is_uuid(value: str) -> bool:
 
 def is_reference(value: str) -> bool:
     """Tell whether a value is code, a path, a URL, a time or a version, not a literal."""
-    return bool(
-        _CALL.match(value)
-        or _PATH.match(value)
-        or _TIME.match(value)
-        or (_DOTTED.match(value) and wordiness(value) >= 0.4)
-    )
+    if _TIME.match(value) or _PLACE.match(value):
+        return True
+    call = _CALL.match(value)
+    if call and wordiness(call.group()) >= 0.5:
+        return True
+    return bool((_PATH.match(value) or _DOTTED.match(value)) and wordiness(value) >= 0.4)
 
 
 def wordiness(value: str) -> float:
@@ -143,12 +147,7 @@ def classes(value: str) -> int:
 
     What joins the words of an identifier (``_-.``) is no punctuation.
     """
-    return (
-        any("a" <= char <= "z" for char in value)
-        + any("A" <= char <= "Z" for char in value)
-        + any("0" <= char <= "9" for char in value)
-        + any(not char.isalnum() and char not in "_-." for char in value)
-    )
+    return sum(kind.search(value) is not None for kind in _KINDS)
 
 
 def is_random(value: str, least: int = 16) -> bool:
@@ -160,11 +159,12 @@ def is_random(value: str, least: int = 16) -> bool:
         return False
     if is_uuid(value) or is_reference(value):
         return False
-    digits = sum("0" <= char <= "9" for char in value)
+    digits = _DIGIT.search(value) is not None
+    if not _LETTER.search(value):
+        return False
     if _HEX.match(value):
-        return len(value) >= max(least, 16) and 0 < digits < len(value) and entropy(value) >= 2.8
-    letters = sum(char.isalpha() for char in value)
-    if not letters or (not digits and not (classes(value) >= 2 and len(value) >= 24)):
+        return digits and entropy(value) >= 2.8
+    if not digits and not (classes(value) >= 2 and len(value) >= 24):
         return False
     bar = 3.0 if len(value) < 24 else 3.4
     return entropy(value) >= bar and wordiness(value) < (0.55 if digits else 0.4)
@@ -187,12 +187,12 @@ def is_password(value: str, least: int = 8, strict: bool = False) -> bool:
         least: how many characters it must have.
         strict: ask for three kinds of characters, as where no assignment introduces the value.
     """
-    if not least <= len(value) <= 256 or any(char.isspace() for char in value):
+    if not least <= len(value) <= 128 or _SPACE.search(value):
         return False
     if is_placeholder(value) or is_weak(value) or is_uuid(value) or is_reference(value):
         return False
     kinds = classes(value)
-    digits = any(char.isdigit() for char in value)
+    digits = _DIGIT.search(value) is not None
     if kinds < 2 or (strict and kinds < 3) or not any(char.isalpha() for char in value):
         return False
     if strict and not digits and not re.search(r"[!#$%^*?~@]", value):

@@ -7,10 +7,14 @@ which the JSON around the text was decoded, so the careful rules see only what i
 from __future__ import annotations
 
 import threading
+from bisect import bisect_left
 from collections.abc import Collection, Sequence
+from itertools import accumulate, starmap
 from typing import Any
 
 from msgspec import Struct
+
+_SEPARATOR = b"\n\0\n"
 
 
 class Hit(Struct, frozen=True, order=True, gc=False):
@@ -69,12 +73,25 @@ class Prefilter:
     def hits(self, text: str) -> list[Hit]:
         """Return where the patterns occur in ``text``, in order of their start."""
         data = text.encode("utf-8", "surrogatepass")
-        found = self.scan(data)
-        if not found:
-            return []
-        if len(data) != len(text):
-            found = _in_characters(data, found)
-        return sorted(Hit(start, end, pattern) for start, end, pattern in found)
+        return in_characters(text, data, self.scan(data))
+
+    def hits_in_each(self, texts: Sequence[str]) -> dict[int, list[Hit]]:
+        """Return the hits of many texts, by number, scanned as one; texts without are left out.
+
+        A pattern's match that runs over the edge of a text is moved to that edge.
+        """
+        encoded = [text.encode("utf-8", "surrogatepass") for text in texts]
+        starts = list(accumulate((len(data) + len(_SEPARATOR) for data in encoded), initial=0))
+        found: dict[int, list[tuple[int, int, int]]] = {}
+        for start, end, pattern in self.scan(_SEPARATOR.join(encoded)):
+            number = bisect_left(starts, end) - 1
+            first, size = starts[number], len(encoded[number])
+            place = (max(0, start - first), min(size, end - first), pattern)
+            found.setdefault(number, []).append(place)
+        return {
+            number: in_characters(texts[number], encoded[number], places)
+            for number, places in found.items()
+        }
 
     def _scratch(self) -> Any:
         scratch = getattr(self._local, "scratch", None)
@@ -83,20 +100,17 @@ class Prefilter:
         return scratch
 
 
-def _in_characters(data: bytes, found: list[tuple[int, int, int]]) -> list[tuple[int, int, int]]:
-    places = sorted({place for start, end, _ in found for place in (start, end)})
+def in_characters(text: str, data: bytes, found: Sequence[tuple[int, int, int]]) -> list[Hit]:
+    """Turn places in the bytes of a text to hits in its characters, in order of their start."""
+    if len(data) == len(text):
+        return sorted(starmap(Hit, found))
     known: dict[int, int] = {}
     last = count = 0
-    for place in places:
-        while place < len(data) and data[place] & 0xC0 == 0x80:
-            place += 1
-        count += len(data[last:place].decode("utf-8", "surrogatepass"))
-        last = place
+    for place in sorted({place for start, end, _ in found for place in (start, end)}):
+        edge = place
+        while edge < len(data) and data[edge] & 0xC0 == 0x80:
+            edge += 1
+        count += len(data[last:edge].decode("utf-8", "surrogatepass"))
+        last = edge
         known[place] = count
-    return [(_at(known, data, start), _at(known, data, end), p) for start, end, p in found]
-
-
-def _at(known: dict[int, int], data: bytes, place: int) -> int:
-    while place < len(data) and data[place] & 0xC0 == 0x80:
-        place += 1
-    return known[place]
+    return sorted(Hit(known[start], known[end], pattern) for start, end, pattern in found)

@@ -125,7 +125,7 @@ class Redactor:
     def replace(self, text: str, field_name: str, find: Find) -> Redacted:
         """Replace what ``find`` finds in a text, until it finds nothing more."""
         findings: list[Finding] = []
-        moved: list[tuple[int, int, int]] = []
+        moved: list[list[tuple[int, int, int]]] = []
         current = text
         for _ in range(_MOST_PASSES):
             spans = find(current, field_name)
@@ -139,7 +139,7 @@ class Redactor:
         text: str,
         spans: Sequence[Span],
         findings: list[Finding],
-        moved: list[tuple[int, int, int]],
+        moved: list[list[tuple[int, int, int]]],
     ) -> str:
         pieces: list[str] = []
         last = 0
@@ -161,7 +161,7 @@ class Redactor:
             now.append((span.start + shift, len(placeholder), span.end - span.start))
             shift += len(placeholder) - (span.end - span.start)
             last = span.end
-        moved[:0] = now
+        moved.append(now)
         return "".join([*pieces, text[last:]])
 
 
@@ -211,10 +211,12 @@ def _appear(near: Path, path: Path) -> None:
         return
 
 
-def _origin(moved: Sequence[tuple[int, int, int]], place: int) -> int:
-    """Return where a place was before placeholders moved it; inside one, where that began."""
-    back = 0
-    for start, length, former in moved:
-        if place >= start + length:
-            back += former - length
-    return place + back
+def _origin(moved: Sequence[Sequence[tuple[int, int, int]]], place: int) -> int:
+    """Return where a place was before the placeholders of all passes moved it."""
+    for step in reversed(moved):
+        back = 0
+        for start, length, former in step:
+            if place >= start + length:
+                back += former - length
+        place += back
+    return place

@@ -7,7 +7,6 @@ lines get the placeholders that the file's lines got.
 
 from __future__ import annotations
 
-from bisect import bisect_right
 from collections.abc import Callable, Iterator
 from operator import is_
 from typing import Literal, TypeVar
@@ -15,9 +14,9 @@ from typing import Literal, TypeVar
 import msgspec
 import orjson
 
-from debrief.redaction.finder import PLACEHOLDER, find
+from debrief.redaction.finder import PLACEHOLDER, find, find_at
 from debrief.redaction.leaves import decode, visit_strings
-from debrief.redaction.prefilter import Prefilter
+from debrief.redaction.prefilter import Hit, Prefilter
 from debrief.redaction.redactor import Redacted, Redactor
 from debrief.redaction.rules import prefilter
 from debrief.redaction.spans import Span, union, without
@@ -26,7 +25,6 @@ from debrief.sessions.model import Message, Session, Subagent, ToolCall, Turn
 _Form = Literal["text", "json", "patch"]
 _Item = TypeVar("_Item", bound=msgspec.Struct)
 _Visit = Callable[[str, _Form], str]
-_SEPARATOR = b"\n\0\n"
 _SHORTEST_LITERAL = 6
 _ANYWHERE = 16
 
@@ -44,19 +42,21 @@ def redact_session(session: Session, redactor: Redactor) -> Session:
         return text
 
     _rebuild(session, collect)
-    buffer, starts = _joined([text for text, _ in texts])
-    flagged = _texts_with_hits(prefilter(), buffer, starts)
+    plain = [text for text, _ in texts]
     known = _Known()
-    for number in flagged:
-        known.learn(*texts[number])
-    if not known.kinds:
+    numbers: set[int] = set()
+    for number, hits in prefilter().hits_in_each(plain).items():
+        text, form = texts[number]
+        if known.learn(text, form, hits):
+            numbers.add(number)
+    if not numbers:
         return session
     literals = known.prefilter()
-    if literals is not None:
-        flagged |= _texts_with_hits(literals, buffer, starts)
+    numbers.update(literals.hits_in_each(plain) if literals else ())
     replaced: dict[int, Redacted] = {}
-    for number in sorted(flagged):
-        result = known.redact(*texts[number], redactor)
+    for number in sorted(numbers):
+        text, form = texts[number]
+        result = known.redact(text, form, redactor)
         if result.findings:
             replaced[number] = result
     order = iter(range(len(texts)))
@@ -84,13 +84,16 @@ class _Known:
         self.kinds: dict[str, tuple[bool, str]] = {}
         self._literals: Prefilter | None = None
 
-    def learn(self, text: str, form: _Form) -> None:
-        """Remember the secrets that a text gives away."""
+    def learn(self, text: str, form: _Form, hits: list[Hit]) -> bool:
+        """Remember the secrets that a text gives away where the prefilter hit it, if any."""
+        learnt = False
         for part, name in _parts(text, form):
-            for span in find(part, name):
+            for span in find_at(part, hits) if part is text else find(part, name):
+                learnt = True
                 self._remember(part[span.start : span.end], span)
                 if span.value:
                     self._remember(span.value, span)
+        return learnt
 
     def prefilter(self) -> Prefilter | None:
         """Return a prefilter for the secrets themselves, as they are and as JSON spells them."""
@@ -189,21 +192,6 @@ def _replace_in_patch(
         return Redacted(patch)
     lines = zip(patch.split("\n"), result.text.split("\n"), strict=True)
     return Redacted("\n".join(old[: _marker(old)] + new for old, new in lines), result.findings)
-
-
-def _joined(texts: list[str]) -> tuple[bytes, list[int]]:
-    """Return the texts as one stretch of bytes, and where each of them starts in it."""
-    encoded = [text.encode("utf-8", "surrogatepass") for text in texts]
-    starts: list[int] = []
-    length = 0
-    for data in encoded:
-        starts.append(length)
-        length += len(data) + len(_SEPARATOR)
-    return _SEPARATOR.join(encoded), starts
-
-
-def _texts_with_hits(engine: Prefilter, buffer: bytes, starts: list[int]) -> set[int]:
-    return {bisect_right(starts, max(0, end - 1)) - 1 for _, end, _ in engine.scan(buffer)}
 
 
 def _rebuild(session: Session, visit: _Visit) -> Session:

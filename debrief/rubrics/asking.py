@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Generic, TypeVar
 
 from msgspec import Struct
 
 from debrief.errors import ModelError
 from debrief.models.answers import AnswerError
-from debrief.models.language_model import Answer
+from debrief.models.language_model import Answer, accepted
 from debrief.rubrics.templates import load_template, render
 
 ATTEMPTS = 3
@@ -56,19 +56,15 @@ def ask_until_read(
         except AnswerError as error:
             reason = error.reason
             continue
+        whole = accepted(answers)
         return Asked(
             value=value,
-            input_tokens=sum(answer.input_tokens for answer in answers),
-            output_tokens=sum(answer.output_tokens for answer in answers),
-            cost_usd=_total(answers),
+            input_tokens=whole.input_tokens,
+            output_tokens=whole.output_tokens,
+            cost_usd=whole.cost_usd,
         )
     raise ModelError(
         model,
         f"gave no usable answer about {about} in {ATTEMPTS} calls: {reason}",
         "It is asked again by the next run.",
     )
-
-
-def _total(answers: Sequence[Answer]) -> float | None:
-    costs = [answer.cost_usd for answer in answers]
-    return None if None in costs else sum(cost for cost in costs if cost is not None)

@@ -62,7 +62,7 @@ class ModelRubricJudge:
 
         def read(answer: str) -> RubricJudgement:
             judgement = parse_judgement(answer)
-            if is_lifted(answer, reasoning=judgement.reasoning, shown=shown):
+            if is_lifted(answer, reasoning=judgement.reasoning, shown=shown, question=question):
                 raise AnswerError(
                     "the model's answer", "it repeats words of the recording and judges nothing"
                 )

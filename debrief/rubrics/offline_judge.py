@@ -37,7 +37,9 @@ class OfflineRubricJudge:
             raise NoOccasionError(
                 f"session {session.id}", f'gives no occasion for "{habit.name}"{caveat}'
             )
-        return RubricJudgement(score=look.level, reasoning=_reasoning(habit, look) + caveat)
+        return RubricJudgement(
+            score=look.level, reasoning=_reasoning(habit, look) + caveat, cost_usd=0.0
+        )
 
 
 def _habit_behind(rubric: Rubric) -> tuple[Habit, str]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
+import msgspec
 from msgspec import Struct, structs
 
 from debrief.models.answers import fold
@@ -20,6 +21,10 @@ BUDGET = 60_000
 
 _STEPS = ((4_000, 40_000), (1_000, 12_000), (200, 4_000), (0, 1_500), (0, 400))
 """Characters that stay of each text of the agent, and of each prompt, step by step."""
+_LONGEST_TOKEN = 12
+"""Characters that no text has per token on average."""
+_COMPARED = 50_000
+"""Characters of each text that answers are compared with."""
 _TRACES = re.compile(f"⟨[0-9A-F]{{4,6}}⟩|[\u2400-\u2424{BAR}]")
 
 
@@ -32,7 +37,7 @@ class Shown(Struct, frozen=True):
     pointer: str
     """Stands in a template where the session would."""
     folded: str
-    """What the session says, folded, to find out whether an answer was lifted from it."""
+    """What the session says, folded, shown or not, to tell when an answer is lifted from it."""
     suspected: bool
     """It holds words that were made for a judge."""
 
@@ -57,7 +62,7 @@ def show(session: Session, *, marker: str = "", budget: int = BUDGET) -> Shown:
         text=render(notice, {"marker": marker, "data": fenced}).rstrip(),
         marker=marker,
         pointer=f"(It is the recording above, between the two lines with the marker {marker}.)",
-        folded=_folded(data),
+        folded=_folded("\n".join(text[:_COMPARED] for text in _texts(session))),
         suspected=bool(injection_signs(_texts(session))),
     )
 
@@ -70,10 +75,19 @@ def show_rubrics(text: str) -> tuple[str, str]:
     return shown, f"(They are between the two lines with the marker {marker} above.)"
 
 
-def is_lifted(answer: str, *, reasoning: str, shown: Shown) -> bool:
-    """Tell whether an answer only repeats the session: the session answered, not the model."""
+def is_lifted(answer: str, *, reasoning: str, shown: Shown, question: str = "") -> bool:
+    """Tell whether an answer only repeats what it was shown: then nobody judged anything.
+
+    Args:
+        answer: whole, as it was sent.
+        reasoning: read out of it.
+        shown: the session that was asked about.
+        question: what was asked, which holds an example and a rubric's own words.
+    """
     whole, said = _folded(answer), _folded(reasoning)
-    return whole in shown.folded or (len(said) >= 12 and said in shown.folded)
+    if whole in shown.folded or whole in _folded(question):
+        return True
+    return len(said) >= 12 and said in shown.folded
 
 
 def parts_of(session: Session, *, budget: int = BUDGET) -> Iterator[Session]:
@@ -94,12 +108,17 @@ def parts_of(session: Session, *, budget: int = BUDGET) -> Iterator[Session]:
 def _fitting(session: Session, budget: int) -> str:
     text = finish(render_session(session))
     for answer_room, prompt_room in _STEPS:
-        if len(text) <= budget or count_tokens(text) <= budget:
+        if _fits(text, budget):
             return text
         text = finish(render_session(_cut(session, answer_room, prompt_room)))
-    while len(text) > budget and count_tokens(text) > budget:
+    while not _fits(text, budget):
         text = _middle_out(text, len(text) * 3 // 4)
     return text
+
+
+def _fits(text: str, budget: int) -> bool:
+    """Tell whether text fits, without counting what is far too long to."""
+    return len(text) <= _LONGEST_TOKEN * budget and count_tokens(text) <= budget
 
 
 def _cut(session: Session, answer_room: int, prompt_room: int) -> Session:
@@ -135,7 +154,7 @@ def _middle_out(text: str, room: int) -> str:
 
 def _folded(text: str) -> str:
     """Fold away case, spaces, what is invisible, and every trace of its having been defused."""
-    return " ".join(fold(_TRACES.sub("", text)).casefold().split())
+    return " ".join(fold(_TRACES.sub("", text.replace("␤", " "))).casefold().split())
 
 
 def _texts(session: Session) -> Iterator[str]:
@@ -147,4 +166,21 @@ def _texts(session: Session) -> Iterator[str]:
             yield message.text
             for call in message.calls:
                 yield call.name
-                yield from (text for text in (call.path, call.input, call.result) if text)
+                yield from _strings(call.input)
+                yield from (text for text in (call.path, call.result) if text)
+
+
+def _strings(arguments: str) -> Iterator[str]:
+    """Yield the strings in a call's arguments, out of their escapes."""
+    try:
+        values = [msgspec.json.decode(arguments)]
+    except msgspec.DecodeError:
+        values = [arguments]
+    while values:
+        value = values.pop()
+        if isinstance(value, str):
+            yield value
+        elif isinstance(value, dict):
+            values += [*value.keys(), *value.values()]
+        elif isinstance(value, list):
+            values += value

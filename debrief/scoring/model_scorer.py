@@ -6,11 +6,10 @@ from collections.abc import Callable
 
 from debrief.errors import ModelError
 from debrief.models.answers import AnswerError
-from debrief.models.language_model import Answer
+from debrief.models.language_model import Answer, accepted
 from debrief.scoring.model import Chunk, ChunkVerdicts
 from debrief.scoring.parsing import parse_verdicts
 from debrief.scoring.prompt import Fence, scoring_prompt
-from debrief.scoring.scorer import total_cost
 from debrief.sessions.model import Session
 
 ATTEMPTS = 3
@@ -53,14 +52,15 @@ class ModelChunkScorer:
             except AnswerError as error:
                 refusal = error.reason
                 continue
+            whole = accepted(answers)
             return ChunkVerdicts(
                 index=chunk.index,
                 tokens=chunk.tokens,
                 own_tokens=chunk.own_tokens,
                 verdicts=verdicts,
-                input_tokens=sum(answer.input_tokens for answer in answers),
-                output_tokens=sum(answer.output_tokens for answer in answers),
-                cost_usd=total_cost(answer.cost_usd for answer in answers),
+                input_tokens=whole.input_tokens,
+                output_tokens=whole.output_tokens,
+                cost_usd=whole.cost_usd,
             )
         part = f"part {chunk.index + 1} of {chunk.count}"
         raise ModelError(

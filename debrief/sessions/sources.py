@@ -8,6 +8,7 @@ should have been a transcript ends up in a session or in an ``UnreadTranscript``
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 
@@ -20,7 +21,7 @@ from debrief.sessions.readers import READERS
 from debrief.sessions.readers.base import BrokenTranscript, NoSession, Reader, Transcript
 from debrief.sessions.readers.finding import FoundFile, Walk, head_of, looking_once, shown, walk
 from debrief.sessions.readers.jsonl import decodes
-from debrief.sessions.readers.moments import moment_of_change
+from debrief.sessions.readers.moments import moment, moment_of_change
 from debrief.sessions.scanning import FileStamp, Scan, ScanEntry, identified
 from debrief.sessions.uniting import united
 from debrief.weeks import FIRST_WEEK, week_of
@@ -31,6 +32,8 @@ Progress = Callable[[int], None]
 """Told how many transcripts are done so far."""
 
 Redact = Callable[[Session], Session]
+
+_TIMESTAMP = re.compile(rb'"timestamp"\s*:\s*"([^"\\]{10,40})"')
 
 
 def default_folders(home: Path, readers: Mapping[str, Reader] | None = None) -> list[Path]:
@@ -275,6 +278,7 @@ def _peeked(
         return replace(entry, reason=f"its reader failed: {type(error).__name__}: {error}")
     if peek is not None:
         return replace(entry, own_id=peek.session_id, root=peek.root, own_started=peek.started)
+    entry = _dated(entry)
     try:
         reader.read(transcript)
     except NoSession as error:
@@ -284,6 +288,16 @@ def _peeked(
     except Exception as error:  # one transcript must never cost the scan
         return replace(entry, reason=f"its reader failed: {type(error).__name__}: {error}")
     return replace(entry, reason="no session was found in it")
+
+
+def _dated(entry: ScanEntry) -> ScanEntry:
+    """Put a file without a session into the week that its first timestamp tells, if any does.
+
+    The time of its last change would be that of a clone or a copy as often as not.
+    """
+    told = _TIMESTAMP.search(head_of(entry.path))
+    started = moment(told[1].decode("ascii", "replace")) if told else None
+    return entry if started is None else replace(entry, started=started, week=week_of(started))
 
 
 def _unclaimed(file: FoundFile) -> ScanEntry:

@@ -19,7 +19,7 @@ from msgspec import Struct
 
 from debrief.errors import InputError
 from debrief.git import git
-from debrief.snapshots.filing import file_sessions, sessions_since
+from debrief.snapshots.filing import Stamps, file_sessions, recent_stamps, sessions_since
 from debrief.snapshots.fingerprint import compute_prompt_fingerprint
 from debrief.snapshots.plans import PLAN, checked_plan_id, find_plan
 from debrief.snapshots.prompts import CLAUDE_CODE, Prompts, active_prompts, prompts_in
@@ -56,6 +56,8 @@ class PlannedRun(Struct, frozen=True, kw_only=True):
     arguments: tuple[str, ...]
     """What the tool is started with, after its own name."""
     started_ns: int
+    known: Stamps
+    """Transcripts of others that had changed right before."""
 
 
 def repository_of(folder: Path) -> Repository:
@@ -88,8 +90,8 @@ def prepare(
         plan_id: a slug.
         tool: ``claude-code`` or ``droid``.
         model: as the tool names it; None for the tool's own default.
-        transcripts_in: where the tool keeps its transcripts, to file an earlier run that was
-            ended before it could be filed.
+        transcripts_in: where the tool keeps its transcripts, to tell the run's from those of
+            others, and to file an earlier run that was ended before it could be filed.
 
     Raises:
         InputError: the plan id, the plan, the worktree or a prompt cannot be used.
@@ -119,6 +121,7 @@ def prepare(
         subagents=len(prompts.subagents),
         arguments=_arguments(tool, model, chosen, given),
         started_ns=started_ns,
+        known=recent_stamps(transcripts_in, started_ns),
     )
 
 
@@ -128,7 +131,7 @@ def file_run(run: PlannedRun, transcripts_in: Sequence[Path]) -> tuple[str, ...]
     Raises:
         InputError, OSError, ValueError: the capture cannot be written any more.
     """
-    found = sessions_since(run.tool, transcripts_in, run.worktree, run.started_ns)
+    found = sessions_since(run.tool, transcripts_in, run.worktree, run.started_ns, run.known)
     return file_sessions(run.capture, found)
 
 
@@ -175,7 +178,7 @@ def _in_force(
 def _arguments(
     tool: str, model: str | None, chosen: Prompts | None, given: Mapping[str, str]
 ) -> tuple[str, ...]:
-    options = ("--model", model) if model else ()
+    options: tuple[str, ...] = ("--model", model) if model else ()
     if tool == CLAUDE_CODE and given:
         agents = {name: _agent(name, text) for name, text in given.items()}
         options += ("--agents", json.dumps(agents, ensure_ascii=False))

@@ -18,7 +18,7 @@ from debrief.digests import digest_of
 from debrief.sessions.heads import SessionHead
 from debrief.sessions.model import Problem
 from debrief.snapshots.model import PromptSnapshot, SessionMetadata
-from debrief.snapshots.prompts import MAIN
+from debrief.snapshots.prompts import MAIN, is_text, shown
 from debrief.snapshots.repositories import HOME, find_repository
 from debrief.snapshots.writing import METADATA, PROMPTS, session_ids_of
 
@@ -143,7 +143,7 @@ def read_prompts(folder: Path) -> PromptSnapshot | None:
 
     Raises:
         OSError: a file cannot be read.
-        ValueError: a file is not UTF-8; the message names it.
+        ValueError: a file or its name is not UTF-8; the message names it.
     """
     paths = sorted(path for path in folder.glob("*.md") if path.is_file() and not path.is_symlink())
     texts = {path.name: _text(path) for path in paths}
@@ -188,6 +188,8 @@ def _snapshot(folder: Path, problems: list[Problem]) -> PromptSnapshot | None:
 
 
 def _text(path: Path) -> str:
+    if not is_text(path.name):
+        raise ValueError(f"{shown(path.name)} has a name that is not UTF-8")
     try:
         return path.read_bytes().decode("utf-8")
     except UnicodeDecodeError as error:

@@ -48,8 +48,22 @@ def transcript_folders(tool: str, environ: Mapping[str, str], home: Path) -> lis
     return [folder for folder in dict.fromkeys(folders) if folder.is_dir()]
 
 
+Stamps = Mapping[str, tuple[int, int]]
+"""Size and time of change (nanoseconds) by path."""
+
+
+def recent_stamps(folders: Iterable[Path], since_ns: int) -> Stamps:
+    """Return the files that changed since a moment: what ``sessions_since`` is to pass over."""
+    stamps = [_stamps(folder, since_ns - _COARSE_CLOCK_NS) for folder in folders]
+    return {path: stamp for each in stamps for path, stamp in each.items()}
+
+
 def sessions_since(
-    tool: str, folders: Iterable[Path], worktree: Path, since_ns: int
+    tool: str,
+    folders: Iterable[Path],
+    worktree: Path,
+    since_ns: int,
+    known: Stamps | None = None,
 ) -> list[FoundSession]:
     """Return the sessions that ``tool`` wrote in ``worktree`` since a moment, by start.
 
@@ -59,11 +73,13 @@ def sessions_since(
         worktree: the folder the sessions worked in.
         since_ns: in nanoseconds since 1970; transcripts that did not change since are passed
             over.
+        known: files as they were at that moment, as far as their time of change is too close to
+            it to tell.
     """
     reader = READERS[tool]
     found: dict[str, FoundSession] = {}
     for folder in folders:
-        for project, changed in _changed(folder, since_ns - _COARSE_CLOCK_NS).items():
+        for project, changed in _changed(folder, since_ns, known or {}).items():
             for transcript in reader.find(project):
                 if changed.isdisjoint((transcript.path, *transcript.companions)):
                     continue
@@ -97,20 +113,28 @@ def file_sessions(capture: Path, sessions: Iterable[FoundSession]) -> tuple[str,
     return ids
 
 
-def _changed(folder: Path, since_ns: int) -> dict[Path, set[str]]:
+def _changed(folder: Path, since_ns: int, known: Stamps) -> dict[Path, set[str]]:
     """Return the files that changed, by the folder of the project that they belong to."""
     found: dict[Path, set[str]] = {}
+    for path, stamp in _stamps(folder, since_ns - _COARSE_CLOCK_NS).items():
+        if known.get(path) != stamp:
+            below = Path(path).relative_to(folder).parts
+            project = folder / below[0] if len(below) > 1 else folder
+            found.setdefault(project, set()).add(path)
+    return found
+
+
+def _stamps(folder: Path, since_ns: int) -> dict[str, tuple[int, int]]:
+    found: dict[str, tuple[int, int]] = {}
     for parent, _, names in os.walk(folder):
         for name in names:
             path = Path(parent, name)
             try:
-                recent = path.stat().st_mtime_ns >= since_ns
+                status = path.stat()
             except OSError:
                 continue
-            if recent:
-                below = path.relative_to(folder).parts
-                project = folder / below[0] if len(below) > 1 else folder
-                found.setdefault(project, set()).add(str(path))
+            if status.st_mtime_ns >= since_ns:
+                found[str(path)] = (status.st_size, status.st_mtime_ns)
     return found
 
 

@@ -154,7 +154,7 @@ def _log(error: BaseException) -> None:
         line = " ".join(f"{moment} {type(error).__name__}: {error}".splitlines())
         with path.open("ab") as file:
             file.write(f"{line}\n".encode("utf-8", "replace"))
-    except BaseException:  # noqa: S110 - a hook has nobody to tell
+    except BaseException:
         return
 
 

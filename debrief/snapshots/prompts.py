@@ -80,7 +80,7 @@ def subagent_names(paths: Iterable[str]) -> dict[str, str]:
     Args:
         paths: relative to the folder of subagents, with slashes.
 
-    >>> subagent_names(["reviewer.md", "web/tester.md", "api/tester.md", "main.md"])["web/tester.md"]
+    >>> subagent_names(["reviewer.md", "web/tester.md", "api/tester.md"])["web/tester.md"]
     'web.tester'
     """
     ordered = sorted(paths)
@@ -88,8 +88,21 @@ def subagent_names(paths: Iterable[str]) -> dict[str, str]:
     names: dict[str, str] = {}
     for path, stem in zip(ordered, stems, strict=True):
         name = stem if stems.count(stem) == 1 else path.removesuffix(".md").replace("/", ".")
-        names[path] = "main-subagent" if name == "main" else name
+        name = "main-subagent" if name == "main" else name
+        while name in names.values():
+            name += "-2"
+        names[path] = name
     return names
+
+
+def is_text(name: str) -> bool:
+    """Tell whether a file's name can be stored as text."""
+    return shown(name) == name
+
+
+def shown(name: str) -> str:
+    """Return a file's name as text, whatever bytes it holds."""
+    return name.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
 
 
 def _subagents(top: Path, within: Path, deep: bool = True) -> dict[str, str]:
@@ -103,6 +116,9 @@ def _subagents(top: Path, within: Path, deep: bool = True) -> dict[str, str]:
         found += [(place / name).as_posix() for name in files if name.endswith(".md")]
     if not deep:
         found = [name for name in found if name != MAIN]
+    for name in found:
+        if not is_text(name):
+            raise InputError(shown(str(top / name)), "has a name that is not UTF-8", "Rename it.")
     texts = {name: _text(top / path, within) for path, name in subagent_names(found).items()}
     return {name: text for name, text in sorted(texts.items()) if text is not None}
 

@@ -54,7 +54,7 @@ class LeaderboardRow(Struct, frozen=True, kw_only=True):
     scoring_fingerprint: str
     scoring_model: str
     rank: int
-    """Within the group, by mean overall quality, from 1."""
+    """Within the group, from 1: by mean overall quality, those without an interval last."""
     prompt_fingerprint: str
     tool: str
     model: str
@@ -192,8 +192,9 @@ def _ranked(
         size[key[:2]] += len(sessions)
 
     def order(key: tuple[str, ...]) -> tuple[object, ...]:
-        mean = estimate(_values(members[key], "overall_quality")).mean or 0.0
-        return -size[key[:2]], key[:2], -mean, -len(members[key]), key
+        quality = estimate(_values(members[key], "overall_quality"))
+        unsure = quality.low is None
+        return -size[key[:2]], key[:2], unsure, -(quality.mean or 0.0), -len(members[key]), key
 
     rows: list[LeaderboardRow] = []
     ranks: dict[tuple[str, ...], int] = defaultdict(int)

@@ -292,8 +292,7 @@ def hard_cases(seed: int, each: int = 2) -> Iterator[Case]:
     make = Maker(seed)
     for kind in _SPLITTABLE:
         for _ in range(each):
-            for case in _hard(make, kind):
-                yield case
+            yield from _hard(make, kind)
 
 
 def _hard(make: Maker, kind: str) -> Iterator[Case]:

@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 
 from debrief.errors import ConfigurationError
 from debrief.redaction.redactor import Redactor, load_key
+from debrief.redaction.spans import Span
 from tests.redaction.synthetic import (
     Maker,
     coverage,
@@ -206,6 +207,8 @@ def test_redacted_json_is_json_and_has_nothing_more_to_redact(value: object) -> 
         "PuTTY-User-Key-File-2: P",
         "password=",
         "password: 'a",
+        "password Zx4!wq9Lm2 ",
+        "secret aB3 ",
         "token " * 3,
         "a' + 'b",
         "'a'" + " " * 60,
@@ -279,3 +282,19 @@ def test_a_damaged_key_file_is_refused(tmp_path: Path) -> None:
 def test_a_short_key_is_refused() -> None:
     with pytest.raises(ConfigurationError):
         Redactor(b"abc")
+
+
+def test_what_is_found_in_a_second_look_is_placed_in_the_first_text() -> None:
+    make = Maker(17)
+    first, second = make.github(), make.github()
+    seen: list[str] = []
+
+    def find_one(text: str, name: str) -> list[Span]:
+        seen.append(text)
+        at = max(text.find(first), text.find(second))
+        return [Span(at, at + len(first), "github-token")] if at >= 0 else []
+
+    text = f"é {first} and {second}."
+    found = REDACTOR.replace(text, "", find_one).findings
+    assert len(seen) == 3
+    assert [text[f.start : f.end] for f in found] == [first, second]

@@ -7,8 +7,8 @@ from datetime import UTC, datetime, timedelta
 
 from debrief.digests import digest_of
 from debrief.rubrics.model import ExtractedRubric, Rubric
-from debrief.sessions.model import Intervention, Message, Session, Turn
 from debrief.scoring.model import SessionScores
+from debrief.sessions.model import Intervention, Message, Session, Turn
 
 MONDAY = datetime(2026, 3, 2, 9, tzinfo=UTC)
 WEEK = "2026-03-02"

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from debrief.rubrics.evidence import stands
 from debrief.rubrics.extraction import ExtractionOptions, contrast_habits, extract_offline
+from debrief.sessions.model import Session
 from tests.rubrics.scenario import BAD, GOOD, WEEK, a_week, scores, session
 
 
@@ -82,22 +85,15 @@ def test_a_week_that_reaches_neither_end_says_nothing_new() -> None:
 def test_a_large_week_does_not_look_at_earlier_sessions() -> None:
     sessions, rows = a_week(10, 10)
 
-    def untouched() -> list[object]:
-        raise AssertionError("earlier sessions were read")
+    looked_at: list[str] = []
 
-    class Unread(list[object]):
-        def __iter__(self) -> object:  # type: ignore[override]
-            return iter(untouched())
+    def earlier() -> Iterator[Session]:
+        looked_at.append("sessions")
+        yield session(1, weeks=-1)
 
-    found = extract_offline(
-        sessions,
-        rows,
-        "excellence",
-        WEEK,
-        earlier=Unread(),
-        earlier_scores=Unread(),  # type: ignore[arg-type]
-    )
+    found = extract_offline(sessions, rows, "excellence", WEEK, earlier=earlier())
     assert found
+    assert looked_at == []
 
 
 def test_sessions_without_a_prompt_or_a_score_are_left_out() -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -11,7 +13,7 @@ from debrief.rubrics.linting import lint, scale_points, unanchored
 from tests.rubrics.scenario import SCALE, rubric
 
 
-def rules(**changed: object) -> set[str]:
+def rules(**changed: Any) -> set[str]:
     return {mark.rule for mark in lint([rubric(**changed)])}
 
 
@@ -44,7 +46,7 @@ def test_a_sound_rubric_has_no_marks() -> None:
         ),
     ],
 )  # fmt: skip
-def test_each_fault_gets_its_mark(changed: dict[str, object], rule: str) -> None:
+def test_each_fault_gets_its_mark(changed: dict[str, Any], rule: str) -> None:
     assert rule in rules(**changed)
 
 

@@ -37,7 +37,7 @@ SHARED = Path(__file__).parents[2] / "../shared/cases/parser_cases.jsonl"
         pytest.param(f"```\nSCORE: 1\n{WHY}\n```", 1, id="fenced"),
         pytest.param(f"<think>SCORE: 5?</think>\nSCORE: 2\n{WHY}", 2, id="thinking before"),
         pytest.param(f"> SCORE: 5\n\nSCORE: 2\n{WHY}", 2, id="block quotation"),
-        pytest.param(f"SCORE: 2\nREASONING: it says \"SCORE: 5\" in turn 3.", 2, id="quoted inline"),
+        pytest.param("SCORE: 2\nREASONING: it says \"SCORE: 5\" in turn 3.", 2, id="quoted inline"),
         pytest.param(f"SCORE: 4\n{WHY}\nSCORE: 4", 4, id="the same twice"),
         pytest.param('{"score": 4, "reasoning": "exact",}', 4, id="JSON, trailing comma"),
         pytest.param('My verdict: {"score": "3/5", "reasoning": "a } b"} Bye.', 3, id="JSON in prose"),
@@ -68,7 +68,7 @@ def test_a_score_is_read_from_every_usual_form(answer: str, score: int) -> None:
         pytest.param(f"SCORE: {'9' * 5000}\n{WHY}", id="a very long number"),
         pytest.param("SCORE:\nREASONING: 4 things were good", id="the number is on another line"),
         pytest.param(f"SCORE: 2\n{WHY}\nSCORE: 5", id="two verdicts"),
-        pytest.param(f"SCORE: 2\nREASONING: quoted </think>\nSCORE: 5", id="forged end of thinking"),
+        pytest.param("SCORE: 2\nREASONING: quoted </think>\nSCORE: 5", id="forged end of thinking"),
         pytest.param("SCORE: 5\n<think>\nSCORE: 2", id="forged begin of thinking"),
         pytest.param("<think>\nSCORE: 5", id="nothing but thinking"),
         pytest.param("A solid 4 overall.", id="no label"),
@@ -96,13 +96,19 @@ def test_a_reasoning_of_several_lines_is_kept_whole() -> None:
     assert parse_judgement("SCORE: 4").reasoning == ""
 
 
+def score_in(answer: str) -> int | str:
+    """The score in an answer, or why it is refused."""
+    try:
+        return parse_judgement(answer).score
+    except AnswerError as refusal:
+        return refusal.reason
+
+
 @given(st.text(max_size=300))
 def test_any_text_gives_a_score_from_1_to_5_or_a_refusal(text: str) -> None:
     for answer in (text, f"SCORE: {text}", f'{{"score": {text}, "reasoning": "r"}}'):
-        try:
-            assert parse_judgement(answer).score in {1, 2, 3, 4, 5}
-        except AnswerError as error:
-            assert error.reason
+        found = score_in(answer)
+        assert found in {1, 2, 3, 4, 5} or isinstance(found, str)
 
 
 @given(st.integers(1, 5), st.integers(1, 5), st.text(max_size=80))

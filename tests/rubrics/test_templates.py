@@ -64,10 +64,10 @@ def test_filling_is_one_pass_over_the_template_alone(values: dict[str, str], tex
 
 
 def test_a_template_that_is_missing_or_lacks_a_variable_is_named(tmp_path: Path) -> None:
-    with pytest.raises(ConfigurationError, match="judge_template.txt: is not there"):
+    with pytest.raises(ConfigurationError, match=r"judge_template\.txt: is not there"):
         load_template("judge_template", tmp_path)
     (tmp_path / "rubric_summarizer.txt").write_text("Merge them.", encoding="utf-8")
-    with pytest.raises(ConfigurationError, match="does not contain {all_rubrics}"):
+    with pytest.raises(ConfigurationError, match=r"does not contain \{all_rubrics\}"):
         load_template("rubric_summarizer", tmp_path)
     (tmp_path / "rubric_extractor.txt").write_bytes(b"\xff")
     with pytest.raises(ConfigurationError, match="not UTF-8"):

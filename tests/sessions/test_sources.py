@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import os
 import shutil
+import subprocess
+import sys
 import tempfile
 import time
 from collections.abc import Iterator
@@ -397,6 +399,19 @@ def test_sources_are_registered_by_being_there() -> None:
     assert "claude-code" in READERS
     assert all(READERS[source].source == source for source in READERS)
     assert list(READERS) == sorted(READERS)
+
+
+def test_finding_and_reading_need_no_heavy_module() -> None:
+    program = (
+        "import sys\n"
+        "from debrief.sessions.sources import READERS\n"
+        "assert len(READERS) > 1\n"
+        "print(sorted({'pyarrow', 'pandas', 'dagster', 'pydantic', 'litellm'} & set(sys.modules)))"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=True
+    )
+    assert done.stdout.strip() == "[]"
 
 
 @pytest.mark.parametrize("text", ["{}", '{"type": "user"}', '"text"', "[]"])

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import hashlib
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -9,6 +10,7 @@ from debrief.judging.model import Judge
 from debrief.snapshots.fingerprint import (
     compute_eval_fingerprint,
     compute_prompt_fingerprint,
+    eval_digest,
     framed,
     prompt_digest,
 )
@@ -21,21 +23,61 @@ def judge(name: str = "reuse", weight: float = 0.4, model: str = "m", body: str 
     return Judge(name=name, weight=weight, model=model, body=body)
 
 
-def test_the_prompt_fingerprint_is_the_one_written_out_by_hand() -> None:
-    stream = b"9:prompt-v1" + b"4:main" + b"6:Do it." + b"8:reviewer" + "7:Prüfe!".encode()
-    assert (
-        compute_prompt_fingerprint(PromptSnapshot(main="Do it.", subagents={"reviewer": "Prüfe!"}))
-        == (hashlib.sha256(stream).hexdigest()[:8])
-    )
+# Each digest is that of the bytes beside it, taken with another program than ours.
+PROMPT_VECTORS = {
+    "a main prompt and a subagent with an umlaut": (
+        PromptSnapshot(main="Do it.", subagents={"reviewer": "Prüfe!"}),
+        b"9:prompt-v14:main6:Do it.8:reviewer7:Pr\xc3\xbcfe!",
+        "30d2c7511e07e5d6ceb3e0f4c3f40862c223d7595f6c18a5f34adcad8e766332",
+    ),
+    "no prompt at all": (
+        PromptSnapshot(main=""),
+        b"9:prompt-v14:main0:",
+        "327ed70381085f26f4f4f0ed2fb948704c79b893a9da771e6ada9d550e549599",
+    ),
+    "names and texts that look like lengths": (
+        PromptSnapshot(main="a:b", subagents={"a": ":\n", "1": "2"}),
+        b"9:prompt-v14:main3:a:b1:11:21:a2::\n",
+        "bd605f2d3063d3391c7101df22363ba4d61006d8c850732f961d31f938b88cc3",
+    ),
+}
+EVAL_VECTORS = {
+    "two judges, given in the other order": (
+        [judge("plan-compliance", 0.6, "grok", "Plan"), judge("code-reuse", 0.4, "grok", "Reuse")],
+        b"7:eval-v110:code-reuse3:0.44:grok5:Reuse15:plan-compliance3:0.64:grok4:Plan",
+        "40129dec700f8f244c6a8518d9f2bc327018481825d11bd471b6b489443fb668",
+    ),
+    "a whole weight, and a body that ends its line": (
+        [judge("reuse", 1, "openrouter/x-ai/grok-4.1-fast", "b\n")],
+        b"7:eval-v15:reuse3:1.029:openrouter/x-ai/grok-4.1-fast2:b\n",
+        "e806930b0cf6c0a193d0190a6a41353f2cbe5dcfa45acdd5ad89e4a1ece10b7d",
+    ),
+    "no judge": (
+        [],
+        b"7:eval-v1",
+        "880f80f0035acbc2fcba859a8176894d56b8bbebe03c07688119e03b624c9ad6",
+    ),
+}
 
 
-def test_the_eval_fingerprint_is_the_one_written_out_by_hand() -> None:
-    stream = b"7:eval-v110:code-reuse3:0.44:grok5:Reuse15:plan-compliance3:0.64:grok4:Plan"
-    judges = [
-        judge("plan-compliance", 0.6, "grok", "Plan"),
-        judge("code-reuse", 0.4, "grok", "Reuse"),
-    ]
-    assert compute_eval_fingerprint(judges) == hashlib.sha256(stream).hexdigest()[:8]
+@pytest.mark.parametrize(
+    ("snapshot", "stream", "digest"), PROMPT_VECTORS.values(), ids=PROMPT_VECTORS
+)
+def test_a_prompt_snapshot_has_the_digest_written_out_by_hand(
+    snapshot: PromptSnapshot, stream: bytes, digest: str
+) -> None:
+    assert hashlib.sha256(stream).hexdigest() == digest
+    assert prompt_digest(snapshot) == digest
+    assert compute_prompt_fingerprint(snapshot) == digest[:8]
+
+
+@pytest.mark.parametrize(("judges", "stream", "digest"), EVAL_VECTORS.values(), ids=EVAL_VECTORS)
+def test_judges_have_the_digest_written_out_by_hand(
+    judges: list[Judge], stream: bytes, digest: str
+) -> None:
+    assert hashlib.sha256(stream).hexdigest() == digest
+    assert eval_digest(judges) == digest
+    assert compute_eval_fingerprint(judges) == digest[:8]
 
 
 def test_a_length_counts_bytes_and_not_characters() -> None:

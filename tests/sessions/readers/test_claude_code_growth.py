@@ -71,6 +71,22 @@ def test_a_written_file_without_a_result_object_counts_whole(tmp_path: Path) -> 
     assert edited(tmp_path, "Write", content="a\nb").added == 2
 
 
+def test_a_file_written_over_without_a_result_object_is_compared_with_what_it_held(
+    tmp_path: Path,
+) -> None:
+    log = Log()
+    log.user("Go")
+    log.calls("c1", "Write", file_path="a.py", content="a\nb\nc\n")
+    log.result("c1", "File created successfully")
+    log.calls("c2", "Edit", file_path="a.py", old_string="b", new_string="B")
+    log.result("c2", "The file has been updated")
+    log.calls("c3", "Write", file_path="a.py", content="a\nB\nd\n")
+    log.result("c3", "The file has been updated")
+    session = log.read(tmp_path)
+    calls = [call for message in session.turns[0].messages for call in message.calls]
+    assert [(call.added, call.removed) for call in calls] == [(3, 0), (1, 1), (1, 1)]
+
+
 @pytest.mark.parametrize(
     ("error", "text"),
     [(True, "<tool_use_error>String to replace not found"), (None, "The user doesn't want to …")],

@@ -166,3 +166,12 @@ def test_subagents_whose_session_is_lost_are_one_session_without_turns(tmp_path:
         ("a1", "file"),
         ("a2", "file"),
     ]
+
+
+def test_a_subagents_file_that_cannot_be_read_does_not_cost_the_session(tmp_path: Path) -> None:
+    main = delegating().write(tmp_path / f"{SESSION}.jsonl")
+    session = read(main, tmp_path / "agent-gone.jsonl")
+    assert session.prompt_count == 1
+    ((path, reason),) = [(problem.path, problem.reason) for problem in session.problems]
+    assert path.endswith("agent-gone.jsonl")
+    assert reason.startswith("cannot be read")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 from debrief.sessions.model import (
@@ -26,10 +26,18 @@ SOURCE = "claude-code"
 TOOL = "claude-code"
 
 
-def session_of(id: str, conversations: list[Conversation]) -> Session:
-    """Make the session of its files: the main one first, subagents' own files behind."""
+def session_of(
+    id: str, conversations: list[Conversation], unread: Sequence[Problem] = ()
+) -> Session:
+    """Make the session of its files.
+
+    Args:
+        id: of the session.
+        conversations: the main one first, those of subagents' own files behind.
+        unread: subagents' files that could not be opened.
+    """
     main = conversations[0]
-    problems = [problem for each in conversations for problem in each.file.problems]
+    problems = [*unread, *(problem for each in conversations for problem in each.file.problems)]
     started, ended = main.first_at, main.last_at
     for each in conversations[1:]:
         if each.last_at is not None:

@@ -83,6 +83,7 @@ class Conversation:
         self._calls: dict[str, tuple[CallDraft, Thread]] = {}
         self._early: dict[str, tuple[Block, Any, datetime | None]] = {}
         self._side_of: dict[str, str] = {}
+        self._written: dict[str, str] = {}
         self._summarised = False
         self._enveloped = False
 
@@ -312,7 +313,7 @@ class Conversation:
             call.status = "failed"
             return
         call.status = "ok"
-        call.edit = edit_of(call.name, call.input, outcome)
+        call.edit = edit_of(call.name, call.input, outcome, self._written)
         if call.name == "AskUserQuestion":
             thread.intervene("answer", answers_in(outcome, text), at)
         elif type(outcome) is Outcome and call.id in self.tasks:

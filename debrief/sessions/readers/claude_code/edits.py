@@ -13,13 +13,15 @@ from debrief.sessions.readers.patches import Edit, created, joined, replaced
 EDITING_TOOLS = frozenset({"Edit", "MultiEdit", "Write"})
 
 
-def edit_of(name: str, arguments: str, outcome: Any) -> Edit | None:
+def edit_of(name: str, arguments: str, outcome: Any, written: dict[str, str]) -> Edit | None:
     """Return what a successful call did to a file; None when it edited none.
 
     Args:
         name: the tool's.
         arguments: of the call, as JSON text.
         outcome: the record's ``toolUseResult``: an object, a string, or None.
+        written: what earlier calls without a result object wrote, by path; kept up to date, so
+            that a file written over is compared with what it held.
     """
     if type(outcome) is Outcome and type(outcome.structuredPatch) is list:
         path = string(outcome.filePath)
@@ -28,7 +30,7 @@ def edit_of(name: str, arguments: str, outcome: Any) -> Edit | None:
         return created(path, string(outcome.content)) if outcome.type == "create" else None
     if name not in EDITING_TOOLS:
         return None
-    return _of_input(name, orjson.loads(arguments))
+    return _of_input(name, orjson.loads(arguments), written)
 
 
 def _of_hunks(path: str, hunks: list[Any]) -> Edit:
@@ -53,14 +55,17 @@ def _of_hunks(path: str, hunks: list[Any]) -> Edit:
     return Edit(path, added, removed, "\n".join(parts))
 
 
-def _of_input(name: str, given: dict[str, Any]) -> Edit | None:
+def _of_input(name: str, given: dict[str, Any], written: dict[str, str]) -> Edit | None:
     path = string(given.get("file_path"))
     if name == "Write":
-        edit: Edit | None = created(path, string(given.get("content")))
+        content = string(given.get("content"))
+        before = written.get(path, "")
+        written[path] = content
+        edit: Edit | None = replaced(path, before, content) if before else created(path, content)
     else:
         pairs = given.get("edits") if name == "MultiEdit" else [given]
         edit = joined(
-            replaced(path, string(pair.get("old_string")), string(pair.get("new_string")))
+            _replacement(path, pair, written)
             for pair in (pairs if type(pairs) is list else ())
             if type(pair) is dict
         )
@@ -69,6 +74,14 @@ def _of_input(name: str, given: dict[str, Any]) -> Edit | None:
     if edit is None:
         return None
     return Edit(edit.path, edit.added, edit.removed, edit.patch, estimated=True)
+
+
+def _replacement(path: str, pair: dict[str, Any], written: dict[str, str]) -> Edit:
+    old, new = string(pair.get("old_string")), string(pair.get("new_string"))
+    if old and path in written:
+        times = -1 if pair.get("replace_all") is True else 1
+        written[path] = written[path].replace(old, new, times)
+    return replaced(path, old, new)
 
 
 def _one_file(patch: str, path: str) -> str:

@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from debrief.errors import InputError
-from debrief.sessions.model import Session
+from debrief.sessions.model import Problem, Session
 from debrief.sessions.readers.base import BrokenTranscript, NoSession, Peek, Transcript
 from debrief.sessions.readers.claude_code.assembly import SOURCE, TOOL, session_of
 from debrief.sessions.readers.claude_code.conversion import Conversation
@@ -109,13 +109,18 @@ class ClaudeCodeReader:
 
     def _read(self, transcript: Transcript) -> Session:
         conversations: list[Conversation] = []
+        problems: list[Problem] = []
         for index, path in enumerate((transcript.path, *transcript.companions)):
             agent = _agent_id(path) if index or _is_agent(path) else ""
             conversation = Conversation(path, agent if index else "", agent)
             try:
                 conversation.read()
             except OSError as error:
-                raise InputError(path, error.strerror or str(error)) from error
+                reason = error.strerror or str(error)
+                if index == 0:
+                    raise InputError(path, reason) from error
+                problems.append(Problem(path=path, line=0, reason=f"cannot be read: {reason}"))
+                continue
             conversations.append(conversation)
         if not any(each.conversational for each in conversations):
             raise _no_session(conversations[0])
@@ -124,7 +129,7 @@ class ClaudeCodeReader:
             for thread in main.agents.values():
                 thread.place = "file"
         id = main.session_id or _session_id_without(main.file.path)
-        return session_of(id, conversations)
+        return session_of(id, conversations, problems)
 
     def _claims(self, path: str) -> bool:
         if source_of(path) is not None:

@@ -1,0 +1,173 @@
+"""Models as the settings of a machine configure them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import TypeVar
+
+from debrief.errors import ConfigurationError
+from debrief.models.budget import Budget
+from debrief.models.cache import Cache
+from debrief.models.language_model import CONCURRENCY, TIMEOUT, LanguageModel
+from debrief.models.prices import price_of
+from debrief.models.usage import Spent, all_spent
+from debrief.settings import Settings
+
+Number = TypeVar("Number", int, float)
+
+_KEYS = {
+    "azure_ai": "AZURE_AI_API_KEY",
+    "fireworks_ai": "FIREWORKS_API_KEY",
+    "huggingface": "HF_TOKEN",
+    "text-completion-openai": "OPENAI_API_KEY",
+    "together_ai": "TOGETHERAI_API_KEY",
+}
+_OWN_CREDENTIALS = frozenset(
+    {"bedrock", "sagemaker", "vertex_ai", "ollama", "ollama_chat", "lm_studio", "llamafile"}
+)
+"""Asked without a key of ours: a cloud's own credentials, or a server on this machine."""
+
+
+class Models:
+    """The language models of one run: one of a name, with one cache and one budget.
+
+    Settings (environment, or the environment file of this machine): ``<PROVIDER>_API_KEY``,
+    ``<PROVIDER>_API_BASE`` or ``DEBRIEF_MODEL_BASE_URL``, ``DEBRIEF_CONCURRENCY``,
+    ``DEBRIEF_TIMEOUT`` (seconds), ``DEBRIEF_MAX_COST_USD``, ``DEBRIEF_MAX_CALLS``,
+    ``DEBRIEF_FALLBACK_MODELS`` (commas between), ``DEBRIEF_PRICES`` (a file),
+    ``DEBRIEF_CACHE=off``.
+
+    Args:
+        settings: of this machine.
+        max_cost_usd: of this run; None: as the settings say.
+        max_calls: of this run; None: as the settings say.
+        run: names the run where several processes share its limits.
+        dry_run: count what would be asked, and ask nothing.
+
+    Raises:
+        ConfigurationError: a setting is wrong.
+    """
+
+    def __init__(
+        self,
+        settings: Settings,
+        *,
+        max_cost_usd: float | None = None,
+        max_calls: int | None = None,
+        run: str = "",
+        dry_run: bool = False,
+    ) -> None:
+        self._settings = settings
+        self._dry_run = dry_run
+        self._made: dict[str, LanguageModel] = {}
+        self.concurrency = _number(settings, "DEBRIEF_CONCURRENCY", int) or CONCURRENCY
+        self._timeout = _number(settings, "DEBRIEF_TIMEOUT", float) or TIMEOUT
+        named = settings.get("DEBRIEF_FALLBACK_MODELS").split(",")
+        self._fallbacks = [name.strip() for name in named if name.strip()]
+        self._cache = (
+            None
+            if settings.get("DEBRIEF_CACHE").lower() in ("off", "0", "false", "no")
+            else Cache(settings.home / "cache" / "answers.sqlite")
+        )
+        if max_cost_usd is None:
+            max_cost_usd = _number(settings, "DEBRIEF_MAX_COST_USD", float)
+        if max_calls is None:
+            max_calls = _number(settings, "DEBRIEF_MAX_CALLS", int)
+        self.budget = Budget(
+            max_cost_usd=max_cost_usd, max_calls=max_calls, run=run, cache=self._cache
+        )
+
+    def get(self, name: str) -> LanguageModel:
+        """Return the model of that name, the same one each time.
+
+        Raises:
+            ConfigurationError: no key is set and no server of one's own is named, or its price
+                is not known and the run is limited in money.
+        """
+        if name not in self._made:
+            others = [other for other in self._fallbacks if other != name]
+            fallbacks = [self._make(other, ()) for other in others]
+            self._made[name] = self._make(name, fallbacks)
+        return self._made[name]
+
+    @property
+    def spent(self) -> Spent:
+        """Return what this run's models took in this process."""
+        made = list(self._made.values())
+        meters = [model.meter for model in made]
+        meters += [fallback.meter for model in made for fallback in model.fallbacks]
+        return all_spent(meter.spent for meter in meters)
+
+    def _make(self, name: str, fallbacks: list[LanguageModel] | tuple[()]) -> LanguageModel:
+        settings = self._settings
+        key, base_url = _access(name, settings, needed=not self._dry_run)
+        own = settings.get("DEBRIEF_PRICES")
+        prices = Path(own).expanduser() if own else settings.home / "prices.json"
+        return LanguageModel(
+            name,
+            api_key=key,
+            base_url=base_url,
+            timeout=self._timeout,
+            concurrency=self.concurrency,
+            price=price_of(name, prices, packaged=not base_url),
+            cache=self._cache,
+            budget=self.budget,
+            fallbacks=fallbacks,
+            dry_run=self._dry_run,
+        )
+
+
+def language_model(name: str, settings: Settings) -> LanguageModel:
+    """Return one model as the settings configure it; errors as of ``Models.get``."""
+    return Models(settings).get(name)
+
+
+def key_name(model: str) -> str:
+    """Return the name of the setting that holds the key of a model's provider.
+
+    >>> key_name("openrouter/x-ai/grok-4.1-fast")
+    'OPENROUTER_API_KEY'
+    """
+    provider = _provider(model)
+    return _KEYS.get(provider, f"{_prefix(provider)}_API_KEY")
+
+
+def _access(model: str, settings: Settings, needed: bool) -> tuple[str, str]:
+    provider = _provider(model)
+    name = key_name(model)
+    key = settings.get(name)
+    base_url = settings.get("DEBRIEF_MODEL_BASE_URL") or settings.get(
+        f"{_prefix(provider)}_API_BASE"
+    )
+    if not key and base_url:
+        return "none", base_url
+    if not key and needed and provider not in _OWN_CREDENTIALS:
+        raise ConfigurationError(
+            model,
+            f"{name} is not set",
+            f"Put it into {settings.home / '.env'} (chmod 600) or the environment, name another "
+            "model with --model, or use --offline.",
+        )
+    return key, base_url
+
+
+def _provider(model: str) -> str:
+    return model.split("/", 1)[0] if "/" in model else "openai"
+
+
+def _prefix(provider: str) -> str:
+    return provider.upper().replace("-", "_")
+
+
+def _number(settings: Settings, name: str, kind: Callable[[str], Number]) -> Number | None:
+    text = settings.get(name)
+    if not text:
+        return None
+    try:
+        number = kind(text)
+    except ValueError:
+        number = None
+    if number is None or not 0 <= number < float("inf"):
+        raise ConfigurationError(name, f"{text!r} is no number from 0 up", "Correct it.")
+    return number

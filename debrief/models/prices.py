@@ -1,0 +1,175 @@
+"""What models cost, as far as it is known: a file of one's own, else LiteLLM's packaged table.
+
+A price that nobody knows is None and stays None in every sum: a run that looks free because its
+model is new misleads more than one without a figure.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Mapping
+from functools import lru_cache
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+import msgspec
+from msgspec import Struct
+from pydantic import BaseModel, ConfigDict, Field, RootModel, ValidationError
+
+from debrief.errors import ConfigurationError
+from debrief.models.usage import Usage
+
+_MILLION = 1_000_000
+_TABLE = "model_prices_and_context_window_backup.json"
+_TIER = re.compile(r"input_cost_per_token_above_(\d+)k_tokens\Z")
+
+
+class Rates(Struct, frozen=True, kw_only=True):
+    """USD for one token of each kind."""
+
+    input: float
+    output: float
+    cache_read: float
+    cache_write: float
+
+
+class Price(Struct, frozen=True, kw_only=True):
+    """What a model costs."""
+
+    rates: Rates
+    tiers: tuple[tuple[int, Rates], ...] = ()
+    """For prompts of more than so many tokens, the longest first."""
+
+    def cost(self, usage: Usage) -> float:
+        """Return what ``usage`` costs, in USD."""
+        tiered = (rates for above, rates in self.tiers if usage.input_tokens > above)
+        rates = next(tiered, self.rates)
+        cached = usage.cache_read_tokens + usage.cache_write_tokens
+        return (
+            max(usage.input_tokens - cached, 0) * rates.input
+            + usage.cache_read_tokens * rates.cache_read
+            + usage.cache_write_tokens * rates.cache_write
+            + usage.output_tokens * rates.output
+        )
+
+
+class _OwnPrice(BaseModel):
+    model_config = ConfigDict(extra="forbid", strict=True)
+
+    input: float = Field(ge=0, allow_inf_nan=False)
+    output: float = Field(ge=0, allow_inf_nan=False)
+    cache_read: float | None = Field(default=None, ge=0, allow_inf_nan=False)
+    cache_write: float | None = Field(default=None, ge=0, allow_inf_nan=False)
+
+
+class _OwnPrices(RootModel[dict[str, _OwnPrice]]):
+    pass
+
+
+def price_of(model: str, own: Path, *, packaged: bool = True) -> Price | None:
+    """Return the price of a model; None when it is not known.
+
+    Args:
+        model: LiteLLM's name of it.
+        own: a JSON file ``{"<model>": {"input": 0.2, "output": 0.5}}`` in USD a million tokens,
+            with ``cache_read`` and ``cache_write`` where they differ from ``input``. It need not
+            be there, and wins over the packaged table.
+        packaged: look into LiteLLM's table too: right where its provider is asked, wrong where a
+            server of one's own answers under a provider's name.
+
+    Raises:
+        ConfigurationError: the file is no such table.
+    """
+    found = own_prices(own).get(model)
+    if found is not None or not packaged:
+        return found
+    entry = _entry(model)
+    return _packaged(entry) if entry else None
+
+
+def context_window(model: str) -> int | None:
+    """Return how many tokens of a prompt a model takes; None when it is not known."""
+    tokens = (_entry(model) or {}).get("max_input_tokens")
+    return tokens if isinstance(tokens, int) and tokens > 0 else None
+
+
+def own_prices(path: Path) -> dict[str, Price]:
+    """Read a price file; nothing when it is not there."""
+    if not path.is_file():
+        return {}
+    try:
+        table = _OwnPrices.model_validate_json(path.read_bytes()).root
+    except ValidationError as error:
+        first = error.errors(include_url=False)[0]
+        where = ".".join(str(part) for part in first["loc"]) or "the file"
+        raise ConfigurationError(
+            str(path),
+            f"{where}: {first['msg']}",
+            'Write {"<model>": {"input": 0.2, "output": 0.5}}, in USD a million tokens.',
+        ) from error
+    return {name: Price(rates=_own_rates(price)) for name, price in table.items()}
+
+
+def _own_rates(price: _OwnPrice) -> Rates:
+    return Rates(
+        input=price.input / _MILLION,
+        output=price.output / _MILLION,
+        cache_read=(price.input if price.cache_read is None else price.cache_read) / _MILLION,
+        cache_write=(price.input if price.cache_write is None else price.cache_write) / _MILLION,
+    )
+
+
+@lru_cache(maxsize=1)
+def _table() -> Mapping[str, Any]:
+    """Read the table out of LiteLLM's wheel without importing LiteLLM, which takes seconds."""
+    spec = find_spec("litellm")
+    if spec is None or spec.origin is None:
+        return {}
+    try:
+        table = msgspec.json.decode((Path(spec.origin).parent / _TABLE).read_bytes())
+    except (OSError, msgspec.DecodeError):
+        return {}
+    return table if isinstance(table, dict) else {}
+
+
+def _entry(model: str) -> Mapping[str, Any] | None:
+    provider, _, bare = model.rpartition("/") if model.count("/") == 1 else ("", "", model)
+    exact = _table().get(model)
+    if isinstance(exact, dict):
+        return exact
+    found = _table().get(bare)
+    return found if isinstance(found, dict) and found.get("litellm_provider") == provider else None
+
+
+def _packaged(entry: Mapping[str, Any]) -> Price | None:
+    rates = _rates(entry, "")
+    if rates is None:
+        return None
+    tiers = []
+    for key in entry:
+        if found := _TIER.match(key):
+            above = _rates(entry, f"_above_{found[1]}k_tokens")
+            if above is not None:
+                tiers.append((int(found[1]) * 1000, above))
+    return Price(rates=rates, tiers=tuple(sorted(tiers, key=lambda tier: -tier[0])))
+
+
+def _rates(entry: Mapping[str, Any], suffix: str) -> Rates | None:
+    def rate(key: str) -> float | None:
+        value = entry.get(key + suffix, entry.get(key))
+        if isinstance(value, bool) or not isinstance(value, int | float):
+            return None
+        return float(value) if math.isfinite(value) and value >= 0 else None
+
+    read, written = rate("cache_read_input_token_cost"), rate("cache_creation_input_token_cost")
+    inputs, outputs = rate("input_cost_per_token"), rate("output_cost_per_token")
+    if inputs is None or outputs is None:
+        return None
+    return Rates(
+        input=inputs,
+        output=outputs,
+        cache_read=inputs if read is None else read,
+        cache_write=inputs if written is None else written,
+    )

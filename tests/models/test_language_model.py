@@ -1,0 +1,376 @@
+"""The door to a model, against a real server that misbehaves as real servers do."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from debrief.errors import ConfigurationError, ModelError
+from debrief.models.budget import Budget, BudgetSpentError
+from debrief.models.cache import Cache
+from debrief.models.language_model import (
+    Answer,
+    DryRunError,
+    LanguageModel,
+    TooLongError,
+    accepted,
+    usage_of,
+)
+from debrief.models.prices import Price, Rates
+from tests.models.openai_server import Call, OpenAIServer, Reply
+
+KEY = "sk-or-v1-0123456789abcdef"
+PRICE = Price(rates=Rates(input=1e-6, output=2e-6, cache_read=1e-7, cache_write=1e-6))
+Make = Callable[..., LanguageModel]
+
+
+@pytest.fixture
+def server() -> Iterator[OpenAIServer]:
+    with OpenAIServer(lambda call: Reply("Fine.")) as running:
+        yield running
+
+
+@pytest.fixture
+def make(server: OpenAIServer) -> Make:
+    def model(name: str = "openai/tiny", **options: Any) -> LanguageModel:
+        chosen = {"timeout": 5.0, "pause": 0.01, "attempts": 4, **options}
+        return LanguageModel(name, api_key=KEY, base_url=server.url, **chosen)
+
+    return model
+
+
+def in_turn(*replies: Reply) -> Callable[[Call], Reply]:
+    """Answer the first call with the first reply and so on, the last one for ever."""
+    return lambda call: replies[min(call.number, len(replies)) - 1]
+
+
+def test_an_answer_comes_with_its_tokens(server: OpenAIServer, make: Make) -> None:
+    usage = {
+        "prompt_tokens": 1000,
+        "completion_tokens": 50,
+        "prompt_tokens_details": {"cached_tokens": 600},
+    }
+    server.reply = lambda call: Reply("Four.", usage=usage)
+    answer = make(price=PRICE).ask("2 + 2?")
+    assert answer.text == "Four."
+    assert (answer.input_tokens, answer.output_tokens) == (1000, 50)
+    assert answer.usage.cache_read_tokens == 600
+    assert answer.cost_usd == pytest.approx(400e-6 + 600e-7 + 100e-6)
+    assert answer.model == "openai/tiny"
+    assert server.calls[0].user == "2 + 2?"
+    assert server.calls[0].headers["authorization"] == f"Bearer {KEY}"
+
+
+def test_an_unknown_price_is_none_and_never_0(make: Make) -> None:
+    model = make()
+    assert model.ask("x").cost_usd is None
+    assert model.meter.spent.usage.cost_usd is None
+
+
+def test_usage_that_the_server_does_not_tell_has_no_cost(server: OpenAIServer, make: Make) -> None:
+    server.reply = lambda call: Reply("Fine.", usage={})
+    assert make(price=PRICE).ask("x").cost_usd is None
+
+
+def test_openrouters_own_bill_wins_over_a_table(server: OpenAIServer, make: Make) -> None:
+    usage = {"prompt_tokens": 10, "completion_tokens": 1, "cost": 0.25}
+    server.reply = lambda call: Reply("Fine.", usage=usage)
+    assert make("openrouter/acme/tiny", price=PRICE).ask("x").cost_usd == 0.25
+    assert server.calls[0].body["model"] == "acme/tiny"
+
+
+@pytest.mark.parametrize(
+    "fault",
+    [
+        pytest.param(Reply(status=429), id="429"),
+        pytest.param(Reply(status=500), id="500"),
+        pytest.param(Reply(status=502, raw=b"<html>Bad gateway</html>"), id="502 as a page"),
+        pytest.param(Reply(status=529), id="529"),
+        pytest.param(Reply(manner="cut"), id="body cut short"),
+        pytest.param(Reply(manner="close"), id="closed without a word"),
+        pytest.param(Reply(raw=b"<html>Login</html>"), id="a page under 200"),
+        pytest.param(Reply(raw=b'{"id": "x", "choi'), id="half a JSON under 200"),
+        pytest.param(Reply(raw=b""), id="nothing under 200"),
+        pytest.param(Reply(error={"message": "upstream", "code": 502}), id="an error under 200"),
+    ],
+)
+def test_a_failure_that_passes_is_sent_again(
+    server: OpenAIServer, make: Make, fault: Reply
+) -> None:
+    server.reply = in_turn(fault, fault, Reply("At last."))
+    model = make()
+    assert model.ask("x").text == "At last."
+    assert (model.meter.spent.sent, model.meter.spent.calls) == (3, 1)
+
+
+def test_a_server_that_hangs_is_given_up_on_and_asked_again(
+    server: OpenAIServer, make: Make
+) -> None:
+    server.reply = in_turn(Reply(manner="hang"), Reply("At last."))
+    assert make(timeout=0.3).ask("x").text == "At last."
+
+
+def test_a_server_that_always_hangs_is_a_failure_with_a_reason(
+    server: OpenAIServer, make: Make
+) -> None:
+    server.reply = lambda call: Reply(manner="hang")
+    with pytest.raises(ModelError, match=r"openai/tiny: nothing came for 0\.2 s"):
+        make(timeout=0.2, attempts=2).ask("x")
+
+
+@pytest.mark.parametrize(
+    ("status", "error", "said"),
+    [
+        (401, {"message": f"Incorrect API key provided: {KEY}"}, "HTTP 401.*Check the key"),
+        (402, {"message": "no credits"}, "HTTP 402.*Look at the account"),
+        (429, {"message": "quota", "code": "insufficient_quota"}, "Look at the account"),
+        (404, {"message": "no such model", "code": "model_not_found"}, "no such model"),
+        (400, {"message": "bad parameter"}, "bad parameter"),
+    ],
+)
+def test_a_failure_that_stays_is_not_sent_again(
+    server: OpenAIServer, make: Make, status: int, error: dict[str, str], said: str
+) -> None:
+    server.reply = lambda call: Reply(status=status, error=error)
+    with pytest.raises(ModelError, match=said) as caught:
+        make().ask("x")
+    assert len(server.calls) == 1
+    assert KEY not in str(caught.value)
+
+
+def test_a_refused_key_is_not_tried_a_thousand_times(server: OpenAIServer, make: Make) -> None:
+    server.reply = lambda call: Reply(status=401)
+    model = make()
+    for number in range(5):
+        with pytest.raises(ModelError, match="Check the key"):
+            model.ask(f"question {number}")
+    assert len(server.calls) == 1
+
+
+def test_the_server_says_how_long_to_wait(server: OpenAIServer, make: Make) -> None:
+    server.reply = in_turn(Reply(status=429, headers={"retry-after": "1"}), Reply("Now."))
+    start = time.monotonic()
+    assert make().ask("x").text == "Now."
+    assert 1.0 <= time.monotonic() - start < 3.0
+
+
+def test_a_server_that_asks_for_an_hour_is_given_up_on(server: OpenAIServer, make: Make) -> None:
+    server.reply = lambda call: Reply(status=429, headers={"retry-after": "3600"})
+    with pytest.raises(ModelError, match="HTTP 429"):
+        make().ask("x")
+    assert len(server.calls) == 1
+
+
+def test_a_prompt_that_is_too_long_is_a_failure_of_its_own_kind(
+    server: OpenAIServer, make: Make
+) -> None:
+    error = {
+        "message": "This model's maximum context length is 8192 tokens.",
+        "code": "context_length_exceeded",
+    }
+    server.reply = lambda call: Reply(status=400, error=error)
+    with pytest.raises(TooLongError, match="8192"):
+        make().ask("x")
+
+
+def test_no_more_calls_than_allowed_are_under_way_at_once(
+    server: OpenAIServer, make: Make
+) -> None:
+    server.reply = lambda call: Reply("Fine.", latency=0.05)
+    model = make(concurrency=3)
+    with ThreadPoolExecutor(12) as pool:
+        list(pool.map(model.ask, (str(number) for number in range(24))))
+    assert server.most_at_once == 3
+
+
+def test_only_accepted_answers_are_kept(
+    server: OpenAIServer, make: Make, tmp_path: Path
+) -> None:
+    cache = Cache(tmp_path / "answers.sqlite")
+    model = make(cache=cache)
+    model.ask("x")
+    assert not model.ask("x").recalled
+    accepted([model.ask("x")])
+    again = make(cache=Cache(tmp_path / "answers.sqlite")).ask("x")
+    assert again.recalled
+    assert again.text == "Fine."
+    assert len(server.calls) == 3
+
+
+def test_an_accepted_answer_after_refusals_is_kept_under_the_first_question(
+    server: OpenAIServer, make: Make, tmp_path: Path
+) -> None:
+    server.reply = in_turn(Reply("Hm?"), Reply("Four."))
+    model = make(cache=Cache(tmp_path / "a.sqlite"), price=PRICE)
+    first = model.ask("2 + 2?")
+    second = model.ask("2 + 2?\nA number, please.")
+    whole = accepted([first, second])
+    assert whole.text == "Four."
+    assert whole.input_tokens == first.input_tokens + second.input_tokens
+    recalled = model.ask("2 + 2?")
+    assert (recalled.text, recalled.cost_usd) == ("Four.", whole.cost_usd)
+    assert len(server.calls) == 2
+    assert model.meter.spent.recalled == 1
+
+
+@pytest.mark.parametrize("change", ["model", "server", "prompt", "part"])
+def test_another_question_is_another_key(make: Make, change: str) -> None:
+    model = make()
+    key = model.key_of("ask", "ab", "c")
+    other = make("openai/other") if change == "model" else model
+    if change == "server":
+        other = LanguageModel("openai/tiny", api_key=KEY, base_url="http://127.0.0.1:1/v1")
+    parts = {"prompt": ("ask", "ab", "d"), "part": ("ask", "a", "bc")}.get(change)
+    assert other.key_of(*(parts or ("ask", "ab", "c"))) != key
+    assert make().key_of("ask", "ab", "c") == key
+
+
+def test_a_budget_of_calls_stops_new_ones_and_keeps_the_rest(
+    server: OpenAIServer, make: Make
+) -> None:
+    model = make(budget=Budget(max_calls=3))
+    for number in range(3):
+        model.ask(str(number))
+    with pytest.raises(BudgetSpentError, match="max_calls is reached: 3 of 3"):
+        model.ask("one more")
+    assert len(server.calls) == 3
+
+
+def test_a_budget_of_money_holds_for_many_threads(
+    server: OpenAIServer, make: Make
+) -> None:
+    usage = {"prompt_tokens": 1000, "completion_tokens": 500}
+    server.reply = lambda call: Reply("Fine.", latency=0.02, usage=usage)
+    budget = Budget(max_cost_usd=0.02)
+    model = make(budget=budget, price=PRICE, concurrency=8)
+    refused = []
+
+    def ask(number: int) -> None:
+        try:
+            model.ask(str(number))
+        except BudgetSpentError as error:
+            refused.append(str(error))
+
+    with ThreadPoolExecutor(8) as pool:
+        list(pool.map(ask, range(40)))
+    spent = model.meter.spent.usage.cost_usd
+    assert spent is not None
+    assert 0.018 <= spent <= 0.02 + 8 * (0.002 - 0.0016)
+    assert len(server.calls) == 40 - len(refused)
+    assert "max_cost_usd is reached" in refused[0]
+
+
+def test_a_budget_is_shared_by_processes_of_one_run(make: Make, tmp_path: Path) -> None:
+    def model(run: str) -> LanguageModel:
+        cache = Cache(tmp_path / "a.sqlite")
+        return make(budget=Budget(max_calls=2, run=run, cache=cache))
+
+    model("monday").ask("a")
+    model("monday").ask("b")
+    with pytest.raises(BudgetSpentError):
+        model("monday").ask("c")
+    assert model("tuesday").ask("c").text == "Fine."
+
+
+def test_money_cannot_be_limited_where_nobody_knows_the_price(make: Make) -> None:
+    with pytest.raises(ConfigurationError, match="price is not known"):
+        make(budget=Budget(max_cost_usd=1.0))
+
+
+def test_failed_calls_give_back_what_was_set_aside(server: OpenAIServer, make: Make) -> None:
+    server.reply = lambda call: Reply(status=400)
+    model = make(budget=Budget(max_cost_usd=0.002), price=PRICE)
+    for number in range(5):
+        with pytest.raises(ModelError, match="HTTP 400"):
+            model.ask(str(number))
+
+
+def test_a_dry_run_asks_nothing_and_says_what_it_would_cost(
+    server: OpenAIServer, make: Make
+) -> None:
+    model = make(price=PRICE, dry_run=True)
+    with pytest.raises(DryRunError):
+        model.ask("one two three four")
+    spent = model.meter.spent
+    assert server.calls == []
+    assert (spent.calls, spent.sent, spent.usage.input_tokens) == (1, 0, 4)
+    assert spent.usage.cost_usd == pytest.approx(4e-6 + 500 * 2e-6)
+
+
+def test_a_fallback_answers_when_configured_and_is_named(
+    server: OpenAIServer, make: Make
+) -> None:
+    def reply(call: Call) -> Reply:
+        return Reply(status=500) if call.body["model"] == "tiny" else Reply("From the other.")
+
+    server.reply = reply
+    with pytest.raises(ModelError):
+        make(attempts=2).ask("x")
+    answer = make(attempts=2, fallbacks=[make("openai/other")]).ask("x")
+    assert (answer.text, answer.model) == ("From the other.", "openai/other")
+
+
+def test_a_model_for_dspy_takes_the_same_way_and_adds_up(
+    server: OpenAIServer, make: Make
+) -> None:
+    server.reply = in_turn(Reply(status=500), Reply("One."), Reply("Two."))
+    model = make(price=PRICE)
+    lm = model.new_lm()
+    assert lm("first") == ["One."]
+    assert lm("second") == ["Two."]
+    assert usage_of(lm).cost_usd == model.meter.spent.usage.cost_usd
+    assert (model.meter.spent.sent, model.meter.spent.calls) == (3, 2)
+
+
+def test_a_long_common_beginning_is_served_from_the_providers_cache(make: Make) -> None:
+    model = make(price=PRICE)
+    beginning = "The same rules for all. " * 200
+    first, second = (model.ask(f"{beginning}{end}") for end in ("a", "b"))
+    assert first.usage.cache_read_tokens == 0
+    assert second.usage.cache_read_tokens > 1000
+    assert second.cost_usd is not None
+    assert first.cost_usd is not None
+    assert second.cost_usd < first.cost_usd
+
+
+def test_a_provider_that_only_litellm_knows_is_asked_through_it(
+    server: OpenAIServer, make: Make
+) -> None:
+    server.reply = in_turn(Reply(status=429), Reply("Through LiteLLM."))
+    model = make("hosted_vllm/tiny")
+    assert model.ask("x").text == "Through LiteLLM."
+    assert server.calls[0].body["model"] == "tiny"
+
+
+def test_waiting_threads_of_a_closed_model_do_not_ask(server: OpenAIServer, make: Make) -> None:
+    server.reply = lambda call: Reply(status=401, latency=0.1)
+    model = make(concurrency=1)
+    failures: list[str] = []
+
+    def ask(number: int) -> None:
+        try:
+            model.ask(str(number))
+        except ModelError as error:
+            failures.append(error.reason)
+
+    threads = [threading.Thread(target=ask, args=(number,)) for number in range(6)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(failures) == 6
+    assert len(server.calls) == 1
+
+
+def test_answers_add_up_and_one_unknown_cost_makes_the_sum_unknown() -> None:
+    known = Answer(text="a", input_tokens=1, output_tokens=2, cost_usd=0.5)
+    unknown = Answer(text="b", input_tokens=3, output_tokens=4)
+    assert accepted([known, known]).cost_usd == 1.0
+    assert accepted([known, unknown]).cost_usd is None
+    assert accepted([known, unknown]).input_tokens == 4

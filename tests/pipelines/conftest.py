@@ -1,0 +1,93 @@
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+from msgspec import Struct
+
+from debrief.lake import Lake
+
+SECONDS = 240
+
+
+class Said(Struct, frozen=True):
+    code: int
+    out: str
+    err: str
+
+
+class Home(Struct, frozen=True):
+    """A machine of its own: nothing of the person who runs the tests is read or written."""
+
+    path: Path
+
+    def debrief(self, *arguments: str, **environment: str) -> Said:
+        return run_command([*_COMMAND, *arguments], self.environment(**environment))
+
+    def environment(self, **more: str) -> dict[str, str]:
+        kept = {k: v for k, v in os.environ.items() if not k.startswith(("DEBRIEF_", "DAGSTER_"))}
+        for name in ("LANGFUSE_HOST", "LANGFUSE_PUBLIC_KEY", "LANGFUSE_SECRET_KEY"):
+            kept.pop(name, None)
+        return {**kept, "HOME": str(self.path), "DEBRIEF_HOME": str(self.path / ".debrief"), **more}
+
+    @property
+    def demo_lake(self) -> Lake:
+        return Lake(str(self.path / ".debrief" / "demo"))
+
+
+_COMMAND = (sys.executable, "-m", "pipelines.command")
+
+
+def run_command(command: Sequence[str], environment: dict[str, str]) -> Said:
+    done = subprocess.run(
+        command,
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=SECONDS,
+        check=False,
+        cwd=Path(__file__).parents[2],
+    )
+    return Said(done.returncode, done.stdout, done.stderr)
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Home:
+    return Home(tmp_path)
+
+
+class Demo(Struct, frozen=True):
+    """``debrief demo`` typed twice on a fresh machine."""
+
+    home: Home
+    first: Said
+    second: Said
+    before: dict[str, bytes]
+    """The files of the lake after the first run, by name."""
+    after: dict[str, bytes]
+
+    @property
+    def lake(self) -> Lake:
+        return self.home.demo_lake
+
+
+@pytest.fixture(scope="session")
+def demo(tmp_path_factory: pytest.TempPathFactory) -> Demo:
+    home = Home(tmp_path_factory.mktemp("machine"))
+    first = home.debrief("demo")
+    before = _files(home)
+    second = home.debrief("demo")
+    return Demo(home, first, second, before, _files(home))
+
+
+def _files(home: Home) -> dict[str, bytes]:
+    top = home.path / ".debrief" / "demo"
+    return {
+        str(path.relative_to(top)): path.read_bytes()
+        for path in sorted(top.rglob("*"))
+        if path.is_file() and ".dagster" not in path.parts
+    }

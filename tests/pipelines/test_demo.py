@@ -1,0 +1,234 @@
+"""What a newcomer sees: ``debrief demo``, a real run of the whole graph, typed twice."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import dagster as dg
+import pytest
+
+from debrief.judging.model import JudgeEvaluation
+from debrief.langfuse.model import ScoreReceipt
+from debrief.redaction import contains_secret
+from debrief.rubrics.model import Rubric, RubricEvaluation
+from debrief.samples.material import SECRETS
+from debrief.scoring.model import SCORE_NAMES, SessionScores
+from debrief.sessions.model import Session, UnreadTranscript
+from debrief.snapshots.model import PromptSnapshotRow, SessionMetadataRow
+from debrief.summary import summarise
+from debrief.training.leaderboard import LeaderboardRow
+from debrief.training.pairs import observed_pairs
+from debrief.training.validation import validate_line
+from tests.pipelines.conftest import Demo
+
+pytestmark = pytest.mark.xdist_group("demo")
+
+WEEKS = ["2026-10-05", "2026-10-12", "2026-10-19", "2026-10-26", "2026-11-02"]
+
+
+def test_it_succeeds_shows_progress_and_says_what_to_do_next(demo: Demo) -> None:
+    assert demo.first.code == 0, demo.first.err
+    assert "raw_sessions 2026-10-05 (1 of 5)" in demo.first.err
+    for said in ("sessions read", "rubrics", "training", "Took", "debrief ui --demo"):
+        assert said in demo.first.out
+
+
+def test_every_sample_session_is_read_judged_scored_and_exported(demo: Demo) -> None:
+    summary = summarise(demo.lake)
+    assert list(summary.weeks) == WEEKS
+    assert summary.sessions == summary.judged == summary.scored == 30
+    assert dict(summary.by_tool) == {"claude-code": 21, "droid": 9}
+    assert summary.several_chunks >= 1
+    assert summary.failures == ()
+    assert summary.cost_usd == 0
+    assert sum(made.samples for made in summary.training_sets) == 30
+
+
+def test_what_was_passed_over_is_told_with_file_line_and_reason(demo: Demo) -> None:
+    told = {(Path(f.culprit).name, f.reason) for f in summarise(demo.lake).passed_over}
+    assert any(name.endswith(":35") and "cut short" in reason for name, reason in told)
+    assert any("not UTF-8" in reason for _, reason in told)
+    assert any("no prompt and no answer" in reason for _, reason in told)
+    assert "cut short" in demo.first.out
+
+
+def test_three_prompts_were_captured_and_two_sessions_have_none(demo: Demo) -> None:
+    rows = [
+        row for week in WEEKS for row in demo.lake.read("prompt_snapshots", week, PromptSnapshotRow)
+    ]
+    recorded = {row.prompt_fingerprint for row in rows if row.origin == "recorded"}
+    assert len(recorded) == 3
+    assert [row.origin for row in rows].count("unknown") == 2
+    metadata = [
+        row
+        for week in WEEKS
+        for row in demo.lake.read("session_metadata", week, SessionMetadataRow)
+    ]
+    assert {row.task for row in metadata} == {
+        "carrier-retries",
+        "keyboard-navigation",
+        "late-readings",
+    }
+
+
+def test_judgements_and_scores_are_labelled_offline_and_say_why_by_turn(demo: Demo) -> None:
+    judged = [
+        r for week in WEEKS for r in demo.lake.read("judge_evaluations", week, JudgeEvaluation)
+    ]
+    scored = [
+        row for week in WEEKS for row in demo.lake.read("session_scores", week, SessionScores)
+    ]
+    assert {row.model for row in judged} == {row.model for row in scored} == {"offline"}
+    assert {row.judge for row in judged} == {"code-reuse", "plan-compliance"}
+    rationales = [verdict.rationale for row in scored for verdict in row.verdicts]
+    assert all(rationales)
+    assert sum("turn" in rationale for rationale in rationales) > len(rationales) / 2
+    overall = [row.overall_quality for row in scored if row.overall_quality is not None]
+    assert max(overall) - min(overall) > 0.4
+
+
+def test_rubrics_were_mined_and_every_session_held_against_them(demo: Demo) -> None:
+    for name in SCORE_NAMES:
+        rubrics = list(demo.lake.read("rubrics", name, Rubric))
+        assert 5 <= len(rubrics) <= 10
+        assert [rubric.id for rubric in rubrics] == [
+            f"rubric_{n:03}" for n in range(1, len(rubrics) + 1)
+        ]
+        assert all(rubric.sources and rubric.sessions for rubric in rubrics)
+    rows = [
+        r for week in WEEKS for r in demo.lake.read("rubric_evaluations", week, RubricEvaluation)
+    ]
+    assert {row.score for row in rows if row.status == "ok"} <= {1, 2, 3, 4, 5}
+    assert all("turn" in row.reasoning for row in rows if row.score == 5)
+
+
+def test_the_later_prompts_lead_the_board_with_an_interval(demo: Demo) -> None:
+    board = list(demo.lake.read("fingerprint_leaderboard", "all", LeaderboardRow))
+    assert len({row.prompt_fingerprint for row in board}) == 4
+    assert board[0].rank == 1
+    first = board[0].overall_quality
+    assert first.low is not None
+    assert first.low < (first.mean or 0) < (first.high or 0)
+    assert demo.before["reports/fingerprint_leaderboard.png"].startswith(b"\x89PNG")
+
+
+def test_a_training_set_stands_for_each_observed_pair_and_none_besides(demo: Demo) -> None:
+    names = {name for name in demo.before if name.endswith(".jsonl")}
+    assert names == {f"training/{task}/{mark}.jsonl" for task, mark in observed_pairs(demo.lake)}
+    for name in names:
+        assert f"{name.removesuffix('.jsonl')}.card.md" in demo.before
+        lines = demo.before[name].splitlines()
+        assert lines
+        for line in lines:
+            assert validate_line(line) == []
+            assert set(json.loads(line)) == {"messages", "tools", "metadata"}
+
+
+def test_no_planted_secret_is_in_any_file_of_the_lake(demo: Demo) -> None:
+    texts = [data for name, data in demo.before.items() if name.endswith((".jsonl", ".md"))]
+    rows = [row for week in WEEKS for row in demo.lake.read("raw_sessions", week, Session)]
+    texts += [repr(row).encode() for row in rows]
+    for kind, secret in SECRETS.items():
+        assert not any(secret.encode() in text for text in texts), kind
+    assert sum(row.redactions for row in rows) >= len(SECRETS)
+    for name, data in demo.before.items():
+        if name.endswith(".jsonl"):
+            assert not contains_secret(data)
+
+
+def test_without_a_server_langfuse_scores_writes_nothing_and_says_so(demo: Demo) -> None:
+    assert "no server configured" in demo.first.err
+    assert all(not list(demo.lake.read("langfuse_scores", w, ScoreReceipt)) for w in WEEKS)
+
+
+def test_the_second_time_nothing_is_done_again_and_no_byte_changes(demo: Demo) -> None:
+    assert demo.second.code == 0, demo.second.err
+    assert demo.after == demo.before
+    for line in demo.second.err.splitlines():
+        stage = line.split()[0] if line.split() else ""
+        if stage in ("raw_sessions", "judge_evaluations", "session_scores", "training_sets"):
+            assert "unchanged" in line
+
+
+def test_the_runs_are_real_runs_of_dagster_with_partitions_and_passed_checks(
+    demo: Demo, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    place = str(demo.home.path / ".debrief/demo/.dagster")
+    monkeypatch.setenv("DAGSTER_HOME", place)
+    with dg.DagsterInstance.from_config(place) as instance:
+        runs = instance.get_runs()
+        assert {run.job_name for run in runs} == {
+            "whole_graph",
+            "sessions",
+            "rubrics",
+            "rubric_evaluations",
+            "training_sets",
+            "reports",
+        }
+        assert all(run.is_success for run in runs)
+        assert instance.get_materialized_partitions(dg.AssetKey("session_scores")) == set(WEEKS)
+        pairs = instance.get_materialized_partitions(dg.AssetKey("training_sets"))
+        assert len(pairs) == len(observed_pairs(demo.lake))
+        checks = instance.event_log_storage.get_latest_asset_check_execution_by_key(
+            [
+                dg.AssetCheckKey(dg.AssetKey(asset), check)
+                for asset, check in (
+                    ("raw_sessions", "unique_sessions"),
+                    ("raw_sessions", "no_lost_sessions"),
+                    ("judge_evaluations", "judge_scores_within_range"),
+                    ("session_scores", "session_scores_within_range"),
+                    ("rubric_evaluations", "rubric_scores_within_range"),
+                    ("training_sets", "training_lines_valid"),
+                    ("training_sets", "no_secret_in_training_sets"),
+                )
+            ]
+        )
+        assert len(checks) == 7
+        assert {record.status.value for record in checks.values()} == {"SUCCEEDED"}
+
+
+def test_every_transcript_without_a_session_has_a_reason(demo: Demo) -> None:
+    rows = [
+        r for week in WEEKS for r in demo.lake.read("unread_transcripts", week, UnreadTranscript)
+    ]
+    assert [row.expected for row in rows] == [True]
+    assert rows[0].reason
+
+
+def test_a_backfill_of_one_stage_over_a_range_is_a_run_of_its_own(demo: Demo) -> None:
+    said = demo.home.debrief(
+        "backfill", "--stage", "session_scores", "--week", "2026-10-12..2026-10-26", "--offline",
+        "--lake", str(demo.home.path / ".debrief/demo"),
+    )  # fmt: skip
+    assert said.code == 0, said.err
+    assert "session_scores: 2026-10-12 … 2026-10-26" in said.out
+    assert "session_scores 2026-10-19 (2 of 3)" in said.err
+
+
+def test_a_backfill_of_one_task_takes_its_pairs_only(demo: Demo) -> None:
+    said = demo.home.debrief(
+        "backfill", "--stage", "training_sets", "--task", "late-readings", "--offline",
+        "--lake", str(demo.home.path / ".debrief/demo"),
+    )  # fmt: skip
+    assert said.code == 0, said.err
+    assert "training_sets late-readings" in said.err
+    assert "carrier-retries" not in said.err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "reason"),
+    [
+        pytest.param(["--stage", "scores"], "is no stage", id="a stage that is none"),
+        pytest.param(
+            ["--stage", "training_sets", "--task", "nobody"], "no partition", id="an unknown task"
+        ),
+        pytest.param(["--stage", "rubrics", "--week", "2026-10-06"], "Monday", id="a Tuesday"),
+    ],
+)
+def test_a_backfill_of_nothing_says_why(demo: Demo, arguments: list[str], reason: str) -> None:
+    lake = str(demo.home.path / ".debrief/demo")
+    said = demo.home.debrief("backfill", *arguments, "--offline", "--lake", lake)
+    assert said.code == 1
+    assert reason in said.err
+    assert "Traceback" not in said.err

@@ -1,0 +1,55 @@
+"""The last gate over the final bytes of a file."""
+
+from __future__ import annotations
+
+import json
+
+from debrief.redaction import Redactor, contains_secret
+from tests.redaction.synthetic import Maker, hard_cases, known_cases, near_misses
+
+REDACTOR = Redactor(b"k" * 32)
+
+
+def line(**content: object) -> str:
+    return json.dumps({"messages": [{"role": "user", "content": "hi"}, content]}) + "\n"
+
+
+def test_a_secret_is_found_with_its_line_and_the_way_to_it() -> None:
+    secret = Maker(31).github()
+    data = (line(content="fine") + line(role="tool", content=f"é {secret}")).encode()
+    (found,) = contains_secret(data)
+    assert (found.kind, found.path, found.start) == ("github-token", "2.messages.1.content", 2)
+    assert secret not in repr(found)
+
+
+def test_the_arguments_of_a_call_are_json_in_json() -> None:
+    secret = Maker(32).password()
+    arguments = json.dumps({"env": {"DB_PASSWORD": secret}})
+    data = line(tool_calls=[{"function": {"name": "Bash", "arguments": arguments}}]).encode()
+    assert [found.kind for found in contains_secret(data)][:1] == ["password"]
+
+
+def test_placeholders_are_no_secrets() -> None:
+    text = f"password = {REDACTOR.placeholder('password', 'x')}"
+    assert contains_secret(line(content=text).encode()) == []
+
+
+def test_what_was_redacted_passes() -> None:
+    for case in [*known_cases(33, 1), *hard_cases(34, 1), *near_misses(35, 1)]:
+        clean = REDACTOR.redact(case.text).text
+        assert contains_secret(line(content=clean).encode()) == [], case.text
+
+
+def test_a_line_of_plain_text_is_searched_too() -> None:
+    secret = Maker(36).github()
+    (found,) = contains_secret(f"# card\n\nmade with {secret}\n".encode())
+    assert found.path == "3"
+
+
+def test_bytes_that_are_not_utf8_do_not_hide_a_secret() -> None:
+    secret = Maker(37).github()
+    assert contains_secret(b"\xff\xfe " + secret.encode() + b"\n")
+
+
+def test_an_empty_file_holds_none() -> None:
+    assert contains_secret(b"") == []

@@ -1,0 +1,216 @@
+"""A whole session is redacted: every text, the same secret the same way, patches still apply."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from datetime import UTC, datetime
+from difflib import unified_diff
+from pathlib import Path
+
+import msgspec
+
+from debrief.redaction.redactor import Redactor
+from debrief.redaction.sessions import redact_patch, redact_session
+from debrief.sessions.model import (
+    Intervention,
+    Message,
+    Problem,
+    Session,
+    Subagent,
+    ToolCall,
+    Turn,
+)
+from tests.redaction.synthetic import Maker
+
+REDACTOR = Redactor(b"k" * 32)
+NOW = datetime(2026, 3, 2, tzinfo=UTC)
+
+
+def session(*calls: ToolCall, **fields: object) -> Session:
+    base: dict[str, object] = {
+        "id": "s1",
+        "source": "claude-code",
+        "tool": "claude-code",
+        "task": "shop",
+        "started": NOW,
+        "ended": NOW,
+        "turns": (
+            Turn(number=1, prompt="go", messages=(Message(id="m1", model="x", calls=calls),)),
+        ),
+    }
+    return msgspec.convert({**base, **fields}, Session, from_attributes=True)
+
+
+def call(**fields: object) -> ToolCall:
+    given = {"id": "c1", "name": "Bash", "input": "{}", **fields}
+    return msgspec.convert(given, ToolCall)
+
+
+def hunks(old: str, new: str) -> str:
+    rows = list(unified_diff(old.splitlines(), new.splitlines(), lineterm=""))
+    return "\n".join(rows[2:])
+
+
+def test_a_session_without_secrets_is_returned_as_the_same_object() -> None:
+    plain = session(call(input='{"command":"ls"}', result="a.py b.py", patch="@@ -1 +1 @@\n-a\n+b"))
+    assert redact_session(plain, REDACTOR) is plain
+
+
+def test_every_text_of_a_session_is_read() -> None:
+    make = Maker(21)
+    tokens = [make.github() for _ in range(14)]
+    t = iter(tokens)
+    found = redact_session(
+        Session(
+            id="s1",
+            source="x",
+            tool="x",
+            task="shop",
+            started=NOW,
+            ended=NOW,
+            repository=f"https://{next(t)}@git.invalid/a",
+            branch=f"fix-{next(t)}",
+            cwd=f"/home/me/{next(t)}",
+            title=f"use {next(t)}",
+            turns=(
+                Turn(
+                    number=1,
+                    prompt=f"use {next(t)}",
+                    interventions=(Intervention(kind="answer", text=f"use {next(t)}"),),
+                    messages=(
+                        Message(
+                            id="m",
+                            model="x",
+                            text=f"I use {next(t)}",
+                            calls=(
+                                call(
+                                    input=json.dumps({"command": f"curl {next(t)}"}),
+                                    result=f"sent {next(t)}",
+                                    path=f"/tmp/{next(t)}",
+                                    patch=f"@@ -0,0 +1 @@\n+{next(t)}",
+                                ),
+                            ),
+                        ),
+                    ),
+                ),
+            ),
+            subagents=(
+                Subagent(
+                    id="a",
+                    description=f"with {next(t)}",
+                    prompt=f"take {next(t)}",
+                    messages=(Message(id="n", model="x", text="ok"),),
+                ),
+            ),
+            problems=(Problem(path="f", line=3, reason=f"cannot read {next(t)}"),),
+        ),
+        REDACTOR,
+    )
+    text = msgspec.json.encode(found).decode()
+    assert [token for token in tokens if token in text] == []
+    assert found.redactions == 14
+    assert found.unsure_redactions == 0
+    assert found.subagents[0].messages[0].text == "ok"
+
+
+def test_a_secret_given_away_once_is_replaced_where_nothing_gives_it_away() -> None:
+    secret = Maker(22).password()
+    found = redact_session(
+        session(
+            call(input=json.dumps({"content": f"DB_PASSWORD={secret}\n"})),
+            call(id="c2", result=f"connected as app with {secret}"),
+            title=f"why is {secret} refused?",
+        ),
+        REDACTOR,
+    )
+    first, second = found.turns[0].messages[0].calls
+    mark = REDACTOR.placeholder("password", secret)
+    assert json.loads(first.input)["content"] == f"DB_PASSWORD={mark}\n"
+    assert second.result == f"connected as app with {mark}"
+    assert found.title == f"why is {mark} refused?"
+    assert found.redactions == 3
+
+
+def test_a_secret_that_json_spells_with_escapes_is_replaced_too() -> None:
+    secret = 'aB3$"x\\9qZ!w7'
+    found = redact_session(
+        session(
+            call(input=json.dumps({"note": f"never say {secret} aloud"})),
+            call(id="c2", input=json.dumps({"password": secret})),
+        ),
+        REDACTOR,
+    )
+    for each in found.turns[0].messages[0].calls:
+        assert json.dumps(secret)[1:-1] not in each.input
+        assert "<secret:password:" in each.input
+
+
+def test_a_patch_still_applies_to_the_redacted_file(tmp_path: Path) -> None:
+    make = Maker(23)
+    block = make.pem()
+    rows = [f"line {n}" for n in range(30)]
+    old = "\n".join(
+        [*rows[:5], f"password = '{make.password()}'", *rows[5:20], *block.split("\n"), *rows[20:]]
+    )
+    changed = old.split("\n")
+    changed[2] = "line two"
+    changed[23] = make.of("abcdefghijkl0123456789ABCDEFG+/", 64)
+    changed.insert(7, f"token = '{make.github()}'")
+    new = "\n".join(changed)
+    patch = hunks(old, new)
+    found = redact_session(
+        session(
+            call(name="Write", input=json.dumps({"content": old})),
+            call(id="c2", name="Edit", input=json.dumps({"content": new}), patch=patch),
+        ),
+        REDACTOR,
+    )
+    write, edit = found.turns[0].messages[0].calls
+    file = tmp_path / "settings.py"
+    file.write_text(json.loads(write.input)["content"] + "\n")
+    subprocess.run(
+        ["git", "apply", "--unidiff-zero", "-"],
+        input=f"--- a/settings.py\n+++ b/settings.py\n{edit.patch}\n",
+        text=True,
+        cwd=tmp_path,
+        check=True,
+    )
+    assert file.read_text() == json.loads(edit.input)["content"] + "\n"
+    assert edit.patch.count("\n") == patch.count("\n")
+    assert block.split("\n")[5] not in msgspec.json.encode(found).decode()
+
+
+def test_a_part_of_a_key_in_a_patch_is_known_from_the_file() -> None:
+    block = Maker(24).pem()
+    rows = block.split("\n")
+    patch = f"@@ -3,2 +3,2 @@\n {rows[2]}\n-{rows[3]}\n+{rows[3][::-1]}"
+    found = redact_session(
+        session(call(result=f"$ cat key\n{block}\n"), call(id="c2", patch=patch)), REDACTOR
+    )
+    after = found.turns[0].messages[0].calls[1].patch.split("\n")
+    assert after[0] == "@@ -3,2 +3,2 @@"
+    assert after[1].startswith(" <secret:private-key:")
+    assert after[2].startswith("-<secret:private-key:")
+
+
+def test_markers_of_a_patch_are_no_part_of_a_secret() -> None:
+    secret = Maker(25).github()
+    patch = f"@@ -1,2 +1,2 @@\n ok\n-{secret}\n+{secret}\n\\ No newline at end of file"
+    mark = REDACTOR.placeholder("github-token", secret)
+    assert redact_patch(patch, REDACTOR).text == patch.replace(secret, mark)
+
+
+def test_redacting_a_session_twice_changes_nothing() -> None:
+    make = Maker(26)
+    once = redact_session(
+        session(
+            call(
+                input=json.dumps({"command": f"mysql -p{make.password()}", "api_key": make.uuid()}),
+                result=make.pem(),
+            )
+        ),
+        REDACTOR,
+    )
+    assert once.unsure_redactions == 1
+    assert redact_session(once, REDACTOR) is once

@@ -1,0 +1,237 @@
+from __future__ import annotations
+
+import json
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from debrief.errors import InputError
+from debrief.judging.judge_files import load_judges
+from debrief.snapshots.captures import read_capture
+from debrief.snapshots.fingerprint import compute_eval_fingerprint, compute_prompt_fingerprint
+from debrief.snapshots.migration import Step, apply, earlier_folders, plan_migration
+from debrief.snapshots.model import PromptSnapshot
+from tests.snapshots.scenario import MONDAY, commit, git, write
+
+TRACE = """# Conversation Trace
+
+## Session Metadata
+
+- **Session ID**: 0a1b2c3d-0000-4000-8000-000000000001
+- **Command**: code
+
+## Main Conversation
+
+### [2026-01-05T10:00:00.123Z] User
+
+# Work with haiku
+
+Carry the plan out.
+"""
+OPUS = {"main.md": "# Work with opus\n", "reviewer.md": "Review it.\n"}
+HAIKU = {"main.md": "# Work with haiku\n\nCarry the plan out.\n"}
+EARLIER_TOOL: dict[str, str] = {
+    "judges/reuse.md": "---\nweight: 0.4\nmodel: x-ai/grok-4.1-fast\n---\nReuse.\n",
+    "config.toml": "schema_version = '1.0'\n",
+    "tasks/retries.md": "# Retries\n",
+    **{f"prompts/active/claude-code-cli/opus/{name}": text for name, text in OPUS.items()},
+    **{f"prompts/active/claude-code-cli/haiku/{name}": text for name, text in HAIKU.items()},
+    "training_data/retries/code_trace.md": "# A trace that tells nothing\n",
+    "training_data/retries/judge_reuse.json": "{}",
+    "training_data/queue/code_trace.md": TRACE,
+    "training_data/queue/human_feedback.md": "Well done.\n",
+    "training_data/queue/test_results_before.json": "{}",
+    "training_data/queue/test_results_after.json": "{}",
+    "training_data/queue/judge_reuse.json": "{}",
+    "sessions/queue/prompts/main.md": "Recorded.",
+    "sessions/queue/metadata.json": '{"tool": "droid", "model": "opus", "prompt_fingerprint":'
+    ' "b7d4e2f9", "recorded_at": "2025-12-12T14:30:00Z", "mine": 1}',
+    "worktrees/queue/plan.md": "# Queue\n",
+}
+
+
+@pytest.fixture
+def shop(tmp_path: Path) -> Path:
+    shop = tmp_path / "shop"
+    shop.mkdir()
+    git(shop, "init", "--quiet", "--initial-branch=main")
+    commit(shop, {f".weft/{name}": text for name, text in EARLIER_TOOL.items()})
+    touched = {".weft/training_data/retries/judge_reuse.md": "0.4"}
+    commit(shop, touched, MONDAY + timedelta(days=9))
+    return shop
+
+
+def planned(shop: Path, name: str = ".weft") -> list[Step]:
+    return plan_migration(shop / name, shop / ".debrief", load_judges)
+
+
+def migrated(shop: Path) -> int:
+    return apply(planned(shop))
+
+
+def metadata(shop: Path, sample: str) -> dict[str, Any]:
+    value = json.loads((shop / ".debrief" / sample / "metadata.json").read_bytes())
+    assert isinstance(value, dict)
+    return value
+
+
+def told(shop: Path, action: str, name: str = ".weft") -> dict[str, str]:
+    root = shop / name if action == "left" else shop / ".debrief"
+    return {
+        step.target.relative_to(root).as_posix(): step.note
+        for step in planned(shop, name)
+        if step.action == action
+    }
+
+
+def test_a_plan_of_the_steps_writes_nothing(shop: Path) -> None:
+    before = {path: path.read_bytes() for path in shop.rglob("*") if path.is_file()}
+    assert planned(shop)
+    assert {path: path.read_bytes() for path in shop.rglob("*") if path.is_file()} == before
+
+
+def test_everything_of_use_is_copied_and_the_rest_is_left_with_a_reason(shop: Path) -> None:
+    before = {path: path.read_bytes() for path in (shop / ".weft").rglob("*") if path.is_file()}
+    migrated(shop)
+    home = shop / ".debrief"
+    assert (home / "plans/retries.md").read_text() == "# Retries\n"
+    assert (home / "judges/reuse.md").read_text() == EARLIER_TOOL["judges/reuse.md"]
+    assert (home / "prompts/active/claude-code/opus/main.md").read_text() == OPUS["main.md"]
+    assert (home / "training_data/queue/code_trace.md").read_text() == TRACE
+    assert set(told(shop, "left")) == {"config.toml", "worktrees/queue"}
+    assert "git worktree" in told(shop, "left")["worktrees/queue"]
+    assert {path: path.read_bytes() for path in before} == before
+
+
+def test_a_sample_without_prompts_gets_those_its_trace_begins_with(shop: Path) -> None:
+    migrated(shop)
+    capture = read_capture(shop / ".debrief/training_data/queue")
+    assert capture.problems == ()
+    assert capture.snapshot == PromptSnapshot(main=HAIKU["main.md"])
+    assert metadata(shop, "training_data/queue") == {
+        "tool": "claude-code",
+        "model": "haiku",
+        "recorded_at": "2026-01-05T09:00:00Z",
+        "session_id": "0a1b2c3d-0000-4000-8000-000000000001",
+        "prompt_fingerprint": compute_prompt_fingerprint(PromptSnapshot(main=HAIKU["main.md"])),
+        "eval_fingerprint": compute_eval_fingerprint(load_judges(shop / ".weft/judges")),
+        "filled_in": [
+            "prompts",
+            "tool",
+            "model",
+            "recorded_at",
+            "session_id",
+            "prompt_fingerprint",
+            "eval_fingerprint",
+        ],
+    }
+
+
+def test_a_sample_whose_trace_tells_nothing_gets_those_of_opus_and_the_date_it_was_added(
+    shop: Path,
+) -> None:
+    migrated(shop)
+    found = metadata(shop, "training_data/retries")
+    assert (found["tool"], found["model"]) == ("claude-code", "opus")
+    assert found["recorded_at"] == "2026-01-05T09:00:00Z"
+    snapshot = PromptSnapshot(main=OPUS["main.md"], subagents={"reviewer": OPUS["reviewer.md"]})
+    assert read_capture(shop / ".debrief/training_data/retries").snapshot == snapshot
+    assert "session_id" not in found
+
+
+def test_what_was_recorded_is_kept_but_for_fingerprints_of_another_definition(shop: Path) -> None:
+    migrated(shop)
+    assert metadata(shop, "sessions/queue") == {
+        "tool": "droid",
+        "model": "opus",
+        "recorded_at": "2025-12-12T14:30:00Z",
+        "prompt_fingerprint": compute_prompt_fingerprint(PromptSnapshot(main="Recorded.")),
+        "mine": 1,
+        "before_migration": {"prompt_fingerprint": "b7d4e2f9"},
+    }
+
+
+def test_a_plan_is_taken_from_the_plans_and_one_that_nobody_has_is_missing(shop: Path) -> None:
+    missing = told(shop, "missing")
+    assert "training_data/retries/human_feedback.md" in missing
+    assert {name for name in missing if name.endswith("plan.md")} == {"training_data/queue/plan.md"}
+    migrated(shop)
+    assert (shop / ".debrief/training_data/retries/plan.md").read_text() == "# Retries\n"
+
+
+def test_what_is_there_is_never_overwritten(shop: Path) -> None:
+    write(shop / ".debrief", {"plans/retries.md": "mine", "training_data/queue/plan.md": "mine"})
+    write(shop / ".debrief", {"training_data/queue/metadata.json": "mine"})
+    before = dict.fromkeys(["plans/retries.md", "training_data/queue/metadata.json"], "mine")
+    assert set(told(shop, "differs")) == set(before)
+    migrated(shop)
+    for name, text in before.items():
+        assert (shop / ".debrief" / name).read_text() == text
+
+
+def test_migrating_twice_does_nothing_the_second_time(shop: Path) -> None:
+    assert migrated(shop) > 0
+    assert {step.action for step in planned(shop)} == {"same", "left", "missing"}
+    assert migrated(shop) == 0
+
+
+def test_two_files_that_go_to_one_place_are_not_mixed(shop: Path) -> None:
+    write(shop / ".weft", {"plans/retries.md": "the newer place"})
+    migrated(shop)
+    assert (shop / ".debrief/plans/retries.md").read_text() == "the newer place"
+    assert "another file goes to" in told(shop, "left").get("tasks/retries.md", "") or told(
+        shop, "differs"
+    )
+
+
+def test_a_sample_that_no_history_knows_is_dated_by_its_trace(shop: Path) -> None:
+    write(shop, {".lw_coder/training_data/queue/code_trace.md": TRACE})
+    found = plan_migration(shop / ".lw_coder", shop / "other", load_judges)
+    written = {step.target.name: step.content for step in found if step.action == "write"}
+    made = json.loads(written["metadata.json"] or b"")
+    assert made["recorded_at"] == "2026-01-05T10:00:00Z"
+    reasons = [step.note for step in found if step.action == "missing"]
+    assert "nothing tells which prompts were in force" in reasons
+    assert "nothing tells its model" in reasons
+    assert "nothing tells its eval_fingerprint" in reasons
+
+
+BROKEN = {"cut short": b'{"tool"', "a list": b"[]", "not UTF-8": b'{"tool": "\xff"}'}
+
+
+@pytest.mark.parametrize("data", BROKEN.values(), ids=BROKEN)
+def test_broken_metadata_is_told_and_made_anew(shop: Path, data: bytes) -> None:
+    write(shop, {".weft/sessions/queue/metadata.json": data})
+    assert "made anew" in told(shop, "missing")["sessions/queue/metadata.json"]
+    migrated(shop)
+    assert metadata(shop, "sessions/queue")["tool"] == "claude-code"
+    assert (shop / ".weft/sessions/queue/metadata.json").read_bytes() == data
+
+
+def test_links_are_left_and_nothing_is_written_through_one(shop: Path, tmp_path: Path) -> None:
+    write(tmp_path, {"secret/main.md": "secret"})
+    (shop / ".weft/judges/leak.md").symlink_to(tmp_path / "secret/main.md")
+    (shop / ".weft/sessions/leak").symlink_to(tmp_path / "secret")
+    assert told(shop, "left")["judges/leak.md"] == "is a symbolic link"
+    assert told(shop, "left")["sessions/leak"] == "is a symbolic link"
+    (tmp_path / "elsewhere").mkdir()
+    (shop / ".debrief").symlink_to(tmp_path / "elsewhere")
+    with pytest.raises(InputError, match="is a symbolic link"):
+        migrated(shop)
+    assert list((tmp_path / "elsewhere").iterdir()) == []
+
+
+def test_the_folders_of_earlier_tools_are_found_and_their_absence_is_told(
+    shop: Path, tmp_path: Path
+) -> None:
+    write(tmp_path, {"site/.lw_coder/config.toml": "", "site/node_modules/x/.weft/a": ""})
+    both = [shop / ".weft", tmp_path / "site/.lw_coder"]
+    assert sorted(earlier_folders(tmp_path)) == both
+    assert earlier_folders(shop / ".weft") == [shop / ".weft"]
+    (tmp_path / "empty").mkdir()
+    with pytest.raises(InputError, match=r"holds no \.weft or \.lw_coder"):
+        earlier_folders(tmp_path / "empty")
+    with pytest.raises(InputError, match="is no folder"):
+        earlier_folders(tmp_path / "nowhere")

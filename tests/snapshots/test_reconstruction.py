@@ -1,0 +1,126 @@
+from __future__ import annotations
+
+from datetime import timedelta
+from pathlib import Path
+
+from debrief.snapshots.captures import find_captures
+from debrief.snapshots.fingerprint import compute_prompt_fingerprint, prompt_digest
+from debrief.snapshots.model import PromptSnapshot
+from debrief.snapshots.prompts import prompts_in
+from debrief.snapshots.reconstruction import reconstruct
+from debrief.snapshots.rows import metadata_row, snapshot_row
+from tests.snapshots.scenario import MONDAY, PROMPTS, commit, git, head, repository, write
+
+HOUR = timedelta(hours=1)
+NOTHING = find_captures([])
+
+
+def plain(text: str) -> str:
+    return text
+
+
+def test_the_prompts_are_those_that_were_committed_last_before_the_session(tmp_path: Path) -> None:
+    shop = repository(tmp_path / "shop")
+    first = git(shop, "rev-parse", "HEAD")
+    commit(shop, {"CLAUDE.md": "Later words."}, MONDAY + 2 * HOUR)
+    write(shop, {"CLAUDE.md": "Never committed."})
+    found = reconstruct(shop, "claude-code", "main", MONDAY + HOUR)
+    subagents = {"reviewer": "Review it.\n", "tester": "Prüfe es.\n"}
+    assert found == (PromptSnapshot(main="Test first.\n", subagents=subagents), first)
+    later = reconstruct(shop, "claude-code", "main", MONDAY + 3 * HOUR)
+    assert later is not None
+    assert later[0].main == "Later words."
+    assert reconstruct(shop, "claude-code", "main", MONDAY - HOUR) is None
+
+
+def test_what_is_reconstructed_and_what_is_captured_of_the_same_files_is_the_same(
+    tmp_path: Path,
+) -> None:
+    shop = repository(tmp_path / "shop", {**PROMPTS, ".claude/agents/web/reviewer.md": "Other."})
+    captured = prompts_in(shop, "claude-code")
+    found = reconstruct(shop, "claude-code", "main", MONDAY + HOUR)
+    assert captured is not None
+    assert found is not None
+    assert prompt_digest(found[0]) == prompt_digest(captured)
+    assert set(found[0].subagents) == {"reviewer", "tester", "web.reviewer"}
+
+
+def test_the_branch_of_the_session_counts_and_head_when_it_is_gone(tmp_path: Path) -> None:
+    shop = repository(tmp_path / "shop")
+    git(shop, "checkout", "--quiet", "-b", "side")
+    commit(shop, {"CLAUDE.md": "On the side."})
+    git(shop, "checkout", "--quiet", "main")
+    mains = {
+        branch: found[0].main
+        for branch in ("side", "main", "gone", "--output=x", "")
+        if (found := reconstruct(shop, "claude-code", branch, MONDAY + HOUR))
+    }
+    assert mains.pop("side") == "On the side."
+    assert set(mains.values()) == {"Test first.\n"}
+    assert len(mains) == 4
+
+
+def test_droids_are_found_and_links_and_binary_prompts_survived(tmp_path: Path) -> None:
+    shop = tmp_path / "shop"
+    shop.mkdir()
+    git(shop, "init", "--quiet", "--initial-branch=main")
+    (shop / "CLAUDE.md").symlink_to("/etc/passwd")
+    commit(
+        shop, {"AGENTS.md": b"caf\xe9", ".factory/droids/helper.md": "Help.", "CLAUDE.md.bak": ""}
+    )
+    git(shop, "add", "CLAUDE.md")
+    git(shop, "commit", "--quiet", "-m", "a link")
+    droid = reconstruct(shop, "droid", "main", MONDAY + HOUR)
+    claude = reconstruct(shop, "claude-code", "main", MONDAY + HOUR)
+    assert droid is not None
+    assert claude is not None
+    assert droid[0] == PromptSnapshot(main="caf\ufffd", subagents={"helper": "Help."})
+    assert claude[0] == PromptSnapshot(main="caf\ufffd")
+
+
+def test_a_folder_that_is_no_repository_or_empty_gives_nothing(tmp_path: Path) -> None:
+    empty = tmp_path / "empty"
+    empty.mkdir()
+    git(empty, "init", "--quiet")
+    for place in (tmp_path, tmp_path / "nowhere", empty):
+        assert reconstruct(place, "claude-code", "main", MONDAY) is None
+
+
+def test_a_row_says_where_its_prompts_came_from(tmp_path: Path) -> None:
+    shop = repository(tmp_path / "shop")
+    session = head(cwd=f"{shop}/.debrief/worktrees/gone", branch="main", started=MONDAY + HOUR)
+    row = snapshot_row(session, NOTHING, str.upper)
+    assert row.origin == "reconstructed"
+    assert row.note.startswith("commit ")
+    assert row.main == "TEST FIRST.\n"
+    committed = PromptSnapshot(
+        main="Test first.\n", subagents={"reviewer": "Review it.\n", "tester": "Prüfe es.\n"}
+    )
+    assert row.prompt_fingerprint == compute_prompt_fingerprint(committed)
+
+
+def test_a_session_that_tells_no_folder_is_not_given_this_folders_prompts(tmp_path: Path) -> None:
+    for cwd in ("", ".", "C:\\shop", str(tmp_path / "gone")):
+        row = snapshot_row(head(cwd=cwd), NOTHING, plain)
+        assert (row.origin, row.prompt_fingerprint) == ("unknown", "unknown")
+
+
+def test_a_capture_comes_before_the_history_and_a_wrong_fingerprint_is_told(tmp_path: Path) -> None:
+    shop = repository(tmp_path / "shop")
+    write(
+        shop / ".debrief/sessions/s1",
+        {
+            "prompts/main.md": "Captured.",
+            "metadata.json": '{"prompt_fingerprint": "00000000", "model": "opus",'
+            ' "recorded_at": "2026-01-05T08:59:00"}',
+        },
+    )
+    session = head("s1", str(shop), models=(), branch="main")
+    captures = find_captures([shop])
+    row = snapshot_row(session, captures, plain)
+    assert (row.origin, row.main) == ("recorded", "Captured.")
+    assert row.prompt_fingerprint == compute_prompt_fingerprint(PromptSnapshot(main="Captured."))
+    assert "its metadata.json says 00000000" in row.note
+    circumstances = metadata_row(session, row, captures)
+    assert circumstances.model == "opus"
+    assert circumstances.recorded_at == MONDAY - timedelta(minutes=1)

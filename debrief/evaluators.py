@@ -9,6 +9,7 @@ from pathlib import Path
 from msgspec import Struct
 
 from debrief.content import folder
+from debrief.errors import ConfigurationError
 from debrief.judging.judge_files import litellm_name, load_judges
 from debrief.judging.model import ChangeJudge, Judge
 from debrief.models.choosing import Models
@@ -72,6 +73,7 @@ def make_evaluators(
     run: str = "",
     dry_run: bool = False,
     history: bool = False,
+    only: Sequence[str] = (),
 ) -> Evaluators:
     """Return the evaluators of a run.
 
@@ -86,19 +88,29 @@ def make_evaluators(
         run: names the run where several processes share its limits.
         dry_run: count what would be asked, and ask nothing.
         history: leave the judges' calls in DSPy's history; for a few calls only.
+        only: judges by name, instead of all.
 
     Raises:
         ConfigurationError: a judge file is wrong, or a model is needed and has no key.
     """
     place = judges_folder(settings, repository or Path.cwd())
     if offline:
-        return _offline(load_judges(place, model=OFFLINE))
+        return _offline(_chosen(load_judges(place, model=OFFLINE), only))
     chosen = model or settings.get("DEBRIEF_MODEL")
+    judges = _chosen(load_judges(place, model=chosen or None), only)
     models = Models(
         settings, max_cost_usd=max_cost_usd, max_calls=max_calls, run=run, dry_run=dry_run
     )
-    judges = load_judges(place, model=chosen or None)
     return _models(settings, judges, chosen, models, dry_run=dry_run, history=history)
+
+
+def _chosen(judges: list[Judge], only: Sequence[str]) -> list[Judge]:
+    names = [judge.name for judge in judges]
+    for name in only:
+        if name not in names:
+            known = f"Known: {', '.join(names)}."
+            raise ConfigurationError(f"judge {name}", "is not there", known)
+    return [judge for judge in judges if not only or judge.name in only]
 
 
 def _offline(judges: Sequence[Judge]) -> Evaluators:

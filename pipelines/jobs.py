@@ -3,7 +3,7 @@
 import dagster as dg
 
 SESSIONS = dg.define_asset_job(
-    "sessions",
+    "sessions_job",
     selection=dg.AssetSelection.assets(
         "raw_sessions",
         "prompt_snapshots",
@@ -16,22 +16,22 @@ SESSIONS = dg.define_asset_job(
     description="Read, snapshot, judge and score the sessions of weeks, and mine rubrics.",
 )
 RUBRICS = dg.define_asset_job(
-    "rubrics",
+    "rubrics_job",
     selection=dg.AssetSelection.assets("rubrics"),
     description="Consolidate what was mined into the final rubrics of each score name.",
 )
 RUBRIC_EVALUATIONS = dg.define_asset_job(
-    "rubric_evaluations",
+    "rubric_evaluations_job",
     selection=dg.AssetSelection.assets("rubric_evaluations"),
     description="Hold the sessions of weeks against the final rubrics.",
 )
 TRAINING_SETS = dg.define_asset_job(
-    "training_sets",
+    "training_sets_job",
     selection=dg.AssetSelection.assets("training_sets"),
     description="Write the training set of observed pairs of task and fingerprint.",
 )
 REPORTS = dg.define_asset_job(
-    "reports",
+    "reports_job",
     selection=dg.AssetSelection.assets("fingerprint_leaderboard"),
     description="Draw the reports over everything.",
 )

@@ -49,26 +49,26 @@ def find_sessions(
 
 @dg.op(description="Read, snapshot, judge and score the weeks' sessions, and mine rubrics.")
 def take_sessions(context: dg.OpExecutionContext, weeks: list[str]) -> list[str]:
-    """Run the ``sessions`` job over the weeks."""
+    """Run the ``sessions_job`` over the weeks."""
     for first, last in runs_of_weeks(weeks):
-        launch(context, "sessions", range_tags(first, last))
+        launch(context, "sessions_job", range_tags(first, last))
     return weeks
 
 
 @dg.op(description="Consolidate the rubrics of every score name.")
 def take_rubrics(context: dg.OpExecutionContext, weeks: list[str]) -> list[str]:
-    """Run the ``rubrics`` job over the score names."""
+    """Run the ``rubrics_job`` over the score names."""
     if weeks:
         names = SCORES.get_partition_keys()
-        launch(context, "rubrics", range_tags(names[0], names[-1]))
+        launch(context, "rubrics_job", range_tags(names[0], names[-1]))
     return weeks
 
 
 @dg.op(description="Hold the weeks' sessions against the rubrics.")
 def take_rubric_evaluations(context: dg.OpExecutionContext, weeks: list[str]) -> list[str]:
-    """Run the ``rubric_evaluations`` job over the weeks."""
+    """Run the ``rubric_evaluations_job`` over the weeks."""
     for first, last in runs_of_weeks(weeks):
-        launch(context, "rubric_evaluations", range_tags(first, last))
+        launch(context, "rubric_evaluations_job", range_tags(first, last))
     return weeks
 
 
@@ -76,19 +76,19 @@ def take_rubric_evaluations(context: dg.OpExecutionContext, weeks: list[str]) ->
 def take_training_sets(
     context: dg.OpExecutionContext, weeks: list[str], lake: LakeResource
 ) -> list[str]:
-    """Run the ``training_sets`` job over the pairs observed in the weeks."""
+    """Run the ``training_sets_job`` over the pairs observed in the weeks."""
     pairs = observed_pairs(lake.open(), weeks)
     order = TASKS.get_partition_keys(dynamic_partitions_store=context.instance)
     for first, last in pair_ranges(pairs, order):
-        launch(context, "training_sets", range_tags(first, last))
+        launch(context, "training_sets_job", range_tags(first, last))
     return weeks
 
 
 @dg.op(description="Draw the reports over everything.")
 def take_reports(context: dg.OpExecutionContext, weeks: list[str]) -> None:
-    """Run the ``reports`` job."""
+    """Run the ``reports_job``."""
     if weeks:
-        launch(context, "reports", {})
+        launch(context, "reports_job", {})
 
 
 @dg.job(

@@ -38,7 +38,7 @@ def context_from_session(
     files = changes_of(session)
     prompt = _first_prompt(session)
     whole = size_of(fit(files, sys.maxsize).text)
-    plan = _bounded(prompt, max(max_size // _PLAN_SHARE, max_size - whole), size_of)
+    plan = bounded_plan(prompt, plan_room(max_size, whole), size_of)
     fitted = fit(files, max(max_size - size_of(plan), 0), size_of)
     return ChangeContext(
         plan_content=plan,
@@ -86,8 +86,13 @@ def _first_prompt(session: Session) -> str:
     return "(The session holds no human prompt.)"
 
 
-def _bounded(plan: str, room: int, size_of: SizeOf) -> str:
-    """Keep beginning and end of a plan that is too long: the aim and the last conditions."""
+def plan_room(max_size: int, changes: int) -> int:
+    """Return the room that a plan gets: a quarter, or all that changes of that size leave."""
+    return max(max_size // _PLAN_SHARE, max_size - changes)
+
+
+def bounded_plan(plan: str, room: int, size_of: SizeOf = len) -> str:
+    """Return a plan in so much room; beginning and end stay: the aim and the last conditions."""
     if size_of(plan) <= room:
         return plan
     keep = len(plan)

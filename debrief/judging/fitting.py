@@ -65,7 +65,7 @@ def fit(files: Sequence[FileChange], room: int, size_of: SizeOf = len) -> Fitted
         size_of: measures a text; characters by default.
     """
     hunks = [
-        (_telling(file.path), size_of(hunk), at, number)
+        (rank(file.path), size_of(hunk), at, number)
         for at, file in enumerate(files)
         for number, hunk in enumerate(file.hunks)
     ]
@@ -99,11 +99,16 @@ def left_out_note(left_out: Sequence[str]) -> str:
     return "Left out for size, do not count it as missing:\n" + "\n".join(lines) + "\n"
 
 
-def _telling(path: str) -> int:
+def is_generated(path: str) -> bool:
+    """Tell whether a file's name says that a program wrote it."""
+    return _GENERATED.search(path) is not None
+
+
+def rank(path: str) -> int:
     """Rank a file by how much its changes tell: 0 least."""
-    for rank, pattern in enumerate((_GENERATED, _DATA, _PROSE, _TEST)):
+    for place, pattern in enumerate((_GENERATED, _DATA, _PROSE, _TEST)):
         if pattern.search(path):
-            return rank
+            return place
     return 4
 
 

@@ -74,19 +74,9 @@ def load_judges(folder: Path | str, model: str | None = None) -> list[Judge]:
         ConfigurationError: the folder is missing or holds no judge, or a file is not a judge;
             the culprit is ``file:line``.
     """
-    folder = Path(folder)
-    if not folder.is_dir():
-        raise ConfigurationError(
-            str(folder), "there is no such folder of judges", "Run: debrief judges new <name>"
-        )
-    paths = sorted(path for path in folder.iterdir() if _is_judge(path))
-    if not paths:
-        raise ConfigurationError(
-            str(folder), "no judge (*.md) was found", "Run: debrief judges new <name>"
-        )
     seen: dict[str, Path] = {}
     judges = []
-    for path in paths:
+    for path in judge_paths(Path(folder)):
         judge = load_judge(path, model)
         if (twin := seen.get(judge.name.casefold())) is not None:
             raise ConfigurationError(
@@ -97,6 +87,24 @@ def load_judges(folder: Path | str, model: str | None = None) -> list[Judge]:
         seen[judge.name.casefold()] = path
         judges.append(judge)
     return sorted(judges, key=lambda judge: judge.name)
+
+
+def judge_paths(folder: Path) -> list[Path]:
+    """Return the judges' files of a folder, in order.
+
+    Raises:
+        ConfigurationError: the folder is missing or holds no judge.
+    """
+    if not folder.is_dir():
+        raise ConfigurationError(
+            str(folder), "there is no such folder of judges", "Run: debrief judges new <name>"
+        )
+    paths = sorted(path for path in folder.iterdir() if _is_judge(path))
+    if not paths:
+        raise ConfigurationError(
+            str(folder), "no judge (*.md) was found", "Run: debrief judges new <name>"
+        )
+    return paths
 
 
 def load_judge(path: Path, model: str | None = None) -> Judge:

@@ -90,16 +90,15 @@ def fold(text: str) -> str:
     """
     if not _UNPLAIN.search(text):
         return text
-    return "".join(_folded(unicodedata.normalize("NFKC", text)))
+    return _UNPLAIN.sub(_folded, unicodedata.normalize("NFKC", text))
 
 
-def _folded(text: str) -> Iterator[str]:
-    for character in text:
-        kind = unicodedata.category(character)
-        if kind == "Nd":
-            yield str(unicodedata.digit(character))
-        elif character in "\n\t" or not _is_invisible(character, kind):
-            yield character
+def _folded(found: re.Match[str]) -> str:
+    character = found[0]
+    kind = unicodedata.category(character)
+    if kind == "Nd":
+        return str(unicodedata.digit(character))
+    return "" if _is_invisible(character, kind) else character
 
 
 def _is_invisible(character: str, kind: str) -> bool:

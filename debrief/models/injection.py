@@ -13,6 +13,7 @@ _LOOKED_AT = 400_000
 _LOOKED_AT_FOR_CODES = 50_000
 _CURSOR = re.compile(r"\x1b\[[0-9;?]*[A-HJKSTfsu]")
 _BREAKS = re.compile(r"[\x00\x0b\x0c\x1c-\x1e\x85\u2028\u2029]|\r\n?")
+_CONTROLS = re.compile(r"[\x00-\x08\x0b-\x1f\x7f]")
 _BIDI_OR_TAGS = re.compile("[\u202a-\u202e\u2066-\u2069\U000e0020-\U000e007f]")
 _BASE64 = re.compile(r"\b[A-Za-z0-9+/]{24,400}={0,2}")
 _SCORE_WORD = r"(?:score|mark|grade|rating|note|points?)"
@@ -62,11 +63,12 @@ _ORDERS = tuple(
     )
 )
 _DECODE = re.compile(r"\b(?:decode|base64)\b[^\n]{0,40}\b(?:follow|execute|obey|do it)\b", re.I)
-_PERHAPS = re.compile(
-    r"score|judge|grad(?:e|ing)|evaluat|rater\b|raters\b|rubric|consignes|=== |--- turn|\[\[ ?##"
-    r"|<\|im_|\[INST\]|\[TOOL_|human:|session-data|base64|decode|\bsystem ?:",
-    re.IGNORECASE,
+_WORDS = (
+    *("score", "judge", "grade", "grading", "evaluat", "rater", "rubric", "consignes", "=== "),
+    *("--- turn", "[[ ##", "[[##", "<|im_", "[inst]", "[tool_", "human:", "session-data"),
+    *("base64", "decode", "system:", "system :"),
 )
+"""A text that has none of these, folded and in small letters, is not looked at further."""
 
 
 def injection_signs(texts: Iterable[str]) -> list[str]:
@@ -85,8 +87,10 @@ def injection_signs(texts: Iterable[str]) -> list[str]:
 def _signs(text: str) -> Iterator[str]:
     if hidden := _BIDI_OR_TAGS.search(text):
         yield f"hidden character U+{ord(hidden[0]):04X}"
+    if _is_plain(text) and not _may_be_meant(text):
+        return
     plain = fold(_BREAKS.sub("\n", _CURSOR.sub("\n", text)))
-    if not _PERHAPS.search(plain):
+    if not _may_be_meant(plain):
         return
     for pattern in _FORGERIES:
         if match := pattern.search(plain):
@@ -96,6 +100,16 @@ def _signs(text: str) -> Iterator[str]:
         yield match[0]
         for piece in _BASE64.finditer(plain[:_LOOKED_AT_FOR_CODES]):
             yield from _decoded(piece[0])
+
+
+def _is_plain(text: str) -> bool:
+    """Tell whether folding would change nothing."""
+    return text.isascii() and not _CONTROLS.search(text)
+
+
+def _may_be_meant(text: str) -> bool:
+    lowered = text.lower()
+    return any(word in lowered for word in _WORDS)
 
 
 def _orders(plain: str) -> Iterator[str]:

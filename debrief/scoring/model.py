@@ -116,6 +116,10 @@ class SessionScores(Struct, frozen=True, kw_only=True):
     chunks: tuple[ChunkVerdicts, ...] = ()
     chunk_agreement: float | None = None
     """From 0 to 1: how alike the chunks' verdicts are; None for a single chunk."""
+    uncertain: bool = False
+    """The chunks disagree so much that a person should look before the scores are relied on."""
+    injection_suspected: bool = False
+    """The session holds words that look made for whoever judges it."""
     input_tokens: int = 0
     output_tokens: int = 0
     cost_usd: float | None = None

@@ -18,7 +18,7 @@ from debrief.scoring.traces import shortened, task_context, trace_text
 from debrief.sessions.model import Session
 
 TEMPLATE = "session_scorer"
-VARIABLES = frozenset({"task", "facts", "part", "traces", "criteria", "form"})
+VARIABLES = frozenset({"data", "part", "criteria", "form"})
 
 Fence = Callable[[str], str]
 """Puts text from a session between markers that it cannot contain."""
@@ -36,27 +36,28 @@ def scoring_prompt(session: Session, chunk: Chunk, fence: Fence | None = None) -
             default.
     """
     fence = fence or fencing.fence
-    task = defuse(shortened(task_context(session), _TASK_HEAD, _TASK_TAIL)).text
     values = {
-        "task": fence(task or "(there is no human message)"),
-        "facts": fence(session_facts(session)),
+        "data": fence(shown_text(session, chunk)),
         "part": _part(chunk),
-        "traces": chunk_text(chunk, fence),
         "criteria": criteria_text(),
         "form": _form(),
     }
     return _filled(template_text(), values)
 
 
-def chunk_text(chunk: Chunk, fence: Fence) -> str:
-    """Return a chunk's traces, what is only repeated fenced apart from what is to be scored."""
-    own = fence("".join(_traces(chunk.traces)))
-    if not chunk.overlap:
-        return own
-    repeated = fence("".join(_traces(chunk.overlap)))
-    return (
-        f"Repeated from the part before, for context alone:\n\n{repeated}\n\nTo be scored:\n\n{own}"
-    )
+def shown_text(session: Session, chunk: Chunk) -> str:
+    """Return all that is shown of a session, made safe: task, facts and the chunk's traces.
+
+    It goes into one block, and its headings are such that no text of a session has one like them.
+    """
+    task = defuse(shortened(task_context(session), _TASK_HEAD, _TASK_TAIL)).text
+    parts = {
+        "What the task is": task or "(there is no human message)",
+        "Facts": session_facts(session),
+        "Repeated for context": "".join(_traces(chunk.overlap)),
+        "To be scored": "".join(_traces(chunk.traces)),
+    }
+    return "\n\n".join(f"### {name}\n\n{text.rstrip()}" for name, text in parts.items() if text)
 
 
 def session_facts(session: Session) -> str:

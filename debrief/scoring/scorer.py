@@ -16,13 +16,15 @@ from msgspec import Struct
 
 from debrief.digests import digest_of
 from debrief.errors import DebriefError
-from debrief.scoring.aggregation import aggregate
+from debrief.models.injection import injection_signs
+from debrief.scoring.aggregation import aggregate, is_uncertain
 from debrief.scoring.chunking import MIN_CHUNK_RATIO, OVERLAP, TARGET, chunk_by_tokens
 from debrief.scoring.dimensions import DIMENSIONS, calculate_overall_quality
 from debrief.scoring.model import ChunkScorer, SessionScores
 from debrief.scoring.prompt import template_text
 from debrief.scoring.traces import RESULT_HEAD, RESULT_TAIL, SUBAGENT_BUDGET, traces_of
 from debrief.sessions.model import Session
+from debrief.sessions.texts import texts_of
 from debrief.tokens import ENCODING
 
 Outcome = Literal["reused", "scored", "failed"]
@@ -93,6 +95,7 @@ def score_session(
         said = [scorer.score_chunk(session, chunk) for chunk in chunks]
         verdicts, agreement = aggregate(said)
         overall = calculate_overall_quality(verdicts)
+        suspected = bool(injection_signs(texts_of(session)))
     except DebriefError as error:
         return msgspec.structs.replace(row, failure=str(error))
     except Exception as error:
@@ -105,6 +108,8 @@ def score_session(
         tokens=sum(chunk.own_tokens for chunk in chunks),
         chunks=tuple(said),
         chunk_agreement=agreement,
+        uncertain=is_uncertain(agreement),
+        injection_suspected=suspected,
         input_tokens=sum(chunk.input_tokens for chunk in said),
         output_tokens=sum(chunk.output_tokens for chunk in said),
         cost_usd=total_cost(chunk.cost_usd for chunk in said),

@@ -161,7 +161,9 @@ def _places(session: Session) -> tuple[dict[int, list[Subagent]], dict[int, list
             prompts.setdefault(prompt, []).append(call)
     for subagent in session.subagents:
         same_prompt = prompts.get(subagent.prompt.strip(), [])
-        found = ids.get(subagent.id) or (same_prompt.pop(0) if same_prompt else None)
+        found = ids.get(subagent.call_id) or ids.get(subagent.id)
+        if found is None and same_prompt:
+            found = same_prompt.pop(0)
         if found is None:
             found = next((call for call in calls if _names(call, subagent.id)), None)
         if found is not None:

@@ -26,8 +26,10 @@ class Repository(NamedTuple):
 
 
 def find_repository(folder: Path) -> Repository | None:
-    """Return the repository that ``folder`` lies in; None when it lies in none."""
+    """Return the repository that ``folder`` lies in; None when it lies in none or is not there."""
     folder = folder.resolve()
+    if not folder.is_dir():
+        return None
     for top in (folder, *folder.parents):
         git = top / ".git"
         if git.is_dir() and (git / "HEAD").is_file():

@@ -58,28 +58,36 @@ def start(command: Sequence[str], folder: Path, variables: Mapping[str, str]) ->
     Raises:
         ConfigurationError: it cannot be started.
     """
-    try:
-        process = subprocess.Popen(command, cwd=folder, env={**os.environ, **variables})
-    except (OSError, ValueError) as error:
-        reason = getattr(error, "strerror", None) or str(error)
-        raise ConfigurationError(command[0], f"cannot be started: {reason}") from error
-    with _outliving(process):
+    with _outliving() as children:
+        try:
+            process = subprocess.Popen(command, cwd=folder, env={**os.environ, **variables})
+        except (OSError, ValueError) as error:
+            reason = getattr(error, "strerror", None) or str(error)
+            raise ConfigurationError(command[0], f"cannot be started: {reason}") from error
+        children.append(process)
         code = process.wait()
     return code if code >= 0 else 128 - code
 
 
 @contextmanager
-def _outliving(process: subprocess.Popen[bytes]) -> Iterator[None]:
+def _outliving() -> Iterator[list[subprocess.Popen[bytes]]]:
+    """Leave interruptions to the children that the block starts, and pass on a request to end.
+
+    A program that is started gets its own handling back, as these are functions.
+    """
+    children: list[subprocess.Popen[bytes]] = []
+
     def leave_it(number: int, frame: FrameType | None) -> None:
         return
 
     def pass_on(number: int, frame: FrameType | None) -> None:
-        process.send_signal(number)
+        for child in children:
+            child.send_signal(number)
 
     handlers = {signal.SIGINT: leave_it, signal.SIGHUP: leave_it, signal.SIGTERM: pass_on}
     before = {number: signal.signal(number, handler) for number, handler in handlers.items()}
     try:
-        yield
+        yield children
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)

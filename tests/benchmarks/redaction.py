@@ -20,13 +20,13 @@ import orjson
 from debrief.redaction.redactor import Redactor
 from debrief.redaction.sessions import redact_session
 from debrief.sessions.readers import READERS
+from tests.redaction.harmless import near_misses
 from tests.redaction.synthetic import (
     Case,
     coverage,
     generic_cases,
     hard_cases,
     known_cases,
-    near_misses,
 )
 
 SHARED = Path(__file__).resolve().parents[3] / "shared"

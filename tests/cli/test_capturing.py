@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 import json
-import os
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -76,8 +76,7 @@ def test_the_hook_is_installed_told_about_and_removed(shop: Path) -> None:
     path = shop / ".claude/settings.json"
     hook = json.loads(path.read_bytes())["hooks"]["SessionStart"][0]["hooks"][0]
     event = {"hook_event_name": "SessionStart", "session_id": "s1", "cwd": str(shop)}
-    (shop.parent / "event.json").write_text(json.dumps(event))
-    assert os.system(f"{hook['command'].replace('>', '<../event.json >', 1)}") == 0
+    subprocess.run(["sh", "-c", hook["command"]], input=json.dumps(event).encode(), check=True)
     assert (shop / ".debrief/sessions/s1/prompts/reviewer.md").is_file()
     status = runner.invoke(app, ["hooks", "status", "--repo", str(shop)])
     assert status.exit_code == 0

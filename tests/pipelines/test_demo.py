@@ -160,11 +160,11 @@ def test_the_runs_are_real_runs_of_dagster_with_partitions_and_passed_checks(
         runs = instance.get_runs()
         assert {run.job_name for run in runs} == {
             "whole_graph",
-            "sessions",
-            "rubrics",
-            "rubric_evaluations",
-            "training_sets",
-            "reports",
+            "sessions_job",
+            "rubrics_job",
+            "rubric_evaluations_job",
+            "training_sets_job",
+            "reports_job",
         }
         assert all(run.is_success for run in runs)
         assert instance.get_materialized_partitions(dg.AssetKey("session_scores")) == set(WEEKS)

@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 
 from debrief.redaction import Redactor, contains_secret
-from tests.redaction.synthetic import Maker, hard_cases, known_cases, near_misses
+from tests.redaction.harmless import near_misses
+from tests.redaction.synthetic import Maker, hard_cases, known_cases
 
 REDACTOR = Redactor(b"k" * 32)
 

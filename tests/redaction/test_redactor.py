@@ -16,13 +16,13 @@ from hypothesis import strategies as st
 from debrief.errors import ConfigurationError
 from debrief.redaction.redactor import Redactor, load_key
 from debrief.redaction.spans import Span
+from tests.redaction.harmless import near_misses
 from tests.redaction.synthetic import (
     Maker,
     coverage,
     generic_cases,
     hard_cases,
     known_cases,
-    near_misses,
 )
 
 REDACTOR = Redactor(b"k" * 32)

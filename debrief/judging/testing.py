@@ -1,0 +1,124 @@
+"""The project's own tests, run before and after a change: a failing test is data, no error."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+from msgspec import Struct
+
+from debrief.errors import InputError
+from debrief.git import git
+
+TIMEOUT = 1800.0
+"""Seconds for one run of the tests."""
+_KEPT = 20_000
+_TIMEOUT_OF_GIT = 600.0
+
+
+class TestRun(Struct, frozen=True, kw_only=True):
+    """How one run of the tests ended."""
+
+    command: str
+    commit: str
+    """The commit that was tested, or ``worktree``."""
+    exit_code: int | None
+    """None when the time was over."""
+    passed: bool
+    seconds: float
+    output: str
+    """Of both streams; of a long one the beginning and the end."""
+
+
+def run_tests(
+    command: str,
+    folder: Path,
+    commit: str,
+    redact: Callable[[str], str],
+    timeout: float = TIMEOUT,
+) -> TestRun:
+    """Run a shell command in a folder.
+
+    Args:
+        command: as one would type it.
+        folder: where.
+        commit: what it is that is tested.
+        redact: takes the secrets out of the output.
+        timeout: seconds after which all its processes are ended.
+    """
+    start = time.monotonic()
+    with tempfile.TemporaryFile() as output:
+        process = subprocess.Popen(
+            command,
+            shell=True,
+            cwd=folder,
+            stdin=subprocess.DEVNULL,
+            stdout=output,
+            stderr=subprocess.STDOUT,
+            start_new_session=True,
+        )
+        code: int | None
+        try:
+            code = process.wait(timeout)
+        except subprocess.TimeoutExpired:
+            code = None
+        finally:
+            _end(process)
+        seconds = time.monotonic() - start
+        output.seek(0)
+        text = _shortened(output.read().decode("utf-8", "replace"))
+    return TestRun(
+        command=redact(command),
+        commit=commit,
+        exit_code=code,
+        passed=code == 0,
+        seconds=round(seconds, 1),
+        output=redact(text),
+    )
+
+
+def run_tests_at(
+    command: str,
+    repository: Path,
+    commit: str,
+    redact: Callable[[str], str],
+    timeout: float = TIMEOUT,
+) -> TestRun:
+    """Run a shell command on a commit, in a worktree that is removed afterwards.
+
+    Raises:
+        InputError: the commit cannot be checked out.
+    """
+    with tempfile.TemporaryDirectory(prefix="debrief-tests-") as scratch:
+        place = Path(scratch, "worktree")
+        git(
+            repository, "worktree", "add", "--quiet", "--detach", str(place), commit,
+            timeout=_TIMEOUT_OF_GIT,
+        )  # fmt: skip
+        try:
+            return run_tests(command, place, commit, redact, timeout)
+        finally:
+            try:
+                git(repository, "worktree", "remove", "--force", str(place))
+            except InputError:
+                git(repository, "worktree", "prune", "--expire", "now")
+
+
+def _end(process: subprocess.Popen[bytes]) -> None:
+    try:
+        os.killpg(process.pid, signal.SIGKILL)
+    except ProcessLookupError:
+        pass
+    process.wait()
+
+
+def _shortened(text: str) -> str:
+    if len(text) <= _KEPT:
+        return text
+    half = _KEPT // 2
+    return f"{text[:half]}\n[… {len(text) - 2 * half} characters left out …]\n{text[-half:]}"

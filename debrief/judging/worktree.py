@@ -1,0 +1,263 @@
+"""What was changed in a plan's worktree, read with git and without touching it."""
+
+from __future__ import annotations
+
+import os
+import re
+import stat
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+
+from msgspec import Struct
+
+from debrief.errors import InputError
+from debrief.git import git
+from debrief.judging.fitting import FileChange, is_generated, split_hunks
+from debrief.snapshots.plans import PLAN
+
+_TIMEOUT = 300.0
+_MOST_LINES = 20_000
+_LARGEST = 1_000_000
+_PATHS_A_CALL = 500
+_GIT_SHA = re.compile(r"^git_sha:[ \t]*[\"']?([0-9a-fA-F]{7,64})[\"']?[ \t]*\r?$", re.MULTILINE)
+_FRONT_MATTER = re.compile(r"\A\ufeff?---[ \t]*\r?\n(.*?)^---[ \t]*\r?$", re.DOTALL | re.MULTILINE)
+_UNDER_WAY = {
+    "rebase-merge": ("a rebase", "git rebase --continue or --abort"),
+    "rebase-apply": ("a rebase", "git rebase --continue or --abort"),
+    "MERGE_HEAD": ("a merge", "git merge --continue or --abort"),
+    "CHERRY_PICK_HEAD": ("a cherry-pick", "git cherry-pick --continue or --abort"),
+    "REVERT_HEAD": ("a revert", "git revert --continue or --abort"),
+    "BISECT_LOG": ("a bisection", "git bisect reset"),
+}
+
+
+class WorktreeChanges(Struct, frozen=True, kw_only=True):
+    """Everything that a plan's work changed, committed or not."""
+
+    folder: str
+    plan: str
+    base: str
+    """The commit that the changes are counted from."""
+    status: str
+    """As ``git status --short --branch`` says it."""
+    commits: tuple[str, ...] = ()
+    """One line each, the latest first: what was committed since ``base``."""
+    files: tuple[FileChange, ...] = ()
+    """Changed, deleted and new text files, by path."""
+    contents: tuple[tuple[str, str], ...] = ()
+    """Path and text of the changed files that were there before; ``files`` has new ones whole."""
+    named: tuple[str, ...] = ()
+    """A sentence for each changed file that is not shown: binary, generated, far too large."""
+
+
+def plan_base(plan: str) -> str:
+    """Return the ``git_sha`` of a plan's front matter; empty when it has none."""
+    head = _FRONT_MATTER.match(plan)
+    found = _GIT_SHA.search(head[1]) if head else None
+    return found[1] if found else ""
+
+
+def read_worktree(folder: Path, plan: str) -> WorktreeChanges:
+    """Read what was changed in a worktree since its plan was made.
+
+    The changes are those of ``git diff HEAD`` with untracked files. Where the plan names the
+    commit that it was made on (``git_sha``) and work was committed since, they count from there.
+    Renames are a deletion and a creation.
+
+    Args:
+        folder: the worktree's top.
+        plan: the plan's text.
+
+    Raises:
+        InputError: it is no worktree of its own, has no commit, git refuses, or it is in the
+            middle of a rebase, a merge or the like, or has conflicts: what stands there then is
+            nobody's finished change.
+    """
+    _check(folder)
+    base = _base(folder, plan_base(plan))
+    status = git(folder, "status", "--short", "--branch", "--untracked-files=all", timeout=_TIMEOUT)
+    head = _text(git(folder, "rev-parse", "HEAD")).strip()
+    commits: tuple[str, ...] = ()
+    if head != base:
+        commits = tuple(_text(git(folder, "log", "--oneline", f"{base}..HEAD")).splitlines())
+    named: list[str] = []
+    tracked, binary, large = _tracked(folder, base)
+    named += [f"{path}: binary" for path in binary]
+    named += [f"{path}: far too large ({lines} changed lines)" for path, lines in large]
+    shown: list[str] = []
+    for path in tracked:
+        if is_generated(path):
+            named.append(f"{path}: generated")
+        elif _size(folder / path) > _LARGEST:
+            named.append(f"{path}: far too large ({_size(folder / path)} bytes)")
+        else:
+            shown.append(path)
+    files = list(_changes(folder, base, shown))
+    created = {file.path for file in files if file.created}
+    for path in _untracked(folder):
+        change, reason = _new_file(folder, path)
+        if change is None:
+            named.append(f"{path}: new, {reason}")
+        else:
+            files.append(change)
+    contents = _contents(folder, [path for path in shown if _shown(path) not in created])
+    return WorktreeChanges(
+        folder=str(folder),
+        plan=plan,
+        base=base,
+        status=_text(status),
+        commits=commits,
+        files=tuple(sorted(files, key=lambda file: file.path)),
+        contents=tuple(contents),
+        named=tuple(sorted(_shown(sentence) for sentence in named)),
+    )
+
+
+def _check(folder: Path) -> None:
+    top = Path(_text(git(folder, "rev-parse", "--show-toplevel")).rstrip("\n"))
+    if top.resolve() != folder.resolve():
+        raise InputError(
+            str(folder), "is a folder and no git worktree", "Remove it and run debrief code."
+        )
+    for mark, (what, way_out) in _UNDER_WAY.items():
+        path = Path(_text(git(folder, "rev-parse", "--git-path", mark)).rstrip("\n"))
+        if (folder / path).exists():
+            raise InputError(
+                str(folder), f"is in the middle of {what}", f"End it first: {way_out}."
+            )
+    unmerged = git(folder, "ls-files", "--unmerged", "-z")
+    if unmerged:
+        path_of_first = _text(unmerged.split(b"\0")[0].partition(b"\t")[2])
+        raise InputError(
+            str(folder), f"has conflicts, the first in {path_of_first}", "Resolve them first."
+        )
+    try:
+        git(folder, "rev-parse", "--verify", "--quiet", "HEAD^{commit}")
+    except InputError:
+        raise InputError(str(folder), "has no commit yet", "Commit something first.") from None
+
+
+def _base(folder: Path, named: str) -> str:
+    """Return the commit that a plan names if HEAD comes after it, else HEAD."""
+    if named:
+        try:
+            git(folder, "merge-base", "--is-ancestor", f"{named}^{{commit}}", "HEAD")
+            return _text(git(folder, "rev-parse", f"{named}^{{commit}}")).strip()
+        except InputError:
+            pass
+    return _text(git(folder, "rev-parse", "HEAD")).strip()
+
+
+def _tracked(folder: Path, base: str) -> tuple[list[str], list[str], list[tuple[str, int]]]:
+    """Return the changed paths: to be shown, binary, and with far too many lines."""
+    shown, binary, large = [], [], []
+    listing = git(
+        folder, "diff", "--numstat", "-z", "--no-renames", "--no-ext-diff", "--no-textconv",
+        "--ignore-submodules=dirty", base, "--", ".", f":(exclude,top,literal){PLAN}",
+        timeout=_TIMEOUT,
+    )  # fmt: skip
+    for entry in listing.split(b"\0"):
+        if not entry:
+            continue
+        added, removed, path = os.fsdecode(entry).split("\t", 2)
+        if added == "-":
+            binary.append(path)
+        elif int(added) + int(removed) > _MOST_LINES:
+            large.append((path, int(added) + int(removed)))
+        else:
+            shown.append(path)
+    return shown, binary, large
+
+
+def _changes(folder: Path, base: str, paths: Sequence[str]) -> Iterator[FileChange]:
+    for start in range(0, len(paths), _PATHS_A_CALL):
+        some = sorted(paths[start : start + _PATHS_A_CALL], key=os.fsencode)
+        pieces = _diff(folder, base, some)
+        if len(pieces) == len(some):
+            yield from _changed(zip(some, pieces, strict=True))
+        else:
+            for path in some:
+                yield from _changed([(path, "".join(_diff(folder, base, [path])))])
+
+
+def _changed(pieces: Iterable[tuple[str, str]]) -> Iterator[FileChange]:
+    for path, text in pieces:
+        if hunks := split_hunks(text):
+            created = text.startswith("new file mode")
+            yield FileChange(path=_shown(path), hunks=hunks, created=created)
+
+
+def _diff(folder: Path, base: str, paths: Sequence[str]) -> list[str]:
+    """Return the diff of each path, its first line taken off; two of a file that became a link."""
+    patch = git(
+        folder, "diff", "--no-color", "--no-renames", "--no-ext-diff", "--no-textconv",
+        "--ignore-submodules=dirty", "--src-prefix=a/", "--dst-prefix=b/", base, "--",
+        *(f":(top,literal){path}" for path in paths),
+        timeout=_TIMEOUT,
+    )  # fmt: skip
+    return [_text(piece) for piece in re.split(rb"^diff --git .*\n", patch, flags=re.MULTILINE)[1:]]
+
+
+def _untracked(folder: Path) -> list[str]:
+    listing = git(folder, "ls-files", "--others", "--exclude-standard", "-z", timeout=_TIMEOUT)
+    paths = (os.fsdecode(path) for path in listing.split(b"\0") if path)
+    return [path for path in paths if path != PLAN and not path.startswith(".debrief/")]
+
+
+def _new_file(folder: Path, path: str) -> tuple[FileChange | None, str]:
+    """Return a new file as one hunk, or why it is only named."""
+    if is_generated(path):
+        return None, "generated"
+    place = folder / path
+    if place.is_symlink():
+        return None, f"a link to {place.readlink()}"
+    if not place.is_file():
+        return None, "no file"
+    if _size(place) > _LARGEST:
+        return None, f"far too large ({_size(place)} bytes)"
+    text = _read(place)
+    if text is None:
+        return None, "binary"
+    if not text:
+        return None, "empty"
+    lines = text.split("\n")
+    end = "" if lines[-1] == "" else "\\ No newline at end of file\n"
+    lines = lines[:-1] if lines[-1] == "" else lines
+    body = "".join(f"+{line}\n" for line in lines) + end
+    hunk = f"@@ -0,0 +1,{len(lines)} @@\n{body}"
+    return FileChange(path=_shown(path), hunks=(hunk,), created=True), ""
+
+
+def _contents(folder: Path, paths: Sequence[str]) -> Iterator[tuple[str, str]]:
+    for path in paths:
+        place = folder / path
+        if place.is_file() and not place.is_symlink():
+            text = _read(place)
+            if text:
+                yield _shown(path), text
+
+
+def _read(path: Path) -> str | None:
+    """Return a file's text; None for one that is none, or cannot be read."""
+    try:
+        data = path.read_bytes()
+    except OSError:
+        return None
+    return None if b"\0" in data[:8_000] else data.decode("utf-8", "replace")
+
+
+def _size(path: Path) -> int:
+    try:
+        status = path.lstat()
+    except OSError:
+        return 0
+    return status.st_size if stat.S_ISREG(status.st_mode) else 0
+
+
+def _shown(path: str) -> str:
+    """Return a path for people and prompts, whatever bytes are in it."""
+    return os.fsencode(path).decode("utf-8", "replace")
+
+
+def _text(data: bytes) -> str:
+    return data.decode("utf-8", "replace")

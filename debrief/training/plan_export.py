@@ -1,0 +1,191 @@
+"""A judged plan as ``.debrief/training_data/<plan id>/``: what ``plan_samples`` reads."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+from msgspec import Struct, to_builtins
+
+from debrief.judging.model import JudgeEvaluation
+from debrief.judging.testing import TestRun
+from debrief.redaction.redactor import Redactor
+from debrief.redaction.sessions import redact_session
+from debrief.sessions.model import Session
+from debrief.sessions.rendering import render_session
+from debrief.sessions.sources import read_week, scan
+from debrief.snapshots.captures import read_prompts
+from debrief.snapshots.filing import TRANSCRIPTS
+from debrief.snapshots.writing import METADATA, PROMPTS, read_metadata, refuse_link
+
+FEEDBACK = "human_feedback.md"
+
+
+class Judged(Struct, frozen=True, kw_only=True):
+    """A plan's work and all that was said of it."""
+
+    plan_id: str
+    plan: str
+    base: str
+    """The commit that the work began from."""
+    evaluations: tuple[JudgeEvaluation, ...]
+    eval_fingerprint: str
+    eval_digest: str
+    tests_before: TestRun | None = None
+    tests_after: TestRun | None = None
+    feedback: str | None = None
+    """A person's; None keeps what an earlier export holds."""
+
+
+class Exported(Struct, frozen=True):
+    """Where the sample is, and what it lacks."""
+
+    folder: Path
+    files: tuple[str, ...]
+    warnings: tuple[str, ...]
+
+
+def export_plan(judged: Judged, debrief_folder: Path, redactor: Redactor) -> Exported:
+    """Write a plan's training data folder, whole or not at all; one of the same plan is replaced.
+
+    Nothing that is missing stops it: it is told as a warning. No secret is written.
+
+    Args:
+        judged: the plan.
+        debrief_folder: the repository's ``.debrief``.
+        redactor: of this machine.
+
+    Raises:
+        InputError: the folder or one above it is a symbolic link.
+        OSError: it cannot be written.
+    """
+    target = debrief_folder / "training_data" / judged.plan_id
+    for place in (debrief_folder, target.parent, target):
+        refuse_link(place)
+    capture = debrief_folder / "sessions" / judged.plan_id
+    warnings: list[str] = []
+
+    def redact(text: str) -> str:
+        return redactor.redact(text).text
+
+    files = {"plan.md": redact(judged.plan), METADATA: _metadata(judged, capture, warnings)}
+    files |= _prompts(capture, redact, warnings)
+    trace = _trace(capture / TRANSCRIPTS, redactor, warnings)
+    if trace:
+        files["code_trace.md"] = trace
+    for row in judged.evaluations:
+        files[f"judge_{row.judge}.json"] = _json(_result(row, redact))
+        files[f"judge_{row.judge}.md"] = _page(row, redact)
+    for name, run in (("before", judged.tests_before), ("after", judged.tests_after)):
+        if run is not None:
+            files[f"test_results_{name}.json"] = _json(to_builtins(run))
+    feedback = judged.feedback
+    if feedback is None and (target / FEEDBACK).is_file():
+        feedback = (target / FEEDBACK).read_bytes().decode("utf-8", "replace")
+    if feedback and feedback.strip():
+        files[FEEDBACK] = redact(feedback.strip() + "\n")
+    _write(target, files)
+    return Exported(target, tuple(sorted(files)), tuple(warnings))
+
+
+def _metadata(judged: Judged, capture: Path, warnings: list[str]) -> str:
+    known: dict[str, Any] = {}
+    try:
+        known = read_metadata(capture)
+    except FileNotFoundError:
+        warnings.append(f"{capture / METADATA} is missing: tool and model are not known")
+    except (OSError, ValueError) as error:
+        warnings.append(f"{capture / METADATA} cannot be read: {error}")
+    added = {
+        "eval_fingerprint": judged.eval_fingerprint,
+        "eval_digest": judged.eval_digest,
+        "base_commit": judged.base,
+    }
+    return _json({**known, **added})
+
+
+def _prompts(capture: Path, redact: Callable[[str], str], warnings: list[str]) -> dict[str, str]:
+    try:
+        snapshot = read_prompts(capture / PROMPTS)
+    except (OSError, UnicodeDecodeError) as error:
+        warnings.append(f"{capture / PROMPTS} cannot be read: {error}")
+        return {}
+    if snapshot is None:
+        warnings.append(f"{capture / PROMPTS} is missing: the prompts in force are not known")
+        return {}
+    texts = {"main": snapshot.main, **snapshot.subagents}
+    return {f"{PROMPTS}/{name}.md": redact(text) for name, text in texts.items()}
+
+
+def _trace(folder: Path, redactor: Redactor, warnings: list[str]) -> str:
+    """Return the sessions that were filed under the plan, as text, in the order they began."""
+    if not folder.is_dir():
+        warnings.append(f"{folder} is missing: there is no trace of the session")
+        return ""
+    sessions = list(_sessions(folder, redactor, warnings))
+    if not sessions:
+        warnings.append(f"{folder} holds no session")
+    ordered = sorted(sessions, key=lambda session: (session.started, session.id))
+    return "".join(f"{render_session(session)}\n" for session in ordered)
+
+
+def _sessions(folder: Path, redactor: Redactor, warnings: list[str]) -> Iterable[Session]:
+    found = scan([folder])
+    for week in found.weeks():
+        for item in read_week(found, week, lambda session: redact_session(session, redactor)):
+            if isinstance(item, Session):
+                yield item
+            elif not item.expected:
+                warnings.append(f"{item.path}:{item.line}: {item.reason}")
+
+
+def _result(row: JudgeEvaluation, redact: Callable[[str], str]) -> dict[str, Any]:
+    return {
+        "judge_name": row.judge,
+        "score": row.score,
+        "weight": row.weight,
+        "feedback": redact(row.feedback),
+        "model": row.answered_by or row.model,
+        "eval_fingerprint": row.eval_fingerprint,
+        "input_tokens": row.input_tokens,
+        "output_tokens": row.output_tokens,
+        "cost_usd": row.cost_usd,
+    }
+
+
+def _page(row: JudgeEvaluation, redact: Callable[[str], str]) -> str:
+    return (
+        f"# {row.judge}\n\nScore: {row.score:.2f} (weight {row.weight:g}, "
+        f"{row.answered_by or row.model})\n\n{redact(row.feedback).strip()}\n"
+    )
+
+
+def _write(target: Path, files: Mapping[str, str]) -> None:
+    target.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    unfinished = target.parent / f".{target.name}.{os.getpid()}"
+    replaced = target.parent / f".{target.name}.{os.getpid()}.old"
+    for leftover in (unfinished, replaced):
+        shutil.rmtree(leftover, ignore_errors=True)
+    try:
+        for name, text in files.items():
+            place = unfinished / name
+            place.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            place.write_bytes(text.encode("utf-8", "replace"))
+        if target.exists():
+            target.rename(replaced)
+        unfinished.rename(target)
+    except BaseException:
+        if replaced.exists() and not target.exists():
+            replaced.rename(target)
+        raise
+    finally:
+        for leftover in (unfinished, replaced):
+            shutil.rmtree(leftover, ignore_errors=True)
+
+
+def _json(value: Mapping[str, Any]) -> str:
+    return json.dumps(value, indent=2, ensure_ascii=False) + "\n"

@@ -1,0 +1,89 @@
+"""What Dagster loads: complete, described, and found in the same place from everywhere."""
+
+from __future__ import annotations
+
+import tomllib
+from datetime import UTC, datetime
+from pathlib import Path
+
+import dagster as dg
+import pytest
+import yaml
+
+from assets.partitions import PAIRS, SCORES, WEEKS
+from pipelines.definitions import defs
+from pipelines.schedules import weekly
+
+TOP = Path(__file__).parents[2]
+PARTITIONS = {
+    "raw_sessions": WEEKS,
+    "prompt_snapshots": WEEKS,
+    "session_metadata": WEEKS,
+    "judge_evaluations": WEEKS,
+    "session_scores": WEEKS,
+    "langfuse_scores": WEEKS,
+    "extracted_rubrics": WEEKS,
+    "rubrics": SCORES,
+    "rubric_evaluations": WEEKS,
+    "training_sets": PAIRS,
+    "fingerprint_leaderboard": None,
+}
+
+
+def test_everything_loads_as_the_server_loads_it() -> None:
+    defs.get_repository_def().load_all_definitions()
+
+
+@pytest.mark.parametrize("name", sorted(PARTITIONS))
+def test_an_asset_has_its_partitions_and_says_what_it_is(name: str) -> None:
+    node = defs.resolve_asset_graph().get(dg.AssetKey(name))
+    assert node.partitions_def == PARTITIONS[name]
+    assert node.description
+    assert node.group_name
+    assert node.group_name != "default"
+    assert node.owners
+    assert node.kinds
+
+
+def test_the_graph_has_the_assets_of_the_design_and_no_others() -> None:
+    keys = defs.resolve_asset_graph().materializable_asset_keys
+    assert {key.to_user_string() for key in keys} == set(PARTITIONS)
+
+
+def test_every_asset_but_langfuse_and_the_snapshots_is_guarded_or_a_report() -> None:
+    guarded = {key.asset_key.to_user_string() for key in defs.resolve_asset_graph().asset_check_keys}
+    assert guarded == {
+        "raw_sessions",
+        "judge_evaluations",
+        "session_scores",
+        "rubric_evaluations",
+        "training_sets",
+    }
+
+
+def test_weeks_start_on_monday_and_the_one_under_way_is_a_partition() -> None:
+    keys = WEEKS.get_partition_keys(current_time=datetime(2026, 11, 18, tzinfo=UTC))
+    assert keys[-1] == "2026-11-16"
+    assert all(datetime.fromisoformat(key).weekday() == 0 for key in keys)
+
+
+def test_every_pointer_names_the_same_definitions() -> None:
+    workspace = yaml.safe_load((TOP / "workspace.yaml").read_text())
+    tools = tomllib.loads((TOP / "pyproject.toml").read_text())["tool"]
+    assert {
+        workspace["load_from"][0]["python_module"]["module_name"],
+        tools["dagster"]["module_name"],
+        tools["dg"]["project"]["code_location_target_module"],
+    } == {"pipelines.definitions"}
+
+
+def test_the_schedule_takes_the_week_that_has_just_ended() -> None:
+    monday = datetime(2026, 11, 16, 3, tzinfo=UTC)
+    with dg.build_schedule_context(scheduled_execution_time=monday) as context:
+        tick = weekly.evaluate_tick(context)
+    assert tick.run_requests is not None
+    (request,) = tick.run_requests
+    job = defs.resolve_job_def("whole_graph")
+    assert request.run_config["ops"]["find_sessions"]["config"]["weeks"] == ["2026-11-09"]
+    assert dg.validate_run_config(job, request.run_config)
+    assert weekly.cron_schedule == "0 3 * * 1"

@@ -132,7 +132,7 @@ def ui(
 ) -> None:
     """Open the Dagster UI on a lake, with its schedule and backfills. Stop it with Ctrl-C."""
     from debrief.settings import load_settings
-    from pipelines.instance import prepare_home
+    from pipelines.instance import prepare_home, prepare_workspace
     from pipelines.options import Choice
 
     if of_demo:
@@ -142,8 +142,8 @@ def ui(
         choice = Choice(sessions=(folder(),), lake=place, offline=True)
     else:
         choice = Choice(sessions=tuple(sessions or ()), lake=lake, offline=offline)
-    prepare_home(choice.settle())
-    arguments = [sys.executable, "-m", "dagster", "dev", "-m", "pipelines.definitions"]
+    workspace = prepare_workspace(prepare_home(choice.settle()))
+    arguments = [sys.executable, "-m", "dagster", "dev", "-w", str(workspace)]
     arguments += ["-h", "127.0.0.1", "-p", str(port)]
     typer.echo(f"http://127.0.0.1:{port}  (Ctrl-C stops it)")
     os.execv(sys.executable, arguments)

@@ -28,6 +28,14 @@ retention:
 """
 
 
+WORKSPACE_YAML = """\
+load_from:
+  - python_module:
+      module_name: pipelines.definitions
+      location_name: debrief
+"""
+
+
 def dagster_home(settings: Settings) -> Path:
     """Return the folder of Dagster's own storage: ``DAGSTER_HOME``, else one beside the lake.
 
@@ -51,6 +59,13 @@ def prepare_home(settings: Settings) -> Path:
         configuration.write_text(DAGSTER_YAML, encoding="utf-8")
     os.environ["DAGSTER_HOME"] = str(home)
     return home
+
+
+def prepare_workspace(home: Path) -> Path:
+    """Write the file that tells Dagster's UI what to load, wherever it is started from."""
+    workspace = home / "workspace.yaml"
+    workspace.write_text(WORKSPACE_YAML, encoding="utf-8")
+    return workspace
 
 
 def open_instance(settings: Settings) -> dg.DagsterInstance:

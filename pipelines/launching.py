@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from debrief.cli.console import console
 from debrief.cli.summary import print_summary
 from debrief.errors import DebriefError, InputError
+from debrief.settings import Settings
 from pipelines.options import Choice
 
 if TYPE_CHECKING:
@@ -25,6 +26,8 @@ def run_graph(choice: Choice, weeks: tuple[str, ...], ui_command: str | None = N
     settings = choice.settle()
     started = time.monotonic()
     screen = console()
+    if not choice.offline:
+        _check_evaluators(settings, choice.model)
     screen.print(f"Debrief: sessions → {settings.lake}")
     from debrief.lake import Lake
     from pipelines.definitions import defs
@@ -90,18 +93,19 @@ def run_backfill(
 
 
 def _raise_on_failure(result: dg.ExecuteInProcessResult) -> None:
-    if result.success:
-        return
-    for event in result.all_events:
-        if event.is_step_failure:
-            error = event.step_failure_data.error
-            while error is not None and error.cause is not None:
-                error = error.cause
-            reason = error.message.strip() if error is not None else "failed"
-            raise DebriefError(
-                str(event.step_key), reason, f"The whole story is in run {result.run_id}."
-            )
-    raise DebriefError(result.run_id, "the run failed", "See it in the UI.")
+    from pipelines.failures import first_failure
+
+    if not result.success:
+        step, reason = first_failure(result)
+        raise DebriefError(step, reason, f"The whole story is in run {result.run_id}.")
+
+
+def _check_evaluators(settings: Settings, model: str) -> None:
+    """Find out now, and not a minute into the run, that a judge or a key is wrong."""
+    from debrief.evaluators import make_evaluators
+
+    offline = not model and settings.get("DEBRIEF_OFFLINE") == "1"
+    make_evaluators(settings, offline=offline, model=model)
 
 
 def _ui_command(choice: Choice) -> str:

@@ -19,6 +19,7 @@ from debrief.sessions.scanning import is_told
 from debrief.sessions.store import scan_into
 from debrief.training.pairs import observed_pairs
 from debrief.weeks import runs_of_weeks
+from pipelines.failures import first_failure
 from pipelines.ranges import Tags, pair_ranges, range_tags
 from resources.lake import LakeResource
 from resources.sessions import SessionStore
@@ -118,12 +119,8 @@ def launch(context: dg.OpExecutionContext, job: str, tags: Tags) -> None:
         raise_on_error=False,
     )
     if not result.success:
-        failed = [event.step_key for event in result.get_step_failure_events()]
-        raise dg.Failure(
-            f"{job} failed in {', '.join(map(str, failed))}; see run {result.run_id}",
-            metadata={"run": result.run_id},
-            allow_retries=False,
-        )
+        step, reason = first_failure(result)
+        raise dg.Failure(f"{step}: {reason}", {"run": result.run_id}, allow_retries=False)
 
 
 def _inherited(run_config: Mapping[str, Any]) -> dict[str, Any]:

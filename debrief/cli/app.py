@@ -45,6 +45,11 @@ hooks = typer.Typer(
 )
 app.add_typer(hooks, name="hooks")
 
+judges = typer.Typer(
+    no_args_is_help=True, help="The judges that are in force: list them, check them, write one."
+)
+app.add_typer(judges, name="judges")
+
 Repo = Annotated[
     Path, typer.Option("--repo", help="A folder inside the repository; the current one if none.")
 ]
@@ -179,3 +184,109 @@ def migrate(
     from debrief.cli.migrate import migrate as migrate_folders
 
     migrate_folders(path, target=target, really=really)
+
+
+def _worktree_ids(incomplete: str) -> list[str]:
+    from debrief.cli.completion import worktree_ids
+
+    return [plan_id for plan_id in worktree_ids(Path()) if plan_id.startswith(incomplete)]
+
+
+@app.command("eval")
+@app.command("judge", help="The same as **eval**.")
+@told
+def evaluate(
+    plan_id: Annotated[
+        str,
+        typer.Argument(help="A plan that has a worktree.", autocompletion=_worktree_ids),
+    ],
+    offline: Annotated[
+        bool, typer.Option("--offline", help="Ask no model: the deterministic offline evaluator.")
+    ] = False,
+    model: Annotated[
+        str, typer.Option(help="Answers for every judge; by default the model that each names.")
+    ] = "",
+    judge: Annotated[
+        list[str] | None, typer.Option(help="Only this judge; may be given more than once.")
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    export: Annotated[
+        bool, typer.Option("--export", help="Write .debrief/training_data/PLAN_ID/.")
+    ] = False,
+    tests: Annotated[
+        str, typer.Option(help="A command; run before and after the change, for the export.")
+    ] = "",
+    feedback: Annotated[
+        str | None, typer.Option(help="Your own words on the work, for the export.")
+    ] = None,
+    edit: Annotated[
+        bool, typer.Option("--edit", help="Write your own words in an editor instead.")
+    ] = False,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Say what it would cost, and ask nothing.")
+    ] = False,
+    max_cost: Annotated[
+        float | None, typer.Option(help="In USD: no new call once so much is spent.")
+    ] = None,
+    repo: Repo = Path(),
+) -> None:
+    """Judge what was done in a plan's worktree: a score and feedback of each judge.
+
+    Judged is **.debrief/worktrees/PLAN_ID/**: its plan.md, git status, git diff HEAD (from the
+    plan's git_sha on, where work was committed since), new files and changed files in full,
+    secrets taken out. All judges work at once; at the first that fails the command stops, with
+    an exit code that is not 0. Judges are **.debrief/judges/*.md**, else the project's own.
+    Answers are kept: the same work is not judged twice.
+    """
+    from debrief.cli.eval import Wish, evaluate_plan
+
+    evaluate_plan(
+        Wish(
+            plan_id=plan_id,
+            folder=repo,
+            offline=offline,
+            model=model,
+            judges=tuple(judge or ()),
+            as_json=as_json,
+            export=export,
+            tests=tests,
+            feedback=feedback,
+            edit=edit,
+            dry_run=dry_run,
+            max_cost_usd=max_cost,
+        )
+    )
+
+
+@judges.command("list")
+@told
+def judges_list(repo: Repo = Path()) -> None:
+    """List the judges in force, with their weights and models."""
+    from debrief.cli.judges import list_judges
+
+    list_judges(repo)
+
+
+@judges.command("check")
+@told
+def judges_check(repo: Repo = Path()) -> None:
+    """Check every judge's file; exit code 1 when one has a mistake."""
+    from debrief.cli.judges import check_judges
+
+    raise typer.Exit(1 if check_judges(repo) else 0)
+
+
+@judges.command("new")
+@told
+def judges_new(
+    name: Annotated[str, typer.Argument(help="Such as error-handling.")],
+    weight: Annotated[float, typer.Option(help="Its share in the weighted average.")] = 0.5,
+    model: Annotated[str, typer.Option(help="A LiteLLM model name.")] = (
+        "openrouter/x-ai/grok-4.1-fast"
+    ),
+    repo: Repo = Path(),
+) -> None:
+    """Begin a judge in the repository's .debrief/judges."""
+    from debrief.cli.judges import new_judge
+
+    new_judge(name, weight, model, repo)

@@ -8,11 +8,12 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from msgspec import Struct, to_builtins
+from msgspec import Struct, structs, to_builtins
 
+from debrief.cli.completion import worktree_ids
 from debrief.cli.console import console
 from debrief.errors import ConfigurationError, InputError
-from debrief.judging.worktree import WorktreeChanges, read_worktree
+from debrief.judging.worktree import WorktreeChanges, read_worktree, without_front_matter
 from debrief.judging.worktree_context import context_from_worktree, session_from_worktree
 from debrief.settings import Settings, load_settings
 from debrief.snapshots.capture import repository_of
@@ -57,6 +58,19 @@ class _Work(Struct, frozen=True, kw_only=True):
     redactor: Redactor
 
 
+_TOLD = (
+    "judge",
+    "score",
+    "weight",
+    "model",
+    "answered_by",
+    "feedback",
+    "input_tokens",
+    "output_tokens",
+    "cost_usd",
+)
+
+
 def evaluate_plan(wish: Wish) -> None:
     """Judge a plan's worktree by all judges at once and print what they say.
 
@@ -94,19 +108,6 @@ def evaluate_plan(wish: Wish) -> None:
         print_verdicts(wish.plan_id, work.changes, rows, evaluators, console())
     if wish.export:
         _export(wish, work, rows, evaluators)
-
-
-def worktree_ids(folder: Path) -> list[str]:
-    """Return the plans that have a worktree, for completion; nothing outside a repository."""
-    from debrief.snapshots.repositories import find_repository
-
-    repository = find_repository(folder)
-    place = repository.root / HOME / "worktrees" if repository else None
-    if place is None or not place.is_dir():
-        return []
-    return sorted(
-        path.name for path in place.iterdir() if path.is_dir() and not path.name.startswith(".")
-    )
 
 
 def _places(wish: Wish) -> tuple[Path, Path, str]:
@@ -162,6 +163,8 @@ def _gather(wish: Wish, settings: Settings, root: Path, folder: Path, plan: str)
     redactor = Redactor(load_key(settings.home))
     changes = read_worktree(folder, plan)
     context = context_from_worktree(changes, lambda text: redactor.redact(text).text)
+    if wish.offline:
+        context = structs.replace(context, plan_content=without_front_matter(context.plan_content))
     moment = datetime.now(UTC)
     try:
         tool = str(read_metadata(root / HOME / "sessions" / wish.plan_id).get("tool") or "unknown")
@@ -184,15 +187,13 @@ def _print_json(
 
     from debrief.judging.evaluation import weighted_average
 
-    fields = ("judge", "score", "weight", "model", "answered_by", "feedback")
-    fields += ("input_tokens", "output_tokens", "cost_usd")
     report: dict[str, Any] = {
         "plan_id": wish.plan_id,
         "worktree": work.changes.folder,
         "base_commit": work.changes.base,
         "eval_fingerprint": evaluators.eval_fingerprint,
         "weighted_average": weighted_average(rows),
-        "judges": [{name: getattr(row, name) for name in fields} for row in rows],
+        "judges": [{name: getattr(row, name) for name in _TOLD} for row in rows],
         "spent": to_builtins(evaluators.spent),
     }
     sys.stdout.write(json.dumps(report, indent=2, ensure_ascii=False) + "\n")
@@ -230,7 +231,7 @@ def _export(
     notes = console(stderr=True)
     before = after = None
     if wish.tests:
-        from debrief.judging.testing import run_tests, run_tests_at
+        from debrief.judging.suites import run_tests, run_tests_at
 
         def redact(text: str) -> str:
             return work.redactor.redact(text).text

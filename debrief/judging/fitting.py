@@ -50,7 +50,7 @@ class Fitted(Struct, frozen=True, kw_only=True):
 def split_hunks(patch: str) -> tuple[str, ...]:
     """Split unified hunks without file headers; what stands before the first ``@@`` is dropped."""
     starts = [match.start() for match in _HUNK_START.finditer(patch)]
-    ends = [*starts[1:], len(patch)]
+    ends = [*starts[1:], len(patch)][: len(starts)]
     pieces = (patch[start:end] for start, end in zip(starts, ends, strict=True))
     return tuple(piece if piece.endswith("\n") else piece + "\n" for piece in pieces)
 
@@ -90,13 +90,15 @@ def fit(files: Sequence[FileChange], room: int, size_of: SizeOf = len) -> Fitted
     return Fitted(text="\n".join(parts), left_out=tuple(left_out))
 
 
-def left_out_note(left_out: Sequence[str]) -> str:
+def left_out_note(
+    left_out: Sequence[str], why: str = "Left out for size, do not count it as missing"
+) -> str:
     """Return the paragraph that tells a judge what it does not see; empty when it sees all."""
     if not left_out:
         return ""
     more = [f"- and {len(left_out) - _LISTED} more files"] if len(left_out) > _LISTED else []
     lines = [f"- {sentence}" for sentence in left_out[:_LISTED]] + more
-    return "Left out for size, do not count it as missing:\n" + "\n".join(lines) + "\n"
+    return f"{why}:\n" + "\n".join(lines) + "\n"
 
 
 def is_generated(path: str) -> bool:

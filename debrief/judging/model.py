@@ -11,6 +11,8 @@ from msgspec import Struct
 from debrief.sessions.model import Session
 
 EvaluationStatus = Literal["ok", "failed"]
+WORKTREE = "worktree"
+"""The source of a session that is nothing but a worktree's changes: edits, and no conversation."""
 
 
 JUDGE_SETS = "judge_sets"

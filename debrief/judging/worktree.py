@@ -57,6 +57,12 @@ def plan_base(plan: str) -> str:
     return found[1] if found else ""
 
 
+def without_front_matter(plan: str) -> str:
+    """Return what of a plan was written for whoever carries it out."""
+    head = _FRONT_MATTER.match(plan)
+    return plan[head.end() :].lstrip("\r\n") if head else plan
+
+
 def read_worktree(folder: Path, plan: str) -> WorktreeChanges:
     """Read what was changed in a worktree since its plan was made.
 

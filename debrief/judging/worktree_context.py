@@ -12,7 +12,7 @@ from msgspec import structs
 from debrief.digests import digest_of
 from debrief.judging.context import MAX_SIZE, bounded_plan, plan_room
 from debrief.judging.fitting import SizeOf, fit, left_out_note, rank
-from debrief.judging.model import ChangeContext
+from debrief.judging.model import WORKTREE, ChangeContext
 from debrief.judging.worktree import WorktreeChanges
 from debrief.sessions.model import Message, Session, ToolCall, Turn
 
@@ -47,7 +47,8 @@ def context_from_worktree(
     contents, missing = _contents(changes, room, size_of)
     parts = [
         _head(changes),
-        left_out_note((*fitted.left_out, *changes.named)),
+        left_out_note(changes.named, "Changed as well, and only named"),
+        left_out_note(fitted.left_out),
         f"Diff since {changes.base[:12]}, new files included:\n\n{fitted.text}"
         if fitted.text
         else "",
@@ -88,7 +89,7 @@ def session_from_worktree(
     )
     session = Session(
         id=plan_id,
-        source="worktree",
+        source=WORKTREE,
         tool=tool,
         task=plan_id,
         cwd=changes.folder,

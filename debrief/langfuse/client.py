@@ -20,13 +20,20 @@ if TYPE_CHECKING:
     from tenacity import RetryCallState
 
 API = "/api/public"
+LARGEST_PAGE = 1_000
+"""Observations that a server gives at once at most."""
 
 _BUSY = frozenset({408, 425, 429, 500, 502, 503, 504})
+_TOO_MUCH = frozenset({500, 502, 504})
+_SMALLEST_PAGE, _SHRINKING = 10, 10
 _SETTINGS = ("LANGFUSE_PUBLIC_KEY", "LANGFUSE_SECRET_KEY")
 
 
 class ServerAwayError(LangfuseError):
     """The server could not be reached, or stayed busy: nothing was wrong with the request."""
+
+    overloaded = False
+    """It was reached, and could not answer in time: a smaller question may do."""
 
 
 class RequestRefusedError(LangfuseError):
@@ -88,6 +95,8 @@ class LangfuseClient:
         self.patience = patience or Patience()
         self.takes_lists: bool | None = None
         """Whether scores are sent as lists; None until the server was asked."""
+        self.rows_at_once = LARGEST_PAGE
+        """Observations in one answer; fewer once the server was overloaded by so many."""
         self._next = 0.0
         self._pacing = threading.Lock()
         self._http = httpx.Client(
@@ -136,9 +145,7 @@ class LangfuseClient:
         page: dict[str, str | int] = {}
         while True:
             answer = self.get(path, **{**parameters, **page})
-            if not isinstance(answer, dict) or not isinstance(answer.get("data"), list):
-                raise RequestRefusedError(self.host, f"{path} answered without a list of data")
-            yield from answer["data"]
+            yield from self._data(answer, path)
             meta = answer.get("meta") or {}
             if cursor := meta.get("cursor"):
                 if cursor == page.get("cursor"):
@@ -148,6 +155,37 @@ class LangfuseClient:
                 page = {"page": int(meta["page"]) + 1}
             else:
                 return
+
+    def observations(self, **parameters: str | int | None) -> Iterator[Mapping[str, Any]]:
+        """Yield observations, newest first; errors as for ``get``, 404 on a server without them.
+
+        A thousand of them may hold gigabytes. A server that cannot answer so much in time is
+        asked for less at once, from where it had come to.
+        """
+        cursor: str | None = None
+        while True:
+            try:
+                answer = self.get(
+                    "/v2/observations", limit=self.rows_at_once, cursor=cursor, **parameters
+                )
+            except ServerAwayError as away:
+                if not away.overloaded or self.rows_at_once <= _SMALLEST_PAGE:
+                    raise
+                self.rows_at_once //= _SHRINKING
+                continue
+            yield from self._data(answer, "/v2/observations")
+            next_cursor = (answer.get("meta") or {}).get("cursor")
+            if not next_cursor:
+                return
+            if next_cursor == cursor:
+                raise RequestRefusedError(self.host, "gives the same cursor for ever")
+            cursor = next_cursor
+
+    def _data(self, answer: Any, path: str) -> list[Mapping[str, Any]]:
+        if not isinstance(answer, dict) or not isinstance(answer.get("data"), list):
+            raise RequestRefusedError(self.host, f"{path} answered without a list of data")
+        data: list[Mapping[str, Any]] = answer["data"]
+        return data
 
     def _call(self, method: str, path: str, **request: Any) -> Any:
         import httpx
@@ -164,10 +202,14 @@ class LangfuseClient:
             response: httpx.Response = retrying(self._once, method, path, **request)
         except httpx.TransportError as error:
             reason = f"cannot be reached: {type(error).__name__} {error}".rstrip()
-            raise ServerAwayError(self.host, reason, "Run again when it is up.") from None
+            away = ServerAwayError(self.host, reason, "Run again when it is up.")
+            away.overloaded = not isinstance(error, httpx.ConnectError | httpx.ConnectTimeout)
+            raise away from None
         except _BusyError as busy:
             reason = f"stayed busy: {_reason(busy.response)}"
-            raise ServerAwayError(self.host, reason, "Run again later.") from None
+            away = ServerAwayError(self.host, reason, "Run again later.")
+            away.overloaded = busy.response.status_code in _TOO_MUCH
+            raise away from None
         if response.is_success:
             return _json(response)
         raise _refusal(self.host, method, path, response)
@@ -202,11 +244,15 @@ def langfuse_from_settings(settings: Settings) -> LangfuseClient | None:
     """Return a client for the configured server; None when none is configured.
 
     ``LANGFUSE_BASE_URL``, else ``LANGFUSE_HOST``, says where it is; there is no default, so that
-    nothing is sent to a public server unasked.
+    nothing is sent to a public server unasked. ``DEBRIEF_LANGFUSE=off`` leaves it alone wherever
+    it is; ``DEBRIEF_LANGFUSE_REQUESTS_A_MINUTE`` keeps to a plan's limit.
 
     Raises:
-        ConfigurationError: only a part of the three settings is there, or the host is no URL.
+        ConfigurationError: only a part of the three settings is there, the host is no URL, or
+            the limit is no number.
     """
+    if settings.get("DEBRIEF_LANGFUSE").lower() in ("off", "0", "false", "no"):
+        return None
     host = settings.get("LANGFUSE_BASE_URL") or settings.get("LANGFUSE_HOST")
     given = {"LANGFUSE_HOST": host, **{name: settings.get(name) for name in _SETTINGS}}
     if not any(given.values()):
@@ -220,7 +266,22 @@ def langfuse_from_settings(settings: Settings) -> LangfuseClient | None:
         )
     if not host.startswith(("https://", "http://")):
         raise ConfigurationError("LANGFUSE_HOST", f"{host!r} is no URL", "Write https://….")
-    return LangfuseClient(host, given[_SETTINGS[0]], given[_SETTINGS[1]])
+    patience = Patience(requests_a_minute=_requests_a_minute(settings))
+    return LangfuseClient(host, given[_SETTINGS[0]], given[_SETTINGS[1]], patience)
+
+
+def _requests_a_minute(settings: Settings) -> float | None:
+    name = "DEBRIEF_LANGFUSE_REQUESTS_A_MINUTE"
+    text = settings.get(name)
+    if not text:
+        return None
+    try:
+        number = float(text)
+    except ValueError:
+        number = 0.0
+    if not 0 < number < float("inf"):
+        raise ConfigurationError(name, f"{text!r} is no number above 0", "Write 30, for example.")
+    return number
 
 
 class _BusyError(Exception):

@@ -24,8 +24,13 @@ class ConfigProblem(Struct, frozen=True):
     reason: str
 
 
-Configs = Mapping[str, str | ConfigProblem]
-"""By name of score: the config's id, or why there is none."""
+class Configs(Struct, frozen=True):
+    """The configs of our scores on a server."""
+
+    ids: Mapping[str, str | ConfigProblem]
+    """By name of score: the config's id, or why there is none."""
+    project: str
+    """The id of the project that the keys belong to; empty when the server does not tell it."""
 
 
 def score_configs(client: LangfuseClient) -> Configs:
@@ -41,27 +46,31 @@ def score_configs(client: LangfuseClient) -> Configs:
     there: dict[str, list[Mapping[str, Any]]] = {}
     for config in client.pages("/score-configs", limit=_LARGEST_PAGE):
         there.setdefault(str(config.get("name")), []).append(config)
-    return {name: _config(client, name, there.get(name, [])) for name in NAMES}
+    found = {name: _config(client, name, there.get(name, [])) for name in NAMES}
+    ids = {n: c if isinstance(c, ConfigProblem) else str(c["id"]) for n, c in found.items()}
+    configs = [config for config in found.values() if not isinstance(config, ConfigProblem)]
+    project = next((str(c["projectId"]) for c in configs if c.get("projectId")), "")
+    return Configs(ids, project)
 
 
 def _config(
     client: LangfuseClient, name: str, there: list[Mapping[str, Any]]
-) -> str | ConfigProblem:
+) -> Mapping[str, Any] | ConfigProblem:
     wanted = wanted_config(name)
     living = [config for config in there if not config.get("isArchived")]
     for config in living:
         if _fits(config, wanted):
-            return str(config["id"])
+            return config
     if living:
         return ConfigProblem(
             f"the score config {name!r} on the server has another type, range or categories;"
             " archive it there and run again"
         )
     try:
-        made = client.post("/score-configs", wanted)
+        made: Mapping[str, Any] = client.post("/score-configs", wanted)
     except LangfuseError as error:
         return ConfigProblem(f"the score config {name!r} could not be made: {error.reason}")
-    return str(made["id"])
+    return made
 
 
 def wanted_config(name: str) -> dict[str, Any]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import UTC, datetime
@@ -11,8 +12,11 @@ import msgspec
 import orjson
 
 from debrief.digests import digest_of
-from debrief.sessions.model import Message, Session, ToolCall, Turn, Usage
+from debrief.langfuse.listing import moment_of
+from debrief.sessions.model import Message, Session, ToolCall, TranscriptRef, Turn, Usage
 from debrief.slugs import slugify
+
+SOURCE = "langfuse"
 
 Row = Mapping[str, Any]
 
@@ -56,19 +60,32 @@ def session_of(
     known = [at for at in moments if at] or [datetime.fromtimestamp(0, UTC)]
     session = Session(
         id=session_id,
-        source="langfuse",
-        tool="langfuse",
+        source=SOURCE,
+        tool=SOURCE,
         models=tuple(name for name, _ in models.most_common()),
         task=_task(rows),
         started=min(known),
         ended=max(known),
         title=next((str(row["traceName"]) for row in rows if row.get("traceName")), ""),
+        transcripts=(_reference(session_id, turns, len(rows)),),
         turns=turns,
         usage=sum((message.usage for message in messages), Usage()),
         api_calls=sum(bool(message.model) for message in messages),
     )
     session = redact(session) if redact else session
     return msgspec.structs.replace(session, digest=digest_of(session))
+
+
+def path_of(session_id: str) -> str:
+    """Return what stands for a path where sessions from files have theirs."""
+    return f"{SOURCE}:{session_id}"
+
+
+def _reference(session_id: str, turns: tuple[Turn, ...], rows: int) -> TranscriptRef:
+    """Return what a session was read from; its digest is over all that was read."""
+    data = msgspec.json.encode(turns)
+    digest = hashlib.sha256(data).hexdigest()
+    return TranscriptRef(path=path_of(session_id), digest=digest, size=len(data), records=rows)
 
 
 def _turn(number: int, rows: Sequence[Row]) -> Turn:
@@ -202,11 +219,4 @@ def _task(rows: Sequence[Row]) -> str:
 
 
 def _moment(row: Row, name: str) -> datetime | None:
-    told = row.get(name)
-    if not isinstance(told, str) or not told:
-        return None
-    try:
-        at = datetime.fromisoformat(told)
-    except ValueError:
-        return None
-    return at.replace(tzinfo=UTC) if at.tzinfo is None else at.astimezone(UTC)
+    return moment_of(row.get(name))

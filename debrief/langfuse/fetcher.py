@@ -2,116 +2,60 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from concurrent.futures import Future, ThreadPoolExecutor
-from datetime import UTC, datetime
+from collections.abc import Callable, Iterator, Mapping
+from datetime import datetime, timedelta
 from typing import Any
 from urllib.parse import quote
 
-from debrief.errors import DebriefError, InputError
+from debrief.errors import InputError
 from debrief.langfuse.client import LangfuseClient, RequestRefusedError
-from debrief.langfuse.conversion import session_of
-from debrief.sessions.model import Session, UnreadTranscript
+from debrief.langfuse.conversion import SOURCE, session_of
+from debrief.langfuse.listing import timestamp
+from debrief.sessions.model import Session
 
-LARGEST_PAGE = 1_000
 FIELDS = "core,basic,io,metadata,model,usage,trace_context"
-SOURCE = "langfuse"
 
 Row = Mapping[str, Any]
+Span = tuple[datetime, datetime]
+
+_MOMENT = timedelta(seconds=1)
+"""Longer than a server's fractions of a second."""
 
 
 class SessionFetcher:
-    """Fetches sessions, several at once.
+    """Fetches sessions.
 
     Args:
         client: of the server; its patience and its pace hold for all requests together.
-        at_once: sessions under way at once.
         redact: what a session passes through before anybody sees it.
     """
 
     def __init__(
         self,
         client: LangfuseClient,
-        at_once: int = 4,
         redact: Callable[[Session], Session] | None = None,
     ) -> None:
         self.client = client
-        self._at_once = at_once
         self._redact = redact
 
-    def session_ids(self, begin: datetime, end: datetime) -> list[str]:
-        """Return the ids of the sessions with observations that started in [begin, end).
-
-        Errors as for ``observations``.
-        """
-        span = {"fromStartTime": _iso(begin), "toStartTime": _iso(end)}
-        try:
-            rows = self.client.pages(
-                "/v2/observations", fields="core,basic", limit=LARGEST_PAGE, **span
-            )
-            return _unique(row.get("sessionId") for row in rows)
-        except RequestRefusedError as error:
-            if error.status != 404:
-                raise
-        span = {"fromTimestamp": _iso(begin), "toTimestamp": _iso(end)}
-        return _unique(
-            row.get("sessionId") for row in self.client.pages("/traces", limit=100, **span)
-        )
-
-    def fetch_session(self, session_id: str) -> Session:
+    def fetch_session(self, session_id: str, span: Span | None = None) -> Session:
         """Return one session in the normal form.
+
+        Args:
+            session_id: as the server has it.
+            span: when its first and its last observation began, if that is known.
 
         Raises:
             InputError: the server has nothing of it.
             ServerAwayError, RequestRefusedError: it cannot be asked.
         """
-        rows = fetch_rows(self.client, session_id)
+        rows = fetch_rows(self.client, session_id, span)
         if not rows:
             raise InputError(f"{SOURCE}:{session_id}", f"{self.client.host} has nothing of it")
         return session_of(session_id, rows, self._redact)
 
-    def fetch_sessions(
-        self, session_ids: Iterable[str], week: str, known: Iterable[str] = ()
-    ) -> Iterator[Session | UnreadTranscript]:
-        """Yield sessions in the order asked for; one that fails is reported and costs no other.
 
-        Args:
-            session_ids: which.
-            week: that they were looked for in, for the report of one that fails.
-            known: those that an earlier, interrupted run fetched: they are passed over.
-        """
-        done = set(known)
-        with ThreadPoolExecutor(self._at_once, thread_name_prefix="fetch") as pool:
-            waiting: list[tuple[str, Future[Session]]] = []
-            try:
-                for session_id in session_ids:
-                    if session_id not in done:
-                        waiting.append((session_id, pool.submit(self.fetch_session, session_id)))
-                    if len(waiting) >= 2 * self._at_once:
-                        yield self._finished(*waiting.pop(0), week)
-                while waiting:
-                    yield self._finished(*waiting.pop(0), week)
-            finally:
-                for _, future in waiting:
-                    future.cancel()
-
-    def _finished(
-        self, session_id: str, future: Future[Session], week: str
-    ) -> Session | UnreadTranscript:
-        try:
-            return future.result()
-        except DebriefError as error:
-            return UnreadTranscript(
-                path=f"{SOURCE}:{session_id}",
-                source=SOURCE,
-                week=week,
-                line=0,
-                reason=error.reason,
-                expected=False,
-            )
-
-
-def fetch_rows(client: LangfuseClient, session_id: str) -> list[Row]:
+def fetch_rows(client: LangfuseClient, session_id: str, span: Span | None = None) -> list[Row]:
     """Return all observations of a session, in the order of their start.
 
     Newer servers give them by session. On older ones the session names its traces, and each
@@ -122,7 +66,7 @@ def fetch_rows(client: LangfuseClient, session_id: str) -> list[Row]:
         RequestRefusedError: it refuses the request.
     """
     try:
-        rows = list(observations(client, session_id))
+        rows = list(observations(client, session_id, FIELDS, span))
     except RequestRefusedError as error:
         if error.status != 404:
             raise
@@ -130,14 +74,23 @@ def fetch_rows(client: LangfuseClient, session_id: str) -> list[Row]:
     return sorted(rows, key=lambda row: (str(row.get("startTime") or ""), str(row.get("id"))))
 
 
-def observations(client: LangfuseClient, session_id: str, fields: str = FIELDS) -> Iterator[Row]:
+def observations(
+    client: LangfuseClient, session_id: str, fields: str, span: Span | None = None
+) -> Iterator[Row]:
     """Yield a session's observations, newest first, as the server sends them.
+
+    A span bounds the question in time, which servers with years of data answer much faster.
 
     Raises:
         ServerAwayError: the server cannot be reached or stays busy.
         RequestRefusedError: status 404 when the server is too old for this way.
     """
-    return client.pages("/v2/observations", sessionId=session_id, fields=fields, limit=LARGEST_PAGE)
+    bounds = {}
+    if span is not None:
+        begin, last = span
+        bounds["fromStartTime"] = timestamp(begin)
+        bounds["toStartTime"] = timestamp(last + _MOMENT)
+    return client.observations(sessionId=session_id, fields=fields, **bounds)
 
 
 def first_trace_id(client: LangfuseClient, session_id: str) -> str | None:
@@ -191,11 +144,3 @@ def _as_root(trace: Row) -> Row:
         "output": trace.get("output"),
         "tags": trace.get("tags") or [],
     }
-
-
-def _unique(ids: Iterable[object]) -> list[str]:
-    return sorted({str(one) for one in ids if one})
-
-
-def _iso(moment: datetime) -> str:
-    return moment.astimezone(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")

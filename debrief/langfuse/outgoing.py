@@ -7,6 +7,7 @@ import unicodedata
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
 from typing import Any
+from urllib.parse import quote
 from uuid import UUID, uuid5
 
 from msgspec import Struct
@@ -33,7 +34,7 @@ class OutgoingScore(Struct, frozen=True, kw_only=True):
     name: str
     value: str | float
     comment: str
-    metadata: dict[str, str | int | float]
+    metadata: dict[str, str | int | float | bool]
     timestamp: str
 
     @property
@@ -41,8 +42,14 @@ class OutgoingScore(Struct, frozen=True, kw_only=True):
         """SHA-256 of the content: the same one need not be sent again."""
         return digest_of(self)
 
-    def body(self, target: dict[str, str], config_id: str) -> dict[str, Any]:
-        """Return the request's body; ``target`` is the session or the trace."""
+    def body(self, target: dict[str, str], config_id: str, link: str = "") -> dict[str, Any]:
+        """Return the request's body.
+
+        Args:
+            target: the session or the trace.
+            config_id: of the score's config.
+            link: to where the evidence can be looked at.
+        """
         return {
             "id": self.id,
             **target,
@@ -50,7 +57,7 @@ class OutgoingScore(Struct, frozen=True, kw_only=True):
             "value": self.value,
             "dataType": "CATEGORICAL" if isinstance(self.value, str) else "NUMERIC",
             "configId": config_id,
-            "comment": self.comment,
+            "comment": f"{self.comment}\n{link}" if link else self.comment,
             "metadata": self.metadata,
             "timestamp": self.timestamp,
         }
@@ -102,27 +109,53 @@ def _outgoing(
         session_id=row.session_id,
         name=name,
         value=value,
-        comment=_comment(row, redact(why)),
+        comment=_comment(row, why, redact),
         metadata=_metadata(row),
         timestamp=_timestamp(row.ended),
     )
 
 
-def _comment(row: SessionScores, why: str) -> str:
+def evidence_link(host: str, project: str, target: dict[str, str]) -> str:
+    """Return the address of the server's own page of a session or trace; empty without a project.
+
+    The page shows the turns that a comment cites, and the scores beside them.
+    """
+    if not project:
+        return ""
+    kind, identity = next(iter(target.items()))
+    page = {"sessionId": "sessions", "traceId": "traces"}[kind]
+    return f"{host}/project/{quote(project, safe='')}/{page}/{quote(identity, safe='')}"
+
+
+def _comment(row: SessionScores, why: str, redact: Redact) -> str:
     turns = sorted(set(cited_turns(why)))
     seen = f"Evidence: session {row.session_id}"
     if turns:
         seen += f", turns {', '.join(map(str, turns[:20]))}"
     parts = f", in {len(row.chunks)} parts" if len(row.chunks) > 1 else ""
-    foot = plain_comment(f"{seen}\nScored by {row.model} ({row.scoring_fingerprint}){parts}")
-    text = plain_comment(why)
+    notes = [*_notes(row), seen, f"Scored by {row.model} ({row.scoring_fingerprint}){parts}"]
+    foot = _safe("\n".join(notes), redact)
+    text = _safe(why, redact)
     room = LONGEST_COMMENT - len(foot) - 2
     if len(text) > room:
         text = f"{text[: room - 3]}..."
     return f"{text}\n\n{foot}"
 
 
-def _metadata(row: SessionScores) -> dict[str, str | int | float]:
+def _notes(row: SessionScores) -> Iterator[str]:
+    if row.uncertain:
+        agreement = f"agreement {row.chunk_agreement:.2f}" if row.chunk_agreement else "no agreement"
+        yield f"Uncertain: its {len(row.chunks)} parts disagree ({agreement})."
+    if row.injection_suspected:
+        yield "The session holds words that look made for a judge: look before relying on this."
+
+
+def _safe(text: str, redact: Redact) -> str:
+    """Make text plain, and take secrets out of what it is then: both can uncover what was split."""
+    return plain_comment(redact(plain_comment(text)))
+
+
+def _metadata(row: SessionScores) -> dict[str, str | int | float | bool]:
     agreement = {} if row.chunk_agreement is None else {"chunk_agreement": row.chunk_agreement}
     return {
         "scorer": row.model,
@@ -130,6 +163,8 @@ def _metadata(row: SessionScores) -> dict[str, str | int | float]:
         "task": row.task,
         "tool": row.tool,
         "parts": len(row.chunks),
+        "uncertain": row.uncertain,
+        "injection_suspected": row.injection_suspected,
         **agreement,
     }
 

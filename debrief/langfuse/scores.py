@@ -10,10 +10,10 @@ from msgspec.structs import replace
 
 from debrief.errors import LangfuseError
 from debrief.langfuse.client import LangfuseClient, RequestRefusedError
-from debrief.langfuse.configs import ConfigProblem, Configs, score_configs
+from debrief.langfuse.configs import ConfigProblem, score_configs
 from debrief.langfuse.fetcher import first_trace_id
 from debrief.langfuse.model import ScoreReceipt
-from debrief.langfuse.outgoing import OutgoingScore, Redact, outgoing_scores
+from debrief.langfuse.outgoing import OutgoingScore, Redact, evidence_link, outgoing_scores
 from debrief.langfuse.sending import read_back, send
 from debrief.scoring.dimensions import VerdictError
 from debrief.scoring.model import SessionScores
@@ -98,13 +98,14 @@ def _write(
     bodies = []
     sent: list[OutgoingScore] = []
     for score in due:
-        config, target = _config(configs, score), targets[score.session_id]
+        config, target = configs.ids[score.name], targets[score.session_id]
         if isinstance(config, ConfigProblem):
             outcomes[score.id] = ("failed", config.reason)
         elif isinstance(target, str):
             outcomes[score.id] = ("failed", target)
         else:
-            bodies.append(score.body(target, config))
+            link = evidence_link(client.host, configs.project, target)
+            bodies.append(score.body(target, config, link))
             sent.append(score)
     refused, remarks = send(client, bodies)
     taken = [score for score in sent if score.id not in refused]
@@ -118,10 +119,6 @@ def _write(
         else:
             outcomes[score.id] = ("written", "")
     return outcomes
-
-
-def _config(configs: Configs, score: OutgoingScore) -> str | ConfigProblem:
-    return configs[score.name]
 
 
 def _targets(

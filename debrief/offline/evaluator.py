@@ -8,9 +8,12 @@ name is ``offline``, so its rows and fingerprints never mix with a model's.
 from __future__ import annotations
 
 import threading
+from functools import cache
+from pathlib import Path
 
+from debrief.digests import digest_of
 from debrief.errors import ConfigurationError
-from debrief.judging.model import ChangeContext, Judge, Judgement
+from debrief.judging.model import WORKTREE, ChangeContext, Judge, Judgement
 from debrief.offline.activity import activity_of, first_prompt
 from debrief.offline.asks import read_asks
 from debrief.offline.compliance import weigh_compliance
@@ -36,6 +39,8 @@ class OfflineEvaluator:
     model = OFFLINE
 
     def __init__(self) -> None:
+        self.version = measures_version()
+        """Of the measures: rows of another version are not comparable, and are made again."""
         self._last = threading.local()
 
     def judge(self, judge: Judge, context: ChangeContext, session: Session) -> Judgement:
@@ -55,7 +60,9 @@ class OfflineEvaluator:
             )
         signals = self._signals(session)
         if judge.name == "code-reuse":
-            weighing = weigh_reuse(activity_of(session), signals)
+            weighing = weigh_reuse(
+                activity_of(session), signals, looks_seen=session.source != WORKTREE
+            )
             feedback = weighing.rationale(
                 "No code was written with an editing tool, so nothing could be reused or copied: "
                 "the score says nothing either way."
@@ -95,6 +102,19 @@ class OfflineEvaluator:
             self._last.session = session
         signals: Signals = self._last.signals
         return signals
+
+
+@cache
+def measures_version() -> str:
+    """Return the first 8 hex digits of the digest of all that the offline measures consist of.
+
+    Taken from the room's own code and word lists, so that nobody has to think of raising a
+    number: a changed measure that kept its number would leave old scores among new ones.
+    """
+    room = Path(__file__).parent
+    files = sorted(file for suffix in ("py", "txt") for file in room.rglob(f"*.{suffix}"))
+    texts = [(str(f.relative_to(room).as_posix()), f.read_text(encoding="utf-8")) for f in files]
+    return digest_of("offline", texts)[:8]
 
 
 def _setting(task: str, last_part: bool = True) -> Setting:

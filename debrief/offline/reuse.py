@@ -38,9 +38,11 @@ _ORDINARY = re.compile(
 )
 
 
-def weigh_reuse(activity: Activity, signals: Signals) -> Weighing:
+def weigh_reuse(activity: Activity, signals: Signals, *, looks_seen: bool = True) -> Weighing:
     """Weigh the reuse of what exists: no copies, names called rather than written anew, a look
-    before writing, edits rather than new files."""
+    before writing, edits rather than new files.
+
+    ``looks_seen`` is False for changes alone, which do not show who looked at what."""
     code = [edit for edit in signals.edits if not _NO_CODE.search(edit.path)]
     if not code:
         return Weighing(0.0)
@@ -48,7 +50,9 @@ def weigh_reuse(activity: Activity, signals: Signals) -> Weighing:
     written = _Written(activity)
     _weigh_copies(weighing, written)
     _weigh_names(weighing, written)
-    if signals.searched_before_first_edit:
+    if not looks_seen:
+        pass
+    elif signals.searched_before_first_edit:
         weight = 0.5 * some(signals.searches + signals.reads, 4)
         weighing.add(weight, looks_of(signals))
     else:

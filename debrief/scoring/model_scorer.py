@@ -2,19 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import re
+from collections.abc import Callable, Sequence
 
 from debrief.errors import ModelError
-from debrief.models.answers import AnswerError
+from debrief.models.answers import AnswerError, fold, refuse
+from debrief.models.fencing import BAR
 from debrief.models.language_model import Answer, accepted
 from debrief.scoring.model import Chunk, ChunkVerdicts
 from debrief.scoring.parsing import parse_verdicts
-from debrief.scoring.prompt import Fence, scoring_prompt
+from debrief.scoring.prompt import Fence, scoring_prompt, shown_text
 from debrief.sessions.model import Session
 
 ATTEMPTS = 3
 """Calls for one chunk at most: the first, and two with the refusal told."""
 
+_NO_ACCIDENT = 30
+"""Characters from which on a rationale does not stand in a session by chance."""
+_ESCAPED_SPACES = re.compile(r"\\+[nrt]|␤")
+_TRACES = re.compile(rf"⟨[0-9A-F]{{4,6}}⟩|[\u2400-\u2424{BAR}\"'\\]")
 
 Ask = Callable[[str], Answer]
 
@@ -41,7 +47,8 @@ class ModelChunkScorer:
             DebriefError: the model could not be asked.
         """
         prompt = scoring_prompt(session, chunk, self._fence)
-        turns = {turn.number for turn in session.turns} | {part.number for part in chunk.traces}
+        turns = turns_shown(session, chunk)
+        shown = _folded(shown_text(session, chunk))
         answers: list[Answer] = []
         refusal = ""
         for _ in range(ATTEMPTS):
@@ -49,6 +56,8 @@ class ModelChunkScorer:
             answers.append(answer)
             try:
                 verdicts = parse_verdicts(answer.text, turns)
+                if _is_lifted([verdict.rationale for verdict in verdicts], shown):
+                    refuse("it repeats words of the recording and judges nothing")
             except AnswerError as error:
                 refusal = error.reason
                 continue
@@ -68,6 +77,24 @@ class ModelChunkScorer:
             f"gave no usable answer for {part} of {session.id} in {ATTEMPTS} calls: {refusal}",
             "It is asked again by the next run.",
         )
+
+
+def turns_shown(session: Session, chunk: Chunk) -> set[int]:
+    """Return the numbers of the turns that the prompt of a chunk shows something of."""
+    first = next((turn.number for turn in session.turns if turn.number > 0), 0)
+    return {first} | {trace.number for trace in (*chunk.overlap, *chunk.traces)}
+
+
+def _is_lifted(rationales: Sequence[str], shown: str) -> bool:
+    """Tell whether rationales are the recording's own words: then nobody judged anything."""
+    lifted = [said for said in map(_folded, rationales) if said in shown]
+    return len(lifted) == len(rationales) or any(len(said) >= _NO_ACCIDENT for said in lifted)
+
+
+def _folded(text: str) -> str:
+    """Fold away case, spaces, and every trace of a text's having been defused or put into JSON."""
+    plain = _TRACES.sub("", _ESCAPED_SPACES.sub(" ", text))
+    return " ".join(fold(plain).casefold().split())
 
 
 def _told(refusal: str) -> str:

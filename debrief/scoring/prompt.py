@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Mapping
 from functools import cache
 
 import orjson
+from msgspec.structs import replace
 
 from debrief.content import folder
 from debrief.errors import ConfigurationError
@@ -84,16 +85,6 @@ def criteria_text() -> str:
     return "\n\n".join(_criterion(dimension) for dimension in DIMENSIONS)
 
 
-def answer_schema() -> dict[str, object]:
-    """Return the JSON schema of the answer, for models that take one."""
-    return {
-        "type": "object",
-        "properties": {dimension.name: _schema_of(dimension) for dimension in DIMENSIONS},
-        "required": [dimension.name for dimension in DIMENSIONS],
-        "additionalProperties": False,
-    }
-
-
 @cache
 def template_text() -> str:
     """Return the scoring prompt's template.
@@ -135,28 +126,25 @@ def _traces(traces: Iterable[Trace]) -> list[str]:
         if trace.continued and trace.number != shown:
             lines.append(f"--- Turn {trace.number}, continued ---\n")
         shown = trace.number
-        lines.append(trace_text(trace))
+        lines.append(trace_text(_defused_again(trace)))
     return lines
+
+
+def _defused_again(trace: Trace) -> Trace:
+    """Make what was cut inside its text safe once more: a line may begin where none did before."""
+    if not any(part.continued for part in trace.observations):
+        return trace
+    parts = tuple(
+        replace(part, text=defuse(part.text).text) if part.continued else part
+        for part in trace.observations
+    )
+    return replace(trace, observations=parts)
 
 
 def _criterion(dimension: Dimension) -> str:
     kind = "one of these categories" if dimension.kind == "categorical" else "a number from 0 to 1"
     anchors = "\n".join(f"- {a.label or a.value}: {a.text}" for a in dimension.anchors)
     return f"### {dimension.name} ({kind})\n{dimension.question}\n{anchors}"
-
-
-def _schema_of(dimension: Dimension) -> dict[str, object]:
-    score: dict[str, object] = (
-        {"type": "string", "enum": [anchor.label for anchor in dimension.anchors]}
-        if dimension.kind == "categorical"
-        else {"type": "number", "minimum": 0, "maximum": 1}
-    )
-    return {
-        "type": "object",
-        "properties": {"score": score, "rationale": {"type": "string"}},
-        "required": ["score", "rationale"],
-        "additionalProperties": False,
-    }
 
 
 def _form() -> str:

@@ -12,7 +12,7 @@ import json
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import UTC, datetime
 
-from debrief.models.fencing import defuse, reveal
+from debrief.models.fencing import defuse, finish
 from debrief.scoring.model import Observation, Trace
 from debrief.sessions.model import Message, Session, Subagent, ToolCall, Turn
 
@@ -142,7 +142,7 @@ def _fitting(parts: Iterable[Observation], budget: int) -> int:
 
 
 def _labelled(kind: str, label: str, text: str) -> Observation:
-    head = reveal(" ".join(label.split()))[0]
+    head = finish(" ".join(label.split()))
     body = defuse(text.strip("\n")).text
     return Observation(kind, f"{head}\n{body}\n" if body else f"{head}\n")
 

@@ -12,7 +12,7 @@ from typing import Any
 from msgspec import Struct, to_builtins
 
 from debrief.judging.model import JudgeEvaluation
-from debrief.judging.testing import TestRun
+from debrief.judging.suites import SuiteRun
 from debrief.redaction.redactor import Redactor
 from debrief.redaction.sessions import redact_session
 from debrief.sessions.model import Session
@@ -35,8 +35,8 @@ class Judged(Struct, frozen=True, kw_only=True):
     evaluations: tuple[JudgeEvaluation, ...]
     eval_fingerprint: str
     eval_digest: str
-    tests_before: TestRun | None = None
-    tests_after: TestRun | None = None
+    tests_before: SuiteRun | None = None
+    tests_after: SuiteRun | None = None
     feedback: str | None = None
     """A person's; None keeps what an earlier export holds."""
 

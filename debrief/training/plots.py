@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 _COLOURS = ("#2b6cb0", "#c05621", "#2f855a", "#805ad5", "#b7791f", "#c53030")
 _INK = "#2d3748"
 _GRID = "#e2e8f0"
-_DPI = 130
+_DPI = 112
 _MOST_ROWS = 20
 _MOST_SERIES = len(_COLOURS)
 _LONGEST_NAME = 58

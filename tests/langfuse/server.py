@@ -120,7 +120,8 @@ class LangfuseServer:
         return [r for r in self.requests if r.method == method and r.path == f"{API}{path}"]
 
     def add_config(self, **config: Any) -> Json:
-        made = {"id": str(uuid4()), "isArchived": False, "minValue": None, "maxValue": None}
+        made = {"id": str(uuid4()), "projectId": "p1", "isArchived": False}
+        made |= {"minValue": None, "maxValue": None}
         made |= {"categories": None, **config}
         self.configs.append(made)
         return made

@@ -51,7 +51,9 @@ def test_the_graph_has_the_assets_of_the_design_and_no_others() -> None:
 
 
 def test_every_asset_but_langfuse_and_the_snapshots_is_guarded_or_a_report() -> None:
-    guarded = {key.asset_key.to_user_string() for key in defs.resolve_asset_graph().asset_check_keys}
+    guarded = {
+        key.asset_key.to_user_string() for key in defs.resolve_asset_graph().asset_check_keys
+    }
     assert guarded == {
         "raw_sessions",
         "judge_evaluations",

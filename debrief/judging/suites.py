@@ -8,6 +8,7 @@ import subprocess
 import tempfile
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 
 from msgspec import Struct
@@ -21,7 +22,7 @@ _KEPT = 20_000
 _TIMEOUT_OF_GIT = 600.0
 
 
-class TestRun(Struct, frozen=True, kw_only=True):
+class SuiteRun(Struct, frozen=True, kw_only=True):
     """How one run of the tests ended."""
 
     command: str
@@ -41,7 +42,7 @@ def run_tests(
     commit: str,
     redact: Callable[[str], str],
     timeout: float = TIMEOUT,
-) -> TestRun:
+) -> SuiteRun:
     """Run a shell command in a folder.
 
     Args:
@@ -72,7 +73,7 @@ def run_tests(
         seconds = time.monotonic() - start
         output.seek(0)
         text = _shortened(output.read().decode("utf-8", "replace"))
-    return TestRun(
+    return SuiteRun(
         command=redact(command),
         commit=commit,
         exit_code=code,
@@ -88,7 +89,7 @@ def run_tests_at(
     commit: str,
     redact: Callable[[str], str],
     timeout: float = TIMEOUT,
-) -> TestRun:
+) -> SuiteRun:
     """Run a shell command on a commit, in a worktree that is removed afterwards.
 
     Raises:
@@ -110,10 +111,8 @@ def run_tests_at(
 
 
 def _end(process: subprocess.Popen[bytes]) -> None:
-    try:
+    with suppress(ProcessLookupError):
         os.killpg(process.pid, signal.SIGKILL)
-    except ProcessLookupError:
-        pass
     process.wait()
 
 

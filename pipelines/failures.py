@@ -1,0 +1,18 @@
+"""Why a run failed, in the words of whatever failed first."""
+
+import dagster as dg
+
+
+def first_failure(result: dg.ExecuteInProcessResult) -> tuple[str, str]:
+    """Return the step that failed first, and its root reason without the error's class."""
+    for event in result.all_events:
+        if not event.is_step_failure:
+            continue
+        error = event.step_failure_data.error
+        while error is not None and error.cause is not None:
+            error = error.cause
+        message = error.message.strip() if error is not None else "no reason given"
+        kind = f"{error.cls_name}: " if error is not None and error.cls_name else ""
+        _, separator, reason = message.partition(kind)
+        return str(event.step_key), reason if kind and separator else message
+    return result.job_def.name, "the run failed before its first step"

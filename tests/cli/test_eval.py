@@ -1,0 +1,414 @@
+"""``debrief eval`` on a real repository, its judges answered by a real server."""
+
+from __future__ import annotations
+
+import io
+import json
+import time
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import Result
+from typer.testing import CliRunner
+
+from debrief.cli.app import app
+from debrief.training.plan_samples import load_training_sample
+from tests.judging.repository import PLAN_ID, git, make_repository, work, write
+from tests.models.openai_server import Call, OpenAIServer, Reply, judged
+
+SECRET = "sk-ant-api03-" + "Zx9_kQ2vLm8Tn4Rb" * 5 + "AA"
+JUDGES = {
+    "tidiness.md": "---\nweight: 3\nmodel: openai/tiny\n---\nYou judge tidiness alone.\n",
+    "courage.md": "---\nweight: 1\nmodel: openai/tiny\n---\nYou judge courage alone.\n",
+}
+
+
+def answer(call: Call) -> Reply:
+    tidy = "tidiness" in call.system
+    score = 0.9 if tidy else 0.5
+    return Reply(judged(score, "Tidy enough." if tidy else "Brave in part."), latency=0.3)
+
+
+@pytest.fixture
+def server() -> Iterator[OpenAIServer]:
+    with OpenAIServer(answer) as running:
+        yield running
+
+
+class Shop:
+    """A repository with a plan that was worked on, two judges, and a machine to judge it on."""
+
+    def __init__(self, folder: Path, server: OpenAIServer) -> None:
+        self.root = folder / "shop"
+        self.worktree = make_repository(self.root)
+        work(self.worktree)
+        write(self.root / ".debrief" / "judges", dict(JUDGES))
+        self.environment: dict[str, str | None] = {
+            "DEBRIEF_HOME": str(folder / "home"),
+            "DEBRIEF_MODEL_BASE_URL": server.url,
+            "DEBRIEF_MODEL": None,
+            "DEBRIEF_JUDGES": None,
+            "OPENAI_API_KEY": "sk-test-0123456789",
+            "OPENROUTER_API_KEY": None,
+            "COLUMNS": "100",
+        }
+
+    def run(self, *arguments: str, **environment: str | None) -> Result:
+        """Run the command as if it had been typed here."""
+        runner = CliRunner()
+        variables: Mapping[str, str | None] = {**self.environment, **environment}
+        return runner.invoke(app, [*arguments, "--repo", str(self.root)], env=variables)
+
+    def eval(self, *options: str, **environment: str | None) -> Result:
+        """Run eval on the plan."""
+        return self.run("eval", PLAN_ID, *options, **environment)
+
+
+@pytest.fixture
+def shop(tmp_path: Path, server: OpenAIServer) -> Shop:
+    return Shop(tmp_path, server)
+
+
+def test_both_judges_run_at_once_and_say_what_they_think(
+    shop: Shop, server: OpenAIServer
+) -> None:
+    import dspy
+
+    result = shop.eval()
+    assert result.exit_code == 0, result.output
+    assert server.most_at_once == 2
+    said = result.stdout
+    assert str(shop.worktree) in said.replace("\n", "")
+    assert said.index("courage") < said.index("tidiness")
+    assert "0.50" in said
+    assert "Brave in part." in said
+    assert "0.90" in said
+    assert "Tidy enough." in said
+    assert "Weighted average  0.80" in said
+    shown = io.StringIO()
+    dspy.inspect_history(n=2, file=shown)
+    assert "You judge tidiness alone." in shown.getvalue()
+    assert "You judge courage alone." in shown.getvalue()
+    assert shown.getvalue().count("[[ ## feedback ## ]]") >= 4
+
+
+def test_the_judges_see_the_plan_and_the_change(shop: Shop, server: OpenAIServer) -> None:
+    shop.eval()
+    for call in server.calls:
+        assert "- `upload` uses `retry`" in call.user
+        assert "+    return any(file.send() for _ in util.retry(3))" in call.user
+        assert "?? test_up.py" in call.user
+
+
+def test_the_same_work_is_not_judged_twice_and_changed_work_is(
+    shop: Shop, server: OpenAIServer
+) -> None:
+    first = shop.eval("--json")
+    again = shop.eval("--json")
+    assert len(server.calls) == 2
+    assert json.loads(again.stdout)["judges"] == json.loads(first.stdout)["judges"]
+    assert json.loads(again.stdout)["spent"]["recalled"] == 2
+    write(shop.worktree, {"more.py": "x = 1\n"})
+    shop.eval()
+    assert len(server.calls) == 4
+
+
+def test_json_is_all_that_goes_to_standard_output(shop: Shop) -> None:
+    report = json.loads(shop.eval("--json").stdout)
+    assert report["plan_id"] == PLAN_ID
+    assert report["weighted_average"] == pytest.approx(0.8)
+    assert [judge["judge"] for judge in report["judges"]] == ["courage", "tidiness"]
+    assert report["judges"][1]["score"] == 0.9
+    assert report["judges"][1]["cost_usd"] is None
+    assert len(report["eval_fingerprint"]) == 8
+
+
+def test_one_judge_that_fails_stops_it_at_once_with_the_reason(
+    shop: Shop, server: OpenAIServer
+) -> None:
+    def reply(call: Call) -> Reply:
+        if "courage" in call.system:
+            return Reply(status=404, error={"message": "no such model: tiny"})
+        return Reply(judged(), latency=20)
+
+    server.reply = reply
+    start = time.monotonic()
+    result = shop.eval()
+    assert time.monotonic() - start < 10
+    assert result.exit_code == 1
+    assert "judge courage: openai/tiny: HTTP 404: no such model: tiny" in result.stderr
+    assert "Tidy" not in result.stdout
+
+
+def without(*parts: str) -> Any:
+    def take_away(shop: Shop) -> None:
+        place = shop.root.joinpath(*parts)
+        if place.is_dir():
+            git(shop.root, "worktree", "remove", "--force", str(place))
+        else:
+            place.unlink()
+
+    return take_away
+
+
+def no_plan(shop: Shop) -> None:
+    without(".debrief", "plans", f"{PLAN_ID}.md")(shop)
+    (shop.worktree / "plan.md").unlink()
+
+
+def no_judges(shop: Shop) -> None:
+    for path in (shop.root / ".debrief" / "judges").iterdir():
+        path.unlink()
+
+
+def broken_judge(shop: Shop) -> None:
+    write(shop.root / ".debrief/judges", {"tidiness.md": "---\nweight: [1\n---\nBody\n"})
+
+
+def rebase(shop: Shop) -> None:
+    git_folder = Path(git(shop.worktree, "rev-parse", "--absolute-git-dir"))
+    (git_folder / "rebase-merge").mkdir()
+
+
+@pytest.mark.parametrize(
+    ("spoil", "said"),
+    [
+        pytest.param(
+            without(".debrief", "worktrees", PLAN_ID),
+            f"plan {PLAN_ID}: has no worktree at .*Run: debrief code {PLAN_ID}",
+            id="no worktree",
+        ),
+        pytest.param(no_plan, f"plan {PLAN_ID}: was not found", id="no plan"),
+        pytest.param(no_judges, r"judges: no judge \(\*\.md\) was found", id="no judges"),
+        pytest.param(broken_judge, r"tidiness\.md:\d+: the front matter is not YAML", id="YAML"),
+        pytest.param(rebase, "is in the middle of a rebase", id="in the middle of a rebase"),
+        pytest.param(
+            lambda shop: write(shop.worktree, {"plan.md": b"\xff\xfe"}),
+            "plan.md: is not UTF-8",
+            id="a plan that is not UTF-8",
+        ),
+    ],
+)
+def test_what_is_missing_or_wrong_is_named(
+    shop: Shop, server: OpenAIServer, spoil: Any, said: str
+) -> None:
+    import re
+
+    spoil(shop)
+    result = shop.eval()
+    assert result.exit_code == 1
+    assert re.search(said, result.stderr.replace("\n", "")), result.stderr
+    assert "Traceback" not in result.output
+    assert server.calls == []
+
+
+def test_a_missing_key_is_named_before_anything_is_asked(
+    shop: Shop, server: OpenAIServer
+) -> None:
+    result = shop.eval(
+        "--model", "x-ai/grok-4.1-fast", DEBRIEF_MODEL_BASE_URL=None, OPENAI_API_KEY=None
+    )
+    assert result.exit_code == 1
+    assert "OPENROUTER_API_KEY is not set" in result.stderr
+    assert server.calls == []
+
+
+@pytest.mark.parametrize("plan_id", ["../x", "a/b", "..", "", "UPPER", "x" * 64, "-x"])
+def test_a_plan_id_that_is_no_slug_is_refused(shop: Shop, plan_id: str) -> None:
+    runner = CliRunner()
+    arguments = ["eval", "--repo", str(shop.root), "--", plan_id]
+    result = runner.invoke(app, arguments, env=shop.environment)
+    assert result.exit_code == 1
+    assert "is no plan id" in result.stderr
+
+
+def test_an_unknown_plan_is_told_which_plans_there_are(shop: Shop) -> None:
+    result = shop.run("eval", "nothing-such")
+    assert result.exit_code == 1
+    assert "plan nothing-such: was not found, and has no worktree" in result.stderr
+    assert f"Plans with a worktree: {PLAN_ID}." in result.stderr
+
+
+def test_offline_asks_nobody_and_needs_no_key(shop: Shop, server: OpenAIServer) -> None:
+    result = shop.eval("--offline", "--json", OPENAI_API_KEY=None)
+    assert result.exit_code == 0, result.output
+    assert {judge["model"] for judge in json.loads(result.stdout)["judges"]} == {"offline"}
+    assert server.calls == []
+
+
+def test_a_dry_run_says_what_it_would_cost_and_asks_nothing(
+    shop: Shop, server: OpenAIServer
+) -> None:
+    prices = Path(str(shop.environment["DEBRIEF_HOME"]), "prices.json")
+    write(prices.parent, {"prices.json": '{"openai/tiny": {"input": 1, "output": 2}}'})
+    spent = json.loads(shop.eval("--dry-run", "--json").stdout)
+    assert server.calls == []
+    assert spent["calls"] == 2
+    assert spent["usage"]["input_tokens"] > 300
+    assert 0 < spent["usage"]["cost_usd"] < 0.01
+    shop.eval()
+    after = shop.eval("--dry-run")
+    assert "0 calls" in after.stdout
+    assert "2 answers are in the cache" in after.stdout
+
+
+def test_money_can_be_limited(shop: Shop, server: OpenAIServer) -> None:
+    home = Path(str(shop.environment["DEBRIEF_HOME"]))
+    assert "price is not known" in shop.eval("--max-cost", "1").stderr
+    write(home, {"prices.json": '{"openai/tiny": {"input": 1, "output": 2}}'})
+    result = shop.eval("--max-cost", "0.000001")
+    assert result.exit_code == 1
+    assert "max_cost_usd is reached" in result.stderr
+    assert server.calls == []
+
+
+def test_a_single_judge_can_be_asked(shop: Shop, server: OpenAIServer) -> None:
+    report = json.loads(shop.eval("--judge", "courage", "--json").stdout)
+    assert [judge["judge"] for judge in report["judges"]] == ["courage"]
+    result = shop.eval("--judge", "wit")
+    assert result.exit_code == 1
+    assert "judge wit: is not there. Known: courage, tidiness." in result.stderr
+
+
+def test_feedback_cannot_play_tricks_on_the_terminal(shop: Shop, server: OpenAIServer) -> None:
+    server.reply = lambda call: Reply(judged(0.5, "Fine.\x1b[2J\x1b]0;owned\x07 [bold]no[/bold]"))
+    said = shop.eval().stdout
+    assert "\x1b" not in said
+    assert "\x07" not in said
+    assert "[bold]no[/bold]" in said
+
+
+def test_no_secret_of_the_worktree_reaches_the_model(shop: Shop, server: OpenAIServer) -> None:
+    write(shop.worktree, {"settings.py": f'KEY = "{SECRET}"\n'})
+    shop.eval()
+    assert SECRET not in json.dumps([call.body for call in server.calls])
+    assert "<secret:" in server.calls[0].user
+
+
+def test_an_export_is_a_training_sample(shop: Shop) -> None:
+    capture = shop.root / ".debrief" / "sessions" / PLAN_ID
+    metadata = '{"tool": "droid", "model": "opus", "prompt_fingerprint": "b7d4e2f9", "extra": 1}'
+    write(
+        capture,
+        {
+            "metadata.json": metadata,
+            "prompts/main.md": f"Be kind. {SECRET}",
+            "prompts/reviewer.md": "Review.",
+        },
+    )
+    result = shop.eval(
+        "--export", "--tests", "cat test_up.py", "--feedback", f"Good work. Key {SECRET}"
+    )
+    assert result.exit_code == 0, result.output
+    folder = shop.root / ".debrief" / "training_data" / PLAN_ID
+    sample = load_training_sample(folder).sample
+    assert sample.plan_content is not None
+    assert "Retry uploads" in sample.plan_content
+    assert (sample.tool, sample.model, sample.prompt_fingerprint) == ("droid", "opus", "b7d4e2f9")
+    assert len(sample.eval_fingerprint or "") == 8
+    assert sample.used_prompts is not None
+    assert sample.used_prompts.subagents == {"reviewer": "Review."}
+    found = [(one.judge_name, one.score, one.weight) for one in sample.judge_results]
+    assert found == [("courage", 0.5, 1.0), ("tidiness", 0.9, 3.0)]
+    assert (sample.test_results_before or {})["exit_code"] == 1
+    assert (sample.test_results_after or {})["passed"] is True
+    assert "test_upload" in str((sample.test_results_after or {})["output"])
+    assert json.loads((folder / "metadata.json").read_text())["extra"] == 1
+    assert "Score: 0.90" in (folder / "judge_tidiness.md").read_text()
+    for path in folder.rglob("*"):
+        assert path.is_dir() or SECRET not in path.read_text()
+    assert git(shop.root, "worktree", "list").count("\n") == 1
+
+
+def test_an_export_again_replaces_all_but_a_persons_words(shop: Shop) -> None:
+    folder = shop.root / ".debrief" / "training_data" / PLAN_ID
+    shop.eval("--export", "--feedback", "Good work.")
+    write(folder, {"judge_gone.json": "{}"})
+    result = shop.eval("--export")
+    assert "is missing" in result.stderr
+    assert (folder / "human_feedback.md").read_text() == "Good work.\n"
+    assert not (folder / "judge_gone.json").exists()
+    assert [path.name for path in folder.parent.iterdir()] == [PLAN_ID]
+
+
+def test_a_persons_words_can_be_written_in_an_editor(shop: Shop, tmp_path: Path) -> None:
+    editor = tmp_path / "editor"
+    editor.write_text('#!/bin/sh\nprintf "From the editor.\\n" | cat - "$1" > "$1.n"; mv "$1.n" "$1"\n')
+    editor.chmod(0o755)
+    shop.eval("--export", "--edit", EDITOR=str(editor), VISUAL=str(editor))
+    folder = shop.root / ".debrief" / "training_data" / PLAN_ID
+    assert (folder / "human_feedback.md").read_text() == "From the editor.\n"
+
+
+def test_what_belongs_to_an_export_is_not_dropped_in_silence(shop: Shop) -> None:
+    result = shop.eval("--feedback", "Good.")
+    assert result.exit_code == 1
+    assert "Add --export" in result.stderr
+
+
+def test_an_export_through_a_link_is_refused(shop: Shop, tmp_path: Path) -> None:
+    (shop.root / ".debrief" / "training_data").symlink_to(tmp_path)
+    result = shop.eval("--export")
+    assert result.exit_code == 1
+    assert "symbolic link" in result.stderr
+
+
+def test_judge_is_another_name_for_it(shop: Shop) -> None:
+    assert shop.run("judge", PLAN_ID).exit_code == 0
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+def test_plan_ids_are_completed_in_every_shell(shop: Shop, shell: str) -> None:
+    import os
+    import subprocess
+    import sys
+
+    words = f"debrief eval {PLAN_ID[:3]}"
+    environment = {
+        **os.environ,
+        "_DEBRIEF_COMPLETE": f"complete_{shell}",
+        "_TYPER_COMPLETE_ARGS": words,
+        "_TYPER_COMPLETE_FISH_ACTION": "get-args",
+        "COMP_WORDS": words,
+        "COMP_CWORD": "2",
+    }
+    command = "from debrief.cli.app import app; app(prog_name='debrief')"
+    done = subprocess.run(
+        [sys.executable, "-c", command],
+        cwd=shop.root,
+        env={**environment, "PYTHONPATH": str(Path(__file__).parents[2])},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert PLAN_ID in done.stdout, done.stderr
+
+
+def test_judges_are_listed_checked_and_begun(shop: Shop) -> None:
+    listed = shop.run("judges", "list").stdout
+    assert "tidiness" in listed
+    assert "75%" in listed
+    assert shop.run("judges", "check").exit_code == 0
+    assert shop.run("judges", "new", "error-handling", "--weight", "2").exit_code == 0
+    assert "error-handling" in shop.run("judges", "list").stdout
+    broken_judge(shop)
+    write(shop.root / ".debrief/judges", {"zeal.md": "no front matter"})
+    result = shop.run("judges", "check")
+    assert result.exit_code == 1
+    assert "tidiness.md:" in result.stdout
+    assert "zeal.md:1: the front matter is missing" in result.stdout.replace("\n", "")
+
+
+def test_a_first_judge_of_ones_own_keeps_the_projects_beside_it(shop: Shop) -> None:
+    import shutil
+
+    shutil.rmtree(shop.root / ".debrief" / "judges")
+    shop.run("judges", "new", "wit")
+    listed = shop.run("judges", "list").stdout
+    assert all(name in listed for name in ("code-reuse", "plan-compliance", "wit"))
+    again = shop.run("judges", "new", "wit")
+    assert again.exit_code == 1
+    assert "is there already" in again.stderr
+    assert shop.run("judges", "new", "No Name").exit_code == 1

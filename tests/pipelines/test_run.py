@@ -1,0 +1,199 @@
+"""``debrief run`` on a folder of one's own, with everything in it that goes wrong."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from msgspec import Struct
+
+from debrief.lake import Lake
+from debrief.sessions.model import Session, UnreadTranscript
+from debrief.summary import summarise
+from tests.pipelines.conftest import Home, Said
+
+pytestmark = pytest.mark.xdist_group("run")
+
+WEEK = "2026-11-02"
+
+
+def record(kind: str, text: str, number: int, session: str, **more: object) -> str:
+    role = {"user": "user", "assistant": "assistant"}.get(kind)
+    message: dict[str, object] = {"role": role, "content": [{"type": "text", "text": text}]}
+    if kind == "assistant":
+        message |= {
+            "id": f"msg_{session}_{number}",
+            "model": "claude-sonnet-4-5-20250929",
+            "usage": {"input_tokens": 10, "output_tokens": 20},
+        }
+    return json.dumps(
+        {
+            "type": kind,
+            "uuid": f"{session}-{number}",
+            "parentUuid": f"{session}-{number - 1}" if number else None,
+            "sessionId": session,
+            "timestamp": f"2026-11-03T10:00:{number:02}.000Z",
+            "cwd": "/home/kim/ledger",
+            "version": "2.1.0",
+            "message": message,
+            **more,
+        }
+    )
+
+
+def call(number: int, session: str) -> str:
+    read = {"type": "tool_use", "id": f"toolu_{number}", "name": "Read", "input": {"n": number}}
+    return record("assistant", "", 0, session, uuid=f"{session}-call-{number}").replace(
+        '{"type": "text", "text": ""}', json.dumps(read)
+    ).replace("msg_big_0", f"msg_big_{number + 9}")  # fmt: skip
+
+
+def result(number: int, session: str, text: str) -> str:
+    block = {"type": "tool_result", "tool_use_id": f"toolu_{number}", "content": "TEXT"}
+    line = record("user", "", 0, session, uuid=f"{session}-result-{number}")
+    line = line.replace('{"type": "text", "text": ""}', json.dumps(block))
+    return line.replace('"TEXT"', json.dumps(text))
+
+
+def conversation(session: str) -> list[str]:
+    return [
+        record("user", "Round amounts to cents in ledger/money.py", 0, session),
+        record("assistant", "Done: amounts are rounded half to even.", 1, session),
+    ]
+
+
+def write(folder: Path, name: str, lines: list[str] | bytes) -> None:
+    data = lines if isinstance(lines, bytes) else "".join(f"{x}\n" for x in lines).encode()
+    (folder / name).write_bytes(data)
+
+
+class Run(Struct, frozen=True):
+    said: Said
+    lake: Lake
+    home: Home
+    folder: Path
+
+    def sessions(self) -> dict[str, Session]:
+        return {row.id: row for row in self.lake.read("raw_sessions", WEEK, Session)}
+
+    def unread(self) -> dict[str, UnreadTranscript]:
+        rows = [
+            row
+            for week in self.lake.partitions("unread_transcripts")
+            for row in self.lake.read("unread_transcripts", week, UnreadTranscript)
+        ]
+        return {Path(row.path).name: row for row in rows}
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory: pytest.TempPathFactory) -> Run:
+    home = Home(tmp_path_factory.mktemp("machine"))
+    folder = home.path / "transcripts"
+    folder.mkdir()
+    good = conversation("good")
+    write(folder, "good.jsonl", good)
+    write(folder, "cut.jsonl", "\n".join([*conversation("cut"), good[0][:80]]).encode())
+    doubled = conversation("doubled")
+    write(folder, "doubled.jsonl", [doubled[0] + doubled[1]])
+    latin = conversation("latin")
+    write(folder, "latin.jsonl", ("\n".join(latin) + "\n").encode().replace(b"half", b"h\xe4lf"))
+    unknown = conversation("unknown-type")
+    unknown.insert(1, json.dumps({"type": "hologram", "beams": 3}))
+    write(folder, "unknown.jsonl", unknown)
+    write(folder, "empty.jsonl", b"")
+    write(folder, "broken.jsonl", b'{"type": "user", "sessionId": "broken", \x00\x00\n[[[\n')
+    big = conversation("big")
+    report = "".join(f"{n}: the amount was rounded to cents.\n" for n in range(23_000))
+    for n in range(1, 56):
+        big[-1:-1] = [call(n, "big"), result(n, "big", report)]
+    write(folder, "big.jsonl", big)
+    lake = home.path / "lake"
+    said = home.debrief("run", "--sessions", str(folder), "--offline", "--lake", str(lake))
+    return Run(said, Lake(str(lake)), home, folder)
+
+
+def test_every_session_around_the_bad_ones_is_intact(run: Run) -> None:
+    assert run.said.code == 0, run.said.err
+    assert set(run.sessions()) == {"good", "cut", "doubled", "latin", "unknown-type", "big"}
+    assert all(session.prompt_count == 1 for session in run.sessions().values())
+    assert summarise(run.lake).scored == 6
+
+
+@pytest.mark.parametrize(
+    ("session", "line", "reason"),
+    [("cut", 3, "cut short"), ("latin", 2, "not UTF-8")],
+)
+def test_a_bad_place_is_told_with_file_line_and_reason(
+    run: Run, session: str, line: int, reason: str
+) -> None:
+    (problem,) = run.sessions()[session].problems
+    assert (problem.line, Path(problem.path).stem) == (line, session)
+    assert reason in problem.reason
+    assert f"{session}.jsonl:{line}" in run.said.out
+
+
+@pytest.mark.parametrize("session", ["doubled", "unknown-type"])
+def test_two_records_on_a_line_and_unknown_records_lose_nothing(run: Run, session: str) -> None:
+    assert run.sessions()[session].problems == ()
+    assert run.sessions()[session].api_calls == 1
+
+
+def test_a_transcript_of_50_mb_is_one_session_like_any_other(run: Run) -> None:
+    big = run.sessions()["big"]
+    assert big.transcripts[0].size > 50_000_000
+    assert len(big.turns[0].messages) == 56
+
+
+def test_files_without_a_session_are_listed_with_the_reason(run: Run) -> None:
+    unread = run.unread()
+    assert set(unread) == {"empty.jsonl", "broken.jsonl"}
+    assert unread["empty.jsonl"].expected
+    assert not unread["broken.jsonl"].expected
+    assert unread["broken.jsonl"].reason
+    assert "broken.jsonl" in run.said.out
+
+
+def test_what_could_not_be_read_is_read_once_it_is_mended(run: Run) -> None:
+    write(run.folder, "broken.jsonl", conversation("broken"))
+    again = run.home.debrief(
+        "run", "--sessions", str(run.folder), "--offline", "--lake", run.lake.url
+    )
+    assert again.code == 0, again.err
+    assert "broken" in run.sessions()
+    assert "broken.jsonl" not in run.unread()
+    new = [line for line in again.err.splitlines() if f"judge_evaluations {WEEK}" in line]
+    assert "2 new, 12 as before" in new[0]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "reason"),
+    [
+        pytest.param(
+            ["--sessions", "/no/such/folder", "--offline"], "is not a folder", id="folder"
+        ),
+        pytest.param(["--week", "yesterday", "--offline"], "not the date of a Monday", id="week"),
+        pytest.param(["--offline", "--model", "m"], "exclude each other", id="both"),
+    ],
+)
+def test_a_wrong_option_ends_in_one_line_that_says_what_to_do(
+    home: Home, arguments: list[str], reason: str
+) -> None:
+    said = home.debrief("run", *arguments, "--lake", str(home.path / "lake"))
+    assert said.code == 1
+    assert reason in said.err
+    assert len(said.err.strip().splitlines()) == 1
+
+
+def test_a_model_without_a_key_is_refused_and_never_replaced_by_the_offline_evaluator(
+    home: Home,
+) -> None:
+    folder = home.path / "transcripts"
+    folder.mkdir()
+    write(folder, "good.jsonl", conversation("good"))
+    said = home.debrief(
+        "run", "--sessions", str(folder), "--lake", str(home.path / "lake"), OPENROUTER_API_KEY=""
+    )
+    assert said.code == 1
+    assert "OPENROUTER_API_KEY" in said.err
+    assert "--offline" in said.err

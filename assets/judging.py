@@ -4,11 +4,11 @@ from collections.abc import Iterator
 
 import dagster as dg
 
-from assets.partitions import WEEKS, add_pairs
+from assets.partitions import add_pairs
 from assets.presentation import preview
 from assets.sessions import raw_sessions
 from assets.snapshots import session_metadata
-from assets.weekly import Metadata, counted, each_week, fill, upstream, weekly_asset
+from assets.weekly import Metadata, checked, counted, each_week, fill, upstream, weekly_asset
 from debrief.digests import digest_of
 from debrief.judging.evaluation import Tally, evaluate_week, weighted_average
 from debrief.judging.model import JUDGE_SETS, Judge, JudgeEvaluation
@@ -99,15 +99,15 @@ def _of_other_judges(
             yield row
 
 
-@dg.asset_check(
-    asset=judge_evaluations, partitions_def=WEEKS, description="Every judge gave a score in 0…1."
-)
+@dg.asset_check(asset=judge_evaluations, description="Every judge gave a score in 0…1.")
 def judge_scores_within_range(
     context: dg.AssetCheckExecutionContext, lake: LakeResource
 ) -> dg.AssetCheckResult:
     """Look at every row of the run's weeks."""
     tables = lake.open()
-    rows = [r for w in context.partition_keys for r in tables.read(TABLE, w, JudgeEvaluation)]
+    rows = [
+        r for w in checked(context, tables, TABLE) for r in tables.read(TABLE, w, JudgeEvaluation)
+    ]
     outside = [r for r in rows if r.score is not None and not 0 <= r.score <= 1]
     failed = [row for row in rows if row.status == "failed"]
     return dg.AssetCheckResult(

@@ -11,6 +11,7 @@ from debrief.scoring.model import SessionScores
 from resources.evaluator import EvaluatorResource
 from resources.lake import LakeResource
 from resources.langfuse import LangfuseResource
+from resources.sessions import SessionStore
 
 TABLE = "langfuse_scores"
 NOT_CONFIGURED = (
@@ -33,11 +34,13 @@ def langfuse_scores(
     lake: LakeResource,
     evaluator: EvaluatorResource,
     langfuse: LangfuseResource,
+    sessions: SessionStore,
 ) -> dg.MaterializeResult[None]:
     """Send the weeks' scores."""
     tables = lake.open()
     client = langfuse.open()
     mark = evaluator.open().scoring_fingerprint
+    redactor = sessions.redactor()
 
     def one_week(week: str) -> Metadata:
         previous = list(tables.read(TABLE, week, ScoreReceipt))
@@ -49,7 +52,13 @@ def langfuse_scores(
             for row in tables.read("session_scores", week, SessionScores)
             if row.scoring_fingerprint == mark
         ]
-        receipts = write_scores(client, scores, previous)
+        receipts = write_scores(
+            client,
+            scores,
+            previous,
+            options=langfuse.options(),
+            redact=lambda text: redactor.redact(text).text,
+        )
         tables.write(TABLE, week, receipts, ScoreReceipt)
         written = sum(receipt.status == "written" for receipt in receipts)
         return {

@@ -6,11 +6,20 @@ from functools import partial
 
 import dagster as dg
 
-from assets.partitions import ONE_RUN, SCORES, WEEKS, all_of
+from assets.partitions import ONE_RUN, SCORES, all_of
 from assets.presentation import preview
 from assets.scoring import session_scores
 from assets.sessions import raw_sessions
-from assets.weekly import PROGRESS, Metadata, counted, each_week, fill, upstream, weekly_asset
+from assets.weekly import (
+    PROGRESS,
+    Metadata,
+    checked,
+    counted,
+    each_week,
+    fill,
+    upstream,
+    weekly_asset,
+)
 from debrief.digests import digest_of
 from debrief.lake import Lake
 from debrief.rubrics.extraction import EARLIER_WEEKS
@@ -188,16 +197,16 @@ def rubric_evaluations(
     return each_week(context, one_week)
 
 
-@dg.asset_check(
-    asset=rubric_evaluations, partitions_def=WEEKS, description="Every rubric score is 1 to 5."
-)
+@dg.asset_check(asset=rubric_evaluations, description="Every rubric score is 1 to 5.")
 def rubric_scores_within_range(
     context: dg.AssetCheckExecutionContext, lake: LakeResource
 ) -> dg.AssetCheckResult:
     """Look at every row of the run's weeks."""
     tables = lake.open()
     rows = [
-        row for w in context.partition_keys for row in tables.read(EVALUATIONS, w, RubricEvaluation)
+        row
+        for w in checked(context, tables, EVALUATIONS)
+        for row in tables.read(EVALUATIONS, w, RubricEvaluation)
     ]
     outside = [r for r in rows if r.status == "ok" and r.score not in range(1, 6)]
     failed = [

@@ -4,10 +4,9 @@ from collections.abc import Iterator
 
 import dagster as dg
 
-from assets.partitions import WEEKS
 from assets.presentation import picture, preview
 from assets.sessions import raw_sessions
-from assets.weekly import Metadata, counted, each_week, fill, upstream, weekly_asset
+from assets.weekly import Metadata, checked, counted, each_week, fill, upstream, weekly_asset
 from debrief.digests import digest_of
 from debrief.lake import Lake
 from debrief.scoring.dimensions import problems_of
@@ -116,7 +115,6 @@ def _of_other_scorers(
 
 @dg.asset_check(
     asset=session_scores,
-    partitions_def=WEEKS,
     description="Every score is within its range and every category one of its dimension's.",
 )
 def session_scores_within_range(
@@ -124,7 +122,9 @@ def session_scores_within_range(
 ) -> dg.AssetCheckResult:
     """Look at every row of the run's weeks."""
     tables = lake.open()
-    rows = [row for w in context.partition_keys for row in tables.read(TABLE, w, SessionScores)]
+    rows = [
+        row for w in checked(context, tables, TABLE) for row in tables.read(TABLE, w, SessionScores)
+    ]
     outside = [(row.session_id, problem) for row in rows for problem in problems_of(row)]
     failed = [(row.session_id, row.failure) for row in rows if row.status == "failed"]
     return dg.AssetCheckResult(

@@ -2,9 +2,8 @@
 
 import dagster as dg
 
-from assets.partitions import WEEKS
 from assets.presentation import preview
-from assets.weekly import Metadata, counted, each_week, weekly_asset
+from assets.weekly import Metadata, checked, counted, each_week, weekly_asset
 from debrief.lake import Lake
 from debrief.sessions.heads import SessionHead
 from debrief.sessions.model import UnreadTranscript
@@ -36,11 +35,12 @@ def raw_sessions(
 ) -> dg.MaterializeResult[None]:
     """Read the weeks' transcripts."""
     tables = lake.open()
-    scan = scan_into(tables, sessions.places())
+    server = sessions.server()
+    scan = scan_into(tables, sessions.places(), server=server)
     redactor = sessions.redactor()
 
     def one_week(week: str) -> Metadata:
-        skipped = store_week(tables, scan, week, redactor)
+        skipped = store_week(tables, scan, week, redactor, server)
         return _shown(tables, week, skipped)
 
     return each_week(context, one_week)
@@ -82,7 +82,7 @@ def _shown(lake: Lake, week: str, skipped: bool) -> Metadata:
     }
 
 
-@dg.asset_check(asset=raw_sessions, partitions_def=WEEKS, description="No session stands twice.")
+@dg.asset_check(asset=raw_sessions, description="No session stands twice.")
 def unique_sessions(
     context: dg.AssetCheckExecutionContext, lake: LakeResource
 ) -> dg.AssetCheckResult:
@@ -90,7 +90,7 @@ def unique_sessions(
     tables = lake.open()
     seen: dict[str, str] = {}
     doubled = []
-    for week in context.partition_keys:
+    for week in checked(context, tables, TABLE):
         for head in tables.read(TABLE, week, SessionHead):
             if head.id in seen:
                 doubled.append((head.id, seen[head.id], week))
@@ -103,7 +103,6 @@ def unique_sessions(
 
 @dg.asset_check(
     asset=raw_sessions,
-    partitions_def=WEEKS,
     description=(
         "Nothing is lost: every transcript that was found stands in a session or is listed as "
         "unread with a reason."
@@ -117,7 +116,7 @@ def no_lost_sessions(
     found = written = failed = 0
     lost: list[tuple[str, str]] = []
     entries = [e for e in tables.read(SCAN_TABLE, SCAN_PARTITION, ScanEntry) if is_told(e)]
-    for week in context.partition_keys:
+    for week in checked(context, tables, TABLE):
         accounted = transcripts_of(tables, week)
         unread = {row.path: row for row in tables.read(UNREAD, week, UnreadTranscript)}
         for entry in entries:

@@ -82,6 +82,13 @@ def each_week(
     return dg.MaterializeResult(metadata={"rows_in_this_run": rows})
 
 
+def checked(context: dg.AssetCheckExecutionContext, lake: Lake, table: str) -> list[str]:
+    """Return the weeks that a check looks at: those of its run, or all when it runs alone."""
+    if context.has_partition_key_range or context.has_partition_key:
+        return list(context.partition_keys)
+    return lake.partitions(table)
+
+
 def counted(rows: Sequence[Any]) -> dict[str, Any]:
     """Return the row count under the name that Dagster's UI draws."""
     return {"dagster/partition_row_count": len(rows)}

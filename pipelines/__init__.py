@@ -5,7 +5,6 @@ import warnings
 for _message in (
     ".*`backfill_policy`.*",
     ".*`allow_nonexistent_upstream_partitions`.*",
-    ".*partitions_def on an AssetCheckSpec.*",
 ):
     # Beta and preview parts that the pinned Dagster has; each would warn at every start.
     warnings.filterwarnings("ignore", message=_message)

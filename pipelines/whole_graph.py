@@ -39,7 +39,7 @@ def find_sessions(
     context: dg.OpExecutionContext, config: Weeks, lake: LakeResource, sessions: SessionStore
 ) -> list[str]:
     """Return the weeks to take, in order."""
-    scan = scan_into(lake.open(), sessions.places())
+    scan = scan_into(lake.open(), sessions.places(), server=sessions.server())
     weeks = sorted(set(config.weeks) or set(scan.weeks()))
     found = sum(map(is_told, scan.entries))
     told = f"found {found} transcripts in {len(scan.weeks())} weeks; taking {len(weeks)} weeks"

@@ -6,6 +6,7 @@ from pathlib import Path
 import dagster as dg
 from pydantic import Field
 
+from debrief.langfuse.source import LangfuseSource, source_from_settings
 from debrief.redaction.redactor import Redactor, load_key
 from debrief.sessions.sources import default_folders
 from debrief.settings import load_settings
@@ -21,6 +22,18 @@ class SessionStore(dg.ConfigurableResource):  # type: ignore[type-arg]
             "(separated as PATH is), else the usual folders of this machine's user."
         ),
     )
+
+    langfuse: bool = Field(
+        default=False,
+        description=(
+            "Read the sessions of the configured Langfuse server too. Also "
+            "DEBRIEF_LANGFUSE_SESSIONS=1."
+        ),
+    )
+
+    def server(self) -> LangfuseSource | None:
+        """Return the server whose sessions are read beside the transcripts; None without one."""
+        return source_from_settings(load_settings(), self.langfuse)
 
     def places(self) -> list[Path]:
         """Return the folders to search."""

@@ -6,10 +6,12 @@ which servers up to 4.16 refuse, and no longer reads sessions; version 4 cannot 
 
 from __future__ import annotations
 
+import ssl
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
 from email.utils import parsedate_to_datetime
+from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from debrief.errors import ConfigurationError, LangfuseError
@@ -104,6 +106,7 @@ class LangfuseClient:
             auth=httpx.BasicAuth(public_key, secret_key),
             timeout=self.patience.timeout,
             limits=httpx.Limits(max_connections=16),
+            verify=_trusted(),
         )
 
     def __enter__(self) -> LangfuseClient:
@@ -282,6 +285,14 @@ def _requests_a_minute(settings: Settings) -> float | None:
     if not 0 < number < float("inf"):
         raise ConfigurationError(name, f"{text!r} is no number above 0", "Write 30, for example.")
     return number
+
+
+@cache
+def _trusted() -> ssl.SSLContext:
+    """Return the certificates that are trusted: loading them takes longer than a request does."""
+    import httpx
+
+    return httpx.create_ssl_context()
 
 
 class _BusyError(Exception):

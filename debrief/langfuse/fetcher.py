@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from datetime import datetime, timedelta
 from typing import Any
 from urllib.parse import quote
@@ -18,6 +19,8 @@ FIELDS = "core,basic,io,metadata,model,usage,trace_context"
 Row = Mapping[str, Any]
 Span = tuple[datetime, datetime]
 
+_AT_ONCE = 4
+_OF_A_TRACE = ("input", "output", "tags")
 _MOMENT = timedelta(seconds=1)
 """Longer than a server's fractions of a second."""
 
@@ -120,14 +123,27 @@ def _rows_of_traces(client: LangfuseClient, session_id: str) -> Iterator[Row]:
         if error.status == 404 and "NotFound" in error.reason:
             return
         raise
-    for trace in session.get("traces") or ():
-        whole = client.get(f"/traces/{quote(str(trace['id']), safe='')}")
-        own = list(whole.get("observations") or ())
-        roots = [row for row in own if not row.get("parentObservationId")]
-        for row in own:
-            yield {**row, "isRootObservation": len(roots) == 1 and row is roots[0]}
-        if len(roots) != 1:
-            yield _as_root(whole)
+    paths = [f"/traces/{quote(str(t['id']), safe='')}" for t in session.get("traces") or ()]
+    with ThreadPoolExecutor(_AT_ONCE, thread_name_prefix="traces") as pool:
+        for whole in pool.map(client.get, paths):
+            yield from _rows_of_trace(whole)
+
+
+def _rows_of_trace(trace: Row) -> Iterator[Row]:
+    own = list(trace.get("observations") or ())
+    roots = [row for row in own if not row.get("parentObservationId")]
+    for row in own:
+        if len(roots) == 1 and row is roots[0]:
+            yield {**row, **_filled_in(row, _as_root(trace)), "isRootObservation": True}
+        else:
+            yield {**row, "isRootObservation": False}
+    if len(roots) != 1:
+        yield _as_root(trace)
+
+
+def _filled_in(row: Row, trace: Row) -> Row:
+    """Return what a root observation leaves out and its trace tells."""
+    return {name: trace[name] for name in _OF_A_TRACE if row.get(name) in (None, "")}
 
 
 def _as_root(trace: Row) -> Row:

@@ -144,8 +144,8 @@ def _comment(row: SessionScores, why: str, redact: Redact) -> str:
 
 def _notes(row: SessionScores) -> Iterator[str]:
     if row.uncertain:
-        agreement = f"agreement {row.chunk_agreement:.2f}" if row.chunk_agreement else "no agreement"
-        yield f"Uncertain: its {len(row.chunks)} parts disagree ({agreement})."
+        agreement = row.chunk_agreement or 0.0
+        yield f"Uncertain: its {len(row.chunks)} parts disagree (agreement {agreement:.2f})."
     if row.injection_suspected:
         yield "The session holds words that look made for a judge: look before relying on this."
 

@@ -53,6 +53,8 @@ class ScanEntry(Struct, frozen=True, kw_only=True, gc=False):
     line: int = 0
     expected: bool = False
     """See ``UnreadTranscript.expected``."""
+    version: str = ""
+    """Of a session on a server: changes when the session does."""
     looked_for: tuple[str, ...] = ()
     """Of a file that no reader claims, the sources that were asked."""
 

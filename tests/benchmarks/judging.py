@@ -13,6 +13,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Iterable
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -52,7 +53,14 @@ def cpu() -> float:
     return used.ru_utime + used.ru_stime
 
 
-def judge_all(home: Path, url: str, sessions: int, concurrency: int) -> list[JudgeEvaluation]:
+def judge_all(
+    home: Path,
+    url: str,
+    sessions: int | range,
+    concurrency: int,
+    previous: Iterable[JudgeEvaluation] = (),
+    **settings: str,
+) -> list[JudgeEvaluation]:
     """Judge so many sessions by both of the project's judges, as the graph does."""
     from debrief.evaluators import make_evaluators
     from debrief.settings import load_settings
@@ -62,13 +70,16 @@ def judge_all(home: Path, url: str, sessions: int, concurrency: int) -> list[Jud
         "DEBRIEF_MODEL_BASE_URL": url,
         "DEBRIEF_CONCURRENCY": str(concurrency),
         "DEBRIEF_JUDGES": str(JUDGES),
+        **settings,
     }
+    numbers = range(sessions) if isinstance(sessions, int) else sessions
     evaluators = make_evaluators(load_settings(environment), offline=False, model="openai/bench")
     rows = evaluate_week(
-        (session_of(number) for number in range(sessions)),
+        (session_of(number) for number in numbers),
         evaluators.judges,
         evaluators.change_judge,
         evaluators.eval_fingerprint,
+        previous,
         concurrency=evaluators.concurrency,
     )
     return list(rows)

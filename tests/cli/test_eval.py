@@ -10,8 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from click.testing import Result
-from typer.testing import CliRunner
+from typer.testing import CliRunner, Result
 
 from debrief.cli.app import app
 from debrief.training.plan_samples import load_training_sample
@@ -71,9 +70,7 @@ def shop(tmp_path: Path, server: OpenAIServer) -> Shop:
     return Shop(tmp_path, server)
 
 
-def test_both_judges_run_at_once_and_say_what_they_think(
-    shop: Shop, server: OpenAIServer
-) -> None:
+def test_both_judges_run_at_once_and_say_what_they_think(shop: Shop, server: OpenAIServer) -> None:
     import dspy
 
     result = shop.eval()
@@ -204,9 +201,7 @@ def test_what_is_missing_or_wrong_is_named(
     assert server.calls == []
 
 
-def test_a_missing_key_is_named_before_anything_is_asked(
-    shop: Shop, server: OpenAIServer
-) -> None:
+def test_a_missing_key_is_named_before_anything_is_asked(shop: Shop, server: OpenAIServer) -> None:
     result = shop.eval(
         "--model", "x-ai/grok-4.1-fast", DEBRIEF_MODEL_BASE_URL=None, OPENAI_API_KEY=None
     )
@@ -335,7 +330,9 @@ def test_an_export_again_replaces_all_but_a_persons_words(shop: Shop) -> None:
 
 def test_a_persons_words_can_be_written_in_an_editor(shop: Shop, tmp_path: Path) -> None:
     editor = tmp_path / "editor"
-    editor.write_text('#!/bin/sh\nprintf "From the editor.\\n" | cat - "$1" > "$1.n"; mv "$1.n" "$1"\n')
+    editor.write_text(
+        '#!/bin/sh\nprintf "From the editor.\\n" | cat - "$1" > "$1.n"; mv "$1.n" "$1"\n'
+    )
     editor.chmod(0o755)
     shop.eval("--export", "--edit", EDITOR=str(editor), VISUAL=str(editor))
     folder = shop.root / ".debrief" / "training_data" / PLAN_ID

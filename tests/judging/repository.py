@@ -8,9 +8,7 @@ from pathlib import Path
 PLAN_ID = "retry-uploads"
 UTIL = "def retry(times):\n    yield from range(times)\n"
 UP = "import util\n\n\ndef upload(file):\n    return file.send()\n"
-NEW_UP = (
-    "import util\n\n\ndef upload(file):\n    return any(file.send() for _ in util.retry(3))\n"
-)
+NEW_UP = "import util\n\n\ndef upload(file):\n    return any(file.send() for _ in util.retry(3))\n"
 NEW_TEST = "from up import upload\n\n\ndef test_upload(file):\n    assert upload(file)\n"
 
 

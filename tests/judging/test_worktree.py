@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from debrief.errors import InputError
+from debrief.judging.fitting import fit
 from debrief.judging.model import Judge
 from debrief.judging.worktree import plan_base, read_worktree, without_front_matter
 from debrief.judging.worktree_context import context_from_worktree, session_from_worktree
@@ -145,7 +146,8 @@ def test_a_diff_of_30_mb_is_bounded_and_soon_read(worktree: Path) -> None:
 
 
 def test_contents_are_shown_whole_or_named(worktree: Path) -> None:
-    shown = changes_shown(worktree, 560)
+    plan, files = plan_text(), read_worktree(worktree, plan_text()).files
+    shown = changes_shown(worktree, len(plan) + len(fit(files, 100_000).text) + 20)
     assert "=== up.py ===" not in shown
     assert "Not repeated in full, for size: up.py" in shown
     assert "+    return any(" in shown
@@ -206,7 +208,7 @@ def test_conflicts_of_a_stash_are_refused(worktree: Path) -> None:
     git(worktree, "commit", "--quiet", "-am", "Theirs")
     with pytest.raises(subprocess.CalledProcessError):
         git(worktree, "stash", "pop")
-    with pytest.raises(InputError, match="has conflicts, the first in up.py"):
+    with pytest.raises(InputError, match=r"has conflicts, the first in up\.py"):
         read_worktree(worktree, plan_text())
 
 

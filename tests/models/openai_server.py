@@ -68,7 +68,9 @@ class Reply:
 
 def judged(score: object = 0.7, feedback: str = "Reuses `retry` from utils.") -> str:
     """Return a judge's answer in DSPy's form."""
-    return f"[[ ## score ## ]]\n{score}\n\n[[ ## feedback ## ]]\n{feedback}\n\n[[ ## completed ## ]]"
+    return (
+        f"[[ ## score ## ]]\n{score}\n\n[[ ## feedback ## ]]\n{feedback}\n\n[[ ## completed ## ]]"
+    )
 
 
 @dataclass(frozen=True)

@@ -179,9 +179,7 @@ def test_a_prompt_that_is_too_long_is_a_failure_of_its_own_kind(
         make().ask("x")
 
 
-def test_no_more_calls_than_allowed_are_under_way_at_once(
-    server: OpenAIServer, make: Make
-) -> None:
+def test_no_more_calls_than_allowed_are_under_way_at_once(server: OpenAIServer, make: Make) -> None:
     server.reply = lambda call: Reply("Fine.", latency=0.05)
     model = make(concurrency=3)
     with ThreadPoolExecutor(12) as pool:
@@ -189,9 +187,7 @@ def test_no_more_calls_than_allowed_are_under_way_at_once(
     assert server.most_at_once == 3
 
 
-def test_only_accepted_answers_are_kept(
-    server: OpenAIServer, make: Make, tmp_path: Path
-) -> None:
+def test_only_accepted_answers_are_kept(server: OpenAIServer, make: Make, tmp_path: Path) -> None:
     cache = Cache(tmp_path / "answers.sqlite")
     model = make(cache=cache)
     model.ask("x")
@@ -242,9 +238,7 @@ def test_a_budget_of_calls_stops_new_ones_and_keeps_the_rest(
     assert len(server.calls) == 3
 
 
-def test_a_budget_of_money_holds_for_many_threads(
-    server: OpenAIServer, make: Make
-) -> None:
+def test_a_budget_of_money_holds_for_many_threads(server: OpenAIServer, make: Make) -> None:
     usage = {"prompt_tokens": 1000, "completion_tokens": 500}
     server.reply = lambda call: Reply("Fine.", latency=0.02, usage=usage)
     budget = Budget(max_cost_usd=0.02)
@@ -303,9 +297,7 @@ def test_a_dry_run_asks_nothing_and_says_what_it_would_cost(
     assert spent.usage.cost_usd == pytest.approx(4e-6 + 500 * 2e-6)
 
 
-def test_a_fallback_answers_when_configured_and_is_named(
-    server: OpenAIServer, make: Make
-) -> None:
+def test_a_fallback_answers_when_configured_and_is_named(server: OpenAIServer, make: Make) -> None:
     def reply(call: Call) -> Reply:
         return Reply(status=500) if call.body["model"] == "tiny" else Reply("From the other.")
 
@@ -316,9 +308,7 @@ def test_a_fallback_answers_when_configured_and_is_named(
     assert (answer.text, answer.model) == ("From the other.", "openai/other")
 
 
-def test_a_model_for_dspy_takes_the_same_way_and_adds_up(
-    server: OpenAIServer, make: Make
-) -> None:
+def test_a_model_for_dspy_takes_the_same_way_and_adds_up(server: OpenAIServer, make: Make) -> None:
     server.reply = in_turn(Reply(status=500), Reply("One."), Reply("Two."))
     model = make(price=PRICE)
     lm = model.new_lm()

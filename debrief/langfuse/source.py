@@ -1,0 +1,247 @@
+"""A Langfuse server as a source of sessions: listed and fetched once, and again when they change.
+
+What it has is asked window by window, and remembered in the lake after each, so that an
+interrupted listing goes on where it was. What was fetched is kept in the lake, redacted, one file
+a session: it is fetched again when, and only when, its listing changed.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+from debrief.digests import digest_of
+from debrief.errors import ConfigurationError, DebriefError, InputError
+from debrief.lake import Lake
+from debrief.langfuse.client import LangfuseClient, ServerAwayError, langfuse_from_settings
+from debrief.langfuse.conversion import SOURCE, path_of
+from debrief.langfuse.fetcher import SessionFetcher
+from debrief.langfuse.listing import ListedSession, list_session, list_sessions
+from debrief.redaction.redactor import Redactor
+from debrief.redaction.sessions import redact_session
+from debrief.sessions.model import Session
+from debrief.sessions.readers.base import Peek, Transcript
+from debrief.sessions.scanning import ScanEntry
+from debrief.settings import Settings
+from debrief.weeks import week_of
+
+LISTING_TABLE, FETCHED_TABLE = "server_listing", "server_sessions"
+FIRST = datetime(2023, 1, 1, tzinfo=UTC)
+"""Before the first of all servers had a session."""
+WINDOW = timedelta(days=28)
+LOOKBACK = timedelta(days=7)
+"""How late an observation may reach the server and still be noticed by the next listing."""
+
+_CONVERSION = "1"
+"""Raised when observations are made into sessions in another way: all are fetched again."""
+_AT_ONCE = 4
+_SKEW = timedelta(days=1)
+
+
+class LangfuseSource:
+    """The sessions of one server.
+
+    Args:
+        client: of the server; its patience and pace hold.
+        since: nothing that began before is asked for; another one lists everything anew.
+        now: the clock.
+    """
+
+    source = SOURCE
+    tool = SOURCE
+
+    def __init__(
+        self,
+        client: LangfuseClient,
+        since: datetime = FIRST,
+        now: Callable[[], datetime] = lambda: datetime.now(UTC),
+    ) -> None:
+        self._client = client
+        self._since = since
+        self._now = now
+
+    def scan(self, lake: Lake) -> list[ScanEntry]:
+        """Return an entry for each session that the server has.
+
+        A server that is away costs nothing: what is remembered of it is returned, and an entry
+        that says why there may be more.
+        """
+        listed, until = self._remembered(lake)
+        now = self._now()
+        failure: list[ScanEntry] = []
+        try:
+            for begin, end in _windows(until, now):
+                self._list(listed, begin, end if end < now else now + _SKEW)
+                rows = sorted(listed.values(), key=lambda session: session.id)
+                mark = self._mark(end)
+                lake.write(LISTING_TABLE, SOURCE, rows, ListedSession, lambda mark=mark: mark)
+        except DebriefError as error:
+            failure.append(
+                ScanEntry(
+                    source=SOURCE,
+                    path=path_of(self._client.host),
+                    started=now,
+                    week=week_of(now),
+                    reason=f"not listed: {error.reason}",
+                )
+            )
+        return [*map(_entry, listed.values()), *failure]
+
+    def reader(self, lake: Lake, entries: Sequence[ScanEntry], redactor: Redactor) -> FetchedReader:
+        """Bring the sessions of ``entries`` into the lake, several at once; return their reader.
+
+        After the first failure to reach the server no other session is tried.
+        """
+        reader = FetchedReader(lake)
+        made_from = {
+            entry.path: digest_of(_CONVERSION, redactor.identity, entry.version)
+            for entry in entries
+        }
+        due = [e for e in entries if _kept(lake, e.session_id) != made_from[e.path]]
+        if not due:
+            return reader
+        spans = {
+            session.id: (session.started, session.last)
+            for session in lake.read(LISTING_TABLE, SOURCE, ListedSession)
+        }
+        fetcher = SessionFetcher(self._client, lambda session: redact_session(session, redactor))
+        away = threading.Event()
+
+        def bring(entry: ScanEntry) -> None:
+            if away.is_set():
+                reader.failures[entry.path] = "not fetched: the server is away"
+                return
+            try:
+                session = fetcher.fetch_session(entry.session_id, spans.get(entry.session_id))
+            except DebriefError as error:
+                if isinstance(error, ServerAwayError):
+                    away.set()
+                reader.failures[entry.path] = f"not fetched: {error.reason}"
+                return
+            key = _key(entry.session_id)
+            lake.write(FETCHED_TABLE, key, [session], Session, lambda: made_from[entry.path])
+
+        with ThreadPoolExecutor(_AT_ONCE, thread_name_prefix="fetch") as pool:
+            list(pool.map(bring, due))
+        return reader
+
+    def _mark(self, until: datetime) -> str:
+        return " ".join((self._client.host, self._since.isoformat(), until.isoformat()))
+
+    def _remembered(self, lake: Lake) -> tuple[dict[str, ListedSession], datetime]:
+        """Return what was listed, and up to when; nothing if it was another server's."""
+        stamp = lake.stamp(LISTING_TABLE, SOURCE)
+        if stamp is None or not stamp.inputs.startswith(self._mark(FIRST).rsplit(" ", 1)[0] + " "):
+            return {}, self._since
+        until = datetime.fromisoformat(stamp.inputs.rsplit(" ", 1)[1])
+        rows = lake.read(LISTING_TABLE, SOURCE, ListedSession)
+        return {row.id: row for row in rows}, max(self._since, until - LOOKBACK)
+
+    def _list(self, listed: dict[str, ListedSession], begin: datetime, end: datetime) -> None:
+        for session_id, seen in list_sessions(self._client, begin, end).items():
+            before = listed.get(session_id)
+            if before is not None and before.started < begin:
+                seen = list_session(self._client, session_id) or seen
+            listed[session_id] = seen
+
+
+class FetchedReader:
+    """Reads sessions that were fetched, as the readers of transcripts read theirs."""
+
+    source = SOURCE
+    tool = SOURCE
+
+    def __init__(self, lake: Lake) -> None:
+        self.failures: dict[str, str] = {}
+        """Why a session was not fetched, by path."""
+        self._lake = lake
+
+    def folders(self, home: Path) -> tuple[Path, ...]:
+        """Return nothing: a server has no folder."""
+        return ()
+
+    def find(self, folder: Path) -> Iterator[Transcript]:
+        """Yield nothing: no file is one of a server's sessions."""
+        return iter(())
+
+    def peek(self, transcript: Transcript) -> Peek | None:
+        """Return None: what a listing told is in the scan already."""
+        return None
+
+    def read(self, transcript: Transcript) -> Session:
+        """Return a session that was fetched.
+
+        Raises:
+            InputError: it was not, and why.
+        """
+        reason = self.failures.get(transcript.path)
+        if reason is None:
+            key = _key(transcript.path.removeprefix(path_of("")))
+            for session in self._lake.read(FETCHED_TABLE, key, Session):
+                return session
+        raise InputError(transcript.path, reason or "was not fetched")
+
+
+def source_from_settings(settings: Settings, asked: bool = False) -> LangfuseSource | None:
+    """Return the server as a source when ``DEBRIEF_LANGFUSE_SESSIONS=1`` asks for it.
+
+    ``DEBRIEF_LANGFUSE_SINCE``, a date, leaves out what began before.
+
+    Args:
+        settings: of this machine.
+        asked: somebody asks for it, whatever the setting says.
+
+    Raises:
+        ConfigurationError: it is asked for and not configured, or the date is none.
+    """
+    by_setting = settings.get("DEBRIEF_LANGFUSE_SESSIONS").lower() in ("1", "on", "true", "yes")
+    if not (asked or by_setting):
+        return None
+    client = langfuse_from_settings(settings)
+    if client is None:
+        if settings.get("DEBRIEF_LANGFUSE"):
+            return None
+        raise ConfigurationError(
+            "DEBRIEF_LANGFUSE_SESSIONS",
+            "asks for sessions of a server, and none is configured",
+            "Set LANGFUSE_HOST, LANGFUSE_PUBLIC_KEY and LANGFUSE_SECRET_KEY.",
+        )
+    told = settings.get("DEBRIEF_LANGFUSE_SINCE")
+    try:
+        since = datetime.fromisoformat(told) if told else FIRST
+    except ValueError:
+        reason = f"{told!r} is no date"
+        raise ConfigurationError("DEBRIEF_LANGFUSE_SINCE", reason, "Write 2026-01-05.") from None
+    return LangfuseSource(client, since if since.tzinfo else since.replace(tzinfo=UTC))
+
+
+def _windows(begin: datetime, end: datetime) -> Iterator[tuple[datetime, datetime]]:
+    while begin < end:
+        until = min(begin + WINDOW, end)
+        yield begin, until
+        begin = until
+
+
+def _entry(listed: ListedSession) -> ScanEntry:
+    return ScanEntry(
+        source=SOURCE,
+        path=path_of(listed.id),
+        session_id=listed.id,
+        own_id=listed.id,
+        own_started=listed.started,
+        started=listed.started,
+        week=week_of(listed.started),
+        version=listed.stamp,
+    )
+
+
+def _key(session_id: str) -> str:
+    return digest_of(session_id)[:32]
+
+
+def _kept(lake: Lake, session_id: str) -> str:
+    stamp = lake.stamp(FETCHED_TABLE, _key(session_id))
+    return stamp.inputs if stamp is not None else ""

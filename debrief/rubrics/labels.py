@@ -1,0 +1,193 @@
+"""Labels: what people said of sessions, wherever they said it.
+
+A label is a session, the name of what is labelled, and a value. Names are those of judges, of
+dimensions (``overall_quality`` included, also called ``score``), and of rubrics: a rubric's key,
+with its score name and a slash before it where several score names share it.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import re
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+import yaml
+from msgspec import Struct
+
+from debrief.errors import InputError
+
+FEEDBACK = "human_feedback.md"
+FEEDBACK_PLACES = ("training_data", "sessions")
+"""Folders of ``.debrief`` whose own folders, one a plan or a session, hold a feedback file."""
+
+_COLUMNS = ("session_id", "name", "value")
+_LINE = re.compile(r"^[ \t]*(?:[-*] +)?([A-Za-z][\w./-]{0,80})[ \t]*:[ \t]+(\S[^\n]{0,40}?)[ \t]*$")
+_LARGEST = 20_000_000
+
+
+class Label(Struct, frozen=True, kw_only=True):
+    """What one person said of one session."""
+
+    session_id: str
+    """As given: a session's id, or a plan's, which stands for the latest session of it."""
+    name: str
+    value: str
+    """As given."""
+    rater: str = ""
+    source: str
+    """Where it was read: a file with its line, or a server."""
+    loose: bool = False
+    """Read out of free text: not a label at all unless its name is known."""
+
+
+class Labels(Struct, frozen=True, kw_only=True):
+    """What was read, and what could not be."""
+
+    labels: tuple[Label, ...] = ()
+    problems: tuple[str, ...] = ()
+    """Each names its place and its reason."""
+
+
+def joined(parts: Iterable[Labels]) -> Labels:
+    """Return the labels of several sources as one."""
+    found = list(parts)
+    return Labels(
+        labels=tuple(label for part in found for label in part.labels),
+        problems=tuple(problem for part in found for problem in part.problems),
+    )
+
+
+def labels_from_csv(path: Path) -> Labels:
+    """Read a CSV file with the columns ``session_id,name,value`` and, if wanted, ``rater``.
+
+    A line that is short of something is reported, and costs no other.
+
+    Raises:
+        InputError: the file is not there, is no UTF-8, or lacks a column.
+    """
+    try:
+        if path.stat().st_size > _LARGEST:
+            raise InputError(str(path), f"has more than {_LARGEST} bytes")
+        text = path.read_text(encoding="utf-8-sig")
+    except OSError as error:
+        reason = error.strerror or str(error)
+        raise InputError(str(path), f"cannot be read: {reason}", "Check DEBRIEF_LABELS.") from None
+    except UnicodeDecodeError as error:
+        raise InputError(str(path), f"is not UTF-8 at byte {error.start}") from None
+    try:
+        return _rows(csv.DictReader(io.StringIO(text, newline=""), strict=True), path)
+    except csv.Error as error:
+        raise InputError(str(path), f"is no CSV: {error}") from None
+
+
+def _rows(reader: csv.DictReader[str], path: Path) -> Labels:
+    named = {name.strip().casefold(): name for name in reader.fieldnames or () if name}
+    missing = [column for column in _COLUMNS if column not in named]
+    if missing:
+        raise InputError(
+            str(path), f"has no column {', '.join(missing)}", "Begin it: session_id,name,value"
+        )
+    labels, problems = [], []
+    for row in reader:
+        place = f"{path}:{reader.line_num}"
+        given = {column: (row.get(named[column]) or "").strip() for column in _COLUMNS}
+        if not any(given.values()):
+            continue
+        empty = [column for column, value in given.items() if not value]
+        if empty:
+            problems.append(f"{place}: has no {' and no '.join(empty)}")
+            continue
+        rater = (row.get(named["rater"]) or "").strip() if "rater" in named else ""
+        labels.append(Label(**given, rater=rater, source=place))
+    return Labels(labels=tuple(labels), problems=tuple(problems))
+
+
+def labels_from_feedback(folders: Iterable[Path]) -> Labels:
+    """Read every ``human_feedback.md`` of some ``.debrief`` folders; those that are not there
+    hold nothing.
+    """
+    paths = (
+        path
+        for folder in folders
+        for place in FEEDBACK_PLACES
+        for path in sorted((folder / place).glob(f"*/{FEEDBACK}"))
+    )
+    return joined(_read(path) for path in paths)
+
+
+def _read(path: Path) -> Labels:
+    try:
+        return parse_feedback(path.read_text(encoding="utf-8-sig"), path.parent.name, str(path))
+    except (OSError, UnicodeDecodeError) as error:
+        return Labels(problems=(f"{path}: cannot be read: {error}",))
+
+
+def parse_feedback(text: str, session_id: str, source: str) -> Labels:
+    """Read the labels in a person's feedback; free text alone holds none.
+
+    Two ways to write them, and both may be used in one file::
+
+        ---
+        rater: ada
+        task_completion: complete
+        asks-for-proof: 4
+        ---
+        It did what I asked for, but …
+
+        score: 0.8
+
+    Front matter holds labels by name; ``rater`` and ``session`` (another session's id than the
+    folder's name) are not labels. Below it, a line of its own ``name: value`` is one when the
+    name is that of a judge, a dimension or a rubric, and is a part of the text otherwise.
+
+    Args:
+        text: the file's.
+        session_id: of the folder that it lies in.
+        source: named with every label.
+    """
+    head, body, first = _split(text)
+    try:
+        given = yaml.safe_load(head) if head else {}
+    except yaml.YAMLError as error:
+        reason = str(error).splitlines()[0]
+        return Labels(problems=(f"{source}: its front matter is no YAML: {reason}",))
+    if not isinstance(given, dict):
+        return Labels(problems=(f"{source}: its front matter is no list of names and values",))
+    fields = {str(key): value for key, value in given.items()}
+    rater = str(fields.pop("rater", ""))
+    session = str(fields.pop("session", "") or session_id)
+    labels, problems = [], []
+    for name, value in fields.items():
+        if isinstance(value, dict | list) or value is None:
+            problems.append(f"{source}: {name} has no single value")
+        else:
+            labels.append(_label(session, name, _plain(value), rater, source))
+    for number, line in enumerate(body.split("\n"), first):
+        if found := _LINE.match(line):
+            where = f"{source}:{number}"
+            labels.append(_label(session, found[1], found[2], rater, where, loose=True))
+    return Labels(labels=tuple(labels), problems=tuple(problems))
+
+
+def _split(text: str) -> tuple[str, str, int]:
+    """Return front matter, body, and the number of the body's first line."""
+    lines = text.replace("\r\n", "\n").split("\n")
+    if lines[0].strip() == "---" and "---" in (rest := [line.strip() for line in lines[1:]]):
+        end = rest.index("---") + 1
+        return "\n".join(lines[1:end]), "\n".join(lines[end + 1 :]), end + 2
+    return "", "\n".join(lines), 1
+
+
+def _label(
+    session: str, name: str, value: str, rater: str, source: str, *, loose: bool = False
+) -> Label:
+    return Label(
+        session_id=session, name=name, value=value, rater=rater, source=source, loose=loose
+    )
+
+
+def _plain(value: Any) -> str:
+    return str(value).lower() if isinstance(value, bool) else str(value)

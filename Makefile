@@ -15,7 +15,7 @@ ui: .venv/.run
 	@$(BIN)/debrief ui --demo
 
 test: check
-	$(BIN)/python -m pytest -n 2 --dist worksteal
+	$(BIN)/python -m pytest -n 2
 
 check: .venv/.test
 	$(BIN)/ruff format --check

@@ -8,6 +8,7 @@ from assets.partitions import add_pairs
 from assets.presentation import preview
 from assets.sessions import raw_sessions
 from assets.snapshots import session_metadata
+from assets.spending import POOL, Spending
 from assets.weekly import Metadata, checked, counted, each_week, fill, upstream, weekly_asset
 from debrief.digests import digest_of
 from debrief.judging.evaluation import Tally, evaluate_week, weighted_average
@@ -25,6 +26,7 @@ TABLE = "judge_evaluations"
 
 @weekly_asset(
     group_name="judging",
+    pool=POOL,
     deps=[raw_sessions, session_metadata],
     description=(
         "What each judge of `judges/` says of each session's change: a score from 0 to 1 with "
@@ -37,7 +39,8 @@ def judge_evaluations(
 ) -> dg.MaterializeResult[None]:
     """Judge the weeks' sessions, and make the pairs that show up partitions."""
     tables = lake.open()
-    evaluators = evaluator.open()
+    evaluators = evaluator.open(context.run_id)
+    spending = Spending(evaluators)
     mark = evaluators.eval_fingerprint
     tables.write(JUDGE_SETS, mark, evaluators.judges, Judge)
 
@@ -64,12 +67,14 @@ def judge_evaluations(
             digest_of(upstream(tables, "raw_sessions", week=week), evaluators.eval_digest),
             make,
             done=lambda row: row.status == "ok",
+            dry=evaluators.dry_run,
         )
         metadata = tables.read("session_metadata", week, SessionMetadataRow)
         add_pairs(context.instance, pairs_of(metadata, filled.rows))
         current = [row for row in filled.rows if row.eval_fingerprint == mark]
         mean = weighted_average(current)
-        work = "unchanged" if filled.skipped else f"{tally.judged} new, {tally.reused} as before"
+        work = f"{tally.judged} new, {tally.reused} as before, {tally.failed} failed"
+        work = "unchanged" if filled.skipped else work.removesuffix(", 0 failed")
         return {
             **counted(filled.rows),
             "judgements": preview(
@@ -82,6 +87,7 @@ def judge_evaluations(
             "failed": sum(row.status == "failed" for row in current),
             "eval_fingerprint": mark,
             "judged_by": evaluators.name,
+            **spending.metadata(),
             "told": f"{len(current)} judgements ({work})",
         }
 

@@ -1,12 +1,14 @@
 """What an asset shows of itself in the UI: tables and pictures in Markdown."""
 
 import base64
+import re
 from collections.abc import Iterable, Sequence
 from typing import Any
 
 import dagster as dg
 
 PREVIEW_ROWS = 12
+_UUID = re.compile(r"\b([0-9a-f]{8})(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}\b")
 _CELL = 90
 
 
@@ -39,5 +41,10 @@ def _cell(value: Any) -> str:
     if value is None:
         return "–"
     text = f"{value:.3g}" if isinstance(value, float) else str(value)
-    text = " ".join(text.split()).replace("|", "\\|").replace("<", "&lt;").replace("`", "'")
+    text = (
+        _UUID.sub(r"\1", " ".join(text.split()))
+        .replace("|", "\\|")
+        .replace("<", "&lt;")
+        .replace("`", "'")
+    )
     return text if len(text) <= _CELL else f"{text[: _CELL - 1]}…"

@@ -10,6 +10,7 @@ from assets.partitions import ONE_RUN, SCORES, all_of
 from assets.presentation import preview
 from assets.scoring import session_scores
 from assets.sessions import raw_sessions
+from assets.spending import POOL, Spending
 from assets.weekly import (
     PROGRESS,
     Metadata,
@@ -41,6 +42,7 @@ WITH_EARLIER = dg.TimeWindowPartitionMapping(
 
 @weekly_asset(
     group_name="rubrics",
+    pool=POOL,
     deps=[
         dg.AssetDep(raw_sessions, partition_mapping=WITH_EARLIER),
         dg.AssetDep(session_scores, partition_mapping=WITH_EARLIER),
@@ -56,7 +58,8 @@ def extracted_rubrics(
 ) -> dg.MaterializeResult[None]:
     """Mine the weeks."""
     tables = lake.open()
-    evaluators = evaluator.open()
+    evaluators = evaluator.open(context.run_id)
+    spending = Spending(evaluators)
     miner, mark = evaluators.miner, evaluators.scoring_fingerprint
 
     def one_week(week: str) -> Metadata:
@@ -81,7 +84,9 @@ def extracted_rubrics(
             mark,
             miner.name,
         )
-        rows = fill(tables, EXTRACTED, week, ExtractedRubric, made_from, make).rows
+        rows = fill(
+            tables, EXTRACTED, week, ExtractedRubric, made_from, make, dry=evaluators.dry_run
+        ).rows
         return {
             **counted(rows),
             "rubrics": preview(
@@ -97,6 +102,7 @@ def extracted_rubrics(
                     for row in rows
                 ],
             ),
+            **spending.metadata(),
             "told": f"{len(rows)} mined",
         }
 
@@ -107,6 +113,7 @@ def extracted_rubrics(
     partitions_def=SCORES,
     backfill_policy=ONE_RUN,
     group_name="rubrics",
+    pool=POOL,
     owners=["team:debrief"],
     kinds={"python", "parquet"},
     deps=[all_of(extracted_rubrics)],
@@ -120,7 +127,9 @@ def rubrics(
 ) -> dg.MaterializeResult[None]:
     """Consolidate what was mined."""
     tables = lake.open()
-    miner = evaluator.open().miner
+    evaluators = evaluator.open(context.run_id)
+    spending = Spending(evaluators)
+    miner = evaluators.miner
     mined = [
         row
         for week in tables.partitions(EXTRACTED)
@@ -131,7 +140,8 @@ def rubrics(
         score_name = _score_name(key)
         source = [row for row in mined if row.score_name == score_name]
         make = partial(_consolidated, miner, source, score_name)
-        rows = fill(tables, TABLE, key, Rubric, digest_of(miner.name, source), make).rows
+        made_from = digest_of(miner.name, source)
+        rows = fill(tables, TABLE, key, Rubric, made_from, make, dry=evaluators.dry_run).rows
         logging.getLogger(PROGRESS).info(f"rubrics {key}: {len(rows)} from {len(source)} mined")
         marks = lint(rows)
         context.add_asset_metadata(
@@ -142,6 +152,7 @@ def rubrics(
                     ("rubric", "rule", "what"), [(m.rubric_id, m.rule, m.message) for m in marks]
                 ),
                 "mined": len(source),
+                **spending.metadata(),
             },
             partition_key=key,
         )
@@ -150,6 +161,7 @@ def rubrics(
 
 @weekly_asset(
     group_name="rubrics",
+    pool=POOL,
     deps=[raw_sessions, all_of(rubrics)],
     description="Each session of the week on each rubric, from 1 to 5, with the reasoning.",
 )
@@ -158,7 +170,8 @@ def rubric_evaluations(
 ) -> dg.MaterializeResult[None]:
     """Hold the weeks' sessions against the rubrics."""
     tables = lake.open()
-    evaluators = evaluator.open()
+    evaluators = evaluator.open(context.run_id)
+    spending = Spending(evaluators)
     judge_by = evaluators.rubric_judge
     final = [rubric for name in SCORE_NAMES for rubric in tables.read(TABLE, name, Rubric)]
 
@@ -180,6 +193,7 @@ def rubric_evaluations(
             digest_of(upstream(tables, "raw_sessions", week=week), final, judge_by.model),
             make,
             done=lambda row: row.status != "failed",
+            dry=evaluators.dry_run,
         ).rows
         return {
             **counted(rows),
@@ -191,6 +205,7 @@ def rubric_evaluations(
                 ],
             ),
             "failed": sum(row.status == "failed" for row in rows),
+            **spending.metadata(),
             "told": f"{len(rows)} evaluations on {len(final)} rubrics",
         }
 

@@ -6,6 +6,7 @@ import dagster as dg
 
 from assets.presentation import picture, preview
 from assets.sessions import raw_sessions
+from assets.spending import POOL, Spending
 from assets.weekly import Metadata, checked, counted, each_week, fill, upstream, weekly_asset
 from debrief.digests import digest_of
 from debrief.lake import Lake
@@ -23,6 +24,7 @@ TABLE = "session_scores"
 
 @weekly_asset(
     group_name="scoring",
+    pool=POOL,
     deps=[raw_sessions],
     description=(
         "Six dimensions and `overall_quality` for each session, each with a rationale that names "
@@ -36,7 +38,8 @@ def session_scores(
 ) -> dg.MaterializeResult[None]:
     """Score the weeks' sessions."""
     tables = lake.open()
-    evaluators = evaluator.open()
+    evaluators = evaluator.open(context.run_id)
+    spending = Spending(evaluators)
     mark = evaluators.scoring_fingerprint
 
     fresh: list[str] = []
@@ -59,8 +62,9 @@ def session_scores(
             digest_of(upstream(tables, "raw_sessions", week=week), mark),
             make,
             done=lambda row: row.status == "ok",
+            dry=evaluators.dry_run,
         )
-        if not filled.skipped:
+        if not filled.skipped and not evaluators.dry_run:
             fresh.append(week)
         current = [row for row in filled.rows if row.scoring_fingerprint == mark]
         marks = [row.overall_quality for row in current if row.overall_quality is not None]
@@ -75,6 +79,7 @@ def session_scores(
             "in_several_chunks": chunked,
             "failed": sum(row.status == "failed" for row in current),
             "scored_by": evaluators.name,
+            **spending.metadata(),
             "told": f"{len(marks)} scored, {chunked} in several chunks"
             + (" (unchanged)" if filled.skipped else ""),
         }

@@ -14,6 +14,7 @@ import tempfile
 import types
 import typing
 from collections.abc import Callable, Collection, Iterable, Iterator
+from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
 from typing import Any, Literal, TypeVar, Union, get_args, get_origin
@@ -206,6 +207,39 @@ class Lake:
             Path(scratch).unlink(missing_ok=True)
         return Written(path, lines, len(data), True, digest)
 
+    def write_file(self, name: str, source: Path) -> Written:
+        """Bring a finished local file into the lake in one atomic step, whatever its size."""
+        path = self.path(name)
+        with source.open("rb") as file:
+            digest = hashlib.file_digest(file, "sha256").hexdigest()
+        size = source.stat().st_size
+        lines = _count_lines(source)
+        if self.digest_of_file(name) == digest:
+            return Written(path, lines, size, False, digest)
+        self._put(str(source), path)
+        return Written(path, lines, size, True, digest)
+
+    def digest_of_file(self, name: str) -> str | None:
+        """Return the SHA-256, in hex, of a file of the lake; None when it is not there."""
+        path = self.path(name)
+        if not self._fs.exists(path):
+            return None
+        content = hashlib.sha256()
+        with self._fs.open(path, "rb") as file:
+            while block := file.read(1 << 20):
+                content.update(block)
+        return content.hexdigest()
+
+    @contextmanager
+    def open_bytes(self, name: str) -> Iterator[typing.IO[bytes] | None]:
+        """Open a file of the lake to read parts of it; None when it is not there."""
+        path = self.path(name)
+        if not self._fs.exists(path):
+            yield None
+            return
+        with self._fs.open(path, "rb") as file:
+            yield file
+
     def read_bytes(self, name: str) -> bytes | None:
         """Return a file of the lake, or None when it is not there."""
         path = self.path(name)
@@ -243,6 +277,11 @@ class Lake:
             near.replace(target)
         finally:
             near.unlink(missing_ok=True)
+
+
+def _count_lines(path: Path) -> int:
+    with path.open("rb") as file:
+        return sum(block.count(b"\n") for block in iter(lambda: file.read(1 << 20), b""))
 
 
 @cache

@@ -65,7 +65,7 @@ def demo(
     from pipelines.options import Choice
 
     place = lake or str(load_settings().home / "demo")
-    choice = Choice(sessions=(folder(),), lake=place, offline=True)
+    choice = Choice(sessions=(folder(),), lake=place, offline=True, local=True)
     run_graph(choice, weeks=(), ui_command="debrief ui --demo" if not lake else None)
 
 
@@ -139,7 +139,7 @@ def ui(
         from debrief.samples import folder
 
         place = lake or str(load_settings().home / "demo")
-        choice = Choice(sessions=(folder(),), lake=place, offline=True)
+        choice = Choice(sessions=(folder(),), lake=place, offline=True, local=True)
     else:
         choice = Choice(sessions=tuple(sessions or ()), lake=lake, offline=offline)
     workspace = prepare_workspace(prepare_home(choice.settle()))

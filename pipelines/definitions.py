@@ -2,7 +2,7 @@
 
 import dagster as dg
 
-from assets import judging, langfuse, reports, rubrics, scoring, sessions, snapshots, training
+from assets import agreement, judging, langfuse, reports, rubrics, scoring, sessions, snapshots, training
 from pipelines.jobs import STAGE_JOBS
 from pipelines.progress import quiet_logger
 from pipelines.schedules import weekly
@@ -12,7 +12,7 @@ from resources.lake import LakeResource
 from resources.langfuse import LangfuseResource
 from resources.sessions import SessionStore
 
-STAGES = [sessions, snapshots, judging, scoring, langfuse, rubrics, training, reports]
+STAGES = [sessions, snapshots, judging, scoring, langfuse, rubrics, agreement, training, reports]
 
 defs = dg.Definitions(
     assets=dg.load_assets_from_modules(STAGES),

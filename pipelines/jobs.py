@@ -30,10 +30,15 @@ TRAINING_SETS = dg.define_asset_job(
     selection=dg.AssetSelection.assets("training_sets"),
     description="Write the training set of observed pairs of task and fingerprint.",
 )
+AGREEMENT = dg.define_asset_job(
+    "agreement_job",
+    selection=dg.AssetSelection.assets("judge_agreement"),
+    description="Compare people's labels with what was judged.",
+)
 REPORTS = dg.define_asset_job(
     "reports_job",
     selection=dg.AssetSelection.assets("fingerprint_leaderboard"),
     description="Draw the reports over everything.",
 )
 
-STAGE_JOBS = (SESSIONS, RUBRICS, RUBRIC_EVALUATIONS, TRAINING_SETS, REPORTS)
+STAGE_JOBS = (SESSIONS, RUBRICS, RUBRIC_EVALUATIONS, AGREEMENT, TRAINING_SETS, REPORTS)

@@ -20,6 +20,8 @@ class Choice(Struct, frozen=True, kw_only=True):
     lake: str = ""
     offline: bool = False
     model: str = ""
+    local: bool = False
+    """No Langfuse server is read or written to, whatever is configured."""
 
     def settle(self) -> Settings:
         """Check the choice and lay it over this process's environment.
@@ -43,6 +45,7 @@ class Choice(Struct, frozen=True, kw_only=True):
             "DEBRIEF_LAKE": self.lake,
             "DEBRIEF_OFFLINE": "1" if self.offline else "",
             "DEBRIEF_MODEL": self.model,
+            "DEBRIEF_LANGFUSE": "off" if self.local else "",
         }
         os.environ.update({name: value for name, value in chosen.items() if value})
         return load_settings()

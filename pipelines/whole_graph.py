@@ -73,11 +73,27 @@ def take_rubric_evaluations(context: dg.OpExecutionContext, weeks: list[str]) ->
     return weeks
 
 
+@dg.op(description="Compare people's labels with what was judged.")
+def take_agreement(context: dg.OpExecutionContext, weeks: list[str]) -> str:
+    """Run the ``agreement_job``; return why it failed, for training sets may go on without."""
+    try:
+        if weeks:
+            launch(context, "agreement_job", {})
+    except dg.Failure as failure:
+        return failure.description or "agreement_job failed"
+    return ""
+
+
 @dg.op(description="Write the training sets of the pairs that the weeks' sessions belong to.")
 def take_training_sets(
-    context: dg.OpExecutionContext, weeks: list[str], lake: LakeResource
+    context: dg.OpExecutionContext, weeks: list[str], agreement: str, lake: LakeResource
 ) -> list[str]:
-    """Run the ``training_sets_job`` over the pairs observed in the weeks."""
+    """Run the ``training_sets_job`` over the pairs observed in the weeks.
+
+    It comes after the agreement that its cards tell of, whether or not that could be measured.
+    """
+    if agreement:
+        context.log.warning(agreement)
     pairs = observed_pairs(lake.open(), weeks)
     order = TASKS.get_partition_keys(dynamic_partitions_store=context.instance)
     for first, last in pair_ranges(pairs, order):
@@ -86,10 +102,16 @@ def take_training_sets(
 
 
 @dg.op(description="Draw the reports over everything.")
-def take_reports(context: dg.OpExecutionContext, weeks: list[str]) -> None:
-    """Run the ``reports_job``."""
+def take_reports(context: dg.OpExecutionContext, weeks: list[str], agreement: str) -> None:
+    """Run the ``reports_job``.
+
+    Raises:
+        dg.Failure: it failed, or agreement could not be measured.
+    """
     if weeks:
         launch(context, "reports_job", {})
+    if agreement:
+        raise dg.Failure(agreement, allow_retries=False)
 
 
 @dg.job(
@@ -100,8 +122,9 @@ def take_reports(context: dg.OpExecutionContext, weeks: list[str]) -> None:
 )
 def whole_graph() -> None:
     """Every stage, in the order of the graph."""
-    weeks = take_sessions(find_sessions())
-    take_reports(take_training_sets(take_rubric_evaluations(take_rubrics(weeks))))
+    weeks = take_rubric_evaluations(take_rubrics(take_sessions(find_sessions())))
+    agreement = take_agreement(weeks)
+    take_reports(take_training_sets(weeks, agreement), agreement)
 
 
 def launch(context: dg.OpExecutionContext, job: str, tags: Tags) -> None:

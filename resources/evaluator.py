@@ -22,12 +22,41 @@ class EvaluatorResource(dg.ConfigurableResource):  # type: ignore[type-arg]
         ),
     )
 
-    def open(self) -> Evaluators:
+    max_cost_usd: float | None = Field(
+        default=None,
+        description=(
+            "No new call once the run has spent so much; what is left out is made up for by the "
+            "next run. Empty: DEBRIEF_MAX_COST_USD, else no limit."
+        ),
+    )
+    max_calls: int | None = Field(
+        default=None,
+        description="No new call after so many. Empty: DEBRIEF_MAX_CALLS, else no limit.",
+    )
+    dry_run: bool = Field(
+        default=False,
+        description=(
+            "Ask nothing and write nothing: each stage's metadata says what asking would take."
+        ),
+    )
+
+    def open(self, run: str = "") -> Evaluators:
         """Return whoever is configured.
+
+        Args:
+            run: the run's id: its stages and processes share the limits.
 
         Raises:
             ConfigurationError: a model is needed and no key for it is set.
         """
         settings = load_settings()
         offline = self.offline or (not self.model and settings.get("DEBRIEF_OFFLINE") == "1")
-        return make_evaluators(settings, offline=offline, model=self.model)
+        return make_evaluators(
+            settings,
+            offline=offline,
+            model=self.model,
+            max_cost_usd=self.max_cost_usd,
+            max_calls=self.max_calls,
+            run=run,
+            dry_run=self.dry_run,
+        )

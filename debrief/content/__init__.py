@@ -10,7 +10,7 @@ _HERE = Path(__file__).resolve().parent
 
 
 def folder(name: str) -> Path:
-    """Return the folder of the project's own content: ``prompts`` or ``judges``.
+    """Return a folder of the project's own content: ``prompts``, ``judges`` or ``skills``.
 
     In a checkout they stand at the top, where people edit them; an installed package carries
     them beside this module.

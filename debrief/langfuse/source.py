@@ -11,6 +11,7 @@ import threading
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from pathlib import Path
 
 from debrief.digests import digest_of
@@ -59,7 +60,7 @@ class LangfuseSource:
         since: datetime = FIRST,
         now: Callable[[], datetime] = lambda: datetime.now(UTC),
     ) -> None:
-        self._client = client
+        self.client = client
         self._since = since
         self._now = now
 
@@ -76,13 +77,12 @@ class LangfuseSource:
             for begin, end in _windows(until, now):
                 self._list(listed, begin, end if end < now else now + _SKEW)
                 rows = sorted(listed.values(), key=lambda session: session.id)
-                mark = self._mark(end)
-                lake.write(LISTING_TABLE, SOURCE, rows, ListedSession, lambda mark=mark: mark)
+                lake.write(LISTING_TABLE, SOURCE, rows, ListedSession, partial(self._mark, end))
         except DebriefError as error:
             failure.append(
                 ScanEntry(
                     source=SOURCE,
-                    path=path_of(self._client.host),
+                    path=path_of(self.client.host),
                     started=now,
                     week=week_of(now),
                     reason=f"not listed: {error.reason}",
@@ -107,7 +107,7 @@ class LangfuseSource:
             session.id: (session.started, session.last)
             for session in lake.read(LISTING_TABLE, SOURCE, ListedSession)
         }
-        fetcher = SessionFetcher(self._client, lambda session: redact_session(session, redactor))
+        fetcher = SessionFetcher(self.client, lambda session: redact_session(session, redactor))
         away = threading.Event()
 
         def bring(entry: ScanEntry) -> None:
@@ -129,7 +129,7 @@ class LangfuseSource:
         return reader
 
     def _mark(self, until: datetime) -> str:
-        return " ".join((self._client.host, self._since.isoformat(), until.isoformat()))
+        return " ".join((self.client.host, self._since.isoformat(), until.isoformat()))
 
     def _remembered(self, lake: Lake) -> tuple[dict[str, ListedSession], datetime]:
         """Return what was listed, and up to when; nothing if it was another server's."""
@@ -141,10 +141,10 @@ class LangfuseSource:
         return {row.id: row for row in rows}, max(self._since, until - LOOKBACK)
 
     def _list(self, listed: dict[str, ListedSession], begin: datetime, end: datetime) -> None:
-        for session_id, seen in list_sessions(self._client, begin, end).items():
+        for session_id, seen in list_sessions(self.client, begin, end).items():
             before = listed.get(session_id)
             if before is not None and before.started < begin:
-                seen = list_session(self._client, session_id) or seen
+                seen = list_session(self.client, session_id) or seen
             listed[session_id] = seen
 
 

@@ -11,6 +11,7 @@ from debrief.models.budget import Budget
 from debrief.models.cache import Cache
 from debrief.models.language_model import CONCURRENCY, TIMEOUT, LanguageModel
 from debrief.models.prices import price_of
+from debrief.models.retrying import PAUSE
 from debrief.models.usage import Spent, all_spent
 from debrief.settings import Settings
 
@@ -34,9 +35,9 @@ class Models:
 
     Settings (environment, or the environment file of this machine): ``<PROVIDER>_API_KEY``,
     ``<PROVIDER>_API_BASE`` or ``DEBRIEF_MODEL_BASE_URL``, ``DEBRIEF_CONCURRENCY``,
-    ``DEBRIEF_TIMEOUT`` (seconds), ``DEBRIEF_MAX_COST_USD``, ``DEBRIEF_MAX_CALLS``,
-    ``DEBRIEF_FALLBACK_MODELS`` (commas between), ``DEBRIEF_PRICES`` (a file),
-    ``DEBRIEF_CACHE=off``.
+    ``DEBRIEF_TIMEOUT`` and ``DEBRIEF_RETRY_PAUSE`` (seconds), ``DEBRIEF_MAX_COST_USD``,
+    ``DEBRIEF_MAX_CALLS``, ``DEBRIEF_FALLBACK_MODELS`` (commas between), ``DEBRIEF_PRICES`` (a
+    file), ``DEBRIEF_CACHE=off``.
 
     Args:
         settings: of this machine.
@@ -63,6 +64,8 @@ class Models:
         self._made: dict[str, LanguageModel] = {}
         self.concurrency = _number(settings, "DEBRIEF_CONCURRENCY", int) or CONCURRENCY
         self._timeout = _number(settings, "DEBRIEF_TIMEOUT", float) or TIMEOUT
+        pause = _number(settings, "DEBRIEF_RETRY_PAUSE", float)
+        self._pause = PAUSE if pause is None else pause
         named = settings.get("DEBRIEF_FALLBACK_MODELS").split(",")
         self._fallbacks = [name.strip() for name in named if name.strip()]
         self._cache = (
@@ -109,6 +112,7 @@ class Models:
             api_key=key,
             base_url=base_url,
             timeout=self._timeout,
+            pause=self._pause,
             concurrency=self.concurrency,
             price=price_of(name, prices, packaged=not base_url),
             cache=self._cache,

@@ -60,6 +60,24 @@ def all_spent(parts: Iterable[Spent]) -> Spent:
     )
 
 
+def spent_since(before: Spent, now: Spent) -> Spent:
+    """Return what was taken between two looks at the same count."""
+    one, other = now.usage, before.usage
+    known = one.cost_usd is not None and other.cost_usd is not None
+    return Spent(
+        calls=now.calls - before.calls,
+        sent=now.sent - before.sent,
+        recalled=now.recalled - before.recalled,
+        usage=Usage(
+            input_tokens=one.input_tokens - other.input_tokens,
+            output_tokens=one.output_tokens - other.output_tokens,
+            cache_read_tokens=one.cache_read_tokens - other.cache_read_tokens,
+            cache_write_tokens=one.cache_write_tokens - other.cache_write_tokens,
+            cost_usd=(one.cost_usd or 0.0) - (other.cost_usd or 0.0) if known else None,
+        ),
+    )
+
+
 class Meter:
     """Counts what is taken of a model; shared by threads."""
 

@@ -76,7 +76,9 @@ def _session_of(
     kind, identity = subject.get("kind"), str(subject.get("id") or "")
     if kind == "session" or item.get("sessionId"):
         return identity or str(item["sessionId"])
-    trace = identity if kind == "trace" else str(subject.get("traceId") or item.get("traceId") or "")
+    trace = (
+        identity if kind == "trace" else str(subject.get("traceId") or item.get("traceId") or "")
+    )
     if not trace:
         return None
     if trace not in sessions:
@@ -85,12 +87,13 @@ def _session_of(
 
 
 def _session_of_trace(client: LangfuseClient, trace: str) -> str:
-    for path, parameters in (
-        ("/v2/observations", {"traceId": trace, "limit": 1}),
+    ways: tuple[tuple[str, dict[str, str]], ...] = (
+        ("/v2/observations", {"traceId": trace, "limit": "1"}),
         (f"/traces/{quote(trace, safe='')}", {}),
-    ):
+    )
+    for path, query in ways:
         try:
-            answer = client.get(path, **parameters)
+            answer = client.get(path, **query)
         except RequestRefusedError as error:
             if error.status != 404:
                 raise

@@ -91,9 +91,9 @@ def gwet_ac1(ours: Sequence[int], theirs: Sequence[int], levels: int) -> Coeffic
     return _bounded(value, value - width, value + width)
 
 
-def corrected_rate(people: Sequence[bool], judge: Sequence[bool], rate: float, count: int) -> (
-    CorrectedRate
-):
+def corrected_rate(
+    people: Sequence[bool], judge: Sequence[bool], rate: float, count: int
+) -> CorrectedRate:
     """Correct a judge's rate of good sessions for the mistakes that labels show it makes.
 
     The estimate is Rogan and Gladen's (1978), the interval Lang and Reiczigel's (2014), which

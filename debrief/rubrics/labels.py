@@ -101,7 +101,7 @@ def _rows(reader: csv.DictReader[str], path: Path) -> Labels:
             problems.append(f"{place}: has no {' and no '.join(empty)}")
             continue
         rater = (row.get(named["rater"]) or "").strip() if "rater" in named else ""
-        labels.append(Label(**given, rater=rater, source=place))
+        labels.append(_label(given["session_id"], given["name"], given["value"], rater, place))
     return Labels(labels=tuple(labels), problems=tuple(problems))
 
 

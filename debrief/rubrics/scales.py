@@ -1,4 +1,4 @@
-"""Scales: what a person's label and a judge's score have to be on, to be held against each other."""
+"""Scales: a person's label and a judge's score, placed so that they can be compared."""
 
 from __future__ import annotations
 

@@ -32,18 +32,22 @@ class ModelChunkScorer:
         model: the model's name, as rows tell it.
         ask: sends a prompt and returns the answer; raises a DebriefError when there is none.
         fence: what puts session text between markers.
+        attempts: calls for one chunk at most.
     """
 
-    def __init__(self, model: str, ask: Ask, fence: Fence | None = None) -> None:
+    def __init__(
+        self, model: str, ask: Ask, fence: Fence | None = None, attempts: int = ATTEMPTS
+    ) -> None:
         self.model = model
         self._ask = ask
         self._fence = fence
+        self._attempts = attempts
 
     def score_chunk(self, session: Session, chunk: Chunk) -> ChunkVerdicts:
         """Score one chunk.
 
         Raises:
-            ModelError: no usable answer after three calls.
+            ModelError: no usable answer after all attempts.
             DebriefError: the model could not be asked.
         """
         prompt = scoring_prompt(session, chunk, self._fence)
@@ -51,7 +55,7 @@ class ModelChunkScorer:
         shown = _folded(shown_text(session, chunk))
         answers: list[Answer] = []
         refusal = ""
-        for _ in range(ATTEMPTS):
+        for _ in range(self._attempts):
             answer = self._ask(f"{prompt}\n{_told(refusal)}" if refusal else prompt)
             answers.append(answer)
             try:
@@ -72,9 +76,10 @@ class ModelChunkScorer:
                 cost_usd=whole.cost_usd,
             )
         part = f"part {chunk.index + 1} of {chunk.count}"
+        calls = f"{self._attempts} calls" if self._attempts > 1 else "one call"
         raise ModelError(
             self.model,
-            f"gave no usable answer for {part} of {session.id} in {ATTEMPTS} calls: {refusal}",
+            f"gave no usable answer for {part} of {session.id} in {calls}: {refusal}",
             "It is asked again by the next run.",
         )
 

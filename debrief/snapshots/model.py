@@ -72,3 +72,8 @@ class SessionMetadataRow(Struct, frozen=True, kw_only=True):
     prompt_digest: str = ""
     eval_fingerprint: str = UNKNOWN
     eval_digest: str = ""
+    base_commit: str = ""
+    """The repository's commit that the work started from; empty when not known."""
+    licence: str = ""
+    """The repository's at that commit, as an SPDX identifier where it is one; empty when not
+    known."""

@@ -15,6 +15,8 @@ from pydantic import BaseModel, ConfigDict, Field
 from debrief.snapshots.model import PromptSnapshot
 
 Split = Literal["train", "eval"]
+Status = Literal["draft", "ready"]
+"""``ready``: something was changed, a validation command ran, and no redaction needs a look."""
 Role = Literal["system", "user", "assistant", "tool"]
 ScoreKind = Literal["overall", "dimension", "judge", "judges", "rubric", "efficiency"]
 Schema: TypeAlias = dict[str, object]
@@ -111,6 +113,8 @@ class SampleMetadata(Struct, frozen=True, kw_only=True):
     task: str
     repository: str
     branch: str
+    licence: str
+    """The repository's, as an SPDX identifier where it is one; empty when not known."""
     base_commit: str
     """The repository's commit that the work started from; empty when not known."""
     started: str
@@ -129,6 +133,7 @@ class SampleMetadata(Struct, frozen=True, kw_only=True):
     overall_quality: float
     scores: tuple[ScoreEntry, ...]
     """``overall_quality`` first, so never empty."""
+    status: Status
     split: Split
     window: int
     """Which part of the session the line is, from 1."""

@@ -14,7 +14,7 @@ from debrief.sessions.model import Session
 from debrief.snapshots.model import PromptSnapshotRow, SessionMetadataRow
 from debrief.training.conversations import Conversation
 from debrief.training.formats import encode, label, time_text
-from debrief.training.model import PromptText, SampleLine, SampleMetadata, Split
+from debrief.training.model import PromptText, SampleLine, SampleMetadata, Split, Status
 from debrief.training.score_entries import score_entries
 from debrief.training.tool_schemas import tool_schemas
 from debrief.training.windows import windows_of
@@ -54,7 +54,7 @@ def sample_of(
     rubric_evaluations: Iterable[RubricEvaluation] = (),
     snapshot: PromptSnapshotRow | None = None,
     split: Split = "train",
-    base_commit: str = "",
+    status: Status = "draft",
     eval_fingerprint: str | None = None,
     eval_digest: str = "",
 ) -> SampleLine:
@@ -69,7 +69,7 @@ def sample_of(
         rubric_evaluations: its rows by rubric; failed ones are passed over.
         snapshot: its prompts; the main one becomes the system message.
         split: the side of the train/eval split that it is on.
-        base_commit: the repository's commit that the work started from; empty when not known.
+        status: whether anything has to be looked at before it trains a model.
         eval_fingerprint: of the judges; that of ``metadata`` when None.
         eval_digest: the whole digest; that of ``metadata`` when empty, if it fits.
 
@@ -100,7 +100,8 @@ def sample_of(
             task=label(metadata.task),
             repository=label(repository_of(session, metadata)),
             branch=label(session.branch),
-            base_commit=label(base_commit),
+            licence=label(metadata.licence),
+            base_commit=label(metadata.base_commit),
             started=time_text(session.started),
             ended=time_text(session.ended),
             prompt_fingerprint=metadata.prompt_fingerprint,
@@ -113,6 +114,7 @@ def sample_of(
             scoring_model=label(scores.model),
             overall_quality=float(scores.overall_quality),
             scores=score_entries(scores, judgements, rubric_evaluations),
+            status=status,
             split=split,
             window=1,
             windows=1,

@@ -8,28 +8,25 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator
-from datetime import UTC, date
+from datetime import UTC, date, datetime
 from typing import Literal
 
 from msgspec import Struct
 from msgspec.structs import replace
 from pydantic import BaseModel, ConfigDict, Field
 
-from debrief.judging.model import JudgeEvaluation
-from debrief.offline.checks import check_of
-from debrief.offline.commands import shell_command, simple_commands
 from debrief.rubrics.model import RubricEvaluation
 from debrief.scoring.model import SessionScores
-from debrief.sessions.model import Session
-from debrief.snapshots.model import PromptSnapshotRow, SessionMetadataRow
-from debrief.training.model import LeftOut, Split
-from debrief.training.samples import model_of, repository_of
-from debrief.training.similarity import DUPLICATE, Relatives, sketch_of
+from debrief.snapshots.model import SessionMetadataRow
+from debrief.training.kinship import Kinship
+from debrief.training.model import LeftOut, Split, Status
 from debrief.training.splitting import EVAL_SHARE, side_of
+from debrief.training.traits import SessionTraits
 
 NO_METADATA = "no metadata"
 NOT_SCORED = "not scored"
 NO_ANSWER = "no answer of the model"
+SUSPECTED = "holds words that look made for whoever judges it: a person should look first"
 NO_CHANGE = "nothing was changed"
 NO_VALIDATION = "no validation command ran"
 UNSURE = "holds redactions that a person should look at first"
@@ -46,11 +43,18 @@ class TrainingOptions(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     min_overall_quality: float = Field(default=0.0, ge=0, le=1)
+    status: Literal["any", "ready"] = "any"
+    """``ready``: a change was made, a validation command ran, and no redaction needs a look;
+    less what the next three take back."""
+    ready_without_change: bool = False
+    ready_without_validation: bool = False
+    allow_unsure_redactions: bool = False
     require_change: bool = False
-    """Keep only sessions that added or removed a line."""
+    """Keep only sessions that added or removed a line, whatever the status."""
     require_validation: bool = False
     """Keep only sessions in which a test, lint or type run or a build ran."""
-    allow_unsure_redactions: bool = False
+    allow_suspected_injections: bool = False
+    """Also sessions whose words look made for a judge: their scores cannot be relied on."""
     tools: tuple[str, ...] = ()
     """Empty: every tool."""
     models: tuple[str, ...] = ()
@@ -65,32 +69,47 @@ class TrainingOptions(BaseModel):
     """Sessions with more tokens of text are split into windows, each a line of its own."""
     eval_share: float = Field(default=EVAL_SHARE, ge=0, lt=1)
 
+    @property
+    def needs_change(self) -> bool:
+        """Whether a session without a change is left out."""
+        return self.require_change or (self.status == "ready" and not self.ready_without_change)
+
+    @property
+    def needs_validation(self) -> bool:
+        """Whether a session in which nothing was checked is left out."""
+        return self.require_validation or (
+            self.status == "ready" and not self.ready_without_validation
+        )
+
 
 class Candidate(Struct, frozen=True, kw_only=True):
-    """A session with everything that is known of it."""
+    """A session with what it is chosen by."""
 
-    session: Session
-    metadata: SessionMetadataRow | None = None
-    scores: SessionScores | None = None
-    judgements: tuple[JudgeEvaluation, ...] = ()
-    rubric_evaluations: tuple[RubricEvaluation, ...] = ()
-    snapshot: PromptSnapshotRow | None = None
+    session_id: str
+    started: datetime
+    tool: str
+    model: str
+    """The model it is filed under; empty when none is known."""
+    repository: str
+    """The repository it is filed under; empty when none is known."""
+    place: str
+    """The repository that its transcript names, which its side goes by in every training set."""
+    answered: bool
+    growth: int
+    validated: bool
+    unsure_redactions: int
+    has_metadata: bool
+    quality: float | None
+    """Overall quality; None when it was not scored."""
+    suspected: bool
+    """Whoever scored it found words in it that look made for a judge."""
     split: Split = "train"
 
     @property
-    def repository(self) -> str:
-        """The repository it is filed under; empty when none is known."""
-        return repository_of(self.session, self.metadata)
-
-    @property
-    def model(self) -> str:
-        """The model it is filed under; empty when none is known."""
-        return model_of(self.session, self.metadata)
-
-    @property
-    def quality(self) -> float:
-        """Its overall quality; 0 when it was not scored."""
-        return (self.scores.overall_quality if self.scores else None) or 0.0
+    def status(self) -> Status:
+        """``ready`` when nothing has to be done to it before a model is trained on it."""
+        ready = self.growth and self.validated and not self.unsure_redactions
+        return "ready" if ready else "draft"
 
 
 class Selection(Struct, frozen=True, kw_only=True):
@@ -102,56 +121,81 @@ class Selection(Struct, frozen=True, kw_only=True):
     """Reason by session id."""
 
 
-def select(candidates: Iterable[Candidate], options: TrainingOptions) -> Selection:
-    """Choose among candidates and put each on its side of the split."""
+def candidate_of(
+    traits: SessionTraits,
+    metadata: SessionMetadataRow | None,
+    scores: SessionScores | None,
+    rubric_evaluations: Iterable[RubricEvaluation] = (),
+) -> Candidate:
+    """Return what a session is chosen by."""
+    scored = scores is not None and scores.status == "ok"
+    suspected = scores is not None and scores.injection_suspected
+    return Candidate(
+        session_id=traits.session_id,
+        started=traits.started,
+        tool=metadata.tool if metadata else traits.tool,
+        model=(metadata.model if metadata else None) or traits.model,
+        repository=(metadata.repository if metadata else "") or traits.repository,
+        place=traits.repository,
+        answered=traits.answered,
+        growth=traits.growth,
+        validated=traits.validated,
+        unsure_redactions=traits.unsure_redactions,
+        has_metadata=metadata is not None,
+        quality=scores.overall_quality if scores is not None and scored else None,
+        suspected=suspected or any(row.injection_suspected for row in rubric_evaluations),
+    )
+
+
+def select(
+    candidates: Iterable[Candidate], options: TrainingOptions, kinship: Kinship
+) -> Selection:
+    """Choose among candidates and put each on its side of the split.
+
+    Args:
+        candidates: sessions of one task and fingerprint.
+        options: what was chosen at launch.
+        kinship: of all sessions of the lake, so that no relative of another training set's
+            session is on the other side either.
+    """
     left_out: dict[str, str] = {}
     fitting: list[Candidate] = []
-    for candidate in sorted(candidates, key=lambda item: (item.session.started, item.session.id)):
+    for candidate in sorted(candidates, key=lambda item: (item.started, item.session_id)):
         reason = reason_against(candidate, options)
         if reason is None:
             fitting.append(candidate)
         else:
-            left_out[candidate.session.id] = reason
-    apart = list(_kept_apart(fitting, options, left_out))
+            left_out[candidate.session_id] = reason
+    apart = list(_kept_apart(fitting, options, kinship, left_out))
     return Selection(selected=tuple(_capped(apart, options, left_out)), left_out=left_out)
 
 
 def reason_against(candidate: Candidate, options: TrainingOptions) -> str | None:
     """Return why a session is left out for what it is itself; None when nothing speaks against."""
-    session, scores = candidate.session, candidate.scores
-    day = session.started.astimezone(UTC).date()
-    if candidate.metadata is None:
+    day = candidate.started.astimezone(UTC).date()
+    if not candidate.has_metadata:
         return NO_METADATA
-    if scores is None or scores.status != "ok" or scores.overall_quality is None:
+    if candidate.quality is None:
         return NOT_SCORED
-    if not _was_answered(session):
+    if not candidate.answered:
         return NO_ANSWER
-    if options.tools and candidate.metadata.tool not in options.tools:
+    if candidate.suspected and not options.allow_suspected_injections:
+        return SUSPECTED
+    if options.tools and candidate.tool not in options.tools:
         return OTHER_TOOL
     if options.models and candidate.model not in options.models:
         return OTHER_MODEL
     if (options.since and day < options.since) or (options.until and day > options.until):
         return OUT_OF_DATES
-    if scores.overall_quality < options.min_overall_quality:
+    if candidate.quality < options.min_overall_quality:
         return f"overall quality below {options.min_overall_quality:g}"
-    if options.require_change and not session.growth:
+    if options.needs_change and not candidate.growth:
         return NO_CHANGE
-    if options.require_validation and not was_validated(session):
+    if options.needs_validation and not candidate.validated:
         return NO_VALIDATION
-    if session.unsure_redactions and not options.allow_unsure_redactions:
+    if candidate.unsure_redactions and not options.allow_unsure_redactions:
         return UNSURE
     return None
-
-
-def was_validated(session: Session) -> bool:
-    """Tell whether a test, lint or type run or a build ran in the session, whatever it said."""
-    for turn in session.turns:
-        for message in turn.messages:
-            for call in message.calls:
-                command = shell_command(call) if call.status in ("ok", "failed") else None
-                if command and any(map(check_of, simple_commands(command))):
-                    return True
-    return False
 
 
 def counted(left_out: dict[str, str]) -> tuple[LeftOut, ...]:
@@ -166,36 +210,30 @@ def counted(left_out: dict[str, str]) -> tuple[LeftOut, ...]:
     return tuple(sorted(rows, key=lambda row: (-row.count, row.reason)))
 
 
-def _was_answered(session: Session) -> bool:
-    return any(
-        message.text.strip() or message.calls
-        for turn in session.turns
-        if not turn.rewound
-        for message in turn.messages
-    )
-
-
 def _kept_apart(
-    candidates: Iterable[Candidate], options: TrainingOptions, left_out: dict[str, str]
+    candidates: Iterable[Candidate],
+    options: TrainingOptions,
+    kinship: Kinship,
+    left_out: dict[str, str],
 ) -> Iterator[Candidate]:
-    """Yield candidates with their sides so that no two related ones are on different sides."""
-    relatives = Relatives()
-    sides: dict[str, Split] = {}
+    """Yield candidates with their sides so that no two related ones are on different sides.
+
+    A family is on the side of its earliest session, wherever in the lake that is.
+    """
+    copied: set[str] = set()
     for candidate in candidates:
-        session = candidate.session
-        side = side_of(candidate.repository, session.started, options.eval_share)
-        sketch = sketch_of(session)
-        related = relatives.of(sketch)
-        if options.near_duplicates == "drop" and any(
-            relation.likeness >= DUPLICATE for relation in related
-        ):
-            left_out[session.id] = NEAR_DUPLICATE
-        elif any(sides[relation.session_id] != side for relation in related):
-            left_out[session.id] = ACROSS
-        else:
-            relatives.add(sketch)
-            sides[session.id] = side
-            yield replace(candidate, split=side)
+        side = side_of(candidate.place, candidate.started, options.eval_share)
+        kin = kinship.of(candidate.session_id)
+        if kin is not None:
+            head = side_of(kin.head_repository, kin.head_started, options.eval_share)
+            if side != head and kin.head != candidate.session_id:
+                left_out[candidate.session_id] = ACROSS
+                continue
+            if options.near_duplicates == "drop" and kin.copy_group in copied:
+                left_out[candidate.session_id] = NEAR_DUPLICATE
+                continue
+            copied.add(kin.copy_group)
+        yield replace(candidate, split=side)
 
 
 def _capped(
@@ -207,10 +245,10 @@ def _capped(
         return
     taken: Counter[str] = Counter()
     kept: set[str] = set()
-    for candidate in sorted(candidates, key=lambda item: -item.quality):
+    for candidate in sorted(candidates, key=lambda item: -(item.quality or 0.0)):
         if taken[candidate.repository] < cap:
             taken[candidate.repository] += 1
-            kept.add(candidate.session.id)
+            kept.add(candidate.session_id)
         else:
-            left_out[candidate.session.id] = f"over the cap of {cap} for its repository"
-    yield from (candidate for candidate in candidates if candidate.session.id in kept)
+            left_out[candidate.session_id] = f"over the cap of {cap} for its repository"
+    yield from (candidate for candidate in candidates if candidate.session_id in kept)

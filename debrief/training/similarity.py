@@ -1,120 +1,90 @@
-"""Which sessions are copies, forks or continuations of one another.
+"""What a session is recognised by when a copy, a fork or a continuation of it turns up.
 
-Two looks, both cheap enough for ten thousand sessions: messages of the model that stand in both
-(a fork or a resumed session copies its history), and the share of five-word runs that both have
-in common, estimated from the 256 smallest hashes of each (bottom-k sketches; the error is about
-3 points).
+Two looks, both cheap enough for ten thousand sessions: the share of five-word runs that two
+sessions have in common, estimated from MinHash signatures (the error is about 3 points); and
+messages of the model that stand in both, since a fork or a resumed session copies its history.
 """
 
 from __future__ import annotations
 
 import hashlib
 import zlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from itertools import islice
-
-from msgspec import Struct
+from typing import TYPE_CHECKING
 
 from debrief.sessions.model import Session
 
-DUPLICATE = 0.85
-"""Likeness from which two sessions are the same work twice."""
-ALIKE = 0.6
-"""Likeness from which two sessions must not be on both sides of a split."""
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
 
+PERMUTATIONS = 256
+SIGNATURE_BYTES = 4 * PERMUTATIONS
+
+_SEED = 20
 _RUN = 5
-_SKETCH = 256
-_PROBES = 24
 _MOST_WORDS = 50_000
 _MIX = 0x9E3779B97F4A7C15
+_OPENING_MESSAGES = 32
+_SAMPLED_MESSAGES = 32
+_UNMISTAKABLE = 400
+"""Characters from which a text of the model's is hardly ever written twice by chance."""
 
 
-class Sketch(Struct, frozen=True, kw_only=True):
-    """What is kept of a session to compare it with others."""
+def signature_of(session: Session) -> bytes:
+    """Return the MinHash signature of a session's runs of words: 256 numbers of four bytes.
 
-    session_id: str
-    messages: frozenset[int]
-    """Hashes of the model's messages, by id and content."""
-    runs: tuple[int, ...]
-    """The smallest hashes of its runs of words, in order."""
+    Prompts, the model's texts and its calls count; results do not, as the same file is read in
+    many sessions.
+    """
+    from rensa import RMinHash  # type: ignore[import-untyped]
 
-
-class Relation(Struct, frozen=True, gc=False):
-    """How an earlier session is related to another."""
-
-    session_id: str
-    likeness: float
-    """From 0 to 1."""
-    shares_history: bool
-
-
-def sketch_of(session: Session) -> Sketch:
-    """Return the sketch of a session."""
-    words = list(islice(_words(session), _MOST_WORDS))
-    return Sketch(
-        session_id=session.id,
-        messages=frozenset(_message_hashes(session)),
-        runs=tuple(_run_hashes(words)),
+    hashes = _run_hashes(list(islice(_words(session), _MOST_WORDS)))
+    matrix = RMinHash.digest_matrix_from_flat_token_hashes(
+        hashes, [0, len(hashes)], PERMUTATIONS, _SEED
     )
+    return b"".join(value.to_bytes(4, "little") for value in matrix.to_rows()[0])
 
 
-def likeness(one: Sketch, other: Sketch) -> float:
+def message_marks(session: Session) -> bytes:
+    """Return hashes of the model's messages, eight bytes each: at most 64 of a session.
+
+    A message is known by its id and content, and one of over 400 characters by its content
+    alone, as some tools give a copy new ids. Of a long session the first 32 are taken, where a
+    fork's history is, and the 32 smallest hashes, which any long stretch in common shares.
+    """
+    found = list(dict.fromkeys(_message_hashes(session)))
+    taken = {*found[:_OPENING_MESSAGES], *sorted(found)[:_SAMPLED_MESSAGES]}
+    return b"".join(sorted(taken))
+
+
+def likeness(one: bytes, other: bytes) -> float:
     """Return the estimated share of runs that two sessions have in common, 0 to 1."""
-    smallest = sorted({*one.runs, *other.runs})[:_SKETCH]
-    if not smallest:
-        return 1.0
-    common = set(one.runs) & set(other.runs)
-    return sum(value in common for value in smallest) / len(smallest)
+    import numpy as np
+
+    same = np.frombuffer(one, np.uint32) == np.frombuffer(other, np.uint32)
+    return float(same.mean())
 
 
-class Relatives:
-    """The sessions seen so far, and those among them that a further one is related to."""
-
-    def __init__(self) -> None:
-        self._sketches: dict[str, Sketch] = {}
-        self._by_run: dict[int, list[str]] = {}
-        self._by_message: dict[int, str] = {}
-
-    def add(self, sketch: Sketch) -> None:
-        """Remember a session."""
-        self._sketches[sketch.session_id] = sketch
-        for run in sketch.runs[:_PROBES]:
-            self._by_run.setdefault(run, []).append(sketch.session_id)
-        for message in sketch.messages:
-            self._by_message.setdefault(message, sketch.session_id)
-
-    def of(self, sketch: Sketch) -> Sequence[Relation]:
-        """Return the relations of a session to those remembered, in the order of their ids."""
-        near = {name for run in sketch.runs[:_PROBES] for name in self._by_run.get(run, ())}
-        sources = {
-            self._by_message[message] for message in sketch.messages if message in self._by_message
-        }
-        relations = []
-        for name in sorted(near | sources):
-            share = likeness(sketch, self._sketches[name])
-            if share >= ALIKE or name in sources:
-                relations.append(Relation(name, share, name in sources))
-        return relations
-
-
-def _run_hashes(words: list[str]) -> list[int]:
-    """Return the smallest hashes of the runs of ``words``, in order, each once."""
+def _run_hashes(words: list[str]) -> NDArray[np.uint64]:
+    """Return the hashes of the runs of ``words``."""
     import numpy as np
 
     if len(words) <= _RUN:
-        return [_hash(words)]
+        return np.frombuffer(_hash(words), np.uint64)
     hashes = np.array([zlib.crc32(word.encode("utf-8", "replace")) for word in words], np.uint64)
     runs = np.zeros(len(hashes) - _RUN + 1, np.uint64)
     with np.errstate(over="ignore"):
         for offset in range(_RUN):
             runs = (runs + hashes[offset : offset + len(runs)]) * np.uint64(_MIX)
             runs ^= runs >> np.uint64(29)
-    return [int(value) for value in np.unique(runs)[:_SKETCH]]
+    return runs
 
 
-def _hash(parts: list[str]) -> int:
+def _hash(parts: Iterable[str]) -> bytes:
     data = "\n".join(parts).encode("utf-8", "replace")
-    return int.from_bytes(hashlib.blake2b(data, digest_size=8).digest())
+    return hashlib.blake2b(data, digest_size=8).digest()
 
 
 def _words(session: Session) -> Iterator[str]:
@@ -127,9 +97,10 @@ def _words(session: Session) -> Iterator[str]:
                 yield from call.input.lower().split()
 
 
-def _message_hashes(session: Session) -> Iterator[int]:
+def _message_hashes(session: Session) -> Iterator[bytes]:
     for turn in session.turns:
         for message in turn.messages:
-            if message.id:
-                content = [message.id, message.text, *(call.input for call in message.calls)]
-                yield _hash(content)
+            if len(message.text) >= _UNMISTAKABLE:
+                yield _hash(["text", message.text])
+            elif message.id:
+                yield _hash([message.id, message.text, *(call.input for call in message.calls)])

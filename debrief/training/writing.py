@@ -1,10 +1,13 @@
-"""A training set: from what the lake holds of some sessions to the bytes of the file."""
+"""From what the lake holds of a session to the finished lines of a training set."""
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Sequence
 from typing import TypeVar
+
+import msgspec
+from msgspec import Struct
 
 from debrief.errors import InputError
 from debrief.judging.model import JudgeEvaluation
@@ -14,17 +17,144 @@ from debrief.sessions.model import Session
 from debrief.snapshots.model import PromptSnapshotRow, SessionMetadataRow
 from debrief.tokens import count_tokens
 from debrief.training.cards import CardFacts, training_card
-from debrief.training.languages import languages_of
-from debrief.training.model import SampleLine, TrainingFile
+from debrief.training.formats import encode
+from debrief.training.kinship import Kinship
+from debrief.training.model import SampleLine, SampleMetadata, TrainingFile
 from debrief.training.samples import encode_line, sample_of, samples_of
-from debrief.training.selection import Candidate, TrainingOptions, counted, select
+from debrief.training.selection import Candidate, TrainingOptions, candidate_of, counted, select
+from debrief.training.tallies import Tally
+from debrief.training.traits import traits_of
 from debrief.training.validation import validate_line
 from debrief.training.windows import tokens_of
 
 SECRET_FOUND = "the last gate still found a secret"
 NO_VALID_LINE = "gives no valid line"
 
+FindSecrets = Callable[[bytes], Sequence[object]]
+
 _Row = TypeVar("_Row", JudgeEvaluation, RubricEvaluation)
+
+
+class Material(Struct, frozen=True, kw_only=True):
+    """What the stages before filed of one session."""
+
+    metadata: SessionMetadataRow | None = None
+    scores: SessionScores | None = None
+    judgements: tuple[JudgeEvaluation, ...] = ()
+    rubric_evaluations: tuple[RubricEvaluation, ...] = ()
+    snapshot: PromptSnapshotRow | None = None
+
+
+class MadeLine(Struct, frozen=True, kw_only=True):
+    """A finished line, and what is counted of it."""
+
+    data: bytes
+    metadata: SampleMetadata
+    messages: int
+    tokens: int
+    """Of the messages' texts and calls."""
+
+
+class LineMaker:
+    """Makes the lines of one training set, session by session.
+
+    Args:
+        eval_fingerprint: of the judges.
+        eval_digest: the whole digest behind it; empty when not known.
+        max_tokens: sessions with more are split into windows; None: none is.
+        find_secrets: the last gate; that of ``debrief.redaction`` by default.
+    """
+
+    def __init__(
+        self,
+        eval_fingerprint: str,
+        *,
+        eval_digest: str = "",
+        max_tokens: int | None = None,
+        find_secrets: FindSecrets | None = None,
+    ) -> None:
+        self._eval_fingerprint = eval_fingerprint
+        self._eval_digest = eval_digest
+        self._max_tokens = max_tokens
+        self._find_secrets = find_secrets or _find_secrets()
+
+    def lines_of(
+        self,
+        session: Session,
+        material: Material,
+        chosen: Candidate,
+        known_tokens: Sequence[int] = (),
+    ) -> list[MadeLine]:
+        """Return a session's lines, validated and through the last gate.
+
+        Args:
+            session: normalised and redacted.
+            material: what else is known of it.
+            chosen: its side and status.
+            known_tokens: a count for each line where the same conversation passed the gate
+                before: it is neither counted nor searched again, only what stands beside it is.
+
+        Raises:
+            InputError: it gives no line, a line that is not valid, or one that holds a secret.
+        """
+        if material.metadata is None or material.scores is None:
+            raise InputError(f"session {session.id}", "no metadata or no scores")
+        sample = sample_of(
+            session,
+            metadata=material.metadata,
+            scores=material.scores,
+            judgements=material.judgements,
+            rubric_evaluations=material.rubric_evaluations,
+            snapshot=material.snapshot,
+            split=chosen.split,
+            status=chosen.status,
+            eval_fingerprint=self._eval_fingerprint,
+            eval_digest=self._eval_digest,
+        )
+        windows = samples_of(sample, self._max_tokens) if self._max_tokens else (sample,)
+        known = len(known_tokens) == len(windows)
+        counts = known_tokens if known else [tokens_of(w.messages, count_tokens) for w in windows]
+        return [
+            MadeLine(
+                data=self._checked(window, known),
+                metadata=window.metadata,
+                messages=len(window.messages),
+                tokens=tokens,
+            )
+            for window, tokens in zip(windows, counts, strict=True)
+        ]
+
+    def _checked(self, sample: SampleLine, known: bool) -> bytes:
+        data = encode_line(sample)
+        culprit = f"session {sample.metadata.session_id}"
+        if self._find_secrets(encode(sample.metadata) if known else data):
+            raise InputError(culprit, SECRET_FOUND)
+        problems = validate_line(data)
+        if problems:
+            raise InputError(culprit, f"{NO_VALID_LINE}: {problems[0]}")
+        return data
+
+
+class _MetadataOnly(Struct):
+    metadata: SampleMetadata
+
+
+_METADATA = msgspec.json.Decoder(_MetadataOnly)
+
+
+def metadata_of_line(line: bytes) -> SampleMetadata:
+    """Return a line's metadata without decoding its messages.
+
+    Raises:
+        msgspec.DecodeError: it is no line of ours.
+    """
+    return _METADATA.decode(line).metadata
+
+
+def best_scores(rows: Iterable[SessionScores]) -> SessionScores | None:
+    """Return the row that counts of a session that several scorers scored; None without any."""
+    ordered = sorted(rows, key=lambda row: (row.status == "ok", row.scoring_fingerprint))
+    return ordered[-1] if ordered else None
 
 
 def build_training_set(
@@ -39,11 +169,10 @@ def build_training_set(
     options: TrainingOptions | None = None,
     *,
     eval_digest: str = "",
-    base_commits: Mapping[str, str] | None = None,
     agreement: str = "",
-    find_secrets: Callable[[bytes], Sequence[object]] | None = None,
+    find_secrets: FindSecrets | None = None,
 ) -> TrainingFile:
-    """Build one training set; the same input in any order gives the same bytes.
+    """Build one training set of sessions in hand; the same input in any order, the same bytes.
 
     Args:
         task: a slug.
@@ -58,15 +187,15 @@ def build_training_set(
         metadata: circumstances; a session without is left out.
         options: what was chosen at launch.
         eval_digest: the whole digest behind the eval fingerprint.
-        base_commits: commit that the work started from, by session id.
         agreement: how well judges and people agree, in words; empty when nobody labelled.
         find_secrets: the last gate; that of ``debrief.redaction`` by default.
     """
     options = options or TrainingOptions()
-    find_secrets = find_secrets or _find_secrets()
     eval_fingerprint = fingerprint.rpartition("-")[2]
     unique = {session.id: session for session in sessions}
-    by_scores = {row.session_id: row for row in sorted(scores, key=_scores_order)}
+    scored: dict[str, list[SessionScores]] = defaultdict(list)
+    for row in scores:
+        scored[row.session_id].append(row)
     by_snapshot = {row.session_id: row for row in snapshots}
     by_metadata = {row.session_id: row for row in metadata}
     judged = _by_session(
@@ -81,57 +210,53 @@ def build_training_set(
             (row.session_id, row.score_name, row.rubric_key): row for row in rubric_evaluations
         }.values()
     )
+    materials = {
+        name: Material(
+            metadata=by_metadata.get(name),
+            scores=best_scores(scored.get(name, ())),
+            judgements=judged.get(name, ()),
+            rubric_evaluations=rubrics.get(name, ()),
+            snapshot=by_snapshot.get(name),
+        )
+        for name in unique
+    }
+    traits = {name: traits_of(session) for name, session in unique.items()}
     selection = select(
         (
-            Candidate(
-                session=session,
-                metadata=by_metadata.get(session.id),
-                scores=by_scores.get(session.id),
-                judgements=judged.get(session.id, ()),
-                rubric_evaluations=rubrics.get(session.id, ()),
-                snapshot=by_snapshot.get(session.id),
-            )
-            for session in unique.values()
+            candidate_of(traits[name], made.metadata, made.scores, made.rubric_evaluations)
+            for name, made in materials.items()
         ),
         options,
+        Kinship(traits.values()),
+    )
+    maker = LineMaker(
+        eval_fingerprint,
+        eval_digest=eval_digest,
+        max_tokens=options.max_tokens,
+        find_secrets=find_secrets,
     )
     left_out = dict(selection.left_out)
     lines: list[bytes] = []
-    samples: list[SampleLine] = []
-    languages: Counter[str] = Counter()
-    tokens = 0
-    for candidate in selection.selected:
-        session_id = candidate.session.id
+    tally = Tally()
+    for chosen in selection.selected:
+        name = chosen.session_id
         try:
-            sample = _sample(
-                candidate, eval_fingerprint, eval_digest, (base_commits or {}).get(session_id, "")
-            )
-            windows = samples_of(sample, options.max_tokens) if options.max_tokens else (sample,)
+            made_lines = maker.lines_of(unique[name], materials[name], chosen)
         except InputError as refusal:
-            left_out[session_id] = refusal.reason
+            left_out[name] = refusal.reason
             continue
-        encoded = [encode_line(window) for window in windows]
-        problems = [problem for line in encoded for problem in validate_line(line)]
-        if any(map(find_secrets, encoded)):
-            left_out[session_id] = SECRET_FOUND
-        elif problems:
-            left_out[session_id] = f"{NO_VALID_LINE}: {problems[0]}"
-        else:
-            lines += encoded
-            samples += windows
-            languages += languages_of(candidate.session)
-            tokens += sum(tokens_of(window.messages, count_tokens) for window in windows)
-    train = sum(sample.metadata.split == "train" for sample in samples)
+        tally.add_session(traits[name].languages)
+        for line in made_lines:
+            lines.append(line.data)
+            tally.add_line(
+                line.metadata, size=len(line.data), messages=line.messages, tokens=line.tokens
+            )
     facts = CardFacts(
         task=task,
         fingerprint=fingerprint,
         options=options,
         considered=len(unique),
-        samples=tuple(sample.metadata for sample in samples),
-        size=sum(map(len, lines)),
-        messages=sum(len(sample.messages) for sample in samples),
-        tokens=tokens,
-        languages=dict(languages),
+        tally=tally,
         left_out=counted(left_out),
         agreement=agreement,
     )
@@ -141,37 +266,13 @@ def build_training_set(
         lines=b"".join(lines),
         card=training_card(facts),
         considered=len(unique),
-        sessions=len(unique) - len(left_out),
-        samples=len(samples),
-        train=train,
-        eval=len(samples) - train,
-        tokens=tokens,
+        sessions=tally.sessions,
+        samples=tally.samples,
+        train=tally.train,
+        eval=tally.eval,
+        tokens=tally.tokens,
         left_out=facts.left_out,
     )
-
-
-def _sample(
-    candidate: Candidate, eval_fingerprint: str, eval_digest: str, base_commit: str
-) -> SampleLine:
-    if candidate.metadata is None or candidate.scores is None:
-        raise InputError(f"session {candidate.session.id}", "no metadata or no scores")
-    return sample_of(
-        candidate.session,
-        metadata=candidate.metadata,
-        scores=candidate.scores,
-        judgements=candidate.judgements,
-        rubric_evaluations=candidate.rubric_evaluations,
-        snapshot=candidate.snapshot,
-        split=candidate.split,
-        base_commit=base_commit,
-        eval_fingerprint=eval_fingerprint,
-        eval_digest=eval_digest,
-    )
-
-
-def _scores_order(row: SessionScores) -> tuple[bool, str]:
-    """Of a session that several scorers scored, the last row in this order counts."""
-    return row.status == "ok", row.scoring_fingerprint
 
 
 def _by_session(rows: Iterable[_Row]) -> dict[str, tuple[_Row, ...]]:
@@ -181,7 +282,7 @@ def _by_session(rows: Iterable[_Row]) -> dict[str, tuple[_Row, ...]]:
     return {session_id: tuple(group) for session_id, group in found.items()}
 
 
-def _find_secrets() -> Callable[[bytes], Sequence[object]]:
+def _find_secrets() -> FindSecrets:
     from debrief.redaction import contains_secret
 
     return contains_secret

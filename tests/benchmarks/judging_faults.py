@@ -20,10 +20,12 @@ from msgspec import Struct, structs
 
 from debrief.judging.model import JudgeEvaluation
 from debrief.lake import Lake
+from debrief.models.retrying import PAUSE
 from tests.benchmarks.judging import judge_all
 from tests.models.openai_server import Call, Faults, OpenAIServer, Reply, judged
 
 TABLE = "judge_evaluations"
+MODULE = "tests.benchmarks.judging_faults"
 JUDGES = 2
 WEEKS = 4
 FAULTS = Faults(busy=0.20, broken=0.05, hangs=0.02, garbage=0.03)
@@ -43,7 +45,9 @@ class Outcome(Struct, frozen=True, kw_only=True):
     seconds: float
 
 
-def run_once(folder: Path, url: str, sessions: int, concurrency: int, timeout: float) -> None:
+def run_once(
+    folder: Path, url: str, sessions: int, concurrency: int, timeout: float, pause: float
+) -> None:
     """Judge all sessions, a fourth of them a week, and write each week; one run of the graph."""
     lake = Lake(str(folder / "lake"))
     size = sessions // WEEKS
@@ -55,6 +59,7 @@ def run_once(folder: Path, url: str, sessions: int, concurrency: int, timeout: f
             concurrency,
             list(lake.read(TABLE, f"week{week}", JudgeEvaluation)),
             DEBRIEF_TIMEOUT=str(timeout),
+            DEBRIEF_RETRY_PAUSE=str(pause),
         )
         lake.write(TABLE, f"week{week}", rows, JudgeEvaluation)
 
@@ -86,6 +91,7 @@ def judge_under_faults(
     concurrency: int,
     latency: float,
     timeout: float,
+    pause: float,
     kills: int,
     faults: Faults = FAULTS,
 ) -> Outcome:
@@ -98,8 +104,8 @@ def judge_under_faults(
     start = time.monotonic()
     with OpenAIServer(reply) as server:
         server.keep_calls = False
-        arguments = (folder, server.url, sessions, concurrency, timeout)
-        command = [sys.executable, "-m", __name__, "--run", *map(str, arguments)]
+        arguments = (folder, server.url, sessions, concurrency, timeout, pause)
+        command = [sys.executable, "-m", MODULE, "--run", *map(str, arguments)]
         for round_ in range(kills + 1):
             run = subprocess.Popen(command, cwd=ROOT)
             limit = expected * (round_ + 1) // (kills + 1)
@@ -130,8 +136,9 @@ def structs_with(reply: Reply, latency: float) -> Reply:
 def main() -> None:
     """Measure and print, or be one run."""
     if sys.argv[1:2] == ["--run"]:
-        folder, url, sessions, concurrency, timeout = sys.argv[2:7]
-        run_once(Path(folder), url, int(sessions), int(concurrency), float(timeout))
+        folder, url, sessions, concurrency, timeout, pause = sys.argv[2:8]
+        numbers = int(sessions), int(concurrency), float(timeout), float(pause)
+        run_once(Path(folder), url, *numbers)
         return
     parser = argparse.ArgumentParser()
     parser.add_argument("--sessions", type=int, default=1000)
@@ -144,6 +151,7 @@ def main() -> None:
         "concurrency": asked.concurrency,
         "latency": asked.latency,
         "timeout": asked.timeout,
+        "pause": PAUSE,
     }
     with tempfile.TemporaryDirectory() as scratch:
         outcome = judge_under_faults(Path(scratch, "faults"), kills=3, **measures)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import json
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -242,3 +243,25 @@ def test_a_stand_in_is_named_in_the_judgement(
     tiny = model("openai/tiny", fallbacks=[model("openai/other")])
     said = DspyJudge(lambda name: tiny).judge(JUDGE, CONTEXT, make_session())
     assert (said.score, said.answered_by) == (0.5, "openai/other")
+
+
+def test_a_provider_that_caches_by_marks_gets_one_behind_the_instructions(
+    server: OpenAIServer, make_session: MakeSession
+) -> None:
+    message = {
+        "id": "m1",
+        "type": "message",
+        "role": "assistant",
+        "model": "claude-sonnet-4-5",
+        "content": [{"type": "text", "text": judged(0.5)}],
+        "stop_reason": "end_turn",
+        "usage": {"input_tokens": 10, "cache_read_input_tokens": 100, "output_tokens": 7},
+    }
+    server.reply = lambda call: Reply(raw=json.dumps(message).encode())
+    model = LanguageModel("anthropic/claude-sonnet-4-5", api_key="k", base_url=server.url)
+    said = DspyJudge(lambda name: model).judge(JUDGE, CONTEXT, make_session())
+    assert (said.score, said.input_tokens) == (0.5, 110)
+    (system,) = server.calls[0].body["system"]
+    assert "Look for care." in system["text"]
+    assert system["cache_control"] == {"type": "ephemeral"}
+    assert model.meter.spent.usage.cache_read_tokens == 100

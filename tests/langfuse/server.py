@@ -78,6 +78,8 @@ class LangfuseServer:
         self.trouble: list[Trouble] = []
         self.drops: set[str] = set()
         """Names of scores that are taken and never stored."""
+        self.most_at_once = 1_000
+        """Observations that it can gather in time; asked for more, it answers 504."""
         self.page_of_text = ""
         """Given instead of every answer, as another program at the address would."""
         self.scores: dict[str, Json] = {}
@@ -163,6 +165,7 @@ class LangfuseServer:
             case ("GET", ["traces"]) if self.mode != "events_only":
                 session = request.query.get("sessionId")
                 own = [t for t in self.traces if session in (None, t["sessionId"])]
+                own = [t for t in own if _within(t["timestamp"], request.query)]
                 return 200, _paged(own, request.query)
             case ("GET", ["traces", identity]) if self.mode != "events_only":
                 return self._trace(identity)
@@ -240,6 +243,8 @@ class LangfuseServer:
         if limit > 1_000:
             error = {"code": "too_big", "maximum": 1_000, "path": ["limit"]}
             return 400, {"message": "Invalid request data", "error": [error]}
+        if limit > self.most_at_once:
+            return 504, {"message": "Gateway timeout"}
         rows = [
             row
             for row in self.observations
@@ -266,6 +271,10 @@ class LangfuseServer:
                 own = [row for row in self.observations if row["traceId"] == identity]
                 return 200, {**trace, "observations": own, "scores": []}
         return 404, {"message": "Trace not found", "error": "LangfuseNotFoundError"}
+
+
+def _within(timestamp: str, query: Mapping[str, str]) -> bool:
+    return query.get("fromTimestamp", "") <= timestamp < query.get("toTimestamp", "9")
 
 
 def _paged(rows: list[Json], query: Mapping[str, str]) -> Json:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,7 @@ import yaml
 from jsonschema import Draft202012Validator  # type: ignore[import-untyped]
 
 from debrief.langfuse.fetcher import SessionFetcher
+from debrief.langfuse.listing import list_session, list_sessions
 from debrief.langfuse.scores import WriteOptions, write_scores
 from tests.langfuse.scenario import client_of, scored
 from tests.langfuse.server import LangfuseServer, Mode, Request
@@ -27,9 +29,10 @@ def requests_of(mode: Mode) -> list[Request]:
     """Everything that the project asks a server for, once."""
     with LangfuseServer(mode) as server:
         Recorder(server).trace("t1", "go", "Done.")
-        fetcher = SessionFetcher(client_of(server))
-        fetcher.session_ids(START, START)
-        fetcher.fetch_session("s1")
+        client = client_of(server)
+        list_sessions(client, START, START)
+        list_session(client, "s1")
+        SessionFetcher(client).fetch_session("s1", (START, START + timedelta(hours=1)))
         first = write_scores(client_of(server), [scored()])
         trace = WriteOptions(score_target="trace")
         write_scores(client_of(server), [scored(model="another")], first, options=trace)

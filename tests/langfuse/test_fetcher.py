@@ -15,7 +15,7 @@ from debrief.langfuse.fetcher import SessionFetcher
 from debrief.langfuse.scores import write_scores
 from debrief.langfuse.session_scorer import SessionScorer
 from debrief.scoring.traces import trace_text, traces_of
-from debrief.sessions.model import Session, UnreadTranscript, Usage
+from debrief.sessions.model import Session, Usage
 from tests.langfuse.scenario import client_of
 from tests.langfuse.server import LangfuseServer, Mode, Trouble
 from tests.scoring.scenario import ScriptedScorer
@@ -48,6 +48,7 @@ class Recorder:
             "statusMessage": "",
             "startTime": iso(self.clock),
             "endTime": iso(self.clock + 0.5),
+            "updatedAt": iso(self.clock + 2),
             "parentObservationId": None,
             "isRootObservation": False,
             "input": None,
@@ -209,23 +210,37 @@ def test_sessions_are_redacted_before_their_digest(server: LangfuseServer) -> No
     assert redacted.digest != plain.digest
 
 
-def test_many_sessions_come_in_order_and_a_lost_one_is_reported(server: LangfuseServer) -> None:
-    for number in range(12):
-        Recorder(server, f"s{number:02}").trace(f"t{number}", "go", "Done.")
-    fetcher = SessionFetcher(client_of(server))
-    ids = fetcher.session_ids(START, START + timedelta(days=7))
-    assert ids == [f"s{number:02}" for number in range(12)]
-    found = list(fetcher.fetch_sessions([*ids[:5], "lost", *ids[5:]], "2026-10-05", known=["s03"]))
-    assert [s.id for s in found if isinstance(s, Session)] == [i for i in ids if i != "s03"]
-    (lost,) = [one for one in found if isinstance(one, UnreadTranscript)]
-    assert (lost.path, lost.week, lost.expected) == ("langfuse:lost", "2026-10-05", False)
-
-
-def test_session_ids_come_from_traces_on_an_old_server() -> None:
+def test_an_old_servers_traces_tell_what_their_roots_leave_out() -> None:
     with LangfuseServer("old") as server:
-        Recorder(server).trace("t1", "go", "Done.")
-        ids = SessionFetcher(client_of(server)).session_ids(START, START + timedelta(days=7))
-    assert ids == ["s1"]
+        recorder = Recorder(server)
+        recorder.trace("t1", "fix the cart", "Done.")
+        server.traces[0]["tags"] = ["task:cart"]
+        server.observations[0] |= {"input": None, "output": None, "tags": None}
+        session = SessionFetcher(client_of(server)).fetch_session("s1")
+    (turn,) = session.turns
+    assert (turn.prompt, turn.messages[-1].text, session.task) == ("fix the cart", "Done.", "cart")
+
+
+def test_a_span_bounds_the_question_in_time(server: LangfuseServer) -> None:
+    Recorder(server).trace("t1", "fix the cart", "Done.")
+    fetcher = SessionFetcher(client_of(server))
+    whole = fetcher.fetch_session("s1")
+    span = (START + timedelta(seconds=1), START + timedelta(seconds=3))
+    assert fetcher.fetch_session("s1", span) == whole
+    query = server.sent("GET", "/v2/observations")[-1].query
+    assert (query["fromStartTime"], query["toStartTime"]) == (iso(1), iso(4))
+
+
+def test_a_server_that_cannot_give_so_much_at_once_is_asked_for_less(
+    server: LangfuseServer,
+) -> None:
+    recorder = Recorder(server)
+    for number in range(150):
+        recorder.trace(f"t{number}", f"prompt {number}", "Done.")
+    server.most_at_once = 100
+    client = client_of(server)
+    assert len(SessionFetcher(client).fetch_session("s1").turns) == 150
+    assert client.rows_at_once == 100
 
 
 def test_a_session_is_scored_and_stored_from_its_id_alone(server: LangfuseServer) -> None:

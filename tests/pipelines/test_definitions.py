@@ -27,6 +27,7 @@ PARTITIONS = {
     "rubric_evaluations": WEEKS,
     "training_sets": PAIRS,
     "fingerprint_leaderboard": None,
+    "judge_agreement": None,
 }
 
 
@@ -59,6 +60,7 @@ def test_every_asset_but_langfuse_and_the_snapshots_is_guarded_or_a_report() -> 
         "judge_evaluations",
         "session_scores",
         "rubric_evaluations",
+        "judge_agreement",
         "training_sets",
     }
 

@@ -163,6 +163,7 @@ def test_the_runs_are_real_runs_of_dagster_with_partitions_and_passed_checks(
             "sessions_job",
             "rubrics_job",
             "rubric_evaluations_job",
+            "agreement_job",
             "training_sets_job",
             "reports_job",
         }

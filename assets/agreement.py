@@ -1,0 +1,95 @@
+"""Agreement: whether judges, dimensions and rubrics say what people say."""
+
+from pathlib import Path
+
+import dagster as dg
+
+from assets.judging import judge_evaluations
+from assets.partitions import all_of
+from assets.presentation import preview
+from assets.rubrics import rubric_evaluations
+from assets.scoring import session_scores
+from debrief.lake import Lake
+from debrief.rubrics.agreement import AGREEMENT, ALL, AgreementRow
+from debrief.rubrics.agreement_page import (
+    MINIMUM,
+    agreement_markdown,
+    agreement_shortfall,
+    minimum_agreement,
+)
+from debrief.rubrics.agreement_store import read_labels, store_agreement
+from debrief.settings import load_settings
+from debrief.snapshots.repositories import find_repository
+from resources.lake import LakeResource
+from resources.langfuse import LangfuseResource
+
+PAGE = "reports/judge_agreement.md"
+
+
+@dg.asset(
+    group_name="reports",
+    owners=["team:debrief"],
+    kinds={"python", "parquet"},
+    deps=[all_of(judge_evaluations), all_of(session_scores), all_of(rubric_evaluations)],
+    description=(
+        "How judges, dimensions and rubrics agree with people: Cohen's kappa, Gwet's AC1, base "
+        "rates, and the rate of good sessions corrected for the judge's mistakes. Labels come "
+        "from Langfuse annotations, `human_feedback.md` files and CSV files (`DEBRIEF_LABELS`). "
+        "It fails when there are labels and none matches a session."
+    ),
+)
+def judge_agreement(lake: LakeResource, langfuse: LangfuseResource) -> dg.MaterializeResult[None]:
+    """Compare people's labels with what was judged."""
+    tables = lake.open()
+    here = find_repository(Path.cwd())
+    labels = read_labels(load_settings(), langfuse.open(), here.root if here else Path.cwd())
+    agreement = store_agreement(tables, labels)
+    page = agreement_markdown(agreement)
+    tables.write_bytes(PAGE, page.encode())
+    return dg.MaterializeResult(
+        metadata={
+            "dagster/row_count": len(agreement.rows),
+            "agreement": dg.MetadataValue.md(page),
+            "labels": agreement.labels,
+            "matched": agreement.matched,
+            "unmatched": len(agreement.unmatched),
+            "unmatched_labels": preview(
+                ("session", "name", "where", "reason", "looks like"),
+                [
+                    (u.label.session_id, u.label.name, u.label.source, u.reason, u.looks_like)
+                    for u in agreement.unmatched
+                ],
+            ),
+            "not_read": len(agreement.problems),
+        }
+    )
+
+
+@dg.asset_check(
+    asset=judge_agreement,
+    description=(
+        "Judges and dimensions agree with people at least as far as DEBRIEF_MIN_AGREEMENT asks; "
+        "passes when nothing is asked. While it fails, no training set is written."
+    ),
+)
+def agreement_suffices(lake: LakeResource) -> dg.AssetCheckResult:
+    """Look at the rows that stand."""
+    tables = lake.open()
+    minimum = minimum_agreement(load_settings())
+    shortfall = agreement_shortfall(tables, minimum)
+    return dg.AssetCheckResult(
+        passed=not shortfall,
+        severity=dg.AssetCheckSeverity.ERROR,
+        metadata={
+            "asked_for": f"nothing ({MINIMUM} is not set)" if minimum is None else minimum,
+            "shortfall": shortfall or "none",
+            "kappa": preview(
+                ("what", "name", "by", "kappa", "AC1", "labelled"),
+                [(r.kind, r.name, r.judged_by, r.kappa, r.ac1, r.labelled) for r in _rows(tables)],
+            ),
+        },
+    )
+
+
+def _rows(tables: Lake) -> list[AgreementRow]:
+    return list(tables.read(AGREEMENT, ALL, AgreementRow))

@@ -1,0 +1,234 @@
+"""What ``debrief score`` prints."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+from rich import box
+from rich.padding import Padding
+from rich.table import Table
+from rich.text import Text
+
+from debrief.models.fencing import reveal
+from debrief.scoring.dimensions import BY_NAME
+from debrief.scoring.invariance import FACTORS, Movement, movements_table
+from debrief.scoring.model import SessionScores, Verdict
+from debrief.scoring.parsing import cited_turns
+from debrief.sessions.model import Session
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from debrief.langfuse.model import ScoreReceipt
+
+_TURNS_SHOWN = 4
+_PROMPT_SHOWN = 90
+
+
+class Evidence(msgspec.Struct, frozen=True):
+    """A turn that a rationale cites."""
+
+    turn: int
+    prompt: str
+    """Its first words."""
+    failed_calls: int
+
+
+def evidence_of(session: Session, verdict: Verdict) -> list[Evidence]:
+    """Return the turns that a verdict's rationale cites and the session has, in order."""
+    cited = set(cited_turns(verdict.rationale))
+    return [
+        Evidence(
+            turn.number,
+            _first_words(turn.prompt),
+            sum(call.status == "failed" for message in turn.messages for call in message.calls),
+        )
+        for turn in session.turns
+        if turn.number in cited
+    ]
+
+
+def print_scores(out: Console, session: Session, row: SessionScores) -> None:
+    """Print one session's scores, each with its rationale and the turns that show it."""
+    out.print(_plain(f"{session.id}  {session.tool}, {session.task}, {session.started:%Y-%m-%d}"))
+    turns, parts = _counted(session.prompt_count, "turn"), _counted(len(row.chunks), "part")
+    out.print(f"{turns}, {row.tokens:,} tokens in {parts}", style="dim")
+    out.print(f"scored by {row.model} ({row.scoring_fingerprint})\n", style="dim")
+    for verdict in row.verdicts:
+        weight = BY_NAME[verdict.dimension].weight
+        out.print(
+            Text.assemble(
+                (f"{verdict.dimension:20} ", "bold"),
+                (_said(verdict), "bold cyan"),
+                (f"  weight {weight:.2f}", "dim"),
+            )
+        )
+        out.print(Padding(_plain(verdict.rationale), (0, 0, 0, 4)))
+        evidence = evidence_of(session, verdict)
+        for seen in evidence[:_TURNS_SHOWN]:
+            failed = (
+                f"  ({_counted(seen.failed_calls, 'failed call')})" if seen.failed_calls else ""
+            )
+            told = _plain(f"turn {seen.turn}: {seen.prompt or '(no words)'}{failed}")
+            told.stylize("dim")
+            out.print(Padding(told, (0, 0, 0, 6)))
+        if len(evidence) > _TURNS_SHOWN:
+            more = f"and {_counted(len(evidence) - _TURNS_SHOWN, 'other turn')}"
+            out.print(Padding(Text(more, "dim"), (0, 0, 0, 6)))
+    out.print()
+    for name, value in _whole(row):
+        out.print(Text.assemble((f"{name:20} ", "bold"), value))
+    for warning in warnings_of(row):
+        out.print(warning, style="yellow")
+
+
+def warnings_of(row: SessionScores) -> list[str]:
+    """Return what a person should know before relying on a row."""
+    told = []
+    if row.uncertain:
+        told.append("Uncertain: the parts of the session disagree; look at their rationales.")
+    if row.injection_suspected:
+        told.append(
+            "The session holds words that look made for a judge; look before relying on this."
+        )
+    return told
+
+
+def print_many(out: Console, rows: Sequence[SessionScores], target: int) -> None:
+    """Print one line a session, and what holds for all of them."""
+    table = Table(box=box.SIMPLE_HEAD)
+    table.add_column("session", no_wrap=True)
+    table.add_column("task", no_wrap=True)
+    for name in ("overall", "parts", "tokens", "agreement"):
+        table.add_column(name, justify="right")
+    table.add_column("", max_width=60)
+    for row in rows:
+        if row.status == "failed":
+            table.add_row(_plain(row.session_id), row.task, "", "", "", "", _plain(row.failure))
+            continue
+        agreement = "" if row.chunk_agreement is None else f"{row.chunk_agreement:.2f}"
+        marks = [*(["uncertain"] if row.uncertain else [])]
+        marks += ["words for a judge"] if row.injection_suspected else []
+        table.add_row(
+            _plain(row.session_id),
+            row.task,
+            f"{row.overall_quality:.2f}",
+            str(len(row.chunks)),
+            f"{row.tokens:,}",
+            agreement,
+            ", ".join(marks),
+        )
+    needed = out.measure(table, options=out.options.update(max_width=1_000)).maximum
+    out.print(table, width=max(needed, out.width), crop=False, soft_wrap=True)
+    for line in summary_of(rows, target):
+        out.print(line, soft_wrap=True)
+
+
+def summary_of(rows: Sequence[SessionScores], target: int) -> list[str]:
+    """Return what holds for many sessions, one fact a line."""
+    good = [row for row in rows if row.status == "ok"]
+    chunks = [chunk for row in good for chunk in row.chunks]
+    over = sum(chunk.tokens > target for chunk in chunks)
+    lines = [
+        f"{len(good)} sessions scored, {len(rows) - len(good)} failed",
+        f"{len(chunks)} parts, {over} of them over {target:,} tokens; "
+        f"{sum(len(row.chunks) > 1 for row in good)} sessions in several parts, "
+        f"{sum(row.uncertain for row in good)} uncertain",
+    ]
+    if good:
+        mean = sum(row.overall_quality or 0.0 for row in good) / len(good)
+        largest = max(good, key=lambda row: row.tokens)
+        lines.append(f"mean overall quality {mean:.2f}")
+        lines.append(
+            f"the largest, {largest.session_id}: {largest.tokens:,} tokens in "
+            f"{len(largest.chunks)} parts"
+        )
+    return lines
+
+
+def print_movements(out: Console, movements: Sequence[Movement], sessions: int) -> None:
+    """Print how far scores move when sessions are cut at other sizes."""
+    cut = {movement.session_id: movement.chunks for movement in movements}
+    percents = ", ".join(f"{factor:.0%}" for factor in FACTORS)
+    out.print(f"Cut at {percents} of the target: {len(cut)} of {sessions} sessions in parts.")
+    if not cut:
+        out.print("Every session fits into one part at each size, so nothing moves.")
+        return
+    if len(cut) == 1:
+        ((session_id, chunks),) = cut.items()
+        out.print(f"{session_id}: {', '.join(map(str, chunks))} parts")
+        table = Table("score", *(f"{factor:.0%}" for factor in FACTORS), "spread", box=box.SIMPLE)
+        for movement in movements:
+            values = (format(value, ".3f") for value in movement.values)
+            table.add_row(movement.name, *values, f"{movement.spread:.3f}")
+        out.print(table)
+        return
+    out.print(movements_table(movements))
+
+
+def print_receipts(out: Console, receipts: Iterable[ScoreReceipt]) -> bool:
+    """Print what a server confirmed; return whether it confirmed everything."""
+    told = list(receipts)
+    missing = [receipt for receipt in told if receipt.status != "written"]
+    host = told[0].host if told else "the server"
+    out.print(f"{len(told) - len(missing)} of {len(told)} scores confirmed by {host}")
+    for receipt in missing:
+        out.print(f"  {receipt.name}: {receipt.status}: {receipt.reason}", style="red")
+    return not missing
+
+
+def as_builtins(
+    session: Session, row: SessionScores, receipts: Sequence[ScoreReceipt] = ()
+) -> dict[str, Any]:
+    """Return all that is known of one session's scores, ready to be written as JSON."""
+    value: dict[str, Any] = {
+        "session": {
+            "id": session.id,
+            "source": session.source,
+            "tool": session.tool,
+            "task": session.task,
+            "started": session.started,
+            "ended": session.ended,
+            "turns": session.prompt_count,
+        },
+        "scores": row,
+        "evidence": {v.dimension: evidence_of(session, v) for v in row.verdicts},
+    }
+    if receipts:
+        value["receipts"] = receipts
+    builtins: dict[str, Any] = msgspec.to_builtins(value)
+    return builtins
+
+
+def _first_words(prompt: str) -> str:
+    words = " ".join(prompt.split())
+    return words if len(words) <= _PROMPT_SHOWN else f"{words[:_PROMPT_SHOWN].rstrip()}…"
+
+
+def _counted(number: int, name: str) -> str:
+    return f"{number} {name}" if number == 1 else f"{number} {name}s"
+
+
+def _said(verdict: Verdict) -> str:
+    number = format(verdict.value, ".2f")
+    return f"{verdict.category} ({number})" if verdict.category else number
+
+
+def _whole(row: SessionScores) -> list[tuple[str, str]]:
+    told = [("overall_quality", f"{row.overall_quality:.3f}")]
+    if row.chunk_agreement is not None:
+        told.append(("chunk_agreement", f"{row.chunk_agreement:.2f}"))
+    if row.token_efficiency is not None:
+        told.append(("token_efficiency", f"{row.token_efficiency:.1f} lines per 1,000 tokens"))
+    if row.user_turn_efficiency is not None:
+        told.append(("user_turn_efficiency", f"{row.user_turn_efficiency:.1f} lines per turn"))
+    if row.cost_usd:
+        told.append(("cost", f"{row.cost_usd:.4f} US dollars"))
+    return told
+
+
+def _plain(text: str) -> Text:
+    """Return text that cannot move a terminal's cursor, whatever a session holds."""
+    return Text(reveal(text)[0])

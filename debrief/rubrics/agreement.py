@@ -1,0 +1,271 @@
+"""Agreement: do judges, dimensions and rubrics say what people say?"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from itertools import permutations
+from typing import Literal
+
+from msgspec import Struct
+
+from debrief.errors import InputError
+from debrief.rubrics.coefficients import Coefficient, corrected_rate, gwet_ac1, weighted_kappa
+from debrief.rubrics.labels import Label, Labels
+from debrief.rubrics.matching import Roll, Unmatched
+from debrief.rubrics.measures import Kind, Measure
+from debrief.rubrics.scales import YES_OR_NO, Reading
+
+AGREEMENT = "judge_agreement"
+"""Table of the rows, all in one partition."""
+ALL = "all"
+_MOST_DRIFT = 0.1
+"""Share of labels on ids that are another session's, only written otherwise, above which the rest
+is not a sample of what was labelled any more."""
+_SHOWN = 5
+_PLACE = re.compile(r"(?:.*/)?rubric_\d+", re.IGNORECASE)
+
+
+class AgreementRow(Struct, frozen=True, kw_only=True):
+    """One row: how one judge, dimension or rubric agrees with people."""
+
+    kind: Kind
+    name: str
+    judged_by: str
+    """A model's name, or ``offline``."""
+    fingerprint: str = ""
+    """Of the judges or the scorer; empty for a rubric."""
+    scale: Literal["fraction", "category", "five", "yes_or_no"]
+    """What was compared: five bands of 0 to 1, categories, 1 to 5, or good against not good."""
+    labelled: int
+    """Sessions with a label and a score."""
+    sessions: int
+    """Sessions with a score."""
+    raters: int
+    agreed: float | None = None
+    """Share of the labelled sessions on which both say exactly the same."""
+    kappa: float | None = None
+    """Cohen's, with quadratic weights; None where it is not defined."""
+    kappa_low: float | None = None
+    kappa_high: float | None = None
+    ac1: float | None = None
+    """Gwet's, unweighted."""
+    ac1_low: float | None = None
+    ac1_high: float | None = None
+    people_kappa: float | None = None
+    """Between people, on sessions that several of them labelled: no judge can be asked for more."""
+    people_rate: float | None = None
+    """Share of the labelled sessions that people call good."""
+    judge_rate: float | None = None
+    """Share of the labelled sessions that the judge calls good."""
+    rate: float | None = None
+    """Share of all scored sessions that the judge calls good."""
+    sensitivity: float | None = None
+    specificity: float | None = None
+    corrected_rate: float | None = None
+    """Share of all scored sessions that people would call good."""
+    corrected_low: float | None = None
+    corrected_high: float | None = None
+
+    @property
+    def coverage(self) -> float:
+        """Return the share of scored sessions that have a label."""
+        return self.labelled / self.sessions if self.sessions else 0.0
+
+
+class Agreement(Struct, frozen=True, kw_only=True):
+    """What labels came to."""
+
+    rows: tuple[AgreementRow, ...]
+    """Of what has labels; judges first, then dimensions, then rubrics."""
+    labels: int
+    """Read, free text that is no label left out."""
+    matched: int
+    """That a score was found for."""
+    unmatched: tuple[Unmatched, ...]
+    problems: tuple[str, ...]
+    """Labels that could not be read."""
+
+
+def compare(labels: Labels, measures: Sequence[Measure], roll: Roll) -> Agreement:
+    """Hold people's labels against what was measured.
+
+    Where several people labelled the same, the middle label counts, the worse of two; of one
+    person's several, the last. A plain yes or no is compared as good against not good, and so
+    is then everything else that is labelled with it.
+
+    Args:
+        labels: as read.
+        measures: what judges, dimensions and rubrics said.
+        roll: of the sessions that are there.
+
+    Raises:
+        InputError: there are labels and none matches, all of one name miss, or too many carry
+            an id that is a session's own written otherwise. Agreement on what is left would look
+            like agreement.
+    """
+    placed: dict[int, dict[str, dict[str, Reading]]] = {}
+    unmatched: list[Unmatched] = []
+    problems = list(labels.problems)
+    named: dict[str, list[bool]] = {}
+    for label in labels.labels:
+        targets = [n for n, measure in enumerate(measures) if measure.answers_to(label.name)]
+        if not targets:
+            if not label.loose:
+                unmatched.append(Unmatched(label, _unknown(label.name)))
+            continue
+        session, missing = roll.find(label)
+        readings = list(_readings(label, targets, measures, problems)) if session else []
+        hits = [(n, r) for n, r in readings if session in measures[n].readings]
+        for number, reading in hits:
+            by_rater = placed.setdefault(number, {}).setdefault(session, {})
+            by_rater[label.rater or label.source.split(":")[0]] = reading
+        named.setdefault(label.name, []).append(bool(hits))
+        if missing is not None:
+            unmatched.append(missing)
+        elif readings and not hits:
+            unmatched.append(Unmatched(label, "the session has no score of that name"))
+    matched = sum(sum(found) for found in named.values())
+    count = sum(map(len, named.values()))
+    count += sum(one.label.name not in named for one in unmatched)
+    if count and not matched:
+        reason = f"has {count} labels, and not one matches a scored session: "
+        reason += _why_none(unmatched, problems, roll)
+        raise InputError(AGREEMENT, reason, "Correct the ids, names or values of the labels.")
+    _refuse_drift(count, unmatched, named)
+    return Agreement(
+        rows=tuple(_row(measures[number], by) for number, by in sorted(placed.items())),
+        labels=count,
+        matched=matched,
+        unmatched=tuple(unmatched),
+        problems=tuple(problems),
+    )
+
+
+def _unknown(name: str) -> str:
+    if _PLACE.fullmatch(name):
+        return "a rubric's place in its set, which moves from week to week: use its key"
+    return "no judge, dimension or rubric of that name"
+
+
+def _readings(
+    label: Label, targets: Sequence[int], measures: Sequence[Measure], problems: list[str]
+) -> Iterator[tuple[int, Reading]]:
+    reasons: list[str] = []
+    found = False
+    for number in targets:
+        try:
+            yield number, measures[number].scale.read(label.value)
+            found = True
+        except InputError as error:
+            reasons.append(str(error))
+    if reasons and not found:
+        problems.append(f"{label.source}: {label.name}: {reasons[0]}")
+
+
+def _refuse_drift(
+    count: int, unmatched: Sequence[Unmatched], named: Mapping[str, Sequence[bool]]
+) -> None:
+    drifted = [one for one in unmatched if one.looks_like]
+    told = _drift(unmatched)
+    if len(drifted) > _MOST_DRIFT * count:
+        reason = f"has {len(drifted)} of {count} labels on ids that have drifted: {told}"
+        raise InputError(AGREEMENT, reason, "Write the ids as the sessions have them.")
+    for name, found in sorted(named.items()):
+        lost = [one for one in drifted if one.label.name == name]
+        if lost and not any(found):
+            reason = f"has {len(found)} labels named {name}, and not one matches: {told}"
+            raise InputError(AGREEMENT, reason, "Write the ids as the sessions have them.")
+
+
+def _drift(unmatched: Sequence[Unmatched]) -> str:
+    """Return the first ids that are a session's own, only written otherwise."""
+    drifted = [one for one in unmatched if one.looks_like]
+    return "; ".join(
+        f"{one.label.session_id!r} looks like session {one.looks_like}" for one in drifted[:_SHOWN]
+    )
+
+
+def _why_none(unmatched: Sequence[Unmatched], problems: Sequence[str], roll: Roll) -> str:
+    if told := _drift(unmatched):
+        return told
+    if not unmatched:
+        return "; ".join(problems[:_SHOWN])
+    reasons = {one.reason for one in unmatched}
+    ids = list(dict.fromkeys(one.label.session_id for one in unmatched))
+    names = list(dict.fromkeys(one.label.name for one in unmatched))
+    more = f" and {len(ids) - _SHOWN} more" if len(ids) > _SHOWN else ""
+    return (
+        f"{', or '.join(sorted(reasons))} (labels are on {', '.join(ids[:_SHOWN])}{more}, named "
+        f"{', '.join(names[:_SHOWN])}; sessions are {', '.join(roll.examples()) or 'none'})"
+    )
+
+
+def _row(measure: Measure, labelled: Mapping[str, Mapping[str, Reading]]) -> AgreementRow:
+    plain = any(r.level is None for by_rater in labelled.values() for r in by_rater.values())
+    levels = len(YES_OR_NO) if plain else len(measure.scale.levels)
+
+    def place(reading: Reading) -> int:
+        return int(reading.good) if plain or reading.level is None else reading.level
+
+    ids = sorted(labelled)
+    people = [_middle([place(r) for r in labelled[id_].values()]) for id_ in ids]
+    people_good = [_middle([int(r.good) for r in labelled[id_].values()]) == 1 for id_ in ids]
+    judged = [place(measure.readings[id_]) for id_ in ids]
+    judged_good = [measure.readings[id_].good for id_ in ids]
+    kappa = weighted_kappa(people, judged, levels)
+    ac1 = gwet_ac1(people, judged, levels)
+    rate = sum(reading.good for reading in measure.readings.values()) / len(measure.readings)
+    corrected = corrected_rate(people_good, judged_good, rate, len(measure.readings))
+    return AgreementRow(
+        kind=measure.kind,
+        name=measure.name,
+        judged_by=measure.judged_by,
+        fingerprint=measure.fingerprint,
+        scale="yes_or_no" if plain else measure.scale.kind,
+        labelled=len(ids),
+        sessions=len(measure.readings),
+        raters=len({rater for by_rater in labelled.values() for rater in by_rater}),
+        agreed=sum(a == b for a, b in zip(people, judged, strict=True)) / len(ids),
+        **_estimate("kappa", kappa),
+        **_estimate("ac1", ac1),
+        people_kappa=_rounded(_between_people(labelled.values(), place, levels)),
+        people_rate=sum(people_good) / len(ids),
+        judge_rate=sum(judged_good) / len(ids),
+        rate=rate,
+        sensitivity=_rounded(corrected.sensitivity),
+        specificity=_rounded(corrected.specificity),
+        **_estimate("corrected", corrected.rate, "corrected_rate"),
+    )
+
+
+def _estimate(name: str, found: Coefficient | None, value: str = "") -> dict[str, float | None]:
+    if found is None:
+        return {}
+    return {
+        value or name: round(found.value, 6),
+        f"{name}_low": round(found.low, 6),
+        f"{name}_high": round(found.high, 6),
+    }
+
+
+def _between_people(
+    labelled: Iterable[Mapping[str, Reading]], place: Callable[[Reading], int], levels: int
+) -> float | None:
+    """Return the kappa of every two people on the sessions that both labelled, each way round."""
+    pairs = [
+        pair
+        for by_rater in labelled
+        for pair in permutations([place(reading) for reading in by_rater.values()], 2)
+    ]
+    found = weighted_kappa([one for one, _ in pairs], [other for _, other in pairs], levels)
+    return None if found is None else found.value
+
+
+def _middle(levels: list[int]) -> int:
+    return sorted(levels)[(len(levels) - 1) // 2]
+
+
+def _rounded(number: float | None) -> float | None:
+    return None if number is None or math.isnan(number) else round(number, 6)

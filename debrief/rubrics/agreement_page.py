@@ -1,0 +1,166 @@
+"""Agreement in words: a page for people, one sentence for a card, and whether it suffices."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+
+from debrief.errors import ConfigurationError
+from debrief.lake import Lake
+from debrief.rubrics.agreement import AGREEMENT, ALL, Agreement, AgreementRow
+from debrief.rubrics.page import plain
+from debrief.settings import Settings
+
+MINIMUM = "DEBRIEF_MIN_AGREEMENT"
+FEWEST_LABELS = 20
+"""Sessions with a label, below which agreement counts as not known."""
+_SHOWN = 20
+HOW_TO_LABEL = (
+    "Label sessions in Langfuse (annotations named as the judge, the dimension or the rubric), in "
+    "a `human_feedback.md` (front matter or lines such as `task_completion: complete`), or in a "
+    "CSV file `session_id,name,value,rater` that `DEBRIEF_LABELS` names."
+)
+
+
+def agreement_text(lake: Lake, judged_by: Collection[str] = ()) -> str:
+    """Return what is known of agreement with people, in a sentence for a card.
+
+    Args:
+        lake: with the table of ``judge_agreement``.
+        judged_by: models whose judges and dimensions are meant; all when empty.
+
+    Returns:
+        An empty text when nobody labelled.
+    """
+    rows = [row for row in _rows(lake) if row.kind != "rubric"]
+    rows = [row for row in rows if not judged_by or row.judged_by in judged_by]
+    return "; ".join(
+        f"{row.name} {_estimate(row.kappa, row.kappa_low, row.kappa_high, 'kappa')}, "
+        f"{_estimate(row.ac1, row.ac1_low, row.ac1_high, 'AC1')}, {row.labelled} of "
+        f"{row.sessions} sessions labelled"
+        + ("" if row.labelled >= FEWEST_LABELS else ", too few to rely on")
+        for row in rows
+    )
+
+
+def minimum_agreement(settings: Settings) -> float | None:
+    """Return the agreement that training sets need, as ``DEBRIEF_MIN_AGREEMENT`` says.
+
+    Raises:
+        ConfigurationError: it is no number from 0 to 1.
+    """
+    text = settings.get(MINIMUM)
+    if not text:
+        return None
+    try:
+        number = float(text)
+    except ValueError:
+        number = -1.0
+    if not 0 <= number <= 1:
+        raise ConfigurationError(MINIMUM, f"{text!r} is no number from 0 to 1", "Correct it.")
+    return number
+
+
+def agreement_shortfall(lake: Lake, minimum: float | None, judged_by: Collection[str] = ()) -> str:
+    """Return why agreement with people does not suffice; an empty text when it does.
+
+    Every judge and dimension with enough labels has to reach the minimum, in Cohen's kappa, or
+    in AC1 where kappa is not defined. With a minimum and no such judge or dimension, agreement
+    is not known, and does not suffice.
+
+    Args:
+        lake: with the table of ``judge_agreement``.
+        minimum: from 0 to 1; None asks for nothing.
+        judged_by: models whose judges and dimensions are meant; all when empty.
+    """
+    if minimum is None:
+        return ""
+    rows = [
+        row
+        for row in _rows(lake)
+        if row.kind != "rubric"
+        and row.labelled >= FEWEST_LABELS
+        and (not judged_by or row.judged_by in judged_by)
+    ]
+    if not rows:
+        return (
+            f"an agreement of {minimum:g} with people is asked for, and no judge or dimension has "
+            f"labels on {FEWEST_LABELS} sessions"
+        )
+    low = [(row, value) for row in rows if (value := _decisive(row)) is None or value < minimum]
+    return "; ".join(
+        f"{row.name} agrees with people by {'nothing known' if value is None else f'{value:.2f}'}, "
+        f"and {minimum:g} is asked for"
+        for row, value in low
+    )
+
+
+def agreement_markdown(agreement: Agreement | None) -> str:
+    """Return the page; None says that nobody labelled."""
+    if agreement is None or not agreement.labels:
+        problems = _list("Not read", agreement.problems if agreement else ())
+        return "\n".join([f"No labels of people yet. {HOW_TO_LABEL}", *problems]) + "\n"
+    lines = [
+        f"{agreement.matched} of {agreement.labels} labels are on sessions that have a score.",
+        "",
+        "| What | By | Labelled | Kappa | AC1 | Same | People among themselves "
+        "| Good by people | Good by judge | Good of all, corrected |",
+        "|---|---|---|---|---|---|---|---|---|---|",
+        *(_line(row) for row in agreement.rows),
+        "",
+        "Kappa is Cohen's with quadratic weights (0: chance, 1: always the same), AC1 is Gwet's "
+        "on exact agreement; both with 95 % intervals. Numbers from 0 to 1 fall into five bands. "
+        "Good is 0.5 and more of 1, a category worth more than half, or 4 and 5 of 5. The last "
+        "column is how many of all scored sessions people would call good, by what the labels "
+        "show of the judge's mistakes.",
+    ]
+    unmatched = [
+        f"{plain(one.label.session_id)}, {plain(one.label.name)} ({plain(one.label.source)}): "
+        + plain(one.reason)
+        + (f"; looks like session {plain(one.looks_like)}" if one.looks_like else "")
+        for one in agreement.unmatched
+    ]
+    lines += _list("Labels without a score", unmatched)
+    lines += _list("Not read", [plain(problem) for problem in agreement.problems])
+    return "\n".join(lines) + "\n"
+
+
+def _rows(lake: Lake) -> list[AgreementRow]:
+    return list(lake.read(AGREEMENT, ALL, AgreementRow))
+
+
+def _decisive(row: AgreementRow) -> float | None:
+    return row.ac1 if row.kappa is None else row.kappa
+
+
+def _line(row: AgreementRow) -> str:
+    cells = [
+        f"{row.kind} {plain(row.name)}",
+        plain(row.judged_by) + (f" {row.fingerprint}" if row.fingerprint else ""),
+        f"{row.labelled} of {row.sessions} ({row.coverage:.0%})",
+        _estimate(row.kappa, row.kappa_low, row.kappa_high),
+        _estimate(row.ac1, row.ac1_low, row.ac1_high),
+        _share(row.agreed),
+        "" if row.people_kappa is None else f"{row.people_kappa:.2f}",
+        _share(row.people_rate),
+        f"{_share(row.judge_rate)}, of all {_share(row.rate)}",
+        _estimate(row.corrected_rate, row.corrected_low, row.corrected_high),
+    ]
+    return "| " + " | ".join(cells) + " |"
+
+
+def _estimate(value: float | None, low: float | None, high: float | None, name: str = "") -> str:
+    said = f"{name} " if name else ""
+    if value is None:
+        return f"{said}not defined"
+    return f"{said}{value:.2f} ({low:.2f} to {high:.2f})"
+
+
+def _share(value: float | None) -> str:
+    return "" if value is None else f"{value:.0%}"
+
+
+def _list(title: str, entries: Sequence[str]) -> list[str]:
+    if not entries:
+        return []
+    more = [f"- and {len(entries) - _SHOWN} more"] if len(entries) > _SHOWN else []
+    return ["", f"**{title}**", "", *(f"- {entry}" for entry in entries[:_SHOWN]), *more]

@@ -1,0 +1,96 @@
+"""What of a session decides whether and where it goes into a training set, without its turns.
+
+Read off each session once and kept by its digest, so that choosing, splitting and removing
+near-duplicates never decode a conversation again.
+"""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+from msgspec import Struct
+
+from debrief.offline.checks import check_of
+from debrief.offline.commands import shell_command, simple_commands
+from debrief.sessions.model import Session
+from debrief.training.languages import languages_of
+from debrief.training.similarity import message_marks, signature_of
+
+TRAITS = "2"
+"""Raised when the same session gives other traits: all are read off again."""
+
+
+class LanguageLines(Struct, frozen=True, gc=False):
+    """Lines added and removed in one language."""
+
+    language: str
+    lines: int
+
+
+class SessionTraits(Struct, frozen=True, kw_only=True):
+    """One row: a session by what it is chosen by."""
+
+    session_id: str
+    session_digest: str
+    started: datetime
+    tool: str
+    model: str
+    """The one that answered most; empty when none is named."""
+    repository: str
+    answered: bool
+    """The model said or did something that was not taken back."""
+    growth: int
+    """Lines added plus lines removed."""
+    validated: bool
+    """A test, lint or type run or a build ran, whatever it said."""
+    unsure_redactions: int
+    languages: tuple[LanguageLines, ...] = ()
+    signature: bytes = b""
+    """MinHash of its words."""
+    message_marks: bytes = b""
+    """Hashes of its messages."""
+    version: str = ""
+    """Of the way they were read off."""
+
+
+def traits_of(session: Session) -> SessionTraits:
+    """Read the traits of a session."""
+    answered = was_answered(session)
+    return SessionTraits(
+        session_id=session.id,
+        session_digest=session.digest,
+        started=session.started,
+        tool=session.tool,
+        model=session.models[0] if session.models else "",
+        repository=session.repository,
+        answered=answered,
+        growth=session.growth,
+        validated=was_validated(session),
+        unsure_redactions=session.unsure_redactions,
+        languages=tuple(
+            LanguageLines(language, lines) for language, lines in languages_of(session).items()
+        ),
+        signature=signature_of(session) if answered else b"",
+        message_marks=message_marks(session) if answered else b"",
+    )
+
+
+def was_answered(session: Session) -> bool:
+    """Tell whether the model said or called anything in a turn that was not taken back."""
+    return any(
+        message.text.strip() or message.calls
+        for turn in session.turns
+        if not turn.rewound
+        for message in turn.messages
+    )
+
+
+def was_validated(session: Session) -> bool:
+    """Tell whether a test, lint or type run or a build ran in the session, whatever it said."""
+    for turn in session.turns:
+        for message in turn.messages:
+            for call in message.calls:
+                command = shell_command(call) if call.status in ("ok", "failed") else None
+                if command and any(map(check_of, simple_commands(command))):
+                    return True
+    return False

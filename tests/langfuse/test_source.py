@@ -1,0 +1,291 @@
+"""A server as a source: listed and fetched once, beside the transcripts, and never at their cost."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import datetime, timedelta
+from pathlib import Path
+
+import orjson
+import pytest
+
+from debrief.errors import ConfigurationError
+from debrief.lake import Lake
+from debrief.langfuse.source import LangfuseSource, source_from_settings
+from debrief.redaction.redactor import Redactor
+from debrief.sessions.model import Session, UnreadTranscript
+from debrief.sessions.sources import Scan
+from debrief.sessions.store import scan_into, store_week
+from debrief.settings import load_settings
+from tests.langfuse.scenario import client_of
+from tests.langfuse.server import LangfuseServer, Mode, Trouble
+from tests.langfuse.test_fetcher import START, Recorder
+
+WEEK = "2026-10-05"
+REDACTOR = Redactor(b"k" * 32)
+SECRET = "ghp_" + "a1B2c3D4e5F6" * 3
+LISTING = "core,basic,time"
+
+
+class Times:
+    """A clock that stands where it is put."""
+
+    def __init__(self, now: datetime) -> None:
+        self.now = now
+
+    def __call__(self) -> datetime:
+        return self.now
+
+
+@pytest.fixture
+def server() -> Iterator[LangfuseServer]:
+    with LangfuseServer() as running:
+        yield running
+
+
+@pytest.fixture
+def lake(tmp_path: Path) -> Lake:
+    return Lake(str(tmp_path / "lake"))
+
+
+def source_of(server: LangfuseServer, now: datetime = START + timedelta(days=1)) -> LangfuseSource:
+    since = START - timedelta(days=60)
+    return LangfuseSource(client_of(server, attempts=2), since, Times(now))
+
+
+def taken(
+    lake: Lake, source: LangfuseSource, folders: list[Path] | None = None
+) -> tuple[Scan, list[Session], list[UnreadTranscript]]:
+    """Scan and store, and return what the lake holds of the week then."""
+    found = scan_into(lake, folders or [], server=source)
+    for week in found.weeks():
+        store_week(lake, found, week, REDACTOR, source)
+    sessions = list(lake.read("raw_sessions", WEEK, Session))
+    return found, sessions, list(lake.read("unread_transcripts", WEEK, UnreadTranscript))
+
+
+def fetched(server: LangfuseServer) -> list[str]:
+    """The sessions that were fetched whole, in order."""
+    rows = server.sent("GET", "/v2/observations")
+    return [r.query["sessionId"] for r in rows if "io" in r.query["fields"].split(",")]
+
+
+def listings(server: LangfuseServer) -> int:
+    return sum(r.query["fields"] == LISTING for r in server.sent("GET", "/v2/observations"))
+
+
+def transcript(folder: Path, session_id: str) -> Path:
+    lines: list[object] = [
+        {
+            "type": "user",
+            "uuid": "u1",
+            "sessionId": session_id,
+            "timestamp": "2026-10-05T12:00:00Z",
+            "cwd": "/home/sam/shop",
+            "message": {"role": "user", "content": "Fix the cart, please."},
+        },
+        {
+            "type": "assistant",
+            "uuid": "u2",
+            "sessionId": session_id,
+            "timestamp": "2026-10-05T12:00:09Z",
+            "message": {
+                "id": "m1",
+                "model": "some-model",
+                "role": "assistant",
+                "content": [{"type": "text", "text": "Fixed."}],
+            },
+        },
+    ]
+    folder.mkdir(parents=True, exist_ok=True)
+    path = folder / f"{session_id}.jsonl"
+    path.write_bytes(b"".join(orjson.dumps(line) + b"\n" for line in lines))
+    return path
+
+
+@pytest.mark.parametrize("mode", ["events_only", "dual", "old"])
+def test_a_servers_sessions_stand_in_the_lake_redacted(mode: Mode, lake: Lake) -> None:
+    with LangfuseServer(mode) as server:
+        for number in range(3):
+            Recorder(server, f"s{number}").trace(f"t{number}", f"use {SECRET}", "Done.")
+        found, sessions, unread = taken(lake, source_of(server))
+    assert [session.id for session in sessions] == ["s0", "s1", "s2"]
+    assert found.weeks() == [WEEK]
+    assert unread == []
+    assert all(SECRET not in session.turns[0].prompt for session in sessions)
+    assert sessions[0].redactions == 1
+    assert [ref.path for ref in sessions[0].transcripts] == ["langfuse:s0"]
+
+
+def test_what_did_not_change_is_not_fetched_again(server: LangfuseServer, lake: Lake) -> None:
+    recorder = Recorder(server, "s0")
+    recorder.trace("t0", "go", "Done.")
+    Recorder(server, "s1").trace("t1", "go", "Done.")
+    source = source_of(server)
+    taken(lake, source)
+    assert fetched(server) == ["s0", "s1"]
+    first = listings(server)
+    taken(lake, source)
+    assert fetched(server) == ["s0", "s1"]
+    assert listings(server) - first == 1
+    recorder.trace("t2", "and more", "Done.")
+    _, sessions, _ = taken(lake, source)
+    assert fetched(server) == ["s0", "s1", "s0"]
+    assert [len(session.turns) for session in sessions] == [2, 1]
+
+
+def test_an_observation_that_was_filled_in_later_is_fetched(
+    server: LangfuseServer, lake: Lake
+) -> None:
+    Recorder(server, "s0").trace("t0", "go", "")
+    source = source_of(server)
+    taken(lake, source)
+    server.observations[0] |= {"output": "Done at last.", "updatedAt": "2026-10-05T12:05:00.000Z"}
+    _, (session,), _ = taken(lake, source)
+    assert session.turns[0].messages[-1].text == "Done at last."
+
+
+def test_a_session_that_goes_on_for_weeks_stays_in_the_week_it_began(
+    server: LangfuseServer, lake: Lake
+) -> None:
+    recorder = Recorder(server, "s0")
+    recorder.trace("t0", "go", "Done.")
+    taken(lake, source_of(server))
+    recorder.clock = timedelta(days=40).total_seconds()
+    recorder.trace("t1", "still there?", "Yes.")
+    found, sessions, _ = taken(lake, source_of(server, START + timedelta(days=41)))
+    assert found.weeks() == [WEEK]
+    assert [turn.prompt for turn in sessions[0].turns] == ["go", "still there?"]
+
+
+def test_an_interrupted_fetch_goes_on_where_it_was(server: LangfuseServer, lake: Lake) -> None:
+    for number in range(6):
+        Recorder(server, f"s{number}").trace(f"t{number}", "go", "Done.")
+    source = source_of(server)
+    found = scan_into(lake, [], server=source)
+    source.reader(lake, found.of_week(WEEK)[:4], REDACTOR)
+    before = fetched(server)
+    _, sessions, _ = taken(lake, source)
+    assert len(sessions) == 6
+    assert sorted(before) == ["s0", "s1", "s2", "s3"]
+    assert sorted(fetched(server)) == [f"s{number}" for number in range(6)]
+
+
+def test_an_interrupted_listing_goes_on_where_it_was(server: LangfuseServer, lake: Lake) -> None:
+    Recorder(server, "s0").trace("t0", "go", "Done.")
+    server.trouble = [Trouble(400)]
+    source = source_of(server)
+    assert [entry.session_id for entry in source.scan(lake)] == [""]
+    windows = listings(server)
+    source.scan(lake)
+    whole = listings(server) - windows
+    assert (windows, whole) == (1, 3)
+    server.trouble = []
+    source.scan(lake)
+    assert listings(server) - windows - whole == 1
+
+
+def test_a_server_that_is_away_costs_no_local_session(tmp_path: Path, lake: Lake) -> None:
+    transcript(tmp_path / "projects", "0b5f7c1e-1111-4222-8333-444455556666")
+    with LangfuseServer() as server:
+        source = source_of(server, START + timedelta(hours=1))
+        host = server.host
+    found, sessions, unread = taken(lake, source, [tmp_path / "projects"])
+    assert [session.source for session in sessions] == ["claude-code"]
+    (missed,) = unread
+    assert missed.path == f"langfuse:{host}"
+    assert "not listed: cannot be reached" in missed.reason
+    assert not missed.expected
+    assert found.weeks() == [WEEK]
+
+
+def test_a_server_that_goes_away_leaves_what_was_fetched_and_a_reason_for_the_rest(
+    server: LangfuseServer, lake: Lake
+) -> None:
+    source = source_of(server)
+    Recorder(server, "s0").trace("t0", "go", "Done.")
+    taken(lake, source)
+    for number in range(1, 40):
+        Recorder(server, f"s{number}").trace(f"t{number}", "go", "Done.")
+    found = scan_into(lake, [], server=source)
+    server.trouble = [Trouble(503)] * 1_000
+    before = len(server.requests)
+    store_week(lake, found, WEEK, REDACTOR, source)
+    sessions = list(lake.read("raw_sessions", WEEK, Session))
+    unread = list(lake.read("unread_transcripts", WEEK, UnreadTranscript))
+    assert [session.id for session in sessions] == ["s0"]
+    assert len(unread) == 39
+    assert all(row.reason.startswith("not fetched: ") and not row.expected for row in unread)
+    assert len(server.requests) - before <= 8
+    server.trouble = []
+    _, sessions, unread = taken(lake, source)
+    assert (len(sessions), unread) == (40, [])
+
+
+def test_a_session_of_which_there_is_a_transcript_is_read_from_that(
+    server: LangfuseServer, tmp_path: Path, lake: Lake
+) -> None:
+    identity = "0b5f7c1e-1111-4222-8333-444455556666"
+    transcript(tmp_path / "projects", identity)
+    Recorder(server, identity).trace("t0", "Fix the cart, please.", "Fixed.")
+    _, sessions, unread = taken(lake, source_of(server), [tmp_path / "projects"])
+    assert [session.source for session in sessions] == ["claude-code"]
+    (passed_over,) = unread
+    assert (passed_over.path, passed_over.expected) == (f"langfuse:{identity}", True)
+    assert fetched(server) == []
+
+
+def test_another_server_or_another_beginning_lists_anew(lake: Lake) -> None:
+    with LangfuseServer() as one:
+        Recorder(one, "s1").trace("t1", "go", "Done.")
+        source_of(one).scan(lake)
+    with LangfuseServer() as other:
+        Recorder(other, "s2").trace("t2", "go", "Done.")
+        source = source_of(other)
+        assert [entry.session_id for entry in source.scan(lake)] == ["s2"]
+        late = LangfuseSource(client_of(other), START + timedelta(hours=1), Times(START))
+        assert list(late.scan(lake)) == []
+
+
+def test_observations_without_a_session_are_no_session(server: LangfuseServer, lake: Lake) -> None:
+    Recorder(server, "").trace("t0", "go", "Done.")
+    assert source_of(server).scan(lake) == []
+
+
+SETTINGS = {
+    "LANGFUSE_HOST": "http://127.0.0.1:9",
+    "LANGFUSE_PUBLIC_KEY": "pk",
+    "LANGFUSE_SECRET_KEY": "sk",
+}
+
+
+def test_a_server_is_a_source_only_when_it_is_asked_for(tmp_path: Path) -> None:
+    base = {"DEBRIEF_HOME": str(tmp_path), **SETTINGS}
+    assert source_from_settings(load_settings(base)) is None
+    assert source_from_settings(load_settings(base), asked=True) is not None
+    asked = {**base, "DEBRIEF_LANGFUSE_SESSIONS": "1", "DEBRIEF_LANGFUSE_SINCE": "2026-01-05"}
+    assert source_from_settings(load_settings(asked)) is not None
+    assert source_from_settings(load_settings({**asked, "DEBRIEF_LANGFUSE": "off"})) is None
+
+
+@pytest.mark.parametrize(
+    ("changed", "reason"),
+    [
+        ({"LANGFUSE_HOST": "", "LANGFUSE_PUBLIC_KEY": "", "LANGFUSE_SECRET_KEY": ""}, "none is"),
+        ({"DEBRIEF_LANGFUSE_SINCE": "last year"}, "no date"),
+        ({"DEBRIEF_LANGFUSE_REQUESTS_A_MINUTE": "many"}, "no number"),
+        ({"DEBRIEF_LANGFUSE_REQUESTS_A_MINUTE": "0"}, "no number"),
+    ],
+)
+def test_a_wrong_setting_is_named(tmp_path: Path, changed: dict[str, str], reason: str) -> None:
+    environ = {"DEBRIEF_HOME": str(tmp_path), "DEBRIEF_LANGFUSE_SESSIONS": "1", **SETTINGS}
+    with pytest.raises(ConfigurationError, match=reason):
+        source_from_settings(load_settings({**environ, **changed}))
+
+
+def test_a_limit_of_requests_a_minute_is_kept(tmp_path: Path) -> None:
+    environ = {"DEBRIEF_HOME": str(tmp_path), **SETTINGS}
+    limited = load_settings({**environ, "DEBRIEF_LANGFUSE_REQUESTS_A_MINUTE": "30"})
+    source = source_from_settings(limited, asked=True)
+    assert source is not None
+    assert source.client.patience.spacing == 2.0

@@ -1,0 +1,385 @@
+"""Judges against people: planted agreement is found again, and none is made up."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterable, Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from debrief.errors import ConfigurationError, InputError
+from debrief.judging.model import JudgeEvaluation
+from debrief.lake import Lake
+from debrief.rubrics.agreement import AGREEMENT, ALL, Agreement, AgreementRow, compare
+from debrief.rubrics.agreement_page import (
+    agreement_markdown,
+    agreement_shortfall,
+    agreement_text,
+    minimum_agreement,
+)
+from debrief.rubrics.agreement_store import read_labels, store_agreement
+from debrief.rubrics.coefficients import corrected_rate, gwet_ac1, weighted_kappa
+from debrief.rubrics.labels import Label, Labels
+from debrief.rubrics.matching import Roll
+from debrief.rubrics.measures import Measure, measures_of
+from debrief.rubrics.model import Rubric, RubricEvaluation
+from debrief.scoring.model import SessionScores
+from debrief.sessions.heads import SessionHead
+from debrief.settings import load_settings
+from tests.langfuse.scenario import scored
+from tests.rubrics.scenario import rubric
+
+NOW = datetime(2026, 3, 2, 9, tzinfo=UTC)
+
+
+def ident(number: int) -> str:
+    return f"0a1b2c3d-{number:04}-4e5f-8a9b-0123456789ab"
+
+
+def judged(values: Iterable[float], judge: str = "code-reuse") -> list[JudgeEvaluation]:
+    return [
+        JudgeEvaluation(
+            session_id=ident(n), session_digest="d", started=NOW, judge=judge, weight=0.5,
+            model="m", status="ok", score=value, eval_fingerprint="e" * 8,
+        )
+        for n, value in enumerate(values)
+    ]  # fmt: skip
+
+
+def labelled(values: Iterable[object], name: str = "code-reuse", rater: str = "") -> list[Label]:
+    return [
+        Label(session_id=ident(n), name=name, value=str(value), rater=rater, source=f"l.csv:{n}")
+        for n, value in enumerate(values)
+    ]
+
+
+def roll(count: int) -> Roll:
+    return Roll((ident(n), "shop", NOW) for n in range(count))
+
+
+def compared(labels: Sequence[Label], measures: Sequence[Measure], count: int = 200) -> Agreement:
+    return compare(Labels(labels=tuple(labels)), measures, roll(count))
+
+
+def planted(share: float, levels: int, size: int) -> list[tuple[int, int]]:
+    """Pairs whose kappa is ``share`` in any weighting: agreement laid over independence.
+
+    Every level is equally frequent, so is every pair in the independent part.
+    """
+    independent = [(a, b) for a in range(levels) for b in range(levels)] * size
+    same = round(len(independent) * share / (1 - share) / levels)
+    return independent + [(level, level) for level in range(levels)] * same
+
+
+@pytest.mark.parametrize(
+    ("share", "levels", "size"),
+    [(0.5, 5, 1), (0.75, 5, 1), (0.2, 5, 4), (0.875, 4, 1), (0.6, 2, 2), (0.0, 3, 2)],
+)
+def test_a_planted_kappa_is_reproduced_to_three_digits(
+    share: float, levels: int, size: int
+) -> None:
+    pairs = planted(share, levels, size)
+    kappa = weighted_kappa([a for a, _ in pairs], [b for _, b in pairs], levels)
+    ac1 = gwet_ac1([a for a, _ in pairs], [b for _, b in pairs], levels)
+    assert kappa is not None
+    assert ac1 is not None
+    assert kappa.value == pytest.approx(share, abs=5e-4)
+    assert ac1.value == pytest.approx(share, abs=5e-4)
+    assert kappa.low <= kappa.value <= kappa.high
+
+
+def test_planted_labels_on_judges_and_rubrics_come_back_through_the_whole_comparison() -> None:
+    pairs = planted(0.75, 5, 1)
+    fractions = [0.1, 0.3, 0.5, 0.7, 0.9]
+    evaluations = [
+        RubricEvaluation(
+            session_id=ident(n), session_digest="d", started=NOW, score_name="excellence",
+            rubric_id="rubric_001", rubric_key="key-1", rubric_digest="r", model="m", status="ok",
+            score=b + 1,
+        )
+        for n, (_, b) in enumerate(pairs)
+    ]  # fmt: skip
+    measures = measures_of(judged(fractions[b] for _, b in pairs), [], evaluations, [rubric()])
+    labels = [
+        *labelled(fractions[a] for a, _ in pairs),
+        *labelled((a + 1 for a, _ in pairs), name="key-1"),
+    ]
+    found = compared(labels, measures)
+    assert [(row.kind, row.name, row.scale, row.labelled) for row in found.rows] == [
+        ("judge", "code-reuse", "fraction", 100),
+        ("rubric", "excellence/key-1", "five", 100),
+    ]
+    assert [row.kappa for row in found.rows] == pytest.approx([0.75, 0.75], abs=5e-4)
+    assert [row.ac1 for row in found.rows] == pytest.approx([0.75, 0.75], abs=5e-4)
+
+
+def test_a_category_is_held_against_the_category() -> None:
+    scores = [scored(ident(n)) for n in range(6)]
+    said = [verdict for verdict in scores[0].verdicts if verdict.dimension == "task_completion"]
+    labels = labelled([said[0].category] * 5 + ["failed"], name="task_completion")
+    (row,) = compared(labels, measures_of([], scores, [], [])).rows
+    assert (row.scale, row.agreed, row.judged_by) == ("category", 5 / 6, "some-model")
+
+
+def test_the_textbook_example_of_two_raters_gives_the_textbook_numbers() -> None:
+    pairs = [(1, 1)] * 20 + [(1, 0)] * 5 + [(0, 1)] * 10 + [(0, 0)] * 15
+    kappa = weighted_kappa([a for a, _ in pairs], [b for _, b in pairs], 2)
+    assert kappa is not None
+    assert kappa.value == pytest.approx(0.4)
+    assert (kappa.low, kappa.high) == pytest.approx((0.1511, 0.6489), abs=5e-5)
+
+
+def test_where_nearly_all_get_the_same_ac1_stays_meaningful() -> None:
+    ours = [1] * 95 + [1] * 2 + [0] * 2 + [0]
+    theirs = [1] * 95 + [0] * 2 + [1] * 2 + [0]
+    kappa, ac1 = weighted_kappa(ours, theirs, 2), gwet_ac1(ours, theirs, 2)
+    assert kappa is not None
+    assert ac1 is not None
+    assert kappa.value < 0.35
+    assert ac1.value > 0.94
+
+
+def test_what_is_not_defined_is_not_given() -> None:
+    assert weighted_kappa([1, 1, 1], [1, 1, 1], 5) is None
+    assert weighted_kappa([1], [1], 5) is None
+    assert gwet_ac1([1], [1], 5) is None
+    same = gwet_ac1([1, 1, 1], [1, 1, 1], 5)
+    assert same is not None
+    assert same.value == 1
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.lists(st.tuples(st.integers(0, 4), st.integers(0, 4)), min_size=2, max_size=40))
+def test_agreement_is_bounded_and_the_same_both_ways(pairs: list[tuple[int, int]]) -> None:
+    ours, theirs = [a for a, _ in pairs], [b for _, b in pairs]
+    for measure in (weighted_kappa, gwet_ac1):
+        one, other = measure(ours, theirs, 5), measure(theirs, ours, 5)
+        assert (one is None) == (other is None)
+        if one is not None and other is not None:
+            assert one.value == pytest.approx(other.value)
+            assert -1 <= one.low <= one.value + 1e-9
+            assert one.value - 1e-9 <= one.high <= 1
+            if ours == theirs:
+                assert one.value == pytest.approx(1)
+
+
+def test_a_judges_rate_is_corrected_for_the_mistakes_that_labels_show() -> None:
+    people = [True] * 50 + [False] * 50
+    judge = [True] * 45 + [False] * 5 + [True] * 20 + [False] * 30
+    found = corrected_rate(people, judge, rate=0.55, count=1_000)
+    assert (found.sensitivity, found.specificity) == pytest.approx((0.9, 0.6))
+    assert found.rate is not None
+    assert found.rate.value == pytest.approx((0.55 + 0.6 - 1) / 0.5)
+    assert found.rate.low < found.rate.value < found.rate.high
+
+
+def test_the_interval_of_a_corrected_rate_holds_the_truth_as_often_as_it_says() -> None:
+    held = 0
+    for seed in range(300):
+        drawn = random.Random(seed)
+        truth = [drawn.random() < 0.4 for _ in range(400)]
+        judge = [drawn.random() < (0.85 if good else 0.25) for good in truth]
+        found = corrected_rate(truth[:60], judge[:60], sum(judge) / 400, 400).rate
+        held += found is not None and found.low <= 0.4 <= found.high
+    assert held >= 0.94 * 300
+
+
+def test_a_judge_that_guesses_has_no_corrected_rate() -> None:
+    found = corrected_rate([True, True, False, False], [True, False, True, False], 0.5, 10)
+    assert found.rate is None
+    assert corrected_rate([True, True], [True, True], 0.5, 10).rate is None
+
+
+def test_several_people_are_one_middle_label_and_are_held_against_each_other() -> None:
+    measures = measures_of(judged([0.1, 0.9, 0.5]), [], [], [])
+    labels = [
+        *labelled([0.1, 0.9, 0.5], rater="ada"),
+        *labelled([0.1, 0.9, 0.9], rater="ben"),
+        *labelled([0.3, 0.9, 0.9], rater="cyd"),
+    ]
+    (row,) = compared(labels, measures).rows
+    assert (row.labelled, row.raters) == (3, 3)
+    assert row.agreed == pytest.approx(2 / 3)
+    assert row.people_kappa is not None
+    assert 0 < row.people_kappa < 1
+
+
+def test_a_plain_yes_or_no_is_compared_as_good_or_not() -> None:
+    measures = measures_of(judged([0.1, 0.9, 0.6, 0.4]), [], [], [])
+    (row,) = compared(labelled(["no", "yes", "no", "0.2"]), measures).rows
+    assert (row.scale, row.agreed, row.people_rate, row.judge_rate) == (
+        "yes_or_no",
+        0.75,
+        0.25,
+        0.5,
+    )
+
+
+def test_coverage_says_how_much_was_labelled() -> None:
+    (row,) = compared(labelled([0.1, 0.9]), measures_of(judged([0.1, 0.9] * 4), [], [], [])).rows
+    assert (row.labelled, row.sessions, row.coverage) == (2, 8, 0.25)
+
+
+def test_a_plan_stands_for_its_latest_session() -> None:
+    sessions = Roll([("s-old", "retry-queue", NOW), ("s-new", "retry-queue", NOW.replace(day=3))])
+    label = Label(session_id="retry-queue", name="x", value="1", source="f")
+    assert sessions.find(label) == ("s-new", None)
+
+
+DRIFTS = {
+    "upper case": str.upper,
+    "a path": lambda id_: f"/home/ada/.claude/projects/shop/{id_}.jsonl",
+    "a prefix": lambda id_: f"claude-code:{id_}",
+    "cut short": lambda id_: id_[:13],
+    "no dashes": lambda id_: id_.replace("-", ""),
+}
+
+
+@pytest.mark.parametrize("drift", DRIFTS.values(), ids=DRIFTS)
+def test_ids_that_have_drifted_fail_and_are_named(drift) -> None:  # type: ignore[no-untyped-def]
+    labels = [
+        Label(session_id=drift(ident(n)), name="code-reuse", value="0.5", source="l")
+        for n in range(4)
+    ]
+    with pytest.raises(InputError) as caught:
+        compared(labels, measures_of(judged([0.5] * 4), [], [], []), count=4)
+    said = str(caught.value)
+    assert "has 4 labels, and not one matches" in said
+    assert f"{drift(ident(0))!r} looks like session {ident(0)}" in said
+
+
+def test_a_drift_of_a_part_fails_too_since_the_rest_is_no_sample() -> None:
+    labels = labelled([0.5] * 20)
+    measures = measures_of(judged([0.5] * 20), [], [], [])
+    one = [Label(session_id=ident(0).upper(), name="code-reuse", value="0.5", source="l")]
+    found = compared([*labels, *one], measures)
+    assert (found.matched, found.labels) == (20, 21)
+    assert found.unmatched[0].looks_like == ident(0)
+    with pytest.raises(InputError, match="3 of 23 labels on ids that have drifted"):
+        compared([*labels, *one * 3], measures)
+
+
+def test_a_drift_of_all_labels_of_one_name_fails_however_many_others_match() -> None:
+    measures = measures_of([*judged([0.5] * 30), *judged([0.5] * 30, "plan")], [], [], [])
+    drifted = [Label(session_id=ident(0).upper(), name="plan", value="1", source="l")]
+    with pytest.raises(InputError, match="has 1 labels named plan, and not one matches"):
+        compared([*labelled([0.5] * 30), *drifted], measures)
+
+
+def test_labels_on_sessions_that_nobody_knows_fail_and_show_both_kinds_of_id() -> None:
+    labels = [Label(session_id="run-17", name="code-reuse", value="1", source="l")]
+    with pytest.raises(InputError) as caught:
+        compared(labels, measures_of(judged([0.5] * 3), [], [], []))
+    assert "no session of that id" in str(caught.value)
+    assert "run-17" in str(caught.value)
+    assert ident(0) in str(caught.value)
+
+
+def test_a_rubrics_place_is_no_name_for_it() -> None:
+    with pytest.raises(InputError, match="use its key"):
+        compared(labelled([4], name="rubric_001"), measures_of(judged([0.5]), [], [], []))
+
+
+def test_free_text_that_names_nothing_known_is_no_label_at_all() -> None:
+    loose = Label(session_id="plan-9", name="Note", value="good", source="f", loose=True)
+    found = compared([loose], measures_of(judged([0.5]), [], [], []))
+    assert (found.labels, found.rows, found.unmatched) == (0, (), ())
+
+
+def test_a_value_off_the_scale_is_reported_with_its_place() -> None:
+    labels = [*labelled([0.5, 0.5]), *labelled([7])]
+    found = compared(labels, measures_of(judged([0.5, 0.5]), [], [], []))
+    assert found.problems[0].startswith("l.csv:0: code-reuse: 7: is not from 0 to 1")
+
+
+def test_labels_that_cannot_be_read_at_all_fail_too() -> None:
+    with pytest.raises(InputError, match="2 labels, and not one matches.*is not from 0 to 1"):
+        compared(labelled([7, 8]), measures_of(judged([0.5, 0.5]), [], [], []))
+
+
+def lake_with(tmp_path: Path, values: Sequence[float]) -> Lake:
+    lake = Lake(str(tmp_path / "lake"))
+    heads = [
+        SessionHead(id=ident(n), source="s", tool="t", task="shop", started=NOW, ended=NOW)
+        for n in range(len(values))
+    ]
+    lake.write("raw_sessions", "2026-03-02", heads, SessionHead)
+    lake.write("judge_evaluations", "2026-03-02", judged(values), JudgeEvaluation)
+    scores = [scored(ident(n)) for n in range(len(values))]
+    lake.write("session_scores", "2026-03-02", scores, SessionScores)
+    lake.write("rubrics", "excellence", [rubric()], Rubric)
+    return lake
+
+
+def csv_of(tmp_path: Path, rows: Iterable[tuple[str, str, object]]) -> dict[str, str]:
+    path = tmp_path / "labels.csv"
+    lines = [",".join(map(str, row)) for row in rows]
+    path.write_text("session_id,name,value\n" + "\n".join(lines) + "\n")
+    return {"DEBRIEF_HOME": str(tmp_path / "home"), "DEBRIEF_LABELS": str(path)}
+
+
+def test_agreement_goes_from_a_file_into_the_lake_and_onto_the_card(tmp_path: Path) -> None:
+    fractions = [0.1, 0.3, 0.5, 0.7, 0.9]
+    pairs = planted(0.5, 5, 1)
+    lake = lake_with(tmp_path, [fractions[b] for _, b in pairs])
+    assert agreement_text(lake) == ""
+    environ = csv_of(
+        tmp_path, ((ident(n), "code-reuse", fractions[a]) for n, (a, _) in enumerate(pairs))
+    )
+    labels = read_labels(load_settings(environ), None, tmp_path)
+    agreement = store_agreement(lake, labels)
+    assert [row.kappa for row in lake.read(AGREEMENT, ALL, AgreementRow)] == [0.5]
+    assert store_agreement(lake, labels) == agreement
+    assert agreement_text(lake).startswith("code-reuse kappa 0.50 (")
+    assert "50 of 50 sessions labelled" in agreement_text(lake)
+    assert agreement_text(lake, judged_by=["offline"]) == ""
+    page = agreement_markdown(agreement)
+    assert "| judge code-reuse | m eeeeeeee | 50 of 50 (100%) | 0.50 (" in page
+    assert agreement_shortfall(lake, None) == ""
+    assert agreement_shortfall(lake, 0.5) == ""
+    assert agreement_shortfall(lake, 0.6) == (
+        "code-reuse agrees with people by 0.50, and 0.6 is asked for"
+    )
+    assert "no judge or dimension has labels" in agreement_shortfall(lake, 0.1, ["offline"])
+
+
+def test_agreement_that_can_no_longer_be_measured_is_taken_away(tmp_path: Path) -> None:
+    lake = lake_with(tmp_path, [0.1, 0.9])
+    good = Labels(labels=tuple(labelled([0.1, 0.9])))
+    store_agreement(lake, good)
+    bad = Labels(labels=(Label(session_id="x", name="code-reuse", value="1", source="l"),))
+    with pytest.raises(InputError):
+        store_agreement(lake, bad)
+    assert list(lake.read(AGREEMENT, ALL, AgreementRow)) == []
+    assert agreement_shortfall(lake, 0.1) != ""
+
+
+def test_without_labels_the_page_says_how_to_label(tmp_path: Path) -> None:
+    lake = lake_with(tmp_path, [0.1])
+    page = agreement_markdown(store_agreement(lake, Labels(problems=("l.csv: gone",))))
+    assert "No labels of people yet" in page
+    assert "l.csv: gone" in page
+
+
+def test_a_page_shows_what_people_wrote_as_text(tmp_path: Path) -> None:
+    labels = [
+        *labelled([0.5] * 2),
+        Label(session_id="<b>|x", name="code-reuse", value="1", source="l"),
+    ]
+    page = agreement_markdown(compared(labels, measures_of(judged([0.5] * 2), [], [], [])))
+    assert "&lt;b&gt;\\|x" in page
+
+
+def test_a_minimum_that_is_no_number_is_refused() -> None:
+    assert minimum_agreement(load_settings({"DEBRIEF_HOME": "/nowhere"})) is None
+    good = load_settings({"DEBRIEF_HOME": "/nowhere", "DEBRIEF_MIN_AGREEMENT": "0.6"})
+    assert minimum_agreement(good) == 0.6
+    for text in ("high", "2", "nan"):
+        with pytest.raises(ConfigurationError, match="no number from 0 to 1"):
+            minimum_agreement(
+                load_settings({"DEBRIEF_HOME": "/nowhere", "DEBRIEF_MIN_AGREEMENT": text})
+            )

@@ -1,0 +1,82 @@
+"""Labels as people write them, placed on the scale of what they are held against."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from debrief.errors import InputError
+from debrief.rubrics.scales import FIVE, FRACTION, scale_of_dimension
+from debrief.scoring.dimensions import DIMENSIONS
+
+COMPLETION = scale_of_dimension("task_completion")
+SATISFACTION = scale_of_dimension("user_satisfaction")
+
+
+@pytest.mark.parametrize(
+    ("scale", "said", "level", "good"),
+    [
+        (FRACTION, "0.8", 4, True),
+        (FRACTION, "0.6", 3, True),
+        (FRACTION, "0.2", 1, False),
+        (FRACTION, "1", 4, True),
+        (FRACTION, "80%", 4, True),
+        (FRACTION, "2/5", 1, False),
+        (FRACTION, "pass", None, True),
+        (FIVE, "4", 3, True),
+        (FIVE, "4.0", 3, True),
+        (FIVE, "3 of 5", 2, False),
+        (FIVE, "👎", None, False),
+        (COMPLETION, "Complete", 2, True),
+        (COMPLETION, "0.33", 1, False),
+        (COMPLETION, "no", None, False),
+        (SATISFACTION, "good", 2, True),
+        (SATISFACTION, "'poor'", 0, False),
+    ],
+)
+def test_a_label_is_read_on_its_scale(scale, said, level, good) -> None:  # type: ignore[no-untyped-def]
+    reading = scale.read(said)
+    assert (reading.level, reading.good) == (level, good)
+
+
+@pytest.mark.parametrize(
+    ("scale", "said"),
+    [
+        (FRACTION, "4"),
+        (FRACTION, "1.2"),
+        (FRACTION, "nan"),
+        (FRACTION, "fine"),
+        (FIVE, "4.5"),
+        (FIVE, "0"),
+        (FIVE, "6"),
+        (FIVE, "80%"),
+        (COMPLETION, "done"),
+        (COMPLETION, "0.5"),
+        (COMPLETION, "4/5"),
+        (COMPLETION, ""),
+    ],
+)
+def test_what_is_not_on_the_scale_is_refused_and_never_rounded(scale, said) -> None:  # type: ignore[no-untyped-def]
+    with pytest.raises(InputError):
+        scale.read(said)
+
+
+def test_a_number_of_another_scale_is_told_how_to_be_written() -> None:
+    with pytest.raises(InputError, match="4/5 for a scale of five"):
+        FRACTION.read("4")
+
+
+@given(st.floats(0, 1), st.floats(0, 1))
+def test_a_higher_number_never_has_a_lower_level(one: float, other: float) -> None:
+    low, high = FRACTION.of(min(one, other)), FRACTION.of(max(one, other))
+    assert (low.level or 0) <= (high.level or 0)
+    assert low.good <= high.good
+
+
+def test_every_category_of_every_dimension_is_read_by_name_and_by_worth() -> None:
+    for dimension in DIMENSIONS:
+        scale = scale_of_dimension(dimension.name)
+        for anchor in dimension.anchors:
+            if anchor.label:
+                assert scale.read(anchor.label) == scale.of(anchor.value)

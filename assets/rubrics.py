@@ -1,48 +1,49 @@
 """Rubrics: mined by week, consolidated by score name, and every session held against them."""
 
 import logging
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from functools import partial
 
 import dagster as dg
+from pydantic import Field
 
-from assets.partitions import ONE_RUN, SCORES, all_of
+from assets.partitions import ONE_RUN, SCORES, WEEKS, all_of
 from assets.presentation import preview
 from assets.scoring import session_scores
 from assets.sessions import raw_sessions
-from assets.spending import POOL, Spending
-from assets.weekly import (
-    PROGRESS,
-    Metadata,
-    checked,
-    counted,
-    each_week,
-    fill,
-    upstream,
-    weekly_asset,
-)
+from assets.weekly import PROGRESS, Metadata, counted, each_week, fill, upstream, weekly_asset
 from debrief.digests import digest_of
-from debrief.lake import Lake
+from debrief.evaluators import Evaluators
+from debrief.lake import Lake, Row
 from debrief.rubrics.extraction import EARLIER_WEEKS
 from debrief.rubrics.judging import evaluate_rubrics
 from debrief.rubrics.linting import lint
-from debrief.rubrics.model import ExtractedRubric, Rubric, RubricEvaluation, RubricMiner
+from debrief.rubrics.model import (
+    DroppedRubric,
+    ExtractedRubric,
+    Mined,
+    Rubric,
+    RubricEvaluation,
+    RubricTrial,
+    UnminedSession,
+)
 from debrief.rubrics.page import rubrics_markdown
+from debrief.rubrics.tables import DROPPED, EVALUATIONS, EXTRACTED, RUBRICS, SETS, TRIALS, UNMINED
+from debrief.rubrics.trials import TrialOptions, try_rubrics
 from debrief.scoring.model import SCORE_NAMES, ScoreName, SessionScores
 from debrief.sessions.model import Session
-from debrief.weeks import week_after
+from debrief.weeks import week_after, week_of
 from resources.evaluator import EvaluatorResource
 from resources.lake import LakeResource
 
-EXTRACTED, TABLE, EVALUATIONS = "extracted_rubrics", "rubrics", "rubric_evaluations"
 WITH_EARLIER = dg.TimeWindowPartitionMapping(
     start_offset=-EARLIER_WEEKS, allow_nonexistent_upstream_partitions=True
 )
+_JUDGEMENTS_OFFLINE = 2_000
 
 
 @weekly_asset(
     group_name="rubrics",
-    pool=POOL,
     deps=[
         dg.AssetDep(raw_sessions, partition_mapping=WITH_EARLIER),
         dg.AssetDep(session_scores, partition_mapping=WITH_EARLIER),
@@ -50,7 +51,8 @@ WITH_EARLIER = dg.TimeWindowPartitionMapping(
     description=(
         "What sets the week's best sessions apart from its worst, for each score name: rubrics "
         "with effect size and with evidence that was found in the sessions quoted. A small week "
-        "is ranked together with the three before it, and says so."
+        "is ranked together with the three before it, and says so. What was looked at and dropped "
+        "is told as well, and which sessions could not be mined: the next run tries them again."
     ),
 )
 def extracted_rubrics(
@@ -58,18 +60,18 @@ def extracted_rubrics(
 ) -> dg.MaterializeResult[None]:
     """Mine the weeks."""
     tables = lake.open()
-    evaluators = evaluator.open(context.run_id)
-    spending = Spending(evaluators)
+    evaluators = evaluator.open()
     miner, mark = evaluators.miner, evaluators.scoring_fingerprint
 
     def one_week(week: str) -> Metadata:
         earlier = [week_after(week, -back) for back in range(EARLIER_WEEKS, 0, -1)]
+        mined: list[Mined] = []
 
         def make(previous: list[ExtractedRubric]) -> Iterator[ExtractedRubric]:
             scores = _scores(tables, [week], mark)
             earlier_scores = _scores(tables, earlier, mark)
             for score_name in SCORE_NAMES:
-                yield from miner.extract(
+                found = miner.extract(
                     tables.read("raw_sessions", week, Session),
                     scores,
                     score_name,
@@ -77,6 +79,8 @@ def extracted_rubrics(
                     (s for w in earlier for s in tables.read("raw_sessions", w, Session)),
                     earlier_scores,
                 )
+                mined.append(found)
+                yield from found.rubrics
             yield from (row for row in previous if row.extractor != miner.name)
 
         made_from = digest_of(
@@ -84,84 +88,205 @@ def extracted_rubrics(
             mark,
             miner.name,
         )
-        rows = fill(
-            tables, EXTRACTED, week, ExtractedRubric, made_from, make, dry=evaluators.dry_run
-        ).rows
+        filled = fill(tables, EXTRACTED, week, ExtractedRubric, made_from, make)
+        if not filled.skipped:
+            _file_the_rest(tables, week, miner.name, mined)
+        dropped = _of(tables, DROPPED, week, DroppedRubric, miner.name)
+        unmined = _of(tables, UNMINED, week, UnminedSession, miner.name)
+        if unmined and not filled.skipped:
+            tables.write(EXTRACTED, week, filled.rows, ExtractedRubric)
+        told = f"{len(filled.rows)} mined, {len(dropped)} dropped"
         return {
-            **counted(rows),
+            **counted(filled.rows),
             "rubrics": preview(
-                ("score name", "rubric", "effect", "best/worst", "evidence"),
+                ("score name", "rubric", "effect", "held out", "best/worst", "evidence"),
                 [
                     (
                         row.score_name,
                         row.name,
                         row.effect_size,
+                        row.held_out_effect,
                         f"{row.best_count}/{row.worst_count}",
                         row.evidence[0].quote if row.evidence else "",
                     )
-                    for row in rows
+                    for row in filled.rows
                 ],
             ),
-            **spending.metadata(),
-            "told": f"{len(rows)} mined",
+            "dropped": preview(
+                ("score name", "what", "effect", "why"),
+                [(row.score_name, row.name, row.effect, row.reason) for row in dropped],
+            ),
+            "unmined": len(unmined),
+            "unmined_sessions": preview(
+                ("session", "score name", "reason"),
+                [(row.session_id, row.score_name, row.reason) for row in unmined],
+            ),
+            "told": told + (f", {len(unmined)} sessions not mined" if unmined else ""),
         }
 
     return each_week(context, one_week)
+
+
+@dg.asset_check(
+    asset=extracted_rubrics,
+    partitions_def=WEEKS,
+    description="Every session that was to be mined was; the next run tries the others again.",
+)
+def every_session_mined(
+    context: dg.AssetCheckExecutionContext, lake: LakeResource
+) -> dg.AssetCheckResult:
+    """Look at what the run's weeks left unmined."""
+    tables = lake.open()
+    rows = [row for w in context.partition_keys for row in tables.read(UNMINED, w, UnminedSession)]
+    return dg.AssetCheckResult(
+        passed=not rows,
+        severity=dg.AssetCheckSeverity.WARN,
+        metadata={
+            "unmined": preview(
+                ("session", "score name", "by", "reason"),
+                [(row.session_id, row.score_name, row.extractor, row.reason) for row in rows],
+            )
+        },
+    )
+
+
+class Trials(dg.Config):
+    """How rubrics are tried before they are kept."""
+
+    most_judgements: int = Field(
+        default=TrialOptions().most_judgements,
+        description=(
+            "Judgements that a model gives, for each score name, to hold rubrics against sessions "
+            "that they were not mined from; they serve rubric_evaluations as well. 0: rubrics are "
+            "kept untried. Offline costs nothing and is not bound by it."
+        ),
+    )
+
+    def options(self, evaluators: Evaluators) -> TrialOptions:
+        """Return the library's form of this."""
+        offline = evaluators.models is None and self.most_judgements > 0
+        return TrialOptions(
+            most_judgements=_JUDGEMENTS_OFFLINE if offline else self.most_judgements
+        )
 
 
 @dg.asset(
     partitions_def=SCORES,
     backfill_policy=ONE_RUN,
     group_name="rubrics",
-    pool=POOL,
     owners=["team:debrief"],
     kinds={"python", "parquet"},
-    deps=[all_of(extracted_rubrics)],
+    deps=[all_of(extracted_rubrics), all_of(raw_sessions), all_of(session_scores)],
     description=(
         "The final rubrics of a score name, merged over all weeks: what to do to get sessions "
-        "that are better in that sense, how strongly it showed, and what it was mined from."
+        "that are better in that sense, how strongly it showed, and what it was mined from. A "
+        "rubric is kept when it separates sessions that it was not mined from."
     ),
 )
 def rubrics(
-    context: dg.AssetExecutionContext, lake: LakeResource, evaluator: EvaluatorResource
+    context: dg.AssetExecutionContext,
+    config: Trials,
+    lake: LakeResource,
+    evaluator: EvaluatorResource,
 ) -> dg.MaterializeResult[None]:
-    """Consolidate what was mined."""
+    """Consolidate what was mined, and try it."""
     tables = lake.open()
-    evaluators = evaluator.open(context.run_id)
-    spending = Spending(evaluators)
-    miner = evaluators.miner
-    mined = [
-        row
-        for week in tables.partitions(EXTRACTED)
-        for row in tables.read(EXTRACTED, week, ExtractedRubric)
-        if row.extractor == miner.name
-    ]
+    evaluators = evaluator.open()
+    miner, mark = evaluators.miner, evaluators.scoring_fingerprint
+    options = config.options(evaluators)
+    mined = [row for row in _all(tables, EXTRACTED, ExtractedRubric) if row.extractor == miner.name]
+    weeks = tables.partitions("session_scores")
+    ground = [upstream(tables, "raw_sessions", "session_scores", week=week) for week in weeks]
+    scores = _scores(tables, weeks, mark)
+    judged = partial(_judged_before, tables, evaluators.rubric_judge.model)
+
+    def make(
+        source: list[ExtractedRubric],
+        score_name: ScoreName,
+        trials: list[RubricTrial],
+        previous: list[Rubric],
+    ) -> Iterator[Rubric]:
+        tried = try_rubrics(
+            miner.consolidate(source, score_name, previous),
+            partial(_sessions, tables, scores),
+            scores,
+            evaluators.rubric_judge,
+            judged(),
+            options=options,
+            workers=evaluators.concurrency,
+        )
+        trials += tried.trials
+        yield from tried.rubrics
+
     for key in context.partition_keys:
         score_name = _score_name(key)
         source = [row for row in mined if row.score_name == score_name]
-        make = partial(_consolidated, miner, source, score_name)
-        made_from = digest_of(miner.name, source)
-        rows = fill(tables, TABLE, key, Rubric, made_from, make, dry=evaluators.dry_run).rows
-        logging.getLogger(PROGRESS).info(f"rubrics {key}: {len(rows)} from {len(source)} mined")
-        marks = lint(rows)
-        context.add_asset_metadata(
-            {
-                **counted(rows),
-                "page": dg.MetadataValue.md(rubrics_markdown(rows, extracted=source, marks=marks)),
-                "linter": preview(
-                    ("rubric", "rule", "what"), [(m.rubric_id, m.rule, m.message) for m in marks]
-                ),
-                "mined": len(source),
-                **spending.metadata(),
-            },
-            partition_key=key,
+        trials: list[RubricTrial] = []
+        made_from = digest_of(
+            miner.name, source, ground, mark, evaluators.rubric_judge.model, options
         )
+        filled = fill(
+            tables,
+            RUBRICS,
+            key,
+            Rubric,
+            made_from,
+            partial(make, source, score_name, trials),
+            done=lambda _, trials=trials: not any(trial.failed for trial in trials),  # type: ignore[misc]
+        )
+        if not filled.skipped:
+            tables.write(TRIALS, key, trials, RubricTrial)
+            if source:
+                last = max(row.week for row in source)
+                tables.write(SETS, f"{key}.{last}", filled.rows, Rubric)
+        context.add_asset_metadata(_shown(tables, key, filled.rows, source), partition_key=key)
     return dg.MaterializeResult()
+
+
+def _shown(
+    tables: Lake, key: str, rows: list[Rubric], source: list[ExtractedRubric]
+) -> dict[str, object]:
+    trials = list(tables.read(TRIALS, key, RubricTrial))
+    marks = lint(rows)
+    dropped = sum(not trial.kept for trial in trials)
+    logging.getLogger(PROGRESS).info(
+        "rubrics %s: %d from %d mined, %d dropped on held-out sessions",
+        key,
+        len(rows),
+        len(source),
+        dropped,
+    )
+    return {
+        **counted(rows),
+        "page": dg.MetadataValue.md(
+            rubrics_markdown(rows, extracted=source, marks=marks, trials=trials)
+        ),
+        "held_out_effects": preview(
+            ("rubric", "effect", "low", "high", "p", "best/worst", "kept", "why"),
+            [
+                (
+                    trial.name,
+                    trial.effect,
+                    trial.low,
+                    trial.high,
+                    trial.p_value,
+                    f"{trial.best_count}/{trial.worst_count}",
+                    "yes" if trial.kept else "no",
+                    trial.reason,
+                )
+                for trial in trials
+            ],
+        ),
+        "linter": preview(
+            ("rubric", "rule", "what"), [(m.rubric_id, m.rule, m.message) for m in marks]
+        ),
+        "mined": len(source),
+        "dropped_on_held_out_sessions": dropped,
+    }
 
 
 @weekly_asset(
     group_name="rubrics",
-    pool=POOL,
     deps=[raw_sessions, all_of(rubrics)],
     description="Each session of the week on each rubric, from 1 to 5, with the reasoning.",
 )
@@ -170,10 +295,9 @@ def rubric_evaluations(
 ) -> dg.MaterializeResult[None]:
     """Hold the weeks' sessions against the rubrics."""
     tables = lake.open()
-    evaluators = evaluator.open(context.run_id)
-    spending = Spending(evaluators)
+    evaluators = evaluator.open()
     judge_by = evaluators.rubric_judge
-    final = [rubric for name in SCORE_NAMES for rubric in tables.read(TABLE, name, Rubric)]
+    final = [rubric for name in SCORE_NAMES for rubric in tables.read(RUBRICS, name, Rubric)]
 
     def one_week(week: str) -> Metadata:
         def make(previous: list[RubricEvaluation]) -> Iterator[RubricEvaluation]:
@@ -185,7 +309,7 @@ def rubric_evaluations(
                 workers=evaluators.concurrency,
             )
 
-        rows = fill(
+        filled = fill(
             tables,
             EVALUATIONS,
             week,
@@ -193,8 +317,11 @@ def rubric_evaluations(
             digest_of(upstream(tables, "raw_sessions", week=week), final, judge_by.model),
             make,
             done=lambda row: row.status != "failed",
-            dry=evaluators.dry_run,
-        ).rows
+        )
+        rows = filled.rows
+        failed = sum(row.status == "failed" for row in rows)
+        suspected = {row.session_id for row in rows if row.injection_suspected}
+        unchanged = " (unchanged)" if filled.skipped else ""
         return {
             **counted(rows),
             "evaluations": preview(
@@ -204,24 +331,27 @@ def rubric_evaluations(
                     for r in rows
                 ],
             ),
-            "failed": sum(row.status == "failed" for row in rows),
-            **spending.metadata(),
-            "told": f"{len(rows)} evaluations on {len(final)} rubrics",
+            "failed": failed,
+            "no_occasion": sum(row.status == "no_occasion" for row in rows),
+            "injection_suspected": len(suspected),
+            "told": f"{len(rows)} evaluations on {len(final)} rubrics{unchanged}"
+            + (f", {failed} failed" if failed else "")
+            + (f", {len(suspected)} sessions to look at" if suspected else ""),
         }
 
     return each_week(context, one_week)
 
 
-@dg.asset_check(asset=rubric_evaluations, description="Every rubric score is 1 to 5.")
+@dg.asset_check(
+    asset=rubric_evaluations, partitions_def=WEEKS, description="Every rubric score is 1 to 5."
+)
 def rubric_scores_within_range(
     context: dg.AssetCheckExecutionContext, lake: LakeResource
 ) -> dg.AssetCheckResult:
     """Look at every row of the run's weeks."""
     tables = lake.open()
     rows = [
-        row
-        for w in checked(context, tables, EVALUATIONS)
-        for row in tables.read(EVALUATIONS, w, RubricEvaluation)
+        row for w in context.partition_keys for row in tables.read(EVALUATIONS, w, RubricEvaluation)
     ]
     outside = [r for r in rows if r.status == "ok" and r.score not in range(1, 6)]
     failed = [
@@ -241,6 +371,35 @@ def rubric_scores_within_range(
     )
 
 
+def _file_the_rest(tables: Lake, week: str, extractor: str, mined: list[Mined]) -> None:
+    """File what mining dropped and could not mine, beside what other extractors did."""
+    others = [r for r in tables.read(DROPPED, week, DroppedRubric) if r.extractor != extractor]
+    dropped = [row for found in mined for row in found.dropped]
+    tables.write(DROPPED, week, [*dropped, *others], DroppedRubric)
+    left = [r for r in tables.read(UNMINED, week, UnminedSession) if r.extractor != extractor]
+    unmined = [row for found in mined for row in found.unmined]
+    tables.write(UNMINED, week, [*unmined, *left], UnminedSession)
+
+
+def _of(tables: Lake, table: str, week: str, row_type: type[Row], extractor: str) -> list[Row]:
+    return list(tables.read(table, week, row_type, only=("extractor", [extractor])))
+
+
+def _all(tables: Lake, table: str, row_type: type[Row]) -> Iterator[Row]:
+    for week in tables.partitions(table):
+        yield from tables.read(table, week, row_type)
+
+
+def _judged_before(tables: Lake, model: str) -> list[RubricEvaluation]:
+    return [row for row in _all(tables, EVALUATIONS, RubricEvaluation) if row.model == model]
+
+
+def _sessions(tables: Lake, scores: list[SessionScores], ids: Collection[str]) -> Iterator[Session]:
+    weeks = {week_of(row.started) for row in scores if row.session_id in set(ids)}
+    for week in sorted(weeks):
+        yield from tables.read("raw_sessions", week, Session, only=("id", ids))
+
+
 def _scores(lake: Lake, weeks: list[str], mark: str) -> list[SessionScores]:
     return [
         row
@@ -248,12 +407,6 @@ def _scores(lake: Lake, weeks: list[str], mark: str) -> list[SessionScores]:
         for row in lake.read("session_scores", week, SessionScores)
         if row.scoring_fingerprint == mark
     ]
-
-
-def _consolidated(
-    miner: RubricMiner, mined: list[ExtractedRubric], score_name: ScoreName, _: list[Rubric]
-) -> list[Rubric]:
-    return miner.consolidate(mined, score_name)
 
 
 def _score_name(key: str) -> ScoreName:

@@ -12,7 +12,7 @@ from debrief.lake import Lake
 from debrief.sessions.heads import SessionHead
 from debrief.snapshots.captures import Captures, find_captures, repository_folders
 from debrief.snapshots.model import PromptSnapshotRow, SessionMetadataRow
-from debrief.snapshots.rows import metadata_row, snapshot_row
+from debrief.snapshots.rows import ROWS, metadata_row, snapshot_row
 from resources.lake import LakeResource
 from resources.sessions import SessionStore
 
@@ -91,7 +91,8 @@ def session_metadata(
                 )
                 yield metadata_row(head, prompt, captures)
 
-        made_from = digest_of(upstream(tables, "raw_sessions", TABLE, week=week), captures.digest)
+        above = upstream(tables, "raw_sessions", TABLE, week=week)
+        made_from = digest_of(ROWS, above, captures.digest)
         rows = fill(tables, METADATA, week, SessionMetadataRow, made_from, make).rows
         return {
             **counted(rows),

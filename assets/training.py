@@ -1,10 +1,12 @@
 """Training sets: one JSONL file and one card for each observed pair of task and fingerprint."""
 
 import logging
+from collections.abc import Iterator
 
 import dagster as dg
 from pydantic import Field
 
+from assets.agreement import judge_agreement
 from assets.judging import judge_evaluations
 from assets.partitions import ONE_RUN, PAIRS, all_of, pair_of
 from assets.presentation import preview
@@ -15,8 +17,11 @@ from assets.snapshots import prompt_snapshots, session_metadata
 from assets.weekly import PROGRESS
 from debrief.lake import Lake
 from debrief.redaction import contains_secret
+from debrief.rubrics.agreement_page import agreement_shortfall, minimum_agreement
+from debrief.settings import load_settings
+from debrief.training.index import read_index
 from debrief.training.pairs import observed_pairs
-from debrief.training.selection import TrainingOptions
+from debrief.training.selection import TrainingOptions, training_options
 from debrief.training.splitting import EVAL_SHARE
 from debrief.training.store import store_training_set, training_path
 from debrief.training.validation import validate_line
@@ -27,6 +32,17 @@ class Selection(dg.Config):
     """What is taken into a training set; the default takes every session one can learn from."""
 
     min_overall_quality: float = Field(default=0.0, description="From 0 to 1.")
+    status: str = Field(
+        default="any",
+        description="`ready`: only sessions that changed something, in which a validation command "
+        "ran, and none of whose redactions needs a look. `any`: no matter.",
+    )
+    ready_without_change: bool = Field(
+        default=False, description="`ready` does not ask for a change."
+    )
+    ready_without_validation: bool = Field(
+        default=False, description="`ready` does not ask for a validation command."
+    )
     require_change: bool = Field(default=False, description="Only sessions that changed a file.")
     require_validation: bool = Field(
         default=False, description="Only sessions in which a test, lint, type run or build ran."
@@ -34,21 +50,32 @@ class Selection(dg.Config):
     allow_unsure_redactions: bool = Field(
         default=False, description="Also sessions with redactions that nobody looked at."
     )
+    allow_suspected_injections: bool = Field(
+        default=False,
+        description="Also sessions with words that look made for whoever judges them.",
+    )
     tools: list[str] = Field(default=[], description="Empty: every tool.")
     models: list[str] = Field(default=[], description="Empty: every model.")
     since: str = Field(default="", description="The first day, such as 2026-10-05 (UTC).")
     until: str = Field(default="", description="The last day, included.")
     max_per_repository: int = Field(default=0, description="0: no limit. The best are kept.")
+    near_duplicates: str = Field(
+        default="drop", description="`drop` all but the earliest of copies, or `keep` them."
+    )
     eval_share: float = Field(default=EVAL_SHARE, description="Held out for evaluation, 0 to 1.")
     max_tokens: int = Field(
         default=0, description="Longer sessions are split into windows. 0: never."
     )
 
     def options(self) -> TrainingOptions:
-        """Return the library's form of this."""
+        """Return the library's form of this.
+
+        Raises:
+            ConfigurationError: a value makes no sense.
+        """
         given = self.model_dump()
         optional = ("since", "until", "max_per_repository", "max_tokens")
-        return TrainingOptions(**{**given, **{name: given[name] or None for name in optional}})
+        return training_options({**given, **{name: given[name] or None for name in optional}})
 
 
 @dg.asset(
@@ -66,6 +93,7 @@ class Selection(dg.Config):
             judge_evaluations,
             session_scores,
             rubric_evaluations,
+            judge_agreement,
         )
     ],
     description=(
@@ -79,7 +107,11 @@ def training_sets(
 ) -> dg.MaterializeResult[None]:
     """Write the files of the run's pairs."""
     tables = lake.open()
+    shortfall = agreement_shortfall(tables, minimum_agreement(load_settings()))
+    if shortfall:
+        raise dg.Failure(f"no training set is written: {shortfall}", allow_retries=False)
     observed = observed_pairs(tables)
+    options, index = config.options(), read_index(tables)
     samples = 0
     for key in context.partition_keys:
         task, fingerprint = pair_of(key)
@@ -87,7 +119,7 @@ def training_sets(
         if members is None:
             logging.getLogger(PROGRESS).info("training_sets %s: an empty cell", key)
             continue
-        stored = store_training_set(tables, task, fingerprint, members, config.options())
+        stored = store_training_set(tables, task, fingerprint, members, options, index=index)
         row = stored.row
         samples += row.samples
         logging.getLogger(PROGRESS).info(
@@ -151,14 +183,13 @@ def no_secret_in_training_sets(
 
 def _lines(
     context: dg.AssetCheckExecutionContext, lake: LakeResource
-) -> list[tuple[str, int, bytes]]:
+) -> Iterator[tuple[str, int, bytes]]:
     tables = lake.open()
-    lines = []
     for key in _checked_pairs(context, tables):
         name = training_path(*pair_of(key))
-        data = tables.read_bytes(name) or b""
-        lines += [(name, n, line) for n, line in enumerate(data.split(b"\n"), 1) if line]
-    return lines
+        with tables.open_bytes(name) as file:
+            for number, line in enumerate(file or (), 1):
+                yield name, number, line
 
 
 def _checked_pairs(context: dg.AssetCheckExecutionContext, tables: Lake) -> list[str]:

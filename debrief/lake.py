@@ -29,6 +29,8 @@ Row = TypeVar("Row", bound=msgspec.Struct)
 
 _ROWS_A_GROUP = 512
 _BYTES_A_GROUP = 16_000_000
+_BYTES_AT_ONCE = 4_000_000
+"""Decoded at once by a reader: as Python objects they take several times as much."""
 _DIGEST_KEY = b"debrief.digest"
 _INPUTS_KEY = b"debrief.inputs"
 
@@ -108,12 +110,17 @@ class Lake:
         with self._fs.open(path, "rb") as file:
             parquet = pq.ParquetFile(file)
             columns = [c for c in row_type.__struct_fields__ if c in parquet.schema_arrow.names]
-            for batch in parquet.iter_batches(batch_size=64, columns=columns):
-                if only is not None:
-                    wanted = pa.array(sorted(only[1]), pa.string())
-                    batch = batch.filter(pc.is_in(batch.column(only[0]), value_set=wanted))
-                for item in batch.to_pylist():
-                    yield msgspec.convert(item, row_type)
+            wanted = None if only is None else pa.array(sorted(only[1]), pa.string())
+            for number in range(parquet.num_row_groups):
+                group = parquet.metadata.row_group(number)
+                rows = max(1, _BYTES_AT_ONCE * group.num_rows // max(1, group.total_byte_size))
+                for batch in parquet.iter_batches(
+                    batch_size=min(rows, _ROWS_A_GROUP), row_groups=[number], columns=columns
+                ):
+                    if only is not None:
+                        batch = batch.filter(pc.is_in(batch.column(only[0]), value_set=wanted))
+                    for item in batch.to_pylist():
+                        yield msgspec.convert(item, row_type)
 
     def stamp(self, table: str, partition: str) -> Stamp | None:
         """Return the stamp of a partition; None when it is not there or cannot be read."""

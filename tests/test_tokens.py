@@ -38,9 +38,9 @@ def test_a_count_is_the_tokenisers_own(text: str) -> None:
 @settings(max_examples=15, deadline=None)
 @given(
     st.text(
-        alphabet=st.sampled_from(list("aZ9 .\n\r\t'/[{-_é中😀\u00a0")), min_size=200, max_size=400
+        alphabet=st.sampled_from(list("aZ9 .\n\r\t'/[{-_é中😀\u00a0")), min_size=300, max_size=400
     ),
-    st.integers(min_value=400, max_value=700),
+    st.integers(min_value=230, max_value=350),
 )
 def test_counting_in_blocks_gives_the_count_of_the_whole(text: str, times: int) -> None:
     long = f"{text} word\nend " * times
@@ -57,11 +57,11 @@ def test_a_lone_surrogate_is_counted_and_not_fatal() -> None:
 
 
 @pytest.mark.parametrize("unit", ["a", " ", "\t", "\n", "=", "/", "😀", "中", "a\u0301", "0", "Aa"])
-def test_a_megabyte_of_one_thing_is_counted_in_bounded_time(unit: str) -> None:
-    text = unit * (1_000_000 // len(unit))
+def test_a_long_run_of_one_thing_is_counted_in_bounded_time(unit: str) -> None:
+    text = unit * (400_000 // len(unit))
     began = time.process_time()
     count = count_tokens(text)
-    assert time.process_time() - began < 5
+    assert time.process_time() - began < 2
     reference = plain_count(unit * 60_000) * len(text) / (60_000 * len(unit))
     assert count == pytest.approx(reference, rel=0.02)
 

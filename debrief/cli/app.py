@@ -354,6 +354,57 @@ def score(
     raise typer.Exit(score_wanted(wanted))
 
 
+rubrics = typer.Typer(
+    no_args_is_help=True, help="The rubrics that were mined: read them, check them, compare them."
+)
+app.add_typer(rubrics, name="rubrics")
+RubricLake = Annotated[str, typer.Option("--lake", help="The lake; DEBRIEF_LAKE if none.")]
+
+
+@rubrics.command("show")
+@told
+def rubrics_show(
+    lake: RubricLake = "",
+    score_name: Annotated[
+        str, typer.Option(help="excellence, token_efficiency or user_turn_efficiency; all if none.")
+    ] = "",
+    form: Annotated[str, typer.Option("--format", help="text, markdown or json.")] = "text",
+) -> None:
+    """Show the final rubrics, how they did on other sessions, and which were dropped."""
+    from debrief.cli.rubrics import show_rubrics
+
+    show_rubrics(lake, score_name, form)
+
+
+@rubrics.command("lint")
+@told
+def rubrics_lint(
+    path: Annotated[
+        Path | None, typer.Argument(help="A JSON file of rubrics; those of the lake if none.")
+    ] = None,
+    lake: RubricLake = "",
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+) -> None:
+    """Mark what makes a rubric hard to judge by; exit code 1 when anything is marked."""
+    from debrief.cli.rubrics import lint_rubrics
+
+    raise typer.Exit(1 if lint_rubrics(path, lake, as_json) else 0)
+
+
+@rubrics.command("compare")
+@told
+def rubrics_compare(
+    before: Annotated[str, typer.Argument(help="A lake, or a Monday: the set as of that week.")],
+    after: Annotated[str, typer.Argument(help="Likewise.")],
+    lake: RubricLake = "",
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+) -> None:
+    """Compare two sets by the rubrics' keys: what came, went, weighs more, was reworded."""
+    from debrief.cli.rubrics import compare_sets
+
+    compare_sets(before, after, lake, as_json)
+
+
 skill = typer.Typer(
     no_args_is_help=True,
     help="The skill with which a coding agent scores sessions itself.",
@@ -377,3 +428,45 @@ def skill_remove(user: User = False, repo: Repo = Path()) -> None:
     from debrief.cli.skill import remove_skill
 
     remove_skill(user=user, folder=repo)
+
+
+@app.command()
+@told
+def export(
+    to: Annotated[str, typer.Option("--to", help="A folder or an fsspec URL such as s3://…")],
+    lake: Annotated[str, typer.Option("--lake", help="The lake; DEBRIEF_LAKE if none.")] = "",
+    form: Annotated[
+        str,
+        typer.Option("--format", help="messages, trl, openai, sharegpt, preference or reward."),
+    ] = "messages",
+    task: Annotated[str, typer.Option(help="Only this task.")] = "",
+    fingerprint: Annotated[
+        str, typer.Option(help="Only this pair, such as b7d4e2f9-a3f8b2c1.")
+    ] = "",
+    parquet: Annotated[
+        bool, typer.Option("--parquet", help="Parquet files beside the JSONL.")
+    ] = False,
+    min_quality: Annotated[
+        float, typer.Option(help="Only lines of at least this overall quality, 0 to 1.")
+    ] = 0.0,
+    status: Annotated[str, typer.Option(help="any, ready or draft.")] = "any",
+) -> None:
+    """Write training sets to a folder that **datasets.load_dataset** takes as splits.
+
+    Below it are **TASK/FINGERPRINT/train.jsonl** and **eval.jsonl** with the set's card, and a
+    README.md that tells loaders the types. Every line is checked by the rules of who reads the
+    format. Sets are published as they were made; *debrief backfill --stage training_sets* makes
+    them again.
+    """
+    from debrief.cli.export import export as export_sets
+
+    export_sets(
+        to,
+        lake=lake,
+        form=form,
+        task=task,
+        fingerprint=fingerprint,
+        parquet=parquet,
+        min_quality=min_quality,
+        status=status,
+    )

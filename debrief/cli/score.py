@@ -103,7 +103,7 @@ def score(wanted: Wanted) -> int:
     row = score_session(session, scorer)
     if row.status == "failed":
         raise DebriefError(session.id, f"could not be scored: {row.failure}".rstrip("."))
-    receipts = _store(row, settings, lake, redactor) if wanted.store else []
+    receipts = _store(row, scorer, settings, lake, redactor) if wanted.store else []
     if wanted.as_json:
         _print_json(as_builtins(session, row, receipts))
         return int(any(receipt.status != "written" for receipt in receipts))
@@ -193,11 +193,11 @@ def _show_invariance(sessions: Iterable[Session], wanted: Wanted, scorer: ChunkS
 
 
 def _store(
-    row: SessionScores, settings: Settings, lake: Lake, redactor: Redactor
+    row: SessionScores, scorer: ChunkScorer, settings: Settings, lake: Lake, redactor: Redactor
 ) -> list[ScoreReceipt]:
     """Write one session's scores to the server; return their receipts, filed with the week's."""
     from debrief.langfuse.client import langfuse_from_settings
-    from debrief.langfuse.scores import write_scores
+    from debrief.langfuse.session_scorer import SessionScorer
 
     client = langfuse_from_settings(settings)
     if client is None:
@@ -205,11 +205,10 @@ def _store(
     week = week_of(row.started)
     previous = list(lake.read(RECEIPTS_TABLE, week, ScoreReceipt))
     with client:
-        receipts = write_scores(
-            client, [row], previous, redact=lambda text: redactor.redact(text).text
-        )
+        whole = SessionScorer(client, scorer, redact=lambda text: redactor.redact(text).text)
+        receipts = whole.store(row, previous)
     lake.write(RECEIPTS_TABLE, week, receipts, ScoreReceipt)
-    return [receipt for receipt in receipts if receipt.session_id == row.session_id]
+    return whole.receipts[row.session_id]
 
 
 def _no_server(option: str) -> ConfigurationError:

@@ -68,10 +68,9 @@ def print_scores(out: Console, session: Session, row: SessionScores) -> None:
         out.print(Padding(_plain(verdict.rationale), (0, 0, 0, 4)))
         evidence = evidence_of(session, verdict)
         for seen in evidence[:_TURNS_SHOWN]:
-            failed = (
-                f"  ({_counted(seen.failed_calls, 'failed call')})" if seen.failed_calls else ""
-            )
-            told = _plain(f"turn {seen.turn}: {seen.prompt or '(no words)'}{failed}")
+            told = _plain(f"turn {seen.turn}: {seen.prompt or '(no words)'}")
+            if seen.failed_calls:
+                told.append(f"  ({_counted(seen.failed_calls, 'failed call')})")
             told.stylize("dim")
             out.print(Padding(told, (0, 0, 0, 6)))
         if len(evidence) > _TURNS_SHOWN:
@@ -121,7 +120,9 @@ def print_many(out: Console, rows: Sequence[SessionScores], target: int) -> None
             ", ".join(marks),
         )
     needed = out.measure(table, options=out.options.update(max_width=1_000)).maximum
-    out.print(table, width=max(needed, out.width), crop=False, soft_wrap=True)
+    usual, out.width = out.width, max(needed, out.width)
+    out.print(table)
+    out.width = usual
     for line in summary_of(rows, target):
         out.print(line, soft_wrap=True)
 

@@ -131,7 +131,8 @@ def _comment(row: SessionScores, why: str, redact: Redact) -> str:
     turns = sorted(set(cited_turns(why)))
     seen = f"Evidence: session {row.session_id}"
     if turns:
-        seen += f", turns {', '.join(map(str, turns[:20]))}"
+        word = "turn" if len(turns) == 1 else "turns"
+        seen += f", {word} {', '.join(map(str, turns[:20]))}"
     parts = f", in {len(row.chunks)} parts" if len(row.chunks) > 1 else ""
     notes = [*_notes(row), seen, f"Scored by {row.model} ({row.scoring_fingerprint}){parts}"]
     foot = _safe("\n".join(notes), redact)

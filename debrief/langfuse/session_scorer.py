@@ -41,24 +41,41 @@ class SessionScorer:
         self._parameters = parameters
         self._options = options
         self._redact = redact
+        self.receipts: dict[str, list[ScoreReceipt]] = {}
+        """What the server confirmed, by session."""
 
     def score_session(self, session_id: str) -> SessionScores:
-        """Score a session of the server without storing anything.
+        """Fetch a session, score it, and store its scores; what was confirmed is in ``receipts``.
+
+        A server that does not take a score costs nothing: the scores are returned all the same,
+        and storing them again writes what is missing.
 
         Raises:
-            InputError: the server has nothing of it.
-            LangfuseError: it cannot be asked.
+            InputError: the server has nothing of the session.
+            LangfuseError: it cannot be asked for it.
         """
-        return self.score(self._fetcher.fetch_session(session_id))
+        row = self.score(self._fetcher.fetch_session(session_id))
+        self.store(row)
+        return row
 
     def score(self, session: Session) -> SessionScores:
-        """Score a session that is at hand; a failure is in the row."""
+        """Score a session that is at hand, without storing anything; a failure is in the row."""
         return score_session(session, self._scorer, self._parameters)
 
     def store(
         self, scores: SessionScores, previous: Iterable[ScoreReceipt] = ()
     ) -> list[ScoreReceipt]:
-        """Write a session's scores to the server and return the receipts."""
-        return write_scores(
-            self._client, [scores], previous, options=self._options, redact=self._redact
+        """Write a session's scores to the server and return the receipts.
+
+        Args:
+            scores: with status ``failed`` there is nothing to write.
+            previous: receipts of earlier runs; those of this object's are remembered.
+        """
+        known = [*previous, *self.receipts.get(scores.session_id, ())]
+        receipts = write_scores(
+            self._client, [scores], known, options=self._options, redact=self._redact
         )
+        self.receipts[scores.session_id] = [
+            receipt for receipt in receipts if receipt.session_id == scores.session_id
+        ]
+        return receipts

@@ -37,8 +37,8 @@ def consolidate_offline(
     sessions stood behind each week's; its strength is that effect times the share of weeks in
     which it was found at all, and less where few sessions stand behind it, so that what shows
     every week outweighs what showed once. Ten at
-    most are kept, and none that showed too rarely to be told from chance. When there are fewer
-    than five, each says so: rubrics are found, not made up.
+    most are kept, and none that showed too rarely to be told from chance. There may be fewer than
+    five: rubrics are found, not made up.
     """
     rows = sorted(
         (row for row in extracted if row.score_name == score_name),
@@ -53,7 +53,7 @@ def consolidate_offline(
     kept = [theme for theme in themes[:MOST] if theme.strength >= _WORTH_KEEPING]
     heaviest = max((theme.strength for theme in kept), default=0.0)
     return [
-        _rubric(theme, place, heaviest, score_name, len(weeks), _shortage(len(kept)))
+        _rubric(theme, place, heaviest, score_name, len(weeks))
         for place, theme in enumerate(kept, 1)
     ]
 
@@ -80,7 +80,7 @@ def _weight(row: ExtractedRubric) -> float:
 
 
 def _rubric(
-    theme: _Theme, place: int, heaviest: float, score_name: ScoreName, weeks: int, shortage: str
+    theme: _Theme, place: int, heaviest: float, score_name: ScoreName, weeks: int
 ) -> Rubric:
     latest = theme.rows[-1]
     measured = any(row.effect_size is not None for row in theme.rows)
@@ -96,7 +96,7 @@ def _rubric(
         effect_size=round(theme.effect, 4) if measured else None,
         sources=tuple(row.id for row in theme.rows),
         sessions=tuple(dict.fromkeys(id_ for row in theme.rows for id_ in _sessions_of(row))),
-        notes=_notes(theme, weeks) + shortage,
+        notes=_notes(theme, weeks),
     )
 
 
@@ -121,10 +121,3 @@ def _notes(theme: _Theme, weeks: int) -> str:
     if any("computed in part from the same signals" in row.notes for row in theme.rows):
         text += "; the score is computed in part from the same signals"
     return text + "."
-
-
-def _shortage(count: int) -> str:
-    if count >= FEWEST:
-        return ""
-    only = "Only this one rubric" if count == 1 else f"Only {count} rubrics"
-    return f" {only}: no other habit set the best sessions apart."

@@ -25,11 +25,12 @@ from debrief.rubrics.contrast import (
     score_of,
 )
 from debrief.rubrics.evidence import only_standing
-from debrief.rubrics.model import Evidence, ExtractedRubric
+from debrief.rubrics.model import DroppedRubric, Evidence, ExtractedRubric, Mined
 from debrief.scoring.model import ScoreName, SessionScores
 from debrief.sessions.model import Session
 from debrief.weeks import week_of
 
+EXTRACTOR = "offline"
 EARLIER_WEEKS = 3
 """How many earlier weeks a small week may borrow sessions from."""
 
@@ -95,7 +96,30 @@ def extract_offline(
     earlier_scores: Iterable[SessionScores] = (),
     options: ExtractionOptions | None = None,
 ) -> list[ExtractedRubric]:
-    """Mine one week for rubrics by contrast.
+    """Mine one week for rubrics by contrast; as ``mine_offline``, the rubrics alone."""
+    mined = mine_offline(
+        sessions,
+        scores,
+        score_name,
+        week,
+        earlier=earlier,
+        earlier_scores=earlier_scores,
+        options=options,
+    )
+    return list(mined.rubrics)
+
+
+def mine_offline(
+    sessions: Iterable[Session],
+    scores: Iterable[SessionScores],
+    score_name: ScoreName,
+    week: str,
+    *,
+    earlier: Iterable[Session] = (),
+    earlier_scores: Iterable[SessionScores] = (),
+    options: ExtractionOptions | None = None,
+) -> Mined:
+    """Mine one week for rubrics by contrast, and tell what was looked at and dropped.
 
     A week with fewer than ``options.enough`` scored sessions is too small to have a best and a
     worst quarter of its own. It is ranked together with the ``earlier`` sessions, those of the
@@ -112,15 +136,21 @@ def extract_offline(
         options: thresholds.
 
     Returns:
-        Rubrics, the strongest effect first; none when the sessions prove nothing.
+        Rubrics, the strongest effect first, none when the sessions prove nothing; and each habit
+        that is none, with its effect and the reason.
     """
     options = options or ExtractionOptions()
     ground = _ground(sessions, scores, score_name, week, earlier, earlier_scores, options)
     if ground is None:
-        return []
+        return Mined()
     contrasts = _contrasts(ground, options)
     kept = [contrast for contrast in contrasts if contrast.kept][: options.most_rubrics]
-    return [_rubric(contrast, ground, score_name, week, options) for contrast in kept]
+    return Mined(
+        rubrics=tuple(_rubric(contrast, ground, score_name, week, options) for contrast in kept),
+        dropped=tuple(
+            _dropped(contrast, score_name) for contrast in contrasts if not contrast.kept
+        ),
+    )
 
 
 def contrast_habits(
@@ -273,7 +303,7 @@ def _rubric(
         description=habit.description,
         scoring_criteria=habit.scoring_criteria,
         evidence=_best_evidence(habit, ground, week, options.most_evidence),
-        extractor="offline",
+        extractor=EXTRACTOR,
         habit=habit.key,
         effect_size=round(effect.delta, 4),
         best_count=effect.best_count,
@@ -284,6 +314,16 @@ def _rubric(
         held_out_effect=None if contrast.held_out is None else round(contrast.held_out, 4),
         sessions=(*ground.sides.best, *ground.sides.worst),
         notes=_notes(contrast, habit, ground, score_name),
+    )
+
+
+def _dropped(contrast: HabitContrast, score_name: ScoreName) -> DroppedRubric:
+    return DroppedRubric(
+        score_name=score_name,
+        extractor=EXTRACTOR,
+        name=next(habit.name for habit in HABITS if habit.key == contrast.habit),
+        effect=round(contrast.effect.delta, 4),
+        reason=contrast.reason,
     )
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 
 from msgspec import structs
@@ -37,6 +37,7 @@ def evaluate_rubrics(
     previous: Iterable[RubricEvaluation] = (),
     *,
     workers: int = 1,
+    only: Container[tuple[str, str]] | None = None,
 ) -> Iterator[RubricEvaluation]:
     """Judge sessions on rubrics, and yield the rows session by session in the order given.
 
@@ -54,6 +55,7 @@ def evaluate_rubrics(
         judge_by: called from several threads when there are several workers.
         previous: rows of an earlier run.
         workers: calls at a time.
+        only: the pairs of session id and rubric key that are wanted; all when None.
     """
     ordered = sorted(rubrics, key=lambda rubric: (rubric.score_name, rubric.id, rubric.key))
     known = {_identity(row): row for row in previous if row.status != "failed"}
@@ -66,7 +68,14 @@ def evaluate_rubrics(
             return lambda: again
         return lambda: _judge(session, rubric, blank, judge_by)
 
-    asks = ([ask_of(session, rubric) for rubric in ordered] for session in sessions)
+    asks = (
+        [
+            ask_of(session, rubric)
+            for rubric in ordered
+            if only is None or (session.id, rubric.key) in only
+        ]
+        for session in sessions
+    )
     if workers <= 1:
         for batch in asks:
             yield from (ask() for ask in batch)

@@ -74,6 +74,63 @@ class Rubric(Struct, frozen=True, kw_only=True):
     sessions: tuple[str, ...] = ()
     """Ids of the sessions that it was mined from."""
     notes: str = ""
+    held_out_effect: float | None = None
+    """Cliff's delta between best and worst sessions that it was not mined from; None when there
+    were too few of them."""
+    held_out_sessions: int = 0
+    """How many those were."""
+
+
+class RubricTrial(Struct, frozen=True, kw_only=True):
+    """One row: how a rubric did on sessions that it was not mined from."""
+
+    score_name: ScoreName
+    key: str
+    name: str
+    effect: float | None = None
+    """Cliff's delta; None when it could not be tried."""
+    low: float | None = None
+    """Of its 95 % confidence interval."""
+    high: float | None = None
+    p_value: float | None = None
+    best_count: int = 0
+    worst_count: int = 0
+    failed: int = 0
+    """Sessions that could not be judged; the next run tries them again."""
+    kept: bool
+    reason: str
+    """Why it was kept or dropped."""
+
+
+class DroppedRubric(Struct, frozen=True, kw_only=True):
+    """One row: what was looked at or proposed in a week, and did not become a rubric."""
+
+    score_name: ScoreName
+    extractor: str
+    name: str
+    effect: float | None = None
+    reason: str
+
+
+class UnminedSession(Struct, frozen=True, kw_only=True):
+    """One row: a session that could not be mined, and why; the next run tries it again."""
+
+    session_id: str
+    score_name: ScoreName
+    extractor: str
+    reason: str
+
+
+class Mined(Struct, frozen=True, kw_only=True):
+    """What mining a week for one score name came to."""
+
+    rubrics: tuple[ExtractedRubric, ...] = ()
+    dropped: tuple[DroppedRubric, ...] = ()
+    unmined: tuple[UnminedSession, ...] = ()
+    input_tokens: int = 0
+    output_tokens: int = 0
+    cost_usd: float | None = 0.0
+    """None when a price is not known."""
 
 
 class RubricJudgement(Struct, frozen=True, kw_only=True):
@@ -121,14 +178,20 @@ class RubricMiner(Protocol):
         week: str,
         earlier: Iterable[Session],
         earlier_scores: Iterable[SessionScores],
-    ) -> list[ExtractedRubric]:
+    ) -> Mined:
         """Mine one week; the sessions of the three weeks before serve where it is small."""
         ...
 
     def consolidate(
-        self, extracted: Iterable[ExtractedRubric], score_name: ScoreName
+        self,
+        extracted: Iterable[ExtractedRubric],
+        score_name: ScoreName,
+        previous: Iterable[Rubric] = (),
     ) -> list[Rubric]:
-        """Merge what was mined over the weeks into the final set of a score name."""
+        """Merge what was mined over the weeks into the final set of a score name.
+
+        A rubric that says the same as one of the ``previous`` set keeps its key.
+        """
         ...
 
 

@@ -41,6 +41,7 @@ def consolidate_with_model(
     *,
     previous: Sequence[Rubric] = (),
     budget: int = BUDGET,
+    secret: bytes = b"",
 ) -> list[Rubric]:
     """Merge mined rubrics into the final set of a score name, the heaviest first.
 
@@ -55,6 +56,7 @@ def consolidate_with_model(
         previous: the set before. A rubric that says the same as one of it keeps its key, so that
             its scores form a series.
         budget: tokens of rubrics in one prompt.
+        secret: of this machine; with it the same rubrics make the same prompt in every run.
 
     Raises:
         ModelError: no usable answer.
@@ -70,7 +72,8 @@ def consolidate_with_model(
     ]
     while True:
         merged = [
-            (batch, _merge(batch, score_name, ask, model)) for batch in _batches(entries, budget)
+            (batch, _merge(batch, score_name, ask, model, secret))
+            for batch in _batches(entries, budget)
         ]
         again = [entry for batch, found in merged for entry in _entries(found, batch)]
         if len(merged) == 1 or len(again) >= len(entries):
@@ -101,8 +104,10 @@ def _batches(entries: Sequence[_Entry], budget: int) -> list[list[_Entry]]:
     return batches
 
 
-def _merge(entries: Sequence[_Entry], score_name: str, ask: Ask, model: str) -> ParsedRubricSet:
-    shown, pointer = show_rubrics(_json(entries))
+def _merge(
+    entries: Sequence[_Entry], score_name: str, ask: Ask, model: str, secret: bytes
+) -> ParsedRubricSet:
+    shown, pointer = show_rubrics(_json(entries), secret=secret)
     question = render(load_template(SUMMARIZER), {"all_rubrics": pointer})
     prompt = f"{shown}\n\n{question.rstrip()}\n\n{load_template('rubric_sources')}"
     sent_back = False

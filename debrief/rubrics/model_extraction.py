@@ -8,10 +8,11 @@ from concurrent.futures import ThreadPoolExecutor
 from msgspec import Struct, structs
 
 from debrief.errors import DebriefError
+from debrief.models.fencing import marker_of
 from debrief.rubrics.asking import Ask, ask_until_read
 from debrief.rubrics.contrast import score_of
 from debrief.rubrics.evidence import evidence_in
-from debrief.rubrics.model import ExtractedRubric
+from debrief.rubrics.model import DroppedRubric, ExtractedRubric, Mined, UnminedSession
 from debrief.rubrics.parsing import ParsedRubric, parse_rubrics
 from debrief.rubrics.showing import BUDGET, parts_of, show
 from debrief.rubrics.templates import extractor_for, load_template, render
@@ -33,23 +34,7 @@ class ModelExtractionOptions(Struct, frozen=True, kw_only=True):
     """Tokens of a session in one prompt; a longer one is mined in parts."""
 
 
-class ExtractionFailure(Struct, frozen=True):
-    """A session that could not be mined, and why."""
-
-    session_id: str
-    reason: str
-
-
-class Extraction(Struct, frozen=True, kw_only=True):
-    """What a model found in a week."""
-
-    rubrics: tuple[ExtractedRubric, ...]
-    unproven: int
-    """Rubrics that were dropped because what they quote does not stand in the session."""
-    failures: tuple[ExtractionFailure, ...]
-    input_tokens: int
-    output_tokens: int
-    cost_usd: float | None
+UNPROVEN = "what it quotes does not stand in the session"
 
 
 class _Mined(Struct, frozen=True, kw_only=True):
@@ -71,31 +56,52 @@ def extract_with_model(
     *,
     options: ModelExtractionOptions | None = None,
     workers: int = 1,
-) -> Extraction:
+    secret: bytes = b"",
+) -> Mined:
     """Mine the best sessions of a week with a language model.
 
     The same rubric, by its name, found in several sessions is one row with the evidence of all.
-    A session that fails is reported and costs nothing else.
+    A rubric whose quotation does not stand in its session is dropped. A session that fails is
+    reported and costs nothing else.
+
+    Args:
+        sessions: of the week.
+        scores: of the week; a session without a usable score is left out.
+        score_name: what good means.
+        week: the ISO date of its Monday.
+        ask: the door to the model.
+        model: its name.
+        options: which sessions are mined, and how many rubrics are asked for.
+        workers: calls at a time.
+        secret: of this machine; with it a session's prompt is the same in every run, so that
+            its answer can be kept.
     """
     options = options or ModelExtractionOptions()
     best = _best(sessions, scores, score_name, options)
     parts = [part for session in best for part in parts_of(session, budget=options.budget)]
 
     def mine(part: Session) -> _Mined:
-        return _mine(part, score_name, ask, model, options)
+        return _mine(part, score_name, ask, model, options, secret)
 
     if workers > 1 and len(parts) > 1:
         with ThreadPoolExecutor(workers, thread_name_prefix="extraction") as pool:
             mined = list(pool.map(mine, parts))
     else:
         mined = [mine(part) for part in parts]
-    rubrics, unproven = _proven(mined, score_name, week, model)
+    rubrics, dropped = _proven(mined, score_name, week, model)
     costs = [one.cost_usd for one in mined]
-    return Extraction(
+    return Mined(
         rubrics=tuple(rubrics),
-        unproven=unproven,
-        failures=tuple(
-            ExtractionFailure(one.session.id, one.failure) for one in mined if one.failure
+        dropped=tuple(dropped),
+        unmined=tuple(
+            UnminedSession(
+                session_id=one.session.id,
+                score_name=score_name,
+                extractor=model,
+                reason=one.failure,
+            )
+            for one in mined
+            if one.failure
         ),
         input_tokens=sum(one.input_tokens for one in mined),
         output_tokens=sum(one.output_tokens for one in mined),
@@ -118,9 +124,16 @@ def _best(
 
 
 def _mine(
-    part: Session, score_name: str, ask: Ask, model: str, options: ModelExtractionOptions
+    part: Session,
+    score_name: str,
+    ask: Ask,
+    model: str,
+    options: ModelExtractionOptions,
+    secret: bytes,
 ) -> _Mined:
-    shown = show(part, budget=options.budget)
+    first = part.turns[0].number if part.turns else 0
+    marker = marker_of(secret, part.id, part.digest, f"from {first}") if secret else ""
+    shown = show(part, marker=marker, budget=options.budget)
     question = render(
         load_template(extractor_for(score_name)),
         {
@@ -147,13 +160,17 @@ def _mine(
 
 def _proven(
     mined: Sequence[_Mined], score_name: ScoreName, week: str, model: str
-) -> tuple[list[ExtractedRubric], int]:
+) -> tuple[list[ExtractedRubric], list[DroppedRubric]]:
     rows: dict[str, ExtractedRubric] = {}
-    unproven = 0
+    dropped: list[DroppedRubric] = []
     for parsed, session in _with_sessions(mined):
         evidence = evidence_in(parsed.evidence, session)
         if not evidence:
-            unproven += 1
+            dropped.append(
+                DroppedRubric(
+                    score_name=score_name, extractor=model, name=parsed.name, reason=UNPROVEN
+                )
+            )
             continue
         key = slugify("-".join(parsed.name.casefold().split()))
         row = ExtractedRubric(
@@ -169,7 +186,7 @@ def _proven(
             sessions=(session.id,),
         )
         rows[row.id] = _joined(rows[row.id], row) if row.id in rows else row
-    return list(rows.values()), unproven
+    return list(rows.values()), dropped
 
 
 def _with_sessions(mined: Sequence[_Mined]) -> Iterator[tuple[ParsedRubric, Session]]:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from debrief.rubrics.consolidation import consolidate_offline
-from debrief.rubrics.extraction import extract_offline
-from debrief.rubrics.model import ExtractedRubric, Rubric
+from debrief.rubrics.extraction import mine_offline
+from debrief.rubrics.model import ExtractedRubric, Mined, Rubric
 from debrief.scoring.model import ScoreName, SessionScores
 from debrief.sessions.model import Session
 
@@ -24,9 +24,9 @@ class OfflineMiner:
         week: str,
         earlier: Iterable[Session],
         earlier_scores: Iterable[SessionScores],
-    ) -> list[ExtractedRubric]:
-        """Return the habits that set the week's best sessions apart."""
-        return extract_offline(
+    ) -> Mined:
+        """Return the habits that set the week's best sessions apart, and those that do not."""
+        return mine_offline(
             sessions,
             scores,
             score_name,
@@ -36,7 +36,10 @@ class OfflineMiner:
         )
 
     def consolidate(
-        self, extracted: Iterable[ExtractedRubric], score_name: ScoreName
+        self,
+        extracted: Iterable[ExtractedRubric],
+        score_name: ScoreName,
+        previous: Iterable[Rubric] = (),
     ) -> list[Rubric]:
-        """Return the final set, the strongest first."""
+        """Return the final set, the strongest first; a habit is its own key."""
         return consolidate_offline(extracted, score_name)

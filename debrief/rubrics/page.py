@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 
 from debrief.rubrics.linting import Mark, scale_points
-from debrief.rubrics.model import ExtractedRubric, Rubric
+from debrief.rubrics.model import ExtractedRubric, Rubric, RubricTrial
 
 _ACTIVE = re.compile(r"([\\`*_\[\]|~#])")
 _LINK = re.compile(r"\b(?:https?|ftp|javascript|data|file)(?=:)", re.IGNORECASE)
@@ -23,6 +23,7 @@ def rubrics_markdown(
     *,
     extracted: Iterable[ExtractedRubric] = (),
     marks: Iterable[Mark] = (),
+    trials: Iterable[RubricTrial] = (),
 ) -> str:
     """Return a page of rubrics, score name by score name.
 
@@ -30,9 +31,13 @@ def rubrics_markdown(
         rubrics: of one or several score names.
         extracted: what they were merged from; gives each rubric the quotes it rests on.
         marks: of the linter, by rubric id.
+        trials: on sessions that the rubrics were not mined from; those that were dropped are
+            listed at the end.
     """
+    gone = _dropped(trials)
     if not rubrics:
-        return "No rubrics: nothing set the best sessions apart from the worst.\n"
+        nothing = "No rubrics: nothing set the best sessions apart from the worst."
+        return "\n".join([nothing, *gone]) + "\n"
     sources = {row.id: row for row in extracted}
     noted: dict[str, list[Mark]] = {}
     for mark in marks:
@@ -43,7 +48,7 @@ def rubrics_markdown(
         parts += [f"# {_TITLES[score_name]}", "", *_table(chosen), ""]
         for rubric in chosen:
             parts += _section(rubric, sources, noted.get(rubric.id, []))
-    return "\n".join(parts).rstrip() + "\n"
+    return "\n".join([*parts, *gone]).rstrip() + "\n"
 
 
 def plain(text: str) -> str:
@@ -54,13 +59,44 @@ def plain(text: str) -> str:
 
 
 def _table(rubrics: Sequence[Rubric]) -> list[str]:
-    lines = ["| Rubric | Weight | Effect | Sessions |", "|---|---|---|---|"]
+    lines = [
+        "| Rubric | Weight | Effect | Sessions | Effect on others | Others |",
+        "|---|---|---|---|---|---|",
+    ]
     for rubric in rubrics:
-        effect = "" if rubric.effect_size is None else f"{rubric.effect_size:+.2f}"
-        lines.append(
-            f"| {plain(rubric.name)} | {rubric.weight:.2f} | {effect} | {len(rubric.sessions)} |"
+        held_out = (
+            "not tried" if rubric.held_out_effect is None else _signed(rubric.held_out_effect)
         )
-    return lines
+        lines.append(
+            f"| {plain(rubric.name)} | {rubric.weight:.2f} | {_signed(rubric.effect_size)} "
+            f"| {len(rubric.sessions)} | {held_out} | {rubric.held_out_sessions} |"
+        )
+    return [
+        *lines,
+        "",
+        "Effects are Cliff's delta: how much more often a best session is above a worst one than "
+        "below. Others are sessions that the rubric was not mined from.",
+    ]
+
+
+def _signed(effect: float | None) -> str:
+    return "" if effect is None else f"{effect:+.2f}"
+
+
+def _dropped(trials: Iterable[RubricTrial]) -> list[str]:
+    gone = [trial for trial in trials if not trial.kept]
+    if not gone:
+        return []
+    return [
+        "",
+        "## Dropped",
+        "",
+        *(
+            f"- {plain(trial.name)} ({_signed(trial.effect)} on "
+            f"{trial.best_count + trial.worst_count} sessions): {plain(trial.reason)}"
+            for trial in gone
+        ),
+    ]
 
 
 def _section(

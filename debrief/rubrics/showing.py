@@ -9,7 +9,14 @@ import msgspec
 from msgspec import Struct, structs
 
 from debrief.models.answers import fold
-from debrief.models.fencing import BAR, defuse_session, fence, finish, new_marker
+from debrief.models.fencing import (
+    BAR,
+    defuse_session,
+    fence,
+    finish,
+    marker_of,
+    new_marker,
+)
 from debrief.models.injection import injection_signs
 from debrief.rubrics.templates import load_template, render
 from debrief.sessions.model import Message, Session, Turn
@@ -67,9 +74,12 @@ def show(session: Session, *, marker: str = "", budget: int = BUDGET) -> Shown:
     )
 
 
-def show_rubrics(text: str) -> tuple[str, str]:
-    """Return rubrics as fenced data with its notice, and what points to it from a template."""
-    marker = new_marker()
+def show_rubrics(text: str, *, secret: bytes = b"") -> tuple[str, str]:
+    """Return rubrics as fenced data with its notice, and what points to it from a template.
+
+    With a ``secret`` of this machine the same rubrics have the same marker in every run.
+    """
+    marker = marker_of(secret, text) if secret else new_marker()
     notice = load_template("rubric_data_notice")
     shown = render(notice, {"marker": marker, "data": fence(finish(text), marker)}).rstrip()
     return shown, f"(They are between the two lines with the marker {marker} above.)"

@@ -46,6 +46,19 @@ def reconstruct(
     return (snapshot, commit) if snapshot is not None else None
 
 
+def commit_at(repository: Path, branch: str, moment: datetime) -> str:
+    """Return the commit that a branch was at at a moment; empty when git cannot tell.
+
+    Args:
+        repository: a folder inside the repository's work tree.
+        branch: HEAD is taken when it is gone.
+        moment: the last commit before it is meant.
+    """
+    if not repository.is_dir():
+        return ""
+    return _commit_before(repository, branch, int(moment.timestamp())) or ""
+
+
 @lru_cache(maxsize=1024)
 def _commit_before(repository: Path, branch: str, moment: int) -> str | None:
     for revision in dict.fromkeys((branch, "HEAD")):

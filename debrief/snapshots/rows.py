@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
@@ -9,6 +10,7 @@ from pathlib import Path
 from debrief.sessions.heads import SessionHead
 from debrief.snapshots.captures import Captures, repository_of
 from debrief.snapshots.fingerprint import FINGERPRINT_LENGTH, prompt_digest
+from debrief.snapshots.licences import licence_at
 from debrief.snapshots.model import (
     UNKNOWN,
     PromptSnapshot,
@@ -18,9 +20,13 @@ from debrief.snapshots.model import (
     SnapshotOrigin,
     SubagentPrompt,
 )
-from debrief.snapshots.reconstruction import reconstruct
+from debrief.snapshots.reconstruction import commit_at, reconstruct
+
+ROWS = "2"
+"""Raised when the same session gives another row of metadata."""
 
 Redact = Callable[[str], str]
+_COMMIT = re.compile(r"[0-9a-f]{7,64}\Z")
 
 
 def snapshot_row(session: SessionHead, captures: Captures, redact: Redact) -> PromptSnapshotRow:
@@ -55,6 +61,10 @@ def metadata_row(
     """
     capture = captures.of(session)
     stated = capture.metadata if capture is not None else None
+    place = _repository_of(session)
+    commit = _stated_commit(stated)
+    if place is not None and not commit:
+        commit = commit_at(place, session.branch, session.started)
     return SessionMetadataRow(
         session_id=session.id,
         tool=session.tool,
@@ -65,6 +75,8 @@ def metadata_row(
         prompt_fingerprint=snapshot.prompt_fingerprint,
         prompt_digest=snapshot.prompt_digest,
         eval_fingerprint=(stated.eval_fingerprint if stated else None) or UNKNOWN,
+        base_commit=commit,
+        licence=licence_at(place, commit) if place is not None and commit else "",
     )
 
 
@@ -87,6 +99,13 @@ def _row(
         prompt_digest=digest,
         note=note,
     )
+
+
+def _stated_commit(metadata: SessionMetadata | None) -> str:
+    """Return the commit that a capture names, as ``eval --export`` and a recorder do."""
+    known = (metadata.model_extra or {}) if metadata is not None else {}
+    named = known.get("base_commit") or known.get("git_sha")
+    return named if isinstance(named, str) and _COMMIT.match(named) else ""
 
 
 def _recorded_at(metadata: SessionMetadata | None) -> datetime | None:

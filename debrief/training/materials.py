@@ -54,6 +54,8 @@ class Materials:
         self.eval_fingerprint = fingerprint.rpartition("-")[2]
         judges = list(lake.read(JUDGE_SETS, self.eval_fingerprint, Judge))
         self.eval_digest = eval_digest(judges) if judges else ""
+        self.judged_by: set[str] = set()
+        """Models that judged or scored."""
         # An empty name: SQLite keeps it in memory as long as it is small, then in a file that
         # goes away with the connection.
         self._scratch = sqlite3.connect("")
@@ -109,11 +111,13 @@ class Materials:
             for judged in lake.read("judge_evaluations", week, JudgeEvaluation, only=only):
                 if judged.eval_fingerprint == self.eval_fingerprint:
                     offline = offline or judged.model == OFFLINE
+                    self.judged_by.add(judged.model)
                     self._put("judge_evaluations", judged.session_id, judged)
         for week, ids in sorted(members.items()):
             only = ("session_id", ids)
             for scored in lake.read("session_scores", week, SessionScores, only=only):
                 if (scored.model == OFFLINE) == offline:
+                    self.judged_by.add(scored.model)
                     self._put("session_scores", scored.session_id, scored)
             for held in lake.read("rubric_evaluations", week, RubricEvaluation, only=only):
                 if (held.model == OFFLINE) == offline:

@@ -7,14 +7,15 @@ that applies in the order of this module.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from datetime import UTC, date, datetime
 from typing import Literal
 
 from msgspec import Struct
 from msgspec.structs import replace
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
+from debrief.errors import ConfigurationError
 from debrief.rubrics.model import RubricEvaluation
 from debrief.scoring.model import SessionScores
 from debrief.snapshots.model import SessionMetadataRow
@@ -80,6 +81,20 @@ class TrainingOptions(BaseModel):
         return self.require_validation or (
             self.status == "ready" and not self.ready_without_validation
         )
+
+
+def training_options(given: Mapping[str, object]) -> TrainingOptions:
+    """Return options as somebody gave them.
+
+    Raises:
+        ConfigurationError: one of them makes no sense.
+    """
+    try:
+        return TrainingOptions.model_validate(given)
+    except ValidationError as error:
+        first = error.errors()[0]
+        name = ".".join(map(str, first["loc"])) or "options"
+        raise ConfigurationError(name, first["msg"], "See what it may be.") from error
 
 
 class Candidate(Struct, frozen=True, kw_only=True):

@@ -19,18 +19,19 @@ from msgspec.structs import replace
 from debrief.digests import digest_of
 from debrief.errors import InputError
 from debrief.lake import Lake
+from debrief.rubrics.agreement_page import agreement_text
 from debrief.sessions.model import Session
 from debrief.training.cards import CardFacts, training_card
 from debrief.training.index import TrainingIndex, read_index
 from debrief.training.materials import Materials
-from debrief.training.model import LeftOut, Split
+from debrief.training.model import LeftOut, Split, Status
 from debrief.training.pairs import Members
 from debrief.training.selection import Candidate, TrainingOptions, candidate_of, counted, select
 from debrief.training.tallies import Tally
 from debrief.training.writing import LineMaker, metadata_of_line
 
 INDEX, LINES = "training_index", "training_lines"
-LINE_FORMAT = "2"
+LINE_FORMAT = "3"
 """Raised when the same sessions give other lines: every training set is written again."""
 
 
@@ -57,6 +58,7 @@ class LineRow(Struct, frozen=True, kw_only=True):
     session_id: str
     window: int
     split: Split
+    status: Status = "draft"
     quality: float
     offset: int
     """Bytes from the beginning of the file."""
@@ -95,7 +97,6 @@ def store_training_set(
     options: TrainingOptions,
     *,
     index: TrainingIndex | None = None,
-    agreement: str = "",
 ) -> StoredTrainingSet:
     """Bring one pair's training set and its card up to date; leave them alone when they are.
 
@@ -106,12 +107,12 @@ def store_training_set(
         members: its session ids by week.
         options: what was chosen at launch.
         index: of the lake, where several sets are stored in a row; read when None.
-        agreement: how well judges and people agree, in words, for the card.
     """
     index = index or read_index(lake)
     with Materials(lake, fingerprint, members) as materials:
         ids = sorted(name for found in members.values() for name in found)
         digests = {name: materials.digest_of(name) for name in ids}
+        agreement = agreement_text(lake, materials.judged_by)
         made_from = digest_of(
             LINE_FORMAT,
             options.model_dump(mode="json"),
@@ -266,6 +267,7 @@ class _SetMaker:
                 session_id=session.id,
                 window=line.metadata.window,
                 split=line.metadata.split,
+                status=line.metadata.status,
                 quality=line.metadata.overall_quality,
                 offset=0,
                 size=len(line.data),

@@ -39,9 +39,23 @@ def validate_line(line: bytes | str) -> list[str]:
         plain = msgspec.json.decode(data)
     except (msgspec.DecodeError, ValueError, RecursionError) as error:
         return [f"not a line of the expected shape: {error}"]
-    problems = [*_keys(plain), *_tools(sample.tools)]
-    declared = {tool.function.name: tool for tool in sample.tools}
-    return [*problems, *_messages(sample.messages, declared)]
+    return [*_keys(plain), *conversation_problems(sample.messages, sample.tools)]
+
+
+def conversation_problems(
+    messages: tuple[ChatMessage, ...], tools: tuple[ToolSchema, ...]
+) -> Iterator[str]:
+    """Yield what the rules forbid in a conversation and its tools."""
+    yield from _tools(tools)
+    yield from _messages(messages, {tool.function.name: tool for tool in tools})
+
+
+def message_key_problems(messages: object) -> Iterator[str]:
+    """Yield the keys that do not belong to a message of their role."""
+    for number, message in enumerate(messages if isinstance(messages, list) else ()):
+        extra = set(message) - _KEYS[message["role"]]
+        if extra:
+            yield f"message {number}: {sorted(extra)} do not belong to a {message['role']} message"
 
 
 def _keys(plain: dict[str, object]) -> Iterator[str]:
@@ -50,11 +64,7 @@ def _keys(plain: dict[str, object]) -> Iterator[str]:
     metadata = plain.get("metadata")
     if isinstance(metadata, dict) and set(metadata) != _METADATA:
         yield f"metadata keys differ: {sorted(set(metadata) ^ _METADATA)}"
-    messages = plain.get("messages")
-    for number, message in enumerate(messages if isinstance(messages, list) else ()):
-        extra = set(message) - _KEYS[message["role"]]
-        if extra:
-            yield f"message {number}: {sorted(extra)} do not belong to a {message['role']} message"
+    yield from message_key_problems(plain.get("messages"))
 
 
 def _tools(tools: tuple[ToolSchema, ...]) -> Iterator[str]:

@@ -165,13 +165,20 @@ def test_a_session_on_the_server_is_scored_and_stored(
 
 
 def test_a_score_that_the_server_does_not_confirm_gives_exit_code_one(
-    server: LangfuseServer, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    server: LangfuseServer, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr("debrief.langfuse.scores.WriteOptions.read_back_within", 0.1, raising=False)
+    kinds = [{"label": "yes", "value": 1}]
+    server.add_config(name="tool_mastery", dataType="CATEGORICAL", categories=kinds)
+    assert score(Wanted(langfuse="s1", offline=True, store=True)) == 1
+    printed = capsys.readouterr().out
+    assert "6 of 7 scores confirmed by" in printed
+    assert "tool_mastery: failed: the score config" in printed
+
+
+def test_a_server_that_refuses_is_named(server: LangfuseServer) -> None:
     server.public_key = "pk-another"
     with pytest.raises(DebriefError, match="401"):
-        score(Wanted(langfuse="s1", offline=True, store=True))
-    assert capsys.readouterr().out == ""
+        score(Wanted(langfuse="s1", offline=True))
 
 
 @pytest.mark.parametrize(

@@ -27,6 +27,13 @@ NOT_HERE = (
     "This endpoint is not available on deployments running in Langfuse v4 events_only mode. "
     "Learn more about Langfuse v4 at: https://langfuse.com/docs/v4"
 )
+ALWAYS_THERE = {
+    "projectId": "p1",
+    "source": "API",
+    "environment": "default",
+    "createdAt": "2026-10-05T12:00:00.000Z",
+    "updatedAt": "2026-10-05T12:00:00.000Z",
+}
 TARGETS = ("sessionId", "traceId", "datasetRunId")
 
 
@@ -88,8 +95,7 @@ class LangfuseServer:
         self.traces: list[Json] = []
         self._asked: dict[str, int] = {}
         self._lock = threading.RLock()
-        self._http = ThreadingHTTPServer(("127.0.0.1", 0), _handler(self))
-        self._http.daemon_threads = True
+        self._http = _Http(("127.0.0.1", 0), _handler(self))
         self._thread = threading.Thread(
             target=self._http.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True
         )
@@ -235,7 +241,7 @@ class LangfuseServer:
                 score = self.scores[identity]
                 kind = "session" if "sessionId" in score else "trace"
                 subject = {"kind": kind, "id": score[f"{kind}Id"]}
-                shown.append({**score, "subject": subject})
+                shown.append({**ALWAYS_THERE, **score, "subject": subject})
         return shown
 
     def _observed(self, query: Mapping[str, str]) -> tuple[int, Json]:
@@ -310,6 +316,15 @@ def _allowed(config: Json, value: str | float) -> bool:
 def _as_v2(item: Json) -> Json:
     text = item["value"] if isinstance(item["value"], str) else None
     return {**item, "value": 0 if text else item["value"], "stringValue": text}
+
+
+class _Http(ThreadingHTTPServer):
+    """Says nothing of clients that went away."""
+
+    daemon_threads = True
+
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        return
 
 
 def _handler(server: LangfuseServer) -> type[BaseHTTPRequestHandler]:

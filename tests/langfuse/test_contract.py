@@ -5,18 +5,22 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from datetime import timedelta
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
 from jsonschema import Draft202012Validator  # type: ignore[import-untyped]
+from langfuse.api.client import LangfuseAPI
+from langfuse.api.core.pydantic_utilities import parse_obj_as
+from langfuse.api.scores.types.create_score_request import CreateScoreRequest
 
-from debrief.langfuse.fetcher import SessionFetcher
+from debrief.langfuse.fetcher import FIELDS, SessionFetcher, fetch_rows
 from debrief.langfuse.listing import list_session, list_sessions
 from debrief.langfuse.scores import WriteOptions, write_scores
 from tests.langfuse.scenario import client_of, scored
-from tests.langfuse.server import LangfuseServer, Mode, Request
+from tests.langfuse.server import LangfuseServer, Mode, Request, Wire
 from tests.langfuse.test_fetcher import START, Recorder
 
 DOCUMENT = Path(__file__).parents[2].parent / "shared" / "langfuse" / "openapi-4.16.0.yml"
@@ -25,9 +29,9 @@ READ_BY_NEWER_SERVERS = {"timestamp"}
 """Fields of a score that the SDK of newer servers sends and version 4.16 passes over."""
 
 
-def requests_of(mode: Mode) -> list[Request]:
+def requests_of(mode: Mode, wire: Wire = "object") -> list[Request]:
     """Everything that the project asks a server for, once."""
-    with LangfuseServer(mode) as server:
+    with LangfuseServer(mode, wire) as server:
         Recorder(server).trace("t1", "go", "Done.")
         client = client_of(server)
         list_sessions(client, START, START)
@@ -37,6 +41,23 @@ def requests_of(mode: Mode) -> list[Request]:
         trace = WriteOptions(score_target="trace")
         write_scores(client_of(server), [scored(model="another")], first, options=trace)
     return server.requests
+
+
+@cache
+def document() -> Mapping[str, Any] | None:
+    """The server's own document, where it is at hand."""
+    if not DOCUMENT.is_file():
+        return None
+    loaded: Mapping[str, Any] = yaml.load(DOCUMENT.read_text(), yaml.CSafeLoader)
+    return loaded
+
+
+@cache
+def validator(name: str) -> Draft202012Validator:
+    document_ = document()
+    assert document_ is not None
+    components = {"components": document_["components"]}
+    return Draft202012Validator({"$ref": f"#/components/schemas/{name}", **components})
 
 
 def operation_of(document: Mapping[str, Any], request: Request) -> Mapping[str, Any]:
@@ -49,6 +70,7 @@ def operation_of(document: Mapping[str, Any], request: Request) -> Mapping[str, 
 
 
 def check(document: Mapping[str, Any], request: Request) -> None:
+    """Hold a request against the document; a list of scores by each of its items."""
     operation = operation_of(document, request)
     parameters = {p["name"]: p for p in operation.get("parameters", ()) if p["in"] == "query"}
     for name, value in request.query.items():
@@ -58,28 +80,73 @@ def check(document: Mapping[str, Any], request: Request) -> None:
         assert request.body is None
         return
     schema = operation["requestBody"]["content"]["application/json"]["schema"]
-    whole = {**schema, "components": document["components"]}
-    body = request.body
-    Draft202012Validator(whole).validate(body)
     name = schema["$ref"].rsplit("/", 1)[-1]
     known = set(document["components"]["schemas"][name]["properties"])
-    assert set(body) <= known | READ_BY_NEWER_SERVERS
+    for body in request.body if isinstance(request.body, list) else [request.body]:
+        validator(name).validate(body)
+        assert set(body) <= known | READ_BY_NEWER_SERVERS
 
 
-@pytest.mark.parametrize("mode", ["events_only", "dual", "old"])
-def test_every_request_is_one_that_the_document_allows(mode: Mode) -> None:
-    requests = requests_of(mode)
+@pytest.mark.parametrize(
+    ("mode", "wire"),
+    [("events_only", "object"), ("events_only", "list"), ("dual", "object"), ("old", "object")],
+)
+def test_every_request_is_one_that_the_document_allows(mode: Mode, wire: Wire) -> None:
+    requests = requests_of(mode, wire)
     assert {request.method for request in requests} == {"GET", "POST", "DELETE"}
-    document = yaml.load(DOCUMENT.read_text(), yaml.CSafeLoader) if DOCUMENT.is_file() else None
+    known = document()
     for request in requests:
-        is_question = request.method == "POST" and isinstance(request.body, list)
-        if document is not None and not is_question:
-            check(document, request)
+        if known is not None:
+            check(known, request)
+
+
+def bodies_of(requests: list[Request]) -> list[Any]:
+    return [r.body for r in requests if r.method == "POST" and r.path.endswith("/public/scores")]
 
 
 def test_scores_are_offered_as_a_list_before_they_are_sent_one_by_one() -> None:
-    bodies = [r.body for r in requests_of("dual") if r.path.endswith("/public/scores")]
+    bodies = bodies_of(requests_of("dual"))
     lists = [body for body in bodies if isinstance(body, list)]
     assert len(lists) == 2
     objects = {body["id"]: body for body in bodies if isinstance(body, dict)}
     assert lists[0] == [objects[body["id"]] for body in lists[0]]
+
+
+def test_a_newer_server_is_sent_lists_alone() -> None:
+    bodies = bodies_of(requests_of("events_only", "list"))
+    assert [len(body) for body in bodies] == [7, 7]
+
+
+def sdk_of(server: LangfuseServer) -> LangfuseAPI:
+    return LangfuseAPI(
+        x_langfuse_public_key=server.public_key,
+        username=server.public_key,
+        password=server.secret_key,
+        base_url=server.host,
+    )
+
+
+def test_what_we_send_is_what_the_newer_sdk_sends() -> None:
+    with LangfuseServer("events_only", "list") as server:
+        write_scores(client_of(server), [scored()])
+        (ours,) = bodies_of(server.requests)
+        requests = [parse_obj_as(CreateScoreRequest, body) for body in ours]
+        assert [request.model_extra for request in requests] == [{}] * len(ours)
+        sdk_of(server).scores.create(request=requests)
+        theirs = bodies_of(server.requests)[-1]
+    for body in ours:
+        body["timestamp"] = body["timestamp"].replace(".000Z", "Z")
+    assert theirs == ours
+
+
+def test_what_we_read_is_what_the_newer_sdk_reads() -> None:
+    with LangfuseServer("events_only") as server:
+        Recorder(server).trace("t1", "go", "Done.")
+        write_scores(client_of(server), [scored()])
+        rows = fetch_rows(client_of(server), "s1")
+        seen = sdk_of(server).observations
+        theirs = seen.get_many(session_id="s1", fields=FIELDS, limit=1_000).data
+        scores = sdk_of(server).scores.get_many(id=next(iter(server.scores))).data
+    assert [row["id"] for row in rows] == [row.id for row in reversed(theirs)]
+    assert [row["input"] for row in rows] == [row.input for row in reversed(theirs)]
+    assert len(scores) == 1

@@ -12,7 +12,6 @@ import pytest
 
 from debrief.errors import InputError
 from debrief.langfuse.fetcher import SessionFetcher
-from debrief.langfuse.scores import write_scores
 from debrief.langfuse.session_scorer import SessionScorer
 from debrief.scoring.traces import trace_text, traces_of
 from debrief.sessions.model import Session, Usage
@@ -41,6 +40,7 @@ class Recorder:
         row = {
             "id": identity,
             "traceId": trace,
+            "projectId": "p1",
             "sessionId": self.session,
             "type": kind,
             "name": name,
@@ -245,12 +245,26 @@ def test_a_server_that_cannot_give_so_much_at_once_is_asked_for_less(
 
 def test_a_session_is_scored_and_stored_from_its_id_alone(server: LangfuseServer) -> None:
     Recorder(server).trace("t1", "fix the cart", "Done.")
-    client = client_of(server)
-    whole = SessionScorer(client, ScriptedScorer())
+    whole = SessionScorer(client_of(server), ScriptedScorer())
     row = whole.score_session("s1")
-    receipts = whole.store(row)
-    assert {receipt.status for receipt in receipts} == {"written"}
-    assert write_scores(client, [row], receipts) == receipts
+    assert row.status == "ok"
+    assert {receipt.status for receipt in whole.receipts["s1"]} == {"written"}
+    sent = len(server.sent("POST", "/scores"))
+    assert whole.store(row) == whole.receipts["s1"]
+    assert len(server.sent("POST", "/scores")) == sent
+
+
+def test_scores_that_the_server_does_not_take_are_returned_all_the_same(
+    server: LangfuseServer,
+) -> None:
+    Recorder(server).trace("t1", "fix the cart", "Done.")
+    server.trouble = [Trouble(500, method="POST")] * 100
+    whole = SessionScorer(client_of(server), ScriptedScorer())
+    row = whole.score_session("s1")
+    assert row.overall_quality is not None
+    assert {receipt.status for receipt in whole.receipts["s1"]} == {"failed"}
+    server.trouble = []
+    assert {receipt.status for receipt in whole.store(row)} == {"written"}
 
 
 def test_a_busy_server_costs_time_and_no_session(server: LangfuseServer) -> None:

@@ -9,11 +9,19 @@ import pytest
 from msgspec.structs import replace
 
 from debrief.langfuse.configs import NAMES
-from debrief.langfuse.outgoing import LONGEST_COMMENT, outgoing_scores, plain_comment, score_id
+from debrief.langfuse.outgoing import (
+    LONGEST_COMMENT,
+    evidence_link,
+    outgoing_scores,
+    plain_comment,
+    score_id,
+)
 from debrief.langfuse.scores import WriteOptions, write_scores
+from debrief.redaction.redactor import Redactor
 from debrief.scoring.model import SessionScores
 from tests.langfuse.scenario import Clock, client_of, failed, scored
 from tests.langfuse.server import LangfuseServer, Mode, Trouble, Wire
+from tests.langfuse.test_fetcher import Recorder
 
 
 @pytest.fixture
@@ -34,7 +42,9 @@ def test_a_sessions_seven_scores_are_written_and_read_back(mode: Mode, wire: Wir
     assert (kept["sessionId"], kept["name"], kept["value"]) == ("s1", "task_completion", "complete")
     assert kept["timestamp"] == "2026-10-05T13:00:00.000Z"
     assert "seen in turn 1" in kept["comment"]
-    assert "Evidence: session s1, turns 1" in kept["comment"]
+    assert "Evidence: session s1, turn 1\n" in kept["comment"]
+    assert kept["comment"].endswith(f"\n{server.host}/project/p1/sessions/s1")
+    assert kept["metadata"]["uncertain"] is False
     assert server.scores[receipts[-1].score_id]["value"] == pytest.approx(0.698)
 
 
@@ -281,3 +291,40 @@ def test_a_comment_is_redacted_and_bounded() -> None:
     assert len(first.comment) <= LONGEST_COMMENT
     assert "hush" not in first.comment
     assert first.comment.endswith(f"Scored by some-model ({row.scoring_fingerprint})")
+
+
+def test_a_score_on_a_trace_links_to_the_trace(server: LangfuseServer) -> None:
+    Recorder(server).trace("t1", "fix the cart", "Done.")
+    options = WriteOptions(score_target="trace")
+    (first, *_) = write_scores(client_of(server), [scored()], options=options)
+    kept = server.scores[first.score_id]
+    assert kept["comment"].endswith(f"\n{server.host}/project/p1/traces/t1")
+
+
+def test_a_session_with_a_strange_id_is_linked_to_by_its_whole_id() -> None:
+    link = evidence_link("https://host", "p 1", {"sessionId": "a/b?c#d e"})
+    assert link == "https://host/project/p%201/sessions/a%2Fb%3Fc%23d%20e"
+    assert evidence_link("https://host", "", {"sessionId": "s1"}) == ""
+
+
+def test_what_should_be_looked_at_is_said_in_comment_and_metadata() -> None:
+    row = replace(
+        scored(), uncertain=True, chunk_agreement=0.41, injection_suspected=True, chunks=()
+    )
+    (first, *_) = outgoing_scores(row)
+    assert "Uncertain: its 0 parts disagree (agreement 0.41)." in first.comment
+    assert "words that look made for a judge" in first.comment
+    assert first.metadata["uncertain"] is True
+    assert first.metadata["injection_suspected"] is True
+
+
+def test_a_secret_split_by_what_cannot_be_seen_is_still_taken_out() -> None:
+    secret = "ghp_" + "a1B2c3D4e5F6" * 3
+    hidden = "\u200b".join((secret[:9], secret[9:]))
+    row = scored()
+    verdict = replace(row.verdicts[0], rationale=f"turn 1 shows {hidden} in a file")
+    row = replace(row, verdicts=(verdict, *row.verdicts[1:]))
+    redactor = Redactor(b"k" * 32)
+    (first, *_) = outgoing_scores(row, redact=lambda text: redactor.redact(text).text)
+    assert secret not in first.comment
+    assert "‹secret:github-token:" in first.comment

@@ -205,7 +205,7 @@ def test_a_server_that_goes_away_leaves_what_was_fetched_and_a_reason_for_the_re
     source = source_of(server)
     Recorder(server, "s0").trace("t0", "go", "Done.")
     taken(lake, source)
-    for number in range(1, 40):
+    for number in range(1, 13):
         Recorder(server, f"s{number}").trace(f"t{number}", "go", "Done.")
     found = scan_into(lake, [], server=source)
     server.trouble = [Trouble(503)] * 1_000
@@ -214,12 +214,12 @@ def test_a_server_that_goes_away_leaves_what_was_fetched_and_a_reason_for_the_re
     sessions = list(lake.read("raw_sessions", WEEK, Session))
     unread = list(lake.read("unread_transcripts", WEEK, UnreadTranscript))
     assert [session.id for session in sessions] == ["s0"]
-    assert len(unread) == 39
+    assert len(unread) == 12
     assert all(row.reason.startswith("not fetched: ") and not row.expected for row in unread)
     assert len(server.requests) - before <= 8
     server.trouble = []
     _, sessions, unread = taken(lake, source)
-    assert (len(sessions), unread) == (40, [])
+    assert (len(sessions), unread) == (13, [])
 
 
 def test_a_session_of_which_there_is_a_transcript_is_read_from_that(

@@ -56,6 +56,7 @@ def test_every_asset_but_langfuse_and_the_snapshots_is_guarded_or_a_report() -> 
         key.asset_key.to_user_string() for key in defs.resolve_asset_graph().asset_check_keys
     }
     assert guarded == {
+        "extracted_rubrics",
         "raw_sessions",
         "judge_evaluations",
         "session_scores",

@@ -297,7 +297,7 @@ def test_a_value_off_the_scale_is_reported_with_its_place() -> None:
 
 
 def test_labels_that_cannot_be_read_at_all_fail_too() -> None:
-    with pytest.raises(InputError, match="2 labels, and not one matches.*is not from 0 to 1"):
+    with pytest.raises(InputError, match=r"2 labels, and not one matches.*is not from 0 to 1"):
         compared(labelled([7, 8]), measures_of(judged([0.5, 0.5]), [], [], []))
 
 

@@ -22,7 +22,6 @@ def test_the_same_habit_of_several_weeks_is_one_rubric_with_its_lineage() -> Non
     assert rubric.sources == tuple(row.id for row in rows)
     assert len(rubric.sessions) == 30
     assert "Found in 3 of the 3 weeks" in rubric.notes
-    assert "Only this one rubric" in rubric.notes
 
 
 def test_effects_are_pooled_by_how_many_sessions_stood_behind_them() -> None:

@@ -58,7 +58,7 @@ def test_a_csv_that_cannot_be_used_says_why(tmp_path: Path, content: bytes, reas
 
 
 def test_a_csv_that_is_not_there_is_named() -> None:
-    with pytest.raises(InputError, match="nowhere.csv: cannot be read: No such file"):
+    with pytest.raises(InputError, match=r"nowhere\.csv: cannot be read: No such file"):
         labels_from_csv(Path("nowhere.csv"))
 
 
@@ -123,6 +123,10 @@ class Annotated(LangfuseServer):
     """A server that lists annotations, in pages of two."""
 
     annotations: list[Json]
+
+    def __enter__(self) -> Annotated:
+        super().__enter__()
+        return self
 
     def _route(self, request: Request) -> tuple[int, Any]:
         newer = request.path.endswith("/v3/scores")

@@ -5,9 +5,6 @@ from __future__ import annotations
 import json
 import re
 
-import pytest
-
-from debrief.errors import ModelError
 from debrief.models.language_model import Answer
 from debrief.rubrics.evidence import stands
 from debrief.rubrics.model_consolidation import consolidate_with_model
@@ -52,7 +49,8 @@ def test_only_rubrics_whose_evidence_stands_are_kept_and_the_rest_is_counted() -
     assert all("highly token-efficient" in prompt for prompt in model.prompts)
     assert all("Extract 3-7 rubrics" in prompt for prompt in model.prompts)
     (rubric,) = found.rubrics
-    assert (found.unproven, found.failures, found.cost_usd) == (4, (), None)
+    assert [row.name for row in found.dropped] == ["Is Polite"] * 4
+    assert (found.unmined, found.cost_usd) == ((), None)
     assert rubric.id == f"{WEEK}.token_efficiency.asks-for-tests"
     assert rubric.extractor == "m"
     assert len(rubric.sessions) == len(rubric.evidence) == 4
@@ -77,12 +75,29 @@ def test_one_session_that_fails_costs_nothing_else() -> None:
         return Answer(text="no") if sessions[1].id in prompt else working(prompt)
 
     found = extract_with_model(sessions, rows, "excellence", WEEK, model, "m")
-    assert [failure.session_id for failure in found.failures] == [sessions[1].id]
+    (unmined,) = found.unmined
+    assert (unmined.session_id, unmined.score_name) == (sessions[1].id, "excellence")
+    assert "no usable answer" in unmined.reason
     assert len(found.rubrics[0].sessions) == 3
     miner = ModelMiner("m", lambda _: Answer(text="no"))
-    with pytest.raises(ModelError, match="mined none"):
-        miner.extract(sessions, rows, "excellence", WEEK, [], [])
-    assert ModelMiner("m", working).extract([], [], "excellence", WEEK, [], []) == []
+    nothing = miner.extract(sessions, rows, "excellence", WEEK, [], [])
+    assert (nothing.rubrics, len(nothing.unmined)) == ((), 4)
+    assert ModelMiner("m", working).extract([], [], "excellence", WEEK, [], []).rubrics == ()
+
+
+def test_a_secret_makes_the_same_prompts_in_every_run_and_none_makes_others() -> None:
+    sessions, rows = a_week(4, 12)
+
+    def prompts(secret: bytes) -> list[str]:
+        extractor, summarizer = Extractor(), Summarizer()
+        ModelMiner("m", extractor, secret=secret).extract(
+            sessions, rows, "excellence", WEEK, [], []
+        )
+        ModelMiner("m", summarizer, secret=secret).consolidate(ROWS, "excellence")
+        return [*extractor.prompts, *summarizer.prompts]
+
+    assert prompts(b"of this machine") == prompts(b"of this machine")
+    assert not set(prompts(b"")) & set(prompts(b""))
 
 
 class Summarizer:

@@ -28,7 +28,7 @@ def tokens_of(traces: Sequence[Trace], count: Count) -> int:
     return sum(count(part.text) for trace in traces for part in trace.observations)
 
 
-sizes = st.one_of(st.integers(0, 12), st.integers(0, 120), st.integers(0, 1_500))
+sizes = st.one_of(st.integers(0, 3), st.integers(0, 30), st.integers(0, 300))
 sessions = st.lists(st.lists(sizes, max_size=5), max_size=25).map(
     lambda rows: [trace_of(number, *row) for number, row in enumerate(rows)]
 )
@@ -60,7 +60,7 @@ def check_guarantees(
 
 
 @settings(deadline=None)
-@given(sessions, st.integers(1, 400), st.integers(0, 6), st.floats(0, 1))
+@given(sessions, st.integers(1, 90), st.integers(0, 6), st.floats(0, 1))
 def test_the_guarantees_hold_for_every_session_and_target(
     traces: list[Trace], target: int, overlap: int, ratio: float
 ) -> None:
@@ -82,7 +82,7 @@ def test_the_guarantees_hold_with_the_real_tokeniser(
 
 
 @settings(deadline=None)
-@given(sessions, st.integers(40, 400), st.integers(0, 6))
+@given(sessions, st.integers(10, 90), st.integers(0, 6))
 def test_an_overlap_is_as_long_as_the_bounds_allow(
     traces: list[Trace], target: int, overlap: int
 ) -> None:
@@ -98,7 +98,7 @@ def test_an_overlap_is_as_long_as_the_bounds_allow(
 
 
 @settings(deadline=None)
-@given(sessions, st.integers(1, 400), st.integers(0, 6))
+@given(sessions, st.integers(1, 90), st.integers(0, 6))
 def test_every_text_that_fits_is_counted_once(
     traces: list[Trace], target: int, overlap: int
 ) -> None:
@@ -196,8 +196,8 @@ def test_thousands_of_tiny_traces_take_linear_time() -> None:
         chunk_by_tokens(traces, target=500, count=len)
         return time.process_time() - began
 
-    seconds(1_000)
-    assert seconds(80_000) < 16 * max(seconds(10_000), 0.01)
+    seconds(500)
+    assert seconds(40_000) < 16 * max(seconds(5_000), 0.005)
 
 
 @pytest.mark.parametrize(("target", "overlap"), [(0, 4), (-1, 4), (10, -1)])

@@ -1,14 +1,16 @@
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import date, timedelta
 from typing import Any
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from pydantic import ValidationError
 
+from debrief.errors import ConfigurationError
 from debrief.sessions.model import Session
+from debrief.training.kinship import Kinship
 from debrief.training.selection import (
     ACROSS,
     NEAR_DUPLICATE,
@@ -23,21 +25,28 @@ from debrief.training.selection import (
     UNSURE,
     Candidate,
     Selection,
-    TrainingOptions,
+    candidate_of,
     counted,
     select,
+    training_options,
 )
 from debrief.training.splitting import side_of
+from debrief.training.traits import SessionTraits, traits_of
 from tests.training.scenario import MONDAY, call, metadata, says, scores, session, turn
 
+Given = tuple[Candidate, SessionTraits]
 
-def candidate(of: Session, quality: float | None = 0.7, **fields: Any) -> Candidate:
+
+def candidate(of: Session, quality: float | None = 0.7, **fields: Any) -> Given:
     fields.setdefault("metadata", metadata(of))
-    return Candidate(session=of, scores=scores(of, quality), **fields)
+    fields.setdefault("scores", scores(of, quality))
+    known = traits_of(of)
+    return candidate_of(known, **fields), known
 
 
-def chosen(*candidates: Candidate, **options: Any) -> Selection:
-    return select(candidates, TrainingOptions(**options))
+def chosen(*given: Given, elsewhere: Sequence[Session] = (), **options: Any) -> Selection:
+    kinship = Kinship([*(known for _, known in given), *map(traits_of, elsewhere)])
+    return select([one for one, _ in given], training_options(options), kinship)
 
 
 TESTED = session(
@@ -54,7 +63,7 @@ TESTED = session(
         pytest.param(candidate(session(), metadata=None), {}, NO_METADATA, id="no metadata"),
         pytest.param(candidate(session(), None), {}, NOT_SCORED, id="scoring failed"),
         pytest.param(
-            Candidate(session=session(), metadata=metadata(session())),
+            candidate(session(), scores=None),
             {},
             NOT_SCORED,
             id="no scores",
@@ -88,11 +97,11 @@ TESTED = session(
     ],
 )
 def test_a_session_is_left_out_for_a_reason(
-    awkward: Candidate, options: dict[str, Any], reason: str
+    awkward: Given, options: dict[str, Any], reason: str
 ) -> None:
     outcome = chosen(awkward, **options)
     assert outcome.selected == ()
-    assert outcome.left_out == {awkward.session.id: reason}
+    assert outcome.left_out == {awkward[0].session_id: reason}
 
 
 @pytest.mark.parametrize(
@@ -122,7 +131,7 @@ def test_a_session_is_left_out_for_a_reason(
         ),
     ],
 )
-def test_a_session_is_selected(fitting: Candidate, options: dict[str, Any]) -> None:
+def test_a_session_is_selected(fitting: Given, options: dict[str, Any]) -> None:
     assert chosen(fitting, **options).left_out == {}
 
 
@@ -140,7 +149,7 @@ def test_of_each_repository_the_best_are_kept() -> None:
         candidate(session("other", repository="docs"), 0.1),
         max_per_repository=2,
     )
-    assert [one.session.id for one in outcome.selected] == ["high", "mid", "other"]
+    assert [one.session_id for one in outcome.selected] == ["high", "mid", "other"]
     assert outcome.left_out == {"low": "over the cap of 2 for its repository"}
 
 
@@ -179,7 +188,7 @@ def test_copies_that_are_kept_are_never_on_both_sides() -> None:
 
 
 @st.composite
-def crowds(draw: st.DrawFn) -> list[Candidate]:
+def crowds(draw: st.DrawFn) -> list[Given]:
     words = st.sampled_from(["fix the loop", "add a test", "rename it", "why is that", "undo"])
     made = []
     for number in range(draw(st.integers(1, 12))):
@@ -197,12 +206,12 @@ def crowds(draw: st.DrawFn) -> list[Candidate]:
 @given(crowds(), st.sampled_from(["drop", "keep"]), st.sampled_from([None, 2]), st.randoms())
 @settings(deadline=None)
 def test_everybody_is_selected_or_left_out_in_any_order(
-    crowd: list[Candidate], near_duplicates: str, cap: int | None, random: Any
+    crowd: list[Given], near_duplicates: str, cap: int | None, random: Any
 ) -> None:
-    options = {"near_duplicates": near_duplicates, "max_per_repository": cap}
+    options: dict[str, Any] = {"near_duplicates": near_duplicates, "max_per_repository": cap}
     outcome = chosen(*crowd, **options)
-    names = [one.session.id for one in outcome.selected]
-    assert sorted([*names, *outcome.left_out]) == sorted(one.session.id for one in crowd)
+    names = [one.session_id for one in outcome.selected]
+    assert sorted([*names, *outcome.left_out]) == sorted(one.session_id for one, _ in crowd)
     random.shuffle(crowd)
     assert chosen(*crowd, **options) == outcome
     assert sum(row.count for row in counted(outcome.left_out)) == len(outcome.left_out)
@@ -210,9 +219,9 @@ def test_everybody_is_selected_or_left_out_in_any_order(
 
 @given(crowds(), st.integers(0, 12))
 @settings(deadline=None)
-def test_sessions_that_come_later_move_no_old_one(crowd: list[Candidate], count: int) -> None:
-    before = {one.session.id: one.split for one in chosen(*crowd[:count]).selected}
-    after = {one.session.id: one.split for one in chosen(*crowd).selected}
+def test_sessions_that_come_later_move_no_old_one(crowd: list[Given], count: int) -> None:
+    before = {one.session_id: one.split for one in chosen(*crowd[:count]).selected}
+    after = {one.session_id: one.split for one in chosen(*crowd).selected}
     assert all(after[name] == side for name, side in before.items() if name in after)
 
 
@@ -222,5 +231,5 @@ def test_sessions_that_come_later_move_no_old_one(crowd: list[Candidate], count:
     ids=["quality over 1", "cap of 0", "nothing to train on", "unknown option"],
 )
 def test_options_that_make_no_sense_are_refused(bad: dict[str, Any]) -> None:
-    with pytest.raises(ValidationError):
-        TrainingOptions(**bad)
+    with pytest.raises(ConfigurationError, match=next(iter(bad))):
+        training_options(bad)

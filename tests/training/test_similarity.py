@@ -4,8 +4,7 @@ import random
 
 import pytest
 
-from debrief.sessions.model import Session
-from debrief.training.similarity import Relatives, Sketch, likeness, sketch_of
+from debrief.training.similarity import likeness, message_marks, signature_of
 from tests.training.scenario import says, session, turn
 
 DRAW = random.Random(7)
@@ -16,52 +15,41 @@ def text(count: int) -> list[str]:
     return DRAW.choices(WORDS, k=count)
 
 
-def of_text(id: str, words: list[str]) -> Sketch:
-    return sketch_of(session(id, turn(" ".join(words), says())))
+def of_text(words: list[str]) -> bytes:
+    return signature_of(session("s", turn(" ".join(words), says())))
 
 
 @pytest.mark.parametrize("shared", [0.0, 0.3, 0.6, 0.9, 1.0])
 def test_likeness_is_the_share_of_runs_in_common(shared: float) -> None:
     size = 4_000
     common = text(int(size * shared))
-    one = of_text("one", common + text(size - len(common)))
-    other = of_text("other", common + text(size - len(common)))
-    true = shared / (2 - shared)
-    assert likeness(one, other) == pytest.approx(true, abs=0.1)
+    one = of_text(common + text(size - len(common)))
+    other = of_text(common + text(size - len(common)))
+    assert likeness(one, other) == pytest.approx(shared / (2 - shared), abs=0.1)
     assert likeness(one, one) == 1.0
 
 
-def with_history(id: str, *messages: str) -> Session:
-    return session(id, turn(id, *(says(text, id=f"msg_{text}") for text in messages)))
+def test_results_do_not_make_two_sessions_alike() -> None:
+    from tests.training.scenario import call
 
-
-def test_a_fork_is_found_by_the_history_that_it_copied() -> None:
-    relatives = Relatives()
-    relatives.add(sketch_of(with_history("origin", "a", *text(500))))
-    found = relatives.of(sketch_of(with_history("fork", "a", *text(500))))
-    assert [(one.session_id, one.shares_history) for one in found] == [("origin", True)]
-
-
-def test_messages_that_share_only_their_number_make_no_relatives() -> None:
-    relatives = Relatives()
-    relatives.add(sketch_of(session("one", turn("a", says(" ".join(text(50)), id="1")))))
-    assert (
-        relatives.of(sketch_of(session("two", turn("b", says(" ".join(text(50)), id="1"))))) == []
+    same = " ".join(text(500))
+    one, other = (
+        session("s", turn(" ".join(text(60)), says("", call("Read", {"file_path": "a"}, same))))
+        for _ in range(2)
     )
-
-
-def test_a_near_copy_is_found_among_many() -> None:
-    relatives = Relatives()
-    documents = [text(300) for _ in range(200)]
-    for number, words in enumerate(documents):
-        relatives.add(of_text(f"s{number:03d}", words))
-    for number, words in enumerate(documents):
-        edited = [*words[:150], "changed", *words[150:]]
-        assert [one.session_id for one in relatives.of(of_text("copy", edited))] == [
-            f"s{number:03d}"
-        ]
+    assert likeness(signature_of(one), signature_of(other)) < 0.3
 
 
 def test_sessions_of_a_word_or_none_can_be_compared() -> None:
-    assert likeness(of_text("a", []), of_text("b", [])) == 1.0
-    assert likeness(of_text("a", ["x"]), of_text("b", ["y"])) == 0.0
+    assert likeness(of_text([]), of_text([])) == 1.0
+    assert likeness(of_text(["x"]), of_text(["y"])) < 0.1
+
+
+def test_a_session_of_any_length_has_at_most_64_marks_and_shares_them_with_its_beginning() -> None:
+    messages = [says(f"step {number}", id=f"msg_{number}") for number in range(1_000)]
+    whole = message_marks(session("whole", turn("Go.", *messages)))
+    fork = message_marks(session("fork", turn("Go.", *messages[:50])))
+    assert len(whole) <= 64 * 8
+    assert {whole[n : n + 8] for n in range(0, len(whole), 8)} & {
+        fork[n : n + 8] for n in range(0, len(fork), 8)
+    }

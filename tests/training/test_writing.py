@@ -150,8 +150,11 @@ def test_unknown_fingerprints_are_exported_as_unknown() -> None:
 
 
 def test_the_base_commit_travels() -> None:
-    made = build([session("s1")], base_commits={"s1": "6eaf2c1"})
+    one = session("s1")
+    made = build([one], metadata=[metadata(one, base_commit="6eaf2c1", licence="MIT")])
     assert rows(made)[0]["metadata"]["base_commit"] == "6eaf2c1"
+    assert "| shop | MIT | 1 |" in made.card
+    assert "known of 1 samples" in made.card
 
 
 def test_nothing_left_gives_an_empty_file_and_a_card_that_says_why() -> None:

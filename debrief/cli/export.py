@@ -1,0 +1,68 @@
+"""``debrief export``: training sets as a folder that trainers load."""
+
+from __future__ import annotations
+
+from debrief.cli.console import console
+from debrief.errors import ConfigurationError
+from debrief.lake import Lake
+from debrief.settings import load_settings
+from debrief.training.model import Status
+from debrief.training.publishing.publish import Published, Wanted, publish
+
+
+def export(
+    target: str,
+    *,
+    lake: str,
+    form: str,
+    task: str,
+    fingerprint: str,
+    parquet: bool,
+    min_quality: float,
+    status: str,
+) -> None:
+    """Publish the lake's training sets and tell what came of it.
+
+    Raises:
+        DebriefError: there is no such set or format, or the folder holds something else.
+    """
+    wanted = Wanted(
+        form=form,
+        task=task,
+        fingerprint=fingerprint,
+        parquet=parquet,
+        min_overall_quality=min_quality,
+        status=_status(status),
+    )
+    published = publish(Lake(lake or load_settings().lake), target, wanted)
+    screen = console()
+    screen.print(_table(published))
+    for warning in published.warnings:
+        console(stderr=True).print(f"debrief: {warning}", style="yellow", soft_wrap=True)
+    said = "" if published.changed else " (nothing had changed)"
+    screen.print(f"Everything is in {published.target}{said}", soft_wrap=True)
+    screen.print(f'Load it: datasets.load_dataset("{published.target}")', soft_wrap=True)
+
+
+def _status(text: str) -> Status | None:
+    match text:
+        case "any":
+            return None
+        case "ready" | "draft":
+            return text
+        case _:
+            raise ConfigurationError(f"--status {text}", "is none", "Give any, ready or draft.")
+
+
+def _table(published: Published) -> object:
+    from rich.table import Table
+
+    table = Table(box=None, pad_edge=False)
+    for head, side in (("task", "left"), ("fingerprint", "left"), ("train", "right")):
+        table.add_column(head, justify="right" if side == "right" else "left")
+    table.add_column("eval", justify="right")
+    table.add_column("bytes", justify="right")
+    for made in published.sets:
+        counts = (str(made.lines["train"]), str(made.lines["eval"]), f"{made.size:,}")
+        table.add_row(made.task, made.fingerprint, *counts)
+    return table

@@ -1,0 +1,50 @@
+"""For OpenAI's fine-tuning: nothing on a line but what its rules name."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import msgspec
+from msgspec import Raw, Struct
+
+from debrief.training.model import ChatMessage, ToolSchema
+from debrief.training.validation import conversation_problems, message_key_problems
+
+FEWEST = 10
+"""Lines that a file must have."""
+NOTE = (
+    f"`messages` and `tools` alone. The service asks for at least {FEWEST} lines a file and cuts "
+    "lines that are over its model's limit of tokens: split long sessions with `max_tokens` when "
+    "the training set is made. `weight` 0 marks what is not trained on."
+)
+
+
+class _Parts(Struct):
+    messages: Raw
+    tools: Raw
+
+
+class _Line(Struct, frozen=True, forbid_unknown_fields=True):
+    messages: tuple[ChatMessage, ...]
+    tools: tuple[ToolSchema, ...]
+
+
+_PARTS = msgspec.json.Decoder(_Parts)
+_CHECKED = msgspec.json.Decoder(_Line)
+
+
+def convert(line: bytes, _: object = None) -> Iterator[bytes]:
+    """Yield the stored line without its metadata."""
+    parts = _PARTS.decode(line)
+    yield b'{"messages":%b,"tools":%b}\n' % (bytes(parts.messages), bytes(parts.tools))
+
+
+def problems(line: bytes) -> Iterator[str]:
+    """Yield what the fine-tuning rules forbid."""
+    try:
+        made = _CHECKED.decode(line)
+    except msgspec.DecodeError as error:
+        yield f"not a line of the expected shape: {error}"
+        return
+    yield from message_key_problems(msgspec.json.decode(line)["messages"])
+    yield from conversation_problems(made.messages, made.tools)

@@ -1,0 +1,92 @@
+"""For models that score: a session, a rubric, and the score from 1 to 5."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+import msgspec
+from msgspec import Struct
+
+from debrief.rubrics.model import Rubric
+from debrief.training.publishing.columns import Columns, ListOf
+from debrief.training.publishing.conversations import DECODER, Message, rendered, tools_text
+from debrief.training.publishing.trl import conversation_problems
+
+Rubrics = Mapping[str, Rubric]
+"""By ``<score name>/<key>``."""
+LOWEST, HIGHEST = 1.0, 5.0
+COLUMNS: Columns = {
+    "messages": ListOf("json"),
+    "tools": "string",
+    "score_name": "string",
+    "rubric_key": "string",
+    "rubric_name": "string",
+    "rubric": "string",
+    "criteria": "string",
+    "score": "float64",
+    "reasoning": "string",
+    "judged_by": "string",
+    "session_id": "string",
+}
+NOTE = (
+    "A line for each session and rubric that gave it a score, from 1 to 5. `rubric` and "
+    "`criteria` are the rubric's texts as they stand now, empty where it has been replaced since."
+)
+_ENCODER = msgspec.json.Encoder()
+
+
+class _Line(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    messages: list[Message]
+    tools: str
+    score_name: str
+    rubric_key: str
+    rubric_name: str
+    rubric: str
+    criteria: str
+    score: float
+    reasoning: str
+    judged_by: str
+    session_id: str
+
+
+_CHECKED = msgspec.json.Decoder(_Line)
+
+
+def convert(line: bytes, rubrics: Rubrics) -> Iterator[bytes]:
+    """Yield a line for each rubric score of the stored one."""
+    sample = DECODER.decode(line)
+    entries = [entry for entry in sample.metadata.scores if entry.kind == "rubric"]
+    if not entries:
+        return
+    messages, tools = rendered(sample.messages), tools_text(sample.tools)
+    for entry in entries:
+        score_name, _, key = entry.name.partition("/")
+        rubric = rubrics.get(entry.name)
+        made = _Line(
+            messages=messages,
+            tools=tools,
+            score_name=score_name,
+            rubric_key=key,
+            rubric_name=rubric.name if rubric else key,
+            rubric=rubric.description if rubric else "",
+            criteria=rubric.scoring_criteria if rubric else "",
+            score=entry.value,
+            reasoning=entry.comment,
+            judged_by=entry.model,
+            session_id=sample.metadata.session_id,
+        )
+        yield _ENCODER.encode(made) + b"\n"
+
+
+def problems(line: bytes) -> Iterator[str]:
+    """Yield what is wrong with a line."""
+    try:
+        made = _CHECKED.decode(line)
+    except msgspec.DecodeError as error:
+        yield f"not a line of the expected shape: {error}"
+        return
+    if not LOWEST <= made.score <= HIGHEST:
+        yield f"a score of {made.score:g}"
+    if not made.rubric_key or not made.score_name:
+        yield "no rubric"
+    yield from conversation_problems(made.messages, made.tools)

@@ -1,0 +1,126 @@
+"""``debrief rubrics`` as a person types it."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner, Result
+
+from debrief.cli.app import app
+from debrief.lake import Lake
+from debrief.rubrics.model import Rubric, RubricTrial
+from debrief.rubrics.tables import RUBRICS, SETS, TRIALS
+from tests.rubrics.scenario import rubric
+
+POOR = {
+    "name": "Is Good and Fast",
+    "description": "The AI should respond.",
+    "scoring_criteria": "1: bad",
+}
+
+
+@pytest.fixture
+def lake(tmp_path: Path) -> Lake:
+    made = Lake(str(tmp_path / "lake"))
+    made.write(RUBRICS, "excellence", [rubric(1, held_out_effect=0.4), rubric(2)], Rubric)
+    gone = RubricTrial(
+        score_name="excellence", key="k", name="Wishes Luck", effect=-0.2, kept=False, reason="no"
+    )
+    made.write(TRIALS, "excellence", [gone], RubricTrial)
+    made.write(SETS, "excellence.2026-03-02", [rubric(1)], Rubric)
+    made.write(SETS, "excellence.2026-03-16", [rubric(1, weight=0.5), rubric(2)], Rubric)
+    return made
+
+
+def typed(*words: str) -> Result:
+    return CliRunner().invoke(app, ["rubrics", *words])
+
+
+def test_show_prints_rubrics_with_their_scale_and_what_was_dropped(lake: Lake) -> None:
+    said = typed("show", "--lake", lake.url).stdout
+    for words in ("rubric_001  Names the Place", "+0.40 on others", "5  In every prompt"):
+        assert words in said
+    assert "Wishes Luck (-0.20): no" in said
+    assert "# Excellence" in typed("show", "--lake", lake.url, "--format", "markdown").stdout
+
+
+def test_what_show_prints_as_json_can_be_linted(lake: Lake, tmp_path: Path) -> None:
+    said = typed("show", "--lake", lake.url, "--format", "json").stdout
+    assert [one["key"] for one in json.loads(said)["rubrics"]] == ["key-1", "key-2"]
+    path = tmp_path / "rubrics.json"
+    path.write_text(said)
+    found = typed("lint", str(path), "--json")
+    assert {mark["rule"] for mark in json.loads(found.stdout)} == {"overlap"}
+
+
+def test_lint_marks_the_lakes_rubrics_and_any_file_and_ends_with_1(
+    lake: Lake, tmp_path: Path
+) -> None:
+    own = typed("lint", "--lake", lake.url)
+    assert (own.exit_code, "2 rubrics, 1 marks" in own.stdout) == (1, True)
+    path = tmp_path / "poor.json"
+    path.write_text(json.dumps([POOR]))
+    found = typed("lint", str(path))
+    assert found.exit_code == 1
+    for rule in ("double-barrelled", "hedged", "unanchored", "about-the-ai"):
+        assert f"rubric_001: {rule}:" in found.stdout
+    scale = {str(n): f"Does {'so ' * n}much" for n in range(1, 6)}
+    fine = {
+        "name": "Names Files",
+        "description": "The user names files.",
+        "scoring_criteria": scale,
+    }
+    path.write_text(json.dumps({"rubrics": [fine]}))
+    assert typed("lint", str(path)).exit_code == 0
+
+
+@pytest.mark.parametrize(
+    ("content", "reason"),
+    [
+        ("{", "is no JSON"),
+        ("{}", "holds no array of rubrics"),
+        ('[{"description": "x"}]', "rubric 1: name: Field required"),
+        ('[{"name": "x", "scoring_criteria": 5}]', "rubric 1: scoring_criteria"),
+    ],
+)
+def test_a_file_that_holds_no_rubrics_is_refused(tmp_path: Path, content: str, reason: str) -> None:
+    path = tmp_path / "r.json"
+    path.write_text(content)
+    found = typed("lint", str(path))
+    assert found.exit_code == 1
+    assert reason in " ".join(found.stderr.split())
+
+
+def test_compare_tells_two_lakes_or_two_weeks_apart(lake: Lake, tmp_path: Path) -> None:
+    other = Lake(str(tmp_path / "other"))
+    other.write(RUBRICS, "excellence", [rubric(1, held_out_effect=0.4)], Rubric)
+    found = typed("compare", other.url, lake.url)
+    assert (found.exit_code, "1 came, 0 went, 0 changed" in found.stdout) == (0, True)
+    weeks = typed("compare", "2026-03-09", "2026-03-16", "--lake", lake.url, "--json")
+    assert [(c["key"], c["what"]) for c in json.loads(weeks.stdout)] == [
+        ("key-1", "changed"), ("key-2", "came"),
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("words", "reason"),
+    [
+        (("show", "--format", "pdf"), "'pdf' is not known"),
+        (("show", "--score-name", "kindness"), "'kindness' is not known"),
+        (("show",), "holds no rubrics"),
+        (("lint",), "holds no rubrics"),
+        (("lint", "nowhere.json"), "cannot be read"),
+        (("compare", "2026-03-02", "2026-03-09"), "holds no set of rubrics of 2026-03-02"),
+        (("compare", "nowhere", "nowhere"), "holds no rubrics"),
+    ],
+)
+def test_what_cannot_be_done_is_said_in_one_line(
+    words: tuple[str, ...], reason: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("DEBRIEF_LAKE", str(tmp_path / "empty"))
+    monkeypatch.chdir(tmp_path)
+    found = typed(*words)
+    assert found.exit_code == 1
+    assert reason in " ".join(found.stderr.split())

@@ -1,0 +1,144 @@
+"""The whole graph with a language model behind it: a real server on loopback."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from debrief.judging.model import JudgeEvaluation
+from debrief.lake import Lake
+from debrief.rubrics.model import RubricEvaluation
+from debrief.scoring.dimensions import DIMENSIONS
+from debrief.scoring.model import SessionScores
+from tests.models.openai_server import Call, OpenAIServer, Reply, judged
+from tests.pipelines.conftest import Home, Said
+from tests.pipelines.test_run import WEEK, conversation, write
+
+pytestmark = pytest.mark.xdist_group("model run")
+
+MODEL = "openai/gpt-4o-mini"
+
+
+def verdicts() -> str:
+    said = {
+        dimension.name: {
+            "score": dimension.anchors[-1].label if dimension.kind == "categorical" else 0.8,
+            "rationale": "In turn 1 the amounts were rounded as asked.",
+        }
+        for dimension in DIMENSIONS
+    }
+    return json.dumps(said)
+
+
+def mined() -> str:
+    quote = 'In turn 1 the user wrote "Round amounts to cents in ledger/money.py".'
+    scale = "1: Never\n2: Seldom\n3: At times\n4: Mostly\n5: In every request"
+    deeds = {
+        "Names the File": "The user names the file to change.",
+        "States the Unit": "The user says in which unit amounts are meant.",
+        "Asks for One Thing": "The user keeps a request to a single change.",
+        "Gives an Example": "The user shows what a correct value looks like.",
+        "Sets a Limit": "The user says what must stay as it is.",
+    }
+    keys = ("name", "description", "scoring_criteria", "evidence")
+    rows = [
+        dict(zip(keys, (name, deed, scale, quote), strict=True)) for name, deed in deeds.items()
+    ]
+    return json.dumps(rows)
+
+
+def consolidated() -> str:
+    rows = [
+        {**{key: value for key, value in row.items() if key != "evidence"}, "id": f"rubric_{n:03}"}
+        for n, row in enumerate(json.loads(mined()), 1)
+    ]
+    return json.dumps({"rubrics": rows, "consolidation_notes": "Nothing overlapped."})
+
+
+def answer(call: Call) -> Reply:
+    text = call.system + call.user
+    if "[[ ## score ## ]]" in call.system:
+        return Reply(judged(0.9))
+    if "six dimensions" in text:
+        return Reply(verdicts())
+    if "Extract a list of evaluation rubrics" in text:
+        return Reply(mined())
+    if "synthesizing evaluation criteria" in text:
+        return Reply(consolidated())
+    return Reply("SCORE: 4\nREASONING: In turn 1 the user named the file to change.")
+
+
+def run_with(home: Home, folder: Path, server: OpenAIServer, *more: str) -> Said:
+    return home.debrief(
+        "run",
+        "--sessions",
+        str(folder),
+        "--lake",
+        str(home.path / "lake"),
+        *(more or ("--model", MODEL)),
+        DEBRIEF_MODEL_BASE_URL=server.url,
+        OPENAI_API_KEY="sk-loopback",
+        DEBRIEF_RETRY_PAUSE="0.01",
+    )
+
+
+def test_a_model_judges_and_scores_and_nothing_is_asked_twice(home: Home) -> None:
+    folder = home.path / "transcripts"
+    folder.mkdir()
+    for name in ("one", "two", "three"):
+        write(folder, f"{name}.jsonl", conversation(name))
+    lake = Lake(str(home.path / "lake"))
+    with OpenAIServer(answer) as server:
+        first = run_with(home, folder, server)
+        assert first.code == 0, first.err
+        asked = len(server.calls)
+        again = run_with(home, folder, server)
+        assert again.code == 0, again.err
+        assert len(server.calls) == asked
+        judged_rows = list(lake.read("judge_evaluations", WEEK, JudgeEvaluation))
+        scored = list(lake.read("session_scores", WEEK, SessionScores))
+        assert [row.score for row in judged_rows] == [0.9] * 6
+        assert {row.model for row in judged_rows} == {row.model for row in scored} == {MODEL}
+        assert all(row.overall_quality for row in scored)
+        assert all(row.input_tokens > 0 for row in (*judged_rows, *scored))
+        offline = run_with(home, folder, server, "--offline")
+        assert offline.code == 0, offline.err
+        assert len(server.calls) == asked
+    kept = list(lake.read("judge_evaluations", WEEK, JudgeEvaluation))
+    assert {row.model for row in kept} == {MODEL, "offline"}
+    assert len({name.rpartition("/")[2] for name in lake.names("training", ".jsonl")}) == 2
+    rubric_rows = list(lake.read("rubric_evaluations", WEEK, RubricEvaluation))
+    assert all(row.status != "failed" for row in rubric_rows)
+
+
+def test_one_failed_session_never_costs_the_week_and_is_tried_again(home: Home) -> None:
+    folder = home.path / "transcripts"
+    folder.mkdir()
+    for name in ("one", "two"):
+        write(folder, f"{name}.jsonl", conversation(name))
+    second = conversation("stubborn")
+    write(folder, "stubborn.jsonl", [line.replace("cents", "whole euros") for line in second])
+    lake = Lake(str(home.path / "lake"))
+    refusing = True
+
+    def reply(call: Call) -> Reply:
+        if refusing and "whole euros" in call.user:
+            return Reply(status=400, error={"message": "no", "type": "invalid_request_error"})
+        return answer(call)
+
+    with OpenAIServer(reply) as server:
+        first = run_with(home, folder, server)
+        assert first.code == 0, first.err
+        rows = list(lake.read("judge_evaluations", WEEK, JudgeEvaluation))
+        failed = {row.session_id for row in rows if row.status == "failed"}
+        assert failed == {"stubborn"}
+        assert all(row.failure and row.score is None for row in rows if row.status == "failed")
+        assert "stubborn" in first.out
+        refusing = False
+        again = run_with(home, folder, server)
+        assert again.code == 0, again.err
+    rows = list(lake.read("judge_evaluations", WEEK, JudgeEvaluation))
+    assert {row.status for row in rows} == {"ok"}
+    assert {row.status for row in lake.read("session_scores", WEEK, SessionScores)} == {"ok"}

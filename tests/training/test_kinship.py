@@ -1,0 +1,93 @@
+from __future__ import annotations
+
+import random
+from datetime import timedelta
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from debrief.sessions.model import Session
+from debrief.training.kinship import Kinship
+from debrief.training.traits import traits_of
+from tests.training.scenario import MONDAY, says, session, turn
+
+DRAW = random.Random(11)
+WORDS = [f"word{number}" for number in range(5_000)]
+
+
+def text(count: int) -> str:
+    return " ".join(DRAW.choices(WORDS, k=count))
+
+
+def family(*sessions: Session) -> dict[str, str]:
+    kinship = Kinship(map(traits_of, sessions))
+    return {one.id: kin.head for one in sessions if (kin := kinship.of(one.id))}
+
+
+def work(id: str, *said: str, day: int = 0, ids: bool = True) -> Session:
+    messages = [says(words, id=f"msg_{hash(words)}" if ids else "") for words in said]
+    return session(id, turn(f"{id} {text(3)}", *messages), started=MONDAY + timedelta(days=day))
+
+
+def test_a_fork_is_found_by_the_history_that_it_copied() -> None:
+    origin = work("origin", "a", text(300))
+    assert family(work("fork", "a", text(300), day=1), origin) == {
+        "origin": "origin",
+        "fork": "origin",
+    }
+
+
+def test_a_fork_that_got_new_ids_is_found_by_what_the_model_wrote() -> None:
+    common = text(100)
+    origin = work("origin", common, text(400), ids=False)
+    fork = work("fork", common, text(900), day=1, ids=False)
+    assert family(origin, fork)["fork"] == "origin"
+
+
+def test_messages_that_share_only_their_number_make_no_relatives() -> None:
+    one = session("one", turn(text(50), says(text(40), id="1")))
+    two = session("two", turn(text(50), says(text(40), id="1")))
+    assert family(one, two) == {"one": "one", "two": "two"}
+
+
+def test_a_fork_of_a_fork_is_of_the_first_one_s_family() -> None:
+    first, second = text(100), text(100)
+    generations = [
+        work("a", first, text(300), ids=False),
+        work("b", first, second, day=1, ids=False),
+        work("c", second, text(700), day=2, ids=False),
+    ]
+    assert set(family(*generations).values()) == {"a"}
+
+
+def test_near_copies_are_found_among_many_and_nobody_else_is() -> None:
+    said = [text(300) for _ in range(200)]
+    originals = [work(f"s{n:03d}", words, ids=False) for n, words in enumerate(said)]
+    copies = [
+        work(f"copy{n:03d}", f"{words[:900]} changed {words[900:]}", day=1, ids=False)
+        for n, words in enumerate(said)
+    ]
+    kinship = Kinship(map(traits_of, [*copies, *originals]))
+    for number in range(200):
+        kin = kinship.of(f"copy{number:03d}")
+        assert kin is not None
+        assert kin.head == kin.copy_group == f"s{number:03d}"
+
+
+def test_a_session_without_an_answer_has_no_relatives() -> None:
+    assert family(session("one", turn("Hello?")), session("two", turn("Hello?"))) == {}
+
+
+@given(st.lists(st.sampled_from(["fix it", "add a test", "undo", "why"]), max_size=8), st.randoms())
+@settings(deadline=None)
+def test_order_is_of_no_matter_and_a_head_is_its_own(
+    prompts: list[str], order: random.Random
+) -> None:
+    crowd = [
+        session(f"s{n}", turn(p, says(f"{p}: done")), started=MONDAY + timedelta(days=n))
+        for n, p in enumerate(prompts)
+    ]
+    before = family(*crowd)
+    order.shuffle(crowd)
+    assert family(*crowd) == before
+    assert all(before[head] == head for head in before.values())

@@ -11,7 +11,7 @@ from assets.snapshots import session_metadata
 from assets.spending import POOL, Spending
 from assets.weekly import Metadata, checked, counted, each_week, fill, upstream, weekly_asset
 from debrief.digests import digest_of
-from debrief.judging.evaluation import Tally, evaluate_week, weighted_average
+from debrief.judging.evaluation import Tally, evaluate_week, version_of, weighted_average
 from debrief.judging.model import JUDGE_SETS, Judge, JudgeEvaluation
 from debrief.lake import Lake
 from debrief.sessions.heads import SessionHead
@@ -64,7 +64,11 @@ def judge_evaluations(
             TABLE,
             week,
             JudgeEvaluation,
-            digest_of(upstream(tables, "raw_sessions", week=week), evaluators.eval_digest),
+            digest_of(
+                upstream(tables, "raw_sessions", week=week),
+                evaluators.eval_digest,
+                version_of(evaluators.change_judge),
+            ),
             make,
             done=lambda row: row.status == "ok",
             dry=evaluators.dry_run,

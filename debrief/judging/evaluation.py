@@ -1,7 +1,7 @@
 """Judging sessions: one row a session and judge, and nothing judged twice.
 
-A row is taken over from an earlier run when session, judge and evaluation fingerprint are what
-they were and it was a success; failures are tried again. One failure never costs the rest.
+A row is taken over from an earlier run when session, judge, evaluation fingerprint and the version
+of the offline measures are what they were and it was a success; failures are tried again. One failure never costs the rest.
 """
 
 from __future__ import annotations
@@ -88,7 +88,7 @@ def evaluate_week(
     ordered = sorted(judges, key=lambda judge: judge.name)
     kept = {_identity(row): row for row in previous if row.status == "ok"}
     tally = Tally() if tally is None else tally
-    plan = _Plan(ordered, judge_by, eval_fingerprint, kept, context_of)
+    plan = _Plan(ordered, judge_by, eval_fingerprint, version_of(judge_by), kept, context_of)
     if concurrency <= 1:
         for session in sessions:
             for row, reused in plan.rows(session):
@@ -116,11 +116,13 @@ class _Plan(Struct, frozen=True):
     judges: list[Judge]
     judge_by: ChangeJudge
     eval_fingerprint: str
-    kept: dict[tuple[str, str, str, str], JudgeEvaluation]
+    version: str
+    kept: dict[tuple[str, ...], JudgeEvaluation]
     context_of: ContextOf
 
     def reusable(self, session: Session, judge: Judge) -> JudgeEvaluation | None:
-        return self.kept.get((session.id, session.digest, judge.name, self.eval_fingerprint))
+        identity = session.id, session.digest, judge.name, self.eval_fingerprint, self.version
+        return self.kept.get(identity)
 
     def due(self, session: Session) -> list[Judge]:
         return [judge for judge in self.judges if self.reusable(session, judge) is None]
@@ -205,8 +207,13 @@ def _settled(
     return (item.result(), False) if isinstance(item, Future) else (item, True)
 
 
-def _identity(row: JudgeEvaluation) -> tuple[str, str, str, str]:
-    return row.session_id, row.session_digest, row.judge, row.eval_fingerprint
+def _identity(row: JudgeEvaluation) -> tuple[str, ...]:
+    return row.session_id, row.session_digest, row.judge, row.eval_fingerprint, row.version
+
+
+def version_of(judge_by: object) -> str:
+    """Return the version of whoever judges by rules of its own; empty for a model."""
+    return str(getattr(judge_by, "version", ""))
 
 
 def _judge(
@@ -234,6 +241,7 @@ def _judge(
         score=answer.score,
         feedback=answer.feedback,
         eval_fingerprint=eval_fingerprint,
+        version=version_of(judge_by),
         input_tokens=answer.input_tokens,
         output_tokens=answer.output_tokens,
         cost_usd=answer.cost_usd,

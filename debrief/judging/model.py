@@ -82,6 +82,8 @@ class JudgeEvaluation(Struct, frozen=True, kw_only=True):
     feedback: str = ""
     failure: str = ""
     eval_fingerprint: str
+    version: str = ""
+    """Of the offline evaluator's measures: another version judges again. Empty for a model."""
     input_tokens: int = 0
     output_tokens: int = 0
     cost_usd: float | None = None

@@ -212,3 +212,19 @@ def test_an_average_lies_between_the_lowest_and_the_highest_score(
     assert average is not None
     scores = [score for _, score in pairs]
     assert min(scores) - 1e-9 <= average <= max(scores) + 1e-9
+
+
+def test_changed_offline_measures_judge_again(
+    make_session: MakeSession, counting_judge: Any
+) -> None:
+    sessions = [make_session(id="s1")]
+    old, new = counting_judge({}), counting_judge({})
+    old.version, new.version = "1", "2"
+    first = list(evaluate_week(sessions, JUDGES, old, "f1"))
+    assert {row.version for row in first} == {"1"}
+    tally = Tally()
+    list(evaluate_week(sessions, JUDGES, old, "f1", first, tally=tally))
+    assert (tally.reused, tally.judged) == (2, 0)
+    again = list(evaluate_week(sessions, JUDGES, new, "f1", first, tally=tally))
+    assert (tally.reused, tally.judged) == (2, 2)
+    assert {row.version for row in again} == {"2"}

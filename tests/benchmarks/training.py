@@ -1,0 +1,255 @@
+"""How fast training sets are chosen, split, written and published, and in how much memory.
+
+Run: python -m tests.benchmarks.training [--sessions 2000] [--kilobytes 100]
+
+Sessions are made up, of about the size of real ones; each step runs in a process of its own, so
+that its peak of memory is its own.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import multiprocessing
+import random
+import resource
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from datetime import timedelta
+from pathlib import Path
+
+import orjson
+
+from debrief.judging.model import JudgeEvaluation
+from debrief.lake import Lake
+from debrief.scoring.model import SessionScores
+from debrief.sessions.model import Session
+from debrief.snapshots.model import PromptSnapshotRow, SessionMetadataRow
+from debrief.training.index import read_index
+from debrief.training.kinship import Kinship
+from debrief.training.pairs import Members, observed_pairs
+from debrief.training.publishing.publish import Wanted, publish
+from debrief.training.selection import TrainingOptions, candidate_of, select
+from debrief.training.store import store_training_set, training_path
+from debrief.training.traits import traits_of
+from debrief.weeks import week_of
+from tests.training.scenario import (
+    FINGERPRINT,
+    MONDAY,
+    call,
+    judgement,
+    metadata,
+    says,
+    scores,
+    session,
+    snapshot,
+    turn,
+)
+
+WORDS = [
+    f"{a}{b}"
+    for a in ["retry", "queue", "index", "parse", "token", "cache", "shard", "lease"]
+    for b in range(600)
+]
+REPOSITORIES = [f"repo{number}" for number in range(40)]
+
+
+def made_up(number: int, kilobytes: int) -> Session:
+    """Return a session: a tenth of it words of the person and the model, the rest results."""
+    draw = random.Random(number)
+
+    def text(words: int) -> str:
+        return " ".join(draw.choices(WORDS, k=words))
+
+    steps = max(1, kilobytes // 10)
+    messages = [
+        says(
+            text(40),
+            call("Bash", {"command": f"rg {text(6)}"}, text(500)),
+            call("Read", {"file_path": f"/src/{text(1)}.py"}, text(600)),
+            id=f"msg_{number}_{step}",
+        )
+        for step in range(steps)
+    ]
+    turns = [
+        turn(text(60), *messages[:-1], says(text(60))),
+        turn(text(30), says(text(50)), number=2),
+    ]
+    if number % 50 == 49:
+        turns = list(made_up(number - 1, kilobytes).turns)
+    return session(
+        f"s{number:06d}",
+        *turns,
+        started=MONDAY + timedelta(minutes=7 * number),
+        repository=draw.choice(REPOSITORIES),
+        lines_added=draw.randrange(200),
+        digest=f"{number:064x}",
+    )
+
+
+def fill(folder: str, count: int, kilobytes: int) -> None:
+    """Fill a lake."""
+    lake = Lake(folder)
+    numbers = range(count)
+    weeks: dict[str, list[int]] = {}
+    for number in numbers:
+        weeks.setdefault(week_of(MONDAY + timedelta(minutes=7 * number)), []).append(number)
+    for week, members in weeks.items():
+
+        def all_of() -> Iterator[Session]:
+            yield from (made_up(number, kilobytes) for number in members)  # noqa: B023
+
+        lake.write("raw_sessions", week, all_of(), Session)
+        small = [made_up(number, 10) for number in members]
+        lake.write("session_scores", week, map(scores, small), SessionScores)
+        lake.write("session_metadata", week, map(metadata, small), SessionMetadataRow)
+        lake.write("judge_evaluations", week, map(judgement, small), JudgeEvaluation)
+        lake.write("prompt_snapshots", week, map(snapshot, small), PromptSnapshotRow)
+
+
+def choose(folder: str) -> str:
+    """Split and deduplicate the lake's sessions, nothing known of them before."""
+    lake = Lake(folder)
+    started = time.process_time()
+    reading = 0.0
+    traits = []
+    for week in lake.partitions("raw_sessions"):
+        found = lake.read("raw_sessions", week, Session)
+        while True:
+            before = time.process_time()
+            one = next(found, None)
+            reading += time.process_time() - before
+            if one is None:
+                break
+            traits.append(traits_of(one))
+    rows = {
+        row.session_id: row
+        for week in lake.partitions("session_metadata")
+        for row in lake.read("session_metadata", week, SessionMetadataRow)
+    }
+    scored = {
+        row.session_id: row
+        for week in lake.partitions("session_scores")
+        for row in lake.read("session_scores", week, SessionScores)
+    }
+    outcome = select(
+        (candidate_of(t, rows[t.session_id], scored[t.session_id]) for t in traits),
+        TrainingOptions(),
+        Kinship(traits),
+    )
+    took = time.process_time() - started
+    return (
+        f"{len(traits)} sessions, {len(outcome.left_out)} left out: {took:.1f} CPU s, "
+        f"{reading:.1f} of them reading"
+    )
+
+
+def members_of(lake: Lake) -> Members:
+    """Return the members of the one pair."""
+    return observed_pairs(lake)["checkout", FINGERPRINT]
+
+
+def store(folder: str) -> str:
+    """Make the training set."""
+    lake = Lake(folder)
+    members = members_of(lake)
+    index = read_index(lake)
+    started = time.perf_counter()
+    stored = store_training_set(
+        lake, "checkout", FINGERPRINT, members, TrainingOptions(), index=index
+    )
+    took = time.perf_counter() - started
+    size = Path(stored.path).stat().st_size
+    return f"{stored.row.samples} samples, {size / 1e6:.0f} MB in {took:.1f} s, {size / 1e6 / took:.0f} MB/s"
+
+
+def index(folder: str) -> str:
+    """Read the traits of all sessions."""
+    return f"{len(read_index(Lake(folder)).traits)} sessions"
+
+
+def again(folder: str) -> str:
+    """Make the training set again after one session's scores have changed."""
+    lake = Lake(folder)
+    week = lake.partitions("session_scores")[0]
+    rows = list(lake.read("session_scores", week, SessionScores))
+    from msgspec.structs import replace
+
+    quality = (rows[0].overall_quality or 0.0) + 0.01
+    rows[0] = replace(rows[0], overall_quality=quality)
+    lake.write("session_scores", week, rows, SessionScores)
+    return store(folder)
+
+
+def plain(folder: str) -> str:
+    """Write the same bytes with orjson alone."""
+    path = Path(folder, training_path("checkout", FINGERPRINT))
+    target = Path(folder, "plain.jsonl")
+    took = 0.0
+    size = 0
+    with path.open("rb") as source, target.open("wb") as sink:
+        for line in source:
+            value = orjson.loads(line)
+            started = time.perf_counter()
+            size += sink.write(orjson.dumps(value, option=orjson.OPT_APPEND_NEWLINE))
+            took += time.perf_counter() - started
+    target.unlink()
+    return f"{size / 1e6:.0f} MB in {took:.2f} s, {size / 1e6 / took:.0f} MB/s"
+
+
+def published(form: str) -> Callable[[str], str]:
+    """Return a step that publishes as a form."""
+
+    def step(folder: str) -> str:
+        with tempfile.TemporaryDirectory(dir=folder) as target:
+            started = time.perf_counter()
+            made = publish(Lake(folder), target, Wanted(form=form))
+            took = time.perf_counter() - started
+        size = sum(one.size for one in made.sets)
+        return f"{size / 1e6:.0f} MB in {took:.2f} s, {size / 1e6 / took:.0f} MB/s"
+
+    return step
+
+
+def run(name: str, step: Callable[[str], str], folder: str) -> None:
+    """Run a step in a process of its own and print what it says."""
+    ours, theirs = multiprocessing.Pipe()
+
+    def work() -> None:
+        before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+        told = step(folder)
+        peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+        theirs.send(f"{told}; peak {peak / 1024:.0f} MB ({(peak - before) / 1024:+.0f})")
+
+    process = multiprocessing.get_context("fork").Process(target=work)
+    process.start()
+    process.join()
+    print(f"{name:22} {ours.recv() if ours.poll() else 'failed'}", flush=True)
+
+
+def main() -> None:
+    """Measure."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--sessions", type=int, default=2_000)
+    parser.add_argument("--kilobytes", type=int, default=100)
+    parser.add_argument("--lake", default="", help="Kept and used again, when given.")
+    given = parser.parse_args()
+    with tempfile.TemporaryDirectory() as scratch:
+        folder = given.lake or scratch
+        known = Path(folder, "made.json")
+        wanted = {"sessions": given.sessions, "kilobytes": given.kilobytes}
+        if not known.exists() or json.loads(known.read_text()) != wanted:
+            fill(folder, given.sessions, given.kilobytes)
+            known.write_text(json.dumps(wanted))
+        run("split, deduplicate", choose, folder)
+        run("index", index, folder)
+        run("training set", store, folder)
+        run("one changed", again, folder)
+        run("orjson alone", plain, folder)
+        for form in ("messages", "openai", "trl", "sharegpt", "preference"):
+            run(f"publish {form}", published(form), folder)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,202 @@
+"""Mining, consolidating and judging through HTTP: a server of ours in the provider's place."""
+
+from __future__ import annotations
+
+import json
+import re
+import threading
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from debrief.models.cache import Cache
+from debrief.models.language_model import LanguageModel
+from debrief.rubrics.judging import evaluate_rubrics
+from debrief.rubrics.model_consolidation import consolidate_with_model
+from debrief.rubrics.model_judge import ModelRubricJudge
+from debrief.rubrics.model_miner import ModelMiner
+from debrief.tokens import count_tokens
+from tests.models.openai_server import Call, OpenAIServer, Reply
+from tests.rubrics.scenario import GOOD, SCALE, WEEK, a_week, mined, rubric, session
+
+SECRET = b"of this machine"
+Make = Callable[..., LanguageModel]
+IDS = re.compile(r'^\s*"id": "([^"]+)",$', re.MULTILINE)
+JUDGED = "SCORE: 4\nREASONING: Turn 1 names billing/rounding.py and the expected result."
+
+
+@pytest.fixture
+def server() -> Iterator[OpenAIServer]:
+    with OpenAIServer() as running:
+        yield running
+
+
+@pytest.fixture
+def model(server: OpenAIServer, tmp_path: Path) -> Make:
+    """A model as a process of its own would have it, with the cache that all processes share."""
+
+    def make(**options: Any) -> LanguageModel:
+        chosen = {"timeout": 10.0, "pause": 0.01, "attempts": 2, **options}
+        cache = Cache(tmp_path / "answers.sqlite")
+        return LanguageModel("openai/m", api_key="k", base_url=server.url, cache=cache, **chosen)
+
+    return make
+
+
+def a_set(ids: list[str], scale: str = SCALE, names: str = "Theme") -> str:
+    rubrics = [
+        {
+            "name": f"{names} {letter}",
+            "description": f"The user shows {letter * 6}.",
+            "scoring_criteria": scale,
+            "sources": ids[place::6],
+        }
+        for place, letter in enumerate("abcdef")
+    ]
+    return json.dumps({"rubrics": rubrics, "consolidation_notes": "By theme."})
+
+
+def summarized(call: Call, scale: str = SCALE) -> Reply:
+    return Reply(a_set(IDS.findall(call.user.split("## Task")[0]), scale))
+
+
+def test_an_unanchored_set_is_sent_back_once_with_what_was_wrong(
+    server: OpenAIServer, model: Make
+) -> None:
+    server.reply = lambda call: summarized(
+        call, "1: Poor 5: Excellent" if call.number == 1 else SCALE
+    )
+    rows = [mined(f"habit-{n}") for n in range(8)]
+    found = consolidate_with_model(rows, "excellence", model().ask, "m", secret=SECRET)
+    first, second = server.calls
+    assert second.user.startswith(first.user.rstrip())
+    assert "its scales lack anchors (rubric_001: the scale says nothing at 2, 3, 4" in second.user
+    assert {rubric.scoring_criteria for rubric in found} == {SCALE}
+    again = consolidate_with_model(rows, "excellence", model().ask, "m", secret=SECRET)
+    assert again == found
+    assert len(server.calls) == 2
+
+
+def test_a_set_that_stays_unanchored_is_taken_after_one_return(
+    server: OpenAIServer, model: Make
+) -> None:
+    server.reply = lambda call: summarized(call, "1: Poor 5: Excellent")
+    rows = [mined(f"habit-{n}") for n in range(8)]
+    assert len(consolidate_with_model(rows, "excellence", model().ask, "m")) == 6
+    assert len(server.calls) == 2
+
+
+def test_more_than_fits_one_call_is_merged_in_batches_within_the_budget_and_then_together(
+    server: OpenAIServer, model: Make
+) -> None:
+    server.reply = summarized
+    rows = [mined(f"habit-{n:02}") for n in range(40)]
+    found = consolidate_with_model(rows, "excellence", model().ask, "m", budget=1_100)
+    assert len(server.calls) >= 4
+    assert all(count_tokens(call.user) < 1_100 + 1_000 for call in server.calls)
+    assert "merged_001" in server.calls[-1].user
+    assert sorted(source for one in found for source in one.sources) == [row.id for row in rows]
+
+
+def extracted(call: Call) -> Reply:
+    """One rubric, quoted from the session."""
+    rubric = {
+        "name": "Asks for Tests",
+        "description": "The user asks for tests.",
+        "scoring_criteria": SCALE,
+        "evidence": 'In turn 1: "Run tests/test_rounding.py"',
+    }
+    return Reply(json.dumps([rubric]))
+
+
+def test_a_session_that_cannot_be_mined_is_told_and_alone_is_asked_about_again(
+    server: OpenAIServer, model: Make
+) -> None:
+    healed = False
+
+    def reply(call: Call) -> Reply:
+        return Reply("No.") if "session-0-01" in call.user and not healed else extracted(call)
+
+    server.reply = reply
+    sessions, rows = a_week(4, 12)
+
+    def mine() -> Any:
+        miner = ModelMiner("m", model().ask, workers=4, secret=SECRET)
+        return miner.extract(sessions, rows, "excellence", WEEK, [], [])
+
+    first = mine()
+    assert [row.session_id for row in first.unmined] == ["session-0-01"]
+    assert len(first.rubrics[0].sessions) == 3
+    assert len(server.calls) == 3 + 3
+    healed = True
+    second = mine()
+    assert second.unmined == ()
+    assert len(second.rubrics[0].sessions) == 4
+    assert len(server.calls) == 7
+
+
+def test_judging_keeps_the_server_busy_and_asks_nothing_twice(
+    server: OpenAIServer, model: Make
+) -> None:
+    latency, concurrency = 0.15, 16
+    server.reply = lambda call: Reply(JUDGED, latency=latency)
+    sessions = [session(n) for n in range(40)]
+    rubrics = [rubric(n, name=f"Rubric {n}") for n in range(1, 9)]
+    ask = model(concurrency=concurrency)
+    ask.ask("warm up")
+    judge = ModelRubricJudge("m", ask.ask, secret=SECRET)
+    started = time.perf_counter()
+    rows = list(evaluate_rubrics(sessions, rubrics, judge, workers=concurrency))
+    took = time.perf_counter() - started
+    assert all(row.status == "ok" for row in rows)
+    assert server.most_at_once == concurrency
+    assert took < 2.5 * len(rows) * latency / concurrency
+    sent = server.received
+    other = ModelRubricJudge("m", model().ask, secret=SECRET)
+    again = list(evaluate_rubrics(sessions, rubrics, other, workers=concurrency))
+    assert [row.score for row in again] == [row.score for row in rows]
+    assert server.received == sent
+
+
+class PromptCache:
+    """Counts as a provider counts: a prefix seen before, of 1,024 tokens at least, by 128."""
+
+    def __init__(self) -> None:
+        self._seen: set[str] = set()
+        self._lock = threading.Lock()
+        self.inputs = 0
+        self.cached = 0
+
+    def __call__(self, call: Call) -> Reply:
+        tokens = call.user.split(" ")
+        with self._lock:
+            size = next(
+                (n for n in range(len(tokens) // 128 * 128, 1023, -128)
+                 if " ".join(tokens[:n]) in self._seen),
+                0,
+            )  # fmt: skip
+            if any("rubric 1" in line.lower() for line in call.user.splitlines() if "###" in line):
+                self._seen |= {" ".join(tokens[:n]) for n in range(1024, len(tokens), 128)}
+            else:
+                self.inputs += len(tokens)
+                self.cached += size
+        return Reply(JUDGED, usage={"prompt_tokens": len(tokens), "completion_tokens": 9,
+                                    "prompt_tokens_details": {"cached_tokens": size}})  # fmt: skip
+
+
+def test_four_fifths_of_a_sessions_later_calls_come_out_of_the_prompt_cache(
+    server: OpenAIServer, model: Make
+) -> None:
+    provider = PromptCache()
+    server.reply = provider
+    sessions = [session(n, (*GOOD, f"word{n} " * 3_000)) for n in range(6)]
+    rubrics = [rubric(n, name=f"Rubric {n}") for n in range(1, 9)]
+    ask = model()
+    judge = ModelRubricJudge("m", ask.ask, secret=SECRET)
+    rows = list(evaluate_rubrics(sessions, rubrics, judge, workers=6))
+    assert all(row.status == "ok" for row in rows)
+    assert provider.cached >= 0.8 * provider.inputs
+    assert ask.meter.spent.usage.cache_read_tokens == provider.cached

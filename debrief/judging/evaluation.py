@@ -1,7 +1,8 @@
 """Judging sessions: one row a session and judge, and nothing judged twice.
 
 A row is taken over from an earlier run when session, judge, evaluation fingerprint and the version
-of the offline measures are what they were and it was a success; failures are tried again. One failure never costs the rest.
+of the offline measures are what they were and it was a success; failures are tried again. One
+failure never costs the rest.
 """
 
 from __future__ import annotations

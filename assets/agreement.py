@@ -9,6 +9,7 @@ from assets.partitions import all_of
 from assets.presentation import preview
 from assets.rubrics import rubric_evaluations
 from assets.scoring import session_scores
+from debrief.errors import InputError
 from debrief.lake import Lake
 from debrief.rubrics.agreement import AGREEMENT, ALL, AgreementRow
 from debrief.rubrics.agreement_page import (
@@ -18,6 +19,7 @@ from debrief.rubrics.agreement_page import (
     minimum_agreement,
 )
 from debrief.rubrics.agreement_store import read_labels, store_agreement
+from debrief.rubrics.page import plain
 from debrief.settings import load_settings
 from debrief.snapshots.repositories import find_repository
 from resources.lake import LakeResource
@@ -43,7 +45,11 @@ def judge_agreement(lake: LakeResource, langfuse: LangfuseResource) -> dg.Materi
     tables = lake.open()
     here = find_repository(Path.cwd())
     labels = read_labels(load_settings(), langfuse.open(), here.root if here else Path.cwd())
-    agreement = store_agreement(tables, labels)
+    try:
+        agreement = store_agreement(tables, labels)
+    except InputError as error:
+        tables.write_bytes(PAGE, f"Agreement could not be measured. {plain(str(error))}\n".encode())
+        raise
     page = agreement_markdown(agreement)
     tables.write_bytes(PAGE, page.encode())
     return dg.MaterializeResult(

@@ -7,17 +7,28 @@ from functools import partial
 import dagster as dg
 from pydantic import Field
 
-from assets.partitions import ONE_RUN, SCORES, WEEKS, all_of
+from assets.partitions import ONE_RUN, SCORES, all_of
 from assets.presentation import preview
+from assets.rubric_views import judged_shown, mined_shown, set_shown
 from assets.scoring import session_scores
 from assets.sessions import raw_sessions
-from assets.weekly import PROGRESS, Metadata, counted, each_week, fill, upstream, weekly_asset
+from assets.spending import POOL, Spending
+from assets.weekly import (
+    PROGRESS,
+    Filled,
+    Metadata,
+    checked,
+    each_week,
+    fill,
+    upstream,
+    weekly_asset,
+)
 from debrief.digests import digest_of
+from debrief.errors import ModelError
 from debrief.evaluators import Evaluators
 from debrief.lake import Lake, Row
 from debrief.rubrics.extraction import EARLIER_WEEKS
 from debrief.rubrics.judging import evaluate_rubrics
-from debrief.rubrics.linting import lint
 from debrief.rubrics.model import (
     DroppedRubric,
     ExtractedRubric,
@@ -27,7 +38,6 @@ from debrief.rubrics.model import (
     RubricTrial,
     UnminedSession,
 )
-from debrief.rubrics.page import rubrics_markdown
 from debrief.rubrics.tables import DROPPED, EVALUATIONS, EXTRACTED, RUBRICS, SETS, TRIALS, UNMINED
 from debrief.rubrics.trials import TrialOptions, try_rubrics
 from debrief.scoring.model import SCORE_NAMES, ScoreName, SessionScores
@@ -44,6 +54,7 @@ _JUDGEMENTS_OFFLINE = 2_000
 
 @weekly_asset(
     group_name="rubrics",
+    pool=POOL,
     deps=[
         dg.AssetDep(raw_sessions, partition_mapping=WITH_EARLIER),
         dg.AssetDep(session_scores, partition_mapping=WITH_EARLIER),
@@ -60,7 +71,8 @@ def extracted_rubrics(
 ) -> dg.MaterializeResult[None]:
     """Mine the weeks."""
     tables = lake.open()
-    evaluators = evaluator.open()
+    evaluators = evaluator.open(context.run_id)
+    spending = Spending(evaluators)
     miner, mark = evaluators.miner, evaluators.scoring_fingerprint
 
     def one_week(week: str) -> Metadata:
@@ -88,39 +100,18 @@ def extracted_rubrics(
             mark,
             miner.name,
         )
-        filled = fill(tables, EXTRACTED, week, ExtractedRubric, made_from, make)
-        if not filled.skipped:
+        dry = evaluators.dry_run
+        filled = fill(tables, EXTRACTED, week, ExtractedRubric, made_from, make, dry=dry)
+        if not filled.skipped and not dry:
             _file_the_rest(tables, week, miner.name, mined)
         dropped = _of(tables, DROPPED, week, DroppedRubric, miner.name)
         unmined = _of(tables, UNMINED, week, UnminedSession, miner.name)
-        if unmined and not filled.skipped:
+        if unmined and not filled.skipped and not dry:
             tables.write(EXTRACTED, week, filled.rows, ExtractedRubric)
         told = f"{len(filled.rows)} mined, {len(dropped)} dropped"
         return {
-            **counted(filled.rows),
-            "rubrics": preview(
-                ("score name", "rubric", "effect", "held out", "best/worst", "evidence"),
-                [
-                    (
-                        row.score_name,
-                        row.name,
-                        row.effect_size,
-                        row.held_out_effect,
-                        f"{row.best_count}/{row.worst_count}",
-                        row.evidence[0].quote if row.evidence else "",
-                    )
-                    for row in filled.rows
-                ],
-            ),
-            "dropped": preview(
-                ("score name", "what", "effect", "why"),
-                [(row.score_name, row.name, row.effect, row.reason) for row in dropped],
-            ),
-            "unmined": len(unmined),
-            "unmined_sessions": preview(
-                ("session", "score name", "reason"),
-                [(row.session_id, row.score_name, row.reason) for row in unmined],
-            ),
+            **mined_shown(filled.rows, dropped, unmined),
+            **spending.metadata(),
             "told": told + (f", {len(unmined)} sessions not mined" if unmined else ""),
         }
 
@@ -129,7 +120,6 @@ def extracted_rubrics(
 
 @dg.asset_check(
     asset=extracted_rubrics,
-    partitions_def=WEEKS,
     description="Every session that was to be mined was; the next run tries the others again.",
 )
 def every_session_mined(
@@ -137,7 +127,11 @@ def every_session_mined(
 ) -> dg.AssetCheckResult:
     """Look at what the run's weeks left unmined."""
     tables = lake.open()
-    rows = [row for w in context.partition_keys for row in tables.read(UNMINED, w, UnminedSession)]
+    rows = [
+        row
+        for week in checked(context, tables, UNMINED)
+        for row in tables.read(UNMINED, week, UnminedSession)
+    ]
     return dg.AssetCheckResult(
         passed=not rows,
         severity=dg.AssetCheckSeverity.WARN,
@@ -174,6 +168,7 @@ class Trials(dg.Config):
     partitions_def=SCORES,
     backfill_policy=ONE_RUN,
     group_name="rubrics",
+    pool=POOL,
     owners=["team:debrief"],
     kinds={"python", "parquet"},
     deps=[all_of(extracted_rubrics), all_of(raw_sessions), all_of(session_scores)],
@@ -191,7 +186,8 @@ def rubrics(
 ) -> dg.MaterializeResult[None]:
     """Consolidate what was mined, and try it."""
     tables = lake.open()
-    evaluators = evaluator.open()
+    evaluators = evaluator.open(context.run_id)
+    spending = Spending(evaluators)
     miner, mark = evaluators.miner, evaluators.scoring_fingerprint
     options = config.options(evaluators)
     mined = [row for row in _all(tables, EXTRACTED, ExtractedRubric) if row.extractor == miner.name]
@@ -225,68 +221,49 @@ def rubrics(
         made_from = digest_of(
             miner.name, source, ground, mark, evaluators.rubric_judge.model, options
         )
-        filled = fill(
-            tables,
-            RUBRICS,
-            key,
-            Rubric,
-            made_from,
-            partial(make, source, score_name, trials),
-            done=lambda _, trials=trials: not any(trial.failed for trial in trials),  # type: ignore[misc]
-        )
-        if not filled.skipped:
+        failure = ""
+        try:
+            filled = fill(
+                tables,
+                RUBRICS,
+                key,
+                Rubric,
+                made_from,
+                partial(make, source, score_name, trials),
+                done=lambda _, trials=trials: not any(trial.failed for trial in trials),  # type: ignore[misc]
+                dry=evaluators.dry_run,
+            )
+        except ModelError as error:
+            failure = str(error)
+            context.log.error(f"rubrics {key} stay as they were: {failure}")
+            filled = Filled(list(tables.read(RUBRICS, key, Rubric)), changed=False, skipped=True)
+        if not filled.skipped and not evaluators.dry_run:
             tables.write(TRIALS, key, trials, RubricTrial)
             if source:
                 last = max(row.week for row in source)
                 tables.write(SETS, f"{key}.{last}", filled.rows, Rubric)
-        context.add_asset_metadata(_shown(tables, key, filled.rows, source), partition_key=key)
+        trials = list(tables.read(TRIALS, key, RubricTrial))
+        dropped = sum(not trial.kept for trial in trials)
+        told = failure or (
+            "unchanged" if filled.skipped else f"{dropped} dropped on other sessions"
+        )
+        logging.getLogger(PROGRESS).info(
+            "rubrics %s: %d from %d mined (%s)", key, len(filled.rows), len(source), told
+        )
+        context.add_asset_metadata(
+            {
+                **set_shown(filled.rows, source, trials),
+                **spending.metadata(),
+                **({"failure": failure} if failure else {}),
+            },
+            partition_key=key,
+        )
     return dg.MaterializeResult()
-
-
-def _shown(
-    tables: Lake, key: str, rows: list[Rubric], source: list[ExtractedRubric]
-) -> dict[str, object]:
-    trials = list(tables.read(TRIALS, key, RubricTrial))
-    marks = lint(rows)
-    dropped = sum(not trial.kept for trial in trials)
-    logging.getLogger(PROGRESS).info(
-        "rubrics %s: %d from %d mined, %d dropped on held-out sessions",
-        key,
-        len(rows),
-        len(source),
-        dropped,
-    )
-    return {
-        **counted(rows),
-        "page": dg.MetadataValue.md(
-            rubrics_markdown(rows, extracted=source, marks=marks, trials=trials)
-        ),
-        "held_out_effects": preview(
-            ("rubric", "effect", "low", "high", "p", "best/worst", "kept", "why"),
-            [
-                (
-                    trial.name,
-                    trial.effect,
-                    trial.low,
-                    trial.high,
-                    trial.p_value,
-                    f"{trial.best_count}/{trial.worst_count}",
-                    "yes" if trial.kept else "no",
-                    trial.reason,
-                )
-                for trial in trials
-            ],
-        ),
-        "linter": preview(
-            ("rubric", "rule", "what"), [(m.rubric_id, m.rule, m.message) for m in marks]
-        ),
-        "mined": len(source),
-        "dropped_on_held_out_sessions": dropped,
-    }
 
 
 @weekly_asset(
     group_name="rubrics",
+    pool=POOL,
     deps=[raw_sessions, all_of(rubrics)],
     description="Each session of the week on each rubric, from 1 to 5, with the reasoning.",
 )
@@ -295,7 +272,8 @@ def rubric_evaluations(
 ) -> dg.MaterializeResult[None]:
     """Hold the weeks' sessions against the rubrics."""
     tables = lake.open()
-    evaluators = evaluator.open()
+    evaluators = evaluator.open(context.run_id)
+    spending = Spending(evaluators)
     judge_by = evaluators.rubric_judge
     final = [rubric for name in SCORE_NAMES for rubric in tables.read(RUBRICS, name, Rubric)]
 
@@ -317,41 +295,29 @@ def rubric_evaluations(
             digest_of(upstream(tables, "raw_sessions", week=week), final, judge_by.model),
             make,
             done=lambda row: row.status != "failed",
+            dry=evaluators.dry_run,
         )
-        rows = filled.rows
-        failed = sum(row.status == "failed" for row in rows)
-        suspected = {row.session_id for row in rows if row.injection_suspected}
-        unchanged = " (unchanged)" if filled.skipped else ""
-        return {
-            **counted(rows),
-            "evaluations": preview(
-                ("session", "score name", "rubric", "score", "reasoning or failure"),
-                [
-                    (r.session_id, r.score_name, r.rubric_key, r.score, r.reasoning or r.failure)
-                    for r in rows
-                ],
-            ),
-            "failed": failed,
-            "no_occasion": sum(row.status == "no_occasion" for row in rows),
-            "injection_suspected": len(suspected),
-            "told": f"{len(rows)} evaluations on {len(final)} rubrics{unchanged}"
-            + (f", {failed} failed" if failed else "")
-            + (f", {len(suspected)} sessions to look at" if suspected else ""),
-        }
+        shown = judged_shown(filled.rows)
+        told = f"{len(filled.rows)} evaluations on {len(final)} rubrics"
+        told += " (unchanged)" if filled.skipped else ""
+        told += f", {shown['failed']} failed" if shown["failed"] else ""
+        if shown["injection_suspected"]:
+            told += f", {shown['injection_suspected']} sessions to look at"
+        return {**shown, **spending.metadata(), "told": told}
 
     return each_week(context, one_week)
 
 
-@dg.asset_check(
-    asset=rubric_evaluations, partitions_def=WEEKS, description="Every rubric score is 1 to 5."
-)
+@dg.asset_check(asset=rubric_evaluations, description="Every rubric score is 1 to 5.")
 def rubric_scores_within_range(
     context: dg.AssetCheckExecutionContext, lake: LakeResource
 ) -> dg.AssetCheckResult:
     """Look at every row of the run's weeks."""
     tables = lake.open()
     rows = [
-        row for w in context.partition_keys for row in tables.read(EVALUATIONS, w, RubricEvaluation)
+        row
+        for week in checked(context, tables, EVALUATIONS)
+        for row in tables.read(EVALUATIONS, week, RubricEvaluation)
     ]
     outside = [r for r in rows if r.status == "ok" and r.score not in range(1, 6)]
     failed = [

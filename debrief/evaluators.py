@@ -161,7 +161,7 @@ def _models(
         chunk_scorer=scorer,
         scoring_fingerprint=fingerprint_of(scorer),
         rubric_judge=ModelRubricJudge(name, ask, secret=secret),
-        miner=ModelMiner(name, ask),
+        miner=ModelMiner(name, ask, workers=models.concurrency, secret=secret),
         concurrency=models.concurrency,
         models=models,
         dry_run=dry_run,

@@ -57,6 +57,18 @@ class Written(msgspec.Struct, frozen=True):
     """SHA-256 of the content, in hex."""
 
 
+class Creation(msgspec.Struct):
+    """A file that is being written."""
+
+    name: str
+    path: str
+    file: typing.IO[bytes]
+    wanted: bool = True
+    """Set to False, it is not put in its place."""
+    changed: bool = False
+    """Known once it is finished."""
+
+
 class Lake:
     """Tables and texts below ``url``: a local folder or any fsspec URL (``s3://…``)."""
 
@@ -214,17 +226,51 @@ class Lake:
             Path(scratch).unlink(missing_ok=True)
         return Written(path, lines, len(data), True, digest)
 
-    def write_file(self, name: str, source: Path) -> Written:
-        """Bring a finished local file into the lake in one atomic step, whatever its size."""
+    @contextmanager
+    def create(self, name: str, *, durable: bool = True) -> Iterator[Creation]:
+        """Write a file of the lake piece by piece, whatever its size, in one atomic step.
+
+        It is put in its place when the block ends well and forgotten when it does not; one that
+        would not change is left alone, which ``changed`` then tells.
+
+        Args:
+            name: its name in the lake.
+            durable: wait until it is on the disk, for what could not be made again at once.
+        """
         path = self.path(name)
-        with source.open("rb") as file:
-            digest = hashlib.file_digest(file, "sha256").hexdigest()
-        size = source.stat().st_size
-        lines = _count_lines(source)
-        if self.digest_of_file(name) == digest:
-            return Written(path, lines, size, False, digest)
-        self._put(str(source), path)
-        return Written(path, lines, size, True, digest)
+        target = Path(path)
+        if self._local:
+            target.parent.mkdir(parents=True, exist_ok=True)
+            scratch = target.with_name(f".{target.name}.{uuid4().hex[:8]}")
+            handle = os.open(scratch, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o666)
+        else:
+            handle, unplaced = tempfile.mkstemp()
+            scratch = Path(unplaced)
+        try:
+            with os.fdopen(handle, "w+b") as file:
+                creation = Creation(name=name, path=path, file=file)
+                yield creation
+                file.flush()
+                creation.changed = creation.wanted and not self._holds(path, file)
+                if creation.changed and durable:
+                    os.fsync(file.fileno())
+            if creation.changed and self._local:
+                scratch.replace(target)
+            elif creation.changed:
+                self._fs.put_file(str(scratch), path)
+        finally:
+            scratch.unlink(missing_ok=True)
+
+    def _holds(self, path: str, file: typing.IO[bytes]) -> bool:
+        """Tell whether a file of the lake has the content of an open one."""
+        if not self._fs.exists(path) or self._fs.size(path) != file.tell():
+            return False
+        file.seek(0)
+        with self._fs.open(path, "rb") as standing:
+            while block := file.read(1 << 20):
+                if standing.read(len(block)) != block:
+                    return False
+        return True
 
     def digest_of_file(self, name: str) -> str | None:
         """Return the SHA-256, in hex, of a file of the lake; None when it is not there."""
@@ -284,11 +330,6 @@ class Lake:
             near.replace(target)
         finally:
             near.unlink(missing_ok=True)
-
-
-def _count_lines(path: Path) -> int:
-    with path.open("rb") as file:
-        return sum(block.count(b"\n") for block in iter(lambda: file.read(1 << 20), b""))
 
 
 @cache

@@ -2,7 +2,17 @@
 
 import dagster as dg
 
-from assets import agreement, judging, langfuse, reports, rubrics, scoring, sessions, snapshots, training
+from assets import (
+    agreement,
+    judging,
+    langfuse,
+    reports,
+    rubrics,
+    scoring,
+    sessions,
+    snapshots,
+    training,
+)
 from pipelines.jobs import STAGE_JOBS
 from pipelines.progress import quiet_logger
 from pipelines.schedules import weekly

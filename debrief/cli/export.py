@@ -7,7 +7,8 @@ from debrief.errors import ConfigurationError
 from debrief.lake import Lake
 from debrief.settings import load_settings
 from debrief.training.model import Status
-from debrief.training.publishing.publish import Published, Wanted, publish
+from debrief.training.publishing.one_set import Wanted
+from debrief.training.publishing.publish import Published, publish
 
 
 def export(

@@ -24,6 +24,7 @@ _MOST_DRIFT = 0.1
 """Share of labels on ids that are another session's, only written otherwise, above which the rest
 is not a sample of what was labelled any more."""
 _SHOWN = 5
+_AS_SESSIONS_HAVE_THEM = "Write the ids as the sessions have them."
 _PLACE = re.compile(r"(?:.*/)?rubric_\d+", re.IGNORECASE)
 
 
@@ -130,9 +131,9 @@ def compare(labels: Labels, measures: Sequence[Measure], roll: Roll) -> Agreemen
     count = sum(map(len, named.values()))
     count += sum(one.label.name not in named for one in unmatched)
     if count and not matched:
-        reason = f"has {count} labels, and not one matches a scored session: "
-        reason += _why_none(unmatched, problems, roll)
-        raise InputError(AGREEMENT, reason, "Correct the ids, names or values of the labels.")
+        reason = f"not one matches a scored session: {_why_none(unmatched, problems, roll)}"
+        move = "Correct the ids, names or values of the labels."
+        raise InputError(f"{count} labels of people", reason, move)
     _refuse_drift(count, unmatched, named)
     return Agreement(
         rows=tuple(_row(measures[number], by) for number, by in sorted(placed.items())),
@@ -170,21 +171,21 @@ def _refuse_drift(
     drifted = [one for one in unmatched if one.looks_like]
     told = _drift(unmatched)
     if len(drifted) > _MOST_DRIFT * count:
-        reason = f"has {len(drifted)} of {count} labels on ids that have drifted: {told}"
-        raise InputError(AGREEMENT, reason, "Write the ids as the sessions have them.")
+        culprit = f"{len(drifted)} of {count} labels of people"
+        raise InputError(culprit, f"their ids have drifted: {told}", _AS_SESSIONS_HAVE_THEM)
     for name, found in sorted(named.items()):
         lost = [one for one in drifted if one.label.name == name]
         if lost and not any(found):
-            reason = f"has {len(found)} labels named {name}, and not one matches: {told}"
-            raise InputError(AGREEMENT, reason, "Write the ids as the sessions have them.")
+            culprit = f"{len(found)} labels of people, named {name}"
+            raise InputError(culprit, f"not one matches: {told}", _AS_SESSIONS_HAVE_THEM)
 
 
 def _drift(unmatched: Sequence[Unmatched]) -> str:
     """Return the first ids that are a session's own, only written otherwise."""
-    drifted = [one for one in unmatched if one.looks_like]
-    return "; ".join(
-        f"{one.label.session_id!r} looks like session {one.looks_like}" for one in drifted[:_SHOWN]
-    )
+    drifted = {one.label.session_id: one.looks_like for one in unmatched if one.looks_like}
+    shown = [f"{id_!r} looks like session {known}" for id_, known in drifted.items()]
+    more = [f"and {len(shown) - _SHOWN} more"] if len(shown) > _SHOWN else []
+    return "; ".join([*shown[:_SHOWN], *more])
 
 
 def _why_none(unmatched: Sequence[Unmatched], problems: Sequence[str], roll: Roll) -> str:

@@ -52,7 +52,7 @@ def _bring_up_to_date(lake: Lake, week: str) -> None:
 
 def version() -> str:
     """Return what makes traits comparable: ours and the MinHash library's."""
-    from rensa import RMinHash  # type: ignore[import-untyped]
+    from rensa import RMinHash
 
     return f"{TRAITS}.{RMinHash.ALGORITHM_VERSION}"
 

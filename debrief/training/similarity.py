@@ -38,7 +38,7 @@ def signature_of(session: Session) -> bytes:
     Prompts, the model's texts and its calls count; results do not, as the same file is read in
     many sessions.
     """
-    from rensa import RMinHash  # type: ignore[import-untyped]
+    from rensa import RMinHash
 
     hashes = _run_hashes(list(islice(_words(session), _MOST_WORDS)))
     matrix = RMinHash.digest_matrix_from_flat_token_hashes(

@@ -10,8 +10,8 @@ import time
 
 import httpx
 
-from debrief.langfuse.conversion import session_of
 from debrief.langfuse.client import LARGEST_PAGE
+from debrief.langfuse.conversion import session_of
 from debrief.langfuse.fetcher import FIELDS, fetch_rows
 from tests.langfuse.scenario import client_of
 from tests.langfuse.server import API, LangfuseServer

@@ -14,7 +14,6 @@ import threading
 import time
 from collections.abc import Iterator
 from itertools import islice
-from os.path import commonprefix
 from pathlib import Path
 
 from debrief.lake import Lake
@@ -62,7 +61,7 @@ class Asked:
         for calls in by_session.values():
             for place, (start, _, prompt) in enumerate(calls[1:], 1):
                 seen = [one for _, end, one in calls[:place] if end <= start]
-                prefix = max((commonprefix([prompt, one]) for one in seen), key=len, default="")
+                prefix = max((_shared(prompt, one) for one in seen), key=len, default="")
                 size = count_tokens(prefix)
                 served = size // BLOCK * BLOCK if size >= LEAST else 0
                 tokens = count_tokens(prompt)
@@ -70,6 +69,17 @@ class Asked:
                 if size >= LEAST or not seen:
                     long_inputs, long_cached = long_inputs + tokens, long_cached + served
         return cached / inputs, long_cached / max(1, long_inputs)
+
+
+def _shared(one: str, other: str) -> str:
+    low, high = 0, min(len(one), len(other))
+    while low < high:
+        middle = (low + high + 1) // 2
+        if one[:middle] == other[:middle]:
+            low = middle
+        else:
+            high = middle - 1
+    return one[:low]
 
 
 def made(count: int) -> Iterator[Session]:

@@ -48,8 +48,10 @@ def lake(tmp_path: Path) -> Lake:
     return Lake(str(tmp_path / "lake"))
 
 
-def source_of(server: LangfuseServer, now: datetime = START + timedelta(days=1)) -> LangfuseSource:
-    since = START - timedelta(days=60)
+def source_of(
+    server: LangfuseServer, now: datetime = START + timedelta(days=1), days_before: int = 1
+) -> LangfuseSource:
+    since = START - timedelta(days=days_before)
     return LangfuseSource(client_of(server, attempts=2), since, Times(now))
 
 
@@ -174,7 +176,7 @@ def test_an_interrupted_fetch_goes_on_where_it_was(server: LangfuseServer, lake:
 def test_an_interrupted_listing_goes_on_where_it_was(server: LangfuseServer, lake: Lake) -> None:
     Recorder(server, "s0").trace("t0", "go", "Done.")
     server.trouble = [Trouble(400)]
-    source = source_of(server)
+    source = source_of(server, days_before=60)
     assert [entry.session_id for entry in source.scan(lake)] == [""]
     windows = listings(server)
     source.scan(lake)

@@ -248,7 +248,7 @@ def test_ids_that_have_drifted_fail_and_are_named(drift) -> None:  # type: ignor
     with pytest.raises(InputError) as caught:
         compared(labels, measures_of(judged([0.5] * 4), [], [], []), count=4)
     said = str(caught.value)
-    assert "has 4 labels, and not one matches" in said
+    assert said.startswith("4 labels of people: not one matches a scored session")
     assert f"{drift(ident(0))!r} looks like session {ident(0)}" in said
 
 
@@ -259,14 +259,14 @@ def test_a_drift_of_a_part_fails_too_since_the_rest_is_no_sample() -> None:
     found = compared([*labels, *one], measures)
     assert (found.matched, found.labels) == (20, 21)
     assert found.unmatched[0].looks_like == ident(0)
-    with pytest.raises(InputError, match="3 of 23 labels on ids that have drifted"):
+    with pytest.raises(InputError, match="3 of 23 labels of people: their ids have drifted"):
         compared([*labels, *one * 3], measures)
 
 
 def test_a_drift_of_all_labels_of_one_name_fails_however_many_others_match() -> None:
     measures = measures_of([*judged([0.5] * 30), *judged([0.5] * 30, "plan")], [], [], [])
     drifted = [Label(session_id=ident(0).upper(), name="plan", value="1", source="l")]
-    with pytest.raises(InputError, match="has 1 labels named plan, and not one matches"):
+    with pytest.raises(InputError, match="1 labels of people, named plan: not one matches"):
         compared([*labelled([0.5] * 30), *drifted], measures)
 
 
@@ -297,7 +297,9 @@ def test_a_value_off_the_scale_is_reported_with_its_place() -> None:
 
 
 def test_labels_that_cannot_be_read_at_all_fail_too() -> None:
-    with pytest.raises(InputError, match=r"2 labels, and not one matches.*is not from 0 to 1"):
+    with pytest.raises(
+        InputError, match=r"2 labels of people: not one matches.*is not from 0 to 1"
+    ):
         compared(labelled([7, 8]), measures_of(judged([0.5, 0.5]), [], [], []))
 
 

@@ -98,7 +98,7 @@ def test_more_than_fits_one_call_is_merged_in_batches_within_the_budget_and_then
     assert len(server.calls) >= 4
     assert all(count_tokens(call.user) < 1_100 + 1_000 for call in server.calls)
     assert "merged_001" in server.calls[-1].user
-    assert sorted(source for one in found for source in one.sources) == [row.id for row in rows]
+    assert {source for one in found for source in one.sources} == {row.id for row in rows}
 
 
 def extracted(call: Call) -> Reply:
@@ -143,7 +143,7 @@ def test_judging_keeps_the_server_busy_and_asks_nothing_twice(
 ) -> None:
     latency, concurrency = 0.15, 16
     server.reply = lambda call: Reply(JUDGED, latency=latency)
-    sessions = [session(n) for n in range(40)]
+    sessions = [session(n) for n in range(20)]
     rubrics = [rubric(n, name=f"Rubric {n}") for n in range(1, 9)]
     ask = model(concurrency=concurrency)
     ask.ask("warm up")

@@ -46,7 +46,7 @@ def tried(rubrics: list[Rubric], judge: PlacedJudge, **options: int) -> Tried:
         read,
         SCORES,
         judge,
-        options=TrialOptions(**options),  # type: ignore[arg-type]
+        options=TrialOptions(**options),
     )
 
 

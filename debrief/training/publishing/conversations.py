@@ -1,20 +1,65 @@
 """Stored lines taken apart as far as a form needs, and put together again for trainers.
 
 Libraries that render chat templates want a call's arguments as an object; the stored line has
-them as text, as OpenAI does. The text of an object is one: it is put in as it is.
+them as text, as OpenAI does. The text of an object is one: it is put in as it is. Contents go
+from line to line as they are, undecoded.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from typing import TypeAlias
 
 import msgspec
 from msgspec import UNSET, Raw, Struct, UnsetType
 
-from debrief.training.model import ChatCall, ChatMessage, Role, SampleLine, ToolSchema
+from debrief.training.model import Role, SampleMetadata
 
-DECODER = msgspec.json.Decoder(SampleLine)
-_ENCODER = msgspec.json.Encoder()
+Made: TypeAlias = tuple[bytes, Iterable[str]]
+"""A finished line, and what is wrong with it by the rules of who reads it."""
+
+
+class StoredFunction(Struct, frozen=True, gc=False):
+    """The function of a stored call."""
+
+    name: str
+    arguments: str
+
+
+class StoredCall(Struct, frozen=True, gc=False):
+    """A stored call."""
+
+    id: str
+    function: StoredFunction
+
+
+class StoredMessage(Struct, frozen=True, kw_only=True, gc=False):
+    """A stored message, its content undecoded."""
+
+    role: Role
+    content: Raw
+    tool_calls: tuple[StoredCall, ...] = ()
+    tool_call_id: str = ""
+
+
+class _Identity(Struct, frozen=True, gc=False):
+    session_id: str
+
+
+class StoredLine(Struct, frozen=True, gc=False):
+    """A stored line, as far as most forms need it."""
+
+    messages: tuple[StoredMessage, ...]
+    tools: Raw
+    metadata: _Identity
+
+
+class ScoredLine(Struct, frozen=True, gc=False):
+    """A stored line with all of its metadata."""
+
+    messages: tuple[StoredMessage, ...]
+    tools: Raw
+    metadata: SampleMetadata
 
 
 class Function(Struct, frozen=True, gc=False):
@@ -24,7 +69,7 @@ class Function(Struct, frozen=True, gc=False):
     arguments: Raw
 
 
-class Call(Struct, frozen=True):
+class Call(Struct, frozen=True, gc=False):
     """A call as chat templates take it."""
 
     id: str
@@ -32,43 +77,102 @@ class Call(Struct, frozen=True):
     function: Function
 
 
-class Message(Struct, frozen=True, kw_only=True, omit_defaults=True):
+class Message(Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     """A message as chat templates take it."""
 
     role: Role
-    content: str
-    tool_calls: list[Call] | UnsetType = UNSET
+    content: Raw
+    tool_calls: tuple[Call, ...] | UnsetType = UNSET
     tool_call_id: str | UnsetType = UNSET
 
 
-def rendered(messages: Iterable[ChatMessage]) -> list[Message]:
+class _Named(Struct, frozen=True, gc=False):
+    name: str
+
+
+class _Declared(Struct, frozen=True, gc=False):
+    function: _Named
+
+
+STORED = msgspec.json.Decoder(StoredLine)
+SCORED = msgspec.json.Decoder(ScoredLine)
+ENCODER = msgspec.json.Encoder()
+_TOOLS = msgspec.json.Decoder(list[_Declared])
+
+
+def rendered(messages: Iterable[StoredMessage]) -> list[Message]:
     """Return messages with their calls' arguments as objects, marks of weight left out."""
     return [
         Message(
             role=message.role,
             content=message.content,
-            tool_calls=[_call(call) for call in message.tool_calls]
-            if message.tool_calls
-            else UNSET,
-            tool_call_id=message.tool_call_id,
+            tool_calls=tuple(map(_call, message.tool_calls)) or UNSET,
+            tool_call_id=message.tool_call_id or UNSET,
         )
         for message in messages
     ]
 
 
-def arguments_of(call: ChatCall) -> Raw:
+def arguments_of(call: StoredCall) -> Raw:
     """Return a call's arguments as JSON of an object on one line."""
     text = call.function.arguments
     if "\n" in text or "\r" in text:
         # Between tokens only: inside a string JSON has them escaped.
         text = text.replace("\n", " ").replace("\r", " ")
-    return Raw(text.encode())
+    return Raw(text.strip().encode())
 
 
-def tools_text(tools: Sequence[ToolSchema]) -> str:
+def text_of(tools: Raw) -> str:
     """Return tools as JSON text: a column of one type, whatever the tools take."""
-    return _ENCODER.encode(tools).decode()
+    return bytes(tools).decode()
 
 
-def _call(call: ChatCall) -> Call:
-    return Call(call.id, call.type, Function(call.function.name, arguments_of(call)))
+def names_of(tools: str) -> set[str]:
+    """Return the names of the functions that a JSON text of tools declares; none when it is
+    something else."""
+    try:
+        return {tool.function.name for tool in _TOOLS.decode(tools)}
+    except msgspec.DecodeError:
+        return set()
+
+
+def template_problems(messages: Sequence[Message], tools: str) -> Iterator[str]:
+    """Yield what a chat template would stumble over in a conversation with tools."""
+    declared = names_of(tools)
+    if not declared:
+        yield "tools is not the JSON text of a list of functions"
+    roles = [message.role for message in messages]
+    if "user" not in roles or "assistant" not in roles:
+        yield "no user message or no assistant message"
+    if roles and roles[-1] != "assistant":
+        yield "does not end on an assistant message"
+    open_calls: list[str] = []
+    for number, message in enumerate(messages):
+        if not is_text(message.content):
+            yield f"message {number}: its content is no text"
+        if message.role == "tool":
+            if message.tool_call_id not in open_calls:
+                yield f"message {number}: a result of no open call"
+            else:
+                open_calls.remove(str(message.tool_call_id))
+            continue
+        if open_calls:
+            yield f"message {number}: before it, calls without a result: {open_calls}"
+            open_calls = []
+        for call in message.tool_calls or ():
+            open_calls.append(call.id)
+            if call.function.name not in declared:
+                yield f"message {number}: {call.function.name} is not among the tools"
+            if bytes(memoryview(call.function.arguments)[:1]) != b"{":
+                yield f"message {number}: arguments of {call.id} are no object"
+    if open_calls:
+        yield f"calls without a result: {open_calls}"
+
+
+def is_text(value: Raw) -> bool:
+    """Tell whether undecoded JSON is a string."""
+    return bytes(memoryview(value)[:1]) == b'"'
+
+
+def _call(call: StoredCall) -> Call:
+    return Call(call.id, "function", Function(call.function.name, arguments_of(call)))

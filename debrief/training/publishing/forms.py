@@ -10,6 +10,7 @@ from debrief.errors import InputError
 from debrief.training.model import SampleMetadata
 from debrief.training.publishing import openai, preference, reward, sharegpt, trl
 from debrief.training.publishing.columns import Column, Columns, ListOf, column_of
+from debrief.training.publishing.conversations import Made
 from debrief.training.validation import validate_line
 
 Rubrics = reward.Rubrics
@@ -24,18 +25,17 @@ class Form(Struct, frozen=True, kw_only=True):
     columns: Columns
     note: str
     """What a person should know of it."""
-    convert: Callable[[bytes, Rubrics], Iterable[bytes]] | None
+    convert: Callable[[bytes, Rubrics], Iterable[Made]] | None
     """From a stored line to lines; None where lines are paired."""
     problems: Callable[[bytes], Iterable[str]]
     """What is wrong with a line by the rules of who reads it."""
     fewest: int = 0
     """Lines that its reader asks for at least."""
-    as_stored: bool = False
-    """Lines are published as they were stored, having been validated then."""
 
 
-def _as_stored(line: bytes, rubrics: Rubrics) -> Iterator[bytes]:
-    yield line
+def _as_stored(line: bytes, rubrics: Rubrics) -> Iterator[Made]:
+    """Yield a line as it is: it was validated when it was stored, and is read with its digest."""
+    yield line, ()
 
 
 _JSON_LIST: Column = ListOf("json")
@@ -54,7 +54,6 @@ FORMS: dict[str, Form] = {
             note="The stored lines themselves, `arguments` as JSON text.",
             convert=_as_stored,
             problems=validate_line,
-            as_stored=True,
         ),
         Form(
             name="trl",

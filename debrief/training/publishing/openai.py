@@ -7,8 +7,9 @@ from collections.abc import Iterator
 import msgspec
 from msgspec import Raw, Struct
 
-from debrief.training.model import ChatMessage, ToolSchema
-from debrief.training.validation import conversation_problems, message_key_problems
+from debrief.training.model import ToolSchema
+from debrief.training.publishing.conversations import Made
+from debrief.training.validation import StrictMessage, conversation_problems
 
 FEWEST = 10
 """Lines that a file must have."""
@@ -25,7 +26,7 @@ class _Parts(Struct):
 
 
 class _Line(Struct, frozen=True, forbid_unknown_fields=True):
-    messages: tuple[ChatMessage, ...]
+    messages: tuple[StrictMessage, ...]
     tools: tuple[ToolSchema, ...]
 
 
@@ -33,10 +34,11 @@ _PARTS = msgspec.json.Decoder(_Parts)
 _CHECKED = msgspec.json.Decoder(_Line)
 
 
-def convert(line: bytes, _: object = None) -> Iterator[bytes]:
+def convert(line: bytes, _: object = None) -> Iterator[Made]:
     """Yield the stored line without its metadata."""
     parts = _PARTS.decode(line)
-    yield b'{"messages":%b,"tools":%b}\n' % (bytes(parts.messages), bytes(parts.tools))
+    made = b'{"messages":%b,"tools":%b}\n' % (bytes(parts.messages), bytes(parts.tools))
+    yield made, problems(made)
 
 
 def problems(line: bytes) -> Iterator[str]:
@@ -46,5 +48,4 @@ def problems(line: bytes) -> Iterator[str]:
     except msgspec.DecodeError as error:
         yield f"not a line of the expected shape: {error}"
         return
-    yield from message_key_problems(msgspec.json.decode(line)["messages"])
     yield from conversation_problems(made.messages, made.tools)

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from debrief.training.cards import plain
 from debrief.training.publishing.columns import as_features
 from debrief.training.publishing.forms import Form
-
-if TYPE_CHECKING:
-    from debrief.training.publishing.publish import PublishedSet
+from debrief.training.publishing.one_set import PublishedSet
 
 ALL = "default"
 

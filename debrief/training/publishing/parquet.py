@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from itertools import islice
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import IO, TYPE_CHECKING, Any
 
 import msgspec
 
@@ -16,23 +14,42 @@ if TYPE_CHECKING:
 _LINES_A_BATCH = 64
 
 
-def write_parquet(source: Path, target: Path, columns: Columns) -> None:
-    """Write the lines of a JSONL file as Parquet (zstd).
+class ParquetFile:
+    """A Parquet file (zstd) that lines of JSON are added to.
 
     Columns of JSON are of Arrow's JSON type, which loaders decode again.
     """
-    import pyarrow as pa
-    import pyarrow.parquet as pq
 
-    schema = as_schema(columns)
-    with source.open("rb") as lines, pq.ParquetWriter(target, schema, compression="zstd") as sink:
-        while batch := list(islice(lines, _LINES_A_BATCH)):
-            rows = [msgspec.json.decode(line) for line in batch]
+    def __init__(self, sink: IO[bytes], columns: Columns) -> None:
+        import pyarrow.parquet as pq
+
+        self._columns = columns
+        self._schema = as_schema(columns)
+        self._writer = pq.ParquetWriter(sink, self._schema, compression="zstd")
+        self._lines: list[bytes] = []
+
+    def add(self, line: bytes) -> None:
+        """Add a line."""
+        self._lines.append(line)
+        if len(self._lines) == _LINES_A_BATCH:
+            self._flush()
+
+    def close(self) -> None:
+        """Write what is left, and the footer."""
+        self._flush()
+        self._writer.close()
+
+    def _flush(self) -> None:
+        import pyarrow as pa
+
+        rows = [msgspec.json.decode(line) for line in self._lines]
+        self._lines = []
+        if rows:
             arrays = [
-                _array([row[name] for row in rows], column, schema.field(name).type)
-                for name, column in columns.items()
+                _array([row[name] for row in rows], column, self._schema.field(name).type)
+                for name, column in self._columns.items()
             ]
-            sink.write_table(pa.Table.from_arrays(arrays, schema=schema))
+            self._writer.write_table(pa.Table.from_arrays(arrays, schema=self._schema))
 
 
 def _array(values: list[Any], column: Column, kind: pa.DataType) -> pa.Array:

@@ -14,10 +14,18 @@ import msgspec
 from msgspec import Struct
 
 from debrief.digests import digest_of
-from debrief.training.model import SampleLine, ScoreEntry
+from debrief.training.model import ScoreEntry, ToolSchema
 from debrief.training.publishing.columns import Columns, ListOf
-from debrief.training.publishing.conversations import DECODER, Message, rendered, tools_text
-from debrief.training.publishing.trl import conversation_problems
+from debrief.training.publishing.conversations import (
+    ENCODER,
+    SCORED,
+    STORED,
+    Made,
+    Message,
+    ScoredLine,
+    rendered,
+    template_problems,
+)
 
 SMALLEST_MARGIN = 0.1
 """Of overall quality, 0 to 1: less is within what one scorer varies by."""
@@ -38,7 +46,7 @@ NOTE = (
     "of a pair are on the same side of the split."
 )
 _MOST_REASONS = 3
-_ENCODER = msgspec.json.Encoder()
+_TOOLS = msgspec.json.Decoder(list[ToolSchema])
 
 
 class Entrant(Struct, frozen=True, kw_only=True):
@@ -102,30 +110,31 @@ def _paired(entrants: Sequence[Entrant], *, same_prompt: bool) -> tuple[list[Pai
 
 def entrant_of(number: int, line: bytes, quality: float) -> Entrant:
     """Return what pairing needs of a line."""
-    opening = []
-    for message in DECODER.decode(line).messages:
-        opening.append((message.role, message.content))
+    opening: list[tuple[str, str]] = []
+    for message in STORED.decode(line).messages:
+        opening.append((message.role, bytes(message.content).decode()))
         if message.role == "user":
             break
     return Entrant(number=number, quality=quality, prompt=digest_of(opening))
 
 
-def pair_line(better: bytes, worse: bytes, *, same_prompt: bool) -> bytes:
+def pair_line(better: bytes, worse: bytes, *, same_prompt: bool) -> Made:
     """Return two stored lines as one."""
-    chosen, rejected = DECODER.decode(better), DECODER.decode(worse)
-    tools = {tool.function.name: tool for tool in (*rejected.tools, *chosen.tools)}
+    chosen, rejected = SCORED.decode(better), SCORED.decode(worse)
+    declared = [*_TOOLS.decode(rejected.tools), *_TOOLS.decode(chosen.tools)]
+    tools = {tool.function.name: tool for tool in declared}
     margin = chosen.metadata.overall_quality - rejected.metadata.overall_quality
     made = _Line(
         chosen=rendered(chosen.messages),
         rejected=rendered(rejected.messages),
-        tools=tools_text([tools[name] for name in sorted(tools)]),
+        tools=ENCODER.encode([tools[name] for name in sorted(tools)]).decode(),
         margin=round(margin, 6),
         reasons=list(_reasons(chosen, rejected)),
         same_prompt=same_prompt,
         chosen_session=chosen.metadata.session_id,
         rejected_session=rejected.metadata.session_id,
     )
-    return _ENCODER.encode(made) + b"\n"
+    return ENCODER.encode(made) + b"\n", _problems(made)
 
 
 def problems(line: bytes) -> Iterator[str]:
@@ -135,6 +144,10 @@ def problems(line: bytes) -> Iterator[str]:
     except msgspec.DecodeError as error:
         yield f"not a line of the expected shape: {error}"
         return
+    yield from _problems(made)
+
+
+def _problems(made: _Line) -> Iterator[str]:
     if not made.margin > 0:
         yield f"a margin of {made.margin:g}"
     if not made.reasons:
@@ -142,11 +155,11 @@ def problems(line: bytes) -> Iterator[str]:
     if made.chosen_session == made.rejected_session or made.chosen == made.rejected:
         yield "both are the same session"
     for side, messages in (("chosen", made.chosen), ("rejected", made.rejected)):
-        for problem in conversation_problems(messages, made.tools):
+        for problem in template_problems(messages, made.tools):
             yield f"{side}: {problem}"
 
 
-def _reasons(chosen: SampleLine, rejected: SampleLine) -> Iterator[str]:
+def _reasons(chosen: ScoredLine, rejected: ScoredLine) -> Iterator[str]:
     better, worse = chosen.metadata, rejected.metadata
     yield (
         f"overall quality {better.overall_quality:.2f} against {worse.overall_quality:.2f}, "

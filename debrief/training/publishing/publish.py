@@ -8,12 +8,7 @@ same bytes.
 
 from __future__ import annotations
 
-import hashlib
-import tempfile
 from collections.abc import Iterable, Iterator
-from contextlib import ExitStack
-from pathlib import Path
-from typing import IO
 
 import msgspec
 from msgspec import Struct
@@ -22,45 +17,13 @@ from debrief.errors import InputError
 from debrief.lake import Lake
 from debrief.rubrics.model import Rubric
 from debrief.scoring.model import SCORE_NAMES
-from debrief.training.model import Split, Status
-from debrief.training.publishing import preference, sharegpt
-from debrief.training.publishing.forms import Form, Rubrics, form_named
+from debrief.training.publishing import sharegpt
+from debrief.training.publishing.forms import Form, form_named
+from debrief.training.publishing.one_set import SIDES, PublishedSet, SetPublisher, Wanted
 from debrief.training.publishing.pages import readme
-from debrief.training.publishing.parquet import write_parquet
-from debrief.training.store import INDEX, LINES, LineRow, TrainingSetRow, training_path
+from debrief.training.store import INDEX, TrainingSetRow
 
 MANIFEST = ".debrief.json"
-SIDES: tuple[Split, ...] = ("train", "eval")
-
-
-class Wanted(Struct, frozen=True, kw_only=True):
-    """What is to be published."""
-
-    form: str = "messages"
-    task: str = ""
-    """Empty: every task."""
-    fingerprint: str = ""
-    """Empty: every fingerprint."""
-    parquet: bool = False
-    """Parquet files beside the JSONL."""
-    min_overall_quality: float = 0.0
-    status: Status | None = None
-    """None: lines of any status."""
-
-
-class PublishedSet(Struct, frozen=True, kw_only=True):
-    """What came of one training set."""
-
-    task: str
-    fingerprint: str
-    lines: dict[Split, int]
-    size: int
-    """Bytes of JSONL."""
-
-    @property
-    def name(self) -> str:
-        """The name under which a loader knows it."""
-        return f"{self.task}.{self.fingerprint}"
 
 
 class Published(Struct, frozen=True, kw_only=True):
@@ -100,12 +63,10 @@ def publish(lake: Lake, target: str, wanted: Wanted) -> Published:
     files: list[str] = []
     changed = False
     for row in rows:
-        with tempfile.TemporaryDirectory() as scratch:
-            made = _Set(lake, row, form, rubrics, wanted, Path(scratch))
-            sets.append(made.write())
-            for name, source in made.files():
-                files.append(name)
-                changed |= place.write_file(name, source).changed
+        made = SetPublisher(lake, place, row, form, rubrics, wanted)
+        sets.append(made.publish())
+        files += made.files
+        changed |= made.changed
     page = readme(form, sets, parquet=wanted.parquet).encode()
     files.append("README.md")
     changed |= place.write_bytes("README.md", page).changed
@@ -124,135 +85,6 @@ def publish(lake: Lake, target: str, wanted: Wanted) -> Published:
         warnings=tuple(_warnings(form, sets)),
         changed=changed,
     )
-
-
-class _Set:
-    """One training set on its way to its files."""
-
-    def __init__(
-        self,
-        lake: Lake,
-        row: TrainingSetRow,
-        form: Form,
-        rubrics: Rubrics,
-        wanted: Wanted,
-        scratch: Path,
-    ) -> None:
-        self._lake = lake
-        self._row = row
-        self._form = form
-        self._rubrics = rubrics
-        self._wanted = wanted
-        self._scratch = scratch
-        self._counts: dict[Split, int] = dict.fromkeys(SIDES, 0)
-        self._size = 0
-
-    def write(self) -> PublishedSet:
-        """Write the files of both sides to the scratch folder."""
-        with ExitStack() as stack:
-            sinks = {side: stack.enter_context(self._path(side).open("wb")) for side in SIDES}
-            made = self._paired() if self._form.convert is None else self._converted()
-            for side, line in made:
-                sinks[side].write(line)
-                self._counts[side] += 1
-                self._size += len(line)
-        if self._wanted.parquet:
-            for side in SIDES:
-                if self._counts[side]:
-                    target = self._path(side, ".parquet")
-                    write_parquet(self._path(side), target, self._form.columns)
-        return PublishedSet(
-            task=self._row.task,
-            fingerprint=self._row.fingerprint,
-            lines=self._counts,
-            size=self._size,
-        )
-
-    def files(self) -> Iterator[tuple[str, Path]]:
-        """Yield the finished files with their places in the folder."""
-        folder = f"{self._row.task}/{self._row.fingerprint}"
-        for side in SIDES:
-            for suffix in (".jsonl", ".parquet"):
-                path = self._path(side, suffix)
-                if self._counts[side] and path.exists():
-                    yield f"{folder}/{path.name}", path
-        card = self._lake.read_bytes(
-            training_path(self._row.task, self._row.fingerprint, ".card.md")
-        )
-        if card is not None:
-            path = self._scratch / "card.md"
-            path.write_bytes(card)
-            yield f"{folder}/card.md", path
-
-    def _path(self, side: Split, suffix: str = ".jsonl") -> Path:
-        return self._scratch / f"{side}{suffix}"
-
-    def _converted(self) -> Iterator[tuple[Split, bytes]]:
-        convert = self._form.convert
-        if convert is None:
-            return
-        for row, line in self._stored():
-            if not self._is_wanted(row):
-                continue
-            for made in convert(line, self._rubrics):
-                if not self._form.as_stored:
-                    self._refuse_problems(row.session_id, made)
-                yield row.split, made
-
-    def _paired(self) -> Iterator[tuple[Split, bytes]]:
-        entrants: dict[Split, list[preference.Entrant]] = {side: [] for side in SIDES}
-        places: list[tuple[int, int, str]] = []
-        for number, (row, line) in enumerate(self._stored()):
-            places.append((row.offset, row.size, row.session_id))
-            if self._is_wanted(row) and row.window == 1:
-                entrant = preference.entrant_of(number, line, row.quality)
-                entrants[row.split].append(entrant)
-        with self._lake.open_bytes(self._name) as file:
-            if file is None:
-                return
-            for side in SIDES:
-                for pair in preference.pairs_of(entrants[side]):
-                    better, worse = (
-                        _at(file, places[number]) for number in (pair.chosen, pair.rejected)
-                    )
-                    made = preference.pair_line(better, worse, same_prompt=pair.same_prompt)
-                    self._refuse_problems(places[pair.chosen][2], made)
-                    yield side, made
-
-    @property
-    def _name(self) -> str:
-        return training_path(self._row.task, self._row.fingerprint)
-
-    def _stored(self) -> Iterator[tuple[LineRow, bytes]]:
-        """Yield the stored lines in order; what is read must be what was written."""
-        content = hashlib.sha256()
-        partition = f"{self._row.task}/{self._row.fingerprint}"
-        with self._lake.open_bytes(self._name) as file:
-            if file is not None:
-                for row in self._lake.read(LINES, partition, LineRow):
-                    line = file.read(row.size)
-                    content.update(line)
-                    yield row, line
-                content.update(file.read(1))
-        if content.hexdigest() != self._row.lines_digest:
-            raise InputError(
-                self._lake.path(self._name),
-                "is not what was written",
-                "Make the training set again: debrief backfill --stage training_sets.",
-            )
-
-    def _is_wanted(self, row: LineRow) -> bool:
-        wanted = self._wanted
-        return row.quality >= wanted.min_overall_quality and wanted.status in (None, row.status)
-
-    def _refuse_problems(self, session_id: str, line: bytes) -> None:
-        for problem in self._form.problems(line):
-            raise InputError(f"session {session_id} as {self._form.name}", problem)
-
-
-def _at(file: IO[bytes], place: tuple[int, int, str]) -> bytes:
-    file.seek(place[0])
-    return file.read(place[1])
 
 
 def _stored_sets(lake: Lake, wanted: Wanted) -> list[TrainingSetRow]:

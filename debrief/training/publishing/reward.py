@@ -9,8 +9,15 @@ from msgspec import Struct
 
 from debrief.rubrics.model import Rubric
 from debrief.training.publishing.columns import Columns, ListOf
-from debrief.training.publishing.conversations import DECODER, Message, rendered, tools_text
-from debrief.training.publishing.trl import conversation_problems
+from debrief.training.publishing.conversations import (
+    ENCODER,
+    SCORED,
+    Made,
+    Message,
+    rendered,
+    template_problems,
+    text_of,
+)
 
 Rubrics = Mapping[str, Rubric]
 """By ``<score name>/<key>``."""
@@ -32,7 +39,6 @@ NOTE = (
     "A line for each session and rubric that gave it a score, from 1 to 5. `rubric` and "
     "`criteria` are the rubric's texts as they stand now, empty where it has been replaced since."
 )
-_ENCODER = msgspec.json.Encoder()
 
 
 class _Line(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -52,13 +58,13 @@ class _Line(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
 _CHECKED = msgspec.json.Decoder(_Line)
 
 
-def convert(line: bytes, rubrics: Rubrics) -> Iterator[bytes]:
+def convert(line: bytes, rubrics: Rubrics) -> Iterator[Made]:
     """Yield a line for each rubric score of the stored one."""
-    sample = DECODER.decode(line)
+    sample = SCORED.decode(line)
     entries = [entry for entry in sample.metadata.scores if entry.kind == "rubric"]
     if not entries:
         return
-    messages, tools = rendered(sample.messages), tools_text(sample.tools)
+    messages, tools = rendered(sample.messages), text_of(sample.tools)
     for entry in entries:
         score_name, _, key = entry.name.partition("/")
         rubric = rubrics.get(entry.name)
@@ -75,7 +81,7 @@ def convert(line: bytes, rubrics: Rubrics) -> Iterator[bytes]:
             judged_by=entry.model,
             session_id=sample.metadata.session_id,
         )
-        yield _ENCODER.encode(made) + b"\n"
+        yield ENCODER.encode(made) + b"\n", _problems(made)
 
 
 def problems(line: bytes) -> Iterator[str]:
@@ -85,8 +91,12 @@ def problems(line: bytes) -> Iterator[str]:
     except msgspec.DecodeError as error:
         yield f"not a line of the expected shape: {error}"
         return
+    yield from _problems(made)
+
+
+def _problems(made: _Line) -> Iterator[str]:
     if not LOWEST <= made.score <= HIGHEST:
         yield f"a score of {made.score:g}"
     if not made.rubric_key or not made.score_name:
         yield "no rubric"
-    yield from conversation_problems(made.messages, made.tools)
+    yield from template_problems(made.messages, made.tools)

@@ -7,15 +7,23 @@ has no place for words beside a call.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Literal
 
 import msgspec
 from msgspec import Raw, Struct
 
-from debrief.training.model import ChatMessage, ToolFunction
+from debrief.training.model import ToolFunction
 from debrief.training.publishing.columns import Columns, ListOf, Record
-from debrief.training.publishing.conversations import DECODER, Function, arguments_of
+from debrief.training.publishing.conversations import (
+    ENCODER,
+    STORED,
+    Function,
+    Made,
+    StoredMessage,
+    arguments_of,
+    is_text,
+)
 
 COLUMNS: Columns = {
     "conversations": ListOf(Record({"from": "string", "value": "string"})),
@@ -34,55 +42,69 @@ DATASET_INFO = {
 }
 
 _HUMAN, _MODEL = ("human", "observation"), ("gpt", "function_call")
-_ENCODER = msgspec.json.Encoder()
 
 
-class Turn(Struct, frozen=True, rename={"speaker": "from"}):
-    """A turn: who speaks, and what."""
+class Turn(Struct, frozen=True, rename={"speaker": "from"}, gc=False):
+    """A turn: who speaks, and what, as JSON text of a string."""
 
     speaker: Literal["human", "observation", "gpt", "function_call"]
-    value: str
+    value: Raw
 
 
 class _Line(Struct, frozen=True, forbid_unknown_fields=True):
     conversations: list[Turn]
-    system: str
+    system: Raw
     tools: str
     session_id: str
 
 
-class _CalledFunction(Struct, frozen=True):
+class _CalledFunction(Struct, frozen=True, gc=False):
     name: str
     arguments: dict[str, Raw]
 
 
+class _StoredTool(Struct, frozen=True, gc=False):
+    function: Raw
+
+
 _CHECKED = msgspec.json.Decoder(_Line)
+_TEXT = msgspec.json.Decoder(str)
 _CALL = msgspec.json.Decoder(_CalledFunction)
+_STORED_TOOLS = msgspec.json.Decoder(list[_StoredTool])
 _TOOLS = msgspec.json.Decoder(list[ToolFunction])
 
 
-def convert(line: bytes, _: object = None) -> Iterator[bytes]:
+def convert(line: bytes, _: object = None) -> Iterator[Made]:
     """Yield the stored line as turns."""
-    sample = DECODER.decode(line)
-    messages = sample.messages
-    system = messages[0].content if messages[0].role == "system" else ""
+    stored = STORED.decode(line)
+    first = stored.messages[0]
     made = _Line(
-        conversations=list(_turns(messages)),
-        system=system,
-        tools=_ENCODER.encode([tool.function for tool in sample.tools]).decode(),
-        session_id=sample.metadata.session_id,
+        conversations=list(_turns(stored.messages)),
+        system=first.content if first.role == "system" else Raw(b'""'),
+        tools=ENCODER.encode([t.function for t in _STORED_TOOLS.decode(stored.tools)]).decode(),
+        session_id=stored.metadata.session_id,
     )
-    yield _ENCODER.encode(made) + b"\n"
+    yield ENCODER.encode(made) + b"\n", _problems(made)
 
 
 def problems(line: bytes) -> Iterator[str]:
     """Yield what LLaMA-Factory would skip a line for, or fail on."""
     try:
         made = _CHECKED.decode(line)
-        declared = {tool.name for tool in _TOOLS.decode(made.tools)}
     except msgspec.DecodeError as error:
         yield f"not a line of the expected shape: {error}"
         return
+    yield from _problems(made)
+
+
+def _problems(made: _Line) -> Iterator[str]:
+    try:
+        declared = {tool.name for tool in _TOOLS.decode(made.tools)}
+    except msgspec.DecodeError as error:
+        yield f"tools is not the JSON text of a list of functions: {error}"
+        return
+    if not is_text(made.system):
+        yield "system is no text"
     if len(made.conversations) % 2 or not made.conversations:
         yield f"{len(made.conversations)} turns, and there must be an even number of them"
     for number, turn in enumerate(made.conversations):
@@ -90,23 +112,25 @@ def problems(line: bytes) -> Iterator[str]:
             yield f"turn {number}: {turn.speaker} cannot stand here"
         if turn.speaker == "function_call":
             try:
-                name = _CALL.decode(turn.value).name
+                name = _CALL.decode(_TEXT.decode(turn.value)).name
             except msgspec.DecodeError as error:
                 yield f"turn {number}: not a call: {error}"
                 continue
             if name not in declared:
                 yield f"turn {number}: {name} is not among the tools"
+        elif not is_text(turn.value):
+            yield f"turn {number}: its value is no text"
 
 
-def _turns(messages: tuple[ChatMessage, ...]) -> Iterator[Turn]:
-    results = {m.tool_call_id: m.content for m in messages if m.role == "tool"}
+def _turns(messages: Sequence[StoredMessage]) -> Iterator[Turn]:
+    results = {message.tool_call_id: message.content for message in messages}
     for message in messages:
         if message.role == "user":
             yield Turn("human", message.content)
         elif message.role == "assistant":
-            for call in message.tool_calls or ():
-                called = Function(call.function.name, arguments_of(call))
-                yield Turn("function_call", _ENCODER.encode(called).decode())
+            for call in message.tool_calls:
+                called = ENCODER.encode(Function(call.function.name, arguments_of(call)))
+                yield Turn("function_call", Raw(ENCODER.encode(called.decode())))
                 yield Turn("observation", results[call.id])
             if not message.tool_calls:
                 yield Turn("gpt", message.content)

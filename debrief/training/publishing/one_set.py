@@ -1,0 +1,201 @@
+"""One stored training set on its way to its published files."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, ExitStack
+from typing import IO
+from zlib import crc32
+
+from msgspec import Struct
+
+from debrief.errors import InputError
+from debrief.lake import Creation, Lake
+from debrief.training.model import Split, Status
+from debrief.training.publishing import preference
+from debrief.training.publishing.conversations import Made
+from debrief.training.publishing.forms import Form, Rubrics
+from debrief.training.publishing.parquet import ParquetFile
+from debrief.training.store import LINES, LineRow, TrainingSetRow, training_path
+
+SIDES: tuple[Split, ...] = ("train", "eval")
+
+
+class Wanted(Struct, frozen=True, kw_only=True):
+    """What is to be published."""
+
+    form: str = "messages"
+    task: str = ""
+    """Empty: every task."""
+    fingerprint: str = ""
+    """Empty: every fingerprint."""
+    parquet: bool = False
+    """Parquet files beside the JSONL."""
+    min_overall_quality: float = 0.0
+    status: Status | None = None
+    """None: lines of any status."""
+
+
+class PublishedSet(Struct, frozen=True, kw_only=True):
+    """What came of one training set."""
+
+    task: str
+    fingerprint: str
+    lines: dict[Split, int]
+    size: int
+    """Bytes of JSONL."""
+
+    @property
+    def name(self) -> str:
+        """The name under which a loader knows it."""
+        return f"{self.task}.{self.fingerprint}"
+
+
+class SetPublisher:
+    """Publishes one training set; of no use twice.
+
+    Args:
+        lake: with the training set.
+        place: the folder that it goes to.
+        row: the set.
+        form: what its lines become.
+        rubrics: whose texts stand beside scores.
+        wanted: which lines.
+    """
+
+    def __init__(
+        self,
+        lake: Lake,
+        place: Lake,
+        row: TrainingSetRow,
+        form: Form,
+        rubrics: Rubrics,
+        wanted: Wanted,
+    ) -> None:
+        self.files: list[str] = []
+        """Those that make up the set now, relative to the folder."""
+        self.changed = False
+        self._lake = lake
+        self._place = place
+        self._row = row
+        self._form = form
+        self._rubrics = rubrics
+        self._wanted = wanted
+        self._name = training_path(row.task, row.fingerprint)
+
+    def publish(self) -> PublishedSet:
+        """Write the files of both sides, and the card beside them.
+
+        Raises:
+            InputError: the stored file is not what was written, or a line breaks the rules of
+                who reads it; nothing of the set is replaced then.
+        """
+        counts: dict[Split, int] = dict.fromkeys(SIDES, 0)
+        size = 0
+        with ExitStack() as stack:
+            created = {side: stack.enter_context(self._create(side, ".jsonl")) for side in SIDES}
+            sinks = {side: creation.file for side, creation in created.items()}
+            tables = self._tables(stack) if self._wanted.parquet else {}
+            made = self._paired() if self._form.convert is None else self._converted()
+            for side, line in made:
+                sinks[side].write(line)
+                counts[side] += 1
+                size += len(line)
+                if tables:
+                    tables[side][1].add(line)
+            for _, table in tables.values():
+                table.close()
+            everything = [*created.items(), *((side, one) for side, (one, _) in tables.items())]
+            for side, creation in everything:
+                creation.wanted = counts[side] > 0
+        for side, creation in everything:
+            if counts[side]:
+                self._keep(creation.name, creation.changed)
+        self._publish_card()
+        return PublishedSet(
+            task=self._row.task, fingerprint=self._row.fingerprint, lines=counts, size=size
+        )
+
+    def _create(self, side: Split, suffix: str) -> AbstractContextManager[Creation]:
+        return self._place.create(self._target(f"{side}{suffix}"), durable=False)
+
+    def _tables(self, stack: ExitStack) -> dict[Split, tuple[Creation, ParquetFile]]:
+        tables: dict[Split, tuple[Creation, ParquetFile]] = {}
+        for side in SIDES:
+            creation = stack.enter_context(self._create(side, ".parquet"))
+            tables[side] = creation, ParquetFile(creation.file, self._form.columns)
+        return tables
+
+    def _publish_card(self) -> None:
+        name = training_path(self._row.task, self._row.fingerprint, ".card.md")
+        card = self._lake.read_bytes(name)
+        if card is not None:
+            target = self._target("card.md")
+            self._keep(target, self._place.write_bytes(target, card).changed)
+
+    def _keep(self, name: str, changed: bool) -> None:
+        self.files.append(name)
+        self.changed |= changed
+
+    def _target(self, name: str) -> str:
+        return f"{self._row.task}/{self._row.fingerprint}/{name}"
+
+    def _converted(self) -> Iterator[tuple[Split, bytes]]:
+        convert = self._form.convert
+        if convert is None:
+            return
+        for row, line in self._stored():
+            if self._is_wanted(row):
+                for made in convert(line, self._rubrics):
+                    yield row.split, self._checked(row.session_id, made)
+
+    def _paired(self) -> Iterator[tuple[Split, bytes]]:
+        entrants: dict[Split, list[preference.Entrant]] = {side: [] for side in SIDES}
+        places: list[tuple[int, int, str]] = []
+        for number, (row, line) in enumerate(self._stored()):
+            places.append((row.offset, row.size, row.session_id))
+            if self._is_wanted(row) and row.window == 1:
+                entrants[row.split].append(preference.entrant_of(number, line, row.quality))
+        with self._lake.open_bytes(self._name) as file:
+            for side in SIDES if file is not None else ():
+                for pair in preference.pairs_of(entrants[side]):
+                    better, worse = (
+                        _at(file, places[number]) for number in (pair.chosen, pair.rejected)
+                    )
+                    made = preference.pair_line(better, worse, same_prompt=pair.same_prompt)
+                    yield side, self._checked(places[pair.chosen][2], made)
+
+    def _stored(self) -> Iterator[tuple[LineRow, bytes]]:
+        """Yield the stored lines in order; what is read must be what was written."""
+        checksum = 0
+        partition = f"{self._row.task}/{self._row.fingerprint}"
+        with self._lake.open_bytes(self._name) as file:
+            if file is not None:
+                for row in self._lake.read(LINES, partition, LineRow):
+                    line = file.read(row.size)
+                    checksum = crc32(line, checksum)
+                    yield row, line
+                checksum = crc32(file.read(1), checksum)
+        if checksum != self._row.lines_checksum:
+            raise InputError(
+                self._lake.path(self._name),
+                "is not what was written",
+                "Make the training set again: debrief backfill --stage training_sets.",
+            )
+
+    def _is_wanted(self, row: LineRow) -> bool:
+        wanted = self._wanted
+        return row.quality >= wanted.min_overall_quality and wanted.status in (None, row.status)
+
+    def _checked(self, session_id: str, made: Made) -> bytes:
+        line, problems = made
+        for problem in problems:
+            raise InputError(f"session {session_id} as {self._form.name}", problem)
+        return line
+
+
+def _at(file: IO[bytes] | None, place: tuple[int, int, str]) -> bytes:
+    if file is None:
+        return b""
+    file.seek(place[0])
+    return file.read(place[1])

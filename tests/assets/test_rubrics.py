@@ -1,0 +1,163 @@
+"""The rubric stages as the orchestrator runs them, with a model's server of ours."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import dagster as dg
+import pytest
+
+from assets.rubrics import extracted_rubrics, rubric_evaluations, rubrics
+from debrief.lake import Lake
+from debrief.rubrics.model import (
+    DroppedRubric,
+    ExtractedRubric,
+    Rubric,
+    RubricEvaluation,
+    RubricTrial,
+    UnminedSession,
+)
+from debrief.rubrics.tables import DROPPED, EVALUATIONS, EXTRACTED, RUBRICS, TRIALS, UNMINED
+from debrief.scoring.model import SessionScores
+from debrief.sessions.model import Session
+from resources.evaluator import EvaluatorResource
+from resources.lake import LakeResource
+from tests.models.openai_server import Call, OpenAIServer, Reply
+from tests.rubrics.scenario import SCALE, WEEK, a_week, mined, rubric
+from tests.rubrics.test_over_http import a_set
+
+REFUSED = "session-0-01"
+
+
+class Provider:
+    """Answers extractors, summarizers and judges; one session it will not read at first."""
+
+    def __init__(self) -> None:
+        self.refuses = True
+
+    def __call__(self, call: Call) -> Reply:
+        question = call.user.split("<<<end of data")[-1]
+        if "Extracted Rubrics" in question:
+            return Reply(a_set(re.findall(r'^\s*"id": "([^"]+)",$', call.user, re.MULTILINE)))
+        if "SCORE: [integer" in question:
+            return Reply("SCORE: 4\nREASONING: The first turn names the file that is meant.")
+        if self.refuses and REFUSED in call.user:
+            return Reply("I would rather not.")
+        quoted = 'In turn 1: "Run tests/test_rounding.py"'
+        found = [
+            {"name": name, "description": "The user asks.", "scoring_criteria": SCALE,
+             "evidence": evidence}
+            for name, evidence in (("Asks for Tests", quoted), ("Invents", 'Turn 1: "never said"'))
+        ]  # fmt: skip
+        return Reply(json.dumps(found))
+
+
+@pytest.fixture
+def server() -> Iterator[OpenAIServer]:
+    with OpenAIServer(Provider()) as running:
+        yield running
+
+
+@pytest.fixture
+def lake(tmp_path: Path) -> Lake:
+    made = Lake(str(tmp_path / "lake"))
+    return made
+
+
+def run(
+    lake: Lake, asset: dg.AssetsDefinition, key: str, evaluator: EvaluatorResource, **config: Any
+) -> dg.ExecuteInProcessResult:
+    return dg.materialize(
+        [asset],
+        resources={"lake": LakeResource(url=lake.url), "evaluator": evaluator},
+        partition_key=key,
+        run_config={"ops": {asset.key.to_user_string(): {"config": config}}} if config else None,
+    )
+
+
+def fill(lake: Lake, mark: str, good: int = 4, bad: int = 12) -> None:
+    from msgspec import structs
+
+    sessions, scores = a_week(good, bad)
+    lake.write("raw_sessions", WEEK, sessions, Session)
+    rows = [structs.replace(row, scoring_fingerprint=mark) for row in scores]
+    lake.write("session_scores", WEEK, rows, SessionScores)
+
+
+def metadata(result: dg.ExecuteInProcessResult, key: str) -> dict[str, Any]:
+    events = [e.materialization for e in result.get_asset_materialization_events()]
+    (own,) = [event for event in events if event.partition == key]
+    return {name: value.value for name, value in own.metadata.items()}
+
+
+def test_mining_through_http_tells_what_failed_and_asks_about_that_alone_again(
+    lake: Lake, server: OpenAIServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("DEBRIEF_HOME", str(tmp_path / "home"))
+    monkeypatch.setenv("DEBRIEF_MODEL_BASE_URL", server.url)
+    evaluator = EvaluatorResource(model="openai/m")
+    fill(lake, evaluator.open().scoring_fingerprint)
+    shown = metadata(run(lake, extracted_rubrics, WEEK, evaluator), WEEK)
+    assert shown["unmined"] == 3
+    assert REFUSED in shown["unmined_sessions"]
+    assert "Invents" in shown["dropped"]
+    unmined = list(lake.read(UNMINED, WEEK, UnminedSession))
+    assert {(row.session_id, row.extractor) for row in unmined} == {(REFUSED, "openai/m")}
+    assert len(list(lake.read(EXTRACTED, WEEK, ExtractedRubric))) == 3
+    server.reply.refuses = False  # type: ignore[attr-defined]
+    run(lake, extracted_rubrics, WEEK, evaluator)
+    assert list(lake.read(UNMINED, WEEK, UnminedSession)) == []
+    asked = server.received
+    run(lake, extracted_rubrics, WEEK, evaluator)
+    assert server.received == asked
+    rows = list(lake.read(EXTRACTED, WEEK, ExtractedRubric))
+    assert {len(row.sessions) for row in rows} == {4}
+    run(lake, rubrics, "excellence", evaluator)
+    trials = list(lake.read(TRIALS, "excellence", RubricTrial))
+    assert {(trial.effect, trial.kept) for trial in trials} == {(0, False)}
+    assert list(lake.read(RUBRICS, "excellence", Rubric)) == []
+
+
+def test_a_set_that_cannot_be_made_leaves_the_one_before_and_the_other_score_names(
+    lake: Lake, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("DEBRIEF_HOME", str(tmp_path / "home"))
+    with OpenAIServer(lambda call: Reply("No.")) as mute:
+        monkeypatch.setenv("DEBRIEF_MODEL_BASE_URL", mute.url)
+        evaluator = EvaluatorResource(model="openai/m")
+        fill(lake, evaluator.open().scoring_fingerprint)
+        lake.write(EXTRACTED, WEEK, [mined("habit-1", extractor="openai/m")], ExtractedRubric)
+        lake.write(RUBRICS, "excellence", [rubric(1)], Rubric)
+        result = run(lake, rubrics, "excellence", evaluator)
+        assert result.success
+        shown = metadata(result, "excellence")
+    assert "no usable answer about the rubrics for excellence in 3 calls" in shown["failure"]
+    assert [row.key for row in lake.read(RUBRICS, "excellence", Rubric)] == ["key-1"]
+
+
+def test_offline_everything_is_shown_with_its_reason(
+    lake: Lake, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("DEBRIEF_HOME", str(tmp_path / "home"))
+    evaluator = EvaluatorResource(offline=True)
+    fill(lake, evaluator.open().scoring_fingerprint, good=20, bad=20)
+    shown = metadata(run(lake, extracted_rubrics, WEEK, evaluator), WEEK)
+    assert shown["unmined"] == 0
+    dropped = list(lake.read(DROPPED, WEEK, DroppedRubric))
+    assert dropped
+    assert all(row.reason for row in dropped)
+    shown = metadata(run(lake, rubrics, "excellence", evaluator), "excellence")
+    found = list(lake.read(RUBRICS, "excellence", Rubric))
+    assert found
+    assert all(rubric.held_out_effect is not None for rubric in found)
+    assert "| rubric | effect | low | high |" in shown["held_out_effects"]
+    untried = run(lake, rubrics, "excellence", evaluator, most_judgements=0)
+    assert untried.success
+    assert {r.held_out_effect for r in lake.read(RUBRICS, "excellence", Rubric)} == {None}
+    shown = metadata(run(lake, rubric_evaluations, WEEK, evaluator), WEEK)
+    assert (shown["failed"], shown["injection_suspected"]) == (0, 0)
+    assert list(lake.read(EVALUATIONS, WEEK, RubricEvaluation))

@@ -1,0 +1,67 @@
+"""A lake in a folder with sessions that every stage before training has dealt with."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+from debrief.judging.model import JudgeEvaluation
+from debrief.lake import Lake
+from debrief.rubrics.model import RubricEvaluation
+from debrief.scoring.model import SessionScores
+from debrief.sessions.model import Session
+from debrief.snapshots.model import PromptSnapshotRow, SessionMetadataRow
+from debrief.training.pairs import observed_pairs
+from debrief.training.selection import training_options
+from debrief.training.store import StoredTrainingSet, store_training_set
+from debrief.weeks import week_of
+from tests.training.scenario import (
+    FINGERPRINT,
+    judgement,
+    metadata,
+    rubric_evaluation,
+    scores,
+    snapshot,
+)
+
+TASK = "checkout"
+
+
+def lake_of(
+    folder: Path, sessions: Iterable[Session], quality: Mapping[str, float] | None = None
+) -> Lake:
+    """File sessions and all that was said of them."""
+    lake = Lake(str(folder))
+    add(lake, sessions, quality)
+    return lake
+
+
+def add(
+    lake: Lake,
+    sessions: Iterable[Session],
+    quality: Mapping[str, float] | None = None,
+    **fields: Any,
+) -> None:
+    """Write the weeks that sessions fall into: all of a week's at once."""
+    weeks: dict[str, list[Session]] = defaultdict(list)
+    for one in sessions:
+        weeks[week_of(one.started)].append(one)
+    given = quality or {}
+    for week, members in weeks.items():
+        lake.write("raw_sessions", week, members, Session)
+        scored = [scores(one, given.get(one.id, 0.7), **fields) for one in members]
+        lake.write("session_scores", week, scored, SessionScores)
+        lake.write("session_metadata", week, map(metadata, members), SessionMetadataRow)
+        lake.write("judge_evaluations", week, map(judgement, members), JudgeEvaluation)
+        lake.write("rubric_evaluations", week, map(rubric_evaluation, members), RubricEvaluation)
+        lake.write("prompt_snapshots", week, map(snapshot, members), PromptSnapshotRow)
+
+
+def stored(
+    lake: Lake, task: str = TASK, fingerprint: str = FINGERPRINT, **options: Any
+) -> StoredTrainingSet:
+    """Make the training set of a pair."""
+    members = observed_pairs(lake)[task, fingerprint]
+    return store_training_set(lake, task, fingerprint, members, training_options(options))

@@ -1,0 +1,281 @@
+from __future__ import annotations
+
+import json
+import multiprocessing
+import os
+import random
+import time
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+from msgspec.structs import replace
+
+from debrief.errors import ConfigurationError
+from debrief.lake import Lake
+from debrief.scoring.model import SessionScores
+from debrief.sessions.model import Session
+from debrief.snapshots.model import SessionMetadataRow
+from debrief.training.selection import ACROSS, NEAR_DUPLICATE, SUSPECTED
+from debrief.training.splitting import side_of
+from debrief.training.store import training_path
+from debrief.weeks import week_of
+from tests.training.lakes import TASK, add, lake_of, stored
+from tests.training.scenario import FINGERPRINT, MONDAY, call, metadata, says, session, turn
+
+DRAW = random.Random(5)
+WORDS = [f"word{number}" for number in range(4_000)]
+KEY = "AKIA" + "Q7ZK4MNB2XVH6TRD"
+
+
+def text(count: int) -> str:
+    return " ".join(DRAW.choices(WORDS, k=count))
+
+
+def work(id: str, week: int = 0, said: str = "", **fields: Any) -> Session:
+    messages = (says(text(20), call(arguments={"command": text(8)})), says(said or text(120)))
+    return session(id, turn(text(15), *messages), started=MONDAY + timedelta(weeks=week), **fields)
+
+
+def team(count: int = 8) -> list[Session]:
+    return [work(f"s{n:02d}", n % 5, repository=f"repo{n % 3}") for n in range(count)]
+
+
+def lines(lake: Lake, task: str = TASK) -> list[dict[str, Any]]:
+    data = lake.read_bytes(training_path(task, FINGERPRINT)) or b""
+    return [json.loads(line) for line in data.splitlines()]
+
+
+def sides(lake: Lake) -> dict[str, str]:
+    return {row["metadata"]["session_id"]: row["metadata"]["split"] for row in lines(lake)}
+
+
+def reasons(made: Any) -> dict[str, tuple[str, ...]]:
+    return {row.reason: row.sessions for row in made.row.left_out}
+
+
+def two_sides(repository: str = "repo0") -> tuple[int, int]:
+    """Return two weeks, the earlier first, on different sides."""
+    found = [side_of(repository, MONDAY + timedelta(weeks=week)) for week in range(60)]
+    return 0, next(week for week in range(1, 60) if found[week] != found[0])
+
+
+def test_a_second_time_nothing_is_written(tmp_path: Path) -> None:
+    lake = lake_of(tmp_path, team())
+    assert stored(lake).changed
+    before = {path: path.stat().st_mtime_ns for path in tmp_path.rglob("*") if path.is_file()}
+    again = stored(lake)
+    assert not again.changed
+    assert {p: p.stat().st_mtime_ns for p in tmp_path.rglob("*") if p.is_file()} == before
+
+
+def test_after_a_change_the_file_is_what_a_new_lake_would_hold(tmp_path: Path) -> None:
+    everybody = team()
+    lake = lake_of(tmp_path / "old", everybody)
+    stored(lake)
+    better = {everybody[3].id: 0.9}
+    more = [*everybody, work("s99", 2)]
+    add(lake, more, better)
+    stored(lake)
+    fresh = lake_of(tmp_path / "new", more, better)
+    stored(fresh)
+    for name in (training_path(TASK, FINGERPRINT), training_path(TASK, FINGERPRINT, ".card.md")):
+        assert lake.read_bytes(name) == fresh.read_bytes(name)
+
+
+@pytest.mark.parametrize("damage", ["cut", "changed", "gone", "card"])
+def test_a_file_that_somebody_damaged_is_made_again(tmp_path: Path, damage: str) -> None:
+    lake = lake_of(tmp_path, team())
+    stored(lake)
+    name = training_path(TASK, FINGERPRINT, ".card.md" if damage == "card" else ".jsonl")
+    path = tmp_path / name
+    whole = path.read_bytes()
+    match damage:
+        case "gone":
+            path.unlink()
+        case "changed":
+            path.write_bytes(whole.replace(b"ls", b"xx", 1))
+        case _:
+            path.write_bytes(whole[: len(whole) // 2])
+    stored(lake)
+    assert path.read_bytes() == whole
+
+
+def test_near_duplicates_and_forks_in_another_training_set_are_not_on_the_other_side(
+    tmp_path: Path,
+) -> None:
+    here, there = two_sides()
+    story = text(200)
+    origin = work("origin", here, story, repository="repo0")
+    fork = work("fork", there, story, repository="repo0")
+    copy = replace(origin, id="copy", started=fork.started, task="other")
+    lake = lake_of(tmp_path, [origin, fork, copy])
+    assert reasons(stored(lake)) == {ACROSS: ("fork",)}
+    assert reasons(stored(lake, "other")) == {ACROSS: ("copy",)}
+
+
+def test_a_copy_on_the_same_side_is_dropped_or_kept_as_asked(tmp_path: Path) -> None:
+    first = work("first")
+    copy = replace(first, id="second", started=first.started + timedelta(minutes=5))
+    lake = lake_of(tmp_path, [first, copy])
+    assert reasons(stored(lake)) == {NEAR_DUPLICATE: ("second",)}
+    assert len(lines(lake)) == 1
+    stored(lake, near_duplicates="keep")
+    assert len(lines(lake)) == 2
+
+
+def test_sessions_that_are_added_later_move_no_old_one(tmp_path: Path) -> None:
+    old = team()
+    lake = lake_of(tmp_path, old)
+    stored(lake)
+    before = sides(lake)
+    assert set(before.values()) == {"train", "eval"}
+    for round_ in range(3):
+        new = [work(f"n{round_}{n}", n - 3, repository=f"repo{n % 4}") for n in range(6)]
+        old += new
+        add(lake, old)
+        stored(lake)
+        after = sides(lake)
+        assert {name: after[name] for name in before} == before
+
+
+def test_sessions_with_words_for_a_judge_are_left_out_unless_asked_for(tmp_path: Path) -> None:
+    lake = lake_of(tmp_path, [work("s1")])
+    add(lake, [work("s1")], injection_suspected=True)
+    assert reasons(stored(lake)) == {SUSPECTED: ("s1",)}
+    assert "made for whoever judges it" in stored(lake).card
+    assert reasons(stored(lake, allow_suspected_injections=True)) == {}
+
+
+def test_only_ready_sessions_when_asked_for(tmp_path: Path) -> None:
+    tested = call(arguments={"command": "pytest -q"})
+    ready = session("ready", turn(text(20), says("", tested), says(text(30))), lines_added=3)
+    lake = lake_of(
+        tmp_path,
+        [
+            ready,
+            session("untested", turn(text(20), says(text(30))), lines_added=3),
+            session("unchanged", turn(text(20), says("", tested), says(text(30)))),
+            replace(ready, id="unsure", turns=work("x").turns + ready.turns, unsure_redactions=1),
+        ],
+    )
+    assert reasons(stored(lake, status="ready")) == {
+        "holds redactions that a person should look at first": ("unsure",),
+        "no validation command ran": ("untested",),
+        "nothing was changed": ("unchanged",),
+    }
+    assert [row["metadata"]["status"] for row in lines(lake)] == ["ready"]
+    stored(lake, status="ready", ready_without_change=True)
+    assert {row["metadata"]["session_id"] for row in lines(lake)} == {"ready", "unchanged"}
+
+
+def test_a_status_that_is_none_is_refused() -> None:
+    from debrief.training.selection import training_options
+
+    with pytest.raises(ConfigurationError, match="status"):
+        training_options({"status": "done"})
+
+
+@pytest.mark.parametrize("place", ["prompt", "answer", "argument", "result", "licence"])
+def test_a_planted_secret_is_in_no_file(tmp_path: Path, place: str) -> None:
+    texts = dict.fromkeys(("prompt", "answer", "argument", "result"), "plain words") | {
+        place: f"export AWS_ACCESS_KEY_ID={KEY}"
+    }
+    used = call("Bash", {"command": texts["argument"]}, texts["result"])
+    leaky = session("leaky", turn(texts["prompt"], says("", used), says(texts["answer"])))
+    lake = lake_of(tmp_path, [leaky, *team(3)])
+    week = week_of(leaky.started)
+    if place == "licence":
+        rows = [
+            replace(row, licence=texts["licence"]) if row.session_id == "leaky" else row
+            for row in lake.read("session_metadata", week, SessionMetadataRow)
+        ]
+        lake.write("session_metadata", week, rows, SessionMetadataRow)
+    made = stored(lake)
+    assert reasons(made) == {"the last gate still found a secret": ("leaky",)}
+    written = b"".join(path.read_bytes() for path in (tmp_path / "training").rglob("*.*"))
+    assert KEY.encode() not in written
+
+
+def test_a_secret_that_comes_beside_a_known_conversation_is_found(tmp_path: Path) -> None:
+    lake = lake_of(tmp_path, [work("s1")])
+    stored(lake)
+    week = week_of(MONDAY)
+    (row,) = lake.read("session_scores", week, SessionScores)
+    told = replace(row.verdicts[0], rationale=f"it printed AWS_ACCESS_KEY_ID={KEY}")
+    lake.write(
+        "session_scores", week, [replace(row, verdicts=(told, *row.verdicts[1:]))], SessionScores
+    )
+    assert reasons(stored(lake)) == {"the last gate still found a secret": ("s1",)}
+    assert KEY.encode() not in (lake.read_bytes(training_path(TASK, FINGERPRINT)) or b"")
+
+
+def test_two_tasks_whose_names_look_alike_have_files_of_their_own(tmp_path: Path) -> None:
+    from debrief.slugs import slugify
+
+    names = ["fix/bug", "fix-bug", "Fix bug"]
+    tasks = [slugify(name) for name in names]
+    sessions = [work(f"s{n}", task=task) for n, task in enumerate(tasks)]
+    lake = lake_of(tmp_path, sessions)
+    for task in tasks:
+        stored(lake, task)
+    assert [len(lines(lake, task)) for task in tasks] == [1, 1, 1]
+
+
+def test_unknown_fingerprints_are_a_pair_like_any_other(tmp_path: Path) -> None:
+    one = work("s1")
+    lake = lake_of(tmp_path, [one])
+    week = week_of(one.started)
+    unknown = metadata(one, prompt_fingerprint="unknown", prompt_digest="")
+    lake.write("session_metadata", week, [unknown], SessionMetadataRow)
+    made = stored(lake, TASK, f"unknown-{FINGERPRINT.rpartition('-')[2]}")
+    assert made.row.samples == 1
+    assert "(`unknown`)" in made.card
+
+
+def test_a_run_killed_at_ten_random_moments_and_resumed_gives_the_same_bytes(
+    tmp_path: Path,
+) -> None:
+    everybody = team(24)
+    whole = lake_of(tmp_path / "whole", everybody)
+    started = time.perf_counter()
+    stored(whole)
+    took = time.perf_counter() - started
+    expected = _files(tmp_path / "whole")
+    broken = lake_of(tmp_path / "broken", everybody)
+    fork = multiprocessing.get_context("fork")
+    moments = random.Random(3)
+    for _ in range(10):
+        process = fork.Process(target=_store_and_exit, args=(broken,))
+        process.start()
+        process.join(moments.uniform(0, took))
+        process.kill()
+        process.join()
+        path = tmp_path / "broken" / training_path(TASK, FINGERPRINT)
+        if path.exists():
+            assert path.read_bytes() == expected[training_path(TASK, FINGERPRINT)]
+        if moments.random() < 0.4:
+            _forget(tmp_path / "broken")
+    stored(broken)
+    assert _files(tmp_path / "broken") == expected
+
+
+def _store_and_exit(lake: Lake) -> None:
+    stored(lake)
+    os._exit(0)
+
+
+def _forget(folder: Path) -> None:
+    for name in ("training", "training_lines", "training_index", "training_traits"):
+        for path in (folder / name).rglob("*"):
+            if path.is_file():
+                path.unlink()
+
+
+def _files(folder: Path) -> dict[str, bytes]:
+    return {
+        str(path.relative_to(folder)): path.read_bytes()
+        for path in sorted((folder / "training").rglob("*"))
+        if path.is_file() and not path.name.startswith(".")
+    }

@@ -12,11 +12,13 @@ from debrief.digests import digest_of
 from debrief.judging.model import JudgeEvaluation
 from debrief.scoring.model import SessionScores
 from debrief.snapshots.model import SessionMetadataRow
+from debrief.training.decomposition import WeeklyMove, moves_markdown, weekly_moves
 from debrief.training.leaderboard import LeaderboardRow, leaderboard, leaderboard_markdown
-from debrief.training.plots import leaderboard_plot
+from debrief.training.plots import leaderboard_plot, moves_plot
 from resources.lake import LakeResource
 
 TABLE = "fingerprint_leaderboard"
+MOVES, MOVES_PICTURE = "weekly_moves", "reports/weekly_moves.png"
 PAGE, PICTURE = "reports/fingerprint_leaderboard.md", "reports/fingerprint_leaderboard.png"
 
 
@@ -28,7 +30,8 @@ PAGE, PICTURE = "reports/fingerprint_leaderboard.md", "reports/fingerprint_leade
     description=(
         "Prompt fingerprint by tool and model: how many sessions, mean and 95 % interval of "
         "overall quality, judges and efficiencies. Only what is comparable is compared: each set "
-        "of judges and scorer is a group of its own."
+        "of judges and scorer is a group of its own. And when the weekly mean moved: how much of "
+        "it came with other prompts, models, judges or tasks."
     ),
 )
 def fingerprint_leaderboard(lake: LakeResource) -> dg.MaterializeResult[None]:
@@ -57,12 +60,29 @@ def fingerprint_leaderboard(lake: LakeResource) -> dg.MaterializeResult[None]:
     if png is None:
         png = leaderboard_plot(filled.rows)
         tables.write_bytes(PICTURE, png)
-    page = leaderboard_markdown(filled.rows)
-    tables.write_bytes(PAGE, page.encode())
+    moves = fill(
+        tables,
+        MOVES,
+        "all",
+        WeeklyMove,
+        made_from,
+        lambda _: weekly_moves(
+            (row for w in weeks for row in tables.read("session_scores", w, SessionScores)),
+            (r for w in weeks for r in tables.read("session_metadata", w, SessionMetadataRow)),
+        ),
+    )
+    moved = tables.read_bytes(MOVES_PICTURE) if moves.skipped else None
+    if moved is None:
+        moved = moves_plot(moves.rows)
+        tables.write_bytes(MOVES_PICTURE, moved)
+    page, told = leaderboard_markdown(filled.rows), moves_markdown(moves.rows)
+    tables.write_bytes(PAGE, f"{page}\n## What moved the weekly mean\n\n{told}".encode())
     return dg.MaterializeResult(
         metadata={
             "dagster/row_count": len(filled.rows),
             "leaderboard": dg.MetadataValue.md(page),
             "picture": picture(png, "overall quality with 95 % intervals"),
+            "moves": dg.MetadataValue.md(told),
+            "moves_picture": picture(moved, "what the weekly mean moved by"),
         }
     )

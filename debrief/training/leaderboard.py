@@ -118,8 +118,8 @@ def leaderboard(
     return _ranked(members)
 
 
-def estimate(values: Sequence[float], upper: float | None = None) -> Estimate:
-    """Return mean and interval of ``values``, which are at least 0 and, if given, at most
+def estimate(values: Sequence[float], upper: float | None = None, lower: float = 0.0) -> Estimate:
+    """Return mean and interval of ``values``, which are at least ``lower`` and, if given, at most
     ``upper``; the interval is cut to that range."""
     count = len(values)
     if not count:
@@ -132,7 +132,7 @@ def estimate(values: Sequence[float], upper: float | None = None) -> Estimate:
     spread = (sum((value - mean) ** 2 for value in values) / (count - 1) / count) ** 0.5
     reach = float(stdtrit(count - 1, (1 + _CONFIDENCE) / 2)) * spread
     high = mean + reach if upper is None else min(upper, mean + reach)
-    return Estimate(count=count, mean=mean, low=max(0.0, mean - reach), high=max(mean, high))
+    return Estimate(count=count, mean=mean, low=max(lower, mean - reach), high=max(mean, high))
 
 
 def leaderboard_markdown(rows: Sequence[LeaderboardRow]) -> str:

@@ -14,6 +14,7 @@ from datetime import date
 from typing import TYPE_CHECKING, Any
 
 from debrief.scoring.model import SessionScores
+from debrief.training.decomposition import WeeklyMove
 from debrief.training.leaderboard import Estimate, LeaderboardRow, estimate, groups_of
 from debrief.weeks import week_of
 
@@ -26,6 +27,8 @@ _INK = "#2d3748"
 _GRID = "#e2e8f0"
 _DPI = 112
 _MOST_ROWS = 20
+_MOST_WEEKS = 26
+_GREY = "#a0aec0"
 _MOST_SERIES = len(_COLOURS)
 _LONGEST_NAME = 58
 
@@ -85,13 +88,58 @@ def scores_over_weeks_plot(
     return _png(figure)
 
 
+def moves_plot(moves: Sequence[WeeklyMove]) -> bytes:
+    """Return a plot of what the weekly mean moved by: a bar a week, its parts stacked.
+
+    At most 26 weeks are drawn, the latest.
+    """
+    if not moves:
+        return _notice("No two weeks with scored sessions yet")
+    shown = moves[-_MOST_WEEKS:]
+    figure = _figure(max(7.0, min(14.0, 3.0 + 0.75 * len(shown))), 4.2)
+    axes = figure.add_subplot()
+    names = {
+        "tasks": "mix of tasks",
+        "prompts": "prompts",
+        "model": "tool and model",
+        "judges": "judges",
+        "rest": "the sessions themselves",
+    }
+    values = {
+        name: [
+            move.rest
+            if name == "rest"
+            else next(part.value for part in move.parts if part.factor == name)
+            for move in shown
+        ]
+        for name in names
+    }
+    places = list(range(len(shown)))
+    up, down = [0.0] * len(shown), [0.0] * len(shown)
+    for number, (name, label) in enumerate(names.items()):
+        colour = _GREY if name == "rest" else _COLOURS[number]
+        bottoms = [up[i] if value > 0 else down[i] for i, value in enumerate(values[name])]
+        axes.bar(places, values[name], 0.6, bottom=bottoms, color=colour, label=label)
+        for i, value in enumerate(values[name]):
+            up[i], down[i] = up[i] + max(0.0, value), down[i] + min(0.0, value)
+    moved = [move.moved for move in shown]
+    axes.plot(places, moved, "D", color=_INK, markersize=6, label="moved in all")
+    axes.axhline(0, color=_INK, linewidth=0.8)
+    _style(axes, "What the weekly mean of overall quality moved by")
+    texts = [f"{move.week}\nn = {move.sessions}" for move in shown]
+    axes.set_xticks(places, texts, rotation=30, ha="right", fontsize=8)
+    axes.set_ylabel("points of overall quality", color=_INK)
+    axes.legend(fontsize=8, frameon=False, loc="upper left", bbox_to_anchor=(0, -0.3), ncols=3)
+    return _png(figure)
+
+
 def _draw_group(axes: Axes, group: list[LeaderboardRow], *, last: bool) -> None:
     places = list(range(len(group)))[::-1]
     for place, row in zip(places, group, strict=True):
         value = row.overall_quality
         if value.mean is None:
             continue
-        colour = _COLOURS[0] if value.low is not None else "#a0aec0"
+        colour = _COLOURS[0] if value.low is not None else _GREY
         axes.errorbar(
             [value.mean],
             [place],

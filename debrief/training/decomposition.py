@@ -1,0 +1,226 @@
+"""When the weekly mean moved: how much of it came with other prompts, models, judges or tasks.
+
+Each session's overall quality is taken as a base, plus what its task, its prompts, its tool and
+model, and its scorer usually add or take (a regression over all weeks, each effect drawn to zero
+as by one session more). What a factor did to a week's mean is how far the shares of its levels
+moved, times their effects; what is left is how the sessions themselves went. The parts add up to
+the move. It is a description, not an experiment: what changed together cannot be told apart, and
+is said to have.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import combinations, pairwise
+from typing import TYPE_CHECKING, Literal
+
+from msgspec import Struct
+
+from debrief.scoring.model import SessionScores
+from debrief.snapshots.model import UNKNOWN, SessionMetadataRow
+from debrief.weeks import week_of
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+Factor = Literal["tasks", "prompts", "model", "judges"]
+FACTORS: tuple[Factor, ...] = ("tasks", "prompts", "model", "judges")
+
+_SHRINKAGE = 1.0
+_REACH = 1.96
+
+
+class Part(Struct, frozen=True, kw_only=True):
+    """What one factor did to a week's mean."""
+
+    factor: Factor
+    value: float
+    """In points of overall quality."""
+    low: float
+    """95 % interval, the shares of the levels taken as they are."""
+    high: float
+
+
+class WeeklyMove(Struct, frozen=True, kw_only=True):
+    """One row: how the mean of a week came about from that of the week before it."""
+
+    week: str
+    before: str
+    """The week before it that has sessions."""
+    sessions: int
+    sessions_before: int
+    mean: float
+    mean_before: float
+    parts: tuple[Part, ...]
+    """One a factor."""
+    rest: float
+    """What no factor explains: how the sessions themselves went."""
+    together: tuple[str, ...] = ()
+    """Factors that changed in the same sessions, such as ``prompts and model``."""
+
+    @property
+    def moved(self) -> float:
+        """How far the mean moved."""
+        return self.mean - self.mean_before
+
+
+class _Observation(Struct, frozen=True):
+    week: str
+    quality: float
+    levels: tuple[str, ...]
+    """One a factor."""
+
+
+def weekly_moves(
+    scores: Iterable[SessionScores], metadata: Iterable[SessionMetadataRow]
+) -> list[WeeklyMove]:
+    """Return a row for each week with sessions but the first, in order.
+
+    A session that was not scored, or has no metadata, is not counted; one that two scorers
+    scored counts once for each.
+    """
+    known = {row.session_id: row for row in metadata}
+    seen = [
+        _Observation(
+            week_of(row.started),
+            row.overall_quality,
+            (
+                found.task,
+                found.prompt_fingerprint,
+                f"{found.tool} {found.model or UNKNOWN}",
+                row.scoring_fingerprint,
+            ),
+        )
+        for row in sorted(scores, key=lambda row: (row.session_id, row.scoring_fingerprint))
+        if (found := known.get(row.session_id)) is not None
+        and row.status == "ok"
+        and row.overall_quality is not None
+    ]
+    weeks: dict[str, list[_Observation]] = defaultdict(list)
+    for one in seen:
+        weeks[one.week].append(one)
+    if len(weeks) < 2:
+        return []
+    effects = _Effects(seen)
+    return [
+        _move(before, weeks[before], week, weeks[week], effects)
+        for before, week in pairwise(sorted(weeks))
+    ]
+
+
+class _Effects:
+    """What each level of each factor usually adds to a session's quality."""
+
+    def __init__(self, seen: Sequence[_Observation]) -> None:
+        import numpy as np
+
+        self.columns = {
+            level: number
+            for number, level in enumerate(
+                dict.fromkeys(
+                    (factor, one.levels[factor]) for factor in range(len(FACTORS)) for one in seen
+                )
+            )
+        }
+        design = self.shares_each(seen)
+        quality = np.array([one.quality for one in seen])
+        centre = quality.mean()
+        normal = design.T @ design
+        inverse = np.linalg.inv(normal + _SHRINKAGE * np.eye(len(self.columns)))
+        self.effects: NDArray[np.float64] = inverse @ design.T @ (quality - centre)
+        residual = quality - centre - design @ self.effects
+        freedom = max(1.0, len(seen) - float(np.trace(inverse @ normal)))
+        self.covariance: NDArray[np.float64] = (
+            float(residual @ residual) / freedom * (inverse @ normal @ inverse)
+        )
+
+    def shares_each(self, seen: Sequence[_Observation]) -> NDArray[np.float64]:
+        """Return a row a session: 1 in the column of each of its levels."""
+        import numpy as np
+
+        design = np.zeros((len(seen), len(self.columns)))
+        for row, one in enumerate(seen):
+            for factor, level in enumerate(one.levels):
+                design[row, self.columns[factor, level]] = 1.0
+        return design
+
+
+def _move(
+    before: str,
+    earlier: Sequence[_Observation],
+    week: str,
+    later: Sequence[_Observation],
+    effects: _Effects,
+) -> WeeklyMove:
+    shift = effects.shares_each(later).mean(axis=0) - effects.shares_each(earlier).mean(axis=0)
+    parts = []
+    for number, factor in enumerate(FACTORS):
+        own = shift.copy()
+        for (kind, _), column in effects.columns.items():
+            if kind != number:
+                own[column] = 0.0
+        value = float(own @ effects.effects)
+        reach = _REACH * float(max(0.0, own @ effects.covariance @ own)) ** 0.5
+        parts.append(Part(factor=factor, value=value, low=value - reach, high=value + reach))
+    mean = sum(one.quality for one in later) / len(later)
+    mean_before = sum(one.quality for one in earlier) / len(earlier)
+    return WeeklyMove(
+        week=week,
+        before=before,
+        sessions=len(later),
+        sessions_before=len(earlier),
+        mean=mean,
+        mean_before=mean_before,
+        parts=tuple(parts),
+        rest=mean - mean_before - sum(part.value for part in parts),
+        together=tuple(_together([*earlier, *later])),
+    )
+
+
+def _together(seen: Sequence[_Observation]) -> Iterable[str]:
+    """Yield the pairs of factors that divide the sessions in the same way."""
+    divisions: dict[Factor, frozenset[frozenset[int]]] = {}
+    for factor, name in enumerate(FACTORS):
+        groups: Mapping[str, set[int]] = defaultdict(set)
+        for number, one in enumerate(seen):
+            groups[one.levels[factor]].add(number)
+        if len(groups) > 1:
+            divisions[name] = frozenset(map(frozenset, groups.values()))
+    for one_factor, other in combinations(divisions, 2):
+        if divisions[one_factor] == divisions[other]:
+            yield f"{one_factor} and {other}"
+
+
+def moves_markdown(moves: Sequence[WeeklyMove]) -> str:
+    """Return the rows as a Markdown table, the latest week first."""
+    if not moves:
+        return "No two weeks with scored sessions yet: nothing can have moved.\n"
+    heads = ["week", "n", "mean", "moved", *FACTORS, "the sessions themselves"]
+    lines = ["| " + " | ".join(heads) + " |", "|" + " --- |" * len(heads)]
+    for move in reversed(moves):
+        cells = [
+            f"{move.week} (after {move.before})",
+            f"{move.sessions} (after {move.sessions_before})",
+            f"{move.mean:.2f}",
+            f"**{move.moved:+.2f}**",
+            *(_part(part) for part in move.parts),
+            f"{move.rest:+.2f}",
+        ]
+        lines.append("| " + " | ".join(cells) + " |")
+    alike = [f"{move.week}: {', '.join(move.together)}" for move in moves if move.together]
+    note = (
+        "How far the weekly mean of overall quality moved, and with what: other shares of tasks, "
+        "prompts, tool and model, or scorer (`judges`), each with its 95 % interval; the rest is "
+        "how the sessions themselves went. The parts add up. Few sessions move a lot by chance."
+    )
+    if alike:
+        note += f"\n\nChanged in the same sessions, and not to be told apart: {'; '.join(alike)}."
+    return "\n".join([*lines, "", note]) + "\n"
+
+
+def _part(part: Part) -> str:
+    if abs(part.value) < 0.0005 and part.high - part.low < 0.001:
+        return "–"
+    return f"{part.value:+.2f} ({part.low:+.2f} to {part.high:+.2f})"

@@ -23,7 +23,7 @@ CASES = {
     "/home/ann/shop-worktrees/fix/src": ("shop", "shop"),
     "/home/ann/.codex/worktrees/ab12/shop": ("shop", "shop"),
     "/home/ann/.cursor/worktrees/shop/ab12": ("shop", "shop"),
-    "/root/.tool/worktrees/shop/x": ("shop", "shop"),
+    "/home/kim/.tool/worktrees/shop/x": ("shop", "shop"),
     "C:\\Users\\ann\\shop": ("shop", "shop"),
     "C:\\Users\\ann\\.tool\\worktrees\\shop\\x": ("shop", "shop"),
     "": ("unknown", ""),

@@ -82,9 +82,9 @@ def test_no_text_breaks_the_search_for_json(text: str) -> None:
 @pytest.mark.parametrize("unit", ["[", '{"a":', '"', "\\", "[]", "// ", ",]", "{'"])
 def test_a_flood_of_brackets_or_quotes_is_over_within_a_second(unit: str) -> None:
     text = (unit * LONGEST)[:LONGEST]
-    started = time.perf_counter()
+    started = time.process_time()
     assert found_in(text) is not None
-    assert time.perf_counter() - started < 1
+    assert time.process_time() - started < 1
 
 
 @given(st.text(max_size=100))

@@ -157,7 +157,7 @@ def test_the_server_says_how_long_to_wait(server: OpenAIServer, make: Make) -> N
     server.reply = in_turn(Reply(status=429, headers={"retry-after": "1"}), Reply("Now."))
     start = time.monotonic()
     assert make().ask("x").text == "Now."
-    assert 1.0 <= time.monotonic() - start < 3.0
+    assert 1.0 <= time.monotonic() - start < 10.0
 
 
 def test_a_server_that_asks_for_an_hour_is_given_up_on(server: OpenAIServer, make: Make) -> None:

@@ -172,7 +172,7 @@ def test_any_output_gives_one_consistent_result(text: str, status: str) -> None:
 
 @pytest.mark.parametrize("text", [" \n" * 40_000, "a" * 400_000, "FAIL" * 60_000, "1 " * 100_000])
 def test_hostile_output_is_read_in_no_time(text: str) -> None:
-    began = time.perf_counter()
+    began = time.process_time()
     results("pytest", text)
     results("make check", text)
-    assert time.perf_counter() - began < 1.0
+    assert time.process_time() - began < 2.0

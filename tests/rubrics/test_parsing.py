@@ -169,10 +169,10 @@ def test_an_array_of_rubrics_is_found(answer: str, count: int) -> None:
     ],
 )  # fmt: skip
 def test_anything_else_than_one_complete_array_is_refused(answer: str) -> None:
-    started = time.perf_counter()
+    started = time.process_time()
     with pytest.raises(AnswerError):
         parse_rubrics(answer)
-    assert time.perf_counter() - started < 1
+    assert time.process_time() - started < 1
 
 
 def test_a_set_gets_ids_in_order_whatever_ids_it_brings() -> None:
@@ -224,11 +224,11 @@ def test_every_case_of_the_shared_collection_comes_out_as_it_says() -> None:
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     wrong = []
     for case in shared_cases():
-        started = time.perf_counter()
+        started = time.process_time()
         found = outcome_of(case)
         allowed = [case["expect"], *case["also_ok"]]
         same = any(all(item.get(k) == v for k, v in found.items()) for item in allowed)
-        if not same or time.perf_counter() - started > 1:
+        if not same or time.process_time() - started > 1:
             wrong.append((case["id"], found))
     assert wrong == []
     assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 200_000

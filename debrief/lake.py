@@ -8,13 +8,15 @@ whose rows would be the same is left alone, so that nothing downstream looks cha
 from __future__ import annotations
 
 import datetime as dt
+import glob
 import hashlib
 import os
 import tempfile
+import time
 import types
 import typing
 from collections.abc import Callable, Collection, Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import cache
 from pathlib import Path
 from typing import Any, Literal, TypeVar, Union, get_args, get_origin
@@ -29,6 +31,8 @@ Row = TypeVar("Row", bound=msgspec.Struct)
 
 _ROWS_A_GROUP = 512
 _BYTES_A_GROUP = 16_000_000
+_ABANDONED = 3_600.0
+"""Seconds after which nobody can still be writing to an unfinished file."""
 _BYTES_AT_ONCE = 4_000_000
 """Decoded at once by a reader: as Python objects they take several times as much."""
 _DIGEST_KEY = b"debrief.digest"
@@ -241,6 +245,7 @@ class Lake:
         target = Path(path)
         if self._local:
             target.parent.mkdir(parents=True, exist_ok=True)
+            _sweep(target)
             scratch = target.with_name(f".{target.name}.{uuid4().hex[:8]}")
             handle = os.open(scratch, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o666)
         else:
@@ -330,6 +335,14 @@ class Lake:
             near.replace(target)
         finally:
             near.unlink(missing_ok=True)
+
+
+def _sweep(target: Path) -> None:
+    """Remove what writers of a file left behind that were killed long ago."""
+    for leftover in target.parent.glob(f".{glob.escape(target.name)}.????????"):
+        with suppress(OSError):
+            if time.time() - leftover.stat().st_mtime > _ABANDONED:
+                leftover.unlink()
 
 
 @cache

@@ -4,6 +4,7 @@ import dagster as dg
 
 from assets import (
     agreement,
+    candidates,
     judging,
     langfuse,
     reports,
@@ -22,7 +23,18 @@ from resources.lake import LakeResource
 from resources.langfuse import LangfuseResource
 from resources.sessions import SessionStore
 
-STAGES = [sessions, snapshots, judging, scoring, langfuse, rubrics, agreement, training, reports]
+STAGES = [
+    sessions,
+    snapshots,
+    judging,
+    scoring,
+    langfuse,
+    rubrics,
+    agreement,
+    training,
+    candidates,
+    reports,
+]
 
 defs = dg.Definitions(
     assets=dg.load_assets_from_modules(STAGES),

@@ -30,6 +30,11 @@ TRAINING_SETS = dg.define_asset_job(
     selection=dg.AssetSelection.assets("training_sets"),
     description="Write the training set of observed pairs of task and fingerprint.",
 )
+CANDIDATES = dg.define_asset_job(
+    "candidates_job",
+    selection=dg.AssetSelection.assets("prompt_candidates"),
+    description="Propose better prompts from the training sets of pairs; asks a language model.",
+)
 AGREEMENT = dg.define_asset_job(
     "agreement_job",
     selection=dg.AssetSelection.assets("judge_agreement"),
@@ -41,4 +46,4 @@ REPORTS = dg.define_asset_job(
     description="Draw the reports over everything.",
 )
 
-STAGE_JOBS = (SESSIONS, RUBRICS, RUBRIC_EVALUATIONS, AGREEMENT, TRAINING_SETS, REPORTS)
+STAGE_JOBS = (SESSIONS, RUBRICS, RUBRIC_EVALUATIONS, AGREEMENT, TRAINING_SETS, CANDIDATES, REPORTS)

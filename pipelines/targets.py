@@ -16,6 +16,9 @@ from debrief.training.pairs import observed_pairs
 from debrief.weeks import runs_of_weeks
 from pipelines.ranges import Tags, pair_ranges, range_tags
 
+ON_REQUEST = ("prompt_candidates",)
+"""Stages that cost a lot of calls: taken when they are named, never because of what they follow."""
+
 
 class Target(Struct, frozen=True, kw_only=True):
     """One run: some assets over one range of the partitions that they share."""
@@ -55,6 +58,7 @@ def targets(
     wanted = {AssetKey(stage)}
     if downstream:
         wanted |= dg.AssetSelection.assets(stage).downstream().resolve(graph)
+        wanted -= {AssetKey(name) for name in ON_REQUEST if name != stage}
     lake = Lake(settings.lake)
     found = False
     for assets in _batches(graph, wanted):

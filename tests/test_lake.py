@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import hashlib
+import os
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Literal
@@ -151,3 +153,61 @@ def test_a_text_is_written_once_and_read_back(tmp_path: Path) -> None:
     assert lake.read_bytes("training/t/f.jsonl") == b"{}\n"
     lake.remove("training/t/f.jsonl")
     assert lake.read_bytes("training/t/f.jsonl") is None
+
+
+def test_a_file_is_written_piece_by_piece_and_seen_only_when_it_is_whole(tmp_path: Path) -> None:
+    lake = Lake(str(tmp_path))
+    with lake.create("a/b.jsonl") as creation:
+        creation.file.write(b"one\n")
+        assert lake.read_bytes("a/b.jsonl") is None
+        creation.file.write(b"two\n")
+    assert creation.changed
+    assert lake.read_bytes("a/b.jsonl") == b"one\ntwo\n"
+    with lake.create("a/b.jsonl") as again:
+        again.file.write(b"one\ntwo\n")
+    assert not again.changed
+    assert lake.digest_of_file("a/b.jsonl") == hashlib.sha256(b"one\ntwo\n").hexdigest()
+
+
+def test_what_was_not_finished_is_forgotten(tmp_path: Path) -> None:
+    lake = Lake(str(tmp_path))
+    lake.write_bytes("a.jsonl", b"old\n")
+    with pytest.raises(ValueError, match="stop"):
+        _stop_half_way(lake)
+    with lake.create("a.jsonl") as unwanted:
+        unwanted.file.write(b"new\n")
+        unwanted.wanted = False
+    assert lake.read_bytes("a.jsonl") == b"old\n"
+    assert [path.name for path in tmp_path.iterdir()] == ["a.jsonl"]
+
+
+def _stop_half_way(lake: Lake) -> None:
+    with lake.create("a.jsonl") as creation:
+        creation.file.write(b"half")
+        raise ValueError("stop")
+
+
+def test_what_a_killed_writer_left_is_swept_away_once_it_is_old(tmp_path: Path) -> None:
+    lake = Lake(str(tmp_path))
+    old, young = tmp_path / ".a.jsonl.0123abcd", tmp_path / ".a.jsonl.4567abcd"
+    old.write_bytes(b"half")
+    young.write_bytes(b"half")
+    os.utime(old, (0, 0))
+    with lake.create("a.jsonl") as creation:
+        creation.file.write(b"whole\n")
+    assert not old.exists()
+    assert young.exists()
+
+
+def test_a_file_of_an_object_store_is_created_too() -> None:
+    lake = Lake("memory://created")
+    with lake.create("a/b.jsonl") as creation:
+        creation.file.write(b"one\n")
+    assert lake.read_bytes("a/b.jsonl") == b"one\n"
+    with lake.open_bytes("a/b.jsonl") as file:
+        assert file is not None
+        file.seek(1)
+        assert file.read(2) == b"ne"
+    with lake.open_bytes("nowhere") as nothing:
+        assert nothing is None
+    assert lake.digest_of_file("nowhere") is None

@@ -91,6 +91,11 @@ def training_path(task: str, fingerprint: str, suffix: str = ".jsonl") -> str:
     return f"training/{task}/{fingerprint}{suffix}"
 
 
+def training_set_of(lake: Lake, task: str, fingerprint: str) -> TrainingSetRow | None:
+    """Return what is known of a pair's stored training set; None when there is none."""
+    return next(lake.read(INDEX, f"{task}/{fingerprint}", TrainingSetRow), None)
+
+
 def store_training_set(
     lake: Lake,
     task: str,

@@ -26,6 +26,7 @@ PARTITIONS = {
     "rubrics": SCORES,
     "rubric_evaluations": WEEKS,
     "training_sets": PAIRS,
+    "prompt_candidates": PAIRS,
     "fingerprint_leaderboard": None,
     "judge_agreement": None,
 }

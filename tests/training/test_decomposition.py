@@ -105,7 +105,7 @@ def test_few_weeks_are_told_and_drawn_too() -> None:
     assert "nothing can have moved" in moves_markdown([])
     assert moves_plot([]).startswith(b"\x89PNG")
     world: World = ([], [])
-    for week in range(40):
-        add(world, week, week / 40, 2, prompt_fingerprint=str(week // 9))
+    for week in range(12):
+        add(world, week, week / 40, 2, prompt_fingerprint=str(week // 5))
     moves = weekly_moves(*world)
     assert moves_plot(moves) == moves_plot(moves)

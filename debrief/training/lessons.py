@@ -1,0 +1,149 @@
+"""Training samples to improve prompts with: what was asked, and what was found of how it went."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from datetime import UTC, datetime
+from pathlib import Path
+
+import msgspec
+from msgspec import Struct
+
+from debrief.errors import InputError
+from debrief.lake import Lake
+from debrief.slugs import slugify
+from debrief.snapshots.model import UNKNOWN, PromptSnapshot
+from debrief.training.model import JudgeResult, SampleMetadata, TrainingSample
+from debrief.training.plan_samples import load_training_sample
+from debrief.training.publishing.conversations import ScoredLine
+from debrief.training.splitting import side_of
+from debrief.training.store import INDEX, LINES, LineRow, TrainingSetRow, training_path
+
+_LINE = msgspec.json.Decoder(ScoredLine)
+_TEXT = msgspec.json.Decoder(str)
+_LONGEST_REQUEST = 12_000
+_LONGEST_COMMENT = 600
+_ANY_DAY = datetime(2026, 1, 5, tzinfo=UTC)
+"""Plans have no week of their own: the same one for all."""
+
+
+class LessonFilter(Struct, frozen=True, kw_only=True):
+    """Which samples; empty for all."""
+
+    task: str = ""
+    tool: str = ""
+    model: str = ""
+    fingerprint: str = ""
+    """A prompt fingerprint, or a pair of prompt and eval fingerprint."""
+
+    def takes_set(self, row: TrainingSetRow) -> bool:
+        """Tell whether a training set can hold such samples."""
+        prompt = row.fingerprint.rpartition("-")[0]
+        return self.task in ("", row.task) and self.fingerprint in ("", row.fingerprint, prompt)
+
+    def takes(self, sample: TrainingSample) -> bool:
+        """Tell whether a sample is one of them."""
+        return self.tool in ("", sample.tool) and self.model in ("", sample.model or "")
+
+
+def lessons_of(lake: Lake, wanted: LessonFilter) -> Iterator[TrainingSample]:
+    """Yield the samples of a lake's training sets, in the order of their lines.
+
+    Of a session in windows the first is taken, where the request stands.
+    """
+    for name in lake.names(INDEX, ".parquet"):
+        partition = name.removeprefix(f"{INDEX}/").removesuffix(".parquet")
+        for row in lake.read(INDEX, partition, TrainingSetRow):
+            if wanted.takes_set(row):
+                yield from filter(wanted.takes, _samples(lake, row, partition))
+
+
+def plan_lessons(folder: Path, wanted: LessonFilter) -> Iterator[TrainingSample]:
+    """Yield the samples that ``eval --export`` wrote, by plan id, each on a side of its own.
+
+    A plan's side is a hash of its id: it stays there whatever else is exported. Samples without
+    a plan or prompts, and folders that hold no sample, are passed over.
+
+    Args:
+        folder: ``.debrief/training_data``; it need not be there.
+        wanted: which samples.
+    """
+    for place in sorted(folder.iterdir()) if folder.is_dir() else ():
+        if place.name.startswith(".") or wanted.task not in ("", slugify(place.name)):
+            continue
+        try:
+            sample = load_training_sample(place).sample
+        except InputError:
+            continue
+        prompt, judges = sample.prompt_fingerprint, sample.eval_fingerprint
+        named = wanted.fingerprint in ("", prompt, f"{prompt}-{judges}")
+        if named and sample.plan_content and sample.used_prompts and wanted.takes(sample):
+            yield sample.model_copy(update={"split": side_of(place.name, _ANY_DAY)})
+
+
+def prompts_of(samples: Iterable[TrainingSample]) -> dict[str, int]:
+    """Return how many samples there are of each known prompt fingerprint, the most first."""
+    counts: dict[str, int] = {}
+    for sample in samples:
+        known = sample.prompt_fingerprint
+        if known and known != UNKNOWN and sample.used_prompts is not None:
+            counts[known] = counts.get(known, 0) + 1
+    return dict(sorted(counts.items(), key=lambda item: (-item[1], item[0])))
+
+
+def findings_of(sample: TrainingSample) -> str:
+    """Return what was found of a session, in lines: who found it, the score, and why."""
+    lines = [
+        f"- {result.judge_name}: {result.score:.2f} of 1"
+        + (f". {_short(result.feedback)}" if result.feedback.strip() else "")
+        for result in sample.judge_results
+    ]
+    if sample.human_feedback:
+        lines.append(f"- the person: {_short(sample.human_feedback)}")
+    return "\n".join(lines)
+
+
+def _samples(lake: Lake, row: TrainingSetRow, partition: str) -> Iterator[TrainingSample]:
+    with lake.open_bytes(training_path(row.task, row.fingerprint)) as file:
+        for line in lake.read(LINES, partition, LineRow) if file is not None else ():
+            if file is not None and line.window == 1:
+                file.seek(line.offset)
+                yield _sample(_LINE.decode(file.read(line.size)))
+
+
+def _sample(line: ScoredLine) -> TrainingSample:
+    metadata = line.metadata
+    request = next(_TEXT.decode(m.content) for m in line.messages if m.role == "user")
+    main, *subagents = metadata.prompts
+    known = bool(main.text.strip())
+    return TrainingSample(
+        plan_id=metadata.session_id,
+        plan_content=request[:_LONGEST_REQUEST],
+        judge_results=tuple(_results(metadata)),
+        used_prompts=PromptSnapshot(
+            main=main.text, subagents={prompt.name: prompt.text for prompt in subagents}
+        )
+        if known
+        else None,
+        tool=metadata.tool,
+        model=metadata.model or None,
+        prompt_fingerprint=metadata.prompt_fingerprint,
+        eval_fingerprint=metadata.eval_fingerprint,
+        split=metadata.split,
+    )
+
+
+def _results(metadata: SampleMetadata) -> Iterator[JudgeResult]:
+    for entry in metadata.scores:
+        if entry.kind in ("judge", "dimension"):
+            yield JudgeResult(
+                judge_name=entry.name,
+                score=entry.value,
+                weight=entry.weight,
+                feedback=entry.comment,
+            )
+
+
+def _short(text: str) -> str:
+    plain = " ".join(text.split())
+    return plain if len(plain) <= _LONGEST_COMMENT else f"{plain[:_LONGEST_COMMENT]} …"

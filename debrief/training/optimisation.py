@@ -1,0 +1,237 @@
+"""Better prompts proposed from training samples, by GEPA, and how they fare on held-out ones.
+
+GEPA (reflective prompt evolution) tries the prompts on training samples, lets a model read what
+the trials came to, and rewrites one prompt after the other; what does better on the training
+side survives. The held-out side is looked at twice only: under the prompts as they were, and
+under the best that was found.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from msgspec import Struct
+from pydantic import BaseModel, ConfigDict, Field
+
+from debrief.errors import InputError
+from debrief.models.language_model import failures_named
+from debrief.rubrics.templates import load_template
+from debrief.snapshots.fingerprint import FINGERPRINT_LENGTH, prompt_digest
+from debrief.snapshots.model import PromptSnapshot
+from debrief.training.leaderboard import Estimate, estimate
+from debrief.training.model import TrainingSample
+from debrief.training.trials import (
+    Trial,
+    Trials,
+    adapter,
+    program_of,
+    prompts_in,
+    request_of,
+    told,
+)
+
+PROPOSER = "candidate_proposer"
+
+_FRONT_MATTER = re.compile(r"\A---\r?\n.*?\r?\n---[ \t]*\r?\n", re.DOTALL)
+_SEED = 0
+
+
+class OptimiserOptions(BaseModel):
+    """What is chosen at launch."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    trials: int = Field(default=60, ge=4)
+    """Trials that GEPA may make, at most by one round over; each is a call for every prompt and
+    one of the judge."""
+    most_samples: int = Field(default=24, ge=1)
+    """Of each side of the split: the first ones, by order of their lines."""
+
+
+class Proposal(Struct, frozen=True, kw_only=True):
+    """Prompts that were proposed, and what speaks for them."""
+
+    parent_fingerprint: str
+    fingerprint: str
+    """Of the proposed prompts; that of the parent when nothing better was found."""
+    digest: str
+    main: str
+    subagents: dict[str, str]
+    model: str
+    """Who played the agent, judged it, and rewrote the prompts."""
+    trained_on: int
+    held_out: int
+    trials: int
+    before: Estimate
+    """Held-out trials under the prompts as they were, from 0 to 1."""
+    after: Estimate
+    """The same trials under the proposed ones."""
+    difference: Estimate
+    """After less before, sample by sample, from -1 to 1."""
+    calls: int
+    """Of the model, those answered from the cache apart."""
+    recalled: int
+    input_tokens: int
+    output_tokens: int
+    cost_usd: float | None
+    """None when the model's price is not known."""
+
+    @property
+    def changed(self) -> bool:
+        """Whether anything was proposed."""
+        return self.fingerprint != self.parent_fingerprint
+
+
+def propose(
+    samples: Sequence[TrainingSample],
+    trials: Trials,
+    options: OptimiserOptions,
+    progress: Callable[[str], None] = lambda text: None,
+) -> Proposal:
+    """Propose better prompts than those that the samples ran with.
+
+    Args:
+        samples: of one prompt fingerprint, on both sides of the split.
+        trials: the way to try prompts out.
+        options: how much may be tried.
+        progress: told what is going on.
+
+    Raises:
+        InputError: the samples are of several prompts or of none that is known, or a side of the
+            split is empty.
+        ModelError: a question could not be answered, or the run may spend no more; what was
+            answered is kept, and the next run goes on from there.
+    """
+    snapshot = _prompts(samples)
+    train, held_out = (
+        [one for one in samples if (one.split or "train") == side][: options.most_samples]
+        for side in ("train", "eval")
+    )
+    for side, found in (("train", train), ("eval", held_out)):
+        if not found:
+            raise InputError(
+                f"the {side} side", "has no sample", "Take more tasks or weeks, or another split."
+            )
+    heads = {name: _split(text)[0] for name, text in _texts(snapshot).items()}
+    bodies = {name: _split(text)[1] for name, text in _texts(snapshot).items()}
+    main = bodies.pop("main")
+    spent = trials.model.meter.spent
+    progress(f"{len(held_out)} held-out samples under the prompts as they are")
+    student = program_of(main, bodies)
+    before = trials.run(student, held_out)
+    progress(f"{len(train)} training samples, {options.trials} trials")
+    best = _evolved(student, train, trials, options)
+    new_main, new_subagents = prompts_in(best)
+    proposed = PromptSnapshot(
+        main=heads["main"] + new_main,
+        subagents={name: heads[name] + text for name, text in new_subagents.items()},
+    )
+    parent = prompt_digest(snapshot)
+    digest = prompt_digest(proposed)
+    if digest == parent:
+        after = before
+    else:
+        progress(f"{len(held_out)} held-out samples under the proposed prompts")
+        after = trials.run(best, held_out)
+    taken = trials.model.meter.spent
+    cost, cost_before = taken.usage.cost_usd, spent.usage.cost_usd
+    return Proposal(
+        parent_fingerprint=samples[0].prompt_fingerprint or parent[:FINGERPRINT_LENGTH],
+        fingerprint=digest[:FINGERPRINT_LENGTH]
+        if digest != parent
+        else samples[0].prompt_fingerprint or parent[:FINGERPRINT_LENGTH],
+        digest=digest,
+        main=proposed.main,
+        subagents=dict(proposed.subagents),
+        model=trials.model.name,
+        trained_on=len(train),
+        held_out=len(held_out),
+        trials=trials.count,
+        before=_estimate(before),
+        after=_estimate(after),
+        difference=estimate(
+            [late.score - early.score for early, late in zip(before, after, strict=True)],
+            1.0,
+            -1.0,
+        ),
+        calls=taken.calls - spent.calls,
+        recalled=taken.recalled - spent.recalled,
+        input_tokens=taken.usage.input_tokens - spent.usage.input_tokens,
+        output_tokens=taken.usage.output_tokens - spent.usage.output_tokens,
+        cost_usd=None if cost is None or cost_before is None else cost - cost_before,
+    )
+
+
+def _evolved(
+    student: Any, train: Sequence[TrainingSample], trials: Trials, options: OptimiserOptions
+) -> Any:
+    import dspy
+    from dspy.teleprompt.gepa import InstructionProposer
+
+    by_session = {sample.plan_id: sample for sample in train}
+    examples = [
+        dspy.Example(session_id=sample.plan_id, request=request_of(sample)).with_inputs("request")
+        for sample in train
+    ]
+
+    def metric(
+        gold: Any, made: Any, trace: Any = None, name: str | None = None, part: Any = None
+    ) -> Any:
+        reading = trials.judge(by_session[gold.session_id], told(made))
+        return dspy.Prediction(score=reading.score, feedback=reading.feedback)
+
+    lm = trials.lm()
+    proposer = InstructionProposer(
+        additional_instructions=load_template(PROPOSER),
+        # A proposal without its heading would take the model's chat along into the prompt.
+        adapter=dspy.ChatAdapter(use_json_adapter_fallback=False),
+    )
+    optimiser = dspy.GEPA(
+        metric=metric,
+        instruction_proposer=proposer,
+        max_metric_calls=options.trials,
+        reflection_lm=trials.lm(anew=True),
+        num_threads=trials.concurrency,
+        use_merge=False,
+        seed=_SEED,
+        gepa_kwargs={"stop_callbacks": [lambda state: trials.failure is not None]},
+    )
+    with (
+        failures_named(trials.model.name),
+        dspy.context(lm=lm, adapter=adapter(), disable_history=True),
+    ):
+        best = optimiser.compile(student, trainset=examples, valset=examples)
+    if trials.failure is not None:
+        raise trials.failure
+    best.names = student.names
+    return best
+
+
+def _prompts(samples: Sequence[TrainingSample]) -> PromptSnapshot:
+    known = {sample.prompt_fingerprint: sample.used_prompts for sample in samples}
+    if len(known) != 1:
+        raise InputError(
+            "the samples", f"ran with {len(known)} sets of prompts", "Name one with --fingerprint."
+        )
+    (snapshot,) = known.values()
+    if snapshot is None or not snapshot.main.strip():
+        raise InputError(
+            "the samples", "do not tell what prompts they ran with", "Capture them: debrief hooks."
+        )
+    return snapshot
+
+
+def _texts(snapshot: PromptSnapshot) -> Mapping[str, str]:
+    return {"main": snapshot.main, **snapshot.subagents}
+
+
+def _split(text: str) -> tuple[str, str]:
+    """Return a prompt's front matter, which tools read and nobody rewrites, and its body."""
+    found = _FRONT_MATTER.match(text)
+    return (found[0], text[found.end() :]) if found else ("", text)
+
+
+def _estimate(trials: Sequence[Trial]) -> Estimate:
+    return estimate([trial.score for trial in trials], 1.0)

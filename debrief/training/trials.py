@@ -1,0 +1,281 @@
+"""Trying prompts out: an agent under them describes its course of work, and a model judges that.
+
+A session cannot be run again to see what other prompts would have made of it. What can be had at
+a price is what a model under those prompts says it would do with the same request, held against
+what was found of the session that was. It is a stand-in, and called so wherever it is shown.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from threading import Lock
+from typing import TYPE_CHECKING, Any
+
+from msgspec import Struct
+
+from debrief.digests import digest_of
+from debrief.errors import ModelError
+from debrief.judging.reading import Reading, read_judgement
+from debrief.models.fencing import defuse, fence, marker_of
+from debrief.models.language_model import MAX_TOKENS, Answer, LanguageModel, failures_named
+from debrief.rubrics.asking import ask_until_read
+from debrief.rubrics.templates import load_template, render
+from debrief.training.lessons import findings_of
+from debrief.training.model import TrainingSample
+
+if TYPE_CHECKING:
+    import dspy
+    from dspy.lm15 import Request, Response
+
+NEEDS_A_MODEL = (
+    "needs a language model: one plays the agent under each set of prompts, judges what it would "
+    "do, and rewrites them. The offline evaluator can do none of it"
+)
+TEMPLATE = "candidate_judge"
+FORM = "trial-1"
+"""Of the question that an agent under trial is asked: part of the cache's key."""
+COURSE, REMARKS = "course_of_work", "remarks"
+
+
+class Trial(Struct, frozen=True, kw_only=True):
+    """One request, worked on under some prompts."""
+
+    session_id: str
+    course: str
+    score: float
+    """From 0 to 1."""
+    feedback: str
+
+
+class Trials:
+    """Tries prompts out on samples with one language model; safe to use from threads.
+
+    What was answered before is not asked again, in this run or a later one.
+
+    Args:
+        model: plays the agent, and judges it.
+        secret: of this machine, for the markers around data.
+        concurrency: trials at once.
+    """
+
+    def __init__(self, model: LanguageModel, *, secret: bytes, concurrency: int = 4) -> None:
+        self.model = model
+        self.failure: ModelError | None = None
+        """The first question that could not be answered, once there was one."""
+        self.concurrency = concurrency
+        self.count = 0
+        """Courses judged, those out of the cache included."""
+        self._secret = secret
+        self._lock = Lock()
+
+    def lm(self, *, anew: bool = False) -> dspy.LM:
+        """Return the model as DSPy takes it, with our memory behind it.
+
+        Args:
+            anew: a question that is put again within a run gets another answer.
+        """
+        import dspy
+
+        return dspy.LM(
+            self.model.name,
+            engine=_Remembering(self, anew),
+            max_tokens=MAX_TOKENS,
+            cache=False,
+            num_retries=0,
+        )
+
+    def run(self, program: Any, samples: Sequence[TrainingSample]) -> list[Trial]:
+        """Try a program on samples, in their order.
+
+        Raises:
+            ModelError: a question could not be answered.
+        """
+        lm = self.lm()
+
+        def one(sample: TrainingSample) -> Trial:
+            import dspy
+
+            with (
+                failures_named(self.model.name),
+                dspy.context(lm=lm, adapter=adapter(), trace=[], disable_history=True),
+            ):
+                made = program(request=request_of(sample))
+            course = told(made)
+            reading = self.judge(sample, course)
+            return Trial(
+                session_id=sample.plan_id,
+                course=course,
+                score=reading.score,
+                feedback=reading.feedback,
+            )
+
+        with ThreadPoolExecutor(self.concurrency) as pool:
+            return list(pool.map(one, samples))
+
+    def judge(self, sample: TrainingSample, course: str) -> Reading:
+        """Judge a course of work by what was found of the session.
+
+        Raises:
+            ModelError: there was no usable answer.
+        """
+        texts = (request_of(sample), findings_of(sample), course)
+        marker = marker_of(self._secret, *texts)
+        heads = ("The request", "What was found of the session", "The course of work")
+        data = "\n\n".join(
+            f"{head}:\n{fence(defuse(text).text, marker)}"
+            for head, text in zip(heads, texts, strict=True)
+        )
+        try:
+            asked = ask_until_read(
+                self.model.ask,
+                render(load_template(TEMPLATE), {"data": data}),
+                read_judgement,
+                model=self.model.name,
+                about=f"a course of work on session {sample.plan_id}",
+            )
+        except ModelError as error:
+            self.failed(error)
+            raise
+        with self._lock:
+            self.count += 1
+        return asked.value
+
+    def failed(self, error: ModelError) -> None:
+        """Note a failure; the first stays."""
+        with self._lock:
+            self.failure = self.failure or error
+
+
+class _Remembering:
+    """An engine that answers from the model's cache what was answered before."""
+
+    def __init__(self, trials: Trials, anew: bool) -> None:
+        self._trials = trials
+        self._anew = anew
+        self._asked: Counter[str] = Counter()
+        self.answers: list[Answer] = []
+
+    def complete(self, request: Request) -> Response:
+        """Answer one request."""
+        from dspy.lm15 import Message, Response, TextPart, Usage
+
+        model = self._trials.model
+        question = digest_of(_texts_of(request))
+        round_ = self._asked[question] if self._anew else 0
+        self._asked[question] += 1
+        key = model.key_of(FORM, question, str(round_))
+        kept = model.recall(key)
+        if kept is not None:
+            self.answers.append(kept)
+            return Response(
+                id=None,
+                model=model.name,
+                message=Message(role="assistant", parts=(TextPart(kept.text),)),
+                finish_reason="stop",
+                usage=Usage(input_tokens=kept.input_tokens, output_tokens=kept.output_tokens),
+            )
+        try:
+            response, answer = model.complete(request)
+        except ModelError as error:
+            self._trials.failed(error)
+            raise
+        if answer.text.strip() and not answer.cut:
+            model.remember(key, answer)
+        self.answers.append(answer)
+        return response
+
+
+def _texts_of(request: Request) -> list[str]:
+    parts = [request.system] if isinstance(request.system, str) else list(request.system or ())
+    for message in request.messages:
+        parts += [message.role, *message.parts]
+    return [part if isinstance(part, str) else str(part.text) for part in parts]
+
+
+def request_of(sample: TrainingSample) -> str:
+    """Return what the person asked for."""
+    return sample.plan_content or ""
+
+
+def told(made: Any) -> str:
+    """Return a course of work with the remarks of subagents on it."""
+    remarks: Mapping[str, str] = made.remarks
+    parts = [str(made.course_of_work)]
+    parts += [f"{name} remarks: {text}" for name, text in remarks.items() if text.strip()]
+    return "\n\n".join(parts)
+
+
+def program_of(main: str, subagents: Mapping[str, str]) -> dspy.Module:
+    """Return an agent under these prompts, each prompt the instructions of a predictor.
+
+    The predictors are ``main`` and ``subagent_0`` …, by name of the subagent.
+    """
+    import dspy
+
+    class Agent(dspy.Module):  # type: ignore[misc]
+        def __init__(self) -> None:
+            super().__init__()
+            self.main = dspy.Predict(_work().with_instructions(main))
+            self.names = {f"subagent_{n}": name for n, name in enumerate(sorted(subagents))}
+            for predictor, name in self.names.items():
+                form = _review().with_instructions(subagents[name])
+                setattr(self, predictor, dspy.Predict(form))
+
+        def forward(self, request: str) -> dspy.Prediction:
+            course = self.main(request=request).course_of_work or ""
+            remarks = {
+                name: getattr(self, predictor)(request=request, course_of_work=course).remarks
+                for predictor, name in self.names.items()
+            }
+            return dspy.Prediction(course_of_work=course, remarks=remarks)
+
+    return Agent()
+
+
+def prompts_in(program: Any) -> tuple[str, dict[str, str]]:
+    """Return the main prompt and the subagents' of a program."""
+    texts = {name: made.signature.instructions for name, made in program.named_predictors()}
+    return texts["main"], {name: texts[key] for key, name in program.names.items()}
+
+
+def adapter() -> Any:
+    """Return an adapter that takes an answer without its headings as the one field asked for."""
+    import dspy
+
+    class Lenient(dspy.ChatAdapter):  # type: ignore[misc]
+        def parse(self, signature: Any, completion: str) -> dict[str, Any]:
+            (name,) = signature.output_fields
+            text = completion.partition(f"[[ ## {name} ## ]]")[2] or completion
+            return {name: text.partition("[[ ## completed ## ]]")[0].strip()}
+
+    return Lenient(use_json_adapter_fallback=False)
+
+
+def _work() -> Any:
+    import dspy
+
+    class Work(dspy.Signature):  # type: ignore[misc]
+        """Work on a request."""
+
+        request: str = dspy.InputField(desc="What the person asks for")
+        course_of_work: str = dspy.OutputField(
+            desc="What you will do, in order: what you look at, ask, change, run, check and "
+            "report. In words; at most 300 of them; no code"
+        )
+
+    return Work
+
+
+def _review() -> Any:
+    import dspy
+
+    class Review(dspy.Signature):  # type: ignore[misc]
+        """Help the agent that works on a request."""
+
+        request: str = dspy.InputField(desc="What the person asks for")
+        course_of_work: str = dspy.InputField(desc="What the agent means to do")
+        remarks: str = dspy.OutputField(desc="What you have to say of it; at most 150 words")
+
+    return Review

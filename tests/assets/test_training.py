@@ -1,0 +1,173 @@
+"""The training stage on Dagster: selection at launch, cards, checks, and candidates on request."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import dagster as dg
+import pytest
+
+from assets.candidates import prompt_candidates
+from assets.partitions import add_pairs
+from assets.reports import fingerprint_leaderboard
+from assets.training import (
+    no_secret_in_training_sets,
+    training_lines_valid,
+    training_sets,
+)
+from debrief.lake import Lake
+from debrief.rubrics.agreement import AGREEMENT, ALL, AgreementRow
+from debrief.training.candidate_store import CandidateRow
+from debrief.training.store import training_path
+from resources.evaluator import EvaluatorResource
+from resources.lake import LakeResource
+from tests.models.openai_server import OpenAIServer
+from tests.training.lakes import TASK, lake_of
+from tests.training.scenario import FINGERPRINT
+from tests.training.test_optimisation import HABIT, reply
+from tests.training.test_store import team
+
+KEY = f"{FINGERPRINT}|{TASK}"
+
+
+@pytest.fixture
+def lake(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Lake:
+    monkeypatch.setenv("DEBRIEF_HOME", str(tmp_path / "home"))
+    for name in ("DEBRIEF_MODEL", "DEBRIEF_OFFLINE", "DEBRIEF_MIN_AGREEMENT"):
+        monkeypatch.delenv(name, raising=False)
+    return lake_of(tmp_path / "lake", team(10), {"s03": 0.2, "s04": 0.9})
+
+
+def run(lake: Lake, *assets: Any, config: Any = None, **resources: Any) -> Any:
+    with dg.DagsterInstance.ephemeral() as instance:
+        add_pairs(instance, [(TASK, FINGERPRINT)])
+        return dg.materialize(
+            list(assets),
+            instance=instance,
+            partition_key=KEY if assets[0] is not fingerprint_leaderboard else None,
+            resources={"lake": LakeResource(url=lake.url), **resources},
+            run_config={"ops": config} if config else None,
+            raise_on_error=False,
+        )
+
+
+def metadata(result: Any, asset: str = "training_sets") -> Any:
+    (event,) = result.asset_materializations_for_node(asset)
+    return {name: value.value for name, value in event.metadata.items()}
+
+
+def test_a_pair_s_files_are_written_shown_and_checked(lake: Lake) -> None:
+    result = run(lake, training_sets, training_lines_valid, no_secret_in_training_sets)
+    assert result.success
+    assert all(check.passed for check in result.get_asset_check_evaluations())
+    shown = metadata(result)
+    assert shown["dagster/partition_row_count"] == 10
+    assert shown["train"] + shown["eval"] == 10
+    assert "# Training set" in shown["card"]
+    assert lake.read_bytes(training_path(TASK, FINGERPRINT))
+
+
+def test_what_is_chosen_at_launch_is_left_out_by_reason(lake: Lake) -> None:
+    config = {"training_sets": {"config": {"min_overall_quality": 0.5, "max_per_repository": 2}}}
+    shown = metadata(run(lake, training_sets, config=config))
+    assert "overall quality below 0.5" in shown["left_out"]
+    assert "over the cap of 2 for its repository" in shown["left_out"]
+    assert shown["dagster/partition_row_count"] == 6
+
+
+def test_a_choice_that_makes_no_sense_is_told(lake: Lake) -> None:
+    result = run(lake, training_sets, config={"training_sets": {"config": {"status": "done"}}})
+    assert not result.success
+    (failure,) = result.get_step_failure_events()
+    assert "status" in str(failure.step_failure_data.error)
+
+
+def agreement(labelled: int) -> AgreementRow:
+    return AgreementRow(
+        kind="judge",
+        name="reuse",
+        judged_by="offline",
+        scale="fraction",
+        labelled=labelled,
+        sessions=30,
+        raters=1,
+        kappa=0.1,
+        kappa_low=-0.2,
+        kappa_high=0.4,
+    )
+
+
+def test_the_card_tells_how_judges_and_people_agree(lake: Lake) -> None:
+    lake.write(AGREEMENT, ALL, [agreement(25)], AgreementRow)
+    shown = metadata(run(lake, training_sets))
+    assert "Agreement with people: reuse kappa 0.10" in shown["card"]
+
+
+def test_too_little_agreement_with_people_writes_nothing(
+    lake: Lake, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lake.write(AGREEMENT, ALL, [agreement(25)], AgreementRow)
+    monkeypatch.setenv("DEBRIEF_MIN_AGREEMENT", "0.6")
+    result = run(lake, training_sets)
+    assert not result.success
+    assert lake.read_bytes(training_path(TASK, FINGERPRINT)) is None
+
+
+def test_the_leaderboard_tells_what_moved_the_weekly_mean(lake: Lake) -> None:
+    result = run(lake, fingerprint_leaderboard)
+    shown = metadata(result, "fingerprint_leaderboard")
+    assert "| week | n | mean | moved | tasks | prompts | model | judges |" in shown["moves"]
+    page = lake.read_bytes("reports/fingerprint_leaderboard.md")
+    assert page is not None
+    assert b"## What moved the weekly mean" in page
+    before = lake.read_bytes("reports/weekly_moves.png")
+    run(lake, fingerprint_leaderboard)
+    assert lake.read_bytes("reports/weekly_moves.png") == before
+
+
+def test_candidates_without_a_model_say_that_they_need_one(lake: Lake) -> None:
+    result = run(lake, prompt_candidates, evaluator=EvaluatorResource(offline=True))
+    assert not result.success
+    (failure,) = result.get_step_failure_events()
+    assert "needs a language model" in str(failure.step_failure_data.error)
+
+
+@pytest.fixture
+def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[OpenAIServer]:
+    with OpenAIServer(reply) as running:
+        monkeypatch.setenv("DEBRIEF_MODEL_BASE_URL", running.url)
+        monkeypatch.setenv("OPENAI_API_KEY", "sk-test-0123456789")
+        yield running
+
+
+def test_candidates_are_proposed_once_and_shown_before_and_after(
+    lake: Lake, server: OpenAIServer
+) -> None:
+    evaluator = EvaluatorResource(model="openai/tiny")
+    chosen = {"training_sets": {"config": {"eval_share": 0.5}}}
+    assert run(lake, training_sets, config=chosen).success
+    config = {"prompt_candidates": {"config": {"trials": 20}}}
+    shown = metadata(
+        run(lake, prompt_candidates, config=config, evaluator=evaluator), "prompt_candidates"
+    )
+    assert shown["outcome"] == "proposed"
+    assert (shown["before"], shown["after"]) == pytest.approx((0.3, 0.9))
+    assert "Better on the held-out samples" in shown["report"]
+    (row,) = lake.read("prompt_candidates", f"{TASK}/{FINGERPRINT}", CandidateRow)
+    place = f"prompts/candidates/{TASK}/{FINGERPRINT}/{row.candidate}/main.md"
+    assert HABIT.encode() in (lake.read_bytes(place) or b"")
+    asked = len(server.calls)
+    assert run(lake, prompt_candidates, config=config, evaluator=evaluator).success
+    assert len(server.calls) == asked
+
+
+def test_a_pair_that_gives_no_candidate_says_why(lake: Lake, server: OpenAIServer) -> None:
+    chosen = {"training_sets": {"config": {"eval_share": 0.0}}}
+    assert run(lake, training_sets, config=chosen).success
+    result = run(lake, prompt_candidates, evaluator=EvaluatorResource(model="openai/tiny"))
+    shown = metadata(result, "prompt_candidates")
+    assert shown["outcome"] == "not_possible"
+    assert "the eval side: has no sample" in shown["report"]
+    assert server.calls == []

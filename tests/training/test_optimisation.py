@@ -1,0 +1,361 @@
+"""Proposing prompts, with a model's server on loopback that rewards one particular habit."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+from typer.testing import CliRunner
+
+from debrief.cli.app import app
+from debrief.errors import InputError, ModelError
+from debrief.lake import Lake
+from debrief.models.budget import Budget, BudgetSpentError
+from debrief.models.cache import Cache
+from debrief.models.language_model import LanguageModel
+from debrief.models.prices import Price, Rates
+from debrief.snapshots.fingerprint import prompt_digest
+from debrief.snapshots.model import PromptSnapshot, PromptSnapshotRow, SubagentPrompt
+from debrief.training.candidates import candidate_files, report_of, write_candidate
+from debrief.training.lessons import (
+    LessonFilter,
+    findings_of,
+    lessons_of,
+    plan_lessons,
+    prompts_of,
+)
+from debrief.training.model import TrainingSample
+from debrief.training.optimisation import OptimiserOptions, Proposal, propose
+from debrief.training.trials import Trials
+from debrief.weeks import week_of
+from tests.models.openai_server import Call, OpenAIServer, Reply, judged
+from tests.training.lakes import TASK, lake_of, stored
+from tests.training.scenario import FINGERPRINT, MONDAY, PROMPT, says, session, snapshot, turn
+
+HABIT = "Write a failing test first"
+MAIN = "---\nname: main\n---\nBe brief."
+SUBAGENTS = {"reviewer": "Review it."}
+
+
+def reply(call: Call) -> Reply:
+    asked = f"{call.system}\n{call.user}"
+    if "how well a coding agent would have served" in asked:
+        good = "a failing test" in asked.rpartition("The course of work:")[2]
+        said = "It checks first." if good else "Nothing is checked: ask for a failing test first."
+        return Reply(judged(0.9 if good else 0.3, said))
+    if "[[ ## remarks ## ]]" in asked:
+        return Reply("[[ ## remarks ## ]]\nLooks fine.\n\n[[ ## completed ## ]]")
+    if "[[ ## course_of_work ## ]]" in asked:
+        course = "I look, then write a failing test." if HABIT in asked else "I edit the file."
+        return Reply(f"[[ ## course_of_work ## ]]\n{course}\n\n[[ ## completed ## ]]")
+    if "standing prompt of a coding agent" not in asked:
+        return Reply("I do not know what is wanted.")
+    return Reply(f"[[ ## new_instruction ## ]]\nBe brief. {HABIT}.\n\n[[ ## completed ## ]]")
+
+
+@pytest.fixture
+def server() -> Iterator[OpenAIServer]:
+    with OpenAIServer(reply) as running:
+        yield running
+
+
+def trials(server: OpenAIServer, home: Path, **options: Any) -> Trials:
+    model = LanguageModel(
+        "openai/tiny",
+        api_key="sk-test-0123456789",
+        base_url=server.url,
+        pause=0.01,
+        attempts=2,
+        price=Price(rates=Rates(input=1e-6, output=2e-6, cache_read=1e-7, cache_write=1e-6)),
+        cache=Cache(home / "answers.sqlite"),
+        **options,
+    )
+    return Trials(model, secret=b"secret", concurrency=2)
+
+
+def samples(train: int = 4, held_out: int = 3, **fields: Any) -> list[TrainingSample]:
+    given: dict[str, Any] = {
+        "used_prompts": PromptSnapshot(main=MAIN, subagents=SUBAGENTS),
+        "prompt_fingerprint": "b7d4e2f9",
+        **fields,
+    }
+    return [
+        TrainingSample(
+            plan_id=f"s{n}",
+            plan_content=f"Fix the loop of part {n}.",
+            split="train" if n < train else "eval",
+            **given,
+        )
+        for n in range(train + held_out)
+    ]
+
+
+def test_better_prompts_are_proposed_with_before_and_after_on_the_held_out_side(
+    server: OpenAIServer, tmp_path: Path
+) -> None:
+    made = propose(samples(), trials(server, tmp_path), OptimiserOptions(trials=30))
+    assert HABIT in made.main
+    assert made.main.startswith("---\nname: main\n---\n")
+    assert made.before.mean == pytest.approx(0.3)
+    assert made.after.mean == pytest.approx(0.9)
+    assert made.difference.mean == pytest.approx(0.6)
+    assert (made.trained_on, made.held_out) == (4, 3)
+    assert made.cost_usd is not None
+    assert made.cost_usd > 0
+    assert made.calls > 10
+    assert (
+        made.fingerprint
+        == prompt_digest(PromptSnapshot(main=made.main, subagents=made.subagents))[:8]
+    )
+    assert made.changed
+
+
+def test_a_second_time_nothing_is_asked_and_the_same_is_proposed(
+    server: OpenAIServer, tmp_path: Path
+) -> None:
+    first = propose(samples(), trials(server, tmp_path), OptimiserOptions(trials=20))
+    asked = len(server.calls)
+    again = propose(samples(), trials(server, tmp_path), OptimiserOptions(trials=20))
+    assert len(server.calls) == asked
+    assert (again.main, again.subagents, again.after) == (first.main, first.subagents, first.after)
+    assert again.calls == 0
+
+
+def test_a_run_out_of_money_stops_and_the_next_goes_on_from_there(
+    server: OpenAIServer, tmp_path: Path
+) -> None:
+    with pytest.raises(BudgetSpentError):
+        propose(
+            samples(),
+            trials(server, tmp_path, budget=Budget(max_calls=12)),
+            OptimiserOptions(trials=20),
+        )
+    assert len(server.calls) == 12
+    propose(samples(), trials(server, tmp_path), OptimiserOptions(trials=20))
+    questions = [call.digest for call in server.calls]
+    judged_ = [c.digest for c in server.calls if "would have served" in c.user + c.system]
+    assert len(judged_) == len(set(judged_))
+    assert len(set(questions)) > len(questions) * 0.8
+
+
+def test_a_server_that_is_gone_ends_it_with_its_reason(
+    server: OpenAIServer, tmp_path: Path
+) -> None:
+    server.reply = lambda call: Reply(status=400, error={"message": "no such model"})
+    with pytest.raises(ModelError, match="no such model"):
+        propose(samples(), trials(server, tmp_path), OptimiserOptions(trials=8))
+
+
+def test_when_nothing_is_better_the_prompts_stay(server: OpenAIServer, tmp_path: Path) -> None:
+    def indifferent(call: Call) -> Reply:
+        made = reply(call)
+        return Reply(judged(0.5, "As good as any.")) if "score" in (made.content or "") else made
+
+    server.reply = indifferent
+    made = propose(samples(), trials(server, tmp_path), OptimiserOptions(trials=12))
+    assert not made.changed
+    assert made.main == MAIN
+    assert made.difference.mean == 0
+    assert "Nothing better" in report_of(made)
+
+
+@pytest.mark.parametrize(
+    ("given", "reason"),
+    [
+        (samples(train=0), "the train side: has no sample"),
+        (samples(held_out=0), "the eval side: has no sample"),
+        (samples(used_prompts=None), "do not tell what prompts"),
+        ([*samples(), *samples(prompt_fingerprint="other")], "ran with 2 sets of prompts"),
+    ],
+    ids=["no training samples", "nothing held out", "prompts unknown", "two sets of prompts"],
+)
+def test_samples_that_do_not_do_are_refused_before_anything_is_asked(
+    server: OpenAIServer, tmp_path: Path, given: list[TrainingSample], reason: str
+) -> None:
+    with pytest.raises(InputError, match=reason):
+        propose(given, trials(server, tmp_path), OptimiserOptions(trials=8))
+    assert server.calls == []
+
+
+def proposal(server: OpenAIServer, home: Path) -> Proposal:
+    return propose(samples(), trials(server, home), OptimiserOptions(trials=20))
+
+
+def test_a_candidate_is_written_beside_the_active_prompts_and_never_over_them(
+    server: OpenAIServer, tmp_path: Path
+) -> None:
+    active = tmp_path / ".debrief/prompts/active/claude-code/main.md"
+    active.parent.mkdir(parents=True)
+    active.write_text(MAIN)
+    made = proposal(server, tmp_path)
+    written = write_candidate(made, tmp_path / ".debrief", "claude-code")
+    assert written.new
+    place = tmp_path / ".debrief/prompts/candidates/claude-code" / made.fingerprint
+    assert written.folder == place
+    assert {path.name for path in place.iterdir()} == {
+        *("main.md", "reviewer.md", "candidate.json", "report.md")
+    }
+    assert (place / "main.md").read_text() == made.main
+    assert json.loads((place / "candidate.json").read_text())["before"]["mean"] == pytest.approx(
+        0.3
+    )
+    assert active.read_text() == MAIN
+    (place / "main.md").write_text("Edited by hand.")
+    assert not write_candidate(made, tmp_path / ".debrief", "claude-code").new
+    assert (place / "main.md").read_text() == "Edited by hand."
+
+
+def test_a_link_is_not_written_through(server: OpenAIServer, tmp_path: Path) -> None:
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    (tmp_path / ".debrief/prompts").mkdir(parents=True)
+    (tmp_path / ".debrief/prompts/candidates").symlink_to(elsewhere)
+    with pytest.raises(InputError, match="symbolic link"):
+        write_candidate(proposal(server, tmp_path), tmp_path / ".debrief", "claude-code")
+    assert list(elsewhere.iterdir()) == []
+
+
+def test_a_proposed_secret_is_not_written(server: OpenAIServer, tmp_path: Path) -> None:
+    from msgspec.structs import replace
+
+    made = proposal(server, tmp_path)
+    with pytest.raises(InputError, match="holds a secret"):
+        candidate_files(replace(made, main="Use AWS_ACCESS_KEY_ID=AKIA" + "Q7ZK4MNB2XVH6TRD"))
+    with pytest.raises(InputError, match="no file can have"):
+        candidate_files(replace(made, subagents={"../x": "Hm."}))
+
+
+@pytest.fixture(scope="module")
+def lake(tmp_path_factory: pytest.TempPathFactory) -> Lake:
+    sessions = [
+        session(
+            f"s{n:02d}",
+            turn(f"Fix part {n} and its word{n}.", says(f"Did it for part {n}, word{n}.")),
+            started=MONDAY + timedelta(weeks=n),
+            repository=f"repo{n}",
+        )
+        for n in range(10)
+    ]
+    made = lake_of(tmp_path_factory.mktemp("lake"), sessions)
+    for one in sessions:
+        row = snapshot(one, "Be brief.")
+        helped = [SubagentPrompt("reviewer", "Review it.")]
+        made.write(
+            "prompt_snapshots",
+            week_of(one.started),
+            [PromptSnapshotRow(**{**_fields(row), "subagents": tuple(helped)})],
+            PromptSnapshotRow,
+        )
+    kept = stored(made, eval_share=0.5).row
+    assert min(kept.train, kept.eval) > 1
+    return made
+
+
+def _fields(row: Any) -> dict[str, Any]:
+    return {name: getattr(row, name) for name in row.__struct_fields__}
+
+
+def test_lessons_are_the_lines_with_the_prompts_that_were_used(lake: Lake) -> None:
+    found = list(lessons_of(lake, LessonFilter()))
+    assert len(found) == 10
+    assert prompts_of(found) == {PROMPT: 10}
+    one = found[0]
+    assert one.plan_content == "Fix part 0 and its word0."
+    assert one.used_prompts == PromptSnapshot(
+        main="Be brief.", subagents={"reviewer": "Review it."}
+    )
+    assert {sample.split for sample in found} == {"train", "eval"}
+    assert "- reuse: 0.80 of 1. uses what is there" in findings_of(one)
+    assert "- task_completion: 0.67 of 1" in findings_of(one)
+
+
+@pytest.mark.parametrize(
+    ("wanted", "count"),
+    [
+        ({"task": TASK}, 10),
+        ({"task": "other"}, 0),
+        ({"fingerprint": PROMPT}, 10),
+        ({"fingerprint": FINGERPRINT}, 10),
+        ({"fingerprint": "00000000"}, 0),
+        ({"tool": "droid"}, 0),
+        ({"model": "opus", "tool": "claude-code"}, 10),
+    ],
+)
+def test_lessons_are_filtered(lake: Lake, wanted: dict[str, str], count: int) -> None:
+    assert len(list(lessons_of(lake, LessonFilter(**wanted)))) == count
+
+
+def test_samples_that_eval_exported_are_lessons_too(tmp_path: Path) -> None:
+    for number in range(12):
+        place = tmp_path / f"plan-{number}"
+        (place / "prompts").mkdir(parents=True)
+        (place / "prompts/main.md").write_text("Be brief.")
+        (place / "plan.md").write_text(f"Do part {number}.")
+        (place / "judge_reuse.json").write_text('{"judge_name": "reuse", "score": 0.5}')
+        told = {"tool": "droid", "prompt_fingerprint": PROMPT, "eval_fingerprint": "a3f8b2c1"}
+        (place / "metadata.json").write_text(json.dumps(told))
+    (tmp_path / "plan-0/plan.md").unlink()
+    (tmp_path / "empty").mkdir()
+    found = list(plan_lessons(tmp_path, LessonFilter(tool="droid", fingerprint=FINGERPRINT)))
+    assert len(found) == 11
+    assert {one.split for one in found} == {"train", "eval"}
+    assert list(plan_lessons(tmp_path, LessonFilter(tool="claude-code"))) == []
+    assert [one.plan_id for one in plan_lessons(tmp_path, LessonFilter(task="plan-3"))] == [
+        "plan-3"
+    ]
+    assert list(plan_lessons(tmp_path / "nowhere", LessonFilter())) == []
+
+
+@pytest.fixture
+def command(
+    lake: Lake, server: OpenAIServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> Any:
+    (tmp_path / "repo/.git").mkdir(parents=True)
+    (tmp_path / "repo/.git/HEAD").write_text("ref: refs/heads/main\n")
+    monkeypatch.setenv("DEBRIEF_HOME", str(tmp_path / "home"))
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-test-0123456789")
+    monkeypatch.setenv("DEBRIEF_MODEL_BASE_URL", server.url)
+    for name in ("DEBRIEF_MODEL", "DEBRIEF_OFFLINE"):
+        monkeypatch.delenv(name, raising=False)
+
+    def run(*arguments: str) -> Any:
+        given = ["train", "--lake", lake.url, "--repo", str(tmp_path / "repo"), *arguments]
+        return CliRunner().invoke(app, given)
+
+    return run
+
+
+def test_the_command_shows_before_and_after_and_writes_the_candidate(
+    command: Any, tmp_path: Path
+) -> None:
+    outcome = command("--ask", "openai/tiny", "--trials", "20")
+    assert outcome.exit_code == 0, outcome.output
+    for said in ("| before", "0.30", "0.90", "Better on the held-out samples", "calls", "cost"):
+        assert said in outcome.output
+    (place,) = (tmp_path / "repo/.debrief/prompts/candidates/claude-code").iterdir()
+    assert HABIT in (place / "main.md").read_text()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["--offline"], "needs a language model"),
+        ([], "needs a language model"),
+        (["--ask", "openai/tiny", "--task", "other"], "hold 0 such samples"),
+    ],
+)
+def test_the_command_says_what_is_missing(command: Any, arguments: list[str], said: str) -> None:
+    outcome = command(*arguments)
+    assert outcome.exit_code == 1
+    assert said in " ".join(outcome.output.split())
+
+
+def test_a_dry_run_asks_nothing(command: Any, server: OpenAIServer) -> None:
+    outcome = command("--dry-run")
+    assert outcome.exit_code == 0, outcome.output
+    assert "calls each" in " ".join(outcome.output.split())
+    assert server.calls == []

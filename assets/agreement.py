@@ -4,6 +4,7 @@ from pathlib import Path
 
 import dagster as dg
 
+from assets import versions
 from assets.judging import judge_evaluations
 from assets.partitions import all_of
 from assets.presentation import preview
@@ -30,6 +31,7 @@ PAGE = "reports/judge_agreement.md"
 
 @dg.asset(
     group_name="reports",
+    code_version=versions.AGREEMENT,
     owners=["team:debrief"],
     kinds={"python", "parquet"},
     deps=[all_of(judge_evaluations), all_of(session_scores), all_of(rubric_evaluations)],

@@ -5,6 +5,7 @@ import logging
 import dagster as dg
 from pydantic import Field
 
+from assets import versions
 from assets.partitions import ONE_RUN, PAIRS, pair_of
 from assets.spending import POOL, Spending
 from assets.training import training_sets
@@ -30,6 +31,7 @@ class Optimisation(dg.Config):
     partitions_def=PAIRS,
     backfill_policy=ONE_RUN,
     group_name="training",
+    code_version=versions.CANDIDATES,
     owners=["team:debrief"],
     kinds={"python", "dspy"},
     pool=POOL,

@@ -4,18 +4,27 @@ from collections.abc import Iterator
 
 import dagster as dg
 
+from assets import versions
+from assets.made_from import judged_from
 from assets.partitions import add_pairs
 from assets.presentation import preview
+from assets.scope import scope
 from assets.sessions import raw_sessions
 from assets.snapshots import session_metadata
 from assets.spending import POOL, Spending
-from assets.weekly import Metadata, checked, counted, each_week, fill, upstream, weekly_asset
-from debrief.digests import digest_of
-from debrief.judging.evaluation import Tally, evaluate_week, version_of, weighted_average
+from assets.weekly import (
+    Metadata,
+    checked,
+    completed,
+    counted,
+    each_week,
+    fill,
+    weekly_asset,
+)
+from debrief.judging.evaluation import Tally, evaluate_week, weighted_average
 from debrief.judging.model import JUDGE_SETS, Judge, JudgeEvaluation
 from debrief.lake import Lake
 from debrief.sessions.heads import SessionHead
-from debrief.sessions.model import Session
 from debrief.snapshots.model import SessionMetadataRow
 from debrief.training.pairs import pairs_of
 from resources.evaluator import EvaluatorResource
@@ -27,6 +36,7 @@ TABLE = "judge_evaluations"
 @weekly_asset(
     group_name="judging",
     pool=POOL,
+    code_version=versions.JUDGING,
     deps=[raw_sessions, session_metadata],
     description=(
         "What each judge of `judges/` says of each session's change: a score from 0 to 1 with "
@@ -48,15 +58,17 @@ def judge_evaluations(
         tally = Tally()
 
         def make(previous: list[JudgeEvaluation]) -> Iterator[JudgeEvaluation]:
-            yield from evaluate_week(
-                tables.read("raw_sessions", week, Session),
+            made = evaluate_week(
+                scope().sessions(tables, week),
                 evaluators.judges,
                 evaluators.change_judge,
                 mark,
-                previous,
+                scope().reusable(previous),
                 tally=tally,
                 concurrency=evaluators.concurrency,
             )
+            own = [row for row in previous if row.eval_fingerprint == mark]
+            yield from completed(tables, week, made, own)
             yield from _of_other_judges(tables, week, previous, mark)
 
         filled = fill(
@@ -64,14 +76,11 @@ def judge_evaluations(
             TABLE,
             week,
             JudgeEvaluation,
-            digest_of(
-                upstream(tables, "raw_sessions", week=week),
-                evaluators.eval_digest,
-                version_of(evaluators.change_judge),
-            ),
+            judged_from(tables, evaluators, week),
             make,
             done=lambda row: row.status == "ok",
             dry=evaluators.dry_run,
+            narrowed=True,
         )
         metadata = tables.read("session_metadata", week, SessionMetadataRow)
         add_pairs(context.instance, pairs_of(metadata, filled.rows))
@@ -95,7 +104,7 @@ def judge_evaluations(
             "told": f"{len(current)} judgements ({work})",
         }
 
-    return each_week(context, one_week)
+    return each_week(context, tables, one_week)
 
 
 def _of_other_judges(

@@ -2,6 +2,7 @@
 
 import dagster as dg
 
+from assets import versions
 from assets.presentation import preview
 from assets.scoring import session_scores
 from assets.weekly import Metadata, counted, each_week, weekly_asset
@@ -22,6 +23,7 @@ NOT_CONFIGURED = (
 
 @weekly_asset(
     group_name="scoring",
+    code_version=versions.LANGFUSE,
     deps=[session_scores],
     description=(
         "Receipts: which scores were written to the Langfuse sessions they belong to, and read "
@@ -72,4 +74,4 @@ def langfuse_scores(
             "told": f"{written} of {len(receipts)} confirmed by {client.host}",
         }
 
-    return each_week(context, one_week)
+    return each_week(context, tables, one_week)

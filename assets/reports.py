@@ -2,6 +2,8 @@
 
 import dagster as dg
 
+from assets import versions
+from assets.automation import FOLLOWS
 from assets.judging import judge_evaluations
 from assets.partitions import all_of
 from assets.presentation import picture
@@ -24,6 +26,8 @@ PAGE, PICTURE = "reports/fingerprint_leaderboard.md", "reports/fingerprint_leade
 
 @dg.asset(
     group_name="reports",
+    code_version=versions.LEADERBOARD,
+    automation_condition=FOLLOWS,
     owners=["team:debrief"],
     kinds={"python", "parquet"},
     deps=[all_of(session_scores), all_of(judge_evaluations), all_of(session_metadata)],

@@ -7,9 +7,18 @@ from functools import partial
 import dagster as dg
 from pydantic import Field
 
+from assets import versions
+from assets.made_from import (
+    earlier_weeks,
+    final_rubrics,
+    held_from,
+    mined_from,
+    words_of,
+)
 from assets.partitions import ONE_RUN, SCORES, all_of
 from assets.presentation import preview
 from assets.rubric_views import judged_shown, mined_shown, set_shown
+from assets.scope import scope, scoped
 from assets.scoring import session_scores
 from assets.sessions import raw_sessions
 from assets.spending import POOL, Spending
@@ -18,6 +27,9 @@ from assets.weekly import (
     Filled,
     Metadata,
     checked,
+    completed,
+    data_version,
+    digests_of,
     each_week,
     fill,
     upstream,
@@ -42,7 +54,7 @@ from debrief.rubrics.tables import DROPPED, EVALUATIONS, EXTRACTED, RUBRICS, SET
 from debrief.rubrics.trials import TrialOptions, try_rubrics
 from debrief.scoring.model import SCORE_NAMES, ScoreName, SessionScores
 from debrief.sessions.model import Session
-from debrief.weeks import week_after, week_of
+from debrief.weeks import week_of
 from resources.evaluator import EvaluatorResource
 from resources.lake import LakeResource
 
@@ -55,6 +67,7 @@ _JUDGEMENTS_OFFLINE = 2_000
 @weekly_asset(
     group_name="rubrics",
     pool=POOL,
+    code_version=versions.MINING,
     deps=[
         dg.AssetDep(raw_sessions, partition_mapping=WITH_EARLIER),
         dg.AssetDep(session_scores, partition_mapping=WITH_EARLIER),
@@ -76,7 +89,7 @@ def extracted_rubrics(
     miner, mark = evaluators.miner, evaluators.scoring_fingerprint
 
     def one_week(week: str) -> Metadata:
-        earlier = [week_after(week, -back) for back in range(EARLIER_WEEKS, 0, -1)]
+        earlier = earlier_weeks(week)
         mined: list[Mined] = []
 
         def make(previous: list[ExtractedRubric]) -> Iterator[ExtractedRubric]:
@@ -95,11 +108,7 @@ def extracted_rubrics(
                 yield from found.rubrics
             yield from (row for row in previous if row.extractor != miner.name)
 
-        made_from = digest_of(
-            [upstream(tables, "raw_sessions", "session_scores", week=w) for w in (*earlier, week)],
-            mark,
-            miner.name,
-        )
+        made_from = mined_from(tables, evaluators, week)
         dry = evaluators.dry_run
         filled = fill(tables, EXTRACTED, week, ExtractedRubric, made_from, make, dry=dry)
         if not filled.skipped and not dry:
@@ -115,7 +124,7 @@ def extracted_rubrics(
             "told": told + (f", {len(unmined)} sessions not mined" if unmined else ""),
         }
 
-    return each_week(context, one_week)
+    return each_week(context, tables, one_week)
 
 
 @dg.asset_check(
@@ -169,6 +178,7 @@ class Trials(dg.Config):
     backfill_policy=ONE_RUN,
     group_name="rubrics",
     pool=POOL,
+    code_version=versions.RUBRICS,
     owners=["team:debrief"],
     kinds={"python", "parquet"},
     deps=[all_of(extracted_rubrics), all_of(raw_sessions), all_of(session_scores)],
@@ -215,24 +225,32 @@ def rubrics(
         yield from tried.rubrics
 
     for key in context.partition_keys:
-        score_name = _score_name(key)
+        score_name = next(name for name in SCORE_NAMES if name == key)
         source = [row for row in mined if row.score_name == score_name]
         trials: list[RubricTrial] = []
         made_from = digest_of(
-            miner.name, source, ground, mark, evaluators.rubric_judge.model, options
+            miner.name,
+            source,
+            ground,
+            mark,
+            evaluators.rubric_judge.model,
+            options,
+            *words_of(miner),
+            *words_of(evaluators.rubric_judge),
         )
         failure = ""
         try:
-            filled = fill(
-                tables,
-                RUBRICS,
-                key,
-                Rubric,
-                made_from,
-                partial(make, source, score_name, trials),
-                done=lambda _, trials=trials: not any(trial.failed for trial in trials),  # type: ignore[misc]
-                dry=evaluators.dry_run,
-            )
+            with scoped(context):
+                filled = fill(
+                    tables,
+                    RUBRICS,
+                    key,
+                    Rubric,
+                    made_from,
+                    partial(make, source, score_name, trials),
+                    done=lambda _, trials=trials: not any(trial.failed for trial in trials),  # type: ignore[misc]
+                    dry=evaluators.dry_run,
+                )
         except ModelError as error:
             failure = str(error)
             context.log.error(f"rubrics {key} stay as they were: {failure}")
@@ -258,12 +276,14 @@ def rubrics(
             },
             partition_key=key,
         )
-    return dg.MaterializeResult()
+    digests = digests_of(tables, RUBRICS, context.partition_keys)
+    return dg.MaterializeResult(data_version=data_version(context, digests))
 
 
 @weekly_asset(
     group_name="rubrics",
     pool=POOL,
+    code_version=versions.RUBRIC_EVALUATIONS,
     deps=[raw_sessions, all_of(rubrics)],
     description="Each session of the week on each rubric, from 1 to 5, with the reasoning.",
 )
@@ -275,27 +295,29 @@ def rubric_evaluations(
     evaluators = evaluator.open(context.run_id)
     spending = Spending(evaluators)
     judge_by = evaluators.rubric_judge
-    final = [rubric for name in SCORE_NAMES for rubric in tables.read(RUBRICS, name, Rubric)]
+    final = final_rubrics(tables)
 
     def one_week(week: str) -> Metadata:
         def make(previous: list[RubricEvaluation]) -> Iterator[RubricEvaluation]:
-            yield from evaluate_rubrics(
-                tables.read("raw_sessions", week, Session),
+            made = evaluate_rubrics(
+                scope().sessions(tables, week),
                 final,
                 judge_by,
-                previous,
+                scope().reusable(previous),
                 workers=evaluators.concurrency,
             )
+            yield from completed(tables, week, made, previous)
 
         filled = fill(
             tables,
             EVALUATIONS,
             week,
             RubricEvaluation,
-            digest_of(upstream(tables, "raw_sessions", week=week), final, judge_by.model),
+            held_from(tables, evaluators, week, final),
             make,
             done=lambda row: row.status != "failed",
             dry=evaluators.dry_run,
+            narrowed=True,
         )
         shown = judged_shown(filled.rows)
         told = f"{len(filled.rows)} evaluations on {len(final)} rubrics"
@@ -305,7 +327,7 @@ def rubric_evaluations(
             told += f", {shown['injection_suspected']} sessions to look at"
         return {**shown, **spending.metadata(), "told": told}
 
-    return each_week(context, one_week)
+    return each_week(context, tables, one_week)
 
 
 @dg.asset_check(asset=rubric_evaluations, description="Every rubric score is 1 to 5.")
@@ -373,7 +395,3 @@ def _scores(lake: Lake, weeks: list[str], mark: str) -> list[SessionScores]:
         for row in lake.read("session_scores", week, SessionScores)
         if row.scoring_fingerprint == mark
     ]
-
-
-def _score_name(key: str) -> ScoreName:
-    return next(name for name in SCORE_NAMES if name == key)

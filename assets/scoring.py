@@ -4,17 +4,26 @@ from collections.abc import Iterator
 
 import dagster as dg
 
+from assets import versions
+from assets.made_from import scored_from
 from assets.presentation import picture, preview
+from assets.scope import scope
 from assets.sessions import raw_sessions
 from assets.spending import POOL, Spending
-from assets.weekly import Metadata, checked, counted, each_week, fill, upstream, weekly_asset
-from debrief.digests import digest_of
+from assets.weekly import (
+    Metadata,
+    checked,
+    completed,
+    counted,
+    each_week,
+    fill,
+    weekly_asset,
+)
 from debrief.lake import Lake
 from debrief.scoring.dimensions import problems_of
 from debrief.scoring.model import SessionScores
 from debrief.scoring.scorer import score_week
 from debrief.sessions.heads import SessionHead
-from debrief.sessions.model import Session
 from debrief.training.plots import scores_over_weeks_plot
 from resources.evaluator import EvaluatorResource
 from resources.lake import LakeResource
@@ -25,6 +34,7 @@ TABLE = "session_scores"
 @weekly_asset(
     group_name="scoring",
     pool=POOL,
+    code_version=versions.SCORING,
     deps=[raw_sessions],
     description=(
         "Six dimensions and `overall_quality` for each session, each with a rationale that names "
@@ -46,12 +56,14 @@ def session_scores(
 
     def one_week(week: str) -> Metadata:
         def make(previous: list[SessionScores]) -> Iterator[SessionScores]:
-            yield from score_week(
-                tables.read("raw_sessions", week, Session),
+            made = score_week(
+                scope().sessions(tables, week),
                 evaluators.chunk_scorer,
-                previous,
+                scope().reusable(previous),
                 concurrency=evaluators.concurrency,
             )
+            own = [row for row in previous if row.scoring_fingerprint == mark]
+            yield from completed(tables, week, made, own)
             yield from _of_other_scorers(tables, week, previous, mark)
 
         filled = fill(
@@ -59,10 +71,11 @@ def session_scores(
             TABLE,
             week,
             SessionScores,
-            digest_of(upstream(tables, "raw_sessions", week=week), mark),
+            scored_from(tables, evaluators, week),
             make,
             done=lambda row: row.status == "ok",
             dry=evaluators.dry_run,
+            narrowed=True,
         )
         if not filled.skipped and not evaluators.dry_run:
             fresh.append(week)
@@ -84,7 +97,7 @@ def session_scores(
             + (" (unchanged)" if filled.skipped else ""),
         }
 
-    result = each_week(context, one_week)
+    result = each_week(context, tables, one_week)
     if fresh:
         plot = scores_over_weeks_plot(
             row

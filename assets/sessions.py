@@ -2,7 +2,9 @@
 
 import dagster as dg
 
+from assets import versions
 from assets.presentation import preview
+from assets.scope import scope
 from assets.weekly import Metadata, checked, counted, each_week, weekly_asset
 from debrief.lake import Lake
 from debrief.sessions.heads import SessionHead
@@ -23,6 +25,7 @@ TABLE, UNREAD = "raw_sessions", "unread_transcripts"
 
 @weekly_asset(
     group_name="sessions",
+    code_version=versions.SESSIONS,
     description=(
         "Every session that started in the week, from every configured source, in one normal "
         "form: one row a session, its turns, calls, results, tokens and code growth nested. "
@@ -40,13 +43,14 @@ def raw_sessions(
     redactor = sessions.redactor()
 
     def one_week(week: str) -> Metadata:
-        skipped = store_week(tables, scan, week, redactor, server)
-        return _shown(tables, week, skipped)
+        before = {head.id: head.digest for head in tables.read(TABLE, week, SessionHead)}
+        skipped = store_week(tables, scan, week, redactor, server, again=scope().again)
+        return _shown(tables, week, skipped, before)
 
-    return each_week(context, one_week)
+    return each_week(context, tables, one_week)
 
 
-def _shown(lake: Lake, week: str, skipped: bool) -> Metadata:
+def _shown(lake: Lake, week: str, skipped: bool, before: dict[str, str]) -> Metadata:
     heads = list(lake.read(TABLE, week, SessionHead))
     unread = list(lake.read(UNREAD, week, UnreadTranscript))
     failed = [row for row in unread if not row.expected]
@@ -78,6 +82,7 @@ def _shown(lake: Lake, week: str, skipped: bool) -> Metadata:
         "places_passed_over": sum(len(head.problems) for head in heads),
         "secrets_replaced": sum(head.redactions for head in heads),
         "failed": len(failed),
+        "made_now": sum(before.get(head.id) != head.digest for head in heads),
         "told": told + (" (unchanged)" if skipped else ""),
     }
 

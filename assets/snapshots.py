@@ -4,6 +4,7 @@ from collections.abc import Iterable
 
 import dagster as dg
 
+from assets import versions
 from assets.presentation import preview
 from assets.sessions import raw_sessions
 from assets.weekly import Metadata, counted, each_week, fill, upstream, weekly_asset
@@ -21,6 +22,7 @@ TABLE, METADATA = "prompt_snapshots", "session_metadata"
 
 @weekly_asset(
     group_name="snapshots",
+    code_version=versions.SNAPSHOTS,
     deps=[raw_sessions],
     description=(
         "The exact main prompt and subagent prompts of each session, and their fingerprint: "
@@ -64,11 +66,12 @@ def prompt_snapshots(
             "told": f"{sum(r.origin != 'unknown' for r in rows)} of {len(rows)} with prompts",
         }
 
-    return each_week(context, one_week)
+    return each_week(context, tables, one_week)
 
 
 @weekly_asset(
     group_name="snapshots",
+    code_version=versions.METADATA,
     deps=[raw_sessions, prompt_snapshots],
     description=(
         "Tool, model, task, repository and prompt fingerprint of each session: what results are "
@@ -102,7 +105,7 @@ def session_metadata(
             ),
         }
 
-    return each_week(context, one_week)
+    return each_week(context, tables, one_week)
 
 
 def _captures(lake: Lake, sessions: SessionStore, weeks: Iterable[str]) -> Captures:

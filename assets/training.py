@@ -6,7 +6,9 @@ from collections.abc import Iterator
 import dagster as dg
 from pydantic import Field
 
+from assets import versions
 from assets.agreement import judge_agreement
+from assets.automation import PAIRS_FOLLOW
 from assets.judging import judge_evaluations
 from assets.partitions import ONE_RUN, PAIRS, all_of, pair_of
 from assets.presentation import preview
@@ -82,6 +84,8 @@ class Selection(dg.Config):
     partitions_def=PAIRS,
     backfill_policy=ONE_RUN,
     group_name="training",
+    code_version=versions.TRAINING,
+    automation_condition=PAIRS_FOLLOW,
     owners=["team:debrief"],
     kinds={"python", "json"},
     deps=[

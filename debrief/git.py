@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import subprocess
+from collections.abc import Mapping
 from pathlib import Path
 
 from debrief.errors import InputError
@@ -18,22 +19,43 @@ _HARDENED = (
 )
 
 
-def git(folder: Path, *arguments: str, data: bytes = b"", timeout: float = 60.0) -> bytes:
+def git_command(*arguments: str) -> list[str]:
+    """Return the command line of git with ``arguments``, hardened."""
+    return ["git", *_HARDENED, *arguments]
+
+
+def git_environment(extra: Mapping[str, str] | None = None) -> dict[str, str]:
+    """Return the environment that git is run with.
+
+    Args:
+        extra: variables to lay over it, such as ``GIT_INDEX_FILE``.
+    """
+    environment = {key: value for key, value in os.environ.items() if not key.startswith("GIT_")}
+    environment |= {"GIT_OPTIONAL_LOCKS": "0", "GIT_TERMINAL_PROMPT": "0", "LC_ALL": "C"}
+    return {**environment, **(extra or {})}
+
+
+def git(
+    folder: Path,
+    *arguments: str,
+    data: bytes = b"",
+    timeout: float = 60.0,
+    environment: Mapping[str, str] | None = None,
+) -> bytes:
     """Run git in ``folder`` and return its standard output.
 
     Optional locks are off, so that not even the index is refreshed, and inherited ``GIT_*``
-    variables are dropped, so that the folder alone decides which repository is meant.
+    variables are dropped, so that the folder alone decides which repository is meant; unless
+    ``environment``, which is laid over the rest, says more.
 
     Raises:
         InputError: git is not installed, failed, or took longer than ``timeout`` seconds.
     """
-    environment = {key: value for key, value in os.environ.items() if not key.startswith("GIT_")}
-    environment |= {"GIT_OPTIONAL_LOCKS": "0", "GIT_TERMINAL_PROMPT": "0", "LC_ALL": "C"}
     try:
         done = subprocess.run(
-            ["git", *_HARDENED, *arguments],
+            git_command(*arguments),
             cwd=folder,
-            env=environment,
+            env=git_environment(environment),
             input=data,
             capture_output=True,
             timeout=timeout,

@@ -126,6 +126,7 @@ class Lake:
         with self._fs.open(path, "rb") as file:
             parquet = pq.ParquetFile(file)
             columns = [c for c in row_type.__struct_fields__ if c in parquet.schema_arrow.names]
+            left_out = _left_out(row_type)
             wanted = None if only is None else pa.array(sorted(only[1]), pa.string())
             for number in range(parquet.num_row_groups):
                 group = parquet.metadata.row_group(number)
@@ -136,6 +137,9 @@ class Lake:
                     if only is not None:
                         batch = batch.filter(pc.is_in(batch.column(only[0]), value_set=wanted))
                     for item in batch.to_pylist():
+                        for name in left_out:
+                            if item.get(name) is None:
+                                item.pop(name, None)
                         yield msgspec.convert(item, row_type)
 
     def stamp(self, table: str, partition: str) -> Stamp | None:
@@ -353,6 +357,15 @@ def schema_of(row_type: type[msgspec.Struct]) -> pa.Schema:
     return pa.schema(list(_fields(row_type)))
 
 
+@cache
+def _left_out(row_type: type[msgspec.Struct]) -> tuple[str, ...]:
+    """Return the fields that are not there, rather than null, where a row has no value."""
+    hints = typing.get_type_hints(row_type)
+    return tuple(
+        name for name in row_type.__struct_fields__ if msgspec.UnsetType in get_args(hints[name])
+    )
+
+
 def _fields(row_type: type[msgspec.Struct]) -> Iterator[pa.Field]:
     import pyarrow as pa
 
@@ -367,7 +380,7 @@ def _arrow_type(hint: Any) -> tuple[pa.DataType, bool]:
 
     origin, args = get_origin(hint), get_args(hint)
     if origin in (Union, types.UnionType):
-        kinds = [arg for arg in args if arg is not type(None)]
+        kinds = [arg for arg in args if arg not in (type(None), msgspec.UnsetType)]
         if len(kinds) != 1 or len(kinds) == len(args):
             raise TypeError(f"a column cannot hold {hint}")
         return _arrow_type(kinds[0])[0], True

@@ -93,31 +93,70 @@ def run(
 @told
 def backfill(
     stage: Annotated[str, typer.Option("--stage", help="The asset, such as session_scores.")],
-    week: Weeks = None,
-    task: Annotated[str, typer.Option(help="For training_sets: only this task.")] = "",
+    week: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--weeks",
+            "--week",
+            help="A Monday (2026-11-16) or a range (2026-10-05..2026-11-16); may be given more "
+            "than once. Default: every week with a session.",
+        ),
+    ] = None,
+    where: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--where",
+            help="Only sessions that answer: FIELD=VALUE[,VALUE], * and ? as in file names; all of "
+            "several must hold. Fields: tool, model, task, repository, source, fingerprint, "
+            "session.",
+        ),
+    ] = None,
+    task: Annotated[str, typer.Option(help="The same as --where task=….")] = "",
     fingerprint: Annotated[
         str, typer.Option(help="For training_sets: only this fingerprint pair.")
     ] = "",
     downstream: Annotated[
         bool, typer.Option("--downstream", help="Also every stage after it, on the same weeks.")
     ] = False,
+    force: Annotated[
+        bool, typer.Option("--force", help="Also what is up to date is made again.")
+    ] = False,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Say what would be done and what it would cost.")
+    ] = False,
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Agree to the costs.")] = False,
+    max_cost_usd: Annotated[
+        float | None,
+        typer.Option("--max-cost-usd", help="No new call once so much was spent."),
+    ] = None,
     sessions: Sessions = None,
     offline: Offline = False,
     model: Model = "",
     lake: Lake = "",
 ) -> None:
-    """Materialise one stage again over a range of its partitions, as a real run."""
-    from pipelines.launching import run_backfill
+    """Bring one stage up to date over a range of its partitions, as real runs.
+
+    Only what is missing or stale is done. Stopped or killed, the same command goes on from there.
+    """
+    from debrief.sessions.where import parse_where
+    from pipelines.backfilling import Consent, run_backfill
     from pipelines.options import Choice, parse_weeks
 
-    choice = Choice(sessions=tuple(sessions or ()), lake=lake, offline=offline, model=model)
+    conditions = parse_where([*(where or []), *([f"task={task}"] if task else [])])
+    weeks = parse_weeks(week or [])
+    from assets.scope import Scope
+    from pipelines.targets import Wanted
+
     run_backfill(
-        choice,
-        stage=stage,
-        weeks=parse_weeks(week or []),
-        task=task,
-        fingerprint=fingerprint,
-        downstream=downstream,
+        Choice(sessions=tuple(sessions or ()), lake=lake, offline=offline, model=model),
+        Wanted(
+            stage=stage,
+            weeks=weeks,
+            scope=Scope(conditions, force),
+            fingerprint=fingerprint,
+            downstream=downstream,
+        ),
+        Consent(yes=yes, dry_run=dry_run, max_cost_usd=max_cost_usd),
     )
 
 

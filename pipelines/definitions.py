@@ -13,10 +13,13 @@ from assets import (
     sessions,
     snapshots,
     training,
+    weekly_report,
 )
 from pipelines.jobs import STAGE_JOBS
 from pipelines.progress import quiet_logger
+from pipelines.recorder_sensor import new_records
 from pipelines.schedules import weekly
+from pipelines.sensors import following, new_sessions
 from pipelines.whole_graph import whole_graph
 from resources.evaluator import EvaluatorResource
 from resources.lake import LakeResource
@@ -34,6 +37,7 @@ STAGES = [
     training,
     candidates,
     reports,
+    weekly_report,
 ]
 
 defs = dg.Definitions(
@@ -41,6 +45,7 @@ defs = dg.Definitions(
     asset_checks=dg.load_asset_checks_from_modules(STAGES),
     jobs=[whole_graph, *STAGE_JOBS],
     schedules=[weekly],
+    sensors=[new_sessions, following, new_records],
     resources={
         "lake": LakeResource(),
         "sessions": SessionStore(),

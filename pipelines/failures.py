@@ -2,6 +2,18 @@
 
 import dagster as dg
 
+INTERRUPTED = "DagsterExecutionInterruptedError"
+
+
+def was_interrupted(result: dg.ExecuteInProcessResult) -> bool:
+    """Tell whether somebody stopped the run, so that nothing is wrong with what it did."""
+    return any(
+        event.step_failure_data.error is not None
+        and INTERRUPTED in (event.step_failure_data.error.cls_name or "")
+        for event in result.all_events
+        if event.is_step_failure
+    )
+
 
 def first_failure(result: dg.ExecuteInProcessResult) -> tuple[str, str]:
     """Return the step that failed first, and its root reason without the error's class."""

@@ -46,4 +46,19 @@ REPORTS = dg.define_asset_job(
     description="Draw the reports over everything.",
 )
 
-STAGE_JOBS = (SESSIONS, RUBRICS, RUBRIC_EVALUATIONS, AGREEMENT, TRAINING_SETS, CANDIDATES, REPORTS)
+WEEKLY_REPORT = dg.define_asset_job(
+    "weekly_report_job",
+    selection=dg.AssetSelection.assets("weekly_report"),
+    description="Write the page of each week.",
+)
+
+STAGE_JOBS = (
+    SESSIONS,
+    RUBRICS,
+    RUBRIC_EVALUATIONS,
+    AGREEMENT,
+    TRAINING_SETS,
+    CANDIDATES,
+    REPORTS,
+    WEEKLY_REPORT,
+)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from debrief.cli.console import console
 from debrief.cli.summary import print_summary
-from debrief.errors import DebriefError, InputError
+from debrief.errors import DebriefError
 from debrief.settings import Settings
 from pipelines.options import Choice
 
@@ -40,7 +40,7 @@ def run_graph(choice: Choice, weeks: tuple[str, ...], ui_command: str | None = N
         result = defs.resolve_job_def("whole_graph").execute_in_process(
             instance=instance, run_config={**QUIET, **find}, raise_on_error=False
         )
-        _raise_on_failure(result)
+        raise_on_failure(result)
         found = result.output_for_node("find_sessions")
     from debrief.summary import summarise
 
@@ -49,52 +49,18 @@ def run_graph(choice: Choice, weeks: tuple[str, ...], ui_command: str | None = N
     screen.print(f"Look at it: {ui_command or _ui_command(choice)}")
 
 
-def run_backfill(
-    choice: Choice,
-    *,
-    stage: str,
-    weeks: tuple[str, ...],
-    task: str,
-    fingerprint: str,
-    downstream: bool,
-) -> None:
-    """Materialise one stage over the partitions that the options name.
+def raise_on_failure(result: dg.ExecuteInProcessResult) -> None:
+    """Raise why a run failed.
 
     Raises:
-        DebriefError: there is no such stage or partition, or the run failed.
+        DebriefError: it did.
     """
-    settings = choice.settle()
-    import dagster as dg
+    from pipelines.failures import first_failure, was_interrupted
 
-    from pipelines.definitions import defs
-    from pipelines.instance import open_instance
-    from pipelines.progress import show_progress
-    from pipelines.targets import targets
-
-    show_progress()
-    with open_instance(settings) as instance:
-        graph = defs.resolve_asset_graph()
-        names = sorted(key.to_user_string() for key in graph.materializable_asset_keys)
-        if stage not in names:
-            raise InputError(f"--stage {stage}", "is no stage", f"There are: {', '.join(names)}.")
-        job = defs.resolve_implicit_global_asset_job_def()
-        for target in targets(
-            graph, settings, instance, stage, weeks, task, fingerprint, downstream
-        ):
-            console().print(target.describe())
-            result = job.execute_in_process(
-                instance=instance,
-                asset_selection=[dg.AssetKey(name) for name in target.assets],
-                tags=target.tags,
-                run_config=QUIET,
-                raise_on_error=False,
-            )
-            _raise_on_failure(result)
-
-
-def _raise_on_failure(result: dg.ExecuteInProcessResult) -> None:
-    from pipelines.failures import first_failure
-
+    if was_interrupted(result):
+        raise DebriefError(
+            "The run", "was stopped; what was finished stays", "The same command goes on."
+        )
     if not result.success:
         step, reason = first_failure(result)
         raise DebriefError(step, reason, f"The whole story is in run {result.run_id}.")

@@ -21,7 +21,7 @@ class Choice(Struct, frozen=True, kw_only=True):
     offline: bool = False
     model: str = ""
     local: bool = False
-    """No Langfuse server is read or written to, whatever is configured."""
+    """No Langfuse server is read or written to, and no webhook told, whatever is configured."""
 
     def settle(self) -> Settings:
         """Check the choice and lay it over this process's environment.
@@ -46,6 +46,7 @@ class Choice(Struct, frozen=True, kw_only=True):
             "DEBRIEF_OFFLINE": "1" if self.offline else "",
             "DEBRIEF_MODEL": self.model,
             "DEBRIEF_LANGFUSE": "off" if self.local else "",
+            "DEBRIEF_WEBHOOK": "off" if self.local else "",
         }
         os.environ.update({name: value for name, value in chosen.items() if value})
         return load_settings()

@@ -13,25 +13,31 @@ from typing import Any
 
 import dagster as dg
 
+from assets.doings import PARENT_TAG, done_below
 from assets.partitions import SCORES, TASKS
 from assets.weekly import PROGRESS
+from assets.weekly_report import report_path
 from debrief.sessions.scanning import is_told
 from debrief.sessions.store import scan_into
+from debrief.settings import load_settings
 from debrief.training.pairs import observed_pairs
+from debrief.weekly.message import send, webhook_of
+from debrief.weekly.report import headline, report_of
 from debrief.weeks import runs_of_weeks
 from pipelines.failures import first_failure
 from pipelines.ranges import Tags, pair_ranges, range_tags
 from resources.lake import LakeResource
 from resources.sessions import SessionStore
 
-PARENT_TAG = "debrief/whole_graph"
+SCHEDULE_TAG = "dagster/schedule_name"
 
 
 class Weeks(dg.Config):
     """Which weeks to take."""
 
     weeks: list[str] = []
-    """Mondays, as ``2026-11-16``; empty means every week in which a session was found."""
+    """Mondays, as ``2026-11-16``; empty means every week in which a session was found. One
+    without any is passed over: what it holds in the lake is left as it is."""
 
 
 @dg.op(description="Search the configured folders and settle which weeks to take.")
@@ -40,7 +46,7 @@ def find_sessions(
 ) -> list[str]:
     """Return the weeks to take, in order."""
     scan = scan_into(lake.open(), sessions.places(), server=sessions.server())
-    weeks = sorted(set(config.weeks) or set(scan.weeks()))
+    weeks = [week for week in scan.weeks() if week in config.weeks or not config.weeks]
     found = sum(map(is_told, scan.entries))
     told = f"found {found} transcripts in {len(scan.weeks())} weeks; taking {len(weeks)} weeks"
     context.log.info(told)
@@ -102,16 +108,55 @@ def take_training_sets(
 
 
 @dg.op(description="Draw the reports over everything.")
-def take_reports(context: dg.OpExecutionContext, weeks: list[str], agreement: str) -> None:
-    """Run the ``reports_job``.
+def take_reports(context: dg.OpExecutionContext, weeks: list[str]) -> list[str]:
+    """Run the ``reports_job``."""
+    if weeks:
+        launch(context, "reports_job", {})
+    return weeks
+
+
+@dg.op(description="Write the page of each week, show the last one here, and send its headline.")
+def take_weekly_report(
+    context: dg.OpExecutionContext,
+    weeks: list[str],
+    agreement: str,
+    lake: LakeResource,
+    sessions: SessionStore,
+) -> None:
+    """Run the ``weekly_report_job``, and tell what it says.
 
     Raises:
         dg.Failure: it failed, or agreement could not be measured.
     """
+    for first, last in runs_of_weeks(weeks):
+        launch(context, "weekly_report_job", range_tags(first, last))
     if weeks:
-        launch(context, "reports_job", {})
+        done = done_below(context.instance, PARENT_TAG, context.run_id)
+        report = report_of(lake.open(), weeks[-1], done)
+        page = lake.open().read_bytes(report_path(weeks[-1])) or b""
+        context.add_output_metadata(
+            {"page": dg.MetadataValue.md(page.decode()), "headline": headline(report)}
+        )
+        if report.did_something or SCHEDULE_TAG in context.run.tags:
+            tell(context.log, sessions, f"Debrief: {headline(report)}.")
     if agreement:
         raise dg.Failure(agreement, allow_retries=False)
+
+
+@dg.failure_hook(required_resource_keys={"sessions"})
+def tell_failure(context: dg.HookContext) -> None:
+    """Send word of a step that failed."""
+    reason = context.op_exception
+    why = reason.description if isinstance(reason, dg.Failure) else str(reason)
+    tell(context.log, context.resources.sessions, f"Debrief: {context.op.name} failed: {why}")
+
+
+def tell(log: dg.DagsterLogManager, sessions: SessionStore, text: str) -> None:
+    """Send a message to the webhook, if there is one; a failure is a warning."""
+    url = webhook_of(load_settings())
+    problem = send(url, text, sessions.redactor()) if url else ""
+    if problem:
+        log.warning(f"no message was sent: {problem}")
 
 
 @dg.job(
@@ -119,12 +164,13 @@ def take_reports(context: dg.OpExecutionContext, weeks: list[str], agreement: st
         "From transcripts to training sets and reports. Takes every week that holds sessions, "
         "or those named in the configuration; what has not changed is not done again."
     ),
+    hooks={tell_failure},
 )
 def whole_graph() -> None:
     """Every stage, in the order of the graph."""
     weeks = take_rubric_evaluations(take_rubrics(take_sessions(find_sessions())))
     agreement = take_agreement(weeks)
-    take_reports(take_training_sets(weeks, agreement), agreement)
+    take_weekly_report(take_reports(take_training_sets(weeks, agreement)), agreement)
 
 
 def launch(context: dg.OpExecutionContext, job: str, tags: Tags) -> None:

@@ -6,9 +6,11 @@ from pathlib import Path
 import dagster as dg
 from pydantic import Field
 
-from debrief.langfuse.source import LangfuseSource, source_from_settings
+from debrief.langfuse import source as langfuse
+from debrief.recorder import source as recorder
 from debrief.redaction.redactor import Redactor, load_key
 from debrief.sessions.sources import default_folders
+from debrief.sessions.store import Servers
 from debrief.settings import load_settings
 
 
@@ -31,9 +33,23 @@ class SessionStore(dg.ConfigurableResource):  # type: ignore[type-arg]
         ),
     )
 
-    def server(self) -> LangfuseSource | None:
-        """Return the server whose sessions are read beside the transcripts; None without one."""
-        return source_from_settings(load_settings(), self.langfuse)
+    recorder: bool = Field(
+        default=False,
+        description=(
+            "Read the records of the recorder's database too: the one that DATABASE_URL names, "
+            "else this machine's embedded one. Also DEBRIEF_RECORDER=1."
+        ),
+    )
+
+    def server(self) -> Servers | None:
+        """Return the servers whose sessions are read beside the transcripts; None without any."""
+        settings = load_settings()
+        asked = (
+            langfuse.source_from_settings(settings, self.langfuse),
+            recorder.source_from_settings(settings, self.recorder),
+        )
+        found = tuple(source for source in asked if source is not None)
+        return Servers(found) if found else None
 
     def places(self) -> list[Path]:
         """Return the folders to search."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from debrief.cli.console import console
 from debrief.errors import ConfigurationError
 from debrief.lake import Lake
@@ -21,6 +23,7 @@ def export(
     parquet: bool,
     min_quality: float,
     status: str,
+    single_calls: bool = False,
 ) -> None:
     """Publish the lake's training sets and tell what came of it.
 
@@ -33,11 +36,12 @@ def export(
         fingerprint=fingerprint,
         parquet=parquet,
         min_overall_quality=min_quality,
-        status=_status(status),
+        status=status_of(status),
+        single_calls=single_calls,
     )
     published = publish(Lake(lake or load_settings().lake), target, wanted)
     screen = console()
-    screen.print(_table(published))
+    screen.print(table_of(published))
     for warning in published.warnings:
         console(stderr=True).print(f"debrief: {warning}", style="yellow", soft_wrap=True)
     said = "" if published.changed else " (nothing had changed)"
@@ -45,7 +49,23 @@ def export(
     screen.print(f'Load it: datasets.load_dataset("{published.target}")', soft_wrap=True)
 
 
-def _status(text: str) -> Status | None:
+def of_records_alone(given: Mapping[str, bool]) -> None:
+    """Refuse options that go with ``--from-recorder`` only.
+
+    Raises:
+        ConfigurationError: one of them was given.
+    """
+    for option, is_given in given.items():
+        if is_given:
+            raise ConfigurationError(option, "is of records alone", "Add --from-recorder.")
+
+
+def status_of(text: str) -> Status | None:
+    """Return the status that an option names; None for any.
+
+    Raises:
+        ConfigurationError: it names none.
+    """
     match text:
         case "any":
             return None
@@ -55,7 +75,8 @@ def _status(text: str) -> Status | None:
             raise ConfigurationError(f"--status {text}", "is none", "Give any, ready or draft.")
 
 
-def _table(published: Published) -> object:
+def table_of(published: Published) -> object:
+    """Return the sets as a table for the screen."""
     from rich.table import Table
 
     table = Table(box=None, pad_edge=False)

@@ -13,7 +13,7 @@ from debrief.settings import Settings, load_settings
 from debrief.snapshots.repositories import HOME, find_repository
 from debrief.training.lessons import LessonFilter, lessons_of, plan_lessons, prompts_of
 from debrief.training.model import TrainingSample
-from debrief.training.optimisation import OptimiserOptions
+from debrief.training.optimisation import OptimiserOptions, sides_of
 from debrief.training.trials import NEEDS_A_MODEL, Trials
 
 
@@ -107,8 +107,7 @@ def _trials(wish: TrainWish, settings: Settings) -> Trials:
 
 
 def _tell_plan(samples: list[TrainingSample], options: OptimiserOptions) -> None:
-    sides = [sum(one.split == side for one in samples) for side in ("train", "eval")]
-    train_count, held_out = (min(count, options.most_samples) for count in sides)
+    train_count, held_out = (min(len(side), options.most_samples) for side in sides_of(samples))
     prompts = samples[0].used_prompts
     predictors = 1 + (len(prompts.subagents) if prompts is not None else 0)
     trials = options.trials + 2 * held_out + train_count

@@ -19,6 +19,7 @@ from debrief.judging.fitting import (
 )
 from debrief.judging.model import ChangeContext
 from debrief.sessions.model import Session, ToolCall
+from debrief.sessions.readers.patches import edits_of_call
 
 MAX_SIZE = 240_000
 _PLAN_SHARE = 4
@@ -55,8 +56,9 @@ def changes_of(session: Session) -> list[FileChange]:
     """
     hunks: dict[str, list[str]] = {}
     for call in _edits(session):
-        path = _relative(call.path or "", session.cwd)
-        hunks.setdefault(path, []).extend(split_hunks(call.patch))
+        for edit in edits_of_call(call):
+            path = _relative(edit.path, session.cwd)
+            hunks.setdefault(path, []).extend(split_hunks(edit.patch))
     return [
         FileChange(path=path, hunks=tuple(found), created=found[0].startswith("@@ -0,0 "))
         for path, found in hunks.items()

@@ -21,7 +21,7 @@ def _set(words: str) -> frozenset[str]:
 
 _SHELLS = _set(
     "bash shell execute exec_command local_shell local_shell_call run_shell_command run_command "
-    "runinterminal run_in_terminal terminal container.exec powershell unified_exec"
+    "runinterminal run_in_terminal terminal container.exec powershell unified_exec run_cmd"
 )
 _HEREDOC = re.compile(
     r"<<-?\s*(['\"]?)(\w+)\1([^\n]*)\n.*?(?:^[ \t]*\2[ \t]*$|\Z)", re.DOTALL | re.M
@@ -58,6 +58,8 @@ def shell_command(call: ToolCall) -> str | None:
         return None
     fields = arguments(call)
     command = fields.get("command", fields.get("cmd", fields.get("script")))
+    if isinstance(command, str) and isinstance(fields.get("args"), list):
+        command = [command, *fields["args"]]  # type: ignore[misc]
     if isinstance(command, list):
         words = [str(word) for word in command]
         if len(words) >= 3 and words[1] in ("-c", "-lc", "-ic"):

@@ -6,6 +6,8 @@ import re
 
 from debrief.offline.model import Edit
 from debrief.sessions.model import ToolCall
+from debrief.sessions.readers.patches import Edit as FileEdit
+from debrief.sessions.readers.patches import edits_of_call
 
 _HUNK = re.compile(r"^@@ -(\d+)(?:,(\d+))? \+(\d+)(?:,(\d+))? @@", re.MULTILINE)
 _SHORT = 8
@@ -13,16 +15,17 @@ _SHORT = 8
 
 def edits_of(turn: int, call: ToolCall) -> list[Edit]:
     """Return the hunks of a call; none when it edited nothing, failed, or was rejected."""
-    if not call.path or call.status != "ok" or not (call.patch or call.added or call.removed):
+    if call.status != "ok":
         return []
-    found = list(_HUNK.finditer(call.patch))
-    if not found:
-        return [_bare(turn, call)]
-    edits = []
-    for at, match in enumerate(found):
-        end = found[at + 1].start() if at + 1 < len(found) else len(call.patch)
-        body = call.patch[match.end() : end].split("\n")[1:]
-        edits.append(_hunk(turn, call.path, match, body))
+    edits: list[Edit] = []
+    for edit in edits_of_call(call):
+        found = list(_HUNK.finditer(edit.patch))
+        if not found:
+            edits.append(_bare(turn, edit))
+        for at, match in enumerate(found):
+            end = found[at + 1].start() if at + 1 < len(found) else len(edit.patch)
+            body = edit.patch[match.end() : end].split("\n")[1:]
+            edits.append(_hunk(turn, edit.path, match, body))
     return edits
 
 
@@ -92,11 +95,11 @@ def _hunk(turn: int, path: str, match: re.Match[str], body: list[str]) -> Edit:
     )
 
 
-def _bare(turn: int, call: ToolCall) -> Edit:
+def _bare(turn: int, call: FileEdit) -> Edit:
     """An edit whose source records counts alone."""
     return Edit(
         turn=turn,
-        path=call.path or "",
+        path=call.path,
         created=False,
         start=1,
         end=0,

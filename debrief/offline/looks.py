@@ -12,7 +12,7 @@ def _set(words: str) -> frozenset[str]:
     return frozenset(words.split())
 
 
-_READS = _set("read read_file readfile view view_file open_file cat fs_read")
+_READS = _set("read read_file readfile repo.readfile view view_file open_file cat fs_read")
 _SEARCHES = _set(
     "grep glob ls lsp search find grep_search file_search codebase_search search_file_content "
     "list list_directory list_dir find_file semantic_search rg search_files"

@@ -7,11 +7,13 @@ written by recorders in other languages too, from the JSON Schemas of these mode
 
 from __future__ import annotations
 
-from datetime import datetime
-from typing import Annotated, Literal
+import re
+from collections.abc import Callable
+from datetime import UTC, datetime
+from typing import Annotated, Any, Literal
 from uuid import UUID
 
-from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, StringConstraints
+from pydantic import AwareDatetime, BaseModel, BeforeValidator, ConfigDict, Field, StringConstraints
 from pydantic.alias_generators import to_camel
 
 RECORD_VERSION = 1
@@ -19,6 +21,7 @@ READ_FILE, APPLY_PATCH, RUN_COMMAND = "repo.readFile", "apply_patch", "run_cmd"
 TRUNCATED = "\n(truncated)"
 """Ends the output of a command that was cut at ``OUTPUT_LIMIT`` characters."""
 OUTPUT_LIMIT = 50_000
+MAX_MESSAGES = 5_000
 MANY_FILES = 50
 """Changed files above which a record carries a warning."""
 
@@ -27,8 +30,64 @@ CommitId = Annotated[str, StringConstraints(pattern=r"^([0-9a-f]{40}|[0-9a-f]{64
 CallId = Annotated[str, StringConstraints(pattern=r"^[a-zA-Z0-9]{9}$")]
 FileMode = Literal["100644", "100755", "120000"]
 Status = Literal["draft", "ready"]
+Kind = Literal["create", "update", "delete"]
+Count = Annotated[int, Field(ge=0)]
+Name = Annotated[str, StringConstraints(min_length=1, max_length=255)]
+Remote = Annotated[str, StringConstraints(min_length=1, max_length=2000)]
+Branch = Annotated[str, StringConstraints(min_length=1, max_length=1000)]
+_MOMENT = (
+    r"^2[01][0-9]{2}-[01][0-9]-[0-3][0-9]T[0-2][0-9]:[0-5][0-9]:[0-5][0-9]"
+    r"(\.[0-9]{1,6})?(Z|[+-][01][0-9]:[0-5][0-9])$"
+)
+_UUID = r"^[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}$"
+
+
+def _reading(pattern: str, read: Callable[[str], object]) -> BeforeValidator:
+    """Make a validator that reads texts of one form, and refuses those of another.
+
+    What pydantic takes by itself depends on the type alone: a time may be a number in quotes, an
+    id may stand in braces. A contract has one form.
+    """
+    form = re.compile(pattern.removesuffix("$"))
+
+    def before(value: object) -> object:
+        if not isinstance(value, str):
+            return value
+        if not form.fullmatch(value):
+            raise ValueError(f"should match {pattern}")
+        return read(value)
+
+    return BeforeValidator(before)
+
+
+def _exactly(expected: object) -> BeforeValidator:
+    """Make a validator that knows 1 from true and 0 from false."""
+
+    def before(value: object) -> object:
+        if type(value) is not type(expected) or value != expected:
+            raise ValueError(f"should be {expected!r}")
+        return value
+
+    return BeforeValidator(before)
+
+
+Moment = Annotated[
+    AwareDatetime,
+    Field(
+        ge=datetime(1999, 12, 31, tzinfo=UTC),
+        lt=datetime(2200, 1, 2, tzinfo=UTC),
+        json_schema_extra={"pattern": _MOMENT},
+    ),
+    _reading(_MOMENT, datetime.fromisoformat),
+]
+"""A time that every reader can hold and turn into any zone's."""
+Identity = Annotated[UUID, _reading(_UUID, UUID), Field(json_schema_extra={"pattern": _UUID})]
+"""Of a session, made by its recorder."""
 Contents = Literal["full", "none"]
 """``none``: the record tells which files changed, and nothing of what is in them."""
+
+ABSENT: Any = Field(default=None, exclude_if=lambda value: value is None)
+"""Default of what is left out of the JSON where there is none, instead of being written null."""
 
 
 class Contract(BaseModel):
@@ -37,6 +96,7 @@ class Contract(BaseModel):
     model_config = ConfigDict(
         frozen=True,
         extra="forbid",
+        use_attribute_docstrings=True,
         alias_generator=to_camel,
         validate_by_name=True,
         validate_by_alias=True,
@@ -81,7 +141,7 @@ class AssistantMessage(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
     role: Literal["assistant"] = "assistant"
     content: str = ""
-    tool_calls: Annotated[list[Call], Field(min_length=1, max_length=1)] | None = None
+    tool_calls: Annotated[list[Call], Field(min_length=1, max_length=1)] | None = ABSENT
 
 
 class ToolMessage(BaseModel):
@@ -110,7 +170,7 @@ class CreateFile(Contract):
     type: Literal["create_file"] = "create_file"
     path: str
     diff: str
-    mode: FileMode | None = None
+    mode: FileMode | None = ABSENT
     """Where it is not a plain file; of a symbolic link, ``diff`` is the target."""
 
 
@@ -121,7 +181,7 @@ class UpdateFile(Contract):
     type: Literal["update_file"] = "update_file"
     path: str
     diff: str
-    mode: FileMode | None = None
+    mode: FileMode | None = ABSENT
     """The new mode, where it changed."""
 
 
@@ -165,8 +225,8 @@ class CommandSummary(Contract):
     args: list[str]
     cwd: str
     exit_code: int | None
-    """None when it was ended at its time limit."""
-    duration_ms: int
+    """None when it was ended at its time limit, or its recorder was ended while it ran."""
+    duration_ms: Count
     truncated: bool = False
     on_final_tree: bool = False
     """It ran on the very tree that the record rebuilds, so its outcome speaks of the change."""
@@ -176,16 +236,16 @@ class FileChange(Contract):
     """One changed file, in numbers."""
 
     path: str
-    kind: Literal["create", "update", "delete"]
-    added: int
-    removed: int
+    kind: Kind
+    added: Count
+    removed: Count
 
 
 class Redactions(Contract):
     """Secrets that placeholders stand for."""
 
-    count: int = 0
-    unsure: int = 0
+    count: Count = 0
+    unsure: Count = 0
     """Of those, the ones that a person has to look at before the record trains a model."""
     kinds: list[str] = []
 
@@ -193,22 +253,22 @@ class Redactions(Contract):
 class Meta(Contract):
     """What the record tells of itself."""
 
-    version: Literal[1] = 1
-    session_id: UUID
+    version: Annotated[Literal[1], _exactly(1)] = 1
+    session_id: Identity
     task_id: TaskId
-    recorder: str
+    recorder: Name
     """Name and version, as ``debrief 0.1.0``."""
-    repo_name: str
-    repo_remote: str | None = None
+    repo_name: Name
+    repo_remote: Remote | None = None
     """Without user name and password."""
-    branch: str | None = None
+    branch: Branch | None = None
     """None where HEAD was detached."""
     base_ref: CommitId
     final_tree: CommitId
     """Id of the git tree that applying the operations to ``base_ref`` gives, skipped files left
     as they are at the baseline; of the placeholders' side where secrets were replaced."""
-    started_at: AwareDatetime
-    stopped_at: AwareDatetime
+    started_at: Moment
+    stopped_at: Moment
     contents: Contents = "full"
     verified: bool
     """The operations were applied to the baseline and gave back ``final_tree``."""
@@ -217,7 +277,7 @@ class Meta(Contract):
     commands: list[CommandSummary] = []
     redactions: Redactions = Redactions()
     warnings: list[str] = []
-    parallel_tool_calls: Literal[False] = False
+    parallel_tool_calls: Annotated[Literal[False], _exactly(False)] = False
 
 
 class ToolDefinition(BaseModel):
@@ -232,7 +292,7 @@ class Record(BaseModel):
     """A recorded session: a conversation that a model can be tuned on, and where it came from."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
-    messages: list[Message]
+    messages: Annotated[list[Message], Field(max_length=MAX_MESSAGES)]
     tools: list[ToolDefinition]
     meta: Meta
 
@@ -254,13 +314,13 @@ class Task(NewTask):
 class Upload(Contract):
     """The body of ``POST /sessions``. What is repeated in ``record.meta`` has to agree with it."""
 
-    id: UUID
+    id: Identity
     task_id: TaskId
-    repo_name: str
-    repo_remote: str | None = None
-    branch: str | None = None
+    repo_name: Name
+    repo_remote: Remote | None = None
+    branch: Branch | None = None
     base_ref: CommitId
-    created_at: AwareDatetime
+    created_at: Moment
     """When the session was stopped."""
     record: Record
 
@@ -270,7 +330,7 @@ class StoredSession(Contract):
 
     id: UUID
     task_id: TaskId
-    repo_name: str
+    repo_name: Name
     repo_remote: str | None
     branch: str | None
     base_ref: CommitId

@@ -13,6 +13,7 @@ from typing import Literal, TypeVar
 
 import msgspec
 import orjson
+from msgspec import UNSET, UnsetType
 
 from debrief.redaction.finder import PLACEHOLDER, find, find_at
 from debrief.redaction.leaves import decode, visit_strings
@@ -20,7 +21,7 @@ from debrief.redaction.prefilter import Hit, Prefilter
 from debrief.redaction.redactor import Redacted, Redactor
 from debrief.redaction.rules import prefilter
 from debrief.redaction.spans import Span, union, without
-from debrief.sessions.model import Message, Session, Subagent, ToolCall, Turn
+from debrief.sessions.model import Message, Recorded, Session, Subagent, ToolCall, Turn
 
 _Form = Literal["text", "json", "patch"]
 _Item = TypeVar("_Item", bound=msgspec.Struct)
@@ -208,6 +209,15 @@ def _rebuild(session: Session, visit: _Visit) -> Session:
             session.problems,
             lambda problem: _changed(problem, reason=visit(problem.reason, "text")),
         ),
+        recorded=_recorded(session.recorded, visit),
+    )
+
+
+def _recorded(recorded: Recorded | UnsetType, visit: _Visit) -> Recorded | UnsetType:
+    if recorded is UNSET:
+        return UNSET
+    return _changed(
+        recorded, system=visit(recorded.system, "text"), tools=visit(recorded.tools, "json")
     )
 
 

@@ -25,9 +25,20 @@ _Ask = Callable[[], RubricEvaluation]
 _Begun = tuple[list[RubricEvaluation], list[Future[RubricEvaluation]]]
 
 
-def rubric_digest(rubric: Rubric) -> str:
-    """Return the digest of what a judge reads of a rubric: name, description and criteria."""
-    return digest_of("rubric-v1", rubric.name, rubric.description, rubric.scoring_criteria)
+def rubric_digest(rubric: Rubric, version: str = "") -> str:
+    """Return the digest of what a judge reads of a rubric: name, description and criteria.
+
+    Args:
+        rubric: the rubric.
+        version: of the words that it is put to the judge in; empty for a judge without any.
+    """
+    read = (rubric.name, rubric.description, rubric.scoring_criteria)
+    return digest_of("rubric-v1", *read, *((version,) if version else ()))
+
+
+def version_of(judge_by: RubricJudge) -> str:
+    """Return the version of what a judge is asked with; empty for one that is not asked."""
+    return str(getattr(judge_by, "version", ""))
 
 
 def evaluate_rubrics(
@@ -60,8 +71,10 @@ def evaluate_rubrics(
     ordered = sorted(rubrics, key=lambda rubric: (rubric.score_name, rubric.id, rubric.key))
     known = {_identity(row): row for row in previous if row.status != "failed"}
 
+    version = version_of(judge_by)
+
     def ask_of(session: Session, rubric: Rubric) -> _Ask:
-        blank = _blank(session, rubric, judge_by.model)
+        blank = _blank(session, rubric, judge_by.model, version)
         row = known.get(_identity(blank))
         if row is not None:
             again = structs.replace(row, rubric_id=rubric.id, started=session.started)
@@ -105,7 +118,7 @@ def _finish(begun: Future[_Begun]) -> Iterator[RubricEvaluation]:
         yield future.result()
 
 
-def _blank(session: Session, rubric: Rubric, model: str) -> RubricEvaluation:
+def _blank(session: Session, rubric: Rubric, model: str, version: str) -> RubricEvaluation:
     return RubricEvaluation(
         session_id=session.id,
         session_digest=session.digest,
@@ -113,7 +126,7 @@ def _blank(session: Session, rubric: Rubric, model: str) -> RubricEvaluation:
         score_name=rubric.score_name,
         rubric_id=rubric.id,
         rubric_key=rubric.key,
-        rubric_digest=rubric_digest(rubric),
+        rubric_digest=rubric_digest(rubric, version),
         model=model,
         status="failed",
     )

@@ -12,7 +12,7 @@ from debrief.rubrics.asking import Ask, ask_until_read
 from debrief.rubrics.model import Rubric, RubricJudgement
 from debrief.rubrics.parsing import parse_judgement
 from debrief.rubrics.showing import BUDGET, Shown, is_lifted, show
-from debrief.rubrics.templates import JUDGE, load_template, render
+from debrief.rubrics.templates import JUDGE, load_template, render, version_of
 from debrief.sessions.model import Session
 
 _HELD = 128
@@ -36,6 +36,8 @@ class ModelRubricJudge:
 
     def __init__(self, model: str, ask: Ask, *, secret: bytes = b"", budget: int = BUDGET) -> None:
         self.model = model
+        self.version = version_of(JUDGE)
+        """Of the judge template: other words give other scores."""
         self._ask = ask
         self._secret = secret
         self._budget = budget

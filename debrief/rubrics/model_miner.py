@@ -8,8 +8,11 @@ from debrief.rubrics.asking import Ask
 from debrief.rubrics.model import ExtractedRubric, Mined, Rubric
 from debrief.rubrics.model_consolidation import consolidate_with_model
 from debrief.rubrics.model_extraction import ModelExtractionOptions, extract_with_model
-from debrief.scoring.model import ScoreName, SessionScores
+from debrief.rubrics.templates import SUMMARIZER, extractor_for, version_of
+from debrief.scoring.model import SCORE_NAMES, ScoreName, SessionScores
 from debrief.sessions.model import Session
+
+_WORDS = (SUMMARIZER, "rubric_sources", "rubric_evidence", "rubric_data_notice")
 
 
 class ModelMiner:
@@ -34,6 +37,8 @@ class ModelMiner:
         secret: bytes = b"",
     ) -> None:
         self.name = name
+        self.version = version_of(*(extractor_for(each) for each in SCORE_NAMES), *_WORDS)
+        """Of the templates: what was mined with other words is mined again."""
         self._ask = ask
         self._options = options
         self._workers = workers

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-import msgspec
 from msgspec import Struct, structs
 
 from debrief.models.answers import fold
@@ -21,6 +20,7 @@ from debrief.models.injection import injection_signs
 from debrief.rubrics.templates import load_template, render
 from debrief.sessions.model import Message, Session, Turn
 from debrief.sessions.rendering import render_session
+from debrief.sessions.texts import texts_of
 from debrief.tokens import count_tokens
 
 BUDGET = 60_000
@@ -69,8 +69,8 @@ def show(session: Session, *, marker: str = "", budget: int = BUDGET) -> Shown:
         text=render(notice, {"marker": marker, "data": fenced}).rstrip(),
         marker=marker,
         pointer=f"(It is the recording above, between the two lines with the marker {marker}.)",
-        folded=_folded("\n".join(text[:_COMPARED] for text in _texts(session))),
-        suspected=bool(injection_signs(_texts(session))),
+        folded=_folded("\n".join(text[:_COMPARED] for text in texts_of(session))),
+        suspected=bool(injection_signs(texts_of(session))),
     )
 
 
@@ -165,32 +165,3 @@ def _middle_out(text: str, room: int) -> str:
 def _folded(text: str) -> str:
     """Fold away case, spaces, what is invisible, and every trace of its having been defused."""
     return " ".join(fold(_TRACES.sub("", text.replace("␤", " "))).casefold().split())
-
-
-def _texts(session: Session) -> Iterator[str]:
-    yield from (session.branch, session.cwd, session.title)
-    for turn in session.turns:
-        yield turn.prompt
-        yield from (deed.text for deed in turn.interventions)
-        for message in turn.messages:
-            yield message.text
-            for call in message.calls:
-                yield call.name
-                yield from _strings(call.input)
-                yield from (text for text in (call.path, call.result) if text)
-
-
-def _strings(arguments: str) -> Iterator[str]:
-    """Yield the strings in a call's arguments, out of their escapes."""
-    try:
-        values = [msgspec.json.decode(arguments)]
-    except msgspec.DecodeError:
-        values = [arguments]
-    while values:
-        value = values.pop()
-        if isinstance(value, str):
-            yield value
-        elif isinstance(value, dict):
-            values += [*value.keys(), *value.values()]
-        elif isinstance(value, list):
-            values += value

@@ -12,6 +12,7 @@ from functools import cache
 from pathlib import Path
 
 from debrief.content import folder
+from debrief.digests import digest_of
 from debrief.errors import ConfigurationError
 
 EXTRACTOR = "rubric_extractor"
@@ -78,6 +79,15 @@ def _read(path: Path, _modified: int) -> str:
         named = ", ".join(f"{{{variable}}}" for variable in missing)
         raise ConfigurationError(str(path), f"does not contain {named}", "Put it in")
     return text
+
+
+def version_of(*names: str) -> str:
+    """Return the version of what is made with these templates: 16 hex digits.
+
+    Raises:
+        ConfigurationError: one of them cannot be used.
+    """
+    return digest_of("templates-v1", [(name, load_template(name)) for name in names])[:16]
 
 
 def render(template: str, values: Mapping[str, object]) -> str:

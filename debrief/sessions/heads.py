@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from datetime import datetime
 
-from msgspec import Struct
+from msgspec import UNSET, Struct, UnsetType
 
-from debrief.sessions.model import Problem, TranscriptRef, Usage
+from debrief.sessions.model import Problem, Recorded, RecordStatus, TranscriptRef, Usage
 
 
 class SessionHead(Struct, frozen=True, kw_only=True):
@@ -31,3 +31,5 @@ class SessionHead(Struct, frozen=True, kw_only=True):
     redactions: int = 0
     unsure_redactions: int = 0
     digest: str = ""
+    recorded: Recorded | UnsetType = UNSET
+    status: RecordStatus | UnsetType = UNSET

@@ -11,11 +11,12 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Literal
 
-from msgspec import Struct
+from msgspec import UNSET, Struct, UnsetType
 
 CallStatus = Literal["ok", "failed", "rejected", "unanswered"]
 InterventionKind = Literal["interruption", "rejection", "answer", "slash_command"]
 TurnOrigin = Literal["prompt", "queued", "preamble"]
+RecordStatus = Literal["draft", "ready"]
 SubagentPlace = Literal["inline", "file", "progress"]
 """Where a subagent's messages were found: among the session's own records, in a file of their own,
 or in reports of progress alone, which tell tokens only as far as they had come by then."""
@@ -139,6 +140,21 @@ class TranscriptRef(Struct, frozen=True, kw_only=True, gc=False):
     """JSON records that were decoded."""
 
 
+class Recorded(Struct, frozen=True, kw_only=True, gc=False):
+    """What a recorder's record tells of a session that no transcript does."""
+
+    base_commit: str
+    """The commit that the work started from."""
+    system: str = ""
+    """The instructions that it started with; empty for none."""
+    tools: str = ""
+    """The tools' own schemas, as JSON text of a list."""
+    verified: bool = False
+    """Applying the changes to the base commit was seen to give the tree that was left behind."""
+    withheld: str = ""
+    """Why the record can train no model, in words; empty when it can."""
+
+
 class Session(Struct, frozen=True, kw_only=True):
     """One continuous piece of work of a person with a coding agent, subagents included."""
 
@@ -174,8 +190,13 @@ class Session(Struct, frozen=True, kw_only=True):
     unsure_redactions: int = 0
     """Of those, the ones that a person should look at before the session trains a model."""
     digest: str = ""
-    """SHA-256 of this normal form without this field: later stages redo a session when, and
-    only when, it changes."""
+    """SHA-256 of this normal form without this field and ``status``: later stages redo a session
+    when, and only when, it changes."""
+    recorded: Recorded | UnsetType = UNSET
+    """Of a recorder's session alone."""
+    status: RecordStatus | UnsetType = UNSET
+    """What the recorder's API holds of a session, where it came from there: ``ready`` is what
+    somebody released for training. It is no part of the session itself."""
 
     @property
     def prompt_count(self) -> int:

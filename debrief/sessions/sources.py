@@ -12,6 +12,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 
+from msgspec import UNSET
 from msgspec.structs import replace
 
 from debrief.digests import digest_of
@@ -71,13 +72,14 @@ def scan(
         for entry in known.values()
         for stamp in (entry.stamp, *entry.companions)
     }
+    parts = _parts(known.values())
     entries: dict[str, ScanEntry] = {}
     opened = 0
     for folder in _outermost(folders):
         found = walk(folder)
         for entry in _unreachable(found):
             entries.setdefault(entry.path, entry)
-        reused = _reused(found, known, known_files)
+        reused = _reused(found, known, known_files, parts)
         if reused is not None:
             entries.update(reused)
             if progress is not None:
@@ -88,7 +90,7 @@ def scan(
             for file in found.files
             if _is_unchanged(file, known_files)
         }
-        for entry, was_opened in _look(folder, found, known, readers, settled):
+        for entry, was_opened in _look(folder, found, known, readers, settled, parts):
             entries.setdefault(entry.path, entry)
             opened += was_opened
             if progress is not None and len(entries) % 50 == 0:
@@ -158,7 +160,7 @@ def _read_group(
         session = replace(session, id=group[0].session_id, digest="")
         if redact is not None:
             session = redact(session)
-        session = replace(session, digest=digest_of(session))
+        session = replace(session, digest=digest_of(replace(session, status=UNSET)))
     except Exception as error:  # one session must never cost the week
         for entry in group:
             yield _unread(entry, f"not kept: {type(error).__name__}: {error}", 0, False)
@@ -194,6 +196,7 @@ def _reused(
     found: Walk,
     known: Mapping[str, ScanEntry],
     known_files: Mapping[str, tuple[FileStamp, str]],
+    parts: Mapping[str, list[ScanEntry]],
 ) -> dict[str, ScanEntry] | None:
     """Return the remembered entries of a walk when none of its files is new, changed or gone."""
     entries: dict[str, ScanEntry] = {}
@@ -201,11 +204,25 @@ def _reused(
     for file in found.files:
         if not _is_unchanged(file, known_files):
             return None
+        if file.path in parts:
+            entries.update({entry.path: entry for entry in parts[file.path]})
+            stamps += 1
+            continue
         entry = known.get(file.path)
         if entry is not None:
             entries[file.path] = entry
             stamps += 1 + len(entry.companions)
     return entries if stamps == len(found.files) else None
+
+
+def _parts(entries: Iterable[ScanEntry]) -> dict[str, list[ScanEntry]]:
+    """Return the entries that are parts of a file with several, by that file."""
+    found: dict[str, list[ScanEntry]] = {}
+    for entry in entries:
+        for companion in entry.companions:
+            if entry.path.startswith(f"{companion.path}#"):
+                found.setdefault(companion.path, []).append(entry)
+    return found
 
 
 def _is_unchanged(file: FoundFile, known_files: Mapping[str, tuple[FileStamp, str]]) -> bool:
@@ -221,16 +238,20 @@ def _look(
     known: Mapping[str, ScanEntry],
     readers: Mapping[str, Reader],
     settled: Mapping[str, str],
+    parts: Mapping[str, list[ScanEntry]],
 ) -> Iterator[tuple[ScanEntry, bool]]:
-    """Yield an entry a file, companions apart, and whether it had to be opened."""
+    """Yield an entry a file, or a part of one, companions apart, and whether it was opened."""
     files = {file.path: file for file in found.files}
-    claimed: set[str] = set()
-    with looking_once({str(folder): found}, settled):
+    claimed = {path for path in parts if path in settled}
+    for path in sorted(claimed):
+        yield from ((entry, False) for entry in parts[path])
+    with looking_once({str(folder): found}, {**settled, **dict.fromkeys(claimed, "")}):
         for reader in readers.values():
             for transcript in reader.find(folder):
-                if transcript.path in claimed or transcript.path not in files:
+                whole = transcript.file or transcript.path
+                if transcript.path in claimed or whole not in files:
                     continue
-                file = files[transcript.path]
+                file = files[whole]
                 companions = tuple(
                     FileStamp(path, files[path].size, files[path].mtime_ns)
                     for path in transcript.companions
@@ -263,7 +284,7 @@ def _peeked(
     changed = moment_of_change(file.mtime_ns)
     entry = ScanEntry(
         source=transcript.source,
-        path=file.path,
+        path=transcript.path,
         size=file.size,
         mtime_ns=file.mtime_ns,
         companions=companions,

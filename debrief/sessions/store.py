@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Protocol
 
+from msgspec import Struct
 from msgspec.structs import replace
 
 from debrief.digests import digest_of
@@ -15,13 +16,15 @@ from debrief.redaction.sessions import redact_session
 from debrief.sessions.heads import SessionHead
 from debrief.sessions.model import Session, UnreadTranscript
 from debrief.sessions.readers import READERS
-from debrief.sessions.readers.base import Reader
+from debrief.sessions.readers.base import Reader, Transcript
 from debrief.sessions.sources import Scan, ScanEntry, read_week, scan
 
 SESSIONS_TABLE, UNREAD_TABLE = "raw_sessions", "unread_transcripts"
 SCAN_TABLE, SCAN_PARTITION = "scan", "transcripts"
 NORMAL_FORM = "1"
 """Raised when readers or redaction give other rows for the same transcripts: all are read again."""
+_OWN_TRANSCRIPT = "the session is read from its own transcript"
+_ON_THE_SERVER = "the session is read from its source's server"
 
 
 class SessionServer(Protocol):
@@ -38,49 +41,98 @@ class SessionServer(Protocol):
         ...
 
 
+class Servers(Struct, frozen=True):
+    """Several servers, where one may stand."""
+
+    each: tuple[SessionServer, ...]
+
+
 def scan_into(
     lake: Lake,
     folders: Sequence[Path],
     progress: Callable[[int], None] | None = None,
-    server: SessionServer | None = None,
+    server: SessionServer | Servers | None = None,
 ) -> Scan:
     """Search ``folders``, opening only what changed since the lake's last scan, and file it.
 
     A server's session of which there is a transcript is read from the transcript, which tells
-    more: the server's entry says so.
+    more: the server's entry says so. But a file of the server's own kind is a copy of what the
+    server has, and the copy's entry says so.
     """
-    remembered = list(lake.read(SCAN_TABLE, SCAN_PARTITION, ScanEntry))
+    remembered = [
+        replace(entry, reason="", expected=False) if entry.reason == _ON_THE_SERVER else entry
+        for entry in lake.read(SCAN_TABLE, SCAN_PARTITION, ScanEntry)
+    ]
     found = scan(folders, remembered, progress=progress)
-    if server is not None:
-        found = Scan((*found.entries, *_not_here(server.scan(lake), found)), found.opened)
+    for each in _each(server):
+        entries = each.scan(lake)
+        found = _without_copies(found, each.source, entries)
+        found = Scan((*found.entries, *_not_here(entries, found)), found.opened)
     lake.write(SCAN_TABLE, SCAN_PARTITION, found.entries, ScanEntry)
     return found
+
+
+def _each(server: SessionServer | Servers | None) -> tuple[SessionServer, ...]:
+    if server is None:
+        return ()
+    return server.each if isinstance(server, Servers) else (server,)
+
+
+def _without_copies(found: Scan, source: str, entries: Iterable[ScanEntry]) -> Scan:
+    there = {entry.session_id for entry in entries if entry.session_id}
+    return Scan(
+        tuple(
+            replace(entry, session_id="", reason=_ON_THE_SERVER, expected=True)
+            if entry.source == source and entry.session_id in there
+            else entry
+            for entry in found.entries
+        ),
+        found.opened,
+    )
 
 
 def _not_here(entries: Iterable[ScanEntry], found: Scan) -> Iterator[ScanEntry]:
     here = {entry.session_id for entry in found.entries if entry.session_id}
     for entry in entries:
         if entry.session_id in here:
-            reason = "the session is read from its own transcript"
-            entry = replace(entry, session_id="", version="", reason=reason, expected=True)
+            entry = replace(entry, session_id="", version="", reason=_OWN_TRANSCRIPT, expected=True)
         yield entry
 
 
 def store_week(
-    lake: Lake, found: Scan, week: str, redactor: Redactor, server: SessionServer | None = None
+    lake: Lake,
+    found: Scan,
+    week: str,
+    redactor: Redactor,
+    server: SessionServer | Servers | None = None,
+    *,
+    again: bool = False,
 ) -> bool:
     """Read a week's transcripts into the lake; True when nothing had to be read.
 
     Sessions stream through: memory is bounded by the largest, not by the week.
+
+    Args:
+        lake: where the tables are.
+        found: what there is to read.
+        week: the week to read.
+        redactor: takes the secrets out.
+        server: brings the sessions that are in no folder.
+        again: read what has not changed too.
     """
-    made_from = digest_of(NORMAL_FORM, redactor.placeholder("key", ""), found.digest(week))
+    made_from = read_from(found, week, redactor)
     stamp = lake.stamp(SESSIONS_TABLE, week)
-    if stamp is not None and stamp.inputs == made_from:
+    if not again and stamp is not None and stamp.inputs == made_from:
         return True
     readers = dict(READERS)
-    if server is not None:
-        of_server = [e for e in found.of_week(week) if e.source == server.source and e.session_id]
-        readers[server.source] = server.reader(lake, of_server, redactor)
+    for each in _each(server):
+        of_server = [
+            e for e in found.of_week(week) if e.source == each.source and e.session_id and e.version
+        ]
+        of_files = readers.get(each.source)
+        reader = each.reader(lake, of_server, redactor)
+        paths = frozenset(entry.path for entry in of_server)
+        readers[each.source] = reader if of_files is None else _Either(reader, paths, of_files)
     unread: list[UnreadTranscript] = []
 
     def sessions() -> Iterator[Session]:
@@ -98,6 +150,25 @@ def store_week(
 
     lake.write(SESSIONS_TABLE, week, sessions(), Session, final)
     return False
+
+
+class _Either:
+    """Reads a source that has a server and files, each from where it is."""
+
+    def __init__(self, server: Reader, paths: frozenset[str], files: Reader) -> None:
+        self.source, self.tool = files.source, files.tool
+        self.folders, self.find, self.peek = files.folders, files.find, files.peek
+        self._server, self._paths, self._files = server, paths, files
+
+    def read(self, transcript: Transcript) -> Session:
+        """Read one transcript."""
+        server = transcript.path in self._paths
+        return (self._server if server else self._files).read(transcript)
+
+
+def read_from(found: Scan, week: str, redactor: Redactor) -> str:
+    """Return a digest of all that a week's stored sessions are made from."""
+    return digest_of(NORMAL_FORM, redactor.placeholder("key", ""), found.digest(week))
 
 
 def transcripts_of(lake: Lake, week: str) -> set[str]:

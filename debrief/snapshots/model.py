@@ -77,3 +77,7 @@ class SessionMetadataRow(Struct, frozen=True, kw_only=True):
     licence: str = ""
     """The repository's at that commit, as an SPDX identifier where it is one; empty when not
     known."""
+    status: Literal["", "draft", "ready"] = ""
+    """What the recorder holds of the session; empty when it does not tell, or for another tool."""
+    withheld: str = ""
+    """Why the session can train no model, in words; empty when it can."""

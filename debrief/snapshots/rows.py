@@ -42,6 +42,9 @@ def snapshot_row(session: SessionHead, captures: Captures, redact: Redact) -> Pr
         if stated and stated != prompt_digest(capture.snapshot)[:FINGERPRINT_LENGTH]:
             note += f" (its metadata.json says {stated}, its prompts say otherwise)"
         return _row(session, "recorded", capture.snapshot, note, redact)
+    if session.recorded and session.recorded.system:
+        told = PromptSnapshot(main=session.recorded.system)
+        return _row(session, "recorded", told, "the session's record", redact)
     place = _repository_of(session)
     found = place and reconstruct(place, session.tool, session.branch, session.started)
     if found:
@@ -62,7 +65,8 @@ def metadata_row(
     capture = captures.of(session)
     stated = capture.metadata if capture is not None else None
     place = _repository_of(session)
-    commit = _stated_commit(stated)
+    recorded = session.recorded or None
+    commit = recorded.base_commit if recorded is not None else _stated_commit(stated)
     if place is not None and not commit:
         commit = commit_at(place, session.branch, session.started)
     return SessionMetadataRow(
@@ -77,6 +81,8 @@ def metadata_row(
         eval_fingerprint=(stated.eval_fingerprint if stated else None) or UNKNOWN,
         base_commit=commit,
         licence=licence_at(place, commit) if place is not None and commit else "",
+        status=session.status or "",
+        withheld=recorded.withheld if recorded is not None else "",
     )
 
 

@@ -56,9 +56,16 @@ def write_candidate(proposal: Proposal, debrief_folder: Path, tool: str) -> Writ
         tool: whose prompts they are.
 
     Raises:
-        InputError: a prompt holds a secret, or a folder on the way is a symbolic link.
+        InputError: a prompt holds a secret, the tool's name cannot be a folder's, or a folder on
+            the way is a symbolic link.
         OSError: it cannot be written.
     """
+    if not is_key(tool):
+        raise InputError(
+            f"tool {tool!r}",
+            "has a name that no folder can have",
+            "Give its name in metadata.json.",
+        )
     files = candidate_files(proposal)
     target = debrief_folder / CANDIDATES / tool / proposal.fingerprint
     for place in (debrief_folder, *reversed(target.relative_to(debrief_folder).parents), target):

@@ -1,13 +1,16 @@
 """Which sessions of a lake are copies, forks or continuations of one another.
 
-Being related is passed on: a fork of a fork is of the first one's family. Candidates are found by
-bands of their signatures (locality-sensitive hashing), so that ten thousand sessions take
-seconds, and checked by their whole signatures.
+Being related is passed on from earlier to later: a fork of a fork goes back to what the first one
+goes back to. What a session goes back to depends on earlier ones alone, so that one which starts
+later changes nothing about it, not even as a relative of two that are no relatives themselves.
+
+Candidates are found by bands of their signatures (locality-sensitive hashing), so that ten
+thousand sessions take seconds, and checked by their whole signatures.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from itertools import pairwise
 from typing import TYPE_CHECKING
@@ -32,15 +35,22 @@ _ALL_PAIRS = 12
 _CHUNK = 20_000
 
 
-class Kin(Struct, frozen=True, kw_only=True, gc=False):
+class Head(Struct, frozen=True, kw_only=True, gc=False):
+    """A session without an earlier relative."""
+
+    session_id: str
+    repository: str
+    started: datetime
+
+
+class Kin(Struct, frozen=True, kw_only=True):
     """A session's place among its relatives."""
 
-    head: str
-    """The earliest session of its family: itself when there is none before it."""
-    head_repository: str
-    head_started: datetime
-    copy_group: str
-    """The earliest session that it is a copy of, or a copy of a copy; itself as a rule."""
+    heads: tuple[Head, ...]
+    """The sessions that it goes back to, in order: itself when it has no earlier relative, and
+    several when it brings families together."""
+    copy_groups: tuple[str, ...]
+    """The earliest sessions that it is a copy of, or a copy of a copy; itself as a rule."""
 
 
 class Kinship:
@@ -49,44 +59,42 @@ class Kinship:
     def __init__(self, traits: Iterable[SessionTraits]) -> None:
         ordered = sorted(traits, key=lambda row: (row.started, row.session_id))
         known = [row for row in ordered if row.answered]
-        families, copies = _Groups(len(known)), _Groups(len(known))
-        for first, second in _sharing_messages(known):
-            families.join(first, second)
-        for first, second, likeness in _alike(known):
-            families.join(first, second)
+        families: dict[int, set[int]] = {}
+        copies: dict[int, set[int]] = {}
+        for earlier, later in _sharing_messages(known):
+            families.setdefault(later, set()).add(earlier)
+        for earlier, later, likeness in _alike(known):
+            families.setdefault(later, set()).add(earlier)
             if likeness >= DUPLICATE:
-                copies.join(first, second)
-        self._kin = {}
-        for number, row in enumerate(known):
-            head = known[families.of(number)]
-            self._kin[row.session_id] = Kin(
-                head=head.session_id,
-                head_repository=head.repository,
-                head_started=head.started,
-                copy_group=known[copies.of(number)].session_id,
+                copies.setdefault(later, set()).add(earlier)
+        heads, groups = _origins(len(known), families), _origins(len(known), copies)
+        self._kin = {
+            row.session_id: Kin(
+                heads=tuple(_head(known[head]) for head in heads[number]),
+                copy_groups=tuple(known[group].session_id for group in groups[number]),
             )
+            for number, row in enumerate(known)
+        }
 
     def of(self, session_id: str) -> Kin | None:
         """Return a session's place; None for one that is not known or was never answered."""
         return self._kin.get(session_id)
 
 
-class _Groups:
-    """Disjoint groups of numbers, each known by its smallest member."""
+def _head(row: SessionTraits) -> Head:
+    return Head(session_id=row.session_id, repository=row.repository, started=row.started)
 
-    def __init__(self, count: int) -> None:
-        self._parent = list(range(count))
 
-    def of(self, number: int) -> int:
-        parent = self._parent
-        while parent[number] != number:
-            parent[number] = parent[parent[number]]
-            number = parent[number]
-        return number
-
-    def join(self, one: int, other: int) -> None:
-        first, second = sorted((self.of(one), self.of(other)))
-        self._parent[second] = first
+def _origins(count: int, earlier: Mapping[int, set[int]]) -> list[tuple[int, ...]]:
+    """Return for each number what it goes back to through smaller ones; itself without any."""
+    found: list[tuple[int, ...]] = []
+    for number in range(count):
+        before = {found[other] for other in earlier.get(number, ())}
+        if len(before) == 1:
+            found += before
+        else:
+            found.append(tuple(sorted({one for many in before for one in many})) or (number,))
+    return found
 
 
 def _sharing_messages(rows: Sequence[SessionTraits]) -> list[tuple[int, int]]:
@@ -113,11 +121,11 @@ def _alike(rows: Sequence[SessionTraits]) -> list[tuple[int, int, float]]:
     candidates: set[tuple[int, int]] = set()
     for start in range(0, matrix.shape[1], _ROWS_A_BAND):
         for members in _equal(_mixed(matrix[:, start : start + _ROWS_A_BAND]), numbers):
-            candidates.update(pairwise(members))
-            if len(members) <= _ALL_PAIRS:
-                candidates.update((a, b) for n, a in enumerate(members) for b in members[n + 1 :])
-            else:
-                candidates.update((members[0], other) for other in members[1:])
+            first = members[:_ALL_PAIRS]
+            candidates.update((a, b) for n, a in enumerate(first) for b in first[n + 1 :])
+            # Of many that are alike the others need only be seen beside two of them.
+            candidates.update(pairwise(members[_ALL_PAIRS - 1 :]))
+            candidates.update((members[0], other) for other in members[_ALL_PAIRS:])
     pairs = np.array(sorted(candidates), np.int64).reshape(-1, 2)
     found: list[tuple[int, int, float]] = []
     for start in range(0, len(pairs), _CHUNK):

@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Iterator
 
 from debrief.sessions.model import Session, ToolCall
+from debrief.sessions.readers.patches import edits_of_call
 
 _BY_SUFFIX = {
     suffix: language
@@ -55,10 +56,12 @@ def languages_of(session: Session) -> Counter[str]:
     """Return the lines added and removed by language; ``other`` for what is not in the table."""
     lines: Counter[str] = Counter()
     for call in _calls(session):
-        if call.path and call.added + call.removed:
-            name = call.path.replace("\\", "/").rsplit("/", 1)[-1]
+        for edit in edits_of_call(call):
+            if not edit.added + edit.removed:
+                continue
+            name = edit.path.replace("\\", "/").rsplit("/", 1)[-1]
             suffix = name.rpartition(".")[2].lower() if "." in name else ""
-            lines[_BY_SUFFIX.get(suffix, "other")] += call.added + call.removed
+            lines[_BY_SUFFIX.get(suffix, "other")] += edit.added + edit.removed
     return lines
 
 

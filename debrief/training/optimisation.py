@@ -105,10 +105,7 @@ def propose(
             answered is kept, and the next run goes on from there.
     """
     snapshot = _prompts(samples)
-    train, held_out = (
-        [one for one in samples if (one.split or "train") == side][: options.most_samples]
-        for side in ("train", "eval")
-    )
+    train, held_out = (side[: options.most_samples] for side in sides_of(samples))
     for side, found in (("train", train), ("eval", held_out)):
         if not found:
             raise InputError(
@@ -162,6 +159,28 @@ def propose(
         output_tokens=taken.usage.output_tokens - spent.usage.output_tokens,
         cost_usd=None if cost is None or cost_before is None else cost - cost_before,
     )
+
+
+def sides_of(
+    samples: Sequence[TrainingSample],
+) -> tuple[list[TrainingSample], list[TrainingSample]]:
+    """Return the samples to train on and the held-out ones, each session once.
+
+    Samples of several training sets, or of a set and of exported plans, may be of one session or
+    of one request: what is held out anywhere is trained on nowhere.
+    """
+    held_out = {one.plan_id: one for one in reversed(samples) if one.split == "eval"}
+    requests = {_request_key(one) for one in held_out.values()} - {""}
+    train = {
+        one.plan_id: one
+        for one in reversed(samples)
+        if one.plan_id not in held_out and _request_key(one) not in requests
+    }
+    return list(train.values())[::-1], list(held_out.values())[::-1]
+
+
+def _request_key(sample: TrainingSample) -> str:
+    return " ".join(request_of(sample).split())
 
 
 def _evolved(

@@ -14,9 +14,16 @@ from debrief.sessions.model import Session
 from debrief.snapshots.model import PromptSnapshotRow, SessionMetadataRow
 from debrief.training.conversations import Conversation
 from debrief.training.formats import encode, label, time_text
-from debrief.training.model import PromptText, SampleLine, SampleMetadata, Split, Status
+from debrief.training.model import (
+    PromptText,
+    SampleLine,
+    SampleMetadata,
+    Split,
+    Status,
+    ToolSchema,
+)
 from debrief.training.score_entries import score_entries
-from debrief.training.tool_schemas import tool_schemas
+from debrief.training.tool_schemas import declared_schemas, tool_schemas
 from debrief.training.windows import windows_of
 
 
@@ -89,7 +96,7 @@ def sample_of(
     digest = eval_digest or metadata.eval_digest
     return SampleLine(
         messages=messages,
-        tools=tool_schemas(metadata.tool, conversation.calls),
+        tools=_tools(session, metadata, conversation.calls),
         metadata=SampleMetadata(
             session_id=label(session.id),
             session_digest=session.digest,
@@ -143,6 +150,14 @@ def model_of(session: Session, metadata: SessionMetadataRow | None) -> str:
 def repository_of(session: Session, metadata: SessionMetadataRow | None) -> str:
     """Return the repository that a session is filed under; empty when none is known."""
     return (metadata.repository if metadata else "") or session.repository
+
+
+def _tools(
+    session: Session, metadata: SessionMetadataRow, calls: list[tuple[str, dict[str, object]]]
+) -> tuple[ToolSchema, ...]:
+    """Return the schemas of a line: as its transcript declares them, else as they are known."""
+    declared = declared_schemas(session.recorded.tools, calls) if session.recorded else ()
+    return declared or tool_schemas(metadata.tool, calls)
 
 
 def _prompts(snapshot: PromptSnapshotRow | None) -> tuple[PromptText, ...]:

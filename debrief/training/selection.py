@@ -31,6 +31,7 @@ SUSPECTED = "holds words that look made for whoever judges it: a person should l
 NO_CHANGE = "nothing was changed"
 NO_VALIDATION = "no validation command ran"
 UNSURE = "holds redactions that a person should look at first"
+DRAFT = "the recorder holds it as a draft"
 OTHER_TOOL = "another tool"
 OTHER_MODEL = "another model"
 OUT_OF_DATES = "outside the dates"
@@ -46,7 +47,8 @@ class TrainingOptions(BaseModel):
     min_overall_quality: float = Field(default=0.0, ge=0, le=1)
     status: Literal["any", "ready"] = "any"
     """``ready``: a change was made, a validation command ran, and no redaction needs a look;
-    less what the next three take back."""
+    less what the next three take back. Of a session that was recorded, what its recorder holds of
+    it counts instead of the first two."""
     ready_without_change: bool = False
     ready_without_validation: bool = False
     allow_unsure_redactions: bool = False
@@ -118,13 +120,17 @@ class Candidate(Struct, frozen=True, kw_only=True):
     """Overall quality; None when it was not scored."""
     suspected: bool
     """Whoever scored it found words in it that look made for a judge."""
+    held_as: Literal["", "draft", "ready"] = ""
+    """What a recorder holds of it; empty when none does."""
+    withheld: str = ""
+    """Why nothing of it can be trained on; empty when something can."""
     split: Split = "train"
 
     @property
     def status(self) -> Status:
         """``ready`` when nothing has to be done to it before a model is trained on it."""
-        ready = self.growth and self.validated and not self.unsure_redactions
-        return "ready" if ready else "draft"
+        fit = self.held_as == "ready" if self.held_as else self.growth and self.validated
+        return "ready" if fit and not self.unsure_redactions else "draft"
 
 
 class Selection(Struct, frozen=True, kw_only=True):
@@ -159,6 +165,8 @@ def candidate_of(
         has_metadata=metadata is not None,
         quality=scores.overall_quality if scores is not None and scored else None,
         suspected=suspected or any(row.injection_suspected for row in rubric_evaluations),
+        held_as=metadata.status if metadata else "",
+        withheld=metadata.withheld if metadata else "",
     )
 
 
@@ -192,6 +200,8 @@ def reason_against(candidate: Candidate, options: TrainingOptions) -> str | None
         return NO_METADATA
     if candidate.quality is None:
         return NOT_SCORED
+    if candidate.withheld:
+        return candidate.withheld
     if not candidate.answered:
         return NO_ANSWER
     if candidate.suspected and not options.allow_suspected_injections:
@@ -204,9 +214,14 @@ def reason_against(candidate: Candidate, options: TrainingOptions) -> str | None
         return OUT_OF_DATES
     if candidate.quality < options.min_overall_quality:
         return f"overall quality below {options.min_overall_quality:g}"
-    if options.needs_change and not candidate.growth:
+    released = candidate.held_as == "ready"
+    if options.status == "ready" and candidate.held_as == "draft":
+        return DRAFT
+    needs_change = options.require_change if released else options.needs_change
+    if needs_change and not candidate.growth:
         return NO_CHANGE
-    if options.needs_validation and not candidate.validated:
+    needs_validation = options.require_validation if released else options.needs_validation
+    if needs_validation and not candidate.validated:
         return NO_VALIDATION
     if candidate.unsure_redactions and not options.allow_unsure_redactions:
         return UNSURE
@@ -233,21 +248,25 @@ def _kept_apart(
 ) -> Iterator[Candidate]:
     """Yield candidates with their sides so that no two related ones are on different sides.
 
-    A family is on the side of its earliest session, wherever in the lake that is.
+    A session stays when its own side is that of every session that it goes back to, wherever in
+    the lake that is. Those are earlier ones, so no later session makes an old one leave.
     """
     copied: set[str] = set()
     for candidate in candidates:
         side = side_of(candidate.place, candidate.started, options.eval_share)
         kin = kinship.of(candidate.session_id)
         if kin is not None:
-            head = side_of(kin.head_repository, kin.head_started, options.eval_share)
-            if side != head and kin.head != candidate.session_id:
+            if any(
+                head.session_id != candidate.session_id
+                and side_of(head.repository, head.started, options.eval_share) != side
+                for head in kin.heads
+            ):
                 left_out[candidate.session_id] = ACROSS
                 continue
-            if options.near_duplicates == "drop" and kin.copy_group in copied:
+            if options.near_duplicates == "drop" and not copied.isdisjoint(kin.copy_groups):
                 left_out[candidate.session_id] = NEAR_DUPLICATE
                 continue
-            copied.add(kin.copy_group)
+            copied.update(kin.copy_groups)
         yield replace(candidate, split=side)
 
 

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
+import msgspec
 from msgspec import Struct
 
 from debrief.training.formats import function_name, whole_text
@@ -31,6 +32,18 @@ class _Known(Struct, frozen=True):
     description: str
     arguments: str = ""
 
+
+class _DeclaredFunction(Struct, frozen=True):
+    name: str
+    description: str = ""
+    parameters: ToolParameters = ToolParameters()
+
+
+class _Declared(Struct, frozen=True):
+    function: _DeclaredFunction
+
+
+_DECLARED = msgspec.json.Decoder(list[_Declared])
 
 _CLAUDE_CODE: dict[str, _Known] = {
     "Bash": _Known(
@@ -135,6 +148,44 @@ def tool_schemas(agent: str, calls: Iterable[tuple[str, Arguments]]) -> tuple[To
     for name, entry in [*described.items(), *_OF_ANY_AGENT.items()]:
         if _all_alike(tools.values()):
             tools.setdefault(name, _schema(name, entry, []))
+    return tuple(tools[name] for name in sorted(tools))
+
+
+def declared_schemas(
+    declared: str, calls: Iterable[tuple[str, Arguments]]
+) -> tuple[ToolSchema, ...]:
+    """Return the schemas that a transcript itself declares, by name; empty when they will not do.
+
+    They do when they describe every call, and when a loader can read their types.
+
+    Args:
+        declared: JSON text of a list, as in OpenAI's ``tools``.
+        calls: each call's tool, as the transcript names it, and its arguments.
+    """
+    try:
+        found = _DECLARED.decode(declared)
+    except msgspec.DecodeError:
+        return ()
+    tools = {
+        name: ToolSchema(
+            function=ToolFunction(
+                name=name,
+                description=tool.function.description or _UNDESCRIBED,
+                parameters=ToolParameters(
+                    properties=dict(tool.function.parameters.properties),
+                    required=tuple(tool.function.parameters.required),
+                ),
+            )
+        )
+        for tool in found
+        for name in (function_name(tool.function.name),)
+    }
+    for name, arguments in calls:
+        tool = tools.get(function_name(name))
+        if tool is None or set(arguments) - tool.function.parameters.properties.keys():
+            return ()
+    if len(tools) < len(found) or _all_alike(tools.values()):
+        return ()
     return tuple(tools[name] for name in sorted(tools))
 
 

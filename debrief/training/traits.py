@@ -16,7 +16,7 @@ from debrief.sessions.model import Session
 from debrief.training.languages import languages_of
 from debrief.training.similarity import message_marks, signature_of
 
-TRAITS = "2"
+TRAITS = "3"
 """Raised when the same session gives other traits: all are read off again."""
 
 

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from functools import lru_cache
 from typing import ClassVar, Literal
 
 import msgspec
-from msgspec import UNSET, Struct, UnsetType
+from msgspec import UNSET, Raw, Struct, UnsetType
 
 from debrief.training.formats import CALL_ID, FUNCTION_NAME, parsed_arguments
 from debrief.training.model import (
@@ -70,12 +71,21 @@ class _StrictMetadata(SampleMetadata, frozen=True, kw_only=True, forbid_unknown_
 
 class _StrictLine(Struct, frozen=True, forbid_unknown_fields=True):
     messages: tuple[StrictMessage, ...]
-    tools: tuple[ToolSchema, ...]
+    tools: Raw
     metadata: _StrictMetadata
+
+
+class _ToolRules(Struct, frozen=True):
+    """What a line's tools allow in its messages."""
+
+    problems: tuple[str, ...]
+    taken: dict[str, frozenset[str]]
+    """The arguments that each function takes, by its name."""
 
 
 _DECODER = msgspec.json.Decoder(SampleLine)
 _STRICT = msgspec.json.Decoder(_StrictLine)
+_TOOLS = msgspec.json.Decoder(tuple[ToolSchema, ...])
 
 
 def validate_line(line: bytes | str) -> list[str]:
@@ -100,16 +110,38 @@ def _told_in_full(data: bytes) -> list[str]:
         plain = msgspec.json.decode(data)
     except (msgspec.DecodeError, ValueError, RecursionError) as error:
         return [f"not a line of the expected shape: {error}"]
-    problems = [*_keys(plain), *conversation_problems(sample.messages, sample.tools)]
+    rules = _rules_of(sample.tools)
+    problems = [*_keys(plain), *rules.problems, *_messages(sample.messages, rules.taken)]
     return problems or ["not a line of the expected shape"]
 
 
-def conversation_problems(
-    messages: Sequence[ChatMessage | StrictMessage], tools: Sequence[ToolSchema]
-) -> Iterator[str]:
-    """Yield what the rules forbid in a conversation and its tools."""
-    yield from _tools(tools)
-    yield from _messages(messages, {tool.function.name: tool for tool in tools})
+def conversation_problems(messages: Sequence[StrictMessage], tools: Raw) -> Iterator[str]:
+    """Yield what the rules forbid in a conversation and its tools.
+
+    Args:
+        messages: decoded.
+        tools: undecoded, as most lines of a set have the same ones.
+
+    Raises:
+        msgspec.DecodeError: the tools have another shape.
+    """
+    rules = _rules_of_json(bytes(tools))
+    yield from rules.problems
+    yield from _messages(messages, rules.taken)
+
+
+@lru_cache(maxsize=32)
+def _rules_of_json(tools: bytes) -> _ToolRules:
+    return _rules_of(_TOOLS.decode(tools))
+
+
+def _rules_of(tools: Sequence[ToolSchema]) -> _ToolRules:
+    return _ToolRules(
+        problems=tuple(_tools(tools)),
+        taken={
+            tool.function.name: frozenset(tool.function.parameters.properties) for tool in tools
+        },
+    )
 
 
 def _keys(plain: dict[str, object]) -> Iterator[str]:
@@ -141,7 +173,7 @@ def _tools(tools: Sequence[ToolSchema]) -> Iterator[str]:
 
 
 def _messages(
-    messages: Sequence[ChatMessage | StrictMessage], tools: dict[str, ToolSchema]
+    messages: Sequence[ChatMessage | StrictMessage], taken: Mapping[str, frozenset[str]]
 ) -> Iterator[str]:
     if not messages:
         yield "no messages"
@@ -156,28 +188,39 @@ def _messages(
     open_calls: list[str] = []
     used: set[str] = set()
     for number, message in enumerate(messages):
-        where = f"message {number}"
-        if message.role == "system" and number:
-            yield f"{where}: a system message comes first or not at all"
-        if message.role == "tool":
+        role = roles[number]
+        if role == "tool":
             answered = getattr(message, "tool_call_id", UNSET)
             if answered in open_calls:
                 open_calls.remove(answered)
             else:
-                yield f"{where}: a result of no open call: {answered!r}"
+                yield f"message {number}: a result of no open call: {answered!r}"
             continue
         if open_calls:
-            yield f"{where}: before it, calls without a result: {open_calls}"
+            yield f"message {number}: before it, calls without a result: {open_calls}"
             open_calls = []
-        calls = _calls(message)
-        if message.role == "assistant" and not message.content and not calls:
-            yield f"{where}: neither words nor calls"
-        if getattr(message, "tool_calls", UNSET) == ():
-            yield f"{where}: an empty list of calls"
+        if role == "system" and number:
+            yield f"message {number}: a system message comes first or not at all"
+        calls = getattr(message, "tool_calls", UNSET)
+        if not calls:
+            if role == "assistant" and not message.content:
+                yield f"message {number}: neither words nor calls"
+            if calls == ():
+                yield f"message {number}: an empty list of calls"
+            continue
         for call in calls:
-            yield from (f"{where}: {problem}" for problem in _call(call, tools))
+            arguments = parsed_arguments(call.function.arguments)
+            known = taken.get(call.function.name)
+            if (
+                known is None
+                or arguments is None
+                or not known.issuperset(arguments)
+                or not CALL_ID.match(call.id)
+            ):
+                for problem in _call(call, arguments, known):
+                    yield f"message {number}: {problem}"
             if call.id in used:
-                yield f"{where}: call id {call.id} twice"
+                yield f"message {number}: call id {call.id} twice"
             used.add(call.id)
             open_calls.append(call.id)
     if open_calls:
@@ -188,16 +231,15 @@ def _calls(message: ChatMessage | StrictMessage) -> tuple[ChatCall, ...]:
     return getattr(message, "tool_calls", UNSET) or ()
 
 
-def _call(call: ChatCall, tools: dict[str, ToolSchema]) -> Iterator[str]:
+def _call(
+    call: ChatCall, arguments: dict[str, object] | None, known: frozenset[str] | None
+) -> Iterator[str]:
+    name = call.function.name
     if not CALL_ID.match(call.id):
         yield f"call id {call.id!r} is not nine letters or digits"
-    tool = tools.get(call.function.name)
-    if tool is None:
-        yield f"call of {call.function.name!r}, which is not among the tools"
-    arguments = parsed_arguments(call.function.arguments)
+    if known is None:
+        yield f"call of {name!r}, which is not among the tools"
     if arguments is None:
         yield f"arguments of {call.id} are not the JSON text of an object"
-    elif tool is not None:
-        unknown = set(arguments) - set(tool.function.parameters.properties)
-        if unknown:
-            yield f"{call.id}: {tool.function.name} has no {sorted(unknown)}"
+    elif known is not None and (unknown := set(arguments) - known):
+        yield f"{call.id}: {name} has no {sorted(unknown)}"

@@ -51,7 +51,7 @@ from tests.training.scenario import (
 
 WORDS = [
     f"{a}{b}"
-    for a in ["retry", "queue", "index", "parse", "token", "cache", "shard", "lease"]
+    for a in ["retry", "queue", "index", "parse", "batch", "cache", "shard", "lease"]
     for b in range(600)
 ]
 ROUNDS = 5

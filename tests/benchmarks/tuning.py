@@ -2,7 +2,8 @@
 
 Needs what the project does not: ``pip install torch trl transformers`` in an environment of its
 own, then ``python tests/benchmarks/tuning.py FOLDER``, the folder being what
-``debrief export --format trl`` wrote. Every line is rendered through the chat templates of
+``debrief export --format trl`` wrote (with ``--single-calls`` here too where it was given there:
+then no template may refuse a line). Every line is rendered through the chat templates of
 tool-calling models that TRL ships; then a randomly initialised model of a few hundred thousand
 weights is tuned on the train split with TRL's ``SFTTrainer``, and its loss has to fall.
 """
@@ -21,7 +22,7 @@ TEMPLATES = ("qwen3", "qwen2_5", "gptoss", "glm4moe", "llama3_1")
 MAY_REFUSE = {"llama3_1": "This model only supports single tool-calls at once!"}
 
 
-def render_all(rows: list[dict[str, Any]]) -> list[str]:
+def render_all(rows: list[dict[str, Any]], may_refuse: dict[str, str]) -> list[str]:
     """Render every line through every template; return the first template's texts."""
     import trl  # type: ignore[import-not-found]
     from transformers.utils.chat_template_utils import (  # type: ignore[import-not-found]
@@ -38,7 +39,7 @@ def render_all(rows: list[dict[str, Any]]) -> list[str]:
                     [row["messages"]], tools=json.loads(row["tools"]), chat_template=template
                 )
             except Exception as error:
-                if MAY_REFUSE.get(name) != str(error):
+                if may_refuse.get(name) != str(error):
                     raise
                 outcomes[f"refused: {error}"] += 1
                 continue
@@ -111,6 +112,7 @@ def main() -> None:
     """Render, tune, and say whether the loss fell."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("folder", help="what `debrief export --format trl` wrote")
+    parser.add_argument("--single-calls", action="store_true", help="no template may refuse")
     parser.add_argument("--steps", type=int, default=30)
     given = parser.parse_args()
     from datasets import load_dataset
@@ -118,7 +120,8 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as cache:
         splits = load_dataset(given.folder, cache_dir=cache)
         print({name: len(split) for name, split in splits.items()})
-        texts = render_all([row for split in splits.values() for row in split])
+        rows = [row for split in splits.values() for row in split]
+        texts = render_all(rows, {} if given.single_calls else MAY_REFUSE)
         losses = tune(splits["train"], texts, given.steps)
     first, last = sum(losses[:3]) / 3, sum(losses[-3:]) / 3
     print("loss", " ".join(f"{loss:.2f}" for loss in losses))

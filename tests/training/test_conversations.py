@@ -1,9 +1,14 @@
 from __future__ import annotations
 
+from pathlib import Path
+
 from debrief.sessions.model import Turn
 from debrief.training.conversations import NO_PROMPT, NO_RESULT, REJECTED, TURN_ENDED, Conversation
 from debrief.training.model import ChatMessage
-from tests.training.scenario import call, says, turn
+from debrief.training.samples import encode_line
+from debrief.training.validation import validate_line
+from tests.sessions.scenario import Log
+from tests.training.scenario import call, line_of, says, turn
 
 
 def talk(*turns: Turn, system: str = "") -> tuple[ChatMessage, ...]:
@@ -43,6 +48,27 @@ def test_a_call_without_a_result_says_so() -> None:
     refused = call(result=None, status="rejected")
     messages = talk(turn("Go.", says("", lost, refused), says("Done.")))
     assert [m.content for m in messages if m.role == "tool"] == [NO_RESULT, REJECTED]
+
+
+def test_results_that_came_out_of_order_follow_their_calls_in_order(tmp_path: Path) -> None:
+    log = Log()
+    log.user("Compare a, b and c.")
+    for name in ("a", "b", "c"):
+        block = {"type": "tool_use", "id": name, "name": "Read", "input": {"file_path": name}}
+        log.says(block, id="msg_1")
+    for name in ("c", "a", "nobody", "b"):
+        log.result(name, f"text of {name}")
+    log.says("Alike.")
+    of = log.read(tmp_path)
+    messages = talk(*of.turns)
+    assert shape(messages)[1:] == [
+        ("assistant", ""),
+        *(("tool", f"text of {name}") for name in ("a", "b", "c")),
+        ("assistant", "Alike."),
+    ]
+    answered = [message.tool_call_id for message in messages[2:5]]
+    assert answered == [one.id for one in messages[1].tool_calls or ()]
+    assert validate_line(encode_line(line_of(of))) == []
 
 
 def test_a_turn_that_stops_after_results_is_closed_and_the_closing_is_not_trained_on() -> None:

@@ -21,7 +21,11 @@ def text(count: int) -> str:
 
 def family(*sessions: Session) -> dict[str, str]:
     kinship = Kinship(map(traits_of, sessions))
-    return {one.id: kin.head for one in sessions if (kin := kinship.of(one.id))}
+    return {
+        one.id: "+".join(head.session_id for head in kin.heads)
+        for one in sessions
+        if (kin := kinship.of(one.id))
+    }
 
 
 def work(id: str, *said: str, day: int = 0, ids: bool = True) -> Session:
@@ -71,7 +75,8 @@ def test_near_copies_are_found_among_many_and_nobody_else_is() -> None:
     for number in range(200):
         kin = kinship.of(f"copy{number:03d}")
         assert kin is not None
-        assert kin.head == kin.copy_group == f"s{number:03d}"
+        assert [head.session_id for head in kin.heads] == [f"s{number:03d}"]
+        assert kin.copy_groups == (f"s{number:03d}",)
 
 
 def test_a_session_without_an_answer_has_no_relatives() -> None:
@@ -90,4 +95,30 @@ def test_order_is_of_no_matter_and_a_head_is_its_own(
     before = family(*crowd)
     order.shuffle(crowd)
     assert family(*crowd) == before
-    assert all(before[head] == head for head in before.values())
+    assert all(before[head] == head for heads in before.values() for head in heads.split("+"))
+
+
+def test_one_that_brings_two_families_together_makes_no_relatives_of_the_others() -> None:
+    first, second = text(200), text(200)
+    families = [work("a", first, ids=False), work("b", second, day=1, ids=False)]
+    bridge = work("bridge", first, second, day=2, ids=False)
+    later = work("later", second, day=3, ids=False)
+    assert family(*families, bridge, later) == {"a": "a", "b": "b", "bridge": "a+b", "later": "a+b"}
+
+
+@given(
+    st.lists(
+        st.lists(st.sampled_from([text(40) for _ in range(4)]), min_size=1, max_size=4),
+        max_size=20,
+    ),
+    st.integers(0, 20),
+)
+@settings(deadline=None)
+def test_a_later_session_changes_nothing_about_an_earlier_one(
+    crowd: list[list[str]], count: int
+) -> None:
+    sessions = [work(f"s{n:02d}", *said, day=n, ids=False) for n, said in enumerate(crowd)]
+    all_of, earlier = (Kinship(map(traits_of, some)) for some in (sessions, sessions[:count]))
+    assert [all_of.of(one.id) for one in sessions[:count]] == [
+        earlier.of(one.id) for one in sessions[:count]
+    ]

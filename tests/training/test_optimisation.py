@@ -29,7 +29,7 @@ from debrief.training.lessons import (
     prompts_of,
 )
 from debrief.training.model import TrainingSample
-from debrief.training.optimisation import OptimiserOptions, Proposal, propose
+from debrief.training.optimisation import OptimiserOptions, Proposal, propose, sides_of
 from debrief.training.trials import Trials
 from debrief.weeks import week_of
 from tests.models.openai_server import Call, OpenAIServer, Reply, judged
@@ -181,6 +181,17 @@ def test_samples_that_do_not_do_are_refused_before_anything_is_asked(
     assert server.calls == []
 
 
+def test_what_is_held_out_anywhere_is_trained_on_nowhere() -> None:
+    first = samples(train=3, held_out=2)
+    of_another_set = first[4].model_copy(update={"split": "train"})
+    asked_again = first[0].model_copy(
+        update={"plan_id": "plan", "plan_content": "Fix the loop\nof part 3."}
+    )
+    train, held_out = sides_of([of_another_set, asked_again, *first, *first])
+    assert [one.plan_id for one in train] == ["s0", "s1", "s2"]
+    assert [one.plan_id for one in held_out] == ["s3", "s4"]
+
+
 def proposal(server: OpenAIServer, home: Path) -> Proposal:
     return propose(samples(), trials(server, home), OptimiserOptions(trials=20))
 
@@ -217,6 +228,12 @@ def test_a_link_is_not_written_through(server: OpenAIServer, tmp_path: Path) -> 
     with pytest.raises(InputError, match="symbolic link"):
         write_candidate(proposal(server, tmp_path), tmp_path / ".debrief", "claude-code")
     assert list(elsewhere.iterdir()) == []
+
+
+def test_a_tool_whose_name_is_a_path_gets_no_folder(server: OpenAIServer, tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="no folder can have"):
+        write_candidate(proposal(server, tmp_path), tmp_path / ".debrief", "../active")
+    assert not (tmp_path / ".debrief").exists()
 
 
 def test_a_proposed_secret_is_not_written(server: OpenAIServer, tmp_path: Path) -> None:

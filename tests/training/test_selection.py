@@ -225,6 +225,31 @@ def test_sessions_that_come_later_move_no_old_one(crowd: list[Given], count: int
     assert all(after[name] == side for name, side in before.items() if name in after)
 
 
+@given(crowds(), st.integers(0, 12), st.sampled_from(["drop", "keep"]))
+@settings(deadline=None)
+def test_no_old_session_leaves_for_one_that_starts_later(
+    crowd: list[Given], count: int, near_duplicates: str
+) -> None:
+    crowd.sort(key=lambda one: (one[0].started, one[0].session_id))
+    options: dict[str, Any] = {"near_duplicates": near_duplicates}
+    before = {one.session_id: one.split for one in chosen(*crowd[:count], **options).selected}
+    after = {one.session_id: one.split for one in chosen(*crowd, **options).selected}
+    assert {name: after.get(name) for name in before} == before
+
+
+def test_a_relative_of_two_on_different_sides_is_left_out_and_they_stay() -> None:
+    here, there = sorted(weeks_on_either_side())
+    one, other = ([says(f"{who} {n}", id=f"{who}_{n}") for n in range(3)] for who in ("a", "b"))
+    team = [
+        session("one", turn("Go.", *one), started=MONDAY + timedelta(weeks=here)),
+        session("other", turn("Run.", *other), started=MONDAY + timedelta(weeks=there)),
+        session("both", turn("?", *one, *other), started=MONDAY + timedelta(weeks=there, days=1)),
+    ]
+    outcome = chosen(*map(candidate, team))
+    assert outcome.left_out == {"both": ACROSS}
+    assert len({one.split for one in outcome.selected}) == 2
+
+
 @pytest.mark.parametrize(
     "bad",
     [{"min_overall_quality": 1.1}, {"max_per_repository": 0}, {"eval_share": 1}, {"tool": "droid"}],

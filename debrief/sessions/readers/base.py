@@ -41,6 +41,9 @@ class Transcript(Struct, frozen=True, kw_only=True):
     path: str
     companions: tuple[str, ...] = ()
     """Subagents' transcripts, settings, sidecars: a change in one means reading again."""
+    file: str = ""
+    """The file that it is a part of, where one holds several; ``path`` then is that file's, with
+    something behind it."""
 
 
 class Peek(Struct, frozen=True, kw_only=True):

@@ -14,6 +14,8 @@ from difflib import SequenceMatcher
 
 from msgspec import Struct
 
+from debrief.sessions.model import ToolCall
+
 _HUNK = re.compile(r"@@ -(\d+)(?:,(\d+))? \+(\d+)(?:,(\d+))? @@")
 _FILE = re.compile(r"\*\*\* (Add|Update|Delete) File: (.+)")
 _WRITTEN = frozenset("+- ")
@@ -89,6 +91,14 @@ def separated(edit: Edit) -> list[Edit]:
     for path, hunk in _hunks_in(edit.path, edit.patch):
         files.setdefault(path, []).append(hunk)
     return [_edit(path, hunks, edit.estimated) for path, hunks in files.items()]
+
+
+def edits_of_call(call: ToolCall) -> list[Edit]:
+    """Return what a call did to each file; nothing when it edited none."""
+    if not call.path or not (call.patch or call.added or call.removed):
+        return []
+    edit = Edit(call.path, call.added, call.removed, call.patch, call.estimated)
+    return separated(edit) if "\n+++ " in call.patch else [edit]
 
 
 def _hunks_in(path: str, diff: str) -> Iterator[tuple[str, Hunk]]:

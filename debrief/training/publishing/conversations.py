@@ -8,10 +8,11 @@ from line to line as they are, undecoded.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from typing import TypeAlias
+from functools import lru_cache
+from typing import TypeAlias, cast
 
 import msgspec
-from msgspec import UNSET, Raw, Struct, UnsetType
+from msgspec import Raw, Struct
 
 from debrief.training.model import Role, SampleMetadata
 
@@ -33,8 +34,8 @@ class StoredCall(Struct, frozen=True, gc=False):
     function: StoredFunction
 
 
-class StoredMessage(Struct, frozen=True, kw_only=True, gc=False):
-    """A stored message, its content undecoded."""
+class StoredMessage(Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
+    """A stored message, its content undecoded; without calls, it is one for chat templates too."""
 
     role: Role
     content: Raw
@@ -82,8 +83,8 @@ class Message(Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
 
     role: Role
     content: Raw
-    tool_calls: tuple[Call, ...] | UnsetType = UNSET
-    tool_call_id: str | UnsetType = UNSET
+    tool_calls: tuple[Call, ...] = ()
+    tool_call_id: str = ""
 
 
 class _Named(Struct, frozen=True, gc=False):
@@ -97,18 +98,23 @@ class _Declared(Struct, frozen=True, gc=False):
 STORED = msgspec.json.Decoder(StoredLine)
 SCORED = msgspec.json.Decoder(ScoredLine)
 ENCODER = msgspec.json.Encoder()
+_QUOTE, _BRACE = b'"{'
 _TOOLS = msgspec.json.Decoder(list[_Declared])
 
 
 def rendered(messages: Iterable[StoredMessage]) -> list[Message]:
-    """Return messages with their calls' arguments as objects, marks of weight left out."""
+    """Return messages with their calls' arguments as objects, marks of weight left out.
+
+    A stored message without calls is one already: it is taken as it is.
+    """
     return [
         Message(
             role=message.role,
             content=message.content,
-            tool_calls=tuple(map(_call, message.tool_calls)) or UNSET,
-            tool_call_id=message.tool_call_id or UNSET,
+            tool_calls=tuple([_call(call) for call in message.tool_calls]),
         )
+        if message.tool_calls
+        else cast(Message, message)
         for message in messages
     ]
 
@@ -127,13 +133,14 @@ def text_of(tools: Raw) -> str:
     return bytes(tools).decode()
 
 
-def names_of(tools: str) -> set[str]:
+@lru_cache(maxsize=32)
+def names_of(tools: str) -> frozenset[str]:
     """Return the names of the functions that a JSON text of tools declares; none when it is
     something else."""
     try:
-        return {tool.function.name for tool in _TOOLS.decode(tools)}
+        return frozenset(tool.function.name for tool in _TOOLS.decode(tools))
     except msgspec.DecodeError:
-        return set()
+        return frozenset()
 
 
 def template_problems(messages: Sequence[Message], tools: str) -> Iterator[str]:
@@ -148,22 +155,23 @@ def template_problems(messages: Sequence[Message], tools: str) -> Iterator[str]:
         yield "does not end on an assistant message"
     open_calls: list[str] = []
     for number, message in enumerate(messages):
-        if not is_text(message.content):
+        if memoryview(message.content)[0] != _QUOTE:
             yield f"message {number}: its content is no text"
         if message.role == "tool":
             if message.tool_call_id not in open_calls:
                 yield f"message {number}: a result of no open call"
             else:
-                open_calls.remove(str(message.tool_call_id))
+                open_calls.remove(message.tool_call_id)
             continue
         if open_calls:
             yield f"message {number}: before it, calls without a result: {open_calls}"
             open_calls = []
-        for call in message.tool_calls or ():
+        for call in message.tool_calls:
             open_calls.append(call.id)
-            if call.function.name not in declared:
-                yield f"message {number}: {call.function.name} is not among the tools"
-            if bytes(memoryview(call.function.arguments)[:1]) != b"{":
+            function = call.function
+            if function.name not in declared:
+                yield f"message {number}: {function.name} is not among the tools"
+            if memoryview(function.arguments)[0] != _BRACE:
                 yield f"message {number}: arguments of {call.id} are no object"
     if open_calls:
         yield f"calls without a result: {open_calls}"
@@ -171,7 +179,7 @@ def template_problems(messages: Sequence[Message], tools: str) -> Iterator[str]:
 
 def is_text(value: Raw) -> bool:
     """Tell whether undecoded JSON is a string."""
-    return bytes(memoryview(value)[:1]) == b'"'
+    return memoryview(value)[0] == _QUOTE
 
 
 def _call(call: StoredCall) -> Call:

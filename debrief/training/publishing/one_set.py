@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from concurrent.futures import Executor, ThreadPoolExecutor
 from contextlib import AbstractContextManager, ExitStack
-from typing import IO
+from typing import IO, TypeAlias
 from zlib import crc32
 
 from msgspec import Struct
@@ -16,9 +17,16 @@ from debrief.training.publishing import preference
 from debrief.training.publishing.conversations import Made
 from debrief.training.publishing.forms import Form, Rubrics
 from debrief.training.publishing.parquet import ParquetFile
+from debrief.training.publishing.single_calls import with_single_calls
+from debrief.training.publishing.streams import ReadsAhead, WritesBehind
 from debrief.training.store import LINES, LineRow, TrainingSetRow, training_path
+from debrief.training.validation import validate_line
 
 SIDES: tuple[Split, ...] = ("train", "eval")
+_WORKERS = 2
+"""One reads while the other writes; neither needs a processor of its own."""
+Stored: TypeAlias = Iterator[tuple[LineRow, bytes]]
+"""Stored lines, each with what is known of it."""
 
 
 class Wanted(Struct, frozen=True, kw_only=True):
@@ -34,6 +42,8 @@ class Wanted(Struct, frozen=True, kw_only=True):
     min_overall_quality: float = 0.0
     status: Status | None = None
     """None: lines of any status."""
+    single_calls: bool = False
+    """Calls made at once are told one after the other."""
 
 
 class PublishedSet(Struct, frozen=True, kw_only=True):
@@ -94,15 +104,19 @@ class SetPublisher:
         size = 0
         with ExitStack() as stack:
             created = {side: stack.enter_context(self._create(side, ".jsonl")) for side in SIDES}
-            sinks = {side: creation.file for side, creation in created.items()}
+            worker = stack.enter_context(ThreadPoolExecutor(max_workers=_WORKERS))
+            sinks = {side: WritesBehind(one.file, worker) for side, one in created.items()}
             tables = self._tables(stack) if self._wanted.parquet else {}
-            made = self._paired() if self._form.convert is None else self._converted()
+            lines = self._stored(worker)
+            made = self._paired(lines) if self._form.convert is None else self._converted(lines)
             for side, line in made:
-                sinks[side].write(line)
+                sinks[side].add(line)
                 counts[side] += 1
                 size += len(line)
                 if tables:
                     tables[side][1].add(line)
+            for sink in sinks.values():
+                sink.close()
             for _, table in tables.values():
                 table.close()
             everything = [*created.items(), *((side, one) for side, (one, _) in tables.items())]
@@ -131,7 +145,9 @@ class SetPublisher:
         card = self._lake.read_bytes(name)
         if card is not None:
             target = self._target("card.md")
-            self._keep(target, self._place.write_bytes(target, card).changed)
+            with self._place.create(target, durable=False) as creation:
+                creation.file.write(card)
+            self._keep(target, creation.changed)
 
     def _keep(self, name: str, changed: bool) -> None:
         self.files.append(name)
@@ -140,19 +156,21 @@ class SetPublisher:
     def _target(self, name: str) -> str:
         return f"{self._row.task}/{self._row.fingerprint}/{name}"
 
-    def _converted(self) -> Iterator[tuple[Split, bytes]]:
+    def _converted(self, stored: Stored) -> Iterator[tuple[Split, bytes]]:
         convert = self._form.convert
         if convert is None:
             return
-        for row, line in self._stored():
+        for row, line in stored:
             if self._is_wanted(row):
+                if self._wanted.single_calls:
+                    line = self._with_single_calls(row.session_id, line)
                 for made in convert(line, self._rubrics):
                     yield row.split, self._checked(row.session_id, made)
 
-    def _paired(self) -> Iterator[tuple[Split, bytes]]:
+    def _paired(self, stored: Stored) -> Iterator[tuple[Split, bytes]]:
         entrants: dict[Split, list[preference.Entrant]] = {side: [] for side in SIDES}
         places: list[tuple[int, int, str]] = []
-        for number, (row, line) in enumerate(self._stored()):
+        for number, (row, line) in enumerate(stored):
             places.append((row.offset, row.size, row.session_id))
             if self._is_wanted(row) and row.window == 1:
                 entrants[row.split].append(preference.entrant_of(number, line, row.quality))
@@ -162,26 +180,31 @@ class SetPublisher:
                     better, worse = (
                         _at(file, places[number]) for number in (pair.chosen, pair.rejected)
                     )
+                    if self._wanted.single_calls:
+                        better, worse = with_single_calls(better), with_single_calls(worse)
                     made = preference.pair_line(better, worse, same_prompt=pair.same_prompt)
-                    yield side, self._checked(places[pair.chosen][2], made)
+                    if made is not None:
+                        yield side, self._checked(places[pair.chosen][2], made)
 
-    def _stored(self) -> Iterator[tuple[LineRow, bytes]]:
+    def _stored(self, worker: Executor) -> Stored:
         """Yield the stored lines in order; what is read must be what was written."""
         checksum = 0
         partition = f"{self._row.task}/{self._row.fingerprint}"
         with self._lake.open_bytes(self._name) as file:
             if file is not None:
-                for row in self._lake.read(LINES, partition, LineRow):
-                    line = file.read(row.size)
-                    checksum = crc32(line, checksum)
-                    yield row, line
-                checksum = crc32(file.read(1), checksum)
+                lines = ReadsAhead(file, self._lake.read(LINES, partition, LineRow), worker)
+                yield from lines
+                checksum = crc32(file.read(1), lines.checksum)
         if checksum != self._row.lines_checksum:
             raise InputError(
                 self._lake.path(self._name),
                 "is not what was written",
                 "Make the training set again: debrief backfill --stage training_sets.",
             )
+
+    def _with_single_calls(self, session_id: str, line: bytes) -> bytes:
+        made = with_single_calls(line)
+        return line if made is line else self._checked(session_id, (made, validate_line(made)))
 
     def _is_wanted(self, row: LineRow) -> bool:
         wanted = self._wanted

@@ -7,7 +7,6 @@ from collections.abc import Iterator
 import msgspec
 from msgspec import Raw, Struct
 
-from debrief.training.model import ToolSchema
 from debrief.training.publishing.conversations import Made
 from debrief.training.validation import StrictMessage, conversation_problems
 
@@ -20,24 +19,20 @@ NOTE = (
 )
 
 
-class _Parts(Struct):
-    messages: Raw
+class _Line(Struct, frozen=True, forbid_unknown_fields=True):
+    messages: tuple[StrictMessage, ...]
     tools: Raw
 
 
-class _Line(Struct, frozen=True, forbid_unknown_fields=True):
-    messages: tuple[StrictMessage, ...]
-    tools: tuple[ToolSchema, ...]
-
-
-_PARTS = msgspec.json.Decoder(_Parts)
 _CHECKED = msgspec.json.Decoder(_Line)
+_METADATA = b',"metadata":{'
+"""Begins a stored line's last column. In no string, where quotes are escaped, and nowhere within
+that column, which has no such key."""
 
 
 def convert(line: bytes, _: object = None) -> Iterator[Made]:
     """Yield the stored line without its metadata."""
-    parts = _PARTS.decode(line)
-    made = b'{"messages":%b,"tools":%b}\n' % (bytes(parts.messages), bytes(parts.tools))
+    made = b"".join((memoryview(line)[: line.rindex(_METADATA)], b"}\n"))
     yield made, problems(made)
 
 
@@ -45,7 +40,6 @@ def problems(line: bytes) -> Iterator[str]:
     """Yield what the fine-tuning rules forbid."""
     try:
         made = _CHECKED.decode(line)
+        yield from conversation_problems(made.messages, made.tools)
     except msgspec.DecodeError as error:
         yield f"not a line of the expected shape: {error}"
-        return
-    yield from conversation_problems(made.messages, made.tools)

@@ -78,7 +78,10 @@ def _body(form: Form, sets: Sequence[PublishedSet], *, parquet: bool) -> str:
 def _plain_dumper() -> Any:
     import yaml
 
-    class Dumper(yaml.SafeDumper):
+    # Ten times as fast where it is there, and the same text.
+    base: Any = getattr(yaml, "CSafeDumper", yaml.SafeDumper)
+
+    class Dumper(base):  # type: ignore[misc]
         def ignore_aliases(self, data: object) -> bool:
             return True
 

@@ -8,18 +8,18 @@ the same side of the split. Of a session in windows the first stands for it.
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Iterable, Iterator, Sequence
+from functools import lru_cache
 
 import msgspec
 from msgspec import Struct
 
-from debrief.digests import digest_of
 from debrief.training.model import ScoreEntry, ToolSchema
 from debrief.training.publishing.columns import Columns, ListOf
 from debrief.training.publishing.conversations import (
     ENCODER,
     SCORED,
-    STORED,
     Made,
     Message,
     ScoredLine,
@@ -46,6 +46,7 @@ NOTE = (
     "of a pair are on the same side of the split."
 )
 _MOST_REASONS = 3
+_PROMPT, _NEXT = b'{"role":"user",', b'},{"role":'
 _TOOLS = msgspec.json.Decoder(list[ToolSchema])
 
 
@@ -109,32 +110,44 @@ def _paired(entrants: Sequence[Entrant], *, same_prompt: bool) -> tuple[list[Pai
 
 
 def entrant_of(number: int, line: bytes, quality: float) -> Entrant:
-    """Return what pairing needs of a line."""
-    opening: list[tuple[str, str]] = []
-    for message in STORED.decode(line).messages:
-        opening.append((message.role, bytes(message.content).decode()))
-        if message.role == "user":
-            break
-    return Entrant(number=number, quality=quality, prompt=digest_of(opening))
+    """Return what pairing needs of a line.
+
+    Only its beginning is looked at: an unescaped quote after a brace is in no string, so the
+    message after the first prompt begins where it says.
+    """
+    prompt = line.find(_PROMPT)
+    return Entrant(
+        number=number,
+        quality=quality,
+        prompt=hashlib.sha256(line[: line.find(_NEXT, prompt)]).hexdigest(),
+    )
 
 
-def pair_line(better: bytes, worse: bytes, *, same_prompt: bool) -> Made:
-    """Return two stored lines as one."""
+def pair_line(better: bytes, worse: bytes, *, same_prompt: bool) -> Made | None:
+    """Return two stored lines as one; None when they tell the same conversation."""
     chosen, rejected = SCORED.decode(better), SCORED.decode(worse)
-    declared = [*_TOOLS.decode(rejected.tools), *_TOOLS.decode(chosen.tools)]
-    tools = {tool.function.name: tool for tool in declared}
+    if chosen.messages == rejected.messages:
+        return None
     margin = chosen.metadata.overall_quality - rejected.metadata.overall_quality
     made = _Line(
         chosen=rendered(chosen.messages),
         rejected=rendered(rejected.messages),
-        tools=ENCODER.encode([tools[name] for name in sorted(tools)]).decode(),
+        tools=_both(bytes(rejected.tools), bytes(chosen.tools)),
         margin=round(margin, 6),
         reasons=list(_reasons(chosen, rejected)),
         same_prompt=same_prompt,
         chosen_session=chosen.metadata.session_id,
         rejected_session=rejected.metadata.session_id,
     )
-    return ENCODER.encode(made) + b"\n", _problems(made)
+    return ENCODER.encode_lines((made,)), _problems(made)
+
+
+@lru_cache(maxsize=32)
+def _both(fewer: bytes, rather: bytes) -> str:
+    """Return the tools of two lines by name, as JSON text; the second one's where both have it."""
+    declared = [*_TOOLS.decode(fewer), *_TOOLS.decode(rather)]
+    tools = {tool.function.name: tool for tool in declared}
+    return ENCODER.encode([tools[name] for name in sorted(tools)]).decode()
 
 
 def problems(line: bytes) -> Iterator[str]:

@@ -12,6 +12,7 @@ from collections.abc import Iterable, Iterator
 
 import msgspec
 from msgspec import Struct
+from msgspec.structs import replace
 
 from debrief.errors import InputError
 from debrief.lake import Lake
@@ -21,6 +22,7 @@ from debrief.training.publishing import sharegpt
 from debrief.training.publishing.forms import Form, form_named
 from debrief.training.publishing.one_set import SIDES, PublishedSet, SetPublisher, Wanted
 from debrief.training.publishing.pages import readme
+from debrief.training.publishing.single_calls import NOTE as SINGLE_CALLS
 from debrief.training.store import INDEX, TrainingSetRow
 
 MANIFEST = ".debrief.json"
@@ -55,36 +57,71 @@ def publish(lake: Lake, target: str, wanted: Wanted) -> Published:
             is not what was written, or a line breaks the rules of who reads it.
     """
     form = form_named(wanted.form)
+    if wanted.single_calls:
+        form = replace(form, note=f"{form.note} {SINGLE_CALLS}")
     rows = _stored_sets(lake, wanted)
-    place = Lake(target)
-    before = _manifest(place, form)
+    folder = PublishedFolder(target, form, parquet=wanted.parquet)
     rubrics = _rubrics(lake) if form.name == "reward" else {}
-    sets: list[PublishedSet] = []
-    files: list[str] = []
-    changed = False
     for row in rows:
-        made = SetPublisher(lake, place, row, form, rubrics, wanted)
-        sets.append(made.publish())
-        files += made.files
-        changed |= made.changed
-    page = readme(form, sets, parquet=wanted.parquet).encode()
-    files.append("README.md")
-    changed |= place.write_bytes("README.md", page).changed
-    if form.name == "sharegpt":
-        files.append("dataset_info.json")
-        changed |= place.write_bytes("dataset_info.json", _dataset_info(sets)).changed
-    for name in set(before.files) - set(files):
-        place.remove(name)
-        changed = True
-    manifest = msgspec.json.encode(_Manifest(form=form.name, files=sorted(files)))
-    place.write_bytes(MANIFEST, msgspec.json.format(manifest, indent=1) + b"\n")
-    return Published(
-        target=target,
-        form=form,
-        sets=tuple(sets),
-        warnings=tuple(_warnings(form, sets)),
-        changed=changed,
-    )
+        made = SetPublisher(lake, folder.place, row, form, rubrics, wanted)
+        folder.add(made.publish(), made.files, changed=made.changed)
+    return folder.finish()
+
+
+class PublishedFolder:
+    """A folder of sets in one form, on its way to be loaded; of no use twice.
+
+    Args:
+        target: a folder or an fsspec URL.
+        form: of the sets.
+        parquet: there are Parquet files beside the JSONL.
+
+    Raises:
+        InputError: it holds something else.
+    """
+
+    def __init__(self, target: str, form: Form, *, parquet: bool = False) -> None:
+        self.place = Lake(target)
+        self._target = target
+        self._form = form
+        self._parquet = parquet
+        self._before = _manifest(self.place, form)
+        self._sets: list[PublishedSet] = []
+        self._files: list[str] = []
+        self._changed = False
+
+    def add(self, made: PublishedSet, files: Iterable[str], *, changed: bool) -> None:
+        """Tell of a set that was written below the folder, and of its files."""
+        self._sets.append(made)
+        for name in files:
+            self.keep(name, changed=changed)
+
+    def keep(self, name: str, *, changed: bool) -> None:
+        """Tell of a file that was written below the folder."""
+        self._files.append(name)
+        self._changed |= changed
+
+    def finish(self) -> Published:
+        """Write what tells a loader of the sets, and take away what is no longer among them."""
+        place, form, sets = self.place, self._form, self._sets
+        page = readme(form, sets, parquet=self._parquet).encode()
+        self._files.append("README.md")
+        self._changed |= place.write_bytes("README.md", page).changed
+        if form.name == "sharegpt":
+            self._files.append("dataset_info.json")
+            self._changed |= place.write_bytes("dataset_info.json", _dataset_info(sets)).changed
+        for name in set(self._before.files) - set(self._files):
+            place.remove(name)
+            self._changed = True
+        manifest = msgspec.json.encode(_Manifest(form=form.name, files=sorted(self._files)))
+        place.write_bytes(MANIFEST, msgspec.json.format(manifest, indent=1) + b"\n")
+        return Published(
+            target=self._target,
+            form=form,
+            sets=tuple(sets),
+            warnings=tuple(_warnings(form, sets)),
+            changed=self._changed,
+        )
 
 
 def _stored_sets(lake: Lake, wanted: Wanted) -> list[TrainingSetRow]:

@@ -81,7 +81,7 @@ def convert(line: bytes, rubrics: Rubrics) -> Iterator[Made]:
             judged_by=entry.model,
             session_id=sample.metadata.session_id,
         )
-        yield ENCODER.encode(made) + b"\n", _problems(made)
+        yield ENCODER.encode_lines((made,)), _problems(made)
 
 
 def problems(line: bytes) -> Iterator[str]:

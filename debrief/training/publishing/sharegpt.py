@@ -8,6 +8,7 @@ has no place for words beside a call.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from functools import lru_cache
 from typing import Literal
 
 import msgspec
@@ -78,28 +79,31 @@ def convert(line: bytes, _: object = None) -> Iterator[Made]:
     """Yield the stored line as turns."""
     stored = STORED.decode(line)
     first = stored.messages[0]
+    calls: list[bytes] = []
     made = _Line(
-        conversations=list(_turns(stored.messages)),
+        conversations=list(_turns(stored.messages, calls)),
         system=first.content if first.role == "system" else Raw(b'""'),
-        tools=ENCODER.encode([t.function for t in _STORED_TOOLS.decode(stored.tools)]).decode(),
+        tools=_functions(bytes(stored.tools)),
         session_id=stored.metadata.session_id,
     )
-    yield ENCODER.encode(made) + b"\n", _problems(made)
+    yield ENCODER.encode_lines((made,)), _problems(made, iter(calls))
 
 
 def problems(line: bytes) -> Iterator[str]:
     """Yield what LLaMA-Factory would skip a line for, or fail on."""
     try:
         made = _CHECKED.decode(line)
+        calls = [_TEXT.decode(t.value) for t in made.conversations if t.speaker == "function_call"]
     except msgspec.DecodeError as error:
         yield f"not a line of the expected shape: {error}"
         return
-    yield from _problems(made)
+    yield from _problems(made, iter(calls))
 
 
-def _problems(made: _Line) -> Iterator[str]:
+def _problems(made: _Line, calls: Iterator[bytes | str]) -> Iterator[str]:
+    """Yield the problems of a line whose calls, in order, have these JSON texts."""
     try:
-        declared = {tool.name for tool in _TOOLS.decode(made.tools)}
+        declared = _declared(made.tools)
     except msgspec.DecodeError as error:
         yield f"tools is not the JSON text of a list of functions: {error}"
         return
@@ -112,7 +116,7 @@ def _problems(made: _Line) -> Iterator[str]:
             yield f"turn {number}: {turn.speaker} cannot stand here"
         if turn.speaker == "function_call":
             try:
-                name = _CALL.decode(_TEXT.decode(turn.value)).name
+                name = _CALL.decode(next(calls)).name
             except msgspec.DecodeError as error:
                 yield f"turn {number}: not a call: {error}"
                 continue
@@ -122,7 +126,8 @@ def _problems(made: _Line) -> Iterator[str]:
             yield f"turn {number}: its value is no text"
 
 
-def _turns(messages: Sequence[StoredMessage]) -> Iterator[Turn]:
+def _turns(messages: Sequence[StoredMessage], calls: list[bytes]) -> Iterator[Turn]:
+    """Yield the turns, and put the JSON text of each call among ``calls``."""
     results = {message.tool_call_id: message.content for message in messages}
     for message in messages:
         if message.role == "user":
@@ -130,7 +135,19 @@ def _turns(messages: Sequence[StoredMessage]) -> Iterator[Turn]:
         elif message.role == "assistant":
             for call in message.tool_calls:
                 called = ENCODER.encode(Function(call.function.name, arguments_of(call)))
+                calls.append(called)
                 yield Turn("function_call", Raw(ENCODER.encode(called.decode())))
                 yield Turn("observation", results[call.id])
             if not message.tool_calls:
                 yield Turn("gpt", message.content)
+
+
+@lru_cache(maxsize=32)
+def _functions(tools: bytes) -> str:
+    """Return the JSON text of the functions alone of a stored line's tools."""
+    return ENCODER.encode([tool.function for tool in _STORED_TOOLS.decode(tools)]).decode()
+
+
+@lru_cache(maxsize=32)
+def _declared(tools: str) -> frozenset[str]:
+    return frozenset(tool.name for tool in _TOOLS.decode(tools))

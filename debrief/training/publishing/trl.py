@@ -39,7 +39,7 @@ def convert(line: bytes, _: object = None) -> Iterator[Made]:
     """Yield the stored line as TRL takes it."""
     stored = STORED.decode(line)
     made = _Line(rendered(stored.messages), text_of(stored.tools), stored.metadata.session_id)
-    yield ENCODER.encode(made) + b"\n", template_problems(made.messages, made.tools)
+    yield ENCODER.encode_lines((made,)), template_problems(made.messages, made.tools)
 
 
 def problems(line: bytes) -> Iterator[str]:

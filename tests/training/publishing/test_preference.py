@@ -31,11 +31,13 @@ def line(of: object, quality: float, judged: float = 0.5, remark: str = "") -> b
 
 
 def test_a_pair_says_by_how_much_and_why() -> None:
-    data, found = pair_line(
+    made_line = pair_line(
         line(GOOD, 0.9, 0.8, "turn 1 ends with\npassing tests"),
         line(BAD, 0.3, 0.2, "nothing was checked"),
         same_prompt=True,
     )
+    assert made_line is not None
+    data, found = made_line
     assert list(found) == list(problems(data)) == []
     made = json.loads(data)
     assert made["margin"] == 0.6
@@ -51,6 +53,11 @@ def test_a_pair_says_by_how_much_and_why() -> None:
     assert (made["chosen_session"], made["rejected_session"]) == ("good", "bad")
 
 
+def test_copies_that_were_scored_differently_are_no_pair() -> None:
+    copy = session("copy", *GOOD.turns)
+    assert pair_line(line(GOOD, 0.9), line(copy, 0.3), same_prompt=True) is None
+
+
 def test_sessions_with_one_opening_are_known_by_it() -> None:
     one, other = entrant_of(0, line(GOOD, 0.9), 0.9), entrant_of(1, line(BAD, 0.3), 0.3)
     third = entrant_of(2, line(session("third"), 0.3), 0.3)
@@ -59,7 +66,9 @@ def test_sessions_with_one_opening_are_known_by_it() -> None:
 
 @pytest.mark.parametrize("better", [0.3, 0.2])
 def test_a_pair_the_wrong_way_round_or_of_equals_is_refused(better: float) -> None:
-    _, found = pair_line(line(GOOD, better), line(BAD, 0.3), same_prompt=True)
+    made = pair_line(line(GOOD, better), line(BAD, 0.3), same_prompt=True)
+    assert made is not None
+    _, found = made
     assert any("a margin of" in problem for problem in found)
 
 

@@ -1,0 +1,57 @@
+"""Code versions: what Dagster compares to tell which assets a change of ours made stale.
+
+A judge, a prompt and a form of rows are code as much as Python is. Each asset's version covers
+what its rows are made by, and the versions of the assets that it is made from: Dagster does not
+follow staleness through a dependency on all weeks, which most reports and training sets have.
+"""
+
+from pathlib import Path
+
+from debrief.content import folder
+from debrief.digests import digest_of
+from debrief.evaluators import judges_folder
+from debrief.sessions.store import NORMAL_FORM
+from debrief.settings import load_settings
+from debrief.snapshots.rows import ROWS
+from debrief.training.store import LINE_FORMAT
+
+_LENGTH = 16
+
+
+def _version(*parts: object) -> str:
+    return digest_of(*parts)[:_LENGTH]
+
+
+def _texts(place: Path, pattern: str) -> list[tuple[str, str]]:
+    """Return the texts of a folder by name, a README apart, so that each one counts."""
+    return [
+        (path.name, path.read_text(encoding="utf-8", errors="replace"))
+        for path in sorted(place.glob(pattern))
+        if path.name != "README.md"
+    ]
+
+
+def _prompts(*patterns: str) -> list[tuple[str, str]]:
+    return [text for pattern in patterns for text in _texts(folder("prompts"), pattern)]
+
+
+SESSIONS = _version("sessions", NORMAL_FORM)
+SNAPSHOTS = _version("snapshots", SESSIONS)
+METADATA = _version("metadata", ROWS, SNAPSHOTS)
+JUDGING = _version("judging", _texts(judges_folder(load_settings(), Path.cwd()), "*.md"), METADATA)
+SCORING = _version("scoring", _prompts("session_scorer.txt"), SESSIONS)
+LANGFUSE = _version("langfuse", SCORING)
+MINING = _version(
+    "mining",
+    _prompts("rubric_extractor*.txt", "rubric_data_notice.txt", "rubric_evidence.txt"),
+    SCORING,
+)
+RUBRICS = _version(
+    "rubrics", _prompts("rubric_summarizer.txt", "rubric_sources.txt", "judge_template.txt"), MINING
+)
+RUBRIC_EVALUATIONS = _version("rubric evaluations", _prompts("judge_template.txt"), RUBRICS)
+AGREEMENT = _version("agreement", JUDGING, SCORING, RUBRIC_EVALUATIONS)
+TRAINING = _version("training", LINE_FORMAT, AGREEMENT)
+CANDIDATES = _version("candidates", _prompts("candidate_*.txt"), TRAINING)
+LEADERBOARD = _version("leaderboard", JUDGING, SCORING)
+WEEKLY_REPORT = _version("weekly report", AGREEMENT)

@@ -1,0 +1,370 @@
+"""``debrief record``: the life of a recorded session, in the terminal."""
+
+from __future__ import annotations
+
+import shlex
+import sys
+from collections.abc import Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from debrief.cli.console import console
+from debrief.errors import InputError
+from debrief.recorder.state import RecorderHome, Stop
+from debrief.settings import Settings, load_settings
+
+if TYPE_CHECKING:
+    from debrief.recorder.contracts import Contents, Meta, Record
+    from debrief.recorder.facts import RanCommand
+    from debrief.recorder.server import Receipt, RecorderServer
+    from debrief.redaction import Redactor
+
+_TIMED_OUT = 124
+_MOST_LINES = 30
+
+
+def start_session(
+    folder: Path,
+    *,
+    task: str,
+    prompt: str | None,
+    prompt_file: Path | None,
+    system: str | None,
+    system_file: Path | None,
+    contents: Contents,
+    ignore: Sequence[str],
+) -> None:
+    """Start a session and say what comes next."""
+    from debrief.recorder.session import NewSession, start
+
+    settings = load_settings()
+    words = _text("prompt", prompt, prompt_file)
+    started = start(
+        RecorderHome(settings.home),
+        folder,
+        NewSession(
+            task_id=task,
+            prompt=_asked() if words is None else words,
+            system=_text("system", system, system_file),
+            contents=contents,
+            ignore=(*_usual_ignores(settings), *ignore),
+        ),
+    )
+    out = console()
+    out.print(
+        f"Recording {started.worktree} for task {started.task_id}, from "
+        f"{started.base_ref[:12]} on.",
+        soft_wrap=True,
+    )
+    out.print("Edit as usual; record checks with: debrief record run -- pnpm test")
+    out.print("End with: debrief record stop")
+
+
+def run_command(folder: Path, command: Sequence[str], time_limit: float) -> int:
+    """Run a command of the allowlist with its output shown; return the exit code to end with."""
+    from debrief.recorder.session import run
+
+    home = RecorderHome(load_settings().home)
+    end = run(home, folder, command, show=_show, time_limit=time_limit)
+    said = console(stderr=True)
+    if end.exit_code is None:
+        said.print(f"debrief: recorded as {end.ending.strip('()')}", style="red", soft_wrap=True)
+        return _TIMED_OUT
+    if end.exit_code:
+        said.print(f"debrief: recorded with exit code {end.exit_code}", style="yellow")
+    return end.exit_code
+
+
+def show_session(folder: Path) -> None:
+    """Print what a session has so far, and what its record would lack."""
+    from debrief.cli.serve import ready_rule
+    from debrief.recorder.checks import readiness
+    from debrief.recorder.session import ran, session_of, utc_now
+    from debrief.recorder.stopping import record_so_far
+
+    settings = load_settings()
+    home = RecorderHome(settings.home)
+    session = session_of(home, folder)
+    started = session.folder.started()
+    out = console()
+    out.print(
+        f"{started.worktree}: task {started.task_id}, since {started.started_at:%F %T} UTC, from "
+        f"{started.base_ref[:12]}" + (f" on {started.branch}" if started.branch else ""),
+        soft_wrap=True,
+    )
+    busy = home.is_busy(session.worktree)
+    if session.folder.record() is not None:
+        out.print("Its record is made and not yet sent. Send it with: debrief record stop")
+        return
+    commands = session.folder.commands()
+    for filed in commands:
+        running = busy and filed.end is None and filed is commands[-1]
+        out.print(f"  {_ran(ran(filed), running=running)}", soft_wrap=True)
+    if not commands:
+        out.print("  no command was run")
+    record = record_so_far(session, _redactor(settings), utc_now())
+    _print_changes(record.meta)
+    rule = ready_rule(settings.get("DEBRIEF_READY_RULE"))
+    _print_missing(readiness(record, rule))
+
+
+def show_all() -> None:
+    """Print every session of this machine, and the records that wait."""
+    home = RecorderHome(load_settings().home)
+    out = console()
+    opened, waiting = home.opened(), home.waiting()
+    for kind, sessions in (("under way", opened), ("waits to be sent", waiting)):
+        for session in sessions:
+            try:
+                known = session.started()
+            except InputError as error:
+                out.print(f"{kind}: {error}", soft_wrap=True)
+                continue
+            out.print(
+                f"{known.id} {kind}: task {known.task_id}, {known.worktree}, since "
+                f"{known.started_at:%F %T} UTC",
+                soft_wrap=True,
+            )
+    if not opened and not waiting:
+        out.print("No session is under way, and no record waits.")
+
+
+def stop_session(
+    folder: Path,
+    *,
+    local: Path | None,
+    summary: str | None,
+    ignore: Sequence[str],
+    create_task: str | None,
+    ready: bool,
+    keep: bool,
+) -> None:
+    """Stop a session: its record to a file, or to the server."""
+    from debrief.cli.serve import ready_rule
+    from debrief.recorder.stopping import Wish, stop
+
+    settings = load_settings()
+    home = RecorderHome(settings.home)
+    rule = ready_rule(settings.get("DEBRIEF_READY_RULE"))
+    wish = Wish(
+        summary=summary,
+        ignore=tuple(ignore),
+        stop=Stop(create_task=create_task, ready=ready, keep=keep),
+    )
+    redactor = _redactor(settings)
+    if local is not None:
+        done = stop(home, folder, local.absolute(), redactor=redactor, rule=rule, wish=wish)
+    else:
+        with _server(settings) as server:
+            done = stop(home, folder, server, redactor=redactor, rule=rule, wish=wish)
+    meta = done.record.meta
+    out = console()
+    if done.made_before:
+        out.print("The record was made by an earlier stop, and is as it was then.")
+    _print_changes(meta)
+    where = f"written to {local}" if local is not None else f"sent, {_told(done.receipt)}"
+    if keep and local is None:
+        where += f", kept as {home.path / 'kept' / f'{meta.session_id}.json'}"
+    out.print(f"Record {meta.session_id}: {done.size:,} bytes, {where}", soft_wrap=True)
+    missing = done.receipt.not_ready if done.receipt is not None else done.not_ready
+    _print_missing(missing)
+
+
+def upload_waiting(create_task: str | None) -> int:
+    """Send the records that wait; 1 when one still does."""
+    from debrief.recorder.outbox import send_waiting
+
+    settings = load_settings()
+    home = RecorderHome(settings.home)
+    out, errors = console(), console(stderr=True)
+    if not home.waiting():
+        out.print("No record waits.")
+        return 0
+    with _server(settings) as server:
+        for sent in send_waiting(home, server, create_task):
+            if sent.receipt is not None:
+                out.print(f"{sent.session_id}: sent, {_told(sent.receipt)}")
+            else:
+                errors.print(f"{sent.session_id}: {sent.error}", style="red", soft_wrap=True)
+    left = len(home.waiting())
+    if left:
+        errors.print(f"debrief: {left} still wait", style="red")
+    return 1 if left else 0
+
+
+def discard_session(folder: Path, session_id: str | None, *, yes: bool) -> None:
+    """Forget a session, after asking on a terminal."""
+    import typer
+
+    from debrief.recorder.outbox import forget
+    from debrief.recorder.session import discard
+
+    home = RecorderHome(load_settings().home)
+    if not yes and sys.stdin.isatty():
+        typer.confirm("Forget what was recorded? Your files stay as they are.", abort=True)
+    if session_id is None:
+        discard(home, folder)
+    elif not forget(home, session_id):
+        raise InputError(session_id, "is no session here", "See: debrief record status --all")
+    console().print("Forgotten. Your files are as they were.")
+
+
+def apply_record(file: Path, folder: Path) -> None:
+    """Apply a record to a checkout of its baseline, and see that its tree came out."""
+    from debrief.recorder.replaying import replay
+
+    record = read_record(file)
+    changed = replay(record, folder)
+    out = console()
+    for path in changed[:_MOST_LINES]:
+        out.print(f"  {path}", soft_wrap=True)
+    if len(changed) > _MOST_LINES:
+        out.print(f"  and {len(changed) - _MOST_LINES:,} more")
+    out.print(f"{len(changed):,} paths changed; the tree is {record.meta.final_tree}, as recorded.")
+
+
+def check_record(file: Path, folder: Path) -> int:
+    """Print what is wrong with a record; 1 if anything is."""
+    from debrief.cli.serve import ready_rule
+    from debrief.recorder.checks import problems_of, readiness
+    from debrief.recorder.replaying import rebuilds
+
+    settings = load_settings()
+    record = read_record(file)
+    meta = record.meta
+    out, errors = console(), console(stderr=True)
+    out.print(f"Record {meta.session_id} of task {meta.task_id}, {meta.repo_name}", soft_wrap=True)
+    _print_changes(meta)
+    problems = problems_of(record)
+    if not problems and meta.contents == "full":
+        told = rebuilds(record, folder, _redactor(settings))
+        if told is None:
+            out.print(f"Not rebuilt: no repository here has its baseline {meta.base_ref}.")
+        else:
+            problems += told
+            if not told:
+                out.print(f"It rebuilds its tree, {meta.final_tree}.")
+    for problem in problems:
+        errors.print(f"debrief: {problem}", style="red", soft_wrap=True)
+    if not problems:
+        _print_missing(readiness(record, ready_rule(settings.get("DEBRIEF_READY_RULE"))))
+    return 1 if problems else 0
+
+
+def write_schemas_to(folder: Path) -> None:
+    """Write the JSON Schemas."""
+    from debrief.recorder.json_schemas import write_schemas
+
+    for path in write_schemas(folder):
+        console().print(str(path), soft_wrap=True)
+
+
+def read_record(file: Path) -> Record:
+    """Return the record in a file.
+
+    Raises:
+        InputError: it cannot be read, or holds no record.
+    """
+    from debrief.recorder.encoding import decode_record
+
+    try:
+        return decode_record(file.read_bytes(), str(file))
+    except OSError as error:
+        raise InputError(str(file), f"cannot be read: {error.strerror}") from error
+
+
+def _server(settings: Settings) -> RecorderServer:
+    from debrief.recorder.server import server_of
+
+    server = server_of(settings)
+    if server.is_exposed:
+        console(stderr=True).print(
+            f"debrief: {server.url}: whoever is on the way can read the token and the records. "
+            "Use https.",
+            style="yellow",
+            soft_wrap=True,
+        )
+    return server
+
+
+def _redactor(settings: Settings) -> Redactor:
+    from debrief.redaction import Redactor, load_key
+
+    return Redactor(load_key(settings.home))
+
+
+def _usual_ignores(settings: Settings) -> list[str]:
+    return shlex.split(settings.get("DEBRIEF_RECORDER_IGNORE"))
+
+
+def _text(name: str, given: str | None, file: Path | None) -> str | None:
+    if given is not None and file is not None:
+        raise InputError(f"--{name} and --{name}-file", "are both given", "Give one of them.")
+    if file is None:
+        return given
+    try:
+        data = sys.stdin.buffer.read() if str(file) == "-" else file.read_bytes()
+        return data.decode()
+    except OSError as error:
+        raise InputError(str(file), f"cannot be read: {error.strerror}") from error
+    except UnicodeDecodeError as error:
+        raise InputError(str(file), "is not UTF-8 text") from error
+
+
+def _asked() -> str:
+    if not sys.stdin.isatty():
+        raise InputError("--prompt", "is missing", "Give it, or --prompt-file FILE.")
+    import typer
+
+    words: str = typer.prompt("What is to be done?")
+    return words
+
+
+def _show(piece: bytes) -> None:
+    """Show output as it comes; where nobody reads it any more, it is recorded all the same."""
+    with suppress(BrokenPipeError, ValueError):
+        sys.stdout.buffer.write(piece)
+        sys.stdout.buffer.flush()
+
+
+def _ran(command: RanCommand, *, running: bool) -> str:
+    line = " ".join((command.cmd, *command.args))
+    place = "" if command.cwd == "." else f" in {command.cwd}"
+    if running:
+        return f"{line}{place}: is running"
+    if command.exit_code is None:
+        return f"{line}{place}: {command.ending.strip('()')}"
+    return f"{line}{place}: exit code {command.exit_code}, {command.duration_ms / 1000:.1f} s"
+
+
+def _print_changes(meta: Meta) -> None:
+    out = console()
+    for change in meta.changes[:_MOST_LINES]:
+        numbers = f"+{change.added} -{change.removed}"
+        out.print(f"  {change.kind} {change.path} ({numbers})", soft_wrap=True)
+    if len(meta.changes) > _MOST_LINES:
+        out.print(f"  and {len(meta.changes) - _MOST_LINES:,} more")
+    if not meta.changes:
+        out.print("  nothing was changed")
+    for skipped in meta.skipped[:_MOST_LINES]:
+        out.print(f"  left out {skipped.path}: {skipped.reason}", soft_wrap=True)
+    if len(meta.skipped) > _MOST_LINES:
+        out.print(f"  and {len(meta.skipped) - _MOST_LINES:,} more left out")
+    if meta.redactions.count:
+        kinds = ", ".join(meta.redactions.kinds)
+        out.print(f"  {meta.redactions.count:,} secrets replaced ({kinds})", soft_wrap=True)
+    for warning in meta.warnings:
+        out.print(f"  warning: {warning}", soft_wrap=True, style="yellow")
+
+
+def _print_missing(reasons: Sequence[str]) -> None:
+    out = console()
+    if not reasons:
+        out.print("Ready to train on: nothing is missing.")
+    for reason in reasons:
+        out.print(f"Not ready: {reason}", soft_wrap=True)
+
+
+def _told(receipt: Receipt | None) -> str:
+    return f"stored as {receipt.status}" if receipt is not None else "stored"

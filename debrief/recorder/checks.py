@@ -1,0 +1,154 @@
+"""Everything that can be known of a record without its repository."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from itertools import islice, pairwise
+
+from msgspec import Struct
+
+from debrief.errors import InputError
+from debrief.recorder.agreement import meta_problems
+from debrief.recorder.allowlist import command_problem, is_validation
+from debrief.recorder.applier import PLAIN, FileState, apply_operations
+from debrief.recorder.calls import PATCHED, Done, calls_of
+from debrief.recorder.contracts import (
+    APPLY_PATCH,
+    READ_FILE,
+    ApplyPatch,
+    CommandSummary,
+    CreateFile,
+    DeleteFile,
+    Operation,
+    ReadFile,
+    Record,
+    RunCommand,
+    UpdateFile,
+    UserMessage,
+)
+from debrief.recorder.linkage import linkage_problems
+from debrief.recorder.paths import path_problem, shown
+from debrief.recorder.tools import TOOLS
+
+_RANK = {DeleteFile: 0, UpdateFile: 1, CreateFile: 2}
+_MOST_PROBLEMS = 50
+
+
+class ReadyRule(Struct, frozen=True, kw_only=True):
+    """What a record has to have before it may train a model."""
+
+    validation: bool = True
+    """A lint, test or build command was run."""
+    passed: bool = False
+    """One that counts ended with exit code 0."""
+    on_final_tree: bool = False
+    """One that counts ran on the very tree that the record rebuilds."""
+
+
+def problems_of(record: Record) -> list[str]:
+    """Return what is wrong with the record, in words; empty when it is consistent.
+
+    A consistent record's calls and results are linked and in order, its commands are of the
+    allowlist, its operations apply to the files that it holds, and its ``meta`` tells what its
+    messages say. At most 50 problems are told.
+    """
+    return list(islice(_problems(record), _MOST_PROBLEMS))
+
+
+def readiness(record: Record, rule: ReadyRule) -> list[str]:
+    """Return why a consistent record may not train a model, in words; empty when it may."""
+    meta = record.meta
+    reasons = []
+    if meta.contents != "full":
+        reasons.append("it was recorded without the contents of files")
+    elif not meta.changes:
+        reasons.append("it changes no file")
+    if not meta.verified:
+        reasons.append("its patch was not verified to rebuild the final tree")
+    if meta.redactions.unsure:
+        reasons.append(f"{meta.redactions.unsure} redactions have to be looked at")
+    if not any(isinstance(one, UserMessage) and one.content.strip() for one in record.messages):
+        reasons.append("the user's message is empty")
+    if rule.validation:
+        reasons += _validation_missing(validations_of(record), rule)
+    return reasons
+
+
+def validations_of(record: Record) -> list[CommandSummary]:
+    """Return the commands of the record that lint, test or build."""
+    return [one for one in record.meta.commands if is_validation(one.cmd, one.args)]
+
+
+def is_validated(record: Record) -> bool:
+    """Tell whether a validation command ran on the tree that the record rebuilds."""
+    return any(one.on_final_tree for one in validations_of(record))
+
+
+def _validation_missing(ran: Sequence[CommandSummary], rule: ReadyRule) -> list[str]:
+    if not ran:
+        return ["no validation command (lint, test or build) was run"]
+    if rule.on_final_tree:
+        ran = [one for one in ran if one.on_final_tree]
+        if not ran:
+            return ["no validation command ran on the final tree"]
+    if rule.passed and not any(one.exit_code == 0 for one in ran):
+        return ["no validation command passed"]
+    return []
+
+
+def _problems(record: Record) -> Iterator[str]:
+    unlinked = list(linkage_problems(record))
+    if unlinked:
+        yield from unlinked
+        return
+    if record.tools != list(TOOLS):
+        yield "tools: not the definitions of the recorder's three tools"
+    files: dict[str, str] = {}
+    ops: list[Operation] = []
+    commands: list[tuple[Done, RunCommand]] = []
+    patched: int | None = None
+    for done in calls_of(record):
+        try:
+            if done.call.function.name == READ_FILE:
+                yield from _read(done, done.arguments(ReadFile).path, files)
+            elif done.call.function.name == APPLY_PATCH:
+                patched = done.index
+                ops = done.arguments(ApplyPatch).ops
+                if done.result != PATCHED:
+                    yield f"messages[{done.index + 1}]: the result of a patch is {PATCHED}"
+            else:
+                command = done.arguments(RunCommand)
+                commands.append((done, command))
+                if problem := command_problem(command.cmd, command.args, command.cwd):
+                    yield f"messages[{done.index}]: {problem}"
+        except InputError as error:
+            yield str(error)
+            return
+    yield from _patch(files, ops)
+    yield from meta_problems(record.meta, files, ops, commands, patched)
+
+
+def _read(done: Done, path: str, files: dict[str, str]) -> Iterator[str]:
+    place = f"messages[{done.index}]"
+    if problem := path_problem(path):
+        yield f"{place}: {problem}"
+    if files and path <= next(reversed(files)):
+        yield f"{place}: files are read once each, sorted by path"
+    files[path] = done.result
+
+
+def _patch(files: dict[str, str], ops: Sequence[Operation]) -> Iterator[str]:
+    for before, after in pairwise(ops):
+        if (_RANK[type(before)], before.path) >= (_RANK[type(after)], after.path):
+            yield "apply_patch: operations are deletes, updates, creates, each once and by path"
+            break
+    needed = {op.path for op in ops if not isinstance(op, CreateFile)}
+    for path in sorted(needed - files.keys()):
+        yield f"apply_patch: {shown(path)} is changed, but was not read"
+    for path in sorted(files.keys() - needed):
+        yield f"apply_patch: {shown(path)} was read, but is not changed"
+    if needed <= files.keys():
+        try:
+            apply_operations({path: FileState(PLAIN, text) for path, text in files.items()}, ops)
+        except InputError as error:
+            yield f"apply_patch: {error}"

@@ -1,0 +1,134 @@
+"""Files that are there whole or not at all, whatever ends the process or the machine."""
+
+from __future__ import annotations
+
+import errno
+import fcntl
+import os
+import shutil
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+from debrief.errors import ConfigurationError
+
+
+def make_folder(folder: Path) -> None:
+    """Make a folder, and those above it, that its owner alone can enter.
+
+    Raises:
+        ConfigurationError: it cannot be made.
+    """
+    try:
+        _make(folder)
+    except OSError as error:
+        reason = f"cannot be made: {error.strerror}"
+        raise ConfigurationError(str(folder), reason, "Check DEBRIEF_HOME.") from error
+
+
+def _make(folder: Path) -> None:
+    if not folder.is_dir():
+        _make(folder.parent)
+        with suppress(FileExistsError):
+            folder.mkdir(mode=0o700)
+        sync_folder(folder.parent)
+
+
+def write_durably(path: Path, data: bytes) -> None:
+    """Write a file that its owner alone can read; a reader sees the old one or the whole new one.
+
+    When this returns, the file survives a power cut. One process at a time may write it.
+
+    Raises:
+        ConfigurationError: it cannot be written, as on a full disk; the old one is as it was.
+    """
+    try:
+        _write(path, data)
+    except OSError as error:
+        raise ConfigurationError(
+            str(path), f"cannot be written: {error.strerror}", "Mend that and try again."
+        ) from error
+
+
+def _write(path: Path, data: bytes) -> None:
+    unfinished = path.with_name(f".{path.name}.unfinished")
+    unfinished.unlink(missing_ok=True)
+    try:
+        descriptor = os.open(unfinished, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+        with os.fdopen(descriptor, "wb") as file:
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
+        unfinished.replace(path)
+    except BaseException:
+        unfinished.unlink(missing_ok=True)
+        raise
+    sync_folder(path.parent)
+
+
+def move_folder(source: Path, target: Path) -> None:
+    """Give a folder another place in one step; ``target`` is not there, or an empty folder.
+
+    Raises:
+        FileExistsError: something is there.
+    """
+    make_folder(target.parent)
+    try:
+        source.rename(target)
+    except OSError as error:
+        if error.errno in (errno.ENOTEMPTY, errno.EEXIST, errno.ENOTDIR):
+            raise FileExistsError(f"{target} is there already") from error
+        raise
+    sync_folder(target.parent)
+    if source.parent != target.parent:
+        sync_folder(source.parent)
+
+
+def sweep(folder: Path) -> None:
+    """Remove what is in a folder, as far as it can be removed."""
+    for leftover in folder.iterdir() if folder.is_dir() else ():
+        if leftover.is_dir() and not leftover.is_symlink():
+            shutil.rmtree(leftover, ignore_errors=True)
+        else:
+            leftover.unlink(missing_ok=True)
+
+
+def sync_folder(folder: Path) -> None:
+    """Make the names in a folder survive a power cut, where it can be opened at all."""
+    try:
+        descriptor = os.open(folder, os.O_RDONLY)
+    except PermissionError:
+        return
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+@contextmanager
+def locked(path: Path, patience: float = 0.0) -> Iterator[bool]:
+    """Hold a lock for as long as the block runs, or the process lives; False: another holds it.
+
+    Args:
+        path: a file, made if need be.
+        patience: seconds that another's hold is waited out.
+    """
+    make_folder(path.parent)
+    descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
+    try:
+        yield _taken(descriptor, time.monotonic() + patience)
+    finally:
+        os.close(descriptor)
+
+
+def _taken(descriptor: int, until: float) -> bool:
+    while True:
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            if time.monotonic() >= until:
+                return False
+            time.sleep(0.02)
+        else:
+            return True

@@ -1,0 +1,28 @@
+"""What can go wrong around stored records."""
+
+from __future__ import annotations
+
+from debrief.errors import DebriefError, InputError
+
+
+class StorageError(DebriefError):
+    """The database is away, busy, or not in the state that this version works with.
+
+    A service answers 503: the same request may succeed later, when the next move was made.
+    """
+
+
+class ConflictError(InputError):
+    """Something else is already stored under that id or name: a service answers 409."""
+
+
+class UnknownTaskError(InputError):
+    """A session names a task that nobody has made."""
+
+
+class NotFoundError(InputError):
+    """Nothing is stored under that id or name: a service answers 404."""
+
+
+class CursorError(InputError):
+    """A cursor that this database did not give, or that it gave before it was restored."""

@@ -1,0 +1,168 @@
+"""Unified hunks, strictly: read, checked and applied to a text, or refused with the line.
+
+Lines end at ``\\n`` and nowhere else; carriage returns, form feeds and what Unicode takes for a
+line end are part of a line. Nothing is searched for and nothing is forgiven: a hunk fits at the
+very line that it names, or the text is not the one that it was made from.
+"""
+
+from __future__ import annotations
+
+import re
+
+from msgspec import Struct
+
+NO_LINE_END = "\\ No newline at end of file"
+_HEAD = re.compile(
+    r"@@ -(0|[1-9]\d{0,8})(?:,(0|[1-9]\d{0,8}))?"
+    r" \+(0|[1-9]\d{0,8})(?:,(0|[1-9]\d{0,8}))? @@(?: [^\n]*)?",
+    re.ASCII,
+)
+
+_BODY = frozenset(" -+")
+_SIDES = {" ": "-+", "-": "-", "+": "+"}
+
+
+class HunkError(ValueError):
+    """A diff does not add up, or does not fit the text; says where."""
+
+
+class Hunk(Struct, frozen=True):
+    """A stretch of lines, before and after, without their line ends."""
+
+    old_start: int
+    """Lines of the old text before it."""
+    new_start: int
+    """Lines of the new text before it."""
+    old: list[str]
+    new: list[str]
+    old_open: bool
+    """The last of the old lines has no line end."""
+    new_open: bool
+    """The last of the new lines has no line end."""
+    line: int
+    """Of its head in the diff, from 1."""
+
+
+def parse_hunks(diff: str) -> list[Hunk]:
+    """Return the hunks of a diff that begins at its first ``@@``.
+
+    Raises:
+        HunkError: it is not made of hunks, or their numbers do not add up.
+    """
+    if not diff.startswith("@@ "):
+        raise HunkError("the diff does not begin with a hunk's @@")
+    if not diff.endswith("\n"):
+        raise HunkError("the diff's last line has no line end")
+    hunks: list[Hunk] = []
+    line = 1
+    for part in diff[:-1].split("\n@@ "):
+        lines = part.split("\n")
+        hunk = _hunk(lines if line == 1 else [f"@@ {lines[0]}", *lines[1:]], line)
+        if hunks:
+            _check_order(hunks[-1], hunk)
+        elif hunk.old_start != hunk.new_start:
+            raise HunkError(f"line {line}: the two sides do not begin at the same line")
+        hunks.append(hunk)
+        line += len(lines)
+    return hunks
+
+
+def apply_hunks(text: str, diff: str) -> str:
+    """Return ``text`` with the hunks of ``diff`` applied.
+
+    Raises:
+        HunkError: the diff does not add up, or was made from another text.
+    """
+    before = text.split("\n")
+    is_open = bool(before[-1])
+    if not is_open:
+        before.pop()
+    after: list[str] = []
+    done = 0
+    hunks = parse_hunks(diff)
+    for hunk in hunks:
+        if before[hunk.old_start : hunk.old_start + len(hunk.old)] != hunk.old:
+            raise HunkError(f"line {hunk.line}: {_misfit(before, hunk)}")
+        if hunk.old_start > len(before):
+            raise HunkError(f"line {hunk.line}: the text ends before its line {hunk.old_start:,}")
+        after += before[done : hunk.old_start]
+        after += hunk.new
+        done = hunk.old_start + len(hunk.old)
+        if hunk.old_open != (is_open and bool(hunk.old) and done == len(before)):
+            raise HunkError(f"line {hunk.line}: disagrees with the text about its last line's end")
+    if done == len(before):
+        if is_open and not hunks[-1].old:
+            raise HunkError(f"line {hunks[-1].line}: lines are added behind one without an end")
+        is_open = hunks[-1].new_open
+    elif hunks[-1].new_open:
+        raise HunkError(f"line {hunks[-1].line}: a line without an end would not be the last one")
+    after += before[done:]
+    return "\n".join(after if is_open else [*after, ""])
+
+
+def _hunk(lines: list[str], number: int) -> Hunk:
+    head = _HEAD.fullmatch(lines[0])
+    if head is None:
+        raise HunkError(f"line {number}: not the head of a hunk")
+    old_start, old_count, new_start, new_count = map(int, head.groups("1"))
+    if (old_count and not old_start) or (new_count and not new_start):
+        raise HunkError(f"line {number}: lines are counted from 1")
+    body = lines[1:]
+    old_open = new_open = False
+    if not _BODY.issuperset([line[:1] for line in body]):
+        old_open, new_open = _open_sides(body, number + 1)
+        body = [line for line in body if line != NO_LINE_END]
+    old = [line[1:] for line in body if line[0] != "+"]
+    new = [line[1:] for line in body if line[0] != "-"]
+    if len(old) != old_count or len(new) != new_count:
+        raise HunkError(
+            f"line {number}: the head counts {old_count} lines before and {new_count} after,"
+            f" the body has {len(old)} and {len(new)}"
+        )
+    if old == new and old_open == new_open:
+        raise HunkError(f"line {number}: the hunk changes nothing")
+    return Hunk(
+        old_start=old_start - bool(old_count),
+        new_start=new_start - bool(new_count),
+        old=old,
+        new=new,
+        old_open=old_open,
+        new_open=new_open,
+        line=number,
+    )
+
+
+def _open_sides(body: list[str], number: int) -> tuple[bool, bool]:
+    """Tell of which sides the last line has no line end; nothing may come after such a line."""
+    is_open = {"-": False, "+": False}
+    before = ""
+    for index, line in enumerate(body, number):
+        if line == NO_LINE_END and before:
+            is_open |= dict.fromkeys(_SIDES[before], True)
+            before = ""
+        elif line[:1] in _BODY:
+            before = line[0]
+            if any(is_open[side] for side in _SIDES[before]):
+                raise HunkError(f"line {index}: comes after a line that has no line end")
+        else:
+            raise HunkError(f"line {index}: neither context nor a line added or removed")
+    return is_open["-"], is_open["+"]
+
+
+def _check_order(before: Hunk, hunk: Hunk) -> None:
+    kept = hunk.old_start - before.old_start - len(before.old)
+    if before.old_open or before.new_open:
+        raise HunkError(f"line {hunk.line}: comes after a line that has no line end")
+    if kept < 0:
+        raise HunkError(f"line {hunk.line}: the hunk begins before the last one ends")
+    if hunk.new_start - before.new_start - len(before.new) != kept:
+        raise HunkError(f"line {hunk.line}: the two sides do not begin at the same line")
+
+
+def _misfit(before: list[str], hunk: Hunk) -> str:
+    for number, line in enumerate(hunk.old, hunk.old_start):
+        if number >= len(before):
+            return f"the text ends before its line {number + 1:,}"
+        if before[number] != line:
+            return f"line {number + 1:,} of the text is not the one that the hunk was made from"
+    return "the hunk does not fit"

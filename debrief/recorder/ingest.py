@@ -1,0 +1,178 @@
+"""From the bytes of an upload to a row: read strictly, checked, searched for secrets, judged ready.
+
+All that a server can hold against a record without its repository happens here, before anything
+is stored. The bytes of the record are kept as they were sent, unless they hold a secret.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from hashlib import sha256
+from typing import TypeVar
+
+import msgspec
+from pydantic import BaseModel, ValidationError
+from pydantic.alias_generators import to_camel
+
+from debrief.errors import InputError
+from debrief.recorder.allowlist import is_validation
+from debrief.recorder.checks import ReadyRule, problems_of, readiness
+from debrief.recorder.contracts import Record, Upload
+from debrief.recorder.encoding import decode_record, unambiguous
+from debrief.recorder.scrubbing import scrubbed
+from debrief.recorder.storage.rows import NewRow
+from debrief.redaction import Redactor
+
+Model = TypeVar("Model", bound=BaseModel)
+_MOST_REASONS = 100
+_RAW = msgspec.json.Decoder(dict[str, msgspec.Raw])
+_REPEATED = ("task_id", "repo_name", "repo_remote", "branch", "base_ref")
+
+
+class MalformedError(InputError):
+    """Bytes that are no JSON, or JSON that two parsers would read in two ways."""
+
+
+class UnfitError(InputError):
+    """What cannot be taken though it can be read; tells everything that is wrong with it."""
+
+    def __init__(self, culprit: str, reasons: Iterable[str], next_move: str) -> None:
+        self.reasons = list(reasons)
+        super().__init__(culprit, "; ".join(self.reasons), next_move)
+
+    def __reduce__(self) -> tuple[type[UnfitError], tuple[object, ...]]:  # type: ignore[override]
+        return type(self), (self.culprit, self.reasons, self.next_move)
+
+
+class HeldError(UnfitError):
+    """A record that holds a secret which cannot be replaced without breaking its patch."""
+
+
+class Ingest:
+    """What every uploaded record goes through.
+
+    Args:
+        redactor: replaces secrets that a recorder let through.
+        rule: when a record may be marked ready.
+    """
+
+    def __init__(self, redactor: Redactor, rule: ReadyRule) -> None:
+        self._redactor = redactor
+        self._rule = rule
+
+    def check(self, body: bytes) -> NewRow:
+        """Return the row that a request's body makes; a draft, whatever it is fit for.
+
+        Raises:
+            MalformedError: the body cannot be read.
+            UnfitError: it is not of the contract, or contradicts itself.
+            HeldError: it holds a secret that cannot be taken out.
+        """
+        document = read_json(body)
+        upload = read_model(Upload, document)
+        reasons = [*contradictions(upload), *problems_of(upload.record)]
+        if reasons:
+            raise UnfitError("record", reasons, "Record the session again, or correct its record.")
+        sent = record_bytes(document)
+        text, record = self._without_secrets(sent, upload.record)
+        digest = sha256(sent).hexdigest()
+        return NewRow(
+            id=upload.id,
+            task_id=upload.task_id,
+            repo_name=upload.repo_name,
+            repo_remote=upload.repo_remote,
+            branch=upload.branch,
+            base_ref=upload.base_ref,
+            created_at=upload.created_at,
+            sha256=digest,
+            text=text,
+            verified=record.meta.verified,
+            files=len(record.meta.changes),
+            validated=any(
+                command.on_final_tree and is_validation(command.cmd, command.args)
+                for command in record.meta.commands
+            ),
+            redactions=record.meta.redactions.count,
+            not_ready=tuple(self._reasons(record, as_sent=text is sent)),
+        )
+
+    def _reasons(self, record: Record, *, as_sent: bool) -> list[str]:
+        reasons = readiness(record, self._rule)
+        if not as_sent:
+            kinds = ", ".join(record.meta.redactions.kinds)
+            reasons = [
+                f"the service replaced secrets that its recorder left in ({kinds})",
+                *reasons,
+            ]
+        return reasons
+
+    def _without_secrets(self, sent: bytes, record: Record) -> tuple[bytes, Record]:
+        result = scrubbed(record, self._redactor)
+        if result is None:
+            return sent, record
+        problems = problems_of(decode_record(result.text))
+        if problems:
+            raise HeldError(
+                "record",
+                [f"holds a secret ({kind}) that cannot be replaced" for kind in result.kinds],
+                "Take it out of the files, change it wherever it is used, and record again.",
+            )
+        return result.text, result.record
+
+
+def read_json(body: bytes) -> bytes:
+    """Return a body once it is certain that every JSON parser reads it the same way.
+
+    Raises:
+        MalformedError: it is none.
+    """
+    try:
+        return unambiguous(body, "body")
+    except InputError as error:
+        raise MalformedError(error.culprit, error.reason, error.next_move) from error
+
+
+def read_model(model: type[Model], document: bytes) -> Model:
+    """Return what a body says.
+
+    Args:
+        model: what the body should be.
+        document: from ``read_json``.
+
+    Raises:
+        UnfitError: it is something else; names every place.
+    """
+    try:
+        return model.model_validate_json(document, strict=True, by_alias=True, by_name=False)
+    except ValidationError as error:
+        found = error.errors(include_url=False, include_context=False, include_input=False)
+        reasons = [f"{place_of(item['loc'])}: {item['msg']}" for item in found[:_MOST_REASONS]]
+        raise UnfitError("body", reasons, "GET /openapi.json says what fits.") from error
+
+
+def record_bytes(document: bytes) -> bytes:
+    """Return the bytes of an upload's ``record``, exactly as they stand in it."""
+    return bytes(_RAW.decode(document)["record"])
+
+
+def contradictions(upload: Upload) -> list[str]:
+    """Return where an upload and its record's own words differ."""
+    meta = upload.record.meta
+    reasons = [
+        f"{to_camel(name)}: is not what record.meta says"
+        for name in _REPEATED
+        if getattr(upload, name) != getattr(meta, name)
+    ]
+    if upload.id != meta.session_id:
+        reasons.append("id: is not record.meta.sessionId")
+    if upload.created_at != meta.stopped_at:
+        reasons.append("createdAt: is not record.meta.stoppedAt")
+    return reasons
+
+
+def place_of(location: tuple[int | str, ...]) -> str:
+    """Return the way to a value as people write it: ``record.messages[3].role``."""
+    place = ""
+    for step in location:
+        place += f"[{step}]" if isinstance(step, int) else f".{step}" if place else step
+    return place or "its top"

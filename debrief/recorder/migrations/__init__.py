@@ -1,0 +1,1 @@
+"""The database's shape, from each version to the next and back."""

@@ -1,0 +1,61 @@
+"""Paths of a repository's files, as far as they are safe to read and to write below a folder."""
+
+from __future__ import annotations
+
+import re
+
+_LONGEST, _LONGEST_NAME, _DEEPEST = 4096, 255, 100
+_PLAIN = re.compile(r"[A-Za-z0-9_@][A-Za-z0-9_@+-]*(?:[./][A-Za-z0-9_@+-]+)*")
+"""Paths that no file system takes for anything else."""
+_BETWEEN = re.compile(r"[/\\]")
+_DRIVE = re.compile(r"[A-Za-z]:")
+_INVISIBLE = re.compile("[\u200c-\u200f\u202a-\u202e\u206a-\u206f\ufeff]")
+"""What some file systems drop from names."""
+_GIT = frozenset({".git", "git~1"})
+
+
+def shown(path: str) -> str:
+    """Return a path as messages show it: quoted, on one line, and never endless."""
+    return repr(path if len(path) <= _LONGEST_NAME else f"{path[:_LONGEST_NAME]}…")
+
+
+def path_problem(path: str) -> str:
+    """Tell why a record may not name ``path``; empty when it may.
+
+    Every name that is legal in a git tree is taken, quotes and line ends included, unless some
+    file system would take it for a place outside of the folder or inside of ``.git``.
+    """
+    if len(path) <= 2 * _DEEPEST and _PLAIN.fullmatch(path):
+        return ""
+    if not path:
+        return "an empty path"
+    if "\0" in path:
+        return "a path with the character NUL"
+    if not path.isascii() and not _encodable(path):
+        return "a path that is not UTF-8"
+    if path[0] in "/\\" or _DRIVE.match(path):
+        return "an absolute path"
+    if len(path.encode()) > _LONGEST:
+        return f"a path of over {_LONGEST:,} bytes"
+    if path.count("/") > _DEEPEST:
+        return f"a path of over {_DEEPEST} folders"
+    for name in path.split("/"):
+        if name in ("", "."):
+            return "a path that has an empty part or a dot for a folder"
+        if len(name.encode()) > _LONGEST_NAME:
+            return f"a name of over {_LONGEST_NAME} bytes"
+    for name in _BETWEEN.split(path):
+        if name.rstrip(" ") == "..":
+            return "a path that leaves its folder"
+        plain = _INVISIBLE.sub("", name).split(":")[0].rstrip(". ").lower()
+        if plain in _GIT:
+            return "a path inside of .git"
+    return ""
+
+
+def _encodable(path: str) -> bool:
+    try:
+        path.encode()
+    except UnicodeEncodeError:
+        return False
+    return True

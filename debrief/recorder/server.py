@@ -1,0 +1,326 @@
+"""The recorder's server, as a recorder sees it: patient with a busy one, plain about a refusal."""
+
+from __future__ import annotations
+
+import hashlib
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from datetime import UTC, datetime
+from email.utils import parsedate_to_datetime
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+from msgspec import Struct
+
+from debrief.errors import ConfigurationError, DebriefError
+from debrief.recorder.contracts import Meta, NewTask
+from debrief.settings import Settings
+
+if TYPE_CHECKING:
+    import httpx
+    from tenacity import RetryCallState
+
+URL, TOKEN = "DEBRIEF_RECORDER_URL", "DEBRIEF_RECORDER_TOKEN"
+_BUSY = frozenset({408, 425, 429, 500, 502, 503, 504})
+_MOST_SAID = 2_000
+_LARGEST_ANSWER = 1_000_000
+_PIECE = 65_536
+_MOVES: Mapping[int, str] = {
+    401: f"Check {TOKEN}.",
+    403: f"Use a token with the scope write: {TOKEN}.",
+    404: f"Check {URL}, and that the task is there: debrief record upload --create-task NAME",
+}
+
+
+class ServerAwayError(DebriefError):
+    """The server could not be reached, or stayed busy: the same may succeed later."""
+
+
+class ServerRefusedError(DebriefError):
+    """The server answered, and will answer the same again.
+
+    Args:
+        culprit: the server.
+        reasons: what it said, in its words.
+        next_move: what to do about it.
+        status: of its answer.
+    """
+
+    def __init__(
+        self, culprit: str, reasons: Sequence[str], next_move: str = "", status: int = 0
+    ) -> None:
+        self.reasons, self.status = list(reasons), status
+        lines = self.reasons if len(self.reasons) < 2 else ["", *self.reasons]
+        said = "\n  ".join(lines)
+        super().__init__(culprit, f"refused ({status}): {said}" if status else said, next_move)
+
+    def __reduce__(self) -> tuple[type[ServerRefusedError], tuple[Any, ...]]:
+        return type(self), (self.culprit, self.reasons, self.next_move, self.status)
+
+
+class Patience(Struct, frozen=True, kw_only=True):
+    """How long a server is waited for, in seconds."""
+
+    attempts: int = 6
+    """Requests at most for one call."""
+    first_wait: float = 1.0
+    """Before the second; doubled each time."""
+    longest_wait: float = 30.0
+    """Between two at most; a server that asks for more is given up on."""
+    timeout: float = 60.0
+    """For one request and its answer."""
+    in_all: float = 180.0
+    """After which no further attempt is made."""
+    sleep: Callable[[float], None] = time.sleep
+
+
+class Receipt(Struct, frozen=True, kw_only=True):
+    """What the server said of a record that it stored."""
+
+    status: str
+    not_ready: tuple[str, ...] = ()
+
+
+class RecorderServer:
+    """A server that records are sent to.
+
+    Args:
+        url: as ``https://records.example.org``.
+        token: with the scope ``write``; it is in no error and no log.
+        patience: how long it is waited for.
+    """
+
+    def __init__(self, url: str, token: str, patience: Patience | None = None) -> None:
+        import httpx
+
+        self.url = url.rstrip("/")
+        self._patience = patience or Patience()
+        host = httpx.URL(url).host
+        self.is_local = host == "localhost" or host.startswith("127.") or host == "::1"
+        self.is_exposed = url.startswith("http:") and not self.is_local
+        """Whoever is on the way can read the token and the records."""
+        self._http = httpx.Client(
+            base_url=self.url,
+            headers={"Authorization": f"Bearer {token}"},
+            timeout=self._patience.timeout,
+            trust_env=not self.is_local,
+        )
+
+    def __enter__(self) -> RecorderServer:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._http.close()
+
+    def send(self, record: bytes, meta: Meta) -> Receipt:
+        """Send a record's exact bytes; sending them again changes nothing on the server.
+
+        Raises:
+            ServerAwayError: after the last attempt.
+            ServerRefusedError: it does not take the record.
+        """
+        answer = self._call("POST", "/sessions", upload_body(record, meta))
+        if answer.get("id") != str(meta.session_id):
+            raise ServerRefusedError(self.url, ["answered for another session"], f"Check {URL}.")
+        if answer.get("sha256") != hashlib.sha256(record).hexdigest():
+            raise ServerRefusedError(self.url, ["stored other bytes than were sent"])
+        return _receipt(answer)
+
+    def mark_ready(self, session_id: str) -> Receipt:
+        """Mark a stored session ready for training; errors as for ``send``."""
+        return _receipt(self._call("PATCH", f"/sessions/{session_id}", b'{"status":"ready"}'))
+
+    def ensure_task(self, task_id: str, name: str) -> None:
+        """Make a task unless it is there; errors as for ``send``."""
+        body = NewTask(id=task_id, name=name).model_dump_json(by_alias=True).encode()
+        try:
+            self._call("POST", "/tasks", body)
+        except ServerRefusedError as error:
+            if error.status != 409:
+                raise
+
+    def _call(self, method: str, path: str, body: bytes) -> Mapping[str, Any]:
+        import httpx
+        from tenacity import (
+            Retrying,
+            retry_if_exception_type,
+            stop_after_attempt,
+            stop_after_delay,
+        )
+
+        patience = self._patience
+        retrying = Retrying(
+            retry=retry_if_exception_type((httpx.RequestError, _BusyError)),
+            stop=stop_after_attempt(patience.attempts) | stop_after_delay(patience.in_all),
+            wait=self._wait,
+            sleep=patience.sleep,
+            reraise=True,
+        )
+        try:
+            return retrying(self._once, method, path, body)
+        except _BusyError as busy:
+            raise ServerAwayError(self.url, busy.said, "Later: debrief record upload") from busy
+        except httpx.RequestError as error:
+            reason = f"cannot be reached: {_in_words(error)}"
+            raise ServerAwayError(self.url, reason, "Later: debrief record upload") from error
+
+    def _once(self, method: str, path: str, body: bytes) -> Mapping[str, Any]:
+        answer = self._asked(method, path, body)
+        if answer.status_code in _BUSY:
+            asked = _seconds(answer.headers.get("Retry-After", ""))
+            if asked is not None and asked > self._patience.longest_wait:
+                raise ServerAwayError(
+                    self.url, f"asks to be left alone for {asked:,.0f} s", "Try again after that."
+                )
+            said = "; ".join(_said(answer))
+            raise _BusyError(f"is busy ({answer.status_code}): {said}", asked)
+        if not answer.is_success:
+            raise ServerRefusedError(self.url, _said(answer), _move(answer), answer.status_code)
+        told = _object(answer)
+        if not told:
+            reasons = ["gave an answer that is not its own"]
+            raise ServerRefusedError(self.url, reasons, f"Check {URL}.")
+        return told
+
+    def _asked(self, method: str, path: str, body: bytes) -> httpx.Response:
+        """Return an answer that came within the time limit, however slowly it came."""
+        import httpx
+
+        until = time.monotonic() + self._patience.timeout
+        headers = {"Content-Type": "application/json", "Content-Length": str(len(body))}
+        pieces = _in_time(_pieces(body), until)
+        with self._http.stream(method, path, content=pieces, headers=headers) as answer:
+            data = b""
+            for piece in _in_time(answer.iter_bytes(), until):
+                data += piece
+                if len(data) > _LARGEST_ANSWER:
+                    raise ServerRefusedError(self.url, ["its answer has no end"], f"Check {URL}.")
+        told = {"Retry-After": answer.headers.get("Retry-After", "")}
+        return httpx.Response(answer.status_code, headers=told, content=data)
+
+    def _wait(self, state: RetryCallState) -> float:
+        error = state.outcome.exception() if state.outcome is not None else None
+        if isinstance(error, _BusyError) and error.asked is not None:
+            return error.asked
+        wait = self._patience.first_wait * 2.0 ** (state.attempt_number - 1)
+        return min(wait, self._patience.longest_wait)
+
+
+def _pieces(body: bytes) -> Iterator[bytes]:
+    return (body[start : start + _PIECE] for start in range(0, len(body), _PIECE))
+
+
+def _in_time(pieces: Iterable[bytes], until: float) -> Iterator[bytes]:
+    import httpx
+
+    for piece in pieces:
+        if time.monotonic() > until:
+            raise httpx.TimeoutException("took too long")
+        yield piece
+
+
+class _BusyError(Exception):
+    def __init__(self, said: str, asked: float | None) -> None:
+        super().__init__(said)
+        self.said, self.asked = said, asked
+
+
+def upload_body(record: bytes, meta: Meta) -> bytes:
+    """Return the body of ``POST /sessions``, in which a record's bytes stand as they are."""
+    told = {
+        "id": str(meta.session_id),
+        "taskId": meta.task_id,
+        "repoName": meta.repo_name,
+        "repoRemote": meta.repo_remote,
+        "branch": meta.branch,
+        "baseRef": meta.base_ref,
+        "createdAt": meta.stopped_at.isoformat(),
+    }
+    return b'%s,"record":%s}' % (msgspec.json.encode(told)[:-1], record)
+
+
+def server_of(settings: Settings, patience: Patience | None = None) -> RecorderServer:
+    """Return the configured server; nothing is sent to it yet.
+
+    Raises:
+        ConfigurationError: its address or its token is missing or wrong.
+    """
+    import httpx
+
+    url, token = settings.get(URL), settings.get(TOKEN)
+    if not url:
+        raise ConfigurationError(URL, "is not set", "Set it, or write a file: --local FILE")
+    try:
+        parts = httpx.URL(url)
+    except httpx.InvalidURL as error:
+        raise ConfigurationError(URL, f"is no address: {error}") from error
+    if parts.scheme not in ("http", "https") or not parts.host or parts.userinfo or parts.query:
+        raise ConfigurationError(URL, "is no plain address of a server", "As https://host[/path]")
+    if not token:
+        move = "Set it to a token with the scope write: debrief tokens create NAME --scope write"
+        raise ConfigurationError(TOKEN, "is not set", move)
+    if not token.isascii() or not token.isprintable() or " " in token:
+        raise ConfigurationError(TOKEN, "is no token: it has characters that none has")
+    return RecorderServer(url, token, patience)
+
+
+def _object(answer: httpx.Response) -> Mapping[str, Any]:
+    try:
+        told = answer.json()
+    except (ValueError, RecursionError):
+        return {}
+    return told if isinstance(told, dict) else {}
+
+
+def _said(answer: httpx.Response) -> list[str]:
+    """Return what a server says of a refusal: its reasons, or its bare words."""
+    told = _object(answer)
+    reasons = told.get("reasons")
+    if isinstance(reasons, list) and reasons:
+        place = _flat(told.get("place") or "")
+        said = [_flat(reason) for reason in reasons]
+        return [f"{place}: {one}" if place else one for one in said]
+    text = _flat(told.get("detail") or answer.text)[:_MOST_SAID]
+    return [text or answer.reason_phrase or "no reason given"]
+
+
+def _move(answer: httpx.Response) -> str:
+    told = _flat(_object(answer).get("nextMove") or "")
+    if answer.status_code in _MOVES:
+        return _MOVES[answer.status_code]
+    return told or ("" if answer.is_client_error else f"Check {URL}.")
+
+
+def _flat(value: object) -> str:
+    """Return a server's words on one line, without what a terminal would obey."""
+    words = " ".join(str(value).split())[:_MOST_SAID]
+    return "".join(char if char.isprintable() else "\ufffd" for char in words)
+
+
+def _receipt(answer: Mapping[str, Any]) -> Receipt:
+    reasons = answer.get("notReady")
+    return Receipt(
+        status=_flat(answer.get("status", "draft")),
+        not_ready=tuple(map(_flat, reasons)) if isinstance(reasons, list) else (),
+    )
+
+
+def _in_words(error: httpx.RequestError) -> str:
+    import httpx
+
+    if isinstance(error, httpx.TimeoutException):
+        return "no answer in time"
+    return str(error) or type(error).__name__
+
+
+def _seconds(text: str) -> float | None:
+    if not text:
+        return None
+    if text.isascii() and text.isdecimal():
+        return float(text)
+    try:
+        moment = parsedate_to_datetime(text)
+    except ValueError:
+        return None
+    moment = moment if moment.tzinfo else moment.replace(tzinfo=UTC)
+    return max(0.0, (moment - datetime.now(UTC)).total_seconds())

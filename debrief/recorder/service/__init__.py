@@ -1,0 +1,1 @@
+"""The recorder's API: records in, checked; tasks, sessions and training lines out."""

@@ -1,0 +1,68 @@
+"""Taking a body: refused by its headers where they tell enough, and counted while it comes."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+
+from fastapi import Request
+from starlette.requests import ClientDisconnect
+
+from debrief.recorder.service.problems import RefusedError
+from debrief.recorder.service.state import service_of
+from debrief.recorder.service.work import busy
+
+
+async def record_body(request: Request) -> AsyncIterator[bytes]:
+    """Give a route the body of a request that may bring a record."""
+    async for body in _taken(request, service_of(request).limits.body):
+        yield body
+
+
+async def small_body(request: Request) -> AsyncIterator[bytes]:
+    """Give a route the body of a request that brings a few fields."""
+    async for body in _taken(request, service_of(request).limits.small_body):
+        yield body
+
+
+async def _taken(request: Request, limit: int) -> AsyncIterator[bytes]:
+    _check_headers(request, limit)
+    room = service_of(request).bodies
+    held = 0
+    chunks: list[bytes] = []
+    try:
+        async for chunk in request.stream():
+            if held + len(chunk) > limit:
+                raise _too_long(limit)
+            if not room.take(len(chunk)):
+                raise busy("it is taking as many bodies as it can hold")
+            held += len(chunk)
+            chunks.append(chunk)
+        yield b"".join(chunks)
+    except ClientDisconnect:
+        raise RefusedError(400, "body", "ended before it was whole", "Send it again.") from None
+    finally:
+        room.give_back(held)
+
+
+def _check_headers(request: Request, limit: int) -> None:
+    encoding = request.headers.get("content-encoding", "identity").strip().lower()
+    if encoding not in ("", "identity"):
+        raise RefusedError(
+            415,
+            "Content-Encoding",
+            "is not taken",
+            "Send the body as it is.",
+            {"Accept-Encoding": "identity"},
+        )
+    kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
+    if kind != "application/json":
+        raise RefusedError(
+            415, "Content-Type", "is not application/json", "Send: Content-Type: application/json"
+        )
+    length = request.headers.get("content-length", "")
+    if length.isdigit() and (len(length) > 12 or int(length) > limit):
+        raise _too_long(limit)
+
+
+def _too_long(limit: int) -> RefusedError:
+    return RefusedError(413, "body", f"is over {limit:,} bytes", "Record a smaller change.")

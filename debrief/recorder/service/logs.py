@@ -1,0 +1,118 @@
+"""The service's log: one JSON object a line, and never what a request or an answer holds."""
+
+from __future__ import annotations
+
+import logging
+import sys
+from datetime import UTC, datetime
+from secrets import token_hex
+from time import perf_counter
+from typing import TYPE_CHECKING, TextIO
+
+import orjson
+
+if TYPE_CHECKING:
+    from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+LOGGER = "debrief.recorder"
+LEVELS = ("debug", "info", "warning", "error")
+_HEALTH = "/health"
+
+
+class JsonLines(logging.Formatter):
+    """Writes a log record as one line of JSON, with the fields it was given."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        """Return the line."""
+        line: dict[str, object] = {
+            "time": datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds"),
+            "level": record.levelname.lower(),
+            "event": record.getMessage(),
+        }
+        line.update(getattr(record, "fields", {}))
+        if record.exc_info and record.exc_info[0] is not None:
+            line["error"] = record.exc_info[0].__name__
+            line["where"] = _where(record)
+        return orjson.dumps(line, default=str).decode()
+
+
+def _where(record: logging.LogRecord) -> list[str]:
+    """Return the places that an error came through. Its message stays out: it may quote data."""
+    trace = record.exc_info[2] if record.exc_info else None
+    places: list[str] = []
+    while trace is not None:
+        code = trace.tb_frame.f_code
+        places.append(f"{code.co_filename.rsplit('/', 1)[-1]}:{trace.tb_lineno} {code.co_name}")
+        trace = trace.tb_next
+    return places[-12:]
+
+
+def start_logging(level: str, stream: TextIO | None = None) -> None:
+    """Send all logs of the process to the error output as JSON lines."""
+    handler = logging.StreamHandler(stream or sys.stderr)
+    handler.setFormatter(JsonLines())
+    root = logging.getLogger()
+    root.handlers[:] = [handler]
+    root.setLevel(logging.WARNING)
+    logging.getLogger(LOGGER).setLevel(level.upper())
+    for name in ("uvicorn", "uvicorn.error", "uvicorn.access", "asyncio"):
+        logger = logging.getLogger(name)
+        logger.handlers[:] = []
+        logger.propagate = True
+        logger.setLevel(logging.DEBUG if level == "debug" else logging.ERROR)
+
+
+class RequestLog:
+    """Gives every request an id, and writes a line about it when it is answered."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+        self._logger = logging.getLogger(LOGGER)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Pass the request on, and count."""
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        started = perf_counter()
+        request_id = token_hex(8)
+        scope.setdefault("state", {})["request_id"] = request_id
+        status, sent, taken, whole = 0, 0, 0, False
+
+        async def counted_receive() -> Message:
+            nonlocal taken
+            message = await receive()
+            taken += len(message.get("body", b""))
+            return message
+
+        async def counted_send(message: Message) -> None:
+            nonlocal status, sent, whole
+            if message["type"] == "http.response.start":
+                status = message["status"]
+                message["headers"] = [
+                    *message.get("headers", []),
+                    (b"debrief-request-id", request_id.encode()),
+                ]
+            else:
+                sent += len(message.get("body", b""))
+                whole = not message.get("more_body", False)
+            await send(message)
+
+        try:
+            await self._app(scope, counted_receive, counted_send)
+        finally:
+            route = getattr(scope.get("route"), "path", None)
+            fields: dict[str, object] = {
+                "id": request_id,
+                "method": scope["method"] if scope["method"].isalpha() else "?",
+                "route": route,
+                "status": status,
+                "ms": round((perf_counter() - started) * 1000, 1),
+                "bytes_in": taken,
+                "bytes_out": sent,
+                "token": scope["state"].get("token_name"),
+            }
+            if not whole:
+                fields["whole"] = False
+            level = logging.DEBUG if route == _HEALTH and status == 200 else logging.INFO
+            self._logger.log(level, "request", extra={"fields": fields})

@@ -1,0 +1,381 @@
+"""The life of a recorded session until it is stopped: start, run, discard.
+
+One process at a time changes a worktree's session; a second one is refused, not made to wait.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import NamedTuple
+from uuid import uuid4
+
+from msgspec import Struct, structs
+from pydantic import TypeAdapter, ValidationError
+
+from debrief import __version__
+from debrief.errors import ConfigurationError, InputError
+from debrief.recorder.allowlist import check_command
+from debrief.recorder.baseline import baseline_of, worktree_of
+from debrief.recorder.changes import is_clean, snapshot_tree
+from debrief.recorder.contracts import Contents, TaskId
+from debrief.recorder.encoding import MAX_STRING
+from debrief.recorder.execution import execute
+from debrief.recorder.facts import RanCommand, SessionFacts
+from debrief.recorder.ignoring import Ignoring
+from debrief.recorder.repository import head_commit
+from debrief.recorder.state import (
+    OUTPUT_KEPT,
+    CommandEnd,
+    CommandStart,
+    FiledCommand,
+    RecorderHome,
+    SessionFolder,
+    Started,
+)
+
+TIME_LIMIT = 600.0
+"""Seconds that a command may run, unless it is said otherwise."""
+RECORDER = f"debrief {__version__}"
+_MOST_PATHS = 20
+_INTERRUPTED = "(the recorder was ended while this ran)"
+
+Clock = Callable[[], datetime]
+
+
+def utc_now() -> datetime:
+    """Return the moment it is."""
+    return datetime.now(UTC)
+
+
+class NewSession(Struct, frozen=True, kw_only=True):
+    """What a person starts a session with."""
+
+    task_id: str
+    prompt: str
+    system: str | None = None
+    contents: Contents = "full"
+    ignore: tuple[str, ...] = ()
+
+
+class OpenSession(NamedTuple):
+    """A worktree's session, which no other process changes at the same time."""
+
+    worktree: Path
+    folder: SessionFolder
+
+
+class NotCleanError(InputError):
+    """A session can only start where nothing is changed yet; says what is."""
+
+    def __init__(self, worktree: str, paths: Sequence[str]) -> None:
+        self.worktree, self.paths = worktree, list(paths)
+        many = len(self.paths) > 1
+        shown = "".join(f"\n  {path}" for path in self.paths[:_MOST_PATHS])
+        rest = len(self.paths) - _MOST_PATHS
+        more = f"\n  and {rest:,} more" if rest > 0 else ""
+        super().__init__(
+            worktree,
+            f"is not clean: {len(self.paths):,} path{'s' if many else ''} differ"
+            f"{'' if many else 's'} from the last commit{shown}{more}\nA record tells of changes "
+            "from a commit on",
+            "Commit them, stash them (git stash -u), or have git ignore them.",
+        )
+
+    def __reduce__(self) -> tuple[type[NotCleanError], tuple[str, list[str]]]:  # type: ignore[override]
+        return type(self), (self.worktree, self.paths)
+
+
+def start(home: RecorderHome, folder: Path, new: NewSession, *, clock: Clock = utc_now) -> Started:
+    """Start a session in the worktree that ``folder`` lies in.
+
+    Raises:
+        InputError: there is a session, no repository or no commit; the worktree is not clean; or
+            what it is started with is not of the contract.
+        ConfigurationError: sessions would be kept in the worktree.
+    """
+    _check(new)
+    baseline = baseline_of(folder)
+    worktree = baseline.worktree
+    if home.path.resolve().is_relative_to(worktree):
+        raise ConfigurationError(
+            str(home.path),
+            "is where sessions are kept, and lies in the worktree to be recorded",
+            "Set DEBRIEF_HOME to a folder outside of it.",
+        )
+    with _alone(home, worktree):
+        known = home.session(worktree)
+        if known.exists:
+            raise _taken(known)
+        if paths := is_clean(worktree, new.ignore, home.scratch(worktree)):
+            raise NotCleanError(str(worktree), paths)
+        started = Started(
+            id=str(uuid4()),
+            task_id=new.task_id,
+            system=new.system,
+            prompt=new.prompt,
+            contents=new.contents,
+            ignore=new.ignore,
+            worktree=os.fsencode(worktree).decode("utf-8", "replace"),
+            repo_name=baseline.repo_name,
+            repo_remote=baseline.repo_remote,
+            branch=baseline.branch,
+            base_ref=baseline.base_ref,
+            started_at=clock(),
+        )
+        if head_commit(worktree) != baseline.base_ref:
+            raise InputError(str(worktree), "got another commit just now", "Start again.")
+        home.open(worktree, started)
+    return started
+
+
+def run(
+    home: RecorderHome,
+    folder: Path,
+    command: Sequence[str],
+    *,
+    show: Callable[[bytes], None],
+    time_limit: float = TIME_LIMIT,
+    grace: float = 5.0,
+    clock: Clock = utc_now,
+) -> CommandEnd:
+    """Run a command of the allowlist in ``folder`` and record it with its output.
+
+    It is filed before it starts, its output as it comes, its end when it is known.
+
+    Args:
+        home: the recorder's folders.
+        folder: where it runs, in the worktree of a session.
+        command: program and arguments.
+        show: is called with each piece of output as it comes.
+        time_limit: seconds, after which it is ended with all that it started.
+        grace: seconds between the request to end and the end by force.
+        clock: tells the moment.
+
+    Raises:
+        InputError: there is no session, or the allowlist does not have the command.
+        ConfigurationError: the program is not there.
+    """
+    if not command:
+        raise InputError("run", "there is no command", "As: debrief record run -- pnpm test")
+    with opened(home, folder) as (worktree, session):
+        cwd = folder.resolve().relative_to(worktree).as_posix()
+        check_command(command[0], command[1:], cwd)
+        if session.record() is not None:
+            raise InputError(
+                "the session", "is stopped, and its record is made", "debrief record stop sends it."
+            )
+        found = shutil.which(command[0])
+        if found is None:
+            raise ConfigurationError(command[0], "is not installed", "Install it, or mend PATH.")
+        started = CommandStart(
+            cmd=command[0],
+            args=tuple(command[1:]),
+            cwd=cwd,
+            started_at=clock(),
+            time_limit=time_limit,
+        )
+        number = session.file_command(started)
+        try:
+            ended = execute(
+                [str(Path(found).absolute()), *command[1:]],
+                folder,
+                time_limit=time_limit,
+                file=session.output_file(number),
+                keep=OUTPUT_KEPT,
+                show=show,
+                grace=grace,
+            )
+        except ConfigurationError:
+            session.forget_command(number)
+            raise
+        end = CommandEnd(
+            exit_code=ended.exit_code,
+            ending="" if ended.exit_code is not None else _timed_out(time_limit),
+            duration_ms=round(ended.seconds * 1000),
+            cut=ended.cut,
+            tree=None,
+        )
+        session.file_end(number, end)
+        end = structs.replace(end, tree=_tree(worktree, home.scratch(worktree)))
+        session.file_end(number, end)
+    return end
+
+
+def discard(home: RecorderHome, folder: Path) -> Started | None:
+    """End the worktree's session and forget it; the worktree stays as it is.
+
+    Returns:
+        What it was started with; None when its files cannot be read.
+
+    Raises:
+        InputError: there is no session, or a command of it is running.
+    """
+    with opened(home, folder) as (_, session):
+        try:
+            started = session.started()
+        except InputError:
+            started = None
+        home.remove(session)
+    return started
+
+
+@contextmanager
+def opened(home: RecorderHome, folder: Path) -> Iterator[OpenSession]:
+    """Be alone with the session of the worktree that ``folder`` lies in.
+
+    Raises:
+        InputError: there is none, or another process is at it.
+    """
+    worktree = worktree_of(folder)
+    with _alone(home, worktree):
+        session = home.session(worktree)
+        if not session.exists:
+            raise _missing(worktree)
+        yield OpenSession(worktree, session)
+
+
+def session_of(home: RecorderHome, folder: Path) -> OpenSession:
+    """Return the session of the worktree that ``folder`` lies in, to look at it only.
+
+    Raises:
+        InputError: there is none.
+    """
+    worktree = worktree_of(folder)
+    session = home.session(worktree)
+    if not session.exists:
+        raise _missing(worktree)
+    return OpenSession(worktree, session)
+
+
+def facts_of(
+    session: SessionFolder,
+    stopped_at: datetime,
+    summary: str | None = None,
+    ignore: Sequence[str] = (),
+) -> SessionFacts:
+    """Return what a session knows of itself when it is stopped.
+
+    Args:
+        session: its files.
+        stopped_at: when that is.
+        summary: the person's own closing words.
+        ignore: globs beside those that it was started with.
+
+    Raises:
+        InputError: its files cannot be read.
+    """
+    started = session.started()
+    return SessionFacts(
+        session_id=started.id,
+        task_id=started.task_id,
+        recorder=RECORDER,
+        system=started.system,
+        prompt=started.prompt,
+        contents=started.contents,
+        ignore=(*started.ignore, *ignore),
+        repo_name=started.repo_name,
+        repo_remote=started.repo_remote,
+        branch=started.branch,
+        base_ref=started.base_ref,
+        started_at=started.started_at,
+        stopped_at=max(stopped_at, started.started_at),
+        commands=tuple(map(ran, session.commands())),
+        summary=summary,
+    )
+
+
+def ran(filed: FiledCommand) -> RanCommand:
+    """Return a command as its record tells of it."""
+    start, end = filed.start, filed.end
+    if end is None:
+        lasted = (filed.seen_at - start.started_at).total_seconds()
+        end = CommandEnd(
+            exit_code=None,
+            ending=_INTERRUPTED,
+            duration_ms=round(lasted * 1000),
+            cut=len(filed.output) >= OUTPUT_KEPT,
+            tree=None,
+        )
+    return RanCommand(
+        cmd=start.cmd,
+        args=start.args,
+        cwd=start.cwd,
+        output=filed.output.decode("utf-8", "replace").replace("\0", "\ufffd"),
+        cut=end.cut,
+        exit_code=end.exit_code,
+        ending=end.ending,
+        duration_ms=end.duration_ms,
+        tree=end.tree,
+    )
+
+
+def check_text(name: str, text: str) -> None:
+    """Refuse a text that no record can hold.
+
+    Raises:
+        InputError: says what is wrong with it.
+    """
+    if not text.strip():
+        raise InputError(name, "is empty", "Say in words what is to be done.")
+    if "\0" in text or not text.encode("utf-8", "replace").decode() == text:
+        raise InputError(name, "holds characters that no text file has")
+    if len(text) > MAX_STRING:
+        raise InputError(name, f"is longer than {MAX_STRING:,} characters")
+
+
+def _check(new: NewSession) -> None:
+    try:
+        TypeAdapter(TaskId).validate_python(new.task_id)
+    except ValidationError as error:
+        raise InputError(
+            repr(new.task_id),
+            "is no task's id",
+            "Lower-case letters, digits and hyphens, at most 64: rsc-convert.",
+        ) from error
+    check_text("the prompt", new.prompt)
+    if new.system is not None:
+        check_text("the system prompt", new.system)
+    Ignoring(new.ignore)
+
+
+@contextmanager
+def _alone(home: RecorderHome, worktree: Path) -> Iterator[None]:
+    with home.alone(worktree) as mine:
+        if not mine:
+            raise InputError(
+                str(worktree),
+                "another process is at this worktree's session, such as a running command",
+                "Wait for its end, or interrupt it.",
+            )
+        yield
+
+
+def _taken(session: SessionFolder) -> InputError:
+    started = session.started()
+    return InputError(
+        started.worktree,
+        f"has a session already, of task {started.task_id}, since {started.started_at:%F %T} UTC",
+        "End it with: debrief record stop, or: debrief record discard",
+    )
+
+
+def _missing(worktree: Path) -> InputError:
+    return InputError(
+        str(worktree), "has no session", "Start one: debrief record start --task TASK"
+    )
+
+
+def _timed_out(seconds: float) -> str:
+    return f"(ended at its time limit of {seconds:g} s)"
+
+
+def _tree(worktree: Path, scratch: Path) -> str | None:
+    try:
+        return snapshot_tree(worktree, scratch)
+    except InputError:
+        return None

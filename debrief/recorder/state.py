@@ -1,0 +1,306 @@
+"""What is known of sessions on this machine, filed so that nothing is lost when a process dies.
+
+Nothing of it is in the repository that is recorded. Below ``<DEBRIEF_HOME>/recorder``::
+
+    open/<digest of the worktree's path>/   a session under way, one a worktree
+        session.json                        what it was started with; never changed
+        commands/00001.start.json           filed before the command is run
+        commands/00001.output               grows while it runs
+        commands/00001.end.json             filed after it ended
+        stop.json                           how it is to be stopped
+        held.json                           a record that was made and must not leave the machine
+        record.json                         the record; from here on it is sent as it is
+    outbox/<session id>/                    the same folder, waiting for a server
+    kept/<session id>.json                  records that were sent, where that was asked for
+    locks/  scratch/  trash/
+
+Every step between these states is one rename, so that a session is always in exactly one of them.
+Texts are as they were typed and printed, secrets included, until the record is made: files can be
+read by their owner alone.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import datetime
+from pathlib import Path
+from typing import TypeVar
+from uuid import uuid4
+
+import msgspec
+from msgspec import Struct
+
+from debrief.errors import InputError
+from debrief.recorder.contracts import OUTPUT_LIMIT, Contents
+from debrief.recorder.durable import locked, make_folder, move_folder, sweep, write_durably
+
+STATE_VERSION = 1
+RECORD, HELD, SESSION, STOP = "record.json", "held.json", "session.json", "stop.json"
+OUTPUT_KEPT = 8 * OUTPUT_LIMIT
+"""Bytes of a command's output that are kept: more characters than a record takes, in any script,
+and room for a secret across the place where it is cut."""
+_A_GLANCE = 0.3
+"""Seconds in which somebody who only looks at a session is through with it."""
+
+T = TypeVar("T", bound=Struct)
+
+
+class Started(Struct, frozen=True, kw_only=True):
+    """A session as it was started."""
+
+    version: int = STATE_VERSION
+    id: str
+    """A UUID; the record's as well."""
+    task_id: str
+    system: str | None
+    prompt: str
+    contents: Contents
+    ignore: tuple[str, ...]
+    worktree: str
+    """The top folder, for people to read."""
+    repo_name: str
+    repo_remote: str | None
+    branch: str | None
+    base_ref: str
+    started_at: datetime
+
+
+class CommandStart(Struct, frozen=True, kw_only=True):
+    """A command that is about to be run."""
+
+    cmd: str
+    args: tuple[str, ...]
+    cwd: str
+    started_at: datetime
+    time_limit: float
+    """Seconds."""
+
+
+class CommandEnd(Struct, frozen=True, kw_only=True):
+    """How a command ended; see ``facts.RanCommand``."""
+
+    exit_code: int | None
+    ending: str
+    duration_ms: int
+    cut: bool
+    tree: str | None
+
+
+class Stop(Struct, frozen=True, kw_only=True):
+    """What was asked for when the session was stopped."""
+
+    create_task: str | None = None
+    """Name of the task to make on the server when it is not there."""
+    ready: bool = False
+    """Mark it ready on the server once it is there, if nothing is missing."""
+    keep: bool = False
+    """Keep the record's file after it was sent."""
+
+
+class FiledCommand(Struct, frozen=True):
+    """A command as its files tell."""
+
+    start: CommandStart
+    end: CommandEnd | None
+    """None while it runs, and when the recorder was ended before it."""
+    output: bytes
+    seen_at: datetime
+    """When its output last grew."""
+
+
+class SessionFolder:
+    """The files of one session, wherever the folder is."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    @property
+    def exists(self) -> bool:
+        """Whether there is a session."""
+        return (self.path / SESSION).is_file()
+
+    def started(self) -> Started:
+        """Return what the session was started with.
+
+        Raises:
+            InputError: the file cannot be read, or a newer version wrote it.
+        """
+        return _read(self.path / SESSION, Started)
+
+    def stop(self) -> Stop:
+        """Return what was asked for at the stop; errors as for ``started``."""
+        path = self.path / STOP
+        return _read(path, Stop) if path.is_file() else Stop()
+
+    def file_stop(self, stop: Stop) -> None:
+        """File how the session is to be stopped."""
+        write_durably(self.path / STOP, _encode(stop))
+
+    def record(self) -> bytes | None:
+        """Return the record's exact bytes; None before the session was stopped."""
+        path = self.path / RECORD
+        return path.read_bytes() if path.is_file() else None
+
+    def file_record(self, data: bytes) -> None:
+        """File the record: the moment from which it never changes."""
+        write_durably(self.path / RECORD, data)
+
+    def file_held(self, data: bytes) -> Path:
+        """File a record that must not leave the machine, for a person to look at; return where."""
+        write_durably(self.path / HELD, data)
+        return self.path / HELD
+
+    def commands(self) -> list[FiledCommand]:
+        """Return all commands by start; errors as for ``started``."""
+        return [self._command(path) for path in self._starts()]
+
+    def file_command(self, start: CommandStart) -> int:
+        """File a command that is about to be run and return its number."""
+        known = self._starts()
+        number = int(known[-1].name.partition(".")[0]) + 1 if known else 1
+        write_durably(self._file(number, "start.json"), _encode(start))
+        return number
+
+    def output_file(self, number: int) -> Path:
+        """Return where a command's output goes."""
+        return self._file(number, "output")
+
+    def file_end(self, number: int, end: CommandEnd) -> None:
+        """File how a command ended."""
+        write_durably(self._file(number, "end.json"), _encode(end))
+
+    def forget_command(self, number: int) -> None:
+        """Take back a command that could not be started."""
+        self._file(number, "output").unlink(missing_ok=True)
+        self._file(number, "start.json").unlink(missing_ok=True)
+
+    def _file(self, number: int, kind: str) -> Path:
+        return self.path / "commands" / f"{number:05}.{kind}"
+
+    def _starts(self) -> list[Path]:
+        return sorted((self.path / "commands").glob("[0-9]*.start.json"))
+
+    def _command(self, path: Path) -> FiledCommand:
+        start = _read(path, CommandStart)
+        number = int(path.name.partition(".")[0])
+        end, output = self._file(number, "end.json"), self._file(number, "output")
+        seen_at, text = start.started_at, b""
+        if output.is_file():
+            text = output.read_bytes()
+            seen_at = datetime.fromtimestamp(output.stat().st_mtime, start.started_at.tzinfo)
+        ended = _read(end, CommandEnd) if end.is_file() else None
+        return FiledCommand(start, ended, text, max(seen_at, start.started_at))
+
+
+class RecorderHome:
+    """The recorder's folders on this machine.
+
+    Args:
+        home: ``DEBRIEF_HOME``.
+    """
+
+    def __init__(self, home: Path) -> None:
+        self.path = home / "recorder"
+
+    def session(self, worktree: Path) -> SessionFolder:
+        """Return the folder of a worktree's session, whether or not there is one."""
+        return SessionFolder(self.path / "open" / _digest(worktree))
+
+    @contextmanager
+    def alone(self, worktree: Path) -> Iterator[bool]:
+        """Be the only process that changes a worktree's session; False: another one is."""
+        with locked(self.path / "locks" / _digest(worktree), _A_GLANCE) as mine:
+            if mine:
+                sweep(self.path / "trash")
+                sweep(self.scratch(worktree))
+            yield mine
+
+    @contextmanager
+    def alone_with(self, session: SessionFolder) -> Iterator[bool]:
+        """Be the only process that changes a session, wherever it is; False: another one is."""
+        with locked(self.path / "locks" / session.path.name) as mine:
+            yield mine and session.exists
+
+    def scratch(self, worktree: Path) -> Path:
+        """Return a folder for temporary files, which whoever is ``alone`` next removes."""
+        folder = self.path / "scratch" / _digest(worktree)
+        make_folder(folder)
+        return folder
+
+    def is_busy(self, worktree: Path) -> bool:
+        """Tell whether a process is changing the session, as a running command is."""
+        with locked(self.path / "locks" / _digest(worktree)) as mine:
+            return not mine
+
+    def open(self, worktree: Path, started: Started) -> SessionFolder:
+        """File a new session.
+
+        Raises:
+            FileExistsError: the worktree has one.
+        """
+        folder = self.session(worktree)
+        unfinished = folder.path.with_name(f".{folder.path.name}")
+        shutil.rmtree(unfinished, ignore_errors=True)
+        make_folder(unfinished / "commands")
+        write_durably(unfinished / SESSION, _encode(started))
+        move_folder(unfinished, folder.path)
+        return folder
+
+    def opened(self) -> list[SessionFolder]:
+        """Return the sessions under way, of all worktrees."""
+        return _sessions(self.path / "open")
+
+    def waiting(self) -> list[SessionFolder]:
+        """Return the sessions whose records wait for a server."""
+        return _sessions(self.path / "outbox")
+
+    def await_server(self, session: SessionFolder, session_id: str) -> SessionFolder:
+        """Put a session with a record into the outbox, unless it is there."""
+        target = self.path / "outbox" / session_id
+        if session.path != target:
+            move_folder(session.path, target)
+        return SessionFolder(target)
+
+    def keep(self, session_id: str, record: bytes) -> Path:
+        """Keep a record's file; return where."""
+        path = self.path / "kept" / f"{session_id}.json"
+        make_folder(path.parent)
+        write_durably(path, record)
+        return path
+
+    def remove(self, folder: SessionFolder) -> None:
+        """End a session: its folder is gone in one step."""
+        trash = self.path / "trash" / uuid4().hex
+        move_folder(folder.path, trash)
+        shutil.rmtree(trash, ignore_errors=True)
+
+
+def _sessions(folder: Path) -> list[SessionFolder]:
+    found = [SessionFolder(path) for path in sorted(folder.glob("[!.]*"))]
+    return [each for each in found if each.exists]
+
+
+def _digest(worktree: Path) -> str:
+    return hashlib.sha256(os.fsencode(worktree)).hexdigest()[:32]
+
+
+def _encode(value: Struct) -> bytes:
+    return msgspec.json.format(msgspec.json.encode(value)) + b"\n"
+
+
+def _read(path: Path, kind: type[T]) -> T:
+    move = "Move the folder away, or discard the session with: debrief record discard"
+    try:
+        data = path.read_bytes()
+        version = msgspec.json.decode(data, type=dict[str, object]).get("version", STATE_VERSION)
+        if version != STATE_VERSION:
+            raise InputError(str(path), f"has version {version}", "Update debrief.")
+        return msgspec.json.decode(data, type=kind)
+    except msgspec.MsgspecError as error:
+        raise InputError(str(path), f"is not what the recorder wrote: {error}", move) from error
+    except OSError as error:
+        raise InputError(str(path), f"cannot be read: {error.strerror}", move) from error

@@ -1,0 +1,1 @@
+"""Tasks, sessions, tokens and benchmarks in Postgres."""

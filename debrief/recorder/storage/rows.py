@@ -1,0 +1,132 @@
+"""What goes into the store, and what comes out of it."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Generic, Literal, TypeVar
+from uuid import UUID
+
+from msgspec import Struct
+
+from debrief.recorder.contracts import Status
+
+T = TypeVar("T")
+
+Scope = Literal["read", "write", "export"]
+SCOPES: tuple[Scope, ...] = ("read", "write", "export")
+
+
+class NewRow(Struct, frozen=True, kw_only=True):
+    """A checked record, ready to be stored."""
+
+    id: UUID
+    task_id: str
+    repo_name: str
+    repo_remote: str | None
+    branch: str | None
+    base_ref: str
+    created_at: datetime
+    """When the session was stopped."""
+    sha256: str
+    """Of the bytes that were sent, in hex: what makes a repeated upload the same upload."""
+    text: bytes
+    """The record's JSON text to keep: UTF-8, without NUL and lone surrogates."""
+    status: Status = "draft"
+    verified: bool
+    files: int
+    """Changed files."""
+    validated: bool
+    """A validation command ran on the final tree."""
+    redactions: int
+    not_ready: tuple[str, ...] = ()
+    """Why it cannot be marked ready, in words."""
+
+
+class SessionFilter(Struct, frozen=True, kw_only=True):
+    """Which sessions are meant; what is None does not restrict."""
+
+    task_id: str | None = None
+    since: datetime | None = None
+    """Stopped at this time or later."""
+    until: datetime | None = None
+    """Stopped before this time."""
+    status: Status | None = None
+    repo_name: str | None = None
+
+
+EVERYTHING = SessionFilter()
+
+
+class Page(Struct, Generic[T], frozen=True):
+    """A part of a listing, and the cursor that goes on after it."""
+
+    items: tuple[T, ...]
+    cursor: str | None
+    """Goes on after the last item; where there is none, the cursor that was asked with. It stays
+    good for ever: what is received later comes after it."""
+    more: bool
+    """There was more when the page was read."""
+
+
+class Contents(Struct, frozen=True):
+    """How much a store holds."""
+
+    tasks: int
+    sessions: int
+    ready: int
+    size: int
+    """Bytes that the database takes."""
+
+
+class ExportedRow(Struct, frozen=True):
+    """One record on its way out."""
+
+    cursor: str
+    """Goes on after this row."""
+    id: UUID
+    status: Status
+    text: bytes
+    """The stored record's exact bytes."""
+
+
+class Token(Struct, frozen=True, kw_only=True):
+    """Who may do what; the secret itself is not kept."""
+
+    name: str
+    scopes: tuple[Scope, ...]
+    created_at: datetime
+    last_used_at: datetime | None = None
+    """To the minute."""
+    revoked_at: datetime | None = None
+
+
+class NewBenchmark(Struct, frozen=True, kw_only=True):
+    """A figure that was measured on a version of a trained adapter."""
+
+    adapter: str
+    version: str
+    metric: str
+    value: float
+    n: int | None = None
+    """Of how many cases it is the figure."""
+    task_id: str | None = None
+    session_id: UUID | None = None
+    """The stored session that it was measured on, where it was one."""
+    details: dict[str, object] = {}
+
+
+class Benchmark(NewBenchmark, frozen=True, kw_only=True):
+    """A stored benchmark."""
+
+    id: int
+    created_at: datetime
+
+
+class BenchmarkFilter(Struct, frozen=True, kw_only=True):
+    """Which benchmarks are meant; what is None does not restrict."""
+
+    adapter: str | None = None
+    version: str | None = None
+    task_id: str | None = None
+    metric: str | None = None
+    session_id: UUID | None = None

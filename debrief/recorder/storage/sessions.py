@@ -1,0 +1,229 @@
+"""Tasks and sessions: the statements."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import Any
+from uuid import UUID
+
+import sqlalchemy as sa
+from sqlalchemy.dialects.postgresql import insert
+
+from debrief.errors import InputError
+from debrief.recorder.contracts import NewTask, Status, StoredSession, Task
+from debrief.recorder.errors import ConflictError, NotFoundError, UnknownTaskError
+from debrief.recorder.storage import cursors
+from debrief.recorder.storage.rows import Contents, NewRow, Page, SessionFilter
+from debrief.recorder.storage.tables import sessions as table
+from debrief.recorder.storage.tables import tasks as task_table
+
+_COLUMNS = tuple(table.c[name] for name in StoredSession.model_fields)
+_TASK_KEY = "sessions_task_id_fkey"
+_INSERT = f"""
+SELECT pg_advisory_xact_lock_shared({cursors.NUMBERING_LOCK});
+INSERT INTO sessions (
+    id, task_id, repo_name, repo_remote, branch, base_ref, created_at, record_text, size, sha256,
+    status, verified, files, validated, redactions, not_ready
+) VALUES (
+    %(id)s, %(task_id)s, %(repo_name)s, %(repo_remote)s, %(branch)s, %(base_ref)s,
+    %(created_at)s, %(record_text)s, %(size)s, %(sha256)s, %(status)s, %(verified)s, %(files)s,
+    %(validated)s, %(redactions)s, %(not_ready)s
+) ON CONFLICT (id) DO NOTHING
+RETURNING {", ".join(StoredSession.model_fields)}
+"""
+"""Both statements are one request, which is one transaction where none was begun."""
+_ORDERS = {"received": table.c.number, "changed": table.c.changed}
+
+
+def tasks(connection: sa.Connection) -> tuple[Task, ...]:
+    """Return all tasks, by id."""
+    rows = connection.execute(sa.select(task_table).order_by(task_table.c.id)).mappings()
+    return tuple(Task(**row) for row in rows)
+
+
+def add_task(connection: sa.Connection, task: NewTask) -> tuple[Task, bool]:
+    """Make a task where there is none of that id.
+
+    Returns:
+        The task of that id, and whether it is new.
+    """
+    statement = insert(task_table).values(**task.model_dump()).on_conflict_do_nothing()
+    row = connection.execute(statement.returning(*task_table.c)).mappings().one_or_none()
+    if row is not None:
+        return Task(**row), True
+    there = connection.execute(sa.select(task_table).where(task_table.c.id == task.id))
+    return Task(**there.mappings().one()), False
+
+
+def add_session(connection: sa.Connection, row: NewRow) -> StoredSession:
+    """Store a session; where the same bytes are stored under its id, return that.
+
+    Args:
+        connection: that commits each request of its own accord; the session takes one.
+        row: the session.
+
+    Raises:
+        ConflictError: other bytes are stored under that id.
+        UnknownTaskError: its task does not exist.
+    """
+    given = {
+        "id": str(row.id),
+        "task_id": row.task_id,
+        "repo_name": row.repo_name,
+        "repo_remote": row.repo_remote,
+        "branch": row.branch,
+        "base_ref": row.base_ref,
+        "created_at": in_utc(row.created_at),
+        "record_text": row.text.decode(),
+        "size": len(row.text),
+        "sha256": row.sha256,
+        "status": row.status,
+        "verified": row.verified,
+        "files": row.files,
+        "validated": row.validated,
+        "redactions": row.redactions,
+        "not_ready": list(row.not_ready),
+    }
+    try:
+        made = connection.exec_driver_sql(_INSERT, given).mappings().one_or_none()
+    except sa.exc.IntegrityError as error:
+        if getattr(getattr(error.orig, "diag", None), "constraint_name", "") == _TASK_KEY:
+            raise UnknownTaskError(
+                f"task {row.task_id}", "does not exist", "Make it first, or name another."
+            ) from None
+        raise
+    if made is not None:
+        return _stored(made)
+    there = session(connection, row.id)
+    if there.sha256 != row.sha256:
+        raise ConflictError(
+            f"session {row.id}", "is stored with other bytes", "A new recording takes a new id."
+        )
+    return there
+
+
+def session(connection: sa.Connection, id: UUID) -> StoredSession:
+    """Return one session.
+
+    Raises:
+        NotFoundError: there is none.
+    """
+    row = connection.execute(sa.select(*_COLUMNS).where(table.c.id == id)).mappings().one_or_none()
+    if row is None:
+        raise _missing(id)
+    return _stored(row)
+
+
+def record_text(connection: sa.Connection, id: UUID) -> bytes:
+    """Return a session's record.
+
+    Raises:
+        NotFoundError: there is none.
+    """
+    query = sa.select(table.c.record_text).where(table.c.id == id)
+    text = connection.execute(query).scalar_one_or_none()
+    if text is None:
+        raise _missing(id)
+    return str(text).encode()
+
+
+def page(
+    connection: sa.Connection, filters: SessionFilter, cursor: str | None, limit: int, order: str
+) -> Page[StoredSession]:
+    """Return the sessions after ``cursor``, at most ``limit``.
+
+    Raises:
+        CursorError: the cursor is not one of this order and database.
+    """
+    column = _ORDERS[order]
+    span = cursors.settled(connection, column, order, cursor)
+    query = (
+        sa.select(column.label("position"), *_COLUMNS)
+        .where(*conditions(filters), column > span.after, column <= span.last)
+        .order_by(column)
+        .limit(limit + 1)
+    )
+    rows = connection.execute(query).mappings().all()
+    more = len(rows) > limit
+    items = tuple(_stored(row) for row in rows[:limit])
+    position = rows[limit - 1]["position"] if more else max(span.last, span.after)
+    return Page(items=items, cursor=span.cursor(position), more=more)
+
+
+def count(connection: sa.Connection, filters: SessionFilter) -> int:
+    """Return how many sessions there are."""
+    query = sa.select(sa.func.count()).select_from(table).where(*conditions(filters))
+    return int(connection.execute(query).scalar_one())
+
+
+def contents(connection: sa.Connection) -> Contents:
+    """Return how much there is."""
+    numbers = sa.select(
+        sa.select(sa.func.count()).select_from(task_table).scalar_subquery(),
+        sa.select(sa.func.count()).select_from(table).scalar_subquery(),
+        sa.select(sa.func.count()).where(table.c.status == "ready").scalar_subquery(),
+        sa.func.pg_database_size(sa.func.current_database()),
+    )
+    return Contents(*connection.execute(numbers).one())
+
+
+def set_status(connection: sa.Connection, id: UUID, status: Status) -> StoredSession:
+    """Set a session's status.
+
+    Raises:
+        NotFoundError: there is none.
+        ConflictError: it cannot be ready.
+    """
+    cursors.numbering(connection)
+    statement = (
+        sa.update(table)
+        .where(table.c.id == id, table.c.status != status)
+        .values(status=status, changed=sa.text("nextval('sessions_changed_seq')"))
+        .returning(*_COLUMNS)
+    )
+    if status == "ready":
+        statement = statement.where(sa.func.cardinality(table.c.not_ready) == 0)
+    row = connection.execute(statement).mappings().one_or_none()
+    if row is not None:
+        return _stored(row)
+    there = session(connection, id)
+    if there.status != status:
+        reasons = "; ".join(there.not_ready)
+        raise ConflictError(f"session {id}", f"cannot be ready: {reasons}", "It stays a draft.")
+    return there
+
+
+def conditions(filters: SessionFilter) -> list[sa.ColumnElement[bool]]:
+    """Return what holds for the sessions that are meant."""
+    found: list[sa.ColumnElement[bool]] = []
+    for name in ("task_id", "status", "repo_name"):
+        value = getattr(filters, name)
+        if value is not None:
+            found.append(table.c[name] == value)
+    if filters.since is not None:
+        found.append(table.c.created_at >= in_utc(filters.since))
+    if filters.until is not None:
+        found.append(table.c.created_at < in_utc(filters.until))
+    return found
+
+
+def in_utc(time: datetime) -> datetime:
+    """Return a moment in UTC, which is how it comes back.
+
+    Raises:
+        InputError: it has no time zone, or is outside the years 1 to 9999 there.
+    """
+    if time.tzinfo is None:
+        raise InputError(str(time), "has no time zone")
+    try:
+        return time.astimezone(UTC)
+    except OverflowError:
+        raise InputError(str(time), "is outside the years 1 to 9999 in UTC") from None
+
+
+def _missing(id: UUID) -> NotFoundError:
+    return NotFoundError(f"session {id}", "is not stored here")
+
+
+def _stored(row: Any) -> StoredSession:
+    return StoredSession(**{name: row[name] for name in StoredSession.model_fields})

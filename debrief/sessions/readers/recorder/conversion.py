@@ -1,0 +1,210 @@
+"""From a record to the normal form: growth exact from its operations, commands with exit codes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from datetime import UTC, datetime
+from hashlib import sha256
+
+import msgspec
+
+from debrief.errors import InputError
+from debrief.sessions.model import (
+    CallStatus,
+    Message,
+    Problem,
+    Recorded,
+    RecordStatus,
+    Session,
+    ToolCall,
+    TranscriptRef,
+    Turn,
+)
+from debrief.sessions.readers.jsonl import mend_text
+from debrief.sessions.readers.patches import Edit, created, deleted, from_unified, joined
+from debrief.sessions.readers.recorder.records import (
+    PATCH,
+    READ_FILE,
+    RECORD,
+    Call,
+    Operation,
+    Record,
+    RecordMessage,
+)
+from debrief.slugs import slugify
+
+SOURCE = "recorder"
+READ, PATCHED, RAN = "repo.readFile", "apply_patch", "run_cmd"
+NO_CONTENTS = "its record tells which files changed, and nothing of what is in them"
+
+
+def session_of(data: bytes, path: str, status: RecordStatus | None = None) -> Session:
+    """Return a record as a session, not yet redacted and without a digest.
+
+    Args:
+        data: the record's bytes.
+        path: what it was read from.
+        status: what the API holds of it; a record that was never verified is a draft anyway.
+
+    Raises:
+        InputError: it is no record, and why.
+    """
+    try:
+        record = RECORD.decode(data)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        raise InputError(path, f"is no record: {error}") from error
+    return _Conversion(record, data, path).session(status)
+
+
+class _Conversion:
+    """One record on its way; of no use twice."""
+
+    def __init__(self, record: Record, data: bytes, path: str) -> None:
+        self._record = record
+        self._data = data
+        self._path = path
+        self._codes = {command.call_id: command.exit_code for command in record.meta.commands}
+        self._results = {m.tool_call_id: m.content for m in record.messages if m.role == "tool"}
+        self._files: dict[str, str] = {}
+        self._problems: list[Problem] = []
+
+    def session(self, status: RecordStatus | None) -> Session:
+        meta = self._record.meta
+        started, ended = self._span
+        turns = tuple(self._turns())
+        if not any(turn.messages or turn.prompt for turn in turns):
+            raise InputError(self._path, "holds no prompt and no answer")
+        full = meta.contents == "full"
+        calls = [call for turn in turns for message in turn.messages for call in message.calls]
+        draft: RecordStatus | None = None if meta.verified and full else "draft"
+        told = draft or status
+        session = Session(
+            id=meta.session_id,
+            source=SOURCE,
+            tool=SOURCE,
+            tool_version=meta.recorder,
+            task=slugify(meta.task_id),
+            repository=meta.repo_name,
+            branch=meta.branch or "",
+            started=started,
+            ended=ended,
+            transcripts=(
+                TranscriptRef(
+                    path=self._path,
+                    digest=sha256(self._data).hexdigest(),
+                    size=len(self._data),
+                    records=1,
+                ),
+            ),
+            turns=turns,
+            lines_added=sum(each.added for each in (calls if full else meta.changes)),
+            lines_removed=sum(each.removed for each in (calls if full else meta.changes)),
+            problems=tuple(self._problems),
+            redactions=meta.redactions.count,
+            unsure_redactions=meta.redactions.unsure,
+            recorded=Recorded(
+                base_commit=meta.base_ref,
+                system="\n\n".join(
+                    m.content for m in self._record.messages if m.role == "system" and m.content
+                ),
+                tools=bytes(self._record.tools).decode(),
+                verified=meta.verified,
+                withheld="" if full else NO_CONTENTS,
+            ),
+        )
+        return msgspec.structs.replace(session, status=told) if told else session
+
+    @property
+    def _span(self) -> tuple[datetime, datetime]:
+        meta = self._record.meta
+        started, stopped = (
+            moment.astimezone(UTC) if moment.tzinfo else moment.replace(tzinfo=UTC)
+            for moment in (meta.started_at, meta.stopped_at)
+        )
+        return started, max(started, stopped)
+
+    def _turns(self) -> Iterator[Turn]:
+        """Yield a turn for each of the person's messages; a record has one as a rule."""
+        started, ended = self._span
+        groups: list[list[RecordMessage]] = []
+        for message in self._record.messages:
+            if message.role == "user" or (not groups and message.role == "assistant"):
+                groups.append([])
+            if groups:
+                groups[-1].append(message)
+        before = bool(groups) and groups[0][0].role != "user"
+        for number, group in enumerate(groups, 0 if before else 1):
+            first = group[0]
+            yield Turn(
+                number=number,
+                prompt=first.content if first.role == "user" else "",
+                origin="prompt" if first.role == "user" else "preamble",
+                at=started,
+                ended=ended,
+                messages=tuple(self._answers(group, number)),
+            )
+
+    def _answers(self, group: Sequence[RecordMessage], turn: int) -> Iterator[Message]:
+        for number, message in enumerate(group):
+            if message.role == "assistant":
+                # Of this session alone: records of one kind of work begin alike, and are no copies.
+                yield Message(
+                    id=f"{self._record.meta.session_id}:{turn}.{number}",
+                    model="",
+                    text=message.content,
+                    calls=tuple(map(self._call, message.tool_calls or ())),
+                )
+
+    def _call(self, call: Call) -> ToolCall:
+        result = self._results.get(call.id)
+        name, given = call.function.name, call.function.arguments
+        status: CallStatus = "unanswered" if result is None else "ok"
+        code: int | None = None
+        edit: Edit | None = None
+        if name == RAN and call.id in self._codes:
+            code = self._codes[call.id]
+            status = "ok" if code == 0 else "failed"
+        elif name == READ and result is not None:
+            self._remember(given, result)
+        elif name == PATCHED and result is not None:
+            edit = self._edit(call)
+        return ToolCall(
+            id=call.id,
+            name=name,
+            input=given,
+            result=result,
+            status=status,
+            exit_code=code,
+            path=edit.path if edit else None,
+            added=edit.added if edit else 0,
+            removed=edit.removed if edit else 0,
+            patch=edit.patch if edit else "",
+        )
+
+    def _remember(self, arguments: str, content: str) -> None:
+        try:
+            self._files[READ_FILE.decode(arguments).path] = content
+        except msgspec.DecodeError as error:
+            self._report(f"arguments of {READ} that say nothing: {error}")
+
+    def _edit(self, call: Call) -> Edit | None:
+        try:
+            patch = PATCH.decode(call.function.arguments)
+        except msgspec.DecodeError as error:
+            self._report(f"a patch that cannot be read: {error}")
+            return None
+        return joined(map(self._change, patch.ops))
+
+    def _change(self, operation: Operation) -> Edit:
+        path = operation.path
+        if operation.type == "create_file":
+            return created(path, operation.diff)
+        if operation.type == "update_file":
+            return from_unified(path, operation.diff)
+        content = self._files.get(path)
+        if content is None:
+            self._report(f"{path} is deleted, and was never read: its lines do not count")
+        return deleted(path, content or "")
+
+    def _report(self, reason: str) -> None:
+        self._problems.append(Problem(path=self._path, line=0, reason=mend_text(reason)))

@@ -1,0 +1,117 @@
+"""Records in files: one as a whole file, or many as lines of one.
+
+A file of lines holds a session a line. Each is a transcript of its own, named by the file and the
+byte that its line begins at, so that it can be read without those before it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import msgspec
+
+from debrief.errors import InputError
+from debrief.sessions.model import Session
+from debrief.sessions.readers.base import BrokenTranscript, NoSession, Peek, Transcript
+from debrief.sessions.readers.finding import files_below, head_of
+from debrief.sessions.readers.recorder.conversion import SOURCE, session_of
+from debrief.sessions.readers.recorder.records import HEAD, RecordHead
+
+_BEGINNING = re.compile(rb'\A\s*\{\s*"(?:messages|meta|tools)"\s*:')
+_NAMES = (".record.json", ".record.jsonl")
+_MANIFEST = re.compile(rb'\A\s*\{\s*"manifest"\s*:')
+_LONGEST = 64_000_000
+"""Bytes of a line that is still looked at; a record is never so long."""
+
+
+class RecordReader:
+    """Reads the records that a recorder or an export left in files."""
+
+    source = SOURCE
+    tool = SOURCE
+
+    def folders(self, home: Path) -> tuple[Path, ...]:
+        """Return nothing: records lie where somebody put them."""
+        return ()
+
+    def find(self, folder: Path) -> Iterator[Transcript]:
+        """Yield the records below ``folder``, in path order."""
+        for path in files_below(folder, (".json", ".jsonl"), SOURCE):
+            if not path.endswith(_NAMES) and not _claims(path):
+                continue
+            if path.endswith(".json"):
+                yield Transcript(source=SOURCE, path=path)
+                continue
+            for offset in _offsets(path):
+                yield Transcript(
+                    source=SOURCE, path=f"{path}#{offset}", companions=(path,), file=path
+                )
+
+    def peek(self, transcript: Transcript) -> Peek | None:
+        """Look at a record's own words about itself; None when it is none."""
+        try:
+            head = HEAD.decode(_data(transcript.path))
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+            return None
+        return Peek(session_id=head.meta.session_id, started=head.meta.started_at)
+
+    def read(self, transcript: Transcript) -> Session:
+        """Read one record.
+
+        Raises:
+            NoSession: it is the last line of an export, which counts the others.
+            InputError: it is no record, or cannot be read.
+        """
+        try:
+            data = _data(transcript.path)
+        except OSError as error:
+            reason = f"cannot be read ({error.strerror or error})"
+            raise InputError(transcript.path, reason) from error
+        if _MANIFEST.match(data):
+            raise NoSession(transcript.path, "the last line of an export, which counts the others")
+        try:
+            return session_of(data, transcript.path)
+        except InputError as error:
+            raise BrokenTranscript(transcript.path, error.reason) from error
+
+
+def _claims(path: str) -> bool:
+    """Tell whether a file begins with a record, which other files with messages do not."""
+    head = head_of(path)
+    if not _BEGINNING.match(head):
+        return False
+    try:
+        with open(path, "rb") as file:  # noqa: PTH123
+            line = file.read(_LONGEST) if path.endswith(".json") else file.readline(_LONGEST)
+        return isinstance(HEAD.decode(line), RecordHead)
+    except (OSError, msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        return False
+
+
+def _offsets(path: str) -> Iterator[int]:
+    """Yield where the lines of a file begin, blank ones apart."""
+    at = 0
+    try:
+        with open(path, "rb") as file:  # noqa: PTH123
+            for line in file:
+                if not line.isspace():
+                    yield at
+                at += len(line)
+    except OSError:
+        return
+
+
+def _data(path: str) -> bytes:
+    """Return the bytes of a record, its line end left off.
+
+    Raises:
+        OSError: they cannot be read.
+    """
+    name, mark, offset = path.rpartition("#")
+    if mark and offset.isdigit() and name.endswith(".jsonl"):
+        with open(name, "rb") as file:  # noqa: PTH123
+            file.seek(int(offset))
+            return file.readline().removesuffix(b"\n")
+    return Path(path).read_bytes().removesuffix(b"\n")

@@ -1,0 +1,51 @@
+"""What a page about a week is made from."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from msgspec import Struct
+
+
+class Done(Struct, frozen=True, kw_only=True):
+    """What a stage did for one of its partitions."""
+
+    stage: str
+    partition: str = ""
+    """Empty for a stage without partitions."""
+    rows: int = 0
+    """All that the partition has now."""
+    fresh: int = 0
+    """Rows that were not there before, or not so."""
+    failed: int = 0
+    calls: int = 0
+    """Of a language model."""
+    input_tokens: int = 0
+    output_tokens: int = 0
+    cost_usd: float | None = 0.0
+    """None when a price is not known."""
+
+
+def added_up(stage: str, parts: Iterable[Done]) -> Done:
+    """Add up what a stage did; the cost is None as soon as one of them is not known."""
+    found = list(parts)
+    costs = [part.cost_usd for part in found]
+    known = [cost for cost in costs if cost is not None]
+    return Done(
+        stage=stage,
+        rows=sum(part.rows for part in found),
+        fresh=sum(part.fresh for part in found),
+        failed=sum(part.failed for part in found),
+        calls=sum(part.calls for part in found),
+        input_tokens=sum(part.input_tokens for part in found),
+        output_tokens=sum(part.output_tokens for part in found),
+        cost_usd=sum(known) if len(known) == len(costs) else None,
+    )
+
+
+def by_stage(parts: Iterable[Done]) -> list[Done]:
+    """Return one sum a stage, in the order in which stages come first."""
+    stages: dict[str, list[Done]] = {}
+    for part in parts:
+        stages.setdefault(part.stage, []).append(part)
+    return [added_up(stage, found) for stage, found in stages.items()]

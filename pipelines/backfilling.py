@@ -1,0 +1,203 @@
+"""A backfill from the command line: plan, estimate, consent, and real runs."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from msgspec import Struct
+
+from debrief.cli.console import console
+from debrief.errors import ConfigurationError, InputError
+from debrief.settings import Settings
+from pipelines.options import Choice
+
+if TYPE_CHECKING:
+    import dagster as dg
+
+    from pipelines.due import Outlook
+    from pipelines.estimates import Estimate
+    from pipelines.targets import Batch, Target, Wanted
+
+
+class Consent(Struct, frozen=True, kw_only=True):
+    """How far a backfill may go by itself."""
+
+    yes: bool = False
+    """Costs were agreed to beforehand."""
+    dry_run: bool = False
+    """Say what would be done and what it would take, and do nothing."""
+    max_cost_usd: float | None = None
+    """No new call once so much was spent, over all runs of the backfill."""
+
+
+def run_backfill(choice: Choice, wanted: Wanted, consent: Consent) -> None:
+    """Bring one stage up to date over the partitions that are wanted.
+
+    Raises:
+        DebriefError: there is no such stage or partition, or a run failed.
+        ConfigurationError: it costs something and nobody agreed.
+    """
+    if consent.max_cost_usd is not None and not consent.max_cost_usd >= 0:
+        raise InputError(
+            f"--max-cost-usd {consent.max_cost_usd}", "is no limit", "Give a number from 0 up."
+        )
+    settings = choice.settle()
+    from pipelines.definitions import defs
+    from pipelines.instance import open_instance
+    from pipelines.progress import show_progress
+    from pipelines.targets import batches
+
+    graph = defs.resolve_asset_graph()
+    names = sorted(key.to_user_string() for key in graph.materializable_asset_keys)
+    if wanted.stage not in names:
+        known = f"There are: {', '.join(names)}."
+        raise InputError(f"--stage {wanted.stage}", "is no stage", known)
+    show_progress()
+    with open_instance(settings) as instance:
+        outlook = _outlook(settings, choice, instance, wanted, consent)
+        spent = _Spent(consent.max_cost_usd)
+        for number, batch in enumerate(batches(graph, wanted, outlook)):
+            _tell(batch)
+            agreed = _agree(batch, wanted, outlook, consent)
+            if consent.dry_run:
+                if wanted.downstream:
+                    console().print("What follows downstream is known once this was done.")
+                return
+            if not agreed and not number:
+                raise ConfigurationError(
+                    "backfill", "it may cost money and nobody agreed", "Add --yes."
+                )
+            if not agreed:
+                raise ConfigurationError(
+                    ", ".join(batch.assets), "were left out: nobody agreed", "Add --yes."
+                )
+            for target in batch.targets:
+                _take(target, wanted, instance, spent)
+        spent.tell()
+
+
+class _Spent:
+    """What the runs of a backfill came to so far, and what is left of its limit."""
+
+    def __init__(self, limit: float | None) -> None:
+        self._limit = limit
+        self._calls = self._failed = self._fresh = 0
+        self._usd: float | None = 0.0
+
+    def add(self, result: dg.ExecuteInProcessResult) -> None:
+        from assets.doings import done_in
+        from debrief.weekly.model import added_up
+
+        done = added_up("", done_in(result.all_events))
+        self._calls += done.calls
+        self._failed += done.failed
+        self._fresh += done.fresh
+        known = self._usd is not None and done.cost_usd is not None
+        self._usd = (self._usd or 0.0) + (done.cost_usd or 0.0) if known else None
+
+    def config(self) -> dict[str, Any]:
+        """Return the run configuration that bounds the next run."""
+        if self._limit is None:
+            return {}
+        left = max(0.0, self._limit - (self._usd or 0.0))
+        return {"resources": {"evaluator": {"config": {"max_cost_usd": left}}}}
+
+    def tell(self) -> None:
+        cost = "cost not known" if self._usd is None else f"${self._usd:.4f}"
+        asked = f", {self._calls} calls, {cost}" if self._calls else ""
+        failed = f", {self._failed} failed: the next run tries them again" if self._failed else ""
+        console().print(f"Done: {self._fresh} rows new or changed{asked}{failed}.")
+
+
+def _outlook(
+    settings: Settings,
+    choice: Choice,
+    instance: dg.DagsterInstance,
+    wanted: Wanted,
+    consent: Consent,
+) -> Outlook:
+    from debrief.evaluators import make_evaluators
+    from debrief.lake import Lake
+    from debrief.redaction.redactor import Redactor, load_key
+    from debrief.sessions.sources import Scan
+    from debrief.sessions.store import scan_into
+    from pipelines.due import Outlook
+    from resources.sessions import SessionStore
+
+    lake, store = Lake(settings.lake), SessionStore()
+    scan = Scan()
+    if wanted.stage == "raw_sessions":
+        scan = scan_into(lake, store.places(), server=store.server())
+    offline = not choice.model and settings.get("DEBRIEF_OFFLINE") == "1"
+    return Outlook(
+        lake=lake,
+        instance=instance,
+        evaluators=make_evaluators(
+            settings,
+            offline=offline,
+            model=choice.model,
+            max_cost_usd=consent.max_cost_usd,
+            dry_run=consent.dry_run,
+        ),
+        scan=scan,
+        redactor=Redactor(load_key(settings.home)),
+    )
+
+
+def _tell(batch: Batch) -> None:
+    screen = console()
+    for target in batch.targets:
+        screen.print(target.describe(), soft_wrap=True)
+    if batch.current:
+        weeks = f"{len(batch.current)} weeks are" if len(batch.current) > 1 else "1 week is"
+        again = "" if batch.targets else "; --force makes it again"
+        screen.print(f"{', '.join(batch.assets)}: {weeks} up to date{again}", soft_wrap=True)
+
+
+def _agree(batch: Batch, wanted: Wanted, outlook: Outlook, consent: Consent) -> bool:
+    """Tell what the batch is likely to take, and return whether that is agreed to."""
+    from pipelines.estimates import estimates
+
+    found = list(estimates(batch.targets, wanted, outlook))
+    if not found:
+        return True
+    screen = console()
+    for estimate in found:
+        screen.print(f"  estimate · {estimate.describe()}", soft_wrap=True)
+    if not any(_costs(estimate) for estimate in found):
+        return True
+    known = [estimate.cost_usd for estimate in found if estimate.cost_usd is not None]
+    limit = consent.max_cost_usd
+    if limit is not None and sum(known) > limit:
+        screen.print(f"  more than --max-cost-usd {limit:g}: what is over it is left for later")
+    return consent.yes or consent.dry_run or _asked("Go on?")
+
+
+def _costs(estimate: Estimate) -> bool:
+    return estimate.cost_usd is None or estimate.cost_usd > 0
+
+
+def _asked(question: str) -> bool:
+    import typer
+
+    ask: Callable[[str], bool] = typer.confirm
+    return sys.stdin.isatty() and ask(question)
+
+
+def _take(target: Target, wanted: Wanted, instance: dg.DagsterInstance, spent: _Spent) -> None:
+    import dagster as dg
+
+    from pipelines.definitions import defs
+    from pipelines.launching import QUIET, raise_on_failure
+
+    result = defs.resolve_implicit_global_asset_job_def().execute_in_process(
+        instance=instance,
+        asset_selection=[dg.AssetKey(name) for name in target.assets],
+        tags={**target.tags, **wanted.scope.tags, "debrief/backfill": wanted.stage},
+        run_config={**QUIET, **spent.config()},
+        raise_on_error=False,
+    )
+    spent.add(result)
+    raise_on_failure(result)

@@ -1,0 +1,245 @@
+"""What a stage's due weeks are likely to take: calls, tokens, money, and how that is known."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any
+
+import dagster as dg
+from msgspec import Struct
+
+from assets.doings import done_in
+from assets.made_from import final_rubrics
+from debrief.errors import DebriefError
+from debrief.evaluators import Evaluators
+from debrief.judging.evaluation import version_of
+from debrief.lake import Lake
+from debrief.models.usage import Usage
+from debrief.rubrics.judging import rubric_digest
+from debrief.rubrics.judging import version_of as words_of
+from debrief.sessions.heads import SessionHead
+from debrief.weekly.model import added_up
+from pipelines.due import Outlook
+from pipelines.targets import Target, Wanted
+
+ASKING = (
+    "judge_evaluations",
+    "session_scores",
+    "extracted_rubrics",
+    "rubrics",
+    "rubric_evaluations",
+    "prompt_candidates",
+)
+"""Stages that ask language models."""
+
+
+class Estimate(Struct, frozen=True, kw_only=True):
+    """What one stage is likely to take."""
+
+    stage: str
+    calls: int = 0
+    input_tokens: int = 0
+    output_tokens: int = 0
+    cost_usd: float | None = 0.0
+    """None when a price is not known, or the calls are not."""
+    basis: str = ""
+    """How it was worked out."""
+
+    def describe(self) -> str:
+        """Return the estimate in a line."""
+        cost = "cost not known" if self.cost_usd is None else f"${self.cost_usd:.4f}"
+        tokens = f"{self.input_tokens:,} + {self.output_tokens:,} tokens"
+        return f"{self.stage}: {self.calls:,} calls, {tokens}, {cost} ({self.basis})"
+
+
+class _Asked(Struct, frozen=True, kw_only=True):
+    """The columns that all tables of answers have."""
+
+    session_id: str
+    session_digest: str
+    model: str
+    status: str
+    input_tokens: int = 0
+    output_tokens: int = 0
+    cost_usd: float | None = None
+
+
+class _Judged(_Asked, frozen=True, kw_only=True):
+    judge: str
+    eval_fingerprint: str
+    version: str = ""
+
+
+class _Scored(_Asked, frozen=True, kw_only=True):
+    scoring_fingerprint: str
+
+
+class _Held(_Asked, frozen=True, kw_only=True):
+    rubric_key: str
+    rubric_digest: str
+
+
+def estimates(targets: Iterable[Target], wanted: Wanted, outlook: Outlook) -> Iterator[Estimate]:
+    """Yield what each stage of ``targets`` that asks is likely to take; nothing offline."""
+    if outlook.evaluators.models is None:
+        return
+    weeks: dict[str, list[Target]] = {}
+    for target in targets:
+        for stage in target.assets:
+            if stage in ASKING:
+                weeks.setdefault(stage, []).append(target)
+    for stage, found in weeks.items():
+        known = _from_records(stage, found, wanted, outlook)
+        yield known if known is not None else _rehearsed(stage, found, wanted)
+
+
+def _from_records(
+    stage: str, targets: list[Target], wanted: Wanted, outlook: Outlook
+) -> Estimate | None:
+    """Take the mean of what was recorded of the same model; None when nothing was."""
+    counts: dict[str, Callable[[Outlook, Wanted, list[str]], dict[str, int]]] = {
+        "judge_evaluations": _judgements,
+        "session_scores": _scorings,
+        "rubric_evaluations": _holdings,
+    }
+    if stage not in counts:
+        return None
+    due = counts[stage](outlook, wanted, [week for target in targets for week in target.why])
+    whole: list[Estimate] = []
+    for model, number in due.items():
+        rows = list(_recorded(outlook.lake, stage, model))
+        if number and not rows:
+            return None
+        whole.append(_scaled(stage, model, number, rows, outlook.evaluators))
+    costs = [each.cost_usd for each in whole]
+    known = [cost for cost in costs if cost is not None]
+    return Estimate(
+        stage=stage,
+        calls=sum(each.calls for each in whole),
+        input_tokens=sum(each.input_tokens for each in whole),
+        output_tokens=sum(each.output_tokens for each in whole),
+        cost_usd=sum(known) if len(known) == len(costs) else None,
+        basis="; ".join(each.basis for each in whole if each.basis) or "nothing new to ask",
+    )
+
+
+def _scaled(
+    stage: str, model: str, number: int, rows: list[_Asked], evaluators: Evaluators
+) -> Estimate:
+    if not number:
+        return Estimate(stage=stage)
+    usage = Usage(
+        input_tokens=round(number * sum(row.input_tokens for row in rows) / len(rows)),
+        output_tokens=round(number * sum(row.output_tokens for row in rows) / len(rows)),
+    )
+    costs = [row.cost_usd for row in rows if row.cost_usd is not None]
+    price = evaluators.models.get(model).price if evaluators.models is not None else None
+    cost = price.cost(usage) if price is not None else None
+    basis = f"mean of {len(rows):,} recorded answers of {model}"
+    if len(costs) == len(rows):
+        cost = number * sum(costs) / len(rows)
+    elif price is not None:
+        basis += " at its price"
+    return Estimate(
+        stage=stage,
+        calls=number,
+        input_tokens=usage.input_tokens,
+        output_tokens=usage.output_tokens,
+        cost_usd=cost,
+        basis=basis,
+    )
+
+
+def _recorded(lake: Lake, stage: str, model: str) -> Iterator[_Asked]:
+    for week in lake.partitions(stage):
+        for row in lake.read(stage, week, _Asked, only=("model", [model])):
+            if row.status == "ok" and row.input_tokens:
+                yield row
+
+
+def _digests(outlook: Outlook, wanted: Wanted, week: str) -> dict[str, str]:
+    ids = wanted.scope.ids(outlook.lake, week) if wanted.scope.where else None
+    heads = outlook.lake.read("raw_sessions", week, SessionHead)
+    return {head.id: head.digest for head in heads if ids is None or head.id in ids}
+
+
+def _judgements(outlook: Outlook, wanted: Wanted, weeks: list[str]) -> dict[str, int]:
+    evaluators = outlook.evaluators
+    mark, version = evaluators.eval_fingerprint, version_of(evaluators.change_judge)
+    due: dict[str, int] = {judge.model: 0 for judge in evaluators.judges}
+    for week in weeks:
+        known = {
+            (row.session_id, row.session_digest, row.judge)
+            for row in outlook.lake.read("judge_evaluations", week, _Judged)
+            if (row.status, row.eval_fingerprint, row.version) == ("ok", mark, version)
+        }
+        for session in _digests(outlook, wanted, week).items():
+            for judge in evaluators.judges:
+                due[judge.model] += wanted.scope.again or (*session, judge.name) not in known
+    return due
+
+
+def _scorings(outlook: Outlook, wanted: Wanted, weeks: list[str]) -> dict[str, int]:
+    mark, due = outlook.evaluators.scoring_fingerprint, 0
+    for week in weeks:
+        known = {
+            (row.session_id, row.session_digest)
+            for row in outlook.lake.read("session_scores", week, _Scored)
+            if row.status == "ok" and row.scoring_fingerprint == mark
+        }
+        sessions = _digests(outlook, wanted, week).items()
+        due += sum(wanted.scope.again or session not in known for session in sessions)
+    return {outlook.evaluators.chunk_scorer.model: due}
+
+
+def _holdings(outlook: Outlook, wanted: Wanted, weeks: list[str]) -> dict[str, int]:
+    judge, due = outlook.evaluators.rubric_judge, 0
+    final = [
+        (rubric.key, rubric_digest(rubric, words_of(judge)))
+        for rubric in final_rubrics(outlook.lake)
+    ]
+    for week in weeks:
+        known = {
+            (row.session_id, row.session_digest, row.rubric_key, row.rubric_digest)
+            for row in outlook.lake.read("rubric_evaluations", week, _Held)
+            if row.status != "failed" and row.model == judge.model
+        }
+        for session in _digests(outlook, wanted, week).items():
+            due += sum(wanted.scope.again or (*session, *each) not in known for each in final)
+    return {judge.model: due}
+
+
+def _rehearsed(stage: str, targets: list[Target], wanted: Wanted) -> Estimate:
+    """Make the prompts, count their tokens and ask nothing."""
+    from pipelines.definitions import defs
+
+    if stage == "prompt_candidates":
+        basis = "debrief train --dry-run tells what trials would take"
+        return Estimate(stage=stage, cost_usd=None, basis=basis)
+    job = defs.resolve_implicit_global_asset_job_def()
+    config: dict[str, Any] = {
+        "loggers": {"quiet": {}},
+        "resources": {"evaluator": {"config": {"dry_run": True}}},
+    }
+    done = []
+    with dg.DagsterInstance.ephemeral() as instance:
+        for target in targets:
+            result = job.execute_in_process(
+                instance=instance,
+                asset_selection=[dg.AssetKey(stage)],
+                tags={**target.tags, **wanted.scope.tags},
+                run_config=config,
+                raise_on_error=False,
+            )
+            if not result.success:
+                raise DebriefError(stage, "what it would take could not be worked out")
+            done += list(done_in(result.all_events))
+    whole = added_up(stage, done)
+    return Estimate(
+        stage=stage,
+        calls=whole.calls,
+        input_tokens=whole.input_tokens,
+        output_tokens=whole.output_tokens,
+        cost_usd=whole.cost_usd,
+        basis="its prompts made and their tokens counted, times the price",
+    )

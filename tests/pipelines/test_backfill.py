@@ -1,0 +1,304 @@
+"""``debrief backfill``: what is due, what it would cost, what is kept, and what stops it."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner, Result
+
+import pipelines.command  # noqa: F401  (adds the command)
+from debrief.cli.app import app
+from debrief.judging.model import JudgeEvaluation
+from debrief.lake import Lake
+from debrief.samples import folder
+from debrief.scoring.model import SessionScores
+from debrief.snapshots.model import SessionMetadataRow
+from tests.models.openai_server import OpenAIServer, Reply, judged
+from tests.pipelines.conftest import Home
+from tests.pipelines.test_run import WEEK, conversation, write
+
+pytestmark = pytest.mark.xdist_group("backfill")
+
+MODEL = "openai/gpt-4o-mini"
+WEEKS = ["2026-10-05", "2026-10-12", "2026-10-19", "2026-10-26", "2026-11-02"]
+MINE = ("DEBRIEF_LAKE", "DEBRIEF_OFFLINE", "DEBRIEF_MODEL", "DEBRIEF_SESSIONS", "DAGSTER_HOME")
+
+
+def backfill(home: Path, *arguments: str, **environment: str) -> Result:
+    """Type the command in this process, and leave its environment as it was."""
+    kept = {name: os.environ.get(name) for name in MINE}
+    mine = {
+        "DEBRIEF_HOME": str(home / ".debrief"),
+        "HOME": str(home),
+        "DEBRIEF_LANGFUSE": "off",
+        **dict.fromkeys(MINE, ""),
+        **environment,
+    }
+    try:
+        return CliRunner().invoke(
+            app, ["backfill", "--lake", str(home / "lake"), *arguments], env=mine
+        )
+    finally:
+        for name, value in kept.items():
+            os.environ.pop(name, None)
+            if value is not None:
+                os.environ[name] = value
+
+
+def offline(home: Path, *arguments: str) -> Result:
+    return backfill(home, "--offline", "--sessions", str(folder()), *arguments)
+
+
+@pytest.fixture(scope="module")
+def read(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A machine on which the samples were read and placed, and nothing was judged."""
+    home = tmp_path_factory.mktemp("machine")
+    for stage in ("raw_sessions", "session_metadata"):
+        said = offline(home, "--stage", stage)
+        assert said.exit_code == 0, said.output
+    return home
+
+
+@pytest.fixture
+def home(read: Path, tmp_path: Path) -> Path:
+    shutil.copytree(read, tmp_path / "machine")
+    return tmp_path / "machine"
+
+
+def lake_of(home: Path) -> Lake:
+    return Lake(str(home / "lake"))
+
+
+def files(home: Path, table: str) -> dict[str, bytes]:
+    return {path.name: path.read_bytes() for path in sorted((home / "lake" / table).iterdir())}
+
+
+def test_what_is_missing_is_made_and_what_is_up_to_date_is_left(home: Path) -> None:
+    first = offline(home, "--stage", "session_scores", "--weeks", "2026-10-12..2026-10-26")
+    assert first.exit_code == 0, first.output
+    assert "session_scores: 2026-10-12 … 2026-10-26 (3 missing)" in first.output
+    assert "Done: 18 rows new or changed." in first.output
+    again = offline(home, "--stage", "session_scores", "--week", "2026-10-12..2026-10-26")
+    assert "3 weeks are up to date; --force makes it again" in again.output
+    rest = offline(home, "--stage", "session_scores")
+    assert "session_scores: 2026-10-05 … 2026-10-05 (1 missing)" in rest.output
+    assert "session_scores: 2026-11-02 … 2026-11-02 (1 missing)" in rest.output
+    assert "3 weeks are up to date" in rest.output
+    assert lake_of(home).partitions("session_scores") == WEEKS
+
+
+def test_a_changed_judge_makes_its_weeks_stale_and_no_other_stage(home: Path) -> None:
+    judges = home / "judges"
+    shutil.copytree(Path(__file__).parents[2] / "judges", judges)
+
+    def run(stage: str) -> str:
+        said = backfill(home, "--offline", "--stage", stage, DEBRIEF_JUDGES=str(judges))
+        assert said.exit_code == 0, said.output
+        return said.output
+
+    run("judge_evaluations")
+    run("session_scores")
+    (judges / "code-reuse.md").write_text(
+        (judges / "code-reuse.md").read_text() + "\nName the helper.\n"
+    )
+    assert "(5 stale)" in run("judge_evaluations")
+    assert "5 weeks are up to date" in run("session_scores")
+    assert "5 weeks are up to date" in run("judge_evaluations")
+
+
+def test_a_dry_run_says_what_would_be_done_and_does_nothing(home: Path) -> None:
+    said = offline(home, "--stage", "session_scores", "--dry-run", "--downstream")
+    assert said.exit_code == 0, said.output
+    assert "session_scores" in said.output
+    assert "5 missing" in said.output
+    assert lake_of(home).partitions("session_scores") == []
+
+
+def test_force_makes_again_what_is_meant_and_gives_the_same_rows(home: Path) -> None:
+    offline(home, "--stage", "session_scores")
+    before = files(home, "session_scores")
+    said = offline(home, "--stage", "session_scores", "--force", "--weeks", "2026-10-12")
+    assert "(1 forced)" in said.output
+    assert files(home, "session_scores") == before
+
+
+def test_conditions_take_the_sessions_that_answer_and_leave_the_others(home: Path) -> None:
+    lake = lake_of(home)
+    said = offline(home, "--stage", "judge_evaluations", "--where", "tool=droid")
+    assert said.exit_code == 0, said.output
+    tools = {
+        row.session_id: row.tool
+        for week in WEEKS
+        for row in lake.read("session_metadata", week, SessionMetadataRow)
+    }
+    droids = {name for name, tool in tools.items() if tool == "droid"}
+    assert judged_of(lake) == droids
+    whole = offline(home, "--stage", "judge_evaluations")
+    assert "unfinished" in whole.output
+    assert judged_of(lake) == set(tools)
+    after = files(home, "judge_evaluations")
+    offline(home, "--stage", "judge_evaluations", "--where", "task=late-*", "--force")
+    assert files(home, "judge_evaluations") == after
+
+
+def judged_of(lake: Lake) -> set[str]:
+    return {
+        row.session_id
+        for week in WEEKS
+        for row in lake.read("judge_evaluations", week, JudgeEvaluation)
+    }
+
+
+@pytest.mark.parametrize(
+    ("arguments", "reason"),
+    [
+        pytest.param(["--stage", "scores"], "is no stage", id="a stage that is none"),
+        pytest.param(
+            ["--stage", "session_scores", "--weeks", "2026-10-06"], "Monday", id="Tuesday"
+        ),
+        pytest.param(
+            ["--stage", "session_scores", "--weeks", "2026-11-02..2026-10-05"],
+            "forwards",
+            id="a range that runs backwards",
+        ),
+        pytest.param(
+            ["--stage", "session_scores", "--weeks", "2020-01-06"], "from 2022", id="too early"
+        ),
+        pytest.param(
+            ["--stage", "session_scores", "--weeks", "2025-01-06"], "no partition", id="no session"
+        ),
+        pytest.param(
+            ["--stage", "session_scores", "--where", "tool=nobody"], "no partition", id="no tool"
+        ),
+        pytest.param(["--stage", "session_scores", "--where", "tool"], "no condition", id="half"),
+        pytest.param(
+            ["--stage", "session_scores", "--max-cost-usd", "-1"], "is no limit", id="a debt"
+        ),
+        pytest.param(
+            ["--stage", "session_scores", "--max-cost-usd", "nan"], "is no limit", id="no number"
+        ),
+    ],
+)
+def test_what_cannot_be_done_is_told_in_one_line(
+    read: Path, arguments: Sequence[str], reason: str
+) -> None:
+    said = offline(read, *arguments)
+    assert said.exit_code == 1
+    assert reason in said.output
+    assert "Traceback" not in said.output
+
+
+def command(home: Path) -> list[str]:
+    words = ["backfill", "--stage", "session_scores", "--offline", "--lake"]
+    return [sys.executable, "-m", "pipelines.command", *words, str(home / "lake")]
+
+
+def started(home: Path) -> subprocess.Popen[str]:
+    return subprocess.Popen(
+        command(home),
+        env=Home(home).environment(),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        cwd=Path(__file__).parents[2],
+        start_new_session=True,
+    )
+
+
+@pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGINT])
+def test_a_backfill_that_was_stopped_goes_on_where_it_was(
+    home: Path, tmp_path: Path, how: signal.Signals
+) -> None:
+    undisturbed = tmp_path / "undisturbed"
+    shutil.copytree(home, undisturbed)
+    offline(undisturbed, "--stage", "session_scores")
+    running = started(home)
+    deadline = time.monotonic() + 60
+    while not lake_of(home).partitions("session_scores"):
+        assert time.monotonic() < deadline
+        assert running.poll() is None, running.communicate()
+        time.sleep(0.005)
+    running.send_signal(how)
+    _, err = running.communicate(timeout=60)
+    assert running.returncode != 0
+    if how is signal.SIGINT:
+        assert "what was finished stays. The same command goes on." in " ".join(err.split())
+    done = files(home, "session_scores")
+    assert done.items() <= files(undisturbed, "session_scores").items()
+    said = offline(home, "--stage", "session_scores")
+    assert said.exit_code == 0, said.output
+    assert f"{len(done)} unrecorded" in said.output
+    assert files(home, "session_scores") == files(undisturbed, "session_scores")
+    again = offline(home, "--stage", "session_scores")
+    assert "5 weeks are up to date" in again.output
+
+
+def test_two_people_who_start_the_same_leave_whole_tables(home: Path, tmp_path: Path) -> None:
+    alone = tmp_path / "alone"
+    shutil.copytree(home, alone)
+    offline(alone, "--stage", "session_scores")
+    both = [started(home), started(home)]
+    for running in both:
+        _, err = running.communicate(timeout=120)
+        assert running.returncode == 0, err
+    assert files(home, "session_scores") == files(alone, "session_scores")
+    rows = [r for w in WEEKS for r in lake_of(home).read("session_scores", w, SessionScores)]
+    assert len({row.session_id for row in rows}) == len(rows) == 30
+
+
+def test_with_a_model_costs_are_told_first_agreed_to_and_bounded(tmp_path: Path) -> None:
+    transcripts = tmp_path / "transcripts"
+    transcripts.mkdir()
+    for name in ("one", "two", "three"):
+        write(transcripts, f"{name}.jsonl", conversation(name))
+    prices = tmp_path / ".debrief" / "prices.json"
+    prices.parent.mkdir()
+    prices.write_text(json.dumps({MODEL: {"input": 1000, "output": 1000}}))
+
+    with OpenAIServer(lambda _: Reply(judged(0.9))) as server:
+
+        def run(*arguments: str) -> Result:
+            return backfill(
+                tmp_path,
+                *("--sessions", str(transcripts), "--model", MODEL),
+                *arguments,
+                DEBRIEF_MODEL_BASE_URL=server.url,
+                OPENAI_API_KEY="sk-loopback",
+                DEBRIEF_RETRY_PAUSE="0.01",
+            )
+
+        assert run("--stage", "raw_sessions").exit_code == 0
+        judge = ("--stage", "judge_evaluations")
+        planned = run(*judge, "--dry-run")
+        assert planned.exit_code == 0, planned.output
+        assert "judge_evaluations: 6 calls" in planned.output
+        assert "tokens counted" in planned.output
+        refused = run(*judge)
+        assert refused.exit_code == 1
+        assert "nobody agreed. Add --yes." in refused.output
+        assert len(server.calls) == 0
+        bounded = run(*judge, "--yes", "--max-cost-usd", "0.001")
+        assert bounded.exit_code == 0, bounded.output
+        assert "more than --max-cost-usd 0.001" in bounded.output
+        assert len(server.calls) == 0
+        assert "6 failed: the next run tries them again" in bounded.output
+        agreed = run(*judge, "--yes")
+        assert agreed.exit_code == 0, agreed.output
+        assert "(1 unfinished)" in agreed.output
+        assert len(server.calls) == 6
+        assert "6 calls, $" in agreed.output
+        rows = list(Lake(str(tmp_path / "lake")).read("judge_evaluations", WEEK, JudgeEvaluation))
+        assert [row.score for row in rows] == [0.9] * 6
+        again = run(*judge, "--force", "--dry-run")
+        assert "judge_evaluations: 6 calls" in again.output
+        assert f"mean of 6 recorded answers of {MODEL}" in again.output
+        assert "1 week is up to date" in run(*judge).output

@@ -1,0 +1,222 @@
+"""New records as they come, and the whole way of one: from a worktree to a training set."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+from uuid import UUID, uuid4
+
+import dagster as dg
+import httpx
+import orjson
+import pytest
+
+from debrief.lake import Lake
+from debrief.recorder.checks import ReadyRule
+from debrief.recorder.ingest import Ingest
+from debrief.recorder.server import RecorderServer
+from debrief.recorder.stopping import Wish
+from debrief.recorder.storage.store import RecordStore
+from debrief.redaction import Redactor
+from debrief.sessions.model import Session
+from debrief.training.validation import validate_line
+from debrief.training.writing import metadata_of_line
+from pipelines.definitions import defs
+from pipelines.recorder_sensor import ASKED_BY, new_records
+from tests.postgres import postgres_server, postgres_url
+from tests.recorder.records import build
+from tests.recorder.service.helpers import KEY, body_of, ensure_task, running
+from tests.recorder.session_scenario import a_shop, add_pnpm
+
+__all__ = ["postgres_server", "postgres_url"]
+
+WEEK, NEXT = "2026-11-02", "2026-11-09"
+
+
+@pytest.fixture
+def store(
+    postgres_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[RecordStore]:
+    """The database of a machine on which nothing else is configured."""
+    told = {
+        "DATABASE_URL": postgres_url,
+        "DEBRIEF_HOME": str(tmp_path / "home"),
+        "DEBRIEF_LAKE": str(tmp_path / "lake"),
+        "DEBRIEF_SESSIONS": str(tmp_path / "transcripts"),
+        "DEBRIEF_OFFLINE": "1",
+    }
+    for name in ("DEBRIEF_RECORDER", "LANGFUSE_HOST", "DEBRIEF_MODEL"):
+        monkeypatch.delenv(name, raising=False)
+    for name, value in told.items():
+        monkeypatch.setenv(name, value)
+    (tmp_path / "transcripts").mkdir()
+    with RecordStore(postgres_url) as store:
+        store.migrate()
+        ensure_task(store)
+        yield store
+
+
+@pytest.fixture
+def instance() -> Iterator[dg.DagsterInstance]:
+    with dg.DagsterInstance.ephemeral() as instance:
+        yield instance
+
+
+def add(store: RecordStore, **meta: Any) -> UUID:
+    record = build(**{"session_id": uuid4(), **meta})
+    store.add_session(Ingest(Redactor(KEY), ReadyRule()).check(body_of(record)))
+    return record.meta.session_id
+
+
+def tick(instance: dg.DagsterInstance, cursor: str | None = None) -> Any:
+    return new_records.evaluate_tick(dg.build_sensor_context(instance=instance, cursor=cursor))
+
+
+def weeks_of(told: Any) -> list[str]:
+    (request,) = told.run_requests
+    weeks: list[str] = request.run_config["ops"]["find_sessions"]["config"]["weeks"]
+    return weeks
+
+
+def test_the_sensor_is_off_until_somebody_turns_it_on() -> None:
+    (sensor,) = [each for each in defs.sensors or () if each.name == "new_records"]
+    assert isinstance(sensor, dg.SensorDefinition)
+    assert sensor.default_status == dg.DefaultSensorStatus.STOPPED
+
+
+def test_new_records_ask_for_their_weeks_once(
+    store: RecordStore, instance: dg.DagsterInstance
+) -> None:
+    add(store)
+    add(
+        store,
+        started_at=datetime(2026, 11, 9, 8, tzinfo=UTC),
+        stopped_at=datetime(2026, 11, 9, 9, tzinfo=UTC),
+    )
+    first = tick(instance)
+    assert weeks_of(first) == [WEEK, NEXT]
+    second = tick(instance, first.cursor)
+    assert (second.run_requests, second.cursor) == ([], first.cursor)
+    add(store)
+    assert weeks_of(tick(instance, second.cursor)) == [WEEK]
+
+
+def test_a_tick_that_was_not_remembered_asks_for_the_same_run(
+    store: RecordStore, instance: dg.DagsterInstance
+) -> None:
+    add(store)
+    one, other = tick(instance), tick(instance)
+    assert one.run_requests[0].run_key == other.run_requests[0].run_key
+    add(store)
+    assert tick(instance).run_requests[0].run_key != one.run_requests[0].run_key
+
+
+def test_a_status_that_goes_to_and_fro_asks_every_time(
+    store: RecordStore, instance: dg.DagsterInstance
+) -> None:
+    id = add(store)
+    told = tick(instance)
+    keys = {told.run_requests[0].run_key}
+    for status in ("ready", "draft", "ready"):
+        store.set_status(id, "ready" if status == "ready" else "draft")
+        told = tick(instance, told.cursor)
+        keys.add(told.run_requests[0].run_key)
+    assert len(keys) == 4
+
+
+def test_a_database_that_is_away_skips_the_tick_and_keeps_the_cursor(
+    store: RecordStore, instance: dg.DagsterInstance, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    add(store)
+    cursor = tick(instance).cursor
+    monkeypatch.setenv("DATABASE_URL", "postgresql://nobody@127.0.0.1:1/none")
+    told = tick(instance, cursor)
+    assert told.run_requests == []
+    assert told.cursor in (None, cursor)
+    assert "refused" in told.skip_message
+
+
+def test_a_database_that_was_never_made_ready_says_what_to_do(
+    postgres_url: str, instance: dg.DagsterInstance, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("DATABASE_URL", postgres_url)
+    monkeypatch.setenv("DEBRIEF_HOME", str(tmp_path))
+    assert "debrief database migrate" in tick(instance).skip_message
+
+
+def test_a_cursor_of_another_database_begins_again(
+    store: RecordStore, instance: dg.DagsterInstance
+) -> None:
+    add(store)
+    assert weeks_of(tick(instance, "00000000-changed-5")) == [WEEK]
+
+
+def test_while_a_run_is_under_way_changes_wait(
+    store: RecordStore, instance: dg.DagsterInstance
+) -> None:
+    add(store)
+    job = defs.resolve_job_def("whole_graph")
+    run = instance.create_run_for_job(job, tags=ASKED_BY, status=dg.DagsterRunStatus.STARTED)
+    told = tick(instance)
+    assert (told.run_requests, told.cursor) == ([], None)
+    assert "under way" in told.skip_message
+    instance.report_run_failed(run)
+    assert weeks_of(tick(instance)) == [WEEK]
+
+
+def take(instance: dg.DagsterInstance, told: Any) -> None:
+    """Do what a tick asked for."""
+    (request,) = told.run_requests
+    job = defs.resolve_job_def("whole_graph")
+    result = job.execute_in_process(
+        instance=instance, run_config=request.run_config, tags=request.tags
+    )
+    assert result.success
+
+
+def test_from_a_worktree_to_a_training_set(
+    store: RecordStore,
+    instance: dg.DagsterInstance,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("PATH", add_pnpm(tmp_path))
+    shop = a_shop(tmp_path)
+    shop.start(system="Work carefully.")
+    shop.run("pnpm", "lint")
+    shop.change()
+    shop.run("pnpm", "test")
+    with running(store) as api:
+        with RecorderServer(api.url, api.tokens["write"]) as server:
+            shop.stop(server, Wish())
+        (stored,) = store.sessions().items
+        assert (stored.verified, stored.validated, stored.not_ready) == (True, True, [])
+        store.set_status(stored.id, "ready")
+        told = {"Authorization": f"Bearer {api.tokens['export']}"}
+        curl = httpx.get(f"{api.url}/export.jsonl?format=messages&taskId=cart", headers=told)
+    exported = orjson.loads(curl.content)
+
+    take(instance, tick(instance))
+
+    lake = Lake(str(tmp_path / "lake"))
+    (week,) = lake.partitions("raw_sessions")
+    (session,) = lake.read("raw_sessions", week, Session)
+    assert (session.id, session.task, session.status) == (str(stored.id), "cart", "ready")
+    assert session.growth == 4
+    (path,) = (tmp_path / "lake" / "training" / "cart").glob("*.jsonl")
+    (line,) = path.read_bytes().splitlines()
+    assert validate_line(line) == []
+    made = orjson.loads(line)
+    assert made["messages"] == exported["messages"]
+    assert made["tools"] == exported["tools"]
+    metadata = metadata_of_line(line)
+    assert metadata.base_commit == stored.base_ref == exported["metadata"]["base_commit"]
+    assert (metadata.status, metadata.source) == ("ready", "recorder")
+    assert metadata.session_digest == exported["metadata"]["session_digest"]
+    assert (metadata.prompt_origin, metadata.prompts[0].text) == ("recorded", "Work carefully.")
+    assert metadata.scoring_model == "offline"
+    assert session.recorded
+    assert json.loads(session.recorded.tools)

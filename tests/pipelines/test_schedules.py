@@ -1,0 +1,135 @@
+"""When runs start by themselves: the schedule and the sensor."""
+
+from __future__ import annotations
+
+import os
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import dagster as dg
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from debrief.lake import Lake
+from debrief.sessions.scanning import Scan, ScanEntry
+from debrief.weeks import is_week, week_after, week_of
+from pipelines.definitions import defs
+from pipelines.schedules import LATE_WEEKS, weekly, weeks_at
+from pipelines.sensors import due_weeks, marks_of, new_sessions, request
+from resources.lake import LakeResource
+from resources.sessions import SessionStore
+from tests.pipelines.test_run import WEEK, conversation, write
+
+NOW = datetime(2026, 11, 16, 3, tzinfo=UTC)
+
+
+@given(
+    st.datetimes(datetime(2024, 1, 1), datetime(2030, 1, 1)).map(lambda t: t.replace(tzinfo=UTC))
+)
+def test_a_tick_takes_the_week_that_ended_and_the_four_before(tick: datetime) -> None:
+    weeks = weeks_at(tick)
+    assert len(weeks) == LATE_WEEKS + 1
+    assert all(is_week(week) for week in weeks)
+    assert weeks == [week_after(weeks[0], n) for n in range(LATE_WEEKS + 1)]
+    assert week_after(weeks[-1]) == week_of(tick)
+
+
+@pytest.mark.parametrize(
+    ("tick", "ended"),
+    [
+        pytest.param("2026-11-16T00:00:00+00:00", "2026-11-09", id="the first moment of a week"),
+        pytest.param("2026-11-15T23:59:59+00:00", "2026-11-02", id="the last moment of a week"),
+        pytest.param("2026-11-16T00:30:00+02:00", "2026-11-02", id="Monday here, Sunday in UTC"),
+        pytest.param("2026-11-15T22:30:00-05:00", "2026-11-09", id="Sunday there, Monday in UTC"),
+        pytest.param("2027-01-04T03:00:00+00:00", "2026-12-28", id="across the year"),
+    ],
+)
+def test_weeks_change_at_midnight_utc(tick: str, ended: str) -> None:
+    assert weeks_at(datetime.fromisoformat(tick))[-1] == ended
+
+
+def test_a_tick_that_is_late_takes_the_weeks_it_was_scheduled_for() -> None:
+    with dg.build_schedule_context(scheduled_execution_time=NOW) as context:
+        tick = weekly.evaluate_tick(context)
+    assert tick.run_requests is not None
+    (asked,) = tick.run_requests
+    assert asked.run_key == "2026-11-09"
+    assert asked.run_config["ops"]["find_sessions"]["config"]["weeks"] == weeks_at(NOW)
+
+
+def entry(path: str, week: str, minutes: float, size: int = 1) -> ScanEntry:
+    written = NOW - timedelta(minutes=minutes)
+    return ScanEntry(
+        source="claude-code",
+        path=path,
+        size=size,
+        mtime_ns=int(written.timestamp() * 1e9),
+        session_id=path,
+        started=written,
+        week=week,
+    )
+
+
+def test_what_is_still_written_to_starts_nothing_and_what_rests_does() -> None:
+    scan = Scan((entry("a", "2026-11-09", 60), entry("b", "2026-11-16", 2)))
+    assert set(due_weeks(scan, lambda _: False, {}, NOW)) == {"2026-11-09"}
+
+
+def test_a_week_that_the_lake_holds_as_it_is_is_not_asked_for() -> None:
+    scan = Scan((entry("a", "2026-11-09", 60), entry("b", "2026-11-02", 60)))
+    assert set(due_weeks(scan, lambda week: week == "2026-11-02", {}, NOW)) == {"2026-11-09"}
+
+
+def test_what_was_asked_for_is_asked_for_again_only_when_it_changed() -> None:
+    scan = Scan((entry("a", "2026-11-09", 60),))
+    marks = due_weeks(scan, lambda _: False, {}, NOW)
+    assert due_weeks(scan, lambda _: False, marks, NOW) == {}
+    grown = Scan((entry("a", "2026-11-09", 30, size=2),))
+    assert due_weeks(grown, lambda _: False, marks, NOW).keys() == {"2026-11-09"}
+
+
+def test_the_same_sessions_give_the_same_run_key_and_others_another() -> None:
+    assert request({"2026-11-09": "x"}).run_key == request({"2026-11-09": "x"}).run_key
+    assert request({"2026-11-09": "x"}).run_key != request({"2026-11-09": "y"}).run_key
+    job = defs.resolve_job_def("whole_graph")
+    assert dg.validate_run_config(job, request({"2026-11-09": "x"}).run_config)
+
+
+@pytest.mark.parametrize("cursor", [None, "", "not JSON", "[]", "3"])
+def test_a_cursor_that_cannot_be_read_is_as_good_as_none(cursor: str | None) -> None:
+    assert marks_of(cursor) == {}
+
+
+def test_a_tick_finds_new_sessions_and_the_next_one_leaves_them(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("DEBRIEF_HOME", str(tmp_path / "home"))
+    folder = tmp_path / "sessions"
+    folder.mkdir()
+    write(folder, "one.jsonl", conversation("one"))
+    os.utime(folder / "one.jsonl", (1_760_000_000, 1_760_000_000))
+    resources = {
+        "lake": LakeResource(url=str(tmp_path / "lake")),
+        "sessions": SessionStore(folders=[str(folder)]),
+    }
+
+    def ticked(cursor: str | None) -> dg.SensorResult | dg.SkipReason:
+        with dg.DagsterInstance.ephemeral() as instance:
+            context = dg.build_sensor_context(instance=instance, cursor=cursor, resources=resources)
+            return new_sessions(context)  # type: ignore[return-value]
+
+    first = ticked(None)
+    assert isinstance(first, dg.SensorResult)
+    (asked,) = first.run_requests or []
+    assert asked.run_config["ops"]["find_sessions"]["config"]["weeks"] == [WEEK]
+    assert isinstance(ticked(first.cursor), dg.SkipReason)
+    again = ticked(None)
+    assert isinstance(again, dg.SensorResult)
+    assert [request.run_key for request in again.run_requests or []] == [asked.run_key]
+    assert Lake(str(tmp_path / "lake")).partitions("scan")
+
+
+def test_schedule_and_sensor_are_off_until_somebody_switches_them_on() -> None:
+    assert weekly.default_status is dg.DefaultScheduleStatus.STOPPED
+    assert new_sessions.default_status is dg.DefaultSensorStatus.STOPPED

@@ -1,0 +1,134 @@
+"""A recorded session to start from, and ways to damage it."""
+
+from __future__ import annotations
+
+import difflib
+import json
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
+from typing import Any
+from uuid import UUID
+
+from debrief.recorder.agreement import change_of
+from debrief.recorder.calls import PATCHED
+from debrief.recorder.contracts import (
+    ApplyPatch,
+    AssistantMessage,
+    Call,
+    CommandSummary,
+    CreateFile,
+    DeleteFile,
+    Function,
+    Message,
+    Meta,
+    Operation,
+    ReadFile,
+    Record,
+    RunCommand,
+    SystemMessage,
+    ToolMessage,
+    UpdateFile,
+    UserMessage,
+)
+from debrief.recorder.encoding import encode_arguments, encode_record
+from debrief.recorder.tools import TOOLS
+
+BEFORE = {
+    "README.md": "# Shop\n\nRuns with Node.\n",
+    "old.ts": "export const gone = 1;\n",
+    "src/cart.ts": "export function total(prices: number[]) {\n  return prices.length;\n}\n",
+}
+"""Files of the baseline that the record touches."""
+AFTER = {
+    "README.md": "# Shop\n\nRuns with Node 22 and ünïcode.\n",
+    "src/cart.ts": (
+        "export function total(prices: number[]) {\n"
+        "  return prices.reduce((sum, price) => sum + price, 0);\n}\n"
+    ),
+    "src/cart.test.ts": 'import { total } from "./cart";\n\ntest("total", () => {\n});',
+}
+"""The same files, and a new one, after the session."""
+
+
+def hunks(before: str, after: str) -> str:
+    """Return the unified hunks between two texts whose lines all end."""
+    lines = difflib.unified_diff(before.splitlines(keepends=True), after.splitlines(keepends=True))
+    return "".join(list(lines)[2:])
+
+
+def operations(before: Mapping[str, str], after: Mapping[str, str]) -> list[Operation]:
+    """Return what turns some files into others."""
+    gone, new = sorted(before.keys() - after.keys()), sorted(after.keys() - before.keys())
+    kept = [path for path in sorted(before.keys() & after.keys()) if before[path] != after[path]]
+    return [
+        *[DeleteFile(path=path) for path in gone],
+        *[UpdateFile(path=path, diff=hunks(before[path], after[path])) for path in kept],
+        *[CreateFile(path=path, diff=after[path]) for path in new],
+    ]
+
+
+def build(
+    before: Mapping[str, str] = BEFORE,
+    after: Mapping[str, str] = AFTER,
+    earlier: Sequence[tuple[list[str], str]] = ((["lint"], "1 problem\n"),),
+    final: Sequence[tuple[list[str], str]] = ((["--filter", "@shop/web", "test"], "1 passed\n"),),
+    **meta: Any,
+) -> Record:
+    """Return a consistent record of a session that turned some files into others."""
+    ops = operations(before, after)
+    messages: list[Message] = [
+        SystemMessage(content="Work carefully."),
+        UserMessage(content="Make the total right."),
+    ]
+    commands: list[CommandSummary] = []
+
+    def call(name: Any, arguments: str, result: str) -> str:
+        id = f"call{len(messages) // 2:05}"
+        function = Function(name=name, arguments=arguments)
+        messages.append(AssistantMessage(tool_calls=[Call(id=id, function=function)]))
+        messages.append(ToolMessage(tool_call_id=id, content=result))
+        return id
+
+    def run(args: list[str], output: str, on_final_tree: bool) -> None:
+        command = RunCommand(cmd="pnpm", args=args, cwd=".")
+        summary = CommandSummary(
+            call_id=call("run_cmd", encode_arguments(command), output),
+            cmd="pnpm",
+            args=args,
+            cwd=".",
+            exit_code=0 if on_final_tree else 1,
+            duration_ms=1200,
+            on_final_tree=on_final_tree,
+        )
+        commands.append(summary)
+
+    for op in sorted(ops, key=lambda op: op.path):
+        if not isinstance(op, CreateFile):
+            call("repo.readFile", encode_arguments(ReadFile(path=op.path)), before[op.path])
+    for args, output in earlier:
+        run(args, output, False)
+    call("apply_patch", encode_arguments(ApplyPatch(ops=ops)), PATCHED)
+    for args, output in final:
+        run(args, output, True)
+    messages.append(AssistantMessage(content="The total is right now."))
+    facts = {
+        "session_id": UUID("7f2c1a52-90c6-4d0e-9f61-0c3f5f4c8a11"),
+        "task_id": "cart",
+        "recorder": "debrief 0.1.0",
+        "repo_name": "shop",
+        "repo_remote": "git@example.org:shop/shop.git",
+        "branch": "main",
+        "base_ref": "1" * 40,
+        "final_tree": "2" * 40,
+        "started_at": datetime(2026, 11, 2, 9, 0, tzinfo=UTC),
+        "stopped_at": datetime(2026, 11, 2, 9, 42, tzinfo=UTC),
+        "verified": True,
+        "changes": [change_of(op, before.get(op.path, "")) for op in ops],
+        "commands": commands,
+    }
+    return Record(messages=messages, tools=list(TOOLS), meta=Meta(**(facts | meta)))
+
+
+def as_json(record: Record) -> Any:
+    """Return the record as plain JSON values, to be damaged."""
+    return json.loads(encode_record(record))

@@ -1,0 +1,161 @@
+"""Real repositories for stories about recording, and the proof that recording left no trace."""
+
+import hashlib
+import os
+import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from pathlib import Path
+from uuid import UUID
+
+from debrief.recorder.applier import apply_to_folder
+from debrief.recorder.calls import operations_of
+from debrief.recorder.checks import problems_of
+from debrief.recorder.contracts import Record
+from debrief.recorder.encoding import decode_record, encode_record
+from debrief.recorder.facts import RanCommand, SessionFacts
+from debrief.recorder.record import build_record
+from debrief.recorder.verification import verify
+from debrief.redaction import Redactor
+
+MOMENT = datetime(2026, 3, 4, 5, 6, tzinfo=UTC)
+REDACTOR = Redactor(b"a key of sixteen bytes or more")
+_IDENTITY = {
+    "GIT_AUTHOR_NAME": "A",
+    "GIT_AUTHOR_EMAIL": "a@example.org",
+    "GIT_COMMITTER_NAME": "A",
+    "GIT_COMMITTER_EMAIL": "a@example.org",
+    "GIT_CONFIG_NOSYSTEM": "1",
+    "GIT_CONFIG_GLOBAL": os.devnull,
+    "GIT_ALLOW_PROTOCOL": "file",
+}
+
+
+def run(folder: Path, *arguments: str | bytes, data: bytes = b"", allowed: int = 0) -> bytes:
+    """Run git as a person would."""
+    done = subprocess.run(
+        ["git", *arguments],
+        cwd=folder,
+        env={**os.environ, **_IDENTITY},
+        input=data,
+        capture_output=True,
+        check=False,
+    )
+    assert done.returncode in (0, allowed), done.stderr.decode("utf-8", "replace")
+    return done.stdout
+
+
+def head(folder: Path) -> str:
+    return run(folder, "rev-parse", "HEAD").decode().strip()
+
+
+def write(root: Path, files: dict[str, str | bytes]) -> None:
+    for name, content in files.items():
+        path = root / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(content.encode() if isinstance(content, str) else content)
+
+
+def commit(root: Path, message: str = "more") -> str:
+    run(root, "add", "--all")
+    run(root, "commit", "--quiet", "--allow-empty", "--message", message)
+    return head(root)
+
+
+def repository(root: Path, files: dict[str, str | bytes] | None = None, *options: str) -> Path:
+    """Make a repository with one commit of some files."""
+    root.mkdir(parents=True)
+    run(root, "init", "--quiet", "--initial-branch=main", *options)
+    run(root, "config", "gc.auto", "0")
+    write(root, {"kept.txt": "kept\n", **(files or {})})
+    commit(root, "first")
+    return root
+
+
+def trace(root: Path) -> dict[str, str]:
+    """Return what nothing may touch: refs, HEAD, stash, index, configuration, objects, by file."""
+    common = Path(os.fsdecode(run(root, "rev-parse", "--git-common-dir").rstrip(b"\n")))
+    common = (root / common).resolve()
+    return {
+        str(path): hashlib.sha256(path.read_bytes()).hexdigest()
+        for path in sorted(common.rglob("*"))
+        if path.is_file()
+    }
+
+
+@contextmanager
+def untouched(root: Path) -> Iterator[None]:
+    """Fail when anything of the repository is changed meanwhile."""
+    before = trace(root)
+    yield
+    assert trace(root) == before
+
+
+def facts(
+    base: str, *commands: RanCommand, contents: str = "full", ignore: tuple[str, ...] = ()
+) -> SessionFacts:
+    return SessionFacts(
+        session_id=str(UUID(int=7)),
+        task_id="a-task",
+        recorder="test 1",
+        prompt="Please change what has to be changed.",
+        contents="none" if contents == "none" else "full",
+        ignore=ignore,
+        repo_name="work",
+        base_ref=base,
+        started_at=MOMENT,
+        stopped_at=MOMENT,
+        commands=commands,
+    )
+
+
+def ran(tree: str | None, *args: str, output: str = "fine\n", exit_code: int = 0) -> RanCommand:
+    return RanCommand(
+        cmd="pnpm", args=args, output=output, exit_code=exit_code, duration_ms=12, tree=tree
+    )
+
+
+def recorded(root: Path, base: str | None = None, *, ignore: tuple[str, ...] = ()) -> Record:
+    """Record what changed since ``base``, seeing to it that nothing is touched and all verifies."""
+    base = base or head(root)
+    with untouched(root):
+        record = build_record(root, facts(base, ignore=ignore), REDACTOR)
+        assert verify(root, record) == []
+    assert record.meta.verified, record.meta.warnings
+    assert problems_of(record) == []
+    again = decode_record(encode_record(record))
+    assert again == record
+    return record
+
+
+def rebuilt(root: Path, record: Record, place: Path) -> Path:
+    """Apply the record to a checkout of its baseline; return the folder."""
+    run(root, "worktree", "add", "--quiet", "--detach", str(place), record.meta.base_ref)
+    apply_to_folder(place, operations_of(record))
+    return place
+
+
+def tree_of_folder(root: Path) -> str:
+    """Return the tree that git itself makes of a folder, in an index of its own."""
+    with_index = root.parent / f"{root.name}.index"
+    environment = {**os.environ, **_IDENTITY, "GIT_INDEX_FILE": str(with_index)}
+    for arguments in (["add", "--all"], ["write-tree"]):
+        done = subprocess.run(
+            ["git", *arguments], cwd=root, env=environment, capture_output=True, check=True
+        )
+    return done.stdout.decode().strip()
+
+
+def kinds(record: Record) -> dict[str, str]:
+    """Return which operations a record has, by path."""
+    found: dict[str, str] = {}
+    for op in operations_of(record):
+        mode = getattr(op, "mode", None)
+        told = op.type.removesuffix("_file") + (f" {mode}" if mode else "")
+        found[op.path] = f"{found[op.path]}, {told}" if op.path in found else told
+    return found
+
+
+def skips(record: Record) -> dict[str, str]:
+    return {item.path: item.reason for item in record.meta.skipped}

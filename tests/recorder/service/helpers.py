@@ -1,0 +1,163 @@
+"""The service on a loopback port, in a thread, with a real database behind it."""
+
+from __future__ import annotations
+
+import json
+import logging
+import socket
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from io import StringIO
+from typing import Any
+from uuid import UUID, uuid4
+
+import httpx
+from fastapi import FastAPI
+from msgspec import Struct
+
+from debrief.recorder.checks import ReadyRule
+from debrief.recorder.contracts import NewTask, Record
+from debrief.recorder.encoding import encode_record
+from debrief.recorder.errors import ConflictError
+from debrief.recorder.ingest import Ingest
+from debrief.recorder.server import upload_body
+from debrief.recorder.service.app import create_app
+from debrief.recorder.service.limits import Limits
+from debrief.recorder.service.logs import LOGGER, JsonLines
+from debrief.recorder.service.running import listen, make_server, url_of
+from debrief.recorder.service.state import Service
+from debrief.recorder.storage.rows import SCOPES
+from debrief.recorder.storage.store import RecordStore
+from debrief.redaction import Redactor
+from tests.recorder.records import build
+
+KEY = b"a key of the tests, and no other's"
+JSON = {"Content-Type": "application/json"}
+
+
+class Api(Struct):
+    """A running service, and what a client of it needs."""
+
+    url: str
+    port: int
+    app: FastAPI
+    service: Service
+    store: RecordStore
+    tokens: dict[str, str]
+    """The secret of a token by its scopes: ``read``, ``write``, ``export``, ``all``."""
+    log: StringIO
+
+    def client(self, scopes: str = "all", **options: Any) -> httpx.Client:
+        """Return a client that has a token."""
+        headers = {"Authorization": f"Bearer {self.tokens[scopes]}"}
+        return httpx.Client(base_url=self.url, headers=headers, timeout=30, **options)
+
+    def lines(self) -> list[dict[str, Any]]:
+        """Return what the log holds of requests."""
+        return [json.loads(line) for line in self.log.getvalue().splitlines()]
+
+    def connection(self) -> socket.socket:
+        """Return a bare connection."""
+        return socket.create_connection(("127.0.0.1", self.port), timeout=20)
+
+
+def token_secrets(store: RecordStore) -> dict[str, str]:
+    """Make a token for each scope, and one for all of them."""
+    some = uuid4().hex[:8]
+    secrets: dict[str, str] = {}
+    for scope in SCOPES:
+        secrets[scope] = store.add_token(f"{scope}-{some}", [scope])[1]
+    return {**secrets, "all": store.add_token(f"all-{some}", list(SCOPES))[1]}
+
+
+@contextmanager
+def running(
+    store: RecordStore,
+    limits: Limits | None = None,
+    rule: ReadyRule | None = None,
+) -> Iterator[Api]:
+    """Run the service for the length of a block."""
+    limits = limits or Limits()
+    service = Service(store, Ingest(Redactor(KEY), rule or ReadyRule()), limits)
+    app = create_app(service)
+    listener = listen("127.0.0.1", 0)
+    started = threading.Event()
+    server = make_server(app, limits, started.set)
+    log = StringIO()
+    handler = logging.StreamHandler(log)
+    handler.setFormatter(JsonLines())
+    logger = logging.getLogger(LOGGER)
+    logger.addHandler(handler)
+    logger.setLevel(logging.DEBUG)
+    thread = threading.Thread(target=server.run, args=([listener],), daemon=True)
+    thread.start()
+    assert started.wait(20)
+    port = listener.getsockname()[1]
+    try:
+        yield Api(url_of(listener), port, app, service, store, token_secrets(store), log)
+    finally:
+        server.should_exit = True
+        thread.join(20)
+        listener.close()
+        logger.removeHandler(handler)
+        assert not thread.is_alive()
+
+
+def ensure_task(store: RecordStore, task: str = "cart") -> str:
+    """Make a task where there is none."""
+    with suppress(ConflictError):
+        store.add_task(NewTask(id=task, name=task))
+    return task
+
+
+def new_record(**meta: Any) -> Record:
+    """Return a consistent record with an id of its own."""
+    return build(**{"session_id": uuid4(), **meta})
+
+
+def body_of(record: Record, text: bytes | None = None) -> bytes:
+    """Return what uploads a record, or other bytes in its place."""
+    return upload_body(encode_record(record) if text is None else text, record.meta)
+
+
+def upload(client: httpx.Client, record: Record) -> httpx.Response:
+    """Upload a record."""
+    return client.post("/sessions", content=body_of(record), headers=JSON)
+
+
+def stored(client: httpx.Client, **meta: Any) -> UUID:
+    """Upload a new record and return its id."""
+    record = new_record(**meta)
+    answer = upload(client, record)
+    assert answer.status_code == 201, answer.text
+    return record.meta.session_id
+
+
+def assert_problem(answer: httpx.Response, status: int, words: str = "") -> dict[str, Any]:
+    """Make sure that an answer is a refusal in the one shape, and return it."""
+    assert answer.status_code == status, answer.text
+    assert answer.headers["content-type"] == "application/problem+json"
+    problem: dict[str, Any] = answer.json()
+    assert set(problem) == {
+        "status",
+        "title",
+        "detail",
+        "place",
+        "reasons",
+        "nextMove",
+        "requestId",
+    }
+    assert problem["status"] == status
+    assert problem["place"] in problem["detail"]
+    assert words in problem["detail"], problem["detail"]
+    return problem
+
+
+def wait_until(true: Any, seconds: float = 10.0) -> None:
+    """Wait until something holds."""
+    limit = time.monotonic() + seconds
+    while not true():
+        assert time.monotonic() < limit, "it did not come true in time"
+        time.sleep(0.02)

@@ -1,0 +1,286 @@
+"""Training lines on their way out: plain, whole, or visibly broken."""
+
+from __future__ import annotations
+
+import json
+import socket
+from pathlib import Path
+from typing import Any
+from uuid import uuid4
+
+import httpx
+import pytest
+
+from debrief.recorder.encoding import encode_record
+from debrief.recorder.exporting import EXPORT_FORMS
+from debrief.recorder.service.limits import Limits
+from debrief.recorder.service.lines import on_one_line
+from debrief.recorder.storage.rows import NewRow
+from debrief.recorder.storage.store import RecordStore
+from debrief.training.splitting import side_of
+from tests.recorder.records import BEFORE, as_json, build
+from tests.recorder.service.helpers import (
+    JSON,
+    Api,
+    body_of,
+    ensure_task,
+    new_record,
+    running,
+    stored,
+    wait_until,
+)
+
+
+def _lines(answer: httpx.Response) -> list[Any]:
+    assert answer.status_code == 200, answer.text
+    assert answer.headers["content-type"] == "application/jsonl"
+    assert answer.headers["transfer-encoding"] == "chunked"
+    assert not answer.content or answer.content.endswith(b"\n")
+    return [json.loads(line) for line in answer.content.split(b"\n")[:-1]]
+
+
+def _fill(store: RecordStore, count: int, size: int) -> None:
+    """Store records past the API, as many and as long as a story needs."""
+    for _ in range(count):
+        record = build({**BEFORE, "big.txt": "word word\n" * (size // 10)}, session_id=uuid4())
+        text = encode_record(record)
+        store.add_session(
+            NewRow(
+                id=record.meta.session_id,
+                task_id="cart",
+                repo_name="shop",
+                repo_remote=None,
+                branch=None,
+                base_ref=record.meta.base_ref,
+                created_at=record.meta.stopped_at,
+                sha256=uuid4().hex,
+                text=text,
+                verified=True,
+                files=5,
+                validated=True,
+                redactions=0,
+            )
+        )
+
+
+def test_an_export_is_the_stored_records_one_a_line(record_store: RecordStore) -> None:
+    ensure_task(record_store)
+    with running(record_store) as api, api.client() as client:
+        records = [new_record(), new_record()]
+        indented = json.dumps(as_json(records[1]), indent=1).replace("\n", "\r\n").encode()
+        client.post("/sessions", content=body_of(records[0]), headers=JSON)
+        client.post("/sessions", content=body_of(records[1], indented), headers=JSON)
+
+        answer = client.get("/export.jsonl", params={"taskId": "cart"})
+
+        assert _lines(answer) == [as_json(record) for record in records]
+        assert answer.content.split(b"\n")[0] == encode_record(records[0])
+        assert answer.headers["debrief-count"] == "2"
+        assert _lines(client.get("/export.jsonl", params={"taskId": "other"})) == []
+        after = {"cursor": answer.headers["debrief-cursor"]}
+        assert _lines(client.get("/export.jsonl", params=after)) == []
+        late = stored(client)
+        assert [
+            line["meta"]["sessionId"] for line in _lines(client.get("/export.jsonl", params=after))
+        ] == [str(late)]
+
+
+def test_an_export_can_be_taken_in_pages(record_store: RecordStore) -> None:
+    ensure_task(record_store)
+    with running(record_store) as api, api.client() as client:
+        ids = [str(stored(client)) for _ in range(5)]
+        found: list[str] = []
+        cursor: dict[str, str] = {}
+        while answer := client.get("/export.jsonl", params={"limit": 2, **cursor}):
+            page = [line["meta"]["sessionId"] for line in _lines(answer)]
+            assert answer.headers["debrief-count"] == str(len(page))
+            if not page:
+                break
+            found += page
+            cursor = {"cursor": answer.headers["debrief-cursor"]}
+
+        assert found == ids
+
+
+def test_only_what_is_ready_can_be_had(client: httpx.Client, api: Api) -> None:
+    task = ensure_task(api.store, "only-ready")
+    ids = [str(stored(client, task_id=task)) for _ in range(3)]
+    client.patch(f"/sessions/{ids[1]}", json={"status": "ready"})
+
+    of = {"taskId": task}
+    ready = _lines(client.get("/export.jsonl", params={**of, "status": "ready"}))
+    drafts = _lines(client.get("/export.jsonl", params={**of, "status": "draft"}))
+
+    assert [line["meta"]["sessionId"] for line in ready] == [ids[1]]
+    assert [line["meta"]["sessionId"] for line in drafts] == [ids[0], ids[2]]
+
+
+@pytest.mark.parametrize("form", EXPORT_FORMS)
+def test_every_form_can_be_had_and_says_what_it_left_out(
+    client: httpx.Client, api: Api, form: str
+) -> None:
+    task = ensure_task(api.store, f"form-{form}")
+    stored(client, task_id=task)
+    params: dict[str, Any] = {"taskId": task, "format": form, "manifest": True}
+
+    *lines, last = _lines(client.get("/export.jsonl", params=params))
+
+    manifest = last["manifest"]
+    assert (manifest["sessions"], manifest["lines"], manifest["withheld"]) == (1, 1, 0), manifest
+    assert len(lines) == 1
+    text = json.dumps(lines)
+    assert "Make the total right." in text
+    assert ("repo.readFile" in text) == (form == "record")
+
+
+def test_a_record_that_gives_no_line_is_named_in_the_manifest(
+    client: httpx.Client, api: Api
+) -> None:
+    task = ensure_task(api.store, "without-line")
+    id = stored(client, task_id=task, contents="full")
+    _damage(api.store, task)
+    params: dict[str, Any] = {"taskId": task, "format": "messages", "manifest": True}
+
+    *lines, last = _lines(client.get("/export.jsonl", params=params))
+
+    assert len(lines) == 1
+    assert last["manifest"]["withheld"] == 1
+    assert last["manifest"]["reasons"][0]["id"] != str(id)
+
+
+def _damage(store: RecordStore, task: str) -> None:
+    """Store what an older version might have, and this one makes no line of."""
+    record = new_record()
+    store.add_session(
+        NewRow(
+            id=record.meta.session_id,
+            task_id=task,
+            repo_name="shop",
+            repo_remote=None,
+            branch=None,
+            base_ref=record.meta.base_ref,
+            created_at=record.meta.stopped_at,
+            sha256="0" * 64,
+            text=b'{"messages":[],"meta":{}}',
+            verified=False,
+            files=0,
+            validated=False,
+            redactions=0,
+        )
+    )
+
+
+def test_the_two_sides_of_the_split_are_everything_and_share_nothing(
+    client: httpx.Client, api: Api
+) -> None:
+    task = ensure_task(api.store, "sides")
+    for number in range(12):
+        stored(client, task_id=task, repo_name=f"repo-{number}")
+
+    sides = {
+        side: _lines(client.get("/export.jsonl", params={"taskId": task, "split": side}))
+        for side in ("train", "eval")
+    }
+
+    names = {side: [line["meta"]["repoName"] for line in lines] for side, lines in sides.items()}
+    assert sorted(names["train"] + names["eval"]) == sorted(f"repo-{n}" for n in range(12))
+    assert names["eval"]
+    for side, lines in sides.items():
+        for line in lines:
+            started = new_record().meta.started_at
+            assert side_of(line["meta"]["repoName"], started) == side
+
+
+def test_an_export_loads_as_a_data_set(client: httpx.Client, api: Api, tmp_path: Path) -> None:
+    datasets = pytest.importorskip("datasets")
+    task = ensure_task(api.store, "loads")
+    for _ in range(3):
+        stored(client, task_id=task)
+    file = tmp_path / "export.jsonl"
+    params = {"taskId": task, "format": "messages"}
+    file.write_bytes(client.get("/export.jsonl", params=params).content)
+
+    loaded = datasets.load_dataset(
+        "json", data_files=str(file), split="train", cache_dir=str(tmp_path / "cache")
+    )
+
+    assert len(loaded) == 3
+    assert loaded[0]["messages"][0]["content"] == "Work carefully."
+
+
+def test_an_export_that_breaks_on_the_way_cannot_be_taken_for_a_whole_one(
+    record_store: RecordStore,
+) -> None:
+    ensure_task(record_store)
+    _fill(record_store, 40, 300_000)
+    with running(record_store) as api:
+        with api.client() as client, client.stream("GET", "/export.jsonl") as answer:
+            assert answer.headers["debrief-count"] == "40"
+            pieces = answer.iter_raw()
+            next(pieces)
+            _end_all_queries(record_store)
+            with pytest.raises(httpx.RemoteProtocolError):
+                for _ in pieces:
+                    pass
+        lines = {line["event"]: line for line in api.lines()}
+        assert lines["export broke off"]["error"] == "StorageError"
+        assert lines["request"]["whole"] is False
+        wait_until(lambda: api.service.exports.free == api.service.limits.exports)
+        with api.client() as client:
+            assert len(_lines(client.get("/export.jsonl"))) == 40
+
+
+def _end_all_queries(store: RecordStore) -> None:
+    with store._engine.connect() as connection:
+        connection.exec_driver_sql(
+            "SELECT pg_terminate_backend(pid) FROM pg_stat_activity "
+            "WHERE datname = current_database() AND query LIKE 'COPY%%'"
+        )
+
+
+def test_a_client_that_goes_away_gives_its_place_and_connection_back(
+    record_store: RecordStore,
+) -> None:
+    ensure_task(record_store)
+    _fill(record_store, 40, 300_000)
+    with running(record_store, Limits(exports=1)) as api:
+        for _ in range(3):
+            with api.client() as client, client.stream("GET", "/export.jsonl") as answer:
+                assert answer.status_code == 200
+                next(answer.iter_raw())
+            wait_until(lambda: api.service.exports.free == 1)
+        pool: Any = record_store._engine.pool
+        wait_until(lambda: pool.checkedout() == 0)
+
+
+def test_a_client_that_reads_nothing_is_cut_off(record_store: RecordStore) -> None:
+    ensure_task(record_store)
+    _fill(record_store, 60, 500_000)
+    limits = Limits(exports=1, stalled_seconds=0.3)
+    with running(record_store, limits) as api, socket.socket() as connection:
+        connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+        connection.connect(("127.0.0.1", api.port))
+        token = api.tokens["export"]
+        head = f"GET /export.jsonl HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {token}\r\n\r\n"
+        connection.sendall(head.encode())
+        wait_until(lambda: api.service.exports.free == 0)
+
+        with api.client() as client:
+            refusal = client.get("/export.jsonl")
+
+        assert refusal.status_code == 503
+        assert "exports run already" in refusal.json()["detail"]
+        wait_until(lambda: api.service.exports.free == 1)
+
+
+@pytest.mark.parametrize(
+    ("text", "line"),
+    [
+        (b'{"a":1}\n', b'{"a":1}\n'),
+        (b'{\n "a": 1\r\n}\n', b'{  "a": 1  }\n'),
+        (b'{"a":"\\n"}\n', b'{"a":"\\n"}\n'),
+    ],
+)
+def test_line_breaks_between_values_become_spaces(text: bytes, line: bytes) -> None:
+    assert on_one_line(text) == line
+    assert json.loads(text) == json.loads(line)

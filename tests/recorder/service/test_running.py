@@ -1,0 +1,180 @@
+"""The service as a process: what it prints, and how it ends."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import stat
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from uuid import uuid4
+
+import httpx
+import pytest
+
+from debrief.cli.serve import ready_rule, write_token
+from debrief.errors import ConfigurationError
+from debrief.recorder.checks import ReadyRule
+from debrief.recorder.encoding import encode_record
+from debrief.recorder.service.running import is_local, listen
+from debrief.recorder.storage.rows import NewRow
+from debrief.recorder.storage.store import RecordStore
+from tests.recorder.records import build
+from tests.recorder.service.helpers import ensure_task, wait_until
+
+
+@contextmanager
+def _process(
+    url: str, folder: Path, *options: str
+) -> Iterator[tuple[subprocess.Popen[bytes], str]]:
+    told, log = folder / "told", folder / "log"
+    with told.open("w") as output, log.open("w") as errors:
+        process = subprocess.Popen(
+            [
+                *(sys.executable, "-c", "from debrief.cli.app import app; app()", "serve"),
+                *("--port", "0", "--database", url, *options),
+            ],
+            stdout=output,
+            stderr=errors,
+            env={**os.environ, "DEBRIEF_HOME": str(folder / "home"), "COLUMNS": "200"},
+        )
+    try:
+        wait_until(lambda: "health:" in told.read_text() or process.poll() is not None, 60)
+        assert process.poll() is None, log.read_text()
+        yield process, told.read_text()
+    finally:
+        process.kill()
+        process.wait(20)
+
+
+def _fill(store: RecordStore) -> None:
+    ensure_task(store)
+    for _ in range(60):
+        record = build({}, {"big.txt": "word word\n" * 50_000}, session_id=uuid4())
+        store.add_session(
+            NewRow(
+                id=record.meta.session_id,
+                task_id="cart",
+                repo_name="shop",
+                repo_remote=None,
+                branch=None,
+                base_ref=record.meta.base_ref,
+                created_at=record.meta.stopped_at,
+                sha256=uuid4().hex,
+                text=encode_record(record),
+                verified=True,
+                files=1,
+                validated=True,
+                redactions=0,
+            )
+        )
+
+
+def test_a_process_tells_how_to_begin_and_ends_what_it_began(
+    record_store: RecordStore, tmp_path: Path
+) -> None:
+    _fill(record_store)
+    token_file = tmp_path / "token"
+    with _process(record_store._url, tmp_path, "--token-file", str(token_file)) as (process, told):
+        url = next(word for word in told.split() if word.startswith("http://"))
+        assert "60 sessions are stored" in told
+        assert stat.S_IMODE(token_file.stat().st_mode) == 0o600
+        headers = {"Authorization": f"Bearer {token_file.read_text().strip()}"}
+        count = 0
+        with httpx.stream("GET", f"{url}/export.jsonl", headers=headers, timeout=30) as answer:
+            pieces = answer.iter_bytes()
+            count += next(pieces).count(b"\n")
+            process.send_signal(signal.SIGTERM)
+            wait_until(lambda: not _reachable(url))
+            for piece in pieces:
+                count += piece.count(b"\n")
+
+        assert count == 60
+        assert process.wait(20) == 0
+    events = [json.loads(line) for line in (tmp_path / "log").read_text().splitlines()]
+    assert [event["route"] for event in events if event["event"] == "request"] == ["/export.jsonl"]
+    assert not [event for event in events if event["level"] == "error"]
+
+
+def _reachable(url: str) -> bool:
+    try:
+        httpx.get(f"{url}/health", timeout=5)
+    except httpx.TransportError:
+        return False
+    return True
+
+
+def test_the_first_start_says_how_to_make_a_token(postgres_url: str, tmp_path: Path) -> None:
+    with _process(postgres_url, tmp_path, "--host", "0.0.0.0") as (process, told):
+        assert "debrief tokens create NAME" in told
+        assert "Migrated the database" in told
+        assert "TLS" in (tmp_path / "log").read_text()
+        process.send_signal(signal.SIGINT)
+        assert process.wait(20) == 0
+
+
+def test_a_token_file_is_used_again_and_never_overwritten(
+    record_store: RecordStore, tmp_path: Path
+) -> None:
+    path = tmp_path / "token"
+    write_token(record_store, path)
+    secret = path.read_text()
+
+    write_token(record_store, path)
+
+    assert path.read_text() == secret
+    record_store.revoke_token("serve")
+    with pytest.raises(ConfigurationError, match="not one of this database"):
+        write_token(record_store, path)
+    path.unlink()
+    write_token(record_store, path)
+    assert [token.name for token in record_store.tokens()] == ["serve", "serve-2"]
+
+
+def test_a_token_file_that_cannot_be_written_makes_no_token(
+    record_store: RecordStore, tmp_path: Path
+) -> None:
+    with pytest.raises(ConfigurationError, match="cannot be written"):
+        write_token(record_store, tmp_path / "none" / "token")
+
+    assert record_store.tokens() == ()
+
+
+@pytest.mark.parametrize(
+    ("text", "rule"),
+    [
+        ("", ReadyRule()),
+        ("validation", ReadyRule()),
+        ("none", ReadyRule(validation=False)),
+        ("passed, final-tree", ReadyRule(passed=True, on_final_tree=True)),
+    ],
+)
+def test_the_ready_rule_is_said_in_words(text: str, rule: ReadyRule) -> None:
+    assert ready_rule(text) == rule
+
+
+@pytest.mark.parametrize("text", ["always", "none,passed", "passed,x"])
+def test_a_ready_rule_that_is_none_is_refused(text: str) -> None:
+    with pytest.raises(ConfigurationError, match="It is none, or some of"):
+        ready_rule(text)
+
+
+def test_an_address_that_is_taken_or_not_ours_is_told() -> None:
+    with listen("127.0.0.1", 0) as taken:
+        port = taken.getsockname()[1]
+        with pytest.raises(ConfigurationError, match=f"127.0.0.1:{port}: cannot be listened on"):
+            listen("127.0.0.1", port)
+    with pytest.raises(ConfigurationError, match="--host"):
+        listen("no.such.host.invalid", 0)
+
+
+@pytest.mark.parametrize(
+    ("host", "local"),
+    [("127.0.0.1", True), ("localhost", True), ("::1", True), ("0.0.0.0", False), ("::", False)],
+)
+def test_only_loopback_is_local(host: str, local: bool) -> None:
+    assert is_local(host) is local

@@ -1,0 +1,347 @@
+"""Records on their way in: what is stored, what is refused, and what a retry does."""
+
+from __future__ import annotations
+
+import base64
+import gzip
+import hashlib
+import json
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+from uuid import uuid4
+
+import httpx
+import pytest
+
+from debrief.recorder.checks import ReadyRule, problems_of
+from debrief.recorder.encoding import decode_record, encode_record
+from debrief.recorder.storage.store import RecordStore
+from tests.recorder.records import AFTER, BEFORE, as_json, build
+from tests.recorder.service.helpers import (
+    JSON,
+    Api,
+    assert_problem,
+    body_of,
+    ensure_task,
+    new_record,
+    running,
+    stored,
+    upload,
+)
+
+SECRET = "ghp_" + "16C7e42F292c6912E7710c838347Ae178B4a"
+
+
+def test_a_record_is_stored_byte_for_byte_however_it_was_written(client: httpx.Client) -> None:
+    record = new_record()
+    text = json.dumps(as_json(record), indent=2, ensure_ascii=True).encode()
+
+    answer = client.post("/sessions", content=body_of(record, text), headers=JSON)
+
+    assert answer.status_code == 201
+    session = answer.json()
+    assert session["status"] == "draft"
+    assert session["notReady"] == []
+    assert (session["files"], session["validated"], session["verified"]) == (4, True, True)
+    assert session["sha256"] == hashlib.sha256(text).hexdigest()
+    assert client.get(answer.headers["location"]).json() == session
+    assert client.get(f"/sessions/{record.meta.session_id}/record").content == text
+
+
+def test_the_same_bytes_again_get_the_same_answer(client: httpx.Client) -> None:
+    record = new_record()
+    first = upload(client, record)
+
+    again = upload(client, record)
+
+    assert (again.status_code, again.json()) == (201, first.json())
+
+
+def test_other_bytes_under_the_same_id_are_a_conflict(client: httpx.Client) -> None:
+    record = new_record()
+    upload(client, record)
+    other = new_record(session_id=record.meta.session_id, recorder="debrief 0.2.0")
+
+    assert_problem(upload(client, other), 409, "new id")
+
+    kept = client.get(f"/sessions/{record.meta.session_id}/record").content
+    assert kept == encode_record(record)
+
+
+def test_ten_retries_at_once_make_one_row(api: Api) -> None:
+    record = new_record(repo_name="ten-at-once")
+    with ThreadPoolExecutor(10) as pool, api.client() as client:
+        answers = list(pool.map(lambda _: upload(client, record), range(10)))
+
+        assert {answer.status_code for answer in answers} == {201}
+        assert len({answer.text for answer in answers}) == 1
+        found = client.get("/sessions", params={"repoName": "ten-at-once"}).json()
+    assert [session["id"] for session in found["sessions"]] == [str(record.meta.session_id)]
+
+
+def test_a_task_has_to_be_there_first(client: httpx.Client) -> None:
+    assert_problem(upload(client, new_record(task_id="nobody-made-it")), 404, "nobody-made-it")
+
+
+def test_a_secret_that_a_recorder_let_through_is_replaced_on_both_sides(
+    client: httpx.Client,
+) -> None:
+    before = {**BEFORE, "README.md": f"# Shop\n\nToken {SECRET} here.\nEnd.\n"}
+    after = {**AFTER, "README.md": f"# Shop\n\nToken {SECRET} here.\nThe end.\n"}
+    record = build(before, after, session_id=uuid4())
+
+    answer = upload(client, record)
+
+    assert answer.status_code == 201, answer.text
+    session = answer.json()
+    assert session["status"] == "draft"
+    assert session["redactions"] > 0
+    assert session["verified"] is False
+    assert any("the service replaced secrets" in reason for reason in session["notReady"])
+    assert session["sha256"] == hashlib.sha256(encode_record(record)).hexdigest()
+    text = client.get(f"/sessions/{record.meta.session_id}/record").content
+    assert SECRET.encode() not in text
+    kept = decode_record(text)
+    assert problems_of(kept) == []
+    assert kept.meta.redactions.kinds
+    refusal = client.patch(f"/sessions/{record.meta.session_id}", json={"status": "ready"})
+    assert_problem(refusal, 409, "replaced secrets")
+    assert upload(client, record).json() == session
+
+
+def test_a_secret_in_a_path_is_replaced_wherever_the_path_stands(client: httpx.Client) -> None:
+    record = build({}, {f"src/{SECRET}.ts": "export {};\n"}, session_id=uuid4())
+
+    answer = upload(client, record)
+
+    assert answer.status_code == 201, answer.text
+    kept = client.get(f"/sessions/{record.meta.session_id}/record").content
+    assert SECRET.encode() not in kept
+    assert problems_of(decode_record(kept)) == []
+
+
+def test_a_record_whose_patch_would_break_without_its_secret_is_not_stored(
+    client: httpx.Client,
+) -> None:
+    lines = [base64.b64encode(hashlib.sha512(bytes([n])).digest()[:48]).decode() for n in range(24)]
+    key = ["-----BEGIN RSA PRIVATE KEY-----", *lines, "-----END RSA PRIVATE KEY-----", ""]
+    changed = [*key[:12], key[13], key[12], *key[14:]]
+    record = build({"id": "\n".join(key)}, {"id": "\n".join(changed)}, session_id=uuid4())
+
+    answer = upload(client, record)
+
+    assert_problem(answer, 422, "cannot be replaced")
+    assert lines[11] not in answer.text
+    assert client.get(f"/sessions/{record.meta.session_id}").status_code == 404
+
+
+def _without_result(record: Any) -> None:
+    del record["messages"][3]
+
+
+def _shell(record: Any) -> None:
+    for message in record["messages"]:
+        for call in message.get("tool_calls") or ():
+            if call["function"]["name"] == "run_cmd":
+                call["function"]["arguments"] = '{"cmd":"pnpm","args":["test;reboot"],"cwd":"."}'
+
+
+def _wrong_hunk(record: Any) -> None:
+    for message in record["messages"]:
+        for call in message.get("tool_calls") or ():
+            if call["function"]["name"] == "apply_patch":
+                arguments = call["function"]["arguments"].replace("@@ -1,3 ", "@@ -1,4 ")
+                call["function"]["arguments"] = arguments
+
+
+def _climbing(record: Any) -> None:
+    for message in record["messages"]:
+        for call in message.get("tool_calls") or ():
+            function = call["function"]
+            function["arguments"] = function["arguments"].replace("old.ts", "../old.ts")
+
+
+def _lying(record: Any) -> None:
+    record["meta"]["changes"] = []
+
+
+@pytest.mark.parametrize("damage", [_without_result, _shell, _wrong_hunk, _climbing, _lying])
+def test_a_record_that_contradicts_itself_is_refused_with_reasons(
+    client: httpx.Client, damage: Any
+) -> None:
+    record = new_record()
+    values = as_json(record)
+    damage(values)
+
+    answer = client.post(
+        "/sessions", content=body_of(record, json.dumps(values).encode()), headers=JSON
+    )
+
+    assert assert_problem(answer, 422)["reasons"]
+    assert client.get(f"/sessions/{record.meta.session_id}").status_code == 404
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [
+        ("id", str(uuid4())),
+        ("taskId", "other"),
+        ("repoName", "other"),
+        ("repoRemote", None),
+        ("branch", "other"),
+        ("baseRef", "3" * 40),
+        ("createdAt", "2026-11-02T09:43:00Z"),
+    ],
+)
+def test_what_is_said_twice_has_to_agree(client: httpx.Client, field: str, value: Any) -> None:
+    body = json.loads(body_of(new_record()))
+    body[field] = value
+
+    answer = client.post("/sessions", content=json.dumps(body), headers=JSON)
+
+    reasons = assert_problem(answer, 422)["reasons"]
+    assert any(reason.startswith(f"{field}: ") for reason in reasons)
+
+
+def _deep() -> bytes:
+    return b'{"record":' + b"[" * 200_000 + b"]" * 200_000 + b"}"
+
+
+def _deep_objects() -> bytes:
+    return b'{"a":' * 100_000 + b"1" + b"}" * 100_000
+
+
+def _wide() -> bytes:
+    return b'{"record":[' + b"{}," * 2_000_000 + b"{}]}"
+
+
+def _in_record(place: bytes) -> bytes:
+    return body_of(new_record()).replace(b"Work carefully.", place, 1)
+
+
+BAD_BODIES: dict[str, bytes] = {
+    "nothing": b"",
+    "cut short": body_of(build())[:-5],
+    "two documents": b"{}{}",
+    "byte order mark": b"\xef\xbb\xbf" + body_of(build()),
+    "not UTF-8": _in_record(b"\xff\xfe"),
+    "latin-1": _in_record("Grüße".encode("latin-1")),
+    "utf-16": "{}".encode("utf-16"),
+    "deep lists": _deep(),
+    "deep objects": _deep_objects(),
+    "wide list": _wide(),
+    "NUL": _in_record(b"\\u0000"),
+    "bare NUL": _in_record(b"\x00"),
+    "lone surrogate": _in_record(b"\\ud800"),
+    "surrogate in UTF-8": _in_record(b"\xed\xa0\x80"),
+    "a key twice": b'{"id":1,' + body_of(build())[1:],
+    "the record twice": body_of(build())[:-1] + b',"record":{}}',
+    "an escaped record": body_of(build())[:-1] + b',"recor\\u0064":{}}',
+    "NaN": b'{"id":NaN}',
+    "infinity": b'{"id":1e999}',
+    "a huge number": b'{"id":' + b"9" * 100_000 + b"}",
+    "a long string": _in_record(b"x" * 1_100_000),
+}
+
+
+@pytest.mark.parametrize("name", BAD_BODIES)
+def test_a_body_that_parsers_may_read_in_two_ways_is_not_read(
+    client: httpx.Client, name: str
+) -> None:
+    answer = client.post("/sessions", content=BAD_BODIES[name], headers=JSON)
+
+    assert_problem(answer, 400, "body")
+
+
+@pytest.mark.parametrize(
+    "body",
+    [b"[]", b"null", b'"text"', b"1", b"{}", b'{"id":[]}', b'{"id":"x","more":1}'],
+    ids=lambda body: body.decode(),
+)
+def test_a_body_of_another_kind_is_told_what_it_lacks(client: httpx.Client, body: bytes) -> None:
+    assert assert_problem(client.post("/sessions", content=body, headers=JSON), 422)["reasons"]
+
+
+def test_more_messages_than_there_may_be_are_refused(client: httpx.Client) -> None:
+    record = new_record()
+    values = as_json(record)
+    values["messages"] += [{"role": "user", "content": ""}] * 5_001
+
+    answer = client.post(
+        "/sessions", content=body_of(record, json.dumps(values).encode()), headers=JSON
+    )
+
+    assert_problem(answer, 422, "5000")
+
+
+@pytest.mark.parametrize("encoding", ["gzip", "br", "deflate", "gzip, identity", "GZIP"])
+def test_a_compressed_body_is_not_unfolded(client: httpx.Client, encoding: str) -> None:
+    bomb = gzip.compress(bytes(30_000_000))
+
+    answer = client.post("/sessions", content=bomb, headers={**JSON, "Content-Encoding": encoding})
+
+    assert_problem(answer, 415, "Send the body as it is")
+    assert answer.headers["accept-encoding"] == "identity"
+
+
+@pytest.mark.parametrize("kind", [None, "text/plain", "application/x-www-form-urlencoded", "json"])
+def test_only_json_is_taken(client: httpx.Client, kind: str | None) -> None:
+    headers = {} if kind is None else {"Content-Type": kind}
+
+    assert_problem(
+        client.post("/sessions", content=b"{}", headers=headers), 415, "application/json"
+    )
+
+
+@pytest.mark.parametrize("chunked", [False, True], ids=["announced", "in chunks"])
+@pytest.mark.parametrize("size", [8_000_001, 200_000_000])
+def test_a_body_that_is_too_long_is_refused_before_it_is_read(
+    api: Api, size: int, chunked: bool
+) -> None:
+    piece = bytes(1_000_000)
+
+    def pieces() -> Any:
+        left = size
+        while left:
+            yield piece[:left]
+            left -= min(left, len(piece))
+
+    headers = JSON if chunked else {**JSON, "Content-Length": str(size)}
+    with api.client() as client:
+        answer = client.post("/sessions", content=pieces(), headers=headers)
+
+        assert_problem(answer, 413, "8,000,000")
+    wait = [line for line in api.lines() if line["status"] == 413][-1]
+    assert wait["bytes_in"] < 8_200_000
+
+
+def test_a_task_may_not_be_as_long_as_a_record(client: httpx.Client) -> None:
+    body = json.dumps({"id": "long", "name": "x", "description": "x" * 70_000})
+
+    assert_problem(client.post("/tasks", content=body, headers=JSON), 413)
+
+
+def test_a_session_is_ready_only_when_the_rule_holds(client: httpx.Client) -> None:
+    good = stored(client)
+    bad = upload(client, new_record(verified=False)).json()["id"]
+
+    ready = client.patch(f"/sessions/{good}", json={"status": "ready"})
+
+    assert (ready.status_code, ready.json()["status"]) == (200, "ready")
+    refusal = client.patch(f"/sessions/{bad}", json={"status": "ready"})
+    assert "not verified" in assert_problem(refusal, 409)["reasons"][0]
+    assert client.get(f"/sessions/{bad}").json()["status"] == "draft"
+    back = client.patch(f"/sessions/{good}", json={"status": "draft"})
+    assert back.json()["status"] == "draft"
+    assert_problem(client.patch(f"/sessions/{good}", json={"status": "done"}), 422)
+    assert_problem(client.patch(f"/sessions/{uuid4()}", json={"status": "ready"}), 404)
+
+
+def test_the_ready_rule_is_the_services_own(record_store: RecordStore) -> None:
+    ensure_task(record_store)
+    record = build(final=(), session_id=uuid4())
+    strict = ReadyRule(passed=True, on_final_tree=True)
+    with running(record_store, rule=strict) as api, api.client() as client:
+        session = upload(client, record).json()
+
+        assert session["notReady"] == ["no validation command ran on the final tree"]

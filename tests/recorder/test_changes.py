@@ -1,0 +1,311 @@
+"""What a person does to files, recorded and rebuilt byte for byte."""
+
+import os
+from pathlib import Path
+
+import pytest
+
+from debrief.errors import InputError
+from debrief.recorder.calls import files_of, operations_of
+from debrief.recorder.changes import changes_between, is_clean, snapshot_tree
+from tests.recorder.repositories import (
+    commit,
+    head,
+    kinds,
+    rebuilt,
+    recorded,
+    repository,
+    run,
+    skips,
+    tree_of_folder,
+    untouched,
+    write,
+)
+
+
+def test_created_updated_and_deleted_files_come_back(tmp_path: Path) -> None:
+    lines = "".join(f"line {n}\n" for n in range(40))
+    work = repository(tmp_path / "work", {"a/b.py": lines, "gone.md": "old\n", "z": "same\n"})
+    write(work, {"a/b.py": lines.replace("line 20\n", "line twenty\n"), "new/file.ts": "let a;\n"})
+    (work / "gone.md").unlink()
+    record = recorded(work)
+    assert kinds(record) == {"gone.md": "delete", "a/b.py": "update", "new/file.ts": "create"}
+    assert files_of(record) == {"a/b.py": lines, "gone.md": "old\n"}
+    assert record.meta.final_tree == tree_of_folder(work) == snapshot_tree(work)
+    assert tree_of_folder(rebuilt(work, record, tmp_path / "other")) == record.meta.final_tree
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        pytest.param("a\nb", "a\nc", id="no final newline on both sides"),
+        pytest.param("a\nb", "a\nb\n", id="final newline added"),
+        pytest.param("a\nb\n", "a\nb", id="final newline removed"),
+        pytest.param("", "text\n", id="from empty"),
+        pytest.param("text\n", "", id="to empty"),
+        pytest.param("\n", "\n\n\n", id="empty lines alone"),
+        pytest.param("a\r\nb\r\n", "a\r\nc\r\n", id="carriage returns"),
+        pytest.param("a\rb\n", "a\rc\n", id="carriage return inside"),
+        pytest.param("a\fb\x0b\x1c\n", "a\fc\x85\u2028d\n", id="what splitlines would split at"),
+        pytest.param("@@ -1 +1 @@\n", "diff --git a/x b/x\n@@ -2 +2 @@\n", id="looks like a diff"),
+        pytest.param("\ufeffbom\n", "\ufeffbom!\n", id="byte order mark"),
+        pytest.param("  x  \n\t\n", " x  \n\t \n", id="white space alone"),
+        pytest.param("ü\n" * 9, "ü\n" * 4 + "😀\n" + "ü\n" * 4, id="beyond ASCII"),
+    ],
+)
+def test_texts_come_back_to_the_byte(tmp_path: Path, before: str, after: str) -> None:
+    work = repository(tmp_path / "work", {"file": before})
+    write(work, {"file": after})
+    record = recorded(work)
+    assert kinds(record) == {"file": "update"}
+    assert (rebuilt(work, record, tmp_path / "other") / "file").read_bytes() == after.encode()
+
+
+def test_an_empty_file_is_created_and_deleted(tmp_path: Path) -> None:
+    work = repository(tmp_path / "work", {"old": ""})
+    (work / "old").unlink()
+    write(work, {"fresh": ""})
+    record = recorded(work)
+    assert kinds(record) == {"old": "delete", "fresh": "create"}
+    assert tree_of_folder(rebuilt(work, record, tmp_path / "other")) == record.meta.final_tree
+
+
+NAMES = [
+    'with "quotes".txt',
+    "with\nnewline",
+    "with\n\n@@ -1 +1 @@\ndiff --git a/x b/x",
+    ":(glob)**",
+    ":!everything",
+    "-dash",
+    "--all",
+    " leading and trailing ",
+    "tab\tand\x01control",
+    "back\\slash\\101",
+    "*.[ch]?",
+    "ümläut 😀",
+    "#hash",
+    "deep/-n/:(top)/file",
+]
+
+
+def test_odd_names_are_created_updated_and_deleted(tmp_path: Path) -> None:
+    work = repository(tmp_path / "work", {f"{name}.old": "1\n2\n" for name in NAMES})
+    for number, name in enumerate(NAMES):
+        write(work, {name: f"{number}\n"})
+        if number % 2:
+            write(work, {f"{name}.old": "1\n3\n"})
+        else:
+            (work / f"{name}.old").unlink()
+    record = recorded(work)
+    assert len(kinds(record)) == 2 * len(NAMES)
+    assert skips(record) == {}
+    assert tree_of_folder(rebuilt(work, record, tmp_path / "other")) == tree_of_folder(work)
+
+
+def test_a_name_that_is_not_utf8_is_skipped(tmp_path: Path) -> None:
+    work = repository(tmp_path / "work")
+    Path(os.fsdecode(os.fsencode(work) + b"/caf\xe9.txt")).write_text("x\n")
+    write(work, {"fine.txt": "fine\n"})
+    record = recorded(work)
+    assert kinds(record) == {"fine.txt": "create"}
+    assert skips(record) == {"caf\\xe9.txt": "a path that is not UTF-8"}
+
+
+def test_modes_links_and_type_changes_come_back(tmp_path: Path) -> None:
+    work = repository(
+        tmp_path / "work",
+        {"run.sh": "go\n", "both.sh": "go\n", "was-file": "text\n", "plain": "p\n"},
+    )
+    (work / "link").symlink_to("plain")
+    (work / "was-link").symlink_to("plain")
+    base = commit(work)
+    (work / "run.sh").chmod(0o755)
+    write(work, {"both.sh": "went\n", "tool": "#!/bin/sh\n"})
+    (work / "both.sh").chmod(0o755)
+    (work / "tool").chmod(0o755)
+    for name in ("link", "was-link", "was-file"):
+        (work / name).unlink()
+    (work / "link").symlink_to("run.sh")
+    (work / "was-file").symlink_to("plain")
+    (work / "dangling").symlink_to("no/where")
+    write(work, {"was-link": "now text\n"})
+    record = recorded(work, base)
+    assert kinds(record) == {
+        "run.sh": "update 100755",
+        "both.sh": "update 100755",
+        "tool": "create 100755",
+        "link": "update",
+        "was-file": "delete, create 120000",
+        "was-link": "delete, create",
+        "dangling": "create 120000",
+    }
+    assert [op.diff for op in operations_of(record) if op.path == "run.sh"] == [""]  # type: ignore[union-attr]
+    assert tree_of_folder(rebuilt(work, record, tmp_path / "other")) == tree_of_folder(work)
+
+
+def test_a_file_becomes_a_folder_and_a_folder_a_file(tmp_path: Path) -> None:
+    work = repository(
+        tmp_path / "work", {"thing": "file\n", "folder/a": "a\n", "folder/b/c": "c\n"}
+    )
+    (work / "thing").unlink()
+    for name in ("folder/a", "folder/b/c"):
+        (work / name).unlink()
+    (work / "folder/b").rmdir()
+    (work / "folder").rmdir()
+    write(work, {"thing/inside": "in\n", "folder": "now a file\n"})
+    record = recorded(work)
+    assert tree_of_folder(rebuilt(work, record, tmp_path / "other")) == record.meta.final_tree
+
+
+def test_what_cannot_be_held_is_left_at_the_baseline_and_named(tmp_path: Path) -> None:
+    work = repository(
+        tmp_path / "work", {"image": b"\x89PNG\0old", "latin": b"caf\xe9\n", "text": "a\n"}
+    )
+    write(
+        work,
+        {
+            "image": b"\x89PNG\0new",
+            "latin": b"caf\xe9s\n",
+            "late": b"x" * 9000 + b"\0",
+            "text": "b\n",
+            "huge.txt": "word " * 250_000,
+        },
+    )
+    record = recorded(work)
+    assert kinds(record) == {"text": "update"}
+    assert skips(record) == {
+        "image": "binary: it has NUL bytes",
+        "late": "binary: it has NUL bytes",
+        "latin": "not UTF-8",
+        "huge.txt": "over 1,000,000 bytes",
+    }
+    other = rebuilt(work, record, tmp_path / "other")
+    assert (other / "image").read_bytes() == b"\x89PNG\0old"
+    assert tree_of_folder(other) == record.meta.final_tree
+
+
+def test_files_in_the_place_of_a_skipped_one_are_skipped_with_it(tmp_path: Path) -> None:
+    work = repository(tmp_path / "work", {"data": b"\0\1", "kit/blob": b"\0\2"})
+    (work / "data").unlink()
+    (work / "kit/blob").unlink()
+    (work / "kit").rmdir()
+    write(work, {"data/readme": "text\n", "kit": "text\n"})
+    record = recorded(work)
+    assert kinds(record) == {}
+    assert set(skips(record)) == {"data", "data/readme", "kit", "kit/blob"}
+
+
+def test_attributes_that_hide_a_diff_do_not_hide_it_from_a_record(tmp_path: Path) -> None:
+    work = repository(
+        tmp_path / "work",
+        {".gitattributes": "*.lock -diff\n*.bin binary\n", "p.lock": "1\n2\n", "q.bin": "1\n"},
+    )
+    write(work, {"p.lock": "1\n3\n", "q.bin": "2\n"})
+    record = recorded(work)
+    assert kinds(record) == {"p.lock": "update", "q.bin": "update"}
+
+
+def test_deleted_and_recreated_files_are_what_they_are_in_the_end(tmp_path: Path) -> None:
+    work = repository(tmp_path / "work", {"same": "1\n", "other": "1\n"})
+    for name in ("same", "other"):
+        run(work, "rm", "--quiet", name)
+    write(work, {"same": "1\n", "other": "2\n"})
+    assert kinds(recorded(work)) == {"other": "update"}
+
+
+def test_staged_and_unstaged_changes_are_one(tmp_path: Path) -> None:
+    work = repository(tmp_path / "work", {"a": "1\n", "b": "1\n", "c": "1\n"})
+    write(
+        work, {"a": "2\n", "b": "2\n", "new": "x\n", "forced.log": "l\n", ".gitignore": "*.log\n"}
+    )
+    run(work, "add", "a", "new")
+    run(work, "add", "--force", "forced.log")
+    run(work, "add", "--intent-to-add", ".gitignore")
+    write(work, {"a": "3\n", "new": "y\n"})
+    run(work, "rm", "--quiet", "--cached", "c")
+    record = recorded(work)
+    assert kinds(record) == {
+        "a": "update",
+        "b": "update",
+        ".gitignore": "create",
+        "forced.log": "create",
+        "new": "create",
+    }
+    assert (rebuilt(work, record, tmp_path / "other") / "a").read_text() == "3\n"
+
+
+def test_commits_made_meanwhile_are_part_of_the_change(tmp_path: Path) -> None:
+    work = repository(tmp_path / "work", {"a": "1\n"})
+    base = head(work)
+    write(work, {"a": "2\n", "b": "1\n"})
+    commit(work)
+    run(work, "switch", "--quiet", "--create", "elsewhere")
+    write(work, {"c": "1\n"})
+    record = recorded(work, base)
+    assert kinds(record) == {"a": "update", "b": "create", "c": "create"}
+
+
+def test_a_file_of_the_index_that_changed_in_the_same_second_is_seen(tmp_path: Path) -> None:
+    work = repository(tmp_path / "work", {f"f{n}": "aaaa\n" for n in range(20)})
+    for number in range(20):
+        write(work, {f"f{number}": "bbbb\n"})
+        run(work, "add", f"f{number}")
+        write(work, {f"f{number}": "cccc\n"})
+    record = recorded(work)
+    assert len(kinds(record)) == 20
+    assert "+cccc" in operations_of(record)[7].diff  # type: ignore[union-attr]
+
+
+def test_generated_folders_are_told_in_one_line_and_tracked_files_in_them_kept(
+    tmp_path: Path,
+) -> None:
+    work = repository(tmp_path / "work", {"dist/kept.js": "1\n", "secret/plan": "1\n"})
+    write(work, {f"app/node_modules/p{n}/index.js": "x\n" for n in range(5)})
+    write(work, {"dist/kept.js": "2\n", "dist/made.js": "x\n", "secret/plan": "2\n", "a.py": "1\n"})
+    record = recorded(work, ignore=("secret/",))
+    assert kinds(record) == {"dist/kept.js": "update", "a.py": "create"}
+    assert skips(record) == {
+        "app/node_modules/": "ignored (5 changed files)",
+        "dist/": "ignored",
+        "secret/": "ignored",
+    }
+
+
+def test_a_pattern_can_take_in_again_what_is_ignored_by_default(tmp_path: Path) -> None:
+    work = repository(tmp_path / "work")
+    write(work, {"dist/made.js": "x\n"})
+    assert kinds(recorded(work, ignore=("!dist/",))) == {"dist/made.js": "create"}
+
+
+def test_over_fifty_files_carry_a_warning(tmp_path: Path) -> None:
+    work = repository(tmp_path / "work")
+    write(work, {f"f{n}": "x\n" for n in range(51)})
+    assert recorded(work).meta.warnings == ["51 files changed: over 50 are hard to learn from"]
+
+
+def test_a_clean_worktree_is_clean_and_every_difference_is_told(tmp_path: Path) -> None:
+    work = repository(tmp_path / "work", {"a": "1\n", "bin": b"\0"})
+    assert is_clean(work) == []
+    (work / "a").touch()
+    assert is_clean(work) == []
+    write(work, {"a": "2\n", "bin": b"\0\0", "new": "x\n"})
+    with untouched(work):
+        assert is_clean(work) == ["a", "bin", "new"]
+
+
+def test_a_repository_without_a_commit_can_be_looked_at_but_not_recorded(tmp_path: Path) -> None:
+    work = tmp_path / "work"
+    work.mkdir()
+    run(work, "init", "--quiet")
+    write(work, {"a": "1\n"})
+    assert is_clean(work) == ["a"]
+    assert snapshot_tree(work) == tree_of_folder(work)
+    with pytest.raises(InputError, match="is not in the repository"):
+        changes_between(work, "0" * 40)
+
+
+@pytest.mark.parametrize("base", ["HEAD", "--all", "f" * 40, "main^{tree}", ""])
+def test_a_base_that_is_no_commits_id_is_refused(tmp_path: Path, base: str) -> None:
+    work = repository(tmp_path / "work")
+    with pytest.raises(InputError):
+        changes_between(work, base)

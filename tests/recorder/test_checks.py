@@ -1,0 +1,387 @@
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from debrief.recorder.agreement import line_count
+from debrief.recorder.calls import commands_of, files_of, operations_of
+from debrief.recorder.checks import ReadyRule, is_validated, problems_of, readiness
+from debrief.recorder.contracts import (
+    OUTPUT_LIMIT,
+    TRUNCATED,
+    CreateFile,
+    DeleteFile,
+    Record,
+    UpdateFile,
+)
+from debrief.recorder.encoding import decode_record
+from tests.recorder.records import AFTER, BEFORE, as_json, build
+
+RECORD = build()
+SYSTEM, USER, READ, READ_RESULT = 0, 1, 2, 3
+EARLY, PATCH, LATE, CLOSING = 8, 10, 12, 14
+Damage = Callable[[Any], object]
+
+
+def found(damage: Damage, record: Record = RECORD) -> str:
+    """Return the problems of a record that was damaged in one place."""
+    content = as_json(record)
+    damage(content)
+    problems = problems_of(decode_record(json.dumps(content).encode()))
+    assert problems, "the damage is not noticed"
+    assert all(len(problem) < 1000 for problem in problems)
+    return "\n".join(problems)
+
+
+def arguments(index: int, change: Callable[[Any], object]) -> Damage:
+    """Change the arguments of the call in one message."""
+
+    def damage(record: Any) -> None:
+        function = record["messages"][index]["tool_calls"][0]["function"]
+        value = json.loads(function["arguments"])
+        change(value)
+        function["arguments"] = json.dumps(value)
+
+    return damage
+
+
+def op(number: int, **changes: Any) -> Damage:
+    return arguments(PATCH, lambda value: value["ops"][number].update(changes))
+
+
+def put(way: str, value: object) -> Damage:
+    """Set the value at a way such as ``meta.commands.0.cwd``."""
+
+    def damage(record: Any) -> None:
+        *steps, last = [int(step) if step.isdigit() else step for step in way.split(".")]
+        for step in steps:
+            record = record[step]
+        record[last] = value
+
+    return damage
+
+
+def swap(one: int, other: int) -> Damage:
+    def damage(record: Any) -> None:
+        messages = record["messages"]
+        messages[one : one + 2], messages[other : other + 2] = (
+            messages[other : other + 2],
+            messages[one : one + 2],
+        )
+
+    return damage
+
+
+def test_a_session_as_it_is_recorded_has_no_problems_and_is_ready() -> None:
+    assert problems_of(RECORD) == []
+    assert readiness(RECORD, ReadyRule(passed=True, on_final_tree=True)) == []
+    assert is_validated(RECORD)
+
+
+def test_calls_tell_files_operations_and_commands() -> None:
+    assert files_of(RECORD) == BEFORE
+    ops = operations_of(RECORD)
+    assert [(type(one), one.path) for one in ops] == [
+        (DeleteFile, "old.ts"),
+        (UpdateFile, "README.md"),
+        (UpdateFile, "src/cart.ts"),
+        (CreateFile, "src/cart.test.ts"),
+    ]
+    ran = [(command.args, output) for command, output in commands_of(RECORD)]
+    assert ran == [(["lint"], "1 problem\n"), (["--filter", "@shop/web", "test"], "1 passed\n")]
+
+
+@pytest.mark.parametrize(
+    "record",
+    [
+        build(earlier=[], final=[]),
+        build(before={}, after={"new": "x"}),
+        build(before={"old": ""}, after={}),
+        build(before=BEFORE, after=BEFORE),
+        build(before={}, after={}, earlier=[], final=[]),
+        build(before={"ü": "1\n", "z": "2\n", "🐢": "3\n"}, after={}),
+    ],
+    ids=["no commands", "one file", "one deletion", "no change", "nothing", "order of paths"],
+)
+def test_sessions_with_less_in_them_are_consistent_too(record: Record) -> None:
+    assert problems_of(record) == []
+
+
+texts = st.lists(st.sampled_from(["a", "", "b ", "ü", "@@ -1 +1 @@"]), max_size=8).map(
+    lambda lines: "".join(f"{line}\n" for line in lines)
+)
+trees = st.dictionaries(st.sampled_from(["a", "b/c", "b/d", "e"]), texts)
+
+
+@settings(deadline=None)
+@given(trees, trees)
+def test_whatever_is_changed_its_record_is_consistent(
+    before: dict[str, str], after: dict[str, str]
+) -> None:
+    assert problems_of(build(before, after)) == []
+
+
+@pytest.mark.parametrize(
+    ("name", "damage", "problem"),
+    [
+        ("no messages", put("messages", []), "messages[0]: not the user's message"),
+        ("no user", lambda r: r["messages"].pop(USER), "messages[1]: not the user's message"),
+        ("user first", lambda r: r["messages"].insert(0, r["messages"].pop(1)), "messages[1]:"),
+        ("two users", lambda r: r["messages"].insert(1, r["messages"][1]), "neither a call nor"),
+        ("no closing words", lambda r: r["messages"].pop(), "closing words are missing"),
+        ("blank closing words", put("messages.14.content", " \n"), "closing words are missing"),
+        (
+            "closing words early",
+            lambda r: r["messages"].insert(2, r["messages"][-1]),
+            "messages[2]: neither a call nor its result",
+        ),
+        (
+            "a call as closing words",
+            lambda r: r["messages"].append(r["messages"][READ]),
+            "closing words are missing",
+        ),
+        ("no result", lambda r: r["messages"].pop(READ_RESULT), "messages[2]: a call without a"),
+        ("no call", lambda r: r["messages"].pop(READ), "messages[2]: a result without a call"),
+        ("no last result", lambda r: r["messages"].pop(13), "messages[12]: a call without a"),
+        (
+            "two results",
+            lambda r: r["messages"].insert(3, r["messages"][3]),
+            "messages[4]: a result without a call",
+        ),
+        (
+            "another's result",
+            put("messages.3.tool_call_id", "call00099"),
+            "messages[3]: the result of another call",
+        ),
+        (
+            "one id for two calls",
+            lambda r: (put("messages.4.tool_calls.0.id", "call00001")(r),
+                       put("messages.5.tool_call_id", "call00001")(r)),
+            "messages[4]: the id call00001 belongs to two calls",
+        ),
+        ("a file read after commands", swap(READ, EARLY), "is read after commands or the patch"),
+        ("files in disorder", swap(READ, READ + 2), "sorted by path"),
+        (
+            "a file read twice",
+            arguments(READ + 2, put("path", "README.md")),
+            "files are read once each",
+        ),
+        (
+            "two patches",
+            lambda r: r["messages"][LATE]["tool_calls"].__setitem__(
+                0, {**r["messages"][PATCH]["tool_calls"][0], "id": "call00006"}
+            ),
+            "messages[12]: a second patch",
+        ),
+        ("a patch that failed", put("messages.11.content", '{"ok":false}'), "result of a patch"),
+        ("no tools", put("tools", []), "tools: not the definitions"),
+        ("other tools", put("tools.0.function.name", "read"), "tools: not the definitions"),
+        ("doubled tools", lambda r: r["tools"].append(r["tools"][0]), "tools: not the definitions"),
+    ],
+)  # fmt: skip
+def test_messages_that_are_no_conversation_are_told(
+    name: str, damage: Damage, problem: str
+) -> None:
+    assert problem in found(damage), name
+
+
+@pytest.mark.parametrize(
+    ("name", "damage", "problem"),
+    [
+        (
+            "no JSON",
+            put("messages.2.tool_calls.0.function.arguments", "{"),
+            "messages[2], arguments of repo.readFile: not JSON",
+        ),
+        (
+            "a key twice",
+            put("messages.2.tool_calls.0.function.arguments", '{"path":"a","path":"README.md"}'),
+            "path: the key occurs twice",
+        ),
+        (
+            "NUL",
+            put("messages.2.tool_calls.0.function.arguments", '{"path":"README.md\\u0000"}'),
+            "path: the character NUL",
+        ),
+        (
+            "half of a pair",
+            put("messages.10.tool_calls.0.function.arguments", '{"ops":[{"path":"\\ud800"}]}'),
+            "ops[0].path: half of a surrogate pair",
+        ),
+        (
+            "too deep",
+            put(
+                "messages.10.tool_calls.0.function.arguments", '{"ops":' + "[" * 99 + "]" * 99 + "}"
+            ),
+            "nested over 64 deep",
+        ),
+        ("more", arguments(READ, put("encoding", "latin-1")), "encoding: Extra inputs"),
+        ("a number", arguments(READ, put("path", 1)), "path: Input should be a valid string"),
+        ("the wrong tool", put("messages.6.tool_calls.0.function.name", "run_cmd"), "cmd: Field"),
+        ("an unknown operation", op(0, type="rename_file"), "ops[0]: Input tag 'rename_file'"),
+        ("a delete with a diff", op(0, diff=""), "ops[0].diff: Extra inputs"),
+        ("an unknown mode", op(1, mode="100664"), "ops[1].mode: Input should be"),
+        ("no ops", arguments(PATCH, lambda v: v.pop("ops")), "ops: Field required"),
+        (
+            "a create without a diff",
+            arguments(PATCH, lambda v: v["ops"][3].pop("diff")),
+            "ops[3].diff: Field required",
+        ),
+        (
+            "an update without a diff",
+            arguments(PATCH, lambda v: v["ops"][1].pop("diff")),
+            "ops[1].diff: Field required",
+        ),
+    ],
+)
+def test_arguments_that_are_not_of_the_contract_are_told(
+    name: str, damage: Damage, problem: str
+) -> None:
+    assert problem in found(damage), name
+
+
+@pytest.mark.parametrize(
+    ("name", "damage", "problem"),
+    [
+        ("absolute", op(3, path="/etc/cron.d/x"), "an absolute path"),
+        ("outside", op(3, path="src/../../x"), "leaves its folder"),
+        ("hook", op(3, path=".git/hooks/pre-commit"), "inside of .git"),
+        ("empty", op(3, path=""), "an empty path"),
+        ("endless", op(1, path="x" * 900_000), "x…' is changed, but was not read"),
+        ("reading outside", arguments(READ, put("path", "../README.md")), "leaves its folder"),
+        ("in a file", op(3, path="src/cart.ts/x"), "'src/cart.ts' is not a folder"),
+        ("over a file", op(3, path="src/cart.ts"), "is created, but is there already"),
+        ("by type", arguments(PATCH, lambda v: v["ops"].reverse()), "deletes, updates, creates"),
+        (
+            "by path",
+            arguments(PATCH, lambda v: v["ops"].insert(1, v["ops"].pop(2))),
+            "each once and by path",
+        ),
+        ("twice", arguments(PATCH, lambda v: v["ops"].append(v["ops"][3])), "each once and by"),
+        ("unread update", op(1, path="LICENSE"), "'LICENSE' is changed, but was not read"),
+        ("unread delete", op(0, path="new.ts"), "'new.ts' is changed, but was not read"),
+        (
+            "unchanged read",
+            arguments(PATCH, lambda v: v["ops"].pop(0)),
+            "'old.ts' was read, but is not changed",
+        ),
+        ("no hunk", op(1, diff="Runs with Node 22\n"), "does not begin with a hunk's @@"),
+        ("empty", op(1, diff=""), "changes neither text nor mode"),
+        ("trimmed", op(1, diff="@@ -1 +1 @@\n-# Shop\n+# Store"), "no line end"),
+        ("miscounted", op(1, diff="@@ -1,2 +1 @@\n-# Shop\n+# Store\n"), "the head counts 2 lines"),
+        ("of another text", op(1, diff="@@ -1 +1 @@\n-# Store\n+# Shop\n"), "line 1 of the text"),
+        (
+            "another baseline",
+            put("messages.3.content", "# Shop\n"),
+            "'README.md': line 1: the text",
+        ),
+        ("a link", op(1, mode="120000"), "into a link or back"),
+    ],
+)
+def test_operations_that_do_not_fit_the_files_are_told(
+    name: str, damage: Damage, problem: str
+) -> None:
+    assert problem in found(damage), name
+
+
+@pytest.mark.parametrize(
+    ("name", "damage", "problem"),
+    [
+        ("program", arguments(EARLY, put("cmd", "sh")), "messages[8]: the program is not pnpm"),
+        ("arguments", arguments(EARLY, put("args", ["lint;id"])), "messages[8]: no pattern"),
+        ("option", arguments(EARLY, put("args", ["add", "--dir=/"])), "messages[8]: no pattern"),
+        ("line end", arguments(EARLY, put("args", ["lint\n"])), "messages[8]: no pattern"),
+        ("folder", arguments(EARLY, put("cwd", "..")), "messages[8]: the working directory"),
+        ("absolute", arguments(EARLY, put("cwd", "/")), "messages[8]: the working directory"),
+        ("output", put("messages.9.content", "x" * 50_013), "an output of over 50,000 characters"),
+        ("marker", put("meta.commands.0.truncated", True), "truncated output without the marker"),
+    ],
+)
+def test_commands_outside_the_allowlist_and_endless_outputs_are_told(
+    name: str, damage: Damage, problem: str
+) -> None:
+    assert problem in found(damage), name
+
+
+def test_a_cut_output_with_its_marker_is_as_long_as_it_gets() -> None:
+    record = as_json(RECORD)
+    record["messages"][9]["content"] = "x" * OUTPUT_LIMIT + TRUNCATED
+    record["meta"]["commands"][0]["truncated"] = True
+    assert problems_of(decode_record(json.dumps(record).encode())) == []
+
+
+@pytest.mark.parametrize(
+    ("name", "damage", "problem"),
+    [
+        ("a change too few", lambda r: r["meta"]["changes"].pop(0), "'old.ts' (delete) is missing"),
+        (
+            "a change too many",
+            lambda r: r["meta"]["changes"].append({**r["meta"]["changes"][0], "path": "x"}),
+            "'x' (delete) is not in the patch",
+        ),
+        (
+            "a change twice",
+            lambda r: r["meta"]["changes"].append(r["meta"]["changes"][0]),
+            "a change is told twice",
+        ),
+        ("kind", put("meta.changes.0.kind", "update"), "'old.ts' (delete) is missing"),
+        ("lines", put("meta.changes.1.added", 7), "adds 1 and removes 1 lines"),
+        ("no command", put("meta.commands", []), "not the commands of the messages"),
+        ("cwd", put("meta.commands.0.cwd", "packages"), "not the commands of the messages"),
+        ("args", put("meta.commands.0.args", ["test"]), "not the commands of the messages"),
+        ("id", put("meta.commands.0.callId", "call00009"), "not the commands of the messages"),
+        ("order", lambda r: r["meta"]["commands"].reverse(), "not the commands of the messages"),
+        ("tree", put("meta.commands.0.onFinalTree", True), "wrong side of the patch"),
+        ("tree", put("meta.commands.1.onFinalTree", False), "wrong side of the patch"),
+        ("time", put("meta.stoppedAt", "2026-11-01T00:00:00Z"), "before startedAt"),
+        ("digest", put("meta.finalTree", "2" * 64), "of another length than baseRef"),
+        ("redactions", put("meta.redactions.unsure", 1), "more are unsure than there are"),
+        (
+            "skipped",
+            put("meta.skipped", [{"path": "old.ts", "reason": "binary"}]),
+            "'old.ts' is among the changes too",
+        ),
+        ("password", put("meta.repoRemote", "https://me:pw@example.org/x.git"), "a user name or"),
+        ("token", put("meta.repoRemote", "https://token@example.org/x.git"), "a user name or"),
+        ("password", put("meta.repoRemote", "ssh://git:pw@example.org/x.git"), "a user name or"),
+        ("contents", put("meta.contents", "none"), "but the messages hold contents or outputs"),
+    ],
+)
+def test_a_meta_that_tells_something_else_than_the_messages_is_told(
+    name: str, damage: Damage, problem: str
+) -> None:
+    assert problem in found(damage), name
+
+
+@pytest.mark.parametrize(
+    "remote",
+    [
+        "git@example.org:shop/shop.git",
+        "ssh://git@example.org/shop.git",
+        "https://example.org/shop.git",
+        "https://example.org/@scope/shop.git",
+        "../shop",
+        "/srv/git/shop.git",
+    ],
+)
+def test_a_remote_without_a_password_is_fine(remote: str) -> None:
+    assert problems_of(build(repo_remote=remote)) == []
+
+
+def test_a_broken_record_tells_at_most_fifty_problems() -> None:
+    record = as_json(build(before={f"f{n:04}": "x\n" for n in range(80)}, after={}))
+    record["meta"]["changes"] = []
+    assert len(problems_of(decode_record(json.dumps(record).encode()))) == 50
+
+
+@pytest.mark.parametrize(
+    ("text", "lines"), [("", 0), ("a", 1), ("a\n", 1), ("a\nb", 2), ("\n\n", 2), ("a\r\u2028b", 1)]
+)
+def test_lines_end_at_line_feeds_alone(text: str, lines: int) -> None:
+    assert line_count(text) == lines
+    assert line_count(AFTER["src/cart.test.ts"]) == 4

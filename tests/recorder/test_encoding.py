@@ -1,0 +1,278 @@
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from pydantic import ValidationError
+
+from debrief.errors import InputError
+from debrief.recorder.contracts import ApplyPatch, CreateFile, Record, UserMessage
+from debrief.recorder.encoding import (
+    MAX_BYTES,
+    MAX_PARTS,
+    MAX_STRING,
+    decode,
+    decode_record,
+    encode_arguments,
+    encode_record,
+    unambiguous,
+)
+from tests.recorder.records import as_json, build
+
+RECORD = build()
+Damage = Callable[[Any], None]
+
+
+def with_content(text: str) -> Record:
+    messages = [RECORD.messages[0], UserMessage(content=text), *RECORD.messages[2:]]
+    return RECORD.model_copy(update={"messages": messages})
+
+
+def refusal(data: bytes) -> str:
+    with pytest.raises(InputError) as caught:
+        decode_record(data)
+    return str(caught.value)
+
+
+def damaged(damage: Damage) -> bytes:
+    content = as_json(RECORD)
+    damage(content)
+    return json.dumps(content).encode()
+
+
+def replaced(old: str, new: str) -> bytes:
+    text = encode_record(RECORD).decode()
+    assert old in text
+    return text.replace(old, new, 1).encode()
+
+
+def test_a_record_comes_back_from_its_bytes_and_gives_the_same_bytes() -> None:
+    data = encode_record(RECORD)
+    assert decode_record(data) == RECORD
+    assert encode_record(decode_record(data)) == data
+
+
+def test_what_is_not_there_is_left_out_and_content_is_never_null() -> None:
+    data = encode_record(RECORD)
+    assert b'"tool_calls":null' not in data
+    assert b'"mode":null' not in data
+    assert b'"content":null' not in data
+    assert b'"exitCode":1' in data
+
+
+def test_a_record_written_by_another_writer_with_blanks_and_escapes_is_the_same_record() -> None:
+    spaced = json.dumps(as_json(RECORD), indent=2, ensure_ascii=True).encode()
+    assert decode_record(spaced) == RECORD
+
+
+texts = st.text(st.characters(exclude_characters="\0", exclude_categories=["Cs"]))
+
+
+@given(texts)
+def test_every_text_survives_as_content_and_as_an_argument(text: str) -> None:
+    record = with_content(text)
+    assert decode_record(encode_record(record)) == record
+    arguments = ApplyPatch(ops=[CreateFile(path="a", diff=text)])
+    assert decode(ApplyPatch, encode_arguments(arguments), "arguments") == arguments
+
+
+values = st.recursive(
+    st.none() | st.booleans() | st.integers(-(2**53) + 1, 2**53 - 1) | texts | st.floats(0, 1),
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(texts, inner, max_size=4),
+    max_leaves=20,
+)
+
+
+@given(values, st.sampled_from([None, 2]), st.booleans())
+def test_every_plain_document_passes_however_it_is_written(
+    value: Any, indent: int | None, ascii: bool
+) -> None:
+    data = json.dumps(value, indent=indent, ensure_ascii=ascii).encode()
+    assert unambiguous(data, "document") == data
+
+
+@pytest.mark.parametrize(
+    ("name", "document", "place"),
+    [
+        ("a key twice", '{"a":{"b":1,"c":2,"b":3}}', "a.b: the key occurs twice"),
+        ("a key twice, escaped", '{"\\u0061":1,"a":1}', "a: the key occurs twice"),
+        ("a key twice, the same value", '{"a":1,"a":1}', "a: the key occurs twice"),
+        ("NUL", '{"a":["x","\\u0000"]}', "a[1]: the character NUL"),
+        ("NUL in a key", '{"a":{"\\u0000":1}}', "a: in a key: the character NUL"),
+        ("half of a pair", '["\\ud83d"]', "[0]: half of a surrogate pair"),
+        ("the other half", '["\\uDE00 x"]', "[0]: half of a surrogate pair"),
+        ("halves in the wrong order", '["\\ude00\\ud83d"]', "[0]: half of a surrogate pair"),
+        ("NaN", '{"a":NaN}', "a: NaN is not JSON"),
+        ("infinity", '{"a":[-Infinity]}', "a[0]: -Infinity is not JSON"),
+        ("a number beyond doubles", '{"a":1e999}', "a: a number that not every parser"),
+        ("an integer beyond doubles", '{"a":9007199254740993}', "a: an integer that not every"),
+        ("an integer of 5,000 digits", f'{{"a":{"9" * 5000}}}', "a: an integer that not every"),
+        ("65 deep", "[" * 65 + "]" * 65, "nested over 64 deep"),
+        ("100,000 deep", "[" * 100_000, "nested over 64 deep"),
+        ("NUL 900 deep", "[" * 900 + '"\\u0000"' + "]" * 900, "nested over 64 deep"),
+        (
+            "a key twice 300 deep",
+            '{"a":' * 300 + '{"b":1,"b":2}' + "}" * 300,
+            "nested over 64 deep",
+        ),
+        ("deep and wide", '{"a":' * 200_000, "nested over 64 deep"),
+        ("a raw control character", '["\x01"]', "not JSON at line 1, column 3"),
+        ("a comma too many", '{"a":1,}', "not JSON at line 1"),
+        ("two documents", "{}\n{}", "not JSON at line 2, column 1"),
+        ("cut short", '{"a":"b', "not JSON at line 1"),
+        ("quotes without end", '"\\"' * 100_000, "not JSON at line 1"),
+        ("nothing", "", "not JSON at line 1"),
+        ("a byte order mark", "\ufeff{}", "not JSON at line 1"),
+        ("single quotes", "{'a':1}", "not JSON at line 1"),
+    ],
+)
+def test_what_two_parsers_could_read_differently_is_refused(
+    name: str, document: str, place: str
+) -> None:
+    with pytest.raises(InputError) as caught:
+        unambiguous(document.encode(), "document")
+    assert place in str(caught.value), name
+    spaced = f" {document} ".encode()
+    with pytest.raises(InputError):
+        unambiguous(spaced, "document")
+
+
+@pytest.mark.parametrize("data", [b'["\xff"]', b'["\xed\xa0\xbd"]', b'["\xc0\x80"]', b"\xfe\xff"])
+def test_bytes_that_are_not_utf8_are_refused(data: bytes) -> None:
+    assert "not UTF-8" in refusal(data)
+
+
+def test_a_text_with_half_a_pair_cannot_be_written() -> None:
+    with pytest.raises(InputError, match="cannot be written in UTF-8"):
+        encode_record(with_content("\ud83d"))
+    with pytest.raises(InputError, match="not UTF-8"):
+        unambiguous('"\ud83d"', "document")
+
+
+def test_sixty_four_deep_passes() -> None:
+    assert unambiguous(b"[" * 64 + b"]" * 64, "document")
+
+
+def test_a_document_over_eight_million_bytes_is_refused_unread() -> None:
+    assert "over 8,000,000 bytes" in refusal(b" " * (MAX_BYTES + 1))
+
+
+def test_a_document_that_unfolds_to_millions_of_values_is_refused_before_it_does() -> None:
+    bomb = b"[" + b"[]," * (MAX_PARTS // 2) + b"[]]"
+    assert "over 250,000 values" in refusal(bomb)
+
+
+def test_a_string_of_a_million_characters_passes_and_a_longer_one_names_its_place() -> None:
+    assert decode_record(encode_record(with_content("é" * MAX_STRING)))
+    reason = refusal(encode_record(with_content("é" * (MAX_STRING + 1))))
+    assert "messages[1].content: a string of over 1,000,000 characters" in reason
+
+
+def test_arguments_are_held_to_the_limit_string_by_string() -> None:
+    half = "x" * (MAX_STRING - 10)
+    patch = ApplyPatch(ops=[CreateFile(path=name, diff=half) for name in "ab"])
+    arguments = encode_arguments(patch)
+    data = damaged(
+        lambda record: record["messages"][10]["tool_calls"][0]["function"].update(
+            arguments=arguments
+        )
+    )
+    assert decode_record(data)
+    assert decode(ApplyPatch, arguments, "arguments") == patch
+    longer = encode_arguments(ApplyPatch(ops=[CreateFile(path="a", diff="x" * (MAX_STRING + 1))]))
+    with pytest.raises(InputError, match=r"ops\[0\].diff: a string of over"):
+        decode(ApplyPatch, longer, "arguments")
+
+
+def test_over_five_thousand_messages_are_refused() -> None:
+    def many(record: Any) -> None:
+        record["messages"] = [record["messages"][1]] * 5_001
+
+    assert "messages: List should have at most 5000 items" in refusal(damaged(many))
+
+
+def put(key: str, value: object, *way: int | str) -> Damage:
+    def damage(record: Any) -> None:
+        for step in way:
+            record = record[step]
+        record[key] = value
+
+    return damage
+
+
+def drop(key: str, *way: int | str) -> Damage:
+    def damage(record: Any) -> None:
+        for step in way:
+            record = record[step]
+        del record[key]
+
+    return damage
+
+
+@pytest.mark.parametrize(
+    ("damage", "place"),
+    [
+        (put("more", 1), "more: Extra inputs"),
+        (put("more", 1, "meta"), "meta.more: Extra inputs"),
+        (put("name", "x", "messages", 1), "messages[1].name: Extra inputs"),
+        (put("session_id", "x", "meta"), "meta.session_id: Extra inputs"),
+        (
+            put("content", None, "messages", 1),
+            "messages[1].content: Input should be a valid string",
+        ),
+        (put("content", ["x"], "messages", 1), "messages[1].content: Input should be"),
+        (put("role", "developer", "messages", 0), "messages[0]: Input tag 'developer'"),
+        (put("tool_calls", [], "messages", 2), "messages[2].tool_calls: List should have"),
+        (put("id", "call1", "messages", 2, "tool_calls", 0), "messages[2].tool_calls[0].id:"),
+        (put("id", "call00001\n", "messages", 2, "tool_calls", 0), "tool_calls[0].id:"),
+        (put("name", "rm", "messages", 2, "tool_calls", 0, "function"), "function.name: Input"),
+        (put("arguments", {}, "messages", 2, "tool_calls", 0, "function"), "arguments: Input"),
+        (put("version", 2, "meta"), "meta.version: Value error, should be 1"),
+        (put("version", True, "meta"), "meta.version:"),
+        (put("version", 1.0, "meta"), "meta.version:"),
+        (put("parallelToolCalls", 0, "meta"), "meta.parallelToolCalls:"),
+        (put("verified", "yes", "meta"), "meta.verified: Input should be a valid boolean"),
+        (put("verified", 1, "meta"), "meta.verified: Input should be a valid boolean"),
+        (put("taskId", "Über uns", "meta"), "meta.taskId: String should match"),
+        (put("taskId", "cart\n", "meta"), "meta.taskId: String should match"),
+        (put("sessionId", "7f2c1a5290c64d0e9f610c3f5f4c8a11", "meta"), "meta.sessionId:"),
+        (put("baseRef", "main", "meta"), "meta.baseRef: String should match"),
+        (put("baseRef", "1" * 39 + "G", "meta"), "meta.baseRef: String should match"),
+        (put("repoName", "", "meta"), "meta.repoName: String should have at least 1"),
+        (put("startedAt", "2026-11-02T09:00:00", "meta"), "meta.startedAt:"),
+        (put("startedAt", "1700000000", "meta"), "meta.startedAt:"),
+        (put("startedAt", 1700000000, "meta"), "meta.startedAt:"),
+        (put("startedAt", "0001-01-01T00:00:00+14:00", "meta"), "meta.startedAt:"),
+        (put("startedAt", "2026-02-30T00:00:00Z", "meta"), "meta.startedAt:"),
+        (put("durationMs", -1, "meta", "commands", 0), "meta.commands[0].durationMs: Input"),
+        (put("durationMs", 1.5, "meta", "commands", 0), "meta.commands[0].durationMs: Input"),
+        (put("exitCode", "0", "meta", "commands", 0), "meta.commands[0].exitCode: Input"),
+        (drop("exitCode", "meta", "commands", 0), "meta.commands[0].exitCode: Field required"),
+        (drop("meta"), "meta: Field required"),
+        (drop("tool_call_id", "messages", 3), "messages[3].tool_call_id: Field required"),
+        (put("messages", {}), "messages: Input should be a valid"),
+    ],
+)
+def test_a_document_that_is_not_of_the_contract_is_refused_with_its_place(
+    damage: Damage, place: str
+) -> None:
+    assert place in refusal(damaged(damage))
+
+
+@pytest.mark.parametrize("document", ["null", "[]", '"record"', "1", "true"])
+def test_a_document_that_is_no_record_is_refused(document: str) -> None:
+    assert "at the top" in refusal(document.encode())
+
+
+def test_a_doubled_key_is_found_wherever_it_is_in_a_record() -> None:
+    data = replaced('"role":"user"', '"role":"user","role":"user"')
+    assert "messages[1].role: the key occurs twice" in refusal(data)
+
+
+def test_a_record_is_frozen() -> None:
+    with pytest.raises(ValidationError):
+        RECORD.messages = []  # type: ignore[misc]

@@ -1,0 +1,191 @@
+"""Records as lines: in every form, whole, valid, free of secrets, and one at a time."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from uuid import UUID, uuid4
+
+import orjson
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from debrief.errors import InputError
+from debrief.recorder.contracts import Record, Status
+from debrief.recorder.encoding import encode_record
+from debrief.recorder.exporting import EXPORT_FORMS, ExportForm, lines_of
+from debrief.recorder.storage.rows import ExportedRow
+from debrief.sessions.readers.recorder.conversion import NO_CONTENTS
+from debrief.training.publishing.forms import FORMS
+from debrief.training.splitting import side_of
+from debrief.training.validation import validate_line
+from debrief.training.writing import SECRET_FOUND, metadata_of_line
+from tests.recorder.records import as_json, build
+
+SECRET = "ghp_" + "a1B2c3D4e5F6" * 3
+
+
+def row(record: Record | bytes, status: Status = "ready", id: UUID | None = None) -> ExportedRow:
+    text = record if isinstance(record, bytes) else encode_record(record)
+    return ExportedRow("c1", id or uuid4(), status, text)
+
+
+def line(record: Record | bytes, form: ExportForm = "messages", status: Status = "ready") -> bytes:
+    (made,) = lines_of(form, [row(record, status)])
+    assert not made.withheld
+    return made.line
+
+
+@pytest.mark.parametrize("form", [form for form in EXPORT_FORMS if form != "record"])
+def test_a_line_is_what_the_forms_reader_asks_for(form: ExportForm) -> None:
+    made = line(build(), form)
+    assert made.endswith(b"\n")
+    assert made.count(b"\n") == 1
+    assert list(FORMS[form].problems(made)) == []
+
+
+def test_a_stored_record_comes_out_as_it_is() -> None:
+    assert line(build(), "record") == encode_record(build()) + b"\n"
+
+
+def test_a_record_that_was_sent_over_many_lines_comes_out_on_one() -> None:
+    text = json.dumps(as_json(build()), indent=2).encode()
+    made = line(text, "record")
+    assert made.count(b"\n") == 1
+    assert orjson.loads(made) == orjson.loads(text)
+
+
+def test_names_are_those_that_models_are_tuned_with() -> None:
+    made = orjson.loads(line(build()))
+    declared = {tool["function"]["name"] for tool in made["tools"]}
+    called = {
+        call["function"]["name"]
+        for message in made["messages"]
+        for call in message.get("tool_calls", ())
+    }
+    assert declared == called == {"repo_readFile", "apply_patch", "run_cmd"}
+
+
+def test_tools_are_described_as_the_record_itself_describes_them() -> None:
+    made = {
+        tool["function"]["name"]: tool["function"] for tool in orjson.loads(line(build()))["tools"]
+    }
+    own = {tool.function["name"]: tool.function for tool in build().tools}
+    assert made["apply_patch"]["description"] == own["apply_patch"]["description"]
+    parameters = own["apply_patch"]["parameters"]
+    assert isinstance(parameters, dict)
+    assert made["apply_patch"]["parameters"]["properties"] == parameters["properties"]
+
+
+def test_the_conversation_is_the_records_to_the_letter() -> None:
+    record = as_json(build())
+    made = orjson.loads(line(build()))["messages"]
+    assert [m["content"] for m in made] == [m["content"] for m in record["messages"]]
+    assert [c["function"]["arguments"] for m in made for c in m.get("tool_calls", ())] == [
+        c["function"]["arguments"] for m in record["messages"] for c in m.get("tool_calls", ())
+    ]
+
+
+def test_metadata_tells_where_a_line_is_from_and_that_nobody_scored_it() -> None:
+    metadata = metadata_of_line(line(build(), status="draft"))
+    assert (metadata.task, metadata.repository, metadata.base_commit) == ("cart", "shop", "1" * 40)
+    assert (metadata.status, metadata.tool) == ("draft", "recorder")
+    assert (metadata.scoring_fingerprint, metadata.scoring_model) == ("", "")
+    assert [(score.name, score.value) for score in metadata.scores] == [
+        ("user_turn_efficiency", 9.0)
+    ]
+    assert metadata.split == side_of("shop", build().meta.started_at)
+    assert metadata_of_line(line(build())).status == "ready"
+
+
+@pytest.mark.parametrize("form", EXPORT_FORMS)
+def test_a_record_with_a_secret_never_leaves(form: ExportForm) -> None:
+    bad = build(after={"a.ts": f"const token = '{SECRET}';\n"})
+    good = build()
+    first, second = lines_of(form, [row(bad), row(good)])
+    assert (first.line, first.withheld) == (b"", SECRET_FOUND)
+    assert second.line
+    assert SECRET.encode() not in second.line
+
+
+def test_a_record_without_contents_is_withheld_with_the_reason() -> None:
+    record = as_json(build())
+    kept = [m for m in record["messages"] if m["role"] != "tool" and not m.get("tool_calls")]
+    record |= {"messages": kept, "meta": {**record["meta"], "contents": "none", "commands": []}}
+    (made,) = lines_of("trl", [row(json.dumps(record).encode())])
+    assert (made.line, made.withheld) == (b"", NO_CONTENTS)
+
+
+def test_what_is_no_record_costs_no_other_line() -> None:
+    first, second = lines_of("openai", [row(b"{}"), row(build())])
+    assert "is no record" in first.withheld
+    assert second.line
+
+
+def test_a_form_that_is_none_is_refused_before_anything_is_read() -> None:
+    rows = iter([row(build())])
+    with pytest.raises(InputError, match="preference"):
+        lines_of("preference", rows)
+    assert next(rows)
+
+
+def test_one_record_is_held_at_a_time() -> None:
+    seen: list[int] = []
+
+    def rows() -> Iterator[ExportedRow]:
+        for number in range(3):
+            seen.append(number)
+            yield row(build())
+
+    lines = lines_of("messages", rows())
+    next(lines)
+    assert seen == [0]
+
+
+TEXT = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"), max_size=40)
+FILES = st.dictionaries(st.sampled_from(["a.ts", "b/c.ts", "d.md"]), TEXT.map(lambda t: t + "\n"))
+
+
+@given(FILES, FILES, TEXT)
+def test_whatever_was_changed_gives_a_valid_line_in_every_form(
+    before: dict[str, str], after: dict[str, str], output: str
+) -> None:
+    text = encode_record(build(before, after, final=((["test"], output),)))
+    for form in EXPORT_FORMS[1:]:
+        (made,) = lines_of(form, [row(text)])
+        assert made.withheld in ("", SECRET_FOUND)
+        assert made.withheld or list(FORMS[form].problems(made.line)) == []
+
+
+def test_the_same_record_gives_the_same_bytes() -> None:
+    first, second = (line(encode_record(build())) for _ in range(2))
+    a, b = orjson.loads(first), orjson.loads(second)
+    assert a["messages"] == b["messages"]
+    one = row(build(), id=UUID(int=1))
+    assert [made.line for made in lines_of("messages", [one])] == [
+        made.line for made in lines_of("messages", [one])
+    ]
+
+
+def test_lines_of_records_load_beside_those_of_the_pipeline(tmp_path: Path) -> None:
+    import datasets
+
+    from debrief.training.samples import encode_line
+    from tests.training.scenario import line_of, session
+
+    files = {
+        "a.jsonl": line(build()) + line(build(earlier=())),
+        "b.jsonl": encode_line(line_of(session())),
+    }
+    for name, data in files.items():
+        (tmp_path / name).write_bytes(data)
+    loaded = datasets.load_dataset(
+        "json",
+        data_files=[str(tmp_path / name) for name in files],
+        cache_dir=str(tmp_path / "cache"),
+        split="train",
+    )
+    assert loaded.num_rows == 3
+    assert validate_line(files["a.jsonl"].split(b"\n")[0]) == []

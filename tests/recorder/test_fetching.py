@@ -1,0 +1,259 @@
+"""Records from a server: whole or asked for again, and never fetched twice."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from threading import Thread
+from uuid import UUID
+
+import httpx
+import orjson
+import pytest
+from typer.testing import CliRunner
+
+from debrief.cli.app import app
+from debrief.errors import ConfigurationError, InputError
+from debrief.recorder.fetching import FetchedRecords, Wish, server_settings
+from debrief.recorder.server import Patience, ServerAwayError
+from debrief.recorder.storage.store import RecordStore
+from debrief.settings import load_settings
+from tests.recorder.service.helpers import Api, ensure_task, new_record, running, stored, upload
+
+SOON = Patience(attempts=3, first_wait=0.01, longest_wait=0.02, timeout=10)
+
+
+@pytest.fixture
+def own(record_store: RecordStore) -> Iterator[Api]:
+    ensure_task(record_store)
+    ensure_task(record_store, "forms")
+    with running(record_store) as api:
+        yield api
+
+
+def fetched(api: Api, home: Path, wish: Wish | None = None, url: str = "") -> FetchedRecords:
+    return FetchedRecords(url or api.url, api.tokens["export"], home, wish or Wish(), SOON)
+
+
+class Proxy:
+    """Stands between a client and a server, and spoils some of the answers."""
+
+    def __init__(self, target: str, spoil: Callable[[int, bytes], bytes | None]) -> None:
+        self.asked: list[str] = []
+        proxy = self
+
+        class Handler(BaseHTTPRequestHandler):
+            protocol_version = "HTTP/1.1"
+
+            def do_GET(self) -> None:
+                proxy.asked.append(self.path)
+                told = {"Authorization": self.headers["Authorization"]}
+                answer = httpx.get(f"{target}{self.path}", headers=told)
+                body = spoil(len(proxy.asked), answer.content)
+                self.send_response(answer.status_code)
+                self.send_header("Transfer-Encoding", "chunked")
+                self.end_headers()
+                whole = body is not None
+                data = body if body is not None else answer.content[: len(answer.content) // 2]
+                self.wfile.write(b"%x\r\n%b\r\n" % (len(data), data))
+                if whole:
+                    self.wfile.write(b"0\r\n\r\n")
+                self.close_connection = True
+
+            def log_message(self, *_: object) -> None:
+                return
+
+        self.server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        self.url = f"http://127.0.0.1:{self.server.server_port}"
+        Thread(target=self.server.serve_forever, daemon=True).start()
+
+
+@pytest.fixture
+def between(own: Api) -> Iterator[Callable[[Callable[[int, bytes], bytes | None]], Proxy]]:
+    made: list[Proxy] = []
+
+    def stand(spoil: Callable[[int, bytes], bytes | None]) -> Proxy:
+        made.append(Proxy(own.url, spoil))
+        return made[-1]
+
+    yield stand
+    for proxy in made:
+        proxy.server.shutdown()
+        proxy.server.server_close()
+
+
+def test_all_records_come_with_their_status(own: Api, tmp_path: Path) -> None:
+    with own.client() as client:
+        draft, ready = stored(client), stored(client)
+        client.patch(f"/sessions/{ready}", json={"status": "ready"}).raise_for_status()
+    records = fetched(own, tmp_path)
+    records.fetch()
+    assert {record.id: record.status for record in records} == {draft: "draft", ready: "ready"}
+    assert all(orjson.loads(record.text)["meta"] for record in records)
+    records.forget()
+    assert list((tmp_path / "recorder").rglob("*.jsonl")) == []
+
+
+def test_only_what_was_wished_for_comes(own: Api, tmp_path: Path) -> None:
+    with own.client() as client:
+        stored(client)
+        forms = stored(client, task_id="forms")
+        client.patch(f"/sessions/{forms}", json={"status": "ready"}).raise_for_status()
+    of_task = fetched(own, tmp_path, Wish(task="forms"))
+    of_task.fetch()
+    assert [record.id for record in of_task] == [forms]
+    drafts = fetched(own, tmp_path, Wish(task="forms", status="draft"))
+    drafts.fetch()
+    assert list(drafts) == []
+    later = fetched(own, tmp_path, Wish(since="2099-01-01T00:00:00+00:00"))
+    later.fetch()
+    assert list(later) == []
+
+
+def many(api: Api, count: int) -> set[UUID]:
+    with api.client() as client:
+        return {stored(client) for _ in range(count)}
+
+
+def test_a_page_that_breaks_off_is_fetched_again(
+    own: Api,
+    tmp_path: Path,
+    between: Callable[[Callable[[int, bytes], bytes | None]], Proxy],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("debrief.recorder.fetching.A_PAGE", 2)
+    ids = many(own, 5)
+    proxy = between(lambda number, body: None if number == 2 else body)
+    records = fetched(own, tmp_path, Wish(status="draft"), proxy.url)
+    records.fetch()
+    assert sorted(record.id for record in records) == sorted(ids)
+    assert proxy.asked[1] == proxy.asked[2]
+    assert "cursor=" in proxy.asked[1]
+
+
+@pytest.mark.parametrize(
+    "spoil",
+    [
+        lambda body: body[: body.rindex(b"\n", 0, -1) + 1],
+        lambda body: b"\n".join(body.split(b"\n")[1:]),
+        lambda body: body[:-1],
+        lambda body: b"",
+    ],
+    ids=["no count", "a line is missing", "no last line end", "nothing"],
+)
+def test_a_short_answer_is_never_taken_for_a_whole_one(
+    own: Api,
+    tmp_path: Path,
+    between: Callable[[Callable[[int, bytes], bytes | None]], Proxy],
+    spoil: Callable[[bytes], bytes],
+) -> None:
+    many(own, 2)
+    proxy = between(lambda number, body: spoil(body))
+    records = fetched(own, tmp_path, Wish(status="draft"), proxy.url)
+    with pytest.raises(ServerAwayError, match="no whole page"):
+        records.fetch()
+    assert len(proxy.asked) == SOON.attempts
+    assert list(records) == []
+
+
+def test_a_fetch_that_was_ended_goes_on_where_it_was(
+    own: Api,
+    tmp_path: Path,
+    between: Callable[[Callable[[int, bytes], bytes | None]], Proxy],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("debrief.recorder.fetching.A_PAGE", 2)
+    ids = many(own, 5)
+    alive = [True]
+    proxy = between(lambda number, body: body if number < 2 or not alive[0] else None)
+    with pytest.raises(ServerAwayError):
+        fetched(own, tmp_path, Wish(status="draft"), proxy.url).fetch()
+    alive[0] = False
+    before = len(proxy.asked)
+    again = fetched(own, tmp_path, Wish(status="draft"), proxy.url)
+    (spool,) = (tmp_path / "recorder").rglob("*.draft.jsonl")
+    spool.write_bytes(spool.read_bytes() + b'{"half')
+    again.fetch()
+    assert sorted(record.id for record in again) == sorted(ids)
+    assert len(proxy.asked) - before == 2
+    assert spool.stat().st_mode & 0o077 == 0
+
+
+def test_a_cursor_of_another_history_starts_again(own: Api, tmp_path: Path) -> None:
+    (id,) = many(own, 1)
+    records = fetched(own, tmp_path, Wish(status="draft"))
+    records.fetch()
+    (state,) = (tmp_path / "recorder").rglob("*.state")
+    told = orjson.loads(state.read_bytes())
+    state.write_bytes(orjson.dumps({**told, "cursor": "00000000-received-7"}))
+    records = fetched(own, tmp_path, Wish(status="draft"))
+    records.fetch()
+    assert [record.id for record in records] == [id]
+
+
+def test_a_wrong_token_is_told_at_once(own: Api, tmp_path: Path) -> None:
+    records = FetchedRecords(own.url, own.tokens["read"], tmp_path, Wish(), SOON)
+    with pytest.raises(InputError, match="403"):
+        records.fetch()
+    assert records.requests == 1
+
+
+def test_a_server_needs_a_token(tmp_path: Path) -> None:
+    base = {"DEBRIEF_HOME": str(tmp_path)}
+    assert server_settings(load_settings(base)) is None
+    with pytest.raises(ConfigurationError, match="--scope export"):
+        server_settings(load_settings({**base, "DEBRIEF_RECORDER_URL": "http://localhost"}))
+
+
+def exported(environ: dict[str, str], *arguments: str) -> str:
+    done = CliRunner().invoke(app, ["export", "--from-recorder", *arguments], env=environ)
+    assert done.exit_code == 0, done.output
+    return done.output
+
+
+def test_the_command_gives_the_same_from_the_api_and_from_the_database(
+    own: Api, tmp_path: Path
+) -> None:
+    with own.client() as client:
+        upload(client, new_record()).raise_for_status()
+    environ = {"DEBRIEF_HOME": str(tmp_path / "home"), "DEBRIEF_LAKE": str(tmp_path / "lake")}
+    api = {"DEBRIEF_RECORDER_URL": own.url, "DEBRIEF_RECORDER_TOKEN": own.tokens["export"]}
+    said = exported({**environ, **api}, "--to", str(tmp_path / "api"), "--format", "trl")
+    assert "Load it" in said
+    database = own.store._url
+    exported(environ, "--to", str(tmp_path / "db"), "--format", "trl", "--database", database)
+    trees = [
+        {p.relative_to(top): p.read_bytes() for p in top.rglob("*") if p.is_file()}
+        for top in (tmp_path / "api", tmp_path / "db")
+    ]
+    assert trees[0] == trees[1]
+    assert any(path.suffix == ".jsonl" for path in trees[0])
+    said = exported(
+        environ, "--to", str(tmp_path / "raw"), "--format", "record", "--database", database
+    )
+    assert "cart.record.jsonl  1 records" in said
+    assert (tmp_path / "raw" / "cart.record.jsonl").read_bytes().count(b"\n") == 1
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["--from-recorder", "--split", "half"], "both, train or eval"),
+        (["--from-recorder", "--status", "done"], "any, ready or draft"),
+        (["--from-recorder", "--since", "soon"], "is no date"),
+        (["--from-recorder", "--eval-share", "2"], "eval_share"),
+        (["--from-recorder", "--lake", "x"], "--lake"),
+        (["--from-recorder", "--parquet"], "--parquet"),
+        (["--since", "2026-01-01"], "Add --from-recorder"),
+    ],
+)
+def test_options_that_do_not_go_together_are_refused(
+    tmp_path: Path, arguments: list[str], words: str
+) -> None:
+    environ = {"DEBRIEF_HOME": str(tmp_path), "DEBRIEF_LAKE": str(tmp_path / "lake")}
+    done = CliRunner().invoke(
+        app, ["export", "--to", str(tmp_path / "out"), *arguments], env=environ
+    )
+    assert done.exit_code != 0
+    assert words in done.output

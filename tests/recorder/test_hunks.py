@@ -1,0 +1,206 @@
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from debrief.recorder.agreement import line_count
+from debrief.recorder.hunks import HunkError, apply_hunks, parse_hunks
+
+LINES = [
+    "",
+    " ",
+    "a",
+    "b",
+    "  c",
+    "tab\t",
+    "carriage return\r",
+    "\r",
+    "form feed \f",
+    "line separator \u2028 and next line \x85",
+    "ünïcode 🐢",
+    "@@ -1,2 +3,4 @@",
+    "@@ ",
+    "-",
+    "--- a/file",
+    "+++ b/file",
+    "+",
+    "\\ No newline at end of file",
+    "diff --git a/x b/x",
+    "function " + "ü" * 60 + "() {",
+]
+lines = st.lists(st.sampled_from(LINES), max_size=25)
+
+
+@st.composite
+def texts(draw: st.DrawFn) -> tuple[str, str]:
+    """Two texts, the second one often an edit of the first."""
+    old = draw(lines)
+    new = list(old)
+    for _ in range(draw(st.integers(0, 4))):
+        at = draw(st.integers(0, len(new)))
+        new[at : at + draw(st.integers(0, 3))] = draw(st.lists(st.sampled_from(LINES), max_size=3))
+    ends = st.sampled_from(["", "\n"])
+    if draw(st.integers(0, 9)) == 0:
+        new = draw(lines)
+    return "\n".join(old) + draw(ends), "\n".join(new) + draw(ends)
+
+
+def git_hunks(folder: Path, before: str, after: str, *options: str) -> str:
+    """Return what git itself takes for the difference, from the first ``@@`` on."""
+    (folder / "a").write_bytes(before.encode())
+    (folder / "b").write_bytes(after.encode())
+    command = ["git", "-c", "core.attributesFile=/dev/null", "diff", "--no-index", "--text"]
+    done = subprocess.run(
+        [*command, "--no-color", "--no-ext-diff", *options, "a", "b"],
+        cwd=folder,
+        capture_output=True,
+        check=False,
+    )
+    assert done.returncode in (0, 1), done.stderr
+    _, found, body = done.stdout.partition(b"\n@@ -")
+    return (b"@@ -" + body).decode("utf-8", "replace") if found else ""
+
+
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
+@given(
+    pair=texts(),
+    context=st.sampled_from(["-U3", "-U0", "-U1", "-U10"]),
+    algorithm=st.sampled_from(["myers", "patience", "histogram", "minimal"]),
+)
+def test_the_hunks_of_any_two_texts_turn_the_first_into_the_second(
+    tmp_path: Path, pair: tuple[str, str], context: str, algorithm: str
+) -> None:
+    before, after = pair
+    diff = git_hunks(tmp_path, before, after, context, f"--diff-algorithm={algorithm}")
+    if before == after:
+        assert diff == ""
+        return
+    assert apply_hunks(before, diff) == after
+    more = sum(len(hunk.new) - len(hunk.old) for hunk in parse_hunks(diff))
+    assert line_count(after) == line_count(before) + more
+
+
+BEFORE = "one\ntwo\nthree\nfour\nfive\nsix\nseven\neight\nnine\nten\n"
+DIFF = "@@ -1,3 +1,4 @@ heading\n one\n-two\n+2\n+2b\n three\n@@ -9,2 +10,2 @@\n nine\n-ten\n+10\n"
+
+
+def test_a_diff_is_applied_where_it_says() -> None:
+    expected = BEFORE.replace("two", "2\n2b").replace("ten", "10")
+    assert apply_hunks(BEFORE, DIFF) == expected
+
+
+@pytest.mark.parametrize(
+    ("name", "diff", "reason"),
+    [
+        ("nothing", "", "does not begin with"),
+        ("file headers", f"--- a\n+++ b\n{DIFF}", "does not begin with"),
+        ("no hunk", "one\ntwo\n", "does not begin with"),
+        ("trimmed at its end", DIFF.rstrip("\n"), "no line end"),
+        ("trimmed at its start", DIFF[1:], "does not begin with"),
+        ("too many before", DIFF.replace("-1,3", "-1,4"), "the head counts 4 lines before"),
+        ("too few before", DIFF.replace("-1,3", "-1,2"), "the head counts 2 lines before"),
+        ("too many after", DIFF.replace("+1,4", "+1,5"), "and 5 after"),
+        ("too few after", DIFF.replace("+1,4", "+1"), "and 1 after"),
+        ("a count of billions", DIFF.replace("-1,3", "-1,999999999"), "the head counts"),
+        ("ten digits", DIFF.replace("-1,3", "-1,9999999999"), "not the head of a hunk"),
+        ("a leading zero", DIFF.replace("-1,3", "-01,3"), "not the head of a hunk"),
+        ("a minus", DIFF.replace("-1,3", "--1,3"), "not the head of a hunk"),
+        ("other digits", DIFF.replace("-1,3", "-1,٣"), "not the head of a hunk"),
+        ("no second side", DIFF.replace(" +1,4", ""), "not the head of a hunk"),
+        ("a line from 0", DIFF.replace("-1,3 +1,4", "-0,3 +0,4"), "counted from 1"),
+        ("sides begin apart", DIFF.replace("+1,4", "+2,4"), "do not begin at the same line"),
+        ("second one shifted", DIFF.replace("+10,2", "+9,2"), "line 7: the two sides"),
+        ("overlap", DIFF.replace("-9,2 +10,2", "-3,2 +4,2"), "line 7: the hunk begins before"),
+        ("backwards", DIFF.replace("-1,3 +1,4", "-9,3 +9,4"), "the hunk begins before"),
+        ("a blank context line", DIFF.replace(" three\n", "\n"), "line 6: neither context"),
+        ("a line of another kind", DIFF.replace("+2b", "*2b"), "line 5: neither context"),
+        ("a carriage return on heads", DIFF.replace("@@\n", "@@\r\n"), "not the head of a hunk"),
+        ("an unknown marker", DIFF.replace("+2b\n", "+2b\n\\ No end\n"), "neither context"),
+        (
+            "a marker right after a head",
+            "@@ -1 +1 @@\n\\ No newline at end of file\n-one\n+1\n",
+            "line 2: neither context",
+        ),
+        (
+            "a marker in the middle",
+            "@@ -1,2 +1,2 @@\n one\n\\ No newline at end of file\n-two\n+2\n",
+            "line 4: comes after a line that has no line end",
+        ),
+        (
+            "two markers",
+            "@@ -1 +1 @@\n-one\n+1\n" + "\\ No newline at end of file\n" * 2,
+            "neither context",
+        ),
+        (
+            "a hunk after the end",
+            "@@ -1 +1 @@\n-one\n\\ No newline at end of file\n+1\n@@ -2 +2 @@\n-two\n+2\n",
+            "line 5: comes after",
+        ),
+        ("context alone", "@@ -1,2 +1,2 @@\n one\n two\n", "changes nothing"),
+        ("a line for itself", "@@ -1 +1 @@\n-one\n+one\n", "changes nothing"),
+        ("no lines", "@@ -1,0 +1,0 @@\n", "changes nothing"),
+        ("another text", DIFF.replace("-two", "-zwei"), "line 2 of the text is not the one"),
+        ("other blanks", DIFF.replace(" three", " three "), "line 3 of the text is not the one"),
+        ("behind the end", "@@ -10,2 +10 @@\n ten\n-eleven\n", "ends before its line 11"),
+        ("far behind the end", "@@ -99,0 +100 @@\n+new\n", "ends before its line 99"),
+        (
+            "an end that the text has not",
+            "@@ -10 +10 @@\n-ten\n\\ No newline at end of file\n+10\n",
+            "disagrees with the text about its last line's end",
+        ),
+        (
+            "an open line in the middle",
+            "@@ -1 +1 @@\n-one\n+1\n\\ No newline at end of file\n",
+            "would not be the last one",
+        ),
+    ],
+)
+def test_hunks_that_do_not_add_up_or_do_not_fit_are_refused(
+    name: str, diff: str, reason: str
+) -> None:
+    with pytest.raises(HunkError) as caught:
+        apply_hunks(BEFORE, diff)
+    assert reason in str(caught.value), name
+
+
+def test_a_text_without_a_last_line_end_fits_only_a_diff_that_says_so() -> None:
+    marked = "@@ -1 +1 @@\n-one\n\\ No newline at end of file\n+1\n\\ No newline at end of file\n"
+    assert apply_hunks("one", marked) == "1"
+    with pytest.raises(HunkError, match="last line's end"):
+        apply_hunks("one\n", marked)
+    with pytest.raises(HunkError, match="last line's end"):
+        apply_hunks("one", "@@ -1 +1 @@\n-one\n+1\n")
+    with pytest.raises(HunkError, match="behind one without an end"):
+        apply_hunks("one", "@@ -1,0 +2 @@\n+two\n")
+
+
+def test_an_end_of_line_alone_is_a_change() -> None:
+    assert apply_hunks("a", "@@ -1 +1 @@\n-a\n\\ No newline at end of file\n+a\n") == "a\n"
+
+
+@given(st.integers(0, 9), st.sampled_from(["x", " ", "\r"]))
+def test_a_text_that_differs_in_a_line_the_hunks_show_is_refused(at: int, more: str) -> None:
+    shown = at in (0, 1, 2, 8, 9)
+    rows = BEFORE.split("\n")
+    rows[at] += more
+    other = "\n".join(rows)
+    if shown:
+        with pytest.raises(HunkError, match=f"line {at + 1} of the text"):
+            apply_hunks(other, DIFF)
+    else:
+        assert rows[at] in apply_hunks(other, DIFF)
+
+
+@given(st.text(st.sampled_from("@-+ ,0123\\\nab"), max_size=60))
+def test_whatever_a_diff_holds_it_is_applied_or_refused(diff: str) -> None:
+    try:
+        hunks = parse_hunks(f"@@ -1,{diff}\n")
+        after = apply_hunks(BEFORE, f"@@ -1,{diff}\n")
+    except HunkError:
+        return
+    more = sum(len(hunk.new) - len(hunk.old) for hunk in hunks)
+    assert line_count(after) == line_count(BEFORE) + more

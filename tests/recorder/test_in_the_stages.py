@@ -1,0 +1,143 @@
+"""What later stages make of a recorded session: status, reasons, tools, checks, files."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any, Literal
+
+import pytest
+from msgspec import UNSET
+from msgspec.structs import replace
+
+from debrief.judging.context import context_from_session
+from debrief.lake import Lake
+from debrief.offline.signals import read_signals
+from debrief.recorder.conversion import recording_of
+from debrief.recorder.encoding import encode_record
+from debrief.sessions.heads import SessionHead
+from debrief.sessions.model import Session
+from debrief.training.languages import languages_of
+from debrief.training.selection import (
+    DRAFT,
+    NO_CHANGE,
+    NO_VALIDATION,
+    UNSURE,
+    Candidate,
+    TrainingOptions,
+    reason_against,
+)
+from debrief.training.tool_schemas import declared_schemas
+from debrief.training.traits import was_validated
+from tests.recorder.records import build
+
+READY = TrainingOptions(status="ready")
+
+
+def session(**meta: Any) -> Session:
+    return recording_of(encode_record(build(**meta)), "r", None).session
+
+
+def candidate(held_as: Literal["", "draft", "ready"], **told: Any) -> Candidate:
+    made = recording_of(encode_record(build()), "r", None).candidate
+    return replace(made, held_as=held_as, **told)
+
+
+@pytest.mark.parametrize(
+    ("of", "options", "reason"),
+    [
+        (candidate("ready"), READY, None),
+        (candidate("draft"), READY, DRAFT),
+        (candidate("draft"), TrainingOptions(), None),
+        (candidate("ready", growth=0, validated=False), READY, None),
+        (candidate("", growth=0), READY, NO_CHANGE),
+        (candidate("", validated=False), READY, NO_VALIDATION),
+        (candidate("ready", unsure_redactions=1), READY, UNSURE),
+        (candidate("ready", growth=0), TrainingOptions(require_change=True), NO_CHANGE),
+        (candidate("ready", withheld="holds nothing"), TrainingOptions(), "holds nothing"),
+    ],
+    ids=[
+        "released",
+        "a draft",
+        "a draft where any will do",
+        "released by another rule",
+        "unknown, nothing changed",
+        "unknown, nothing checked",
+        "released, a redaction in doubt",
+        "released, a change is required",
+        "nothing to train on",
+    ],
+)
+def test_what_the_recorder_holds_of_a_session_decides(
+    of: Candidate, options: TrainingOptions, reason: str | None
+) -> None:
+    assert reason_against(of, options) == reason
+
+
+def test_a_line_says_ready_only_where_nothing_is_left_to_do() -> None:
+    assert candidate("ready").status == "ready"
+    assert candidate("draft").status == "draft"
+    assert candidate("").status == "ready"
+    assert candidate("ready", unsure_redactions=1).status == "draft"
+
+
+def test_a_recorded_command_counts_as_the_check_that_it_is() -> None:
+    assert was_validated(session())
+    assert not was_validated(session(earlier=(), final=((["install"], "done\n"),)))
+    checks = read_signals(session()).checks
+    assert [(check.tool, check.passed) for check in checks] == [
+        ("pnpm lint", False),
+        ("pnpm test", True),
+    ]
+
+
+def test_reading_a_file_before_changing_it_is_seen() -> None:
+    signals = read_signals(session())
+    assert signals.blind_edits == ()
+    assert (signals.lines_added, signals.lines_removed) == (6, 3)
+
+
+def test_every_file_of_a_patch_is_shown_to_a_judge_as_its_own() -> None:
+    shown = context_from_session(session()).git_changes
+    assert "4 files changed, 6 lines added, 3 removed." in shown
+    assert "+export function" not in shown
+
+
+def test_languages_are_those_of_all_files_of_a_patch() -> None:
+    assert languages_of(session()) == {"TypeScript": 7, "Markdown": 2}
+
+
+@pytest.mark.parametrize(
+    "declared",
+    [
+        "",
+        "no JSON",
+        "[]",
+        json.dumps([{"function": {"name": "run_cmd"}}]),
+        json.dumps([{"function": {"name": n}} for n in ("a.b", "a_b")]),
+        json.dumps([{"function": {"name": "a", "parameters": {"type": "array"}}}]),
+    ],
+    ids=["nothing", "no JSON", "no tools", "none that fits", "two of one name", "no object"],
+)
+def test_declared_tools_that_will_not_do_are_passed_over(declared: str) -> None:
+    assert declared_schemas(declared, [("run_cmd", {"cmd": "pnpm"})]) == ()
+
+
+def test_declared_tools_stand_under_names_that_models_are_tuned_with() -> None:
+    recorded = session().recorded
+    assert recorded
+    names = [tool.function.name for tool in declared_schemas(recorded.tools, [])]
+    assert names == ["apply_patch", "repo_readFile", "run_cmd"]
+
+
+def test_what_is_not_there_comes_back_from_the_lake_as_not_there(tmp_path: Path) -> None:
+    lake = Lake(str(tmp_path))
+    recorded = session()
+    other = replace(recorded, id="other", recorded=UNSET, status=UNSET)
+    lake.write("raw_sessions", "w", [other, replace(recorded, status="ready")], Session)
+    assert list(lake.read("raw_sessions", "w", Session)) == [
+        other,
+        replace(recorded, status="ready"),
+    ]
+    heads = list(lake.read("raw_sessions", "w", SessionHead))
+    assert [head.status for head in heads] == [UNSET, "ready"]

@@ -1,0 +1,335 @@
+"""A session's facts and changes become a record that rebuilds the tree and holds no secret."""
+
+import json
+import tempfile
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from msgspec import structs
+
+from debrief.errors import InputError
+from debrief.recorder.applier import apply_to_folder
+from debrief.recorder.calls import calls_of, files_of, operations_of
+from debrief.recorder.changes import snapshot_tree
+from debrief.recorder.checks import ReadyRule, problems_of, readiness
+from debrief.recorder.contracts import (
+    OUTPUT_LIMIT,
+    TRUNCATED,
+    AssistantMessage,
+    Record,
+    ToolMessage,
+)
+from debrief.recorder.encoding import encode_record
+from debrief.recorder.objects import Entry
+from debrief.recorder.record import build_record
+from debrief.recorder.scratch import scratch_of
+from debrief.recorder.verification import verify
+from tests.recorder.repositories import (
+    REDACTOR,
+    facts,
+    head,
+    kinds,
+    ran,
+    repository,
+    run,
+    skips,
+    tree_of_folder,
+    untouched,
+    write,
+)
+
+TOKEN = "ghp_" + "a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6q7R8"[:36]
+OTHER = "ghp_" + "Z9y8X7w6V5u4T3s2R1q0P9o8N7m6L5k4J3i2"[:36]
+
+
+def steps(record: Record) -> list[str]:
+    told = []
+    for message in record.messages:
+        if isinstance(message, AssistantMessage) and message.tool_calls:
+            function = message.tool_calls[0].function
+            arguments = json.loads(function.arguments)
+            told.append(f"{function.name} {arguments.get('path', '')}".strip())
+        else:
+            told.append(message.role)
+    return told
+
+
+def test_the_messages_are_in_the_order_of_the_contract(tmp_path: Path) -> None:
+    work = repository(tmp_path / "work", {"b": "1\n", "a": "1\n", "gone": "1\n"})
+    early = snapshot_tree(work)
+    write(work, {"b": "2\n", "a": "2\n", "c": "1\n"})
+    (work / "gone").unlink()
+    late = snapshot_tree(work)
+    known = structs.replace(
+        facts(
+            head(work),
+            ran(late, "test", output="1 passed\n"),
+            ran(early, "lint", exit_code=1),
+            ran(late, "build"),
+            ran(None, "i"),
+        ),
+        system="You are careful.",
+    )
+    record = build_record(work, known, REDACTOR)
+    assert problems_of(record) == []
+    reads = [f"repo.readFile {path}" for path in ("a", "b", "gone")]
+    calls = [*reads, "run_cmd", "run_cmd", "apply_patch", "run_cmd", "run_cmd"]
+    interleaved = [part for call in calls for part in (call, "tool")]
+    assert steps(record) == ["system", "user", *interleaved, "assistant"]
+    assert [done.call.id for done in calls_of(record)] == [f"call{n:05d}" for n in range(1, 9)]
+    assert [(c.args[0], c.on_final_tree) for c in record.meta.commands] == [
+        ("lint", False),
+        ("i", False),
+        ("test", True),
+        ("build", True),
+    ]
+    assert record.messages[-1].content == (
+        "Deleted gone (-1), updated a (+1 -1), updated b (+1 -1) and created c (+1)."
+        if False
+        else "Updated a (+1 -1), updated b (+1 -1), created c (+1) and deleted gone (-1). "
+        "On the result, `pnpm test` passed and `pnpm build` passed."
+    )
+    assert readiness(record, ReadyRule(passed=True, on_final_tree=True)) == []
+
+
+def test_the_same_session_gives_the_same_bytes(tmp_path: Path) -> None:
+    work = repository(tmp_path / "work", {"a": "1\n"})
+    write(work, {"a": f"2\nkey = '{TOKEN}'\n", "b": "x\n"})
+    known = facts(head(work), ran(snapshot_tree(work), "test"))
+    first, second = (encode_record(build_record(work, known, REDACTOR)) for _ in range(2))
+    assert first == second
+
+
+def test_the_persons_own_words_close_the_record(tmp_path: Path) -> None:
+    work = repository(tmp_path / "work")
+    known = structs.replace(facts(head(work)), summary="Nothing had to be done.")
+    record = build_record(work, known, REDACTOR)
+    assert record.messages[-1].content == "Nothing had to be done."
+    assert operations_of(record) == []
+    assert problems_of(record) == []
+    assert build_record(work, facts(head(work)), REDACTOR).messages[-1].content == (
+        "Nothing was changed. No command was run."
+    )
+
+
+@pytest.mark.parametrize(
+    ("size", "cut", "ending", "truncated"),
+    [
+        (OUTPUT_LIMIT, False, "", False),
+        (OUTPUT_LIMIT + 1, False, "", True),
+        (OUTPUT_LIMIT - 5, False, "(ended at its time limit)", True),
+        (100, False, "(ended at its time limit)", False),
+        (OUTPUT_LIMIT + 9, True, "(ended at its time limit)", True),
+        (0, False, "(ended at its time limit)", False),
+    ],
+)
+def test_long_outputs_are_cut_and_say_so(
+    tmp_path: Path, size: int, cut: bool, ending: str, truncated: bool
+) -> None:
+    work = repository(tmp_path / "work")
+    output = "é" * size
+    command = structs.replace(
+        ran(None, "test", output=output), cut=cut, ending=ending, exit_code=None
+    )
+    record = build_record(work, facts(head(work), command), REDACTOR)
+    (done,) = calls_of(record)
+    assert problems_of(record) == []
+    assert record.meta.commands[0].truncated is truncated
+    assert done.result.endswith(TRUNCATED) is truncated
+    assert ending in done.result
+    assert len(done.result) <= OUTPUT_LIMIT + len(TRUNCATED)
+
+
+def test_without_contents_a_record_tells_numbers_alone(tmp_path: Path) -> None:
+    work = repository(tmp_path / "work", {"a": "secret plan\n"})
+    write(work, {"a": "secret plan, changed\n", "b": "b\n"})
+    known = facts(head(work), ran(None, "test", output="secret output\n"), contents="none")
+    record = build_record(work, known, REDACTOR)
+    assert "secret" not in encode_record(record).decode()
+    assert problems_of(record) == []
+    assert record.meta.verified
+    assert [(c.path, c.kind, c.added, c.removed) for c in record.meta.changes] == [
+        ("a", "update", 1, 1),
+        ("b", "create", 1, 0),
+    ]
+    assert readiness(record, ReadyRule())
+
+
+def test_secrets_become_placeholders_on_both_sides_and_the_patch_still_fits(
+    tmp_path: Path,
+) -> None:
+    before = "".join(f"line {n}\n" for n in range(12)) + f"token = '{TOKEN}'\nend\n"
+    work = repository(tmp_path / "work", {"config.py": before, "gone.py": f"t = '{OTHER}'\n"})
+    write(work, {"config.py": before.replace("line 10", "line ten"), "new.py": f"t = '{TOKEN}'\n"})
+    (work / "gone.py").unlink()
+    known = structs.replace(
+        facts(head(work), ran(None, "test", output=f"using {TOKEN}\n")), prompt=f"Use {TOKEN}."
+    )
+    with untouched(work):
+        record = build_record(work, known, REDACTOR)
+    text = encode_record(record).decode()
+    assert TOKEN not in text
+    assert OTHER not in text
+    assert record.meta.verified, record.meta.warnings
+    assert problems_of(record) == []
+    assert verify(work, record, REDACTOR) == []
+    assert record.meta.redactions.count == 2
+    placeholder = REDACTOR.redact(f"t = '{TOKEN}'\n").text[5:-2]
+    assert placeholder in files_of(record)["config.py"]
+    assert placeholder in record.messages[0].content
+    assert kinds(record) == {"gone.py": "delete", "config.py": "update", "new.py": "create"}
+
+
+def test_a_masked_record_rebuilds_the_masked_tree(tmp_path: Path) -> None:
+    work = repository(tmp_path / "work", {"config.py": f"a = 1\ntoken = '{TOKEN}'\n"})
+    write(work, {"config.py": f"a = 2\ntoken = '{OTHER}'\n"})
+    record = build_record(work, facts(head(work)), REDACTOR)
+    other = tmp_path / "other"
+    run(work, "worktree", "add", "--quiet", "--detach", str(other))
+    write(other, {"config.py": files_of(record)["config.py"]})
+    apply_to_folder(other, operations_of(record))
+    assert tree_of_folder(other) == record.meta.final_tree
+    assert (other / "config.py").read_text() == REDACTOR.redact(
+        (work / "config.py").read_text()
+    ).text
+
+
+def test_a_file_in_which_only_one_secret_became_the_same_placeholder_is_skipped(
+    tmp_path: Path,
+) -> None:
+    work = repository(tmp_path / "work", {"config.py": f"token = '{TOKEN}'\n"})
+    masked = REDACTOR.redact(f"token = '{TOKEN}'\n").text
+    write(work, {"config.py": masked, "b": "1\n"})
+    record = build_record(work, facts(head(work)), REDACTOR)
+    assert record.meta.verified, record.meta.warnings
+    assert kinds(record) == {"b": "create"}
+    assert skips(record) == {"config.py": "only secrets in it changed"}
+
+
+def test_a_secret_that_cannot_be_replaced_holds_the_record(tmp_path: Path) -> None:
+    work = repository(tmp_path / "work")
+    write(work, {f"{TOKEN}.txt": "named after a secret\n"})
+    record = build_record(work, facts(head(work)), REDACTOR)
+    assert not record.meta.verified
+    assert "a secret is left in it" in record.meta.warnings[-1]
+
+
+def test_a_record_over_the_limit_of_bytes_is_held(tmp_path: Path) -> None:
+    work = repository(tmp_path / "work")
+    write(work, {f"f{n}": "word " * 190_000 for n in range(9)})
+    record = build_record(work, facts(head(work)), REDACTOR)
+    assert not record.meta.verified
+    assert "can be sent" in record.meta.warnings[-1]
+
+
+def test_more_files_than_a_record_has_messages_are_refused(tmp_path: Path) -> None:
+    work = repository(tmp_path / "work", {f"f{n}": "1\n" for n in range(2600)})
+    write(work, {f"f{n}": "2\n" for n in range(2600)})
+    with pytest.raises(InputError, match="messages"):
+        build_record(work, facts(head(work)), REDACTOR)
+
+
+def test_facts_that_are_not_of_the_contract_are_refused(tmp_path: Path) -> None:
+    work = repository(tmp_path / "work")
+    with pytest.raises(InputError, match="task_id|taskId"):
+        build_record(work, structs.replace(facts(head(work)), task_id="No Task!"), REDACTOR)
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        pytest.param("+2", "+3", id="another text"),
+        pytest.param('"path":"a"', '"path":"z"', id="another path"),
+        pytest.param("100755", "100644", id="another mode"),
+        pytest.param("-1\\\\n", "-0\\\\n", id="another baseline in the patch"),
+    ],
+)
+def test_a_record_that_was_tampered_with_does_not_verify(
+    tmp_path: Path, before: str, after: str
+) -> None:
+    work = repository(tmp_path / "work", {"a": "1\n"})
+    write(work, {"a": "2\n", "run": "go\n"})
+    (work / "run").chmod(0o755)
+    record = build_record(work, facts(head(work)), REDACTOR)
+    messages = []
+    for message in record.messages:
+        if isinstance(message, AssistantMessage) and message.tool_calls:
+            call = message.tool_calls[0]
+            if call.function.name == "apply_patch":
+                arguments = call.function.arguments.replace(before, after)
+                assert arguments != call.function.arguments
+                function = call.function.model_copy(update={"arguments": arguments})
+                call = call.model_copy(update={"function": function})
+                message = message.model_copy(update={"tool_calls": [call]})
+        messages.append(message)
+    assert verify(work, record.model_copy(update={"messages": messages})) != []
+
+
+def test_a_file_read_other_than_the_baseline_does_not_verify(tmp_path: Path) -> None:
+    work = repository(tmp_path / "work", {"a": "1\n2\n3\n4\n5\n6\n7\n8\n9\n"})
+    write(work, {"a": "0\n2\n3\n4\n5\n6\n7\n8\n9\n"})
+    record = build_record(work, facts(head(work)), REDACTOR)
+    messages = [
+        message.model_copy(update={"content": message.content.replace("9", "10")})
+        if isinstance(message, ToolMessage)
+        else message
+        for message in record.messages
+    ]
+    problems = verify(work, record.model_copy(update={"messages": messages}))
+    assert problems == ["'a': the record has another text of it than the baseline"]
+
+
+TEXTS = st.text(alphabet=st.sampled_from([*"ab \t\r\n\f\\@+-é\u2028", "\n"]), max_size=40)
+
+
+@settings(max_examples=25)
+@given(
+    st.dictionaries(st.sampled_from(["a", "b/c", "b/d", "e f"]), TEXTS, max_size=4),
+    st.dictionaries(st.sampled_from(["a", "b/c", "b/d", "e f", "new"]), TEXTS, max_size=5),
+)
+def test_any_texts_come_back(before: dict[str, str], after: dict[str, str]) -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        work = repository(Path(folder) / "work", dict(before))
+        for name in before.keys() - after.keys():
+            (work / name).unlink()
+        write(work, dict(after))
+        record = build_record(work, facts(head(work)), REDACTOR)
+        assert record.meta.verified, record.meta.warnings
+        assert problems_of(record) == []
+        assert record.meta.final_tree == tree_of_folder(work)
+
+
+ENTRIES = st.dictionaries(
+    st.sampled_from([b"a", b"a.b", b"a-b", b"a/x", b"a/y/z", b"a0", b"b/c", b"\xff"]),
+    st.booleans(),
+    max_size=6,
+)
+
+
+@settings(max_examples=20)
+@given(ENTRIES)
+def test_trees_are_put_together_as_git_does(wanted: dict[bytes, bool]) -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        work = repository(Path(folder) / "work", {"a.b": "1\n", "b/c": "1\n", "b/d": "1\n"})
+        with scratch_of(work) as scratch, scratch.objects() as objects:
+            blob = objects.write_blob(b"2\n")
+            changes = {
+                path: Entry("100644", blob) if kept else None for path, kept in wanted.items()
+            }
+            base = objects.tree_of(head(work))
+            clash = wanted.get(b"a") and (wanted.get(b"a/x") or wanted.get(b"a/y/z"))
+            if clash:
+                with pytest.raises(InputError, match="both a file and a folder"):
+                    objects.replace(base, changes)
+                return
+            scratch.git("read-tree", base)
+            lines = [
+                b"100644 %s\t%s" % (blob.encode(), path)
+                if kept
+                else b"0 " + b"0" * 40 + b"\t" + path
+                for path, kept in wanted.items()
+            ]
+            scratch.git("update-index", "-z", "--index-info", data=b"\0".join(lines))
+            assert objects.replace(base, changes, stored=True) == scratch.write_tree()

@@ -1,0 +1,250 @@
+"""Records in files, as any other transcripts: found, told apart, read, and read once."""
+
+from __future__ import annotations
+
+import json
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+from uuid import UUID, uuid4
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from debrief.errors import InputError
+from debrief.lake import Lake
+from debrief.recorder.contracts import Record
+from debrief.recorder.encoding import encode_record
+from debrief.redaction.redactor import Redactor
+from debrief.sessions.model import Session, UnreadTranscript
+from debrief.sessions.readers.patches import edits_of_call
+from debrief.sessions.readers.recorder.conversion import NO_CONTENTS, session_of
+from debrief.sessions.scanning import Scan
+from debrief.sessions.sources import read_week, scan
+from debrief.sessions.store import scan_into, store_week
+from tests.recorder.records import BEFORE, as_json, build
+
+WEEK = "2026-11-02"
+REDACTOR = Redactor(b"k" * 32)
+
+
+def a_record(**meta: Any) -> Record:
+    return build(**{"session_id": uuid4(), **meta})
+
+
+def write(path: Path, *records: Record, end: bytes = b"") -> Path:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(b"".join(encode_record(record) + b"\n" for record in records) + end)
+    return path
+
+
+def read(found: Scan) -> tuple[list[Session], list[UnreadTranscript]]:
+    rows = [row for week in found.weeks() for row in read_week(found, week)]
+    sessions = [row for row in rows if isinstance(row, Session)]
+    return sessions, [row for row in rows if isinstance(row, UnreadTranscript)]
+
+
+def only(record: Record) -> Session:
+    return session_of(encode_record(record), "a.record.json")
+
+
+def test_a_record_is_a_session_with_its_task_and_circumstances() -> None:
+    session = only(build())
+    assert (session.source, session.tool, session.task, session.repository) == (
+        "recorder",
+        "recorder",
+        "cart",
+        "shop",
+    )
+    assert (session.branch, session.tool_version) == ("main", "debrief 0.1.0")
+    assert session.ended - session.started == timedelta(minutes=42)
+    assert [turn.prompt for turn in session.turns] == ["Make the total right."]
+    assert session.turns[0].messages[-1].text == "The total is right now."
+    assert session.recorded
+    assert session.recorded.base_commit == "1" * 40
+    assert session.recorded.system == "Work carefully."
+
+
+def test_commands_have_their_exit_codes_and_calls_their_results() -> None:
+    calls = [call for message in only(build()).turns[0].messages for call in message.calls]
+    assert [(call.name, call.status, call.exit_code) for call in calls] == [
+        ("repo.readFile", "ok", None),
+        ("repo.readFile", "ok", None),
+        ("repo.readFile", "ok", None),
+        ("run_cmd", "failed", 1),
+        ("apply_patch", "ok", None),
+        ("run_cmd", "ok", 0),
+    ]
+    assert calls[0].result == BEFORE["README.md"]
+
+
+def test_a_command_that_was_ended_at_its_time_limit_failed() -> None:
+    record = as_json(build())
+    record["meta"]["commands"][1]["exitCode"] = None
+    session = session_of(json.dumps(record).encode(), "a")
+    assert session.turns[0].messages[-2].calls[0].status == "failed"
+
+
+TEXT = st.text(st.characters(exclude_categories=["Cs", "Cc"]) | st.just("\n"), max_size=30)
+
+
+@given(
+    st.dictionaries(st.sampled_from("abcdef"), TEXT),
+    st.dictionaries(st.sampled_from("abcdef"), TEXT),
+)
+def test_growth_is_exactly_that_of_the_operations(
+    before: dict[str, str], after: dict[str, str]
+) -> None:
+    whole = {name: text + "\n" for name, text in before.items()}
+    record = build(whole, {name: text + "\n" for name, text in after.items()})
+    session = only(record)
+    changes = record.meta.changes
+    assert session.lines_added == sum(change.added for change in changes)
+    assert session.lines_removed == sum(change.removed for change in changes)
+    edits = [
+        (edit.path, edit.added, edit.removed)
+        for message in session.turns[0].messages
+        for call in message.calls
+        for edit in edits_of_call(call)
+    ]
+    counted = [(c.path, c.added, c.removed) for c in changes if c.added or c.removed]
+    assert sorted(edits) == sorted(counted)
+
+
+def test_each_file_of_a_patch_is_an_edit_of_its_own() -> None:
+    call = only(build()).turns[0].messages[-3].calls[0]
+    assert [edit.path for edit in edits_of_call(call)] == [
+        "old.ts",
+        "README.md",
+        "src/cart.ts",
+        "src/cart.test.ts",
+    ]
+
+
+def test_a_record_without_contents_is_a_session_that_trains_nothing_and_says_so() -> None:
+    record = as_json(build())
+    kept = [m for m in record["messages"] if m["role"] != "tool" and not m.get("tool_calls")]
+    record |= {"messages": kept, "meta": {**record["meta"], "contents": "none", "commands": []}}
+    session = session_of(json.dumps(record).encode(), "a")
+    assert session.recorded
+    assert session.recorded.withheld == NO_CONTENTS
+    assert session.status == "draft"
+    assert (session.lines_added, session.lines_removed) == (6, 3)
+
+
+def test_what_was_never_verified_stays_a_draft_whatever_the_store_says() -> None:
+    unverified = encode_record(build(verified=False))
+    assert session_of(unverified, "a", "ready").status == "draft"
+    assert session_of(encode_record(build()), "a", "ready").status == "ready"
+
+
+def test_redactions_of_the_recorder_count() -> None:
+    session = only(build(redactions={"count": 3, "unsure": 1, "kinds": ["password"]}))
+    assert (session.redactions, session.unsure_redactions) == (3, 1)
+
+
+def test_records_are_found_whatever_kind_of_file_holds_them(tmp_path: Path) -> None:
+    one, two, three = a_record(), a_record(), a_record()
+    write(tmp_path / "one.record.json", one)
+    write(tmp_path / "exported.jsonl", two, three, end=b'{"manifest":{"lines":2}}\n')
+    sessions, unread = read(scan([tmp_path]))
+    assert {session.id for session in sessions} == {
+        str(r.meta.session_id) for r in (one, two, three)
+    }
+    assert {session.source for session in sessions} == {"recorder"}
+    assert [(row.expected, "counts" in row.reason) for row in unread] == [(True, True)]
+
+
+def test_a_record_written_over_many_lines_is_read(tmp_path: Path) -> None:
+    (tmp_path / "a.json").write_text(json.dumps(as_json(build()), indent=2))
+    ((session,), _) = read(scan([tmp_path]))
+    assert session.task == "cart"
+
+
+def test_a_training_set_is_not_taken_for_records(tmp_path: Path) -> None:
+    line = {"messages": [{"role": "user", "content": "hi"}], "tools": [], "metadata": {}}
+    (tmp_path / "train.jsonl").write_text(json.dumps(line) + "\n")
+    assert read(scan([tmp_path]))[0] == []
+
+
+def test_a_broken_line_costs_no_other(tmp_path: Path) -> None:
+    whole = a_record()
+    path = write(tmp_path / "a.record.jsonl", whole)
+    path.write_bytes(
+        path.read_bytes() + b'{"messages": [{"role": "us\n' + encode_record(a_record())
+    )
+    sessions, unread = read(scan([tmp_path]))
+    assert len(sessions) == 2
+    assert ["is no record" in row.reason for row in unread] == [True]
+
+
+def test_the_same_record_in_two_files_is_one_session(tmp_path: Path) -> None:
+    record = a_record()
+    write(tmp_path / "a.record.json", record)
+    write(tmp_path / "b.jsonl", record, record)
+    ((session,), _) = read(scan([tmp_path]))
+    assert (session.lines_added, len(session.turns)) == (6, 1)
+    assert len(session.transcripts) == 3
+
+
+def test_unchanged_files_are_not_opened_again_and_a_grown_one_is(tmp_path: Path) -> None:
+    path = write(tmp_path / "in" / "a.jsonl", a_record(), a_record())
+    write(tmp_path / "in" / "b.record.json", a_record())
+    lake = Lake(str(tmp_path / "lake"))
+    assert scan_into(lake, [tmp_path / "in"]).opened == 3
+    again = scan_into(lake, [tmp_path / "in"])
+    assert (again.opened, len(again.entries)) == (0, 3)
+    write(tmp_path / "in" / "c.json", a_record())
+    assert scan_into(lake, [tmp_path / "in"]).opened == 1
+    path.write_bytes(path.read_bytes() + encode_record(a_record()) + b"\n")
+    assert len(scan_into(lake, [tmp_path / "in"]).entries) == 5
+
+
+def test_a_session_stands_in_the_lake_with_all_that_its_record_tells(tmp_path: Path) -> None:
+    secret = "ghp_" + "a1B2c3D4e5F6" * 3
+    record = as_json(a_record())
+    record["messages"][0]["content"] = f"Use {secret}."
+    (tmp_path / "a.record.json").write_text(json.dumps(record))
+    lake = Lake(str(tmp_path / "lake"))
+    assert not store_week(lake, scan_into(lake, [tmp_path / "a.record.json"]), WEEK, REDACTOR)
+    (session,) = lake.read("raw_sessions", WEEK, Session)
+    assert session.recorded
+    assert secret not in session.recorded.system
+    assert session.redactions == 1
+    assert [tool["function"]["name"] for tool in json.loads(session.recorded.tools)] == [
+        "repo.readFile",
+        "apply_patch",
+        "run_cmd",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("data", "reason"),
+    [
+        (b"", "is no record"),
+        (b"[]", "is no record"),
+        (b'{"messages":[],"tools":[],"meta":{}}', "is no record"),
+        (b"\xff\xfe", "is no record"),
+        (b"[" * 100_000, "is no record"),
+    ],
+)
+def test_what_is_no_record_is_refused_with_the_reason(data: bytes, reason: str) -> None:
+    with pytest.raises(InputError, match=reason):
+        session_of(data, "a.record.json")
+
+
+def test_a_patch_that_cannot_be_read_is_told_and_costs_nothing_else() -> None:
+    record = as_json(build())
+    for message in record["messages"]:
+        for call in message.get("tool_calls", ()):
+            if call["function"]["name"] == "apply_patch":
+                call["function"]["arguments"] = "{"
+    session = session_of(json.dumps(record).encode(), "a")
+    assert (session.lines_added, len(session.problems)) == (0, 1)
+
+
+def test_sessions_of_one_beginning_are_not_taken_for_copies() -> None:
+    first, second = only(a_record()), only(build(session_id=UUID(int=7)))
+    ids = [{m.id for turn in s.turns for m in turn.messages} for s in (first, second)]
+    assert not ids[0] & ids[1]

@@ -1,0 +1,351 @@
+from __future__ import annotations
+
+import json
+import stat
+import subprocess
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+
+from debrief.errors import ConfigurationError, DebriefError, InputError
+from debrief.recorder.session import NotCleanError, discard, facts_of, opened, session_of
+from debrief.recorder.state import RecorderHome, SessionFolder
+from tests.recorder.session_scenario import Clock, Shop, a_shop, add_pnpm
+from tests.snapshots.scenario import commit, git, write
+
+
+@pytest.fixture
+def shop(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Shop:
+    monkeypatch.setenv("PATH", add_pnpm(tmp_path))
+    monkeypatch.setenv("SEEN", str(tmp_path / "seen"))
+    return a_shop(tmp_path)
+
+
+def test_a_session_starts_at_the_last_commit_of_a_clean_worktree(shop: Shop) -> None:
+    git(shop.folder, "remote", "add", "origin", "https://ann:pass@git.example.org/shop.git?x=1")
+    started = shop.start(system="Be brief.", ignore=("*.log",))
+    filed = session_of(shop.home, shop.folder / "src").folder.started()
+    assert filed == started
+    assert filed.base_ref == git(shop.folder, "rev-parse", "HEAD")
+    assert (filed.repo_name, filed.branch) == ("shop", "main")
+    assert filed.repo_remote == "https://git.example.org/shop.git"
+    assert (filed.task_id, filed.prompt, filed.system) == ("cart", "Add a discount.", "Be brief.")
+
+
+def test_a_session_leaves_no_trace_in_the_repository(shop: Shop) -> None:
+    before = contents(shop.folder)
+    shop.start()
+    shop.run("pnpm", "test")
+    assert contents(shop.folder) == before
+
+
+def contents(folder: Path) -> dict[Path, bytes]:
+    return {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+
+
+def test_state_can_be_read_by_its_owner_alone_and_tells_its_version(shop: Shop) -> None:
+    shop.start()
+    shop.run("pnpm", "test")
+    paths = list(shop.home.path.rglob("*"))
+    modes = {stat.S_IMODE(path.stat().st_mode) for path in paths if path.is_file()}
+    folders = {stat.S_IMODE(path.stat().st_mode) for path in paths if path.is_dir()}
+    assert (modes, folders) == ({0o600}, {0o700})
+    session = session_of(shop.home, shop.folder).folder.path / "session.json"
+    assert json.loads(session.read_bytes())["version"] == 1
+
+
+UNCLEAN = {
+    "a changed file": ({"src/cart.ts": "changed\n"}, (), "src/cart.ts"),
+    "a new file": ({"src/new.ts": "new\n"}, (), "src/new.ts"),
+    "a staged file": ({"src/new.ts": "new\n"}, ("add", "src/new.ts"), "src/new.ts"),
+    "a deleted file": ({}, ("rm", "-q", "src/old.ts"), "src/old.ts"),
+    "a file gone from the index alone": ({}, ("rm", "-q", "--cached", "src/old.ts"), None),
+}
+
+
+@pytest.mark.parametrize(("files", "arguments", "path"), UNCLEAN.values(), ids=UNCLEAN)
+def test_a_worktree_that_is_not_clean_is_refused_with_what_is_not(
+    shop: Shop, files: dict[str, str], arguments: tuple[str, ...], path: str | None
+) -> None:
+    write(shop.folder, files)
+    if arguments:
+        git(shop.folder, *arguments)
+    if path is None:
+        assert shop.start()
+        return
+    with pytest.raises(NotCleanError) as caught:
+        shop.start()
+    assert caught.value.paths == [path]
+    assert f"\n  {path}\n" in str(caught.value)
+    with pytest.raises(InputError, match="has no session"):
+        session_of(shop.home, shop.folder)
+
+
+def test_many_paths_that_are_not_clean_are_counted(shop: Shop) -> None:
+    write(shop.folder, {f"new/{number:02}.ts": "" for number in range(30)})
+    with pytest.raises(NotCleanError, match="30 paths differ") as caught:
+        shop.start()
+    assert "new/19.ts" in str(caught.value)
+    assert "new/20.ts" not in str(caught.value)
+    assert "and 10 more" in str(caught.value)
+
+
+def test_what_is_ignored_need_not_be_clean(shop: Shop) -> None:
+    commit(shop.folder, {".gitignore": "*.tmp\n"})
+    write(shop.folder, {"a.tmp": "", "node_modules/x/index.js": "", "notes.log": ""})
+    with pytest.raises(NotCleanError) as caught:
+        shop.start()
+    assert caught.value.paths == ["notes.log"]
+    shop.start(ignore=("*.log",))
+
+
+def test_a_second_session_in_a_worktree_is_refused(shop: Shop) -> None:
+    shop.start()
+    with pytest.raises(InputError, match=r"has a session already, of task cart, since 20\d\d-"):
+        shop.start(task_id="other")
+    assert session_of(shop.home, shop.folder).folder.started().task_id == "cart"
+
+
+def test_of_starts_at_once_one_wins(shop: Shop) -> None:
+    go = threading.Barrier(6)
+
+    def attempt(number: int) -> str:
+        go.wait()
+        try:
+            return shop.start(task_id=f"task-{number}").task_id
+        except InputError:
+            return ""
+
+    with ThreadPoolExecutor(6) as pool:
+        won = [task for task in pool.map(attempt, range(6)) if task]
+    assert won == [session_of(shop.home, shop.folder).folder.started().task_id]
+
+
+def test_two_worktrees_of_a_repository_have_a_session_each(shop: Shop, tmp_path: Path) -> None:
+    git(shop.folder, "worktree", "add", "-q", "-b", "other", str(tmp_path / "beside"))
+    beside = Shop(tmp_path / "beside", shop.home)
+    first, second = shop.start(), beside.start(task_id="tests")
+    assert (first.branch, second.branch) == ("main", "other")
+    assert first.repo_name == second.repo_name == "shop"
+    discard(shop.home, beside.folder)
+    assert session_of(shop.home, shop.folder).folder.started() == first
+    assert len(shop.home.opened()) == 1
+
+
+def test_a_worktree_is_the_same_whichever_way_leads_to_it(shop: Shop, tmp_path: Path) -> None:
+    (tmp_path / "link").symlink_to(shop.folder)
+    shop.start()
+    with pytest.raises(InputError, match="has a session already"):
+        Shop(tmp_path / "link/src", shop.home).start()
+
+
+REFUSED = {
+    "a task's id with capitals": ({"task_id": "Cart"}, "is no task's id"),
+    "a task's id that leads elsewhere": ({"task_id": "../x"}, "is no task's id"),
+    "a task's id with a line end": ({"task_id": "cart\n"}, "is no task's id"),
+    "no prompt": ({"prompt": " \n"}, "the prompt: is empty"),
+    "NUL in the prompt": ({"prompt": "a\0b"}, "characters that no text file has"),
+    "half a surrogate pair": ({"system": "a\ud800b"}, "characters that no text file has"),
+    "a prompt without end": ({"prompt": "a" * 1_000_001}, "is longer than 1,000,000"),
+    "a glob that is none": ({"ignore": ("!",)}, "ignore"),
+}
+
+
+@pytest.mark.parametrize(("given", "reason"), REFUSED.values(), ids=REFUSED)
+def test_what_no_record_could_hold_is_refused_at_the_start(
+    shop: Shop, given: dict[str, object], reason: str
+) -> None:
+    with pytest.raises(InputError, match=reason):
+        shop.start(**given)
+    assert shop.home.opened() == []
+
+
+def test_a_folder_in_no_repository_and_one_without_a_commit_are_refused(
+    shop: Shop, tmp_path: Path
+) -> None:
+    with pytest.raises(InputError, match="not a git repository"):
+        Shop(tmp_path, shop.home).start()
+    with pytest.raises(InputError, match="is no folder"):
+        Shop(tmp_path / "nowhere", shop.home).start()
+    (tmp_path / "empty").mkdir()
+    git(tmp_path / "empty", "init", "-q")
+    with pytest.raises(InputError, match="has no commit yet"):
+        Shop(tmp_path / "empty", shop.home).start()
+    git(tmp_path, "init", "-q", "--bare", "bare")
+    with pytest.raises(InputError, match="must be run in a work tree"):
+        Shop(tmp_path / "bare", shop.home).start()
+
+
+def test_sessions_are_never_kept_in_the_worktree(shop: Shop) -> None:
+    inside = Shop(shop.folder, RecorderHome(shop.folder / "src"))
+    with pytest.raises(ConfigurationError, match="lies in the worktree"):
+        inside.start()
+    assert git(shop.folder, "status", "--porcelain") == ""
+
+
+def test_a_command_is_recorded_with_both_outputs_in_order(shop: Shop) -> None:
+    shop.start()
+    shown: list[bytes] = []
+    end = shop.run("pnpm", "test", show=shown.append)
+    assert b"".join(shown) == b"2 passed\na warning\ndone\n"
+    (command,) = facts_of(session_of(shop.home, shop.folder).folder, Clock()()).commands
+    assert command.output == "2 passed\na warning\ndone\n"
+    assert (command.cmd, command.args, command.cwd) == ("pnpm", ("test",), ".")
+    assert (command.exit_code, command.cut, command.ending) == (0, False, "")
+    assert command.tree == end.tree == git(shop.folder, "rev-parse", "HEAD^{tree}")
+
+
+def test_a_command_that_fails_is_recorded_with_its_exit_code(shop: Shop) -> None:
+    shop.start()
+    assert shop.run("pnpm", "lint").exit_code == 3
+    (command,) = facts_of(session_of(shop.home, shop.folder).folder, Clock()()).commands
+    assert command.exit_code == 3
+
+
+def test_commands_are_recorded_in_order_with_the_tree_that_each_left(shop: Shop) -> None:
+    shop.start()
+    shop.run("pnpm", "test")
+    shop.change()
+    shop.run("pnpm", "--filter", "./src", "lint", folder="src")
+    commands = facts_of(session_of(shop.home, shop.folder).folder, Clock()()).commands
+    assert [command.args[-1] for command in commands] == ["test", "lint"]
+    assert commands[1].cwd == "src"
+    assert commands[1].output == "--filter\n./src\nlint\n"
+    assert commands[0].tree != commands[1].tree
+
+
+NOT_ALLOWED = {
+    "another program": ("rm", "-rf", "src"),
+    "a script": ("pnpm", "run", "deploy"),
+    "a shell's characters": ("pnpm", "--filter", "a;b", "test"),
+    "nothing": ("pnpm",),
+}
+
+
+@pytest.mark.parametrize("command", NOT_ALLOWED.values(), ids=NOT_ALLOWED)
+def test_what_the_allowlist_does_not_have_is_not_run(shop: Shop, command: tuple[str, ...]) -> None:
+    shop.start()
+    with pytest.raises(InputError, match="Allowed are"):
+        shop.run(*command)
+    assert session_of(shop.home, shop.folder).folder.commands() == []
+
+
+def test_no_command_and_no_session_are_refused(shop: Shop) -> None:
+    with pytest.raises(InputError, match="has no session"):
+        shop.run("pnpm", "test")
+    shop.start()
+    with pytest.raises(InputError, match="there is no command"):
+        shop.run()
+
+
+def test_a_program_that_is_not_there_leaves_nothing_in_the_record(
+    shop: Shop, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shop.start()
+    (tmp_path / "bin/pnpm").write_text("#!/nowhere/sh\n")
+    with pytest.raises(ConfigurationError, match="cannot be started"):
+        shop.run("pnpm", "test")
+    git_folder = subprocess.run(["which", "git"], capture_output=True, text=True).stdout
+    monkeypatch.setenv("PATH", str(Path(git_folder.strip()).parent))
+    with pytest.raises(ConfigurationError, match="is not installed"):
+        shop.run("pnpm", "test")
+    assert session_of(shop.home, shop.folder).folder.commands() == []
+
+
+def test_while_a_command_runs_nothing_else_changes_the_session(shop: Shop) -> None:
+    shop.start()
+    seen: list[str] = []
+
+    def meanwhile(piece: bytes) -> None:
+        if seen:
+            return
+        assert shop.home.is_busy(shop.folder)
+        for attempt in (
+            lambda: shop.run("pnpm", "test"),
+            lambda: shop.stop(shop.folder.parent / "record.json"),
+            lambda: discard(shop.home, shop.folder),
+        ):
+            with pytest.raises(InputError, match="another process is at this worktree's session"):
+                attempt()
+        seen.append(session_of(shop.home, shop.folder).folder.commands()[0].start.cmd)
+
+    shop.run("pnpm", "test", show=meanwhile)
+    assert seen == ["pnpm"]
+    assert not shop.home.is_busy(shop.folder)
+
+
+def test_a_command_whose_end_nobody_saw_is_recorded_as_far_as_it_came(shop: Shop) -> None:
+    shop.start()
+    shop.run("pnpm", "test")
+    with opened(shop.home, shop.folder) as (_, session):
+        (session.path / "commands/00001.end.json").unlink()
+    (command,) = facts_of(session, Clock()()).commands
+    assert command.output == "2 passed\na warning\ndone\n"
+    assert command.exit_code is None
+    assert command.ending == "(the recorder was ended while this ran)"
+    assert command.duration_ms >= 0
+
+
+def test_bytes_that_are_no_text_become_replacement_characters(shop: Shop, tmp_path: Path) -> None:
+    add_pnpm(tmp_path, "#!/bin/sh\nprintf 'a\\377b\\000c\\r\\n\\033[1mx'\n")
+    shop.start()
+    shop.run("pnpm", "test")
+    (command,) = facts_of(session_of(shop.home, shop.folder).folder, Clock()()).commands
+    assert command.output == "a\ufffdb\ufffdc\r\n\x1b[1mx"
+
+
+def test_discarding_forgets_the_session_and_leaves_the_files(shop: Shop) -> None:
+    started = shop.start()
+    shop.change()
+    assert discard(shop.home, shop.folder) == started
+    assert shop.home.opened() == []
+    assert (shop.folder / "src/discount.ts").is_file()
+    with pytest.raises(InputError, match="has no session"):
+        discard(shop.home, shop.folder)
+
+
+BROKEN = {
+    "cut short": (b'{"version": 1, "id"', "is not what the recorder wrote"),
+    "of a newer version": (b'{"version": 2}', "has version 2"),
+    "of another shape": (b'{"version": 1, "id": 3}', "is not what the recorder wrote"),
+    "not JSON at all": (b"\xff\xfe", "is not what the recorder wrote"),
+    "a list": (b"[]", "is not what the recorder wrote"),
+}
+
+
+@pytest.mark.parametrize(("data", "reason"), BROKEN.values(), ids=BROKEN)
+def test_state_that_is_broken_is_named_and_can_be_discarded(
+    shop: Shop, data: bytes, reason: str
+) -> None:
+    shop.start()
+    path = session_of(shop.home, shop.folder).folder.path / "session.json"
+    path.write_bytes(data)
+    for attempt in (shop.start, lambda: shop.stop(shop.folder.parent / "record.json")):
+        with pytest.raises(DebriefError, match=reason) as caught:
+            attempt()
+        assert caught.value.culprit == str(path)
+        assert caught.value.next_move
+    assert discard(shop.home, shop.folder) is None
+    shop.start()
+
+
+def test_state_that_cannot_be_written_is_said_so(shop: Shop, tmp_path: Path) -> None:
+    (tmp_path / "home").write_text("a file, not a folder")
+    with pytest.raises(ConfigurationError, match="cannot be made"):
+        shop.start()
+
+
+def test_what_a_killed_process_left_behind_is_swept_away(shop: Shop) -> None:
+    shop.start()
+    session: SessionFolder = session_of(shop.home, shop.folder).folder
+    write(shop.home.path, {"trash/x/session.json": "{}", "trash/y": ""})
+    write(shop.home.scratch(shop.folder), {"debrief-record-1/git/HEAD": "x"})
+    write(session.path.with_name(f".{session.path.name}"), {"session.json": "{"})
+    shop.run("pnpm", "test")
+    assert list((shop.home.path / "trash").iterdir()) == []
+    assert list(shop.home.scratch(shop.folder).iterdir()) == []
+    discard(shop.home, shop.folder)
+    shop.start()
+    assert list((shop.home.path / "open").iterdir()) == [session.path]

@@ -1,0 +1,220 @@
+"""What a recorder does about a server that is busy, slow, away, broken or plain about it."""
+
+from __future__ import annotations
+
+import socket
+import threading
+import time
+from collections.abc import Iterator
+from email.utils import formatdate
+from pathlib import Path
+from uuid import uuid4
+
+import pytest
+
+from debrief.errors import ConfigurationError, DebriefError
+from debrief.recorder.encoding import encode_record
+from debrief.recorder.server import (
+    Patience,
+    RecorderServer,
+    ServerAwayError,
+    ServerRefusedError,
+    server_of,
+    upload_body,
+)
+from debrief.settings import load_settings
+from tests.recorder.records import build
+from tests.recorder.session_scenario import HASTE, Records, records_server
+
+RECORD = build(session_id=uuid4())
+TEXT = encode_record(RECORD)
+
+
+@pytest.fixture
+def server() -> Iterator[Records]:
+    with records_server() as served:
+        yield served
+
+
+def test_the_records_bytes_stand_in_the_body_as_they_are() -> None:
+    body = upload_body(TEXT, RECORD.meta)
+    assert body.endswith(b',"record":' + TEXT + b"}")
+
+
+PASSING = [408, 425, 429, 500, 502, 503, 504]
+
+
+@pytest.mark.parametrize("status", PASSING)
+def test_what_may_pass_is_tried_again(server: Records, status: int) -> None:
+    server.tasks.add(RECORD.meta.task_id)
+    server.answers = [(status, {}, b"busy")]
+    with server.client() as client:
+        assert client.send(TEXT, RECORD.meta).status == "draft"
+    assert len(server.asked) == 2
+    assert server.records == {str(RECORD.meta.session_id): TEXT}
+
+
+STAYING = [301, 400, 401, 403, 404, 409, 411, 413, 415, 422, 501]
+
+
+@pytest.mark.parametrize("status", STAYING)
+def test_what_stays_is_told_at_once(server: Records, status: int) -> None:
+    reasons = b'{"place": "record", "reasons": ["one", "two"], "nextMove": "Mend it."}'
+    server.answers = [(status, {"Location": "http://elsewhere.example.org/"}, reasons)]
+    with pytest.raises(ServerRefusedError) as caught, server.client() as client:
+        client.send(TEXT, RECORD.meta)
+    assert caught.value.reasons == ["record: one", "record: two"]
+    assert caught.value.status == status
+    assert caught.value.next_move
+    assert len(server.asked) == 1
+
+
+WAITS = {"seconds": lambda: "1", "a date": lambda: formatdate(time.time() + 2, usegmt=True)}
+
+
+@pytest.mark.parametrize("asked", WAITS.values(), ids=WAITS)
+def test_a_server_that_asks_for_time_is_given_it(server: Records, asked: object) -> None:
+    server.tasks.add(RECORD.meta.task_id)
+    waited: list[float] = []
+    patience = Patience(attempts=3, longest_wait=2.0, timeout=5.0, sleep=waited.append)
+    server.answers = [(429, {"Retry-After": asked()}, b"")]  # type: ignore[operator]
+    with server.client(patience) as client:
+        client.send(TEXT, RECORD.meta)
+    assert len(waited) == 1
+    assert 0 < waited[0] <= 2
+
+
+def test_a_server_that_asks_for_too_much_time_is_left_alone(server: Records) -> None:
+    server.answers = [(503, {"Retry-After": "3600"}, b"")]
+    with pytest.raises(ServerAwayError, match="asks to be left alone for 3,600 s"):
+        server.client().send(TEXT, RECORD.meta)
+    assert len(server.asked) == 1
+
+
+def test_waits_grow_and_attempts_end(server: Records) -> None:
+    waited: list[float] = []
+    patience = Patience(attempts=5, first_wait=1.0, longest_wait=3.0, sleep=waited.append)
+    server.answers = [(503, {"Retry-After": "nonsense"}, b"the wall")] * 5
+    with pytest.raises(ServerAwayError, match=r"is busy \(503\): the wall"):
+        server.client(patience).send(TEXT, RECORD.meta)
+    assert waited == [1.0, 2.0, 3.0, 3.0]
+
+
+def test_a_server_that_never_answers_is_given_up_on(server: Records) -> None:
+    server.hang.clear()
+    patience = Patience(attempts=2, first_wait=0.0, timeout=0.2)
+    began = time.monotonic()
+    with pytest.raises(ServerAwayError, match="no answer in time"):
+        server.client(patience).send(TEXT, RECORD.meta)
+    assert time.monotonic() - began < 30
+    assert len(server.asked) == 2
+
+
+def test_an_answer_that_trickles_for_ever_is_given_up_on() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+
+        def trickle() -> None:
+            connection, _ = listener.accept()
+            with connection:
+                connection.recv(65_536)
+                connection.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: 1000\r\n\r\n")
+                for _ in range(100):
+                    try:
+                        connection.sendall(b" ")
+                    except OSError:
+                        return
+                    time.sleep(0.05)
+
+        thread = threading.Thread(target=trickle)
+        thread.start()
+        url = f"http://127.0.0.1:{listener.getsockname()[1]}"
+        client = RecorderServer(url, "t", Patience(attempts=1, timeout=0.4))
+        began = time.monotonic()
+        with client, pytest.raises(ServerAwayError):
+            client.send(TEXT, RECORD.meta)
+        assert time.monotonic() - began < 3
+        thread.join()
+
+
+ODD = {
+    "a page": b"<html>welcome</html>",
+    "nothing": b"",
+    "a list": b"[]",
+    "another session": b'{"id": "x", "sha256": "y"}',
+    "other bytes": f'{{"id": "{RECORD.meta.session_id}", "sha256": "{"0" * 64}"}}'.encode(),
+    "no bottom": b'{"id":' * 100_000,
+    "no end": b'{"id": "' + b"x" * 1_100_000 + b'"}',
+}
+
+
+@pytest.mark.parametrize("answer", ODD.values(), ids=ODD)
+def test_an_answer_that_does_not_prove_the_record_is_there_is_no_success(
+    server: Records, answer: bytes
+) -> None:
+    server.answers = [(200, {}, answer)]
+    with pytest.raises(ServerRefusedError), server.client() as client:
+        client.send(TEXT, RECORD.meta)
+
+
+def test_a_servers_words_cannot_reach_a_terminals_controls(server: Records) -> None:
+    server.answers = [(422, {}, b'{"reasons": ["a\\u001b[2Jb\\u202ec\\nd"]}')]
+    with pytest.raises(ServerRefusedError) as caught, server.client() as client:
+        client.send(TEXT, RECORD.meta)
+    assert caught.value.reasons == ["a\ufffd[2Jb\ufffdc d"]
+
+
+WRONG = {
+    "no address": ({"DEBRIEF_RECORDER_TOKEN": "t"}, "DEBRIEF_RECORDER_URL: is not set"),
+    "no token": ({"DEBRIEF_RECORDER_URL": "http://localhost:1"}, "TOKEN: is not set"),
+    "another scheme": ({"DEBRIEF_RECORDER_URL": "ftp://x"}, "is no plain address"),
+    "no host": ({"DEBRIEF_RECORDER_URL": "https://"}, "is no plain address"),
+    "a password in it": ({"DEBRIEF_RECORDER_URL": "https://a:b@x"}, "is no plain address"),
+    "no port": ({"DEBRIEF_RECORDER_URL": "https://x:port"}, "is no address"),
+    "a token with a line end": (
+        {"DEBRIEF_RECORDER_URL": "https://x", "DEBRIEF_RECORDER_TOKEN": "a\nb"},
+        "is no token",
+    ),
+}
+
+
+@pytest.mark.parametrize(("environment", "reason"), WRONG.values(), ids=WRONG)
+def test_settings_that_are_missing_or_wrong_are_named(
+    tmp_path: Path, environment: dict[str, str], reason: str
+) -> None:
+    settings = load_settings({"DEBRIEF_HOME": str(tmp_path), **environment})
+    with pytest.raises(ConfigurationError, match=reason) as caught:
+        server_of(settings)
+    assert "a:b" not in str(caught.value)
+
+
+def test_the_token_is_in_no_error(server: Records) -> None:
+    server.answers = [(401, {}, b'{"reasons": ["the token is not known"]}')]
+    with pytest.raises(DebriefError, match="DEBRIEF_RECORDER_TOKEN") as caught:
+        server.client(HASTE).send(TEXT, RECORD.meta)
+    assert "a-token" not in str(caught.value)
+
+
+def test_a_proxy_is_not_asked_for_this_machine(
+    server: Records, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    server.tasks.add(RECORD.meta.task_id)
+    monkeypatch.setenv("HTTP_PROXY", "http://127.0.0.1:9")
+    monkeypatch.delenv("NO_PROXY", raising=False)
+    monkeypatch.delenv("no_proxy", raising=False)
+    with server.client() as client:
+        assert client.send(TEXT, RECORD.meta).status == "draft"
+
+
+EXPOSED = {
+    "http://records.example.org": True,
+    "https://records.example.org": False,
+    "http://127.0.0.1:8484": False,
+    "http://localhost:8484": False,
+    "http://[::1]:8484": False,
+}
+
+
+@pytest.mark.parametrize(("url", "exposed"), EXPOSED.items())
+def test_an_unencrypted_way_to_another_machine_is_known(url: str, exposed: bool) -> None:
+    with RecorderServer(url, "t") as client:
+        assert client.is_exposed is exposed

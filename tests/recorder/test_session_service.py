@@ -1,0 +1,137 @@
+"""Whole sessions against the service itself, with a real database behind it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+
+from debrief.recorder.encoding import decode_record, encode_record
+from debrief.recorder.outbox import WaitingError, send_waiting
+from debrief.recorder.server import RecorderServer
+from debrief.recorder.state import Stop
+from debrief.recorder.stopping import Wish
+from debrief.recorder.storage.store import RecordStore
+from tests.recorder.service.helpers import Api, ensure_task, running
+from tests.recorder.session_scenario import HASTE, Shop, a_shop, add_pnpm
+from tests.snapshots.scenario import write
+
+
+@pytest.fixture
+def shop(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Shop:
+    monkeypatch.setenv("PATH", add_pnpm(tmp_path))
+    return a_shop(tmp_path)
+
+
+@pytest.fixture
+def api(record_store: RecordStore) -> Iterator[Api]:
+    ensure_task(record_store)
+    with running(record_store) as api:
+        yield api
+
+
+def client_of(api: Api, scopes: str = "write") -> RecorderServer:
+    return RecorderServer(api.url, api.tokens[scopes], HASTE)
+
+
+def test_a_session_ends_in_the_database_byte_for_byte_and_ready(shop: Shop, api: Api) -> None:
+    started = shop.start(system="Be brief.")
+    shop.change()
+    shop.run("pnpm", "test")
+    with client_of(api) as client:
+        done = shop.stop(client, Wish(stop=Stop(ready=True)))
+    assert done.receipt is not None
+    assert (done.receipt.status, done.receipt.not_ready) == ("ready", ())
+    with api.client("export") as reading:
+        text = reading.get(f"/sessions/{started.id}/record").content
+    assert text == encode_record(done.record)
+    with api.client("read") as reading:
+        (stored,) = reading.get("/sessions").json()["sessions"]
+    assert (stored["id"], stored["status"]) == (started.id, "ready")
+    assert (stored["taskId"], stored["files"], stored["validated"]) == ("cart", 3, True)
+
+
+def test_what_is_missing_keeps_it_a_draft_and_is_told(shop: Shop, api: Api) -> None:
+    shop.start()
+    shop.change()
+    with client_of(api) as client:
+        done = shop.stop(client, Wish(stop=Stop(ready=True)))
+    assert done.receipt is not None
+    assert done.receipt.status == "draft"
+    assert any("no validation command" in reason for reason in done.receipt.not_ready)
+
+
+def test_a_task_that_is_not_there_makes_the_record_wait_until_it_is(shop: Shop, api: Api) -> None:
+    started = shop.start(task_id="checkout")
+    shop.change()
+    with client_of(api) as client:
+        with pytest.raises(WaitingError) as caught:
+            shop.stop(client)
+        assert "checkout" in caught.value.reason
+        assert "--create-task" in str(caught.value)
+        (sent,) = send_waiting(shop.home, client, "Checkout")
+    assert (sent.session_id, sent.error) == (started.id, None)
+    assert [task.name for task in api.store.tasks() if task.id == "checkout"] == ["Checkout"]
+
+
+def test_a_token_without_the_scope_makes_the_record_wait(shop: Shop, api: Api) -> None:
+    shop.start()
+    shop.change()
+    with client_of(api, "read") as client, pytest.raises(WaitingError, match="scope write"):
+        shop.stop(client)
+    with client_of(api) as client:
+        (sent,) = send_waiting(shop.home, client)
+    assert sent.error is None
+
+
+def test_ten_sendings_at_once_make_one_row(shop: Shop, api: Api, tmp_path: Path) -> None:
+    shop.start()
+    shop.change()
+    record = shop.stop(tmp_path / "record.json").record
+    text = (tmp_path / "record.json").read_bytes()
+
+    def send(number: int) -> str:
+        with client_of(api) as client:
+            return client.send(text, record.meta).status
+
+    with ThreadPoolExecutor(10) as pool:
+        assert set(pool.map(send, range(10))) == {"draft"}
+    assert api.store.count() == 1
+
+
+def test_other_bytes_under_the_same_id_are_refused(shop: Shop, api: Api, tmp_path: Path) -> None:
+    shop.start()
+    shop.change()
+    record = shop.stop(tmp_path / "record.json").record
+    with client_of(api) as client:
+        client.send(encode_record(record), record.meta)
+        last = record.messages[-1].model_copy(update={"content": "Other words."})
+        other = record.model_copy(update={"messages": [*record.messages[:-1], last]})
+        with pytest.raises(Exception, match="409"):
+            client.send(encode_record(other), other.meta)
+
+
+def test_a_record_without_contents_is_stored_as_a_draft(shop: Shop, api: Api) -> None:
+    started = shop.start(contents="none")
+    shop.change()
+    shop.run("pnpm", "test")
+    with client_of(api) as client:
+        done = shop.stop(client, Wish(stop=Stop(ready=True)))
+    assert done.receipt is not None
+    assert done.receipt.status == "draft"
+    with api.client("export") as reading:
+        text = reading.get(f"/sessions/{started.id}/record").content
+    assert decode_record(text).meta.contents == "none"
+    assert b"discount = 5" not in text
+
+
+def test_odd_names_and_texts_arrive_as_they_are(shop: Shop, api: Api) -> None:
+    started = shop.start(prompt="Füge „Rabatt“ hinzu 🎉\r\n\ttabs and \u2028 all")
+    write(shop.folder, {'src/"quoted" ü.ts': "no line end", "src/:(glob)*.ts": "a\r\nb\u2028\n"})
+    with client_of(api) as client:
+        done = shop.stop(client)
+    with api.client("export") as reading:
+        text = reading.get(f"/sessions/{started.id}/record").content
+    assert text == encode_record(done.record)

@@ -1,0 +1,360 @@
+from __future__ import annotations
+
+import json
+import shutil
+import socket
+import stat
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from debrief.errors import InputError
+from debrief.recorder.applier import apply_to_folder
+from debrief.recorder.calls import calls_of, operations_of
+from debrief.recorder.checks import problems_of
+from debrief.recorder.durable import locked
+from debrief.recorder.encoding import decode_record
+from debrief.recorder.outbox import WaitingError, forget, send_waiting
+from debrief.recorder.replaying import rebuilds, replay
+from debrief.recorder.server import RecorderServer
+from debrief.recorder.session import NotCleanError, opened
+from debrief.recorder.state import Stop
+from debrief.recorder.stopping import HeldError, Wish
+from tests.recorder.session_scenario import (
+    HASTE,
+    REDACTOR,
+    Clock,
+    Records,
+    Shop,
+    a_shop,
+    add_pnpm,
+    records_server,
+)
+from tests.snapshots.scenario import git, write
+
+
+@pytest.fixture
+def shop(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Shop:
+    monkeypatch.setenv("PATH", add_pnpm(tmp_path))
+    return a_shop(tmp_path)
+
+
+@pytest.fixture
+def server() -> Iterator[Records]:
+    with records_server() as served:
+        yield served
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    return tmp_path / "record.json"
+
+
+def test_a_session_becomes_a_record_that_rebuilds_the_changes(shop: Shop, file: Path) -> None:
+    started = shop.start(system="Be brief.")
+    shop.run("pnpm", "lint")
+    shop.change()
+    shop.run("pnpm", "test")
+    done = shop.stop(file)
+    record = decode_record(file.read_bytes())
+    assert record == done.record
+    assert (problems_of(record), done.not_ready) == ([], ())
+    meta = record.meta
+    assert (str(meta.session_id), meta.base_ref) == (started.id, started.base_ref)
+    assert [(change.kind, change.path) for change in meta.changes] == [
+        ("update", "src/cart.ts"),
+        ("create", "src/discount.ts"),
+        ("delete", "src/old.ts"),
+    ]
+    assert [(ran.args[0], ran.exit_code, ran.on_final_tree) for ran in meta.commands] == [
+        ("lint", 3, False),
+        ("test", 0, True),
+    ]
+    outputs = [done.result for done in calls_of(record, "run_cmd")]
+    assert outputs == ["src/cart.ts: 1 problem\n", "2 passed\na warning\ndone\n"]
+    git(shop.folder, "stash", "-q", "-u")
+    apply_to_folder(shop.folder, operations_of(record))
+    git(shop.folder, "add", "-A")
+    assert git(shop.folder, "write-tree") == meta.final_tree
+    assert shop.home.opened() == []
+    assert stat.S_IMODE(file.stat().st_mode) == 0o600
+
+
+def test_a_record_is_sent_and_the_session_is_over(shop: Shop, server: Records) -> None:
+    started = shop.start()
+    shop.change()
+    shop.run("pnpm", "test")
+    with server.client() as client:
+        done = shop.stop(client)
+    assert done.receipt is not None
+    assert done.receipt.status == "draft"
+    assert decode_record(server.records[started.id]) == done.record
+    assert set(server.tokens) == {"Bearer a-token"}
+    assert [path.name for path in shop.home.path.rglob("*.json")] == []
+    shop_again = pytest.raises(InputError, match="has no session")
+    with shop_again, server.client() as client:
+        shop.stop(client)
+
+
+def test_a_record_may_be_marked_ready_and_kept(shop: Shop, server: Records) -> None:
+    started = shop.start()
+    shop.change()
+    with server.client() as client:
+        done = shop.stop(client, Wish(stop=Stop(ready=True, keep=True)))
+    assert done.receipt is not None
+    assert done.receipt.status == "ready"
+    assert server.ready == {started.id}
+    kept = shop.home.path / f"kept/{started.id}.json"
+    assert kept.read_bytes() == server.records[started.id]
+
+
+def test_a_task_that_is_not_there_is_made_on_request(shop: Shop, server: Records) -> None:
+    shop.start(task_id="tests")
+    shop.change()
+    wish = Wish(stop=Stop(create_task="Tests"))
+    with server.client() as client:
+        shop.stop(client, wish)
+    assert "tests" in server.tasks
+    git(shop.folder, "add", "-A")
+    git(shop.folder, "commit", "-q", "-m", "done")
+    shop.start(task_id="tests")
+    write(shop.folder, {"again.ts": ""})
+    with server.client() as client:
+        shop.stop(client, wish)
+    assert len(server.records) == 2
+
+
+def test_a_refused_record_waits_and_the_reasons_are_told(shop: Shop, server: Records) -> None:
+    started = shop.start(task_id="tests")
+    shop.change()
+    with pytest.raises(WaitingError) as caught, server.client() as client:
+        shop.stop(client)
+    assert "taskId: there is no such task\n  taskId: make it first" in str(caught.value)
+    assert "debrief record upload" in caught.value.next_move
+    assert server.asked == ["POST /sessions"]
+    (waiting,) = shop.home.waiting()
+    text = waiting.record()
+    with server.client() as client:
+        (sent,) = send_waiting(shop.home, client)
+        assert sent.error is not None
+        (sent,) = send_waiting(shop.home, client, "Tests")
+        assert (sent.session_id, sent.error) == (started.id, None)
+        assert list(send_waiting(shop.home, client)) == []
+    assert server.records == {started.id: text}
+
+
+def test_a_server_that_is_away_gets_the_same_bytes_later(shop: Shop, server: Records) -> None:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        away = RecorderServer(f"http://127.0.0.1:{taken.getsockname()[1]}", "t", HASTE)
+        for number in range(2):
+            shop.start()
+            write(shop.folder, {f"new-{number}.ts": ""})
+            with pytest.raises(WaitingError, match="cannot be reached"):
+                shop.stop(away)
+            git(shop.folder, "add", "-A")
+            git(shop.folder, "commit", "-q", "-m", "work")
+        texts = {each.started().id: each.record() for each in shop.home.waiting()}
+        (sent,) = send_waiting(shop.home, away)
+        assert sent.error is not None
+    with server.client() as client:
+        assert all(sent.error is None for sent in send_waiting(shop.home, client))
+    assert server.records == texts
+    assert shop.home.waiting() == []
+
+
+def test_a_record_that_waits_can_be_forgotten(shop: Shop, server: Records) -> None:
+    started = shop.start(task_id="tests")
+    shop.change()
+    with pytest.raises(WaitingError), server.client() as client:
+        shop.stop(client)
+    assert not forget(shop.home, "another")
+    assert forget(shop.home, started.id)
+    assert shop.home.waiting() == []
+
+
+def test_a_session_whose_worktree_is_gone_can_be_forgotten(shop: Shop) -> None:
+    started = shop.start()
+    shutil.rmtree(shop.folder)
+    lock = locked(shop.home.path / "locks" / shop.home.session(shop.folder).path.name)
+    with lock, pytest.raises(InputError, match="another process is at it"):
+        forget(shop.home, started.id)
+    assert forget(shop.home, started.id)
+    assert shop.home.opened() == []
+
+
+def test_stopping_again_sends_the_bytes_of_the_first_time(shop: Shop, server: Records) -> None:
+    started = shop.start()
+    shop.change()
+    clock = Clock()
+    copy = shop.home.path.parent / "copy"
+    with server.client() as client:
+        server.answers = [(200, {}, b"no answer of the recorder")]
+        with pytest.raises(WaitingError):
+            shop.stop(client, clock=clock)
+        (waiting,) = shop.home.waiting()
+        shutil.copytree(waiting.path, copy)
+        list(send_waiting(shop.home, client))
+        first = server.records[started.id]
+        shutil.copytree(copy, shop.home.session(shop.folder).path)
+        write(shop.folder, {"later.ts": "a change that came too late\n"})
+        done = shop.stop(client, Wish(summary="Other words."), clock=clock)
+    assert done.made_before
+    assert server.records == {started.id: first}
+    assert first == waiting_bytes(copy)
+
+
+def waiting_bytes(folder: Path) -> bytes:
+    return (folder / "record.json").read_bytes()
+
+
+def test_commits_during_the_session_are_part_of_it(shop: Shop, file: Path) -> None:
+    started = shop.start()
+    shop.change()
+    git(shop.folder, "add", "-A")
+    git(shop.folder, "commit", "-q", "-m", "half")
+    git(shop.folder, "checkout", "-q", "-b", "elsewhere")
+    write(shop.folder, {"src/more.ts": "more\n"})
+    meta = shop.stop(file).record.meta
+    assert (meta.base_ref, meta.branch) == (started.base_ref, "main")
+    assert len(meta.changes) == 4
+
+
+def test_a_baseline_that_is_gone_is_an_error_and_the_session_goes_on(
+    shop: Shop, file: Path
+) -> None:
+    started = shop.start()
+    write(shop.folder, {"src/cart.ts": "another\n"})
+    git(shop.folder, "add", "-A")
+    tree = git(shop.folder, "write-tree")
+    other = git(shop.folder, "commit-tree", "-m", "another beginning", tree)
+    git(shop.folder, "reset", "-q", "--hard", other)
+    git(shop.folder, "reflog", "expire", "--expire=now", "--all")
+    git(shop.folder, "gc", "-q", "--prune=now")
+    with pytest.raises(InputError, match="no longer has the commit") as caught:
+        shop.stop(file)
+    assert started.base_ref in caught.value.reason
+    assert "debrief record discard" in caught.value.next_move
+    assert not file.exists()
+    with opened(shop.home, shop.folder) as (_, session):
+        assert session.started() == started
+
+
+def test_a_session_in_which_nothing_happened_makes_no_record(shop: Shop, file: Path) -> None:
+    shop.start(ignore=("*.log",))
+    with pytest.raises(InputError, match="nothing was changed and no command was run"):
+        shop.stop(file)
+    write(shop.folder, {"a.log": "ignored"})
+    with pytest.raises(InputError, match="1 changed paths are left out"):
+        shop.stop(file)
+    shop.run("pnpm", "test")
+    assert shop.stop(file).not_ready == ("it changes no file",)
+
+
+def test_globs_of_the_start_and_of_the_stop_leave_files_out(shop: Shop, file: Path) -> None:
+    shop.start(ignore=("*.log",))
+    write(shop.folder, {"a.log": "x", "b.tmp": "x", "c.ts": "x"})
+    meta = shop.stop(file, Wish(ignore=("*.tmp",))).record.meta
+    assert [change.path for change in meta.changes] == ["c.ts"]
+    assert [skipped.path for skipped in meta.skipped] == ["a.log", "b.tmp"]
+
+
+def test_without_contents_a_record_has_numbers_only(shop: Shop, file: Path) -> None:
+    shop.start(contents="none")
+    shop.change()
+    shop.run("pnpm", "test")
+    done = shop.stop(file)
+    text = file.read_text()
+    assert "discount = 5" not in text
+    assert "2 passed" not in text
+    assert [change.kind for change in done.record.meta.changes] == ["update", "create", "delete"]
+    assert "it was recorded without the contents of files" in done.not_ready
+
+
+def test_the_persons_own_words_close_the_record(shop: Shop, file: Path) -> None:
+    shop.start()
+    shop.change()
+    record = shop.stop(file, Wish(summary="A discount of five.")).record
+    assert record.messages[-1].content == "A discount of five."
+    with pytest.raises(InputError, match="the summary: is empty"):
+        shop.stop(file, Wish(summary=" "))
+
+
+def test_secrets_are_replaced_before_anything_leaves_the_machine(shop: Shop, file: Path) -> None:
+    secret = "ghp_" + "a1B2c3D4e5" * 3 + "f6G7h8"
+    shop.start(prompt=f"Use {secret} to fetch.")
+    write(shop.folder, {"src/cart.ts": f'const token = "{secret}";\n'})
+    record = shop.stop(file).record
+    assert secret not in file.read_text()
+    assert record.meta.redactions.count
+    assert record.meta.verified
+    assert rebuilds(record, shop.folder, REDACTOR) == []
+
+
+def test_a_record_too_large_is_held_and_the_session_goes_on(shop: Shop, file: Path) -> None:
+    shop.start()
+    write(shop.folder, {f"data/{n}.txt": f"{n} words and words\n" * 48_000 for n in range(10)})
+    with pytest.raises(HeldError, match="bytes; at most 8,000,000 can be sent") as caught:
+        shop.stop(file)
+    held = Path(caught.value.culprit)
+    assert held.is_file()
+    assert stat.S_IMODE(held.stat().st_mode) == 0o600
+    write(shop.folder, {"src/cart.ts": "smaller\n"})
+    meta = shop.stop(file, Wish(ignore=("data/",))).record.meta
+    assert [change.path for change in meta.changes] == ["src/cart.ts"]
+
+
+def test_a_file_that_is_there_is_not_written_over(shop: Shop, file: Path, tmp_path: Path) -> None:
+    shop.start()
+    shop.change()
+    file.write_text("mine")
+    with pytest.raises(InputError, match="is there already"):
+        shop.stop(file)
+    with pytest.raises(InputError, match="is no folder"):
+        shop.stop(tmp_path / "nowhere/record.json")
+    assert file.read_text() == "mine"
+    file.unlink()
+    (tmp_path / "x").mkdir()
+    file.symlink_to(tmp_path / "x")
+    with pytest.raises(InputError, match="is there already"):
+        shop.stop(file)
+    assert shop.stop(tmp_path / "x/record.json").size
+
+
+def test_a_name_that_no_task_can_have_is_refused_before_the_session_ends(
+    shop: Shop, server: Records
+) -> None:
+    shop.start()
+    shop.change()
+    for name in ("", "a" * 201):
+        with pytest.raises(InputError, match="is no task's name"), server.client() as client:
+            shop.stop(client, Wish(stop=Stop(create_task=name)))
+    assert server.asked == []
+
+
+def test_a_record_is_replayed_on_a_clean_checkout_of_its_baseline(
+    shop: Shop, file: Path, tmp_path: Path
+) -> None:
+    started = shop.start()
+    shop.change()
+    record = shop.stop(file).record
+    elsewhere = tmp_path / "elsewhere"
+    git(tmp_path, "clone", "-q", str(shop.folder), str(elsewhere))
+    assert rebuilds(record, elsewhere, REDACTOR) == []
+    assert replay(record, elsewhere) == ["src/cart.ts", "src/discount.ts", "src/old.ts"]
+    assert not (elsewhere / "src/old.ts").exists()
+    with pytest.raises(NotCleanError):
+        replay(record, elsewhere)
+    git(elsewhere, "add", "-A")
+    git(elsewhere, "commit", "-q", "-m", "done")
+    with pytest.raises(InputError, match="is not at the record's baseline"):
+        replay(record, elsewhere)
+    with pytest.raises(InputError, match="is not the top of its worktree"):
+        replay(record, elsewhere / "src")
+    assert rebuilds(record, tmp_path, REDACTOR) is None
+    git(elsewhere, "checkout", "-q", started.base_ref)
+    broken = json.loads(file.read_bytes())
+    broken["meta"]["finalTree"] = "0" * 40
+    other = decode_record(json.dumps(broken).encode())
+    assert rebuilds(other, elsewhere, REDACTOR)

@@ -1,0 +1,274 @@
+"""The recorder's database as a source: read once, kept up with, and never a reason to lose a week."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+from uuid import UUID, uuid4
+
+import pytest
+
+from debrief.errors import ConfigurationError
+from debrief.lake import Lake
+from debrief.recorder.checks import ReadyRule
+from debrief.recorder.contracts import Record, StoredSession
+from debrief.recorder.encoding import encode_record
+from debrief.recorder.errors import StorageError
+from debrief.recorder.exporting import lines_of
+from debrief.recorder.ingest import Ingest
+from debrief.recorder.source import RecorderSource, source_from_settings
+from debrief.recorder.storage.rows import Page
+from debrief.recorder.storage.store import RecordStore
+from debrief.redaction.redactor import Redactor
+from debrief.sessions.model import Session, UnreadTranscript
+from debrief.sessions.scanning import Scan
+from debrief.sessions.store import scan_into, store_week
+from debrief.settings import load_settings
+from tests.recorder.records import build
+from tests.recorder.service.helpers import KEY, body_of, ensure_task
+
+WEEK = "2026-11-02"
+REDACTOR = Redactor(b"k" * 32)
+
+
+class Door:
+    """A store that counts what is asked of it, and can be away."""
+
+    def __init__(self, store: RecordStore) -> None:
+        self.store = store
+        self.read: list[str] = []
+        self.away = False
+
+    def changed(self, cursor: str | None, limit: int) -> Page[StoredSession]:
+        self._answers()
+        return self.store.sessions(cursor=cursor, limit=limit, order="changed")
+
+    def record_text(self, id: UUID | str) -> bytes:
+        self._answers()
+        self.read.append(str(id))
+        return self.store.record_text(id)
+
+    def close(self) -> None:
+        self.store.close()
+
+    def _answers(self) -> None:
+        if self.away:
+            raise StorageError("the database", "does not answer")
+
+
+@pytest.fixture
+def door(record_store: RecordStore) -> Door:
+    ensure_task(record_store)
+    return Door(record_store)
+
+
+@pytest.fixture
+def lake(tmp_path: Path) -> Lake:
+    return Lake(str(tmp_path / "lake"))
+
+
+def add(store: RecordStore, ready: bool = False, **meta: Any) -> Record:
+    record = build(**{"session_id": uuid4(), **meta})
+    store.add_session(Ingest(Redactor(KEY), ReadyRule()).check(body_of(record)))
+    if ready:
+        store.set_status(record.meta.session_id, "ready")
+    return record
+
+
+def source_of(door: Door) -> RecorderSource:
+    return RecorderSource(lambda: door, lambda: datetime(2026, 11, 4, tzinfo=UTC))
+
+
+def taken(
+    lake: Lake, source: RecorderSource, folders: list[Path] | None = None
+) -> tuple[Scan, list[Session], list[UnreadTranscript]]:
+    """Scan and store, and return what the lake holds of the week then."""
+    found = scan_into(lake, folders or [], server=source)
+    for week in found.weeks():
+        store_week(lake, found, week, REDACTOR, source)
+    sessions = list(lake.read("raw_sessions", WEEK, Session))
+    return found, sessions, list(lake.read("unread_transcripts", WEEK, UnreadTranscript))
+
+
+def test_stored_records_stand_in_the_lake_with_their_status(door: Door, lake: Lake) -> None:
+    draft, ready = add(door.store), add(door.store, ready=True)
+    found, sessions, unread = taken(lake, source_of(door))
+    assert found.weeks() == [WEEK]
+    assert {session.id: session.status for session in sessions} == {
+        str(draft.meta.session_id): "draft",
+        str(ready.meta.session_id): "ready",
+    }
+    assert {session.task for session in sessions} == {"cart"}
+    assert unread == []
+
+
+def test_what_did_not_change_is_not_read_again(door: Door, lake: Lake) -> None:
+    add(door.store)
+    taken(lake, source_of(door))
+    door.read.clear()
+    taken(lake, source_of(door))
+    assert door.read == []
+
+
+def test_a_new_record_alone_is_looked_at_and_its_week_alone_read(door: Door, lake: Lake) -> None:
+    add(door.store)
+    taken(lake, source_of(door))
+    door.read.clear()
+    later = add(
+        door.store,
+        started_at=datetime(2026, 11, 10, 9, tzinfo=UTC),
+        stopped_at=datetime(2026, 11, 10, 10, tzinfo=UTC),
+    )
+    found, _, _ = taken(lake, source_of(door))
+    assert found.weeks() == [WEEK, "2026-11-09"]
+    assert set(door.read) == {str(later.meta.session_id)}
+
+
+def test_a_session_is_of_the_week_in_which_it_was_started(door: Door, lake: Lake) -> None:
+    add(
+        door.store,
+        started_at=datetime(2026, 11, 8, 23, 50, tzinfo=UTC),
+        stopped_at=datetime(2026, 11, 9, 0, 20, tzinfo=UTC),
+    )
+    found, sessions, _ = taken(lake, source_of(door))
+    assert (found.weeks(), len(sessions)) == ([WEEK], 1)
+
+
+def test_a_status_that_was_set_arrives_and_leaves_the_sessions_digest_alone(
+    door: Door, lake: Lake
+) -> None:
+    record = add(door.store)
+    _, (before,), _ = taken(lake, source_of(door))
+    door.store.set_status(record.meta.session_id, "ready")
+    _, (after,), _ = taken(lake, source_of(door))
+    assert (before.status, after.status) == ("draft", "ready")
+    assert before.digest == after.digest
+
+
+def test_a_database_that_is_away_costs_nothing_that_was_there(door: Door, lake: Lake) -> None:
+    add(door.store, ready=True)
+    taken(lake, source_of(door))
+    door.away = True
+    found, sessions, _ = taken(lake, source_of(door))
+    assert len(sessions) == 1
+    assert [entry.reason for entry in found.entries if entry.reason] == [
+        "not listed: does not answer"
+    ]
+
+
+def test_a_week_that_is_read_while_the_database_is_away_keeps_its_records(
+    door: Door, lake: Lake
+) -> None:
+    add(door.store, ready=True)
+    found, (before,), _ = taken(lake, source_of(door))
+    door.away = True
+    store_week(lake, found, WEEK, REDACTOR, source_of(door), again=True)
+    assert list(lake.read("raw_sessions", WEEK, Session)) == [before]
+
+
+def test_a_listing_goes_on_where_it_broke_off(
+    door: Door, lake: Lake, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("debrief.recorder.source.A_PAGE", 2)
+    for _ in range(5):
+        add(door.store)
+    ask = door.changed
+    pages: list[str | None] = []
+
+    def breaking(cursor: str | None, limit: int) -> Page[StoredSession]:
+        pages.append(cursor)
+        if len(pages) == 2:
+            raise StorageError("the database", "went away")
+        return ask(cursor, limit)
+
+    monkeypatch.setattr(door, "changed", breaking)
+    entries = source_of(door).scan(lake)
+    assert [bool(entry.reason) for entry in entries] == [False, False, True]
+    assert len(source_of(door).scan(lake)) == 5
+    assert pages[2] == pages[1]
+
+
+def test_another_database_is_listed_anew(door: Door, lake: Lake, postgres_url: str) -> None:
+    old = add(door.store)
+    taken(lake, source_of(door))
+    with RecordStore(postgres_url) as store:
+        store.migrate()
+        ensure_task(store)
+        new = add(store)
+        entries = source_of(Door(store)).scan(lake)
+    assert [entry.session_id for entry in entries] == [str(new.meta.session_id)]
+    assert str(old.meta.session_id) not in {entry.session_id for entry in entries}
+
+
+def test_a_record_that_lies_in_a_folder_as_well_is_read_from_the_database(
+    door: Door, lake: Lake, tmp_path: Path
+) -> None:
+    record = add(door.store, ready=True)
+    folder = tmp_path / "records"
+    folder.mkdir()
+    (folder / "a.record.json").write_bytes(encode_record(record))
+    _, (session,), unread = taken(lake, source_of(door), [folder])
+    assert session.status == "ready"
+    assert [row.expected for row in unread] == [True]
+    assert session.transcripts[0].path == f"recorder:{record.meta.session_id}"
+    scan_into(lake, [folder])
+    store_week(lake, scan_into(lake, [folder]), WEEK, REDACTOR)
+    (alone,) = lake.read("raw_sessions", WEEK, Session)
+    assert alone.id == session.id
+
+
+def test_a_record_in_a_folder_that_the_database_does_not_know_is_read_too(
+    door: Door, lake: Lake, tmp_path: Path
+) -> None:
+    add(door.store)
+    (tmp_path / "b.record.json").write_bytes(encode_record(build(session_id=uuid4())))
+    _, sessions, _ = taken(lake, source_of(door), [tmp_path / "b.record.json"])
+    assert len(sessions) == 2
+
+
+def test_a_row_that_somebody_removed_is_told_and_fails_nothing(
+    door: Door, lake: Lake, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    add(door.store)
+    found = scan_into(lake, [], server=source_of(door))
+    monkeypatch.setattr(door, "store", _Emptied(door.store))
+    store_week(lake, found, WEEK, REDACTOR, source_of(door))
+    (row,) = lake.read("unread_transcripts", WEEK, UnreadTranscript)
+    assert (row.expected, row.reason) == (True, "the database has it no more")
+
+
+class _Emptied:
+    def __init__(self, store: RecordStore) -> None:
+        self._store = store
+
+    def record_text(self, id: UUID | str) -> bytes:
+        return self._store.record_text(uuid4())
+
+
+def test_the_source_is_there_when_it_is_asked_for(tmp_path: Path) -> None:
+    base = {"DEBRIEF_HOME": str(tmp_path)}
+    assert source_from_settings(load_settings(base)) is None
+    assert source_from_settings(load_settings(base), asked=True) is not None
+    assert source_from_settings(load_settings({**base, "DEBRIEF_RECORDER": "1"})) is not None
+
+
+def test_a_database_that_cannot_be_one_is_told_and_stops_nothing(
+    tmp_path: Path, lake: Lake
+) -> None:
+    settings = load_settings(
+        {"DEBRIEF_HOME": str(tmp_path), "DEBRIEF_RECORDER": "1", "DATABASE_URL": "mysql://x/y"}
+    )
+    source = source_from_settings(settings)
+    assert source is not None
+    (entry,) = source.scan(lake)
+    assert "not listed" in entry.reason
+    with pytest.raises(ConfigurationError):
+        source.changes(None)
+
+
+def test_an_export_of_the_store_gives_the_lines_of_its_records(door: Door) -> None:
+    add(door.store, ready=True)
+    with door.store.export() as rows:
+        (made,) = lines_of("messages", rows)
+    assert made.line

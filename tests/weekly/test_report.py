@@ -1,0 +1,92 @@
+"""The page about a week."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from debrief.judging.model import JudgeEvaluation
+from debrief.lake import Lake
+from debrief.scoring.model import SessionScores
+from debrief.sessions.heads import SessionHead
+from debrief.weekly.model import Done, added_up, by_stage
+from debrief.weekly.report import MOST_FAILURES, headline, page_of, report_of
+from tests.pipelines.rows import head, judgement, scores
+
+BEFORE, WEEK = "2026-10-05", "2026-10-12"
+
+
+def lake_of(tmp_path: Path) -> Lake:
+    lake = Lake(str(tmp_path))
+    for week, quality in ((BEFORE, 0.5), (WEEK, 0.75)):
+        names = [f"{week}-{n}" for n in range(3)]
+        lake.write("raw_sessions", week, [head(n, lines_added=10) for n in names], SessionHead)
+        rows = [scores(n, overall_quality=quality) for n in names]
+        lake.write("session_scores", week, rows, SessionScores)
+        lake.write("judge_evaluations", week, [judgement(n) for n in names], JudgeEvaluation)
+    return lake
+
+
+def test_the_page_says_what_was_done_what_it_cost_and_what_changed(tmp_path: Path) -> None:
+    done = [
+        Done(stage="raw_sessions", partition=WEEK, rows=3, fresh=2),
+        Done(stage="raw_sessions", partition=BEFORE, rows=3, fresh=3),
+        Done(
+            stage="session_scores",
+            partition=WEEK,
+            rows=3,
+            fresh=2,
+            calls=2,
+            input_tokens=9_000,
+            output_tokens=800,
+            cost_usd=0.25,
+        ),
+        Done(stage="training_sets", partition="a-b|late-readings", rows=3),
+    ]
+    report = report_of(lake_of(tmp_path), WEEK, done)
+    page = page_of(report)
+    assert "| raw_sessions | 3 | 2 | 0 | 0 |" in page
+    assert "| training_sets | 3 | 0 | 0 | 0 |" in page
+    assert "2 calls, 9,000 tokens in and 800 out: $0.2500." in page
+    assert "| mean quality | 0.750 | 0.500 |" in page
+    assert headline(report) == (
+        "Week of 2026-10-12: 3 sessions, mean quality 0.75 (+0.25), nothing failed, $0.25 spent"
+    )
+    assert report.did_something
+
+
+def test_what_failed_is_told_with_its_reason_and_cannot_draw_on_the_page(tmp_path: Path) -> None:
+    lake = lake_of(tmp_path)
+    failed = [
+        judgement(f"s{n:02}", status="failed", score=None, failure="| no <b>answer</b> |")
+        for n in range(MOST_FAILURES + 3)
+    ]
+    lake.write("judge_evaluations", WEEK, failed, JudgeEvaluation)
+    page = page_of(report_of(lake, WEEK))
+    assert "- judging: s00 by plan" in page
+    assert "<b>" not in page
+    assert "- and 3 more in judging" in page
+    assert "The next run tries them again." in page
+
+
+def test_the_page_of_a_week_alone_in_the_lake_has_nothing_to_compare_with(tmp_path: Path) -> None:
+    lake = Lake(str(tmp_path))
+    lake.write("raw_sessions", WEEK, [head("s1")], SessionHead)
+    report = report_of(lake, WEEK)
+    assert "| mean quality | – | – |" in page_of(report)
+    assert "Nothing but this page was made." in page_of(report)
+    assert (
+        headline(report)
+        == "Week of 2026-10-12: 1 sessions, not scored, nothing failed, $0.00 spent"
+    )
+    assert not report.did_something
+
+
+def test_the_same_lake_gives_the_same_page(tmp_path: Path) -> None:
+    lake = lake_of(tmp_path)
+    assert page_of(report_of(lake, WEEK)) == page_of(report_of(lake, WEEK))
+
+
+def test_a_price_that_nobody_knows_makes_the_sum_unknown() -> None:
+    parts = [Done(stage="a", calls=1, cost_usd=None), Done(stage="a", calls=1, cost_usd=1.0)]
+    assert added_up("a", parts).cost_usd is None
+    assert [part.calls for part in by_stage(parts)] == [2]

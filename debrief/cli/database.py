@@ -44,9 +44,7 @@ def migrate(database: str, revision: str) -> None:
     if before == after:
         console().print(f"The database has revision {after or 'none'}; there is nothing to do.")
     else:
-        console().print(
-            f"Migrated the database from {before or 'none'} to {after or 'none'}."
-        )
+        console().print(f"Migrated the database from {before or 'none'} to {after or 'none'}.")
 
 
 def back_up(database: str, file: Path) -> None:

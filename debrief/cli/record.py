@@ -80,7 +80,8 @@ def show_session(folder: Path) -> None:
     """Print what a session has so far, and what its record would lack."""
     from debrief.cli.serve import ready_rule
     from debrief.recorder.checks import readiness
-    from debrief.recorder.session import ran, session_of, utc_now
+    from debrief.recorder.session import session_of, utc_now
+    from debrief.recorder.session_facts import ran
     from debrief.recorder.stopping import record_so_far
 
     settings = load_settings()

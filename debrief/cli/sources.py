@@ -90,13 +90,17 @@ def tallied(found: Scan) -> dict[str, SourceTally]:
     """Return what a scan tells of each source, by name."""
     tallies: dict[str, SourceTally] = {}
     sessions: dict[str, set[str]] = {}
+    counted: set[str] = set()
     for entry in found.entries:
         if not is_told(entry):
             continue
         tally = tallies.setdefault(entry.source or _UNKNOWN, SourceTally())
         tally.transcripts += 1
-        tally.files += 1 + len(entry.companions)
-        tally.bytes += entry.size + sum(stamp.size for stamp in entry.companions)
+        for stamp in (*([] if entry.is_part else [entry.stamp]), *entry.companions):
+            if stamp.path not in counted:
+                counted.add(stamp.path)
+                tally.files += 1
+                tally.bytes += stamp.size
         if entry.session_id:
             sessions.setdefault(entry.source, set()).add(entry.session_id)
             tally.first = min(tally.first or entry.started, entry.started)

@@ -25,7 +25,8 @@ _ONLY_SECRETS = "only secrets in it changed"
 
 
 class Findings:
-    """The secrets that were replaced so far, each counted once however often it occurs."""
+    """The secrets that were replaced so far, each counted once wherever it occurs, whatever it
+    is taken for there."""
 
     def __init__(self, redactor: Redactor) -> None:
         self._redactor = redactor
@@ -35,9 +36,10 @@ class Findings:
         """Return a text without its secrets; the very same one where it has none."""
         result = self._redactor.redact(text)
         for finding in result.findings:
-            known = self._found.get(finding.placeholder)
+            digest = finding.placeholder.rpartition(":")[2]
+            known = self._found.get(digest)
             if known is None or known.sure:
-                self._found[finding.placeholder] = finding
+                self._found[digest] = finding
         return result.text
 
     def counted(self) -> Redactions:

@@ -285,7 +285,11 @@ def _copied() -> Path:
         if libraries.is_dir():
             shutil.copytree(libraries, new / libraries.name)
         new.chmod(0o755)
-        new.rename(target)
+        try:
+            new.rename(target)
+        except OSError:
+            # Somebody else was faster.
+            shutil.rmtree(new)
         return target / source.parent.name / source.name / "bin"
     raise StorageError(
         str(source), "cannot be run by the user nobody, nor copied", "Set DATABASE_URL."

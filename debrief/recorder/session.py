@@ -17,7 +17,6 @@ from uuid import uuid4
 from msgspec import Struct, structs
 from pydantic import TypeAdapter, ValidationError
 
-from debrief import __version__
 from debrief.errors import ConfigurationError, InputError
 from debrief.recorder.allowlist import check_command
 from debrief.recorder.baseline import baseline_of, worktree_of
@@ -25,14 +24,12 @@ from debrief.recorder.changes import is_clean, snapshot_tree
 from debrief.recorder.contracts import Contents, TaskId
 from debrief.recorder.encoding import MAX_STRING
 from debrief.recorder.execution import execute
-from debrief.recorder.facts import RanCommand, SessionFacts
 from debrief.recorder.ignoring import Ignoring
 from debrief.recorder.repository import head_commit
 from debrief.recorder.state import (
     OUTPUT_KEPT,
     CommandEnd,
     CommandStart,
-    FiledCommand,
     RecorderHome,
     SessionFolder,
     Started,
@@ -40,9 +37,7 @@ from debrief.recorder.state import (
 
 TIME_LIMIT = 600.0
 """Seconds that a command may run, unless it is said otherwise."""
-RECORDER = f"debrief {__version__}"
 _MOST_PATHS = 20
-_INTERRUPTED = "(the recorder was ended while this ran)"
 
 Clock = Callable[[], datetime]
 
@@ -250,68 +245,6 @@ def session_of(home: RecorderHome, folder: Path) -> OpenSession:
     if not session.exists:
         raise _missing(worktree)
     return OpenSession(worktree, session)
-
-
-def facts_of(
-    session: SessionFolder,
-    stopped_at: datetime,
-    summary: str | None = None,
-    ignore: Sequence[str] = (),
-) -> SessionFacts:
-    """Return what a session knows of itself when it is stopped.
-
-    Args:
-        session: its files.
-        stopped_at: when that is.
-        summary: the person's own closing words.
-        ignore: globs beside those that it was started with.
-
-    Raises:
-        InputError: its files cannot be read.
-    """
-    started = session.started()
-    return SessionFacts(
-        session_id=started.id,
-        task_id=started.task_id,
-        recorder=RECORDER,
-        system=started.system,
-        prompt=started.prompt,
-        contents=started.contents,
-        ignore=(*started.ignore, *ignore),
-        repo_name=started.repo_name,
-        repo_remote=started.repo_remote,
-        branch=started.branch,
-        base_ref=started.base_ref,
-        started_at=started.started_at,
-        stopped_at=max(stopped_at, started.started_at),
-        commands=tuple(map(ran, session.commands())),
-        summary=summary,
-    )
-
-
-def ran(filed: FiledCommand) -> RanCommand:
-    """Return a command as its record tells of it."""
-    start, end = filed.start, filed.end
-    if end is None:
-        lasted = (filed.seen_at - start.started_at).total_seconds()
-        end = CommandEnd(
-            exit_code=None,
-            ending=_INTERRUPTED,
-            duration_ms=round(lasted * 1000),
-            cut=len(filed.output) >= OUTPUT_KEPT,
-            tree=None,
-        )
-    return RanCommand(
-        cmd=start.cmd,
-        args=start.args,
-        cwd=start.cwd,
-        output=filed.output.decode("utf-8", "replace").replace("\0", "\ufffd"),
-        cut=end.cut,
-        exit_code=end.exit_code,
-        ending=end.ending,
-        duration_ms=end.duration_ms,
-        tree=end.tree,
-    )
 
 
 def check_text(name: str, text: str) -> None:

@@ -20,7 +20,8 @@ from debrief.recorder.encoding import decode_record, encode_record
 from debrief.recorder.outbox import check_task_name, send_or_wait
 from debrief.recorder.record import build_record
 from debrief.recorder.server import Receipt, RecorderServer
-from debrief.recorder.session import Clock, OpenSession, check_text, facts_of, opened, utc_now
+from debrief.recorder.session import Clock, OpenSession, check_text, opened, utc_now
+from debrief.recorder.session_facts import facts_of
 from debrief.recorder.state import RecorderHome, Stop
 from debrief.redaction import Redactor
 
@@ -99,7 +100,7 @@ def stop(
         record = decode_record(data)
         receipt = None
         if isinstance(to, Path):
-            _write(to, data)
+            write_durably(to, data)
             home.remove(session.folder)
         else:
             session.folder.file_stop(wish.stop)
@@ -175,10 +176,3 @@ def _check_file(file: Path, data: bytes | None) -> None:
         if data is not None and file.is_file() and file.read_bytes() == data:
             return
         raise InputError(str(file), "is there already", "Name another file.")
-
-
-def _write(file: Path, data: bytes) -> None:
-    try:
-        write_durably(file, data)
-    except OSError as error:
-        raise InputError(str(file), f"cannot be written: {error.strerror}") from error

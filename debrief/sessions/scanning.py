@@ -59,6 +59,11 @@ class ScanEntry(Struct, frozen=True, kw_only=True, gc=False):
     """Of a file that no reader claims, the sources that were asked."""
 
     @property
+    def is_part(self) -> bool:
+        """Whether it is one of several in a file, which is its companion then."""
+        return any(self.path.startswith(f"{stamp.path}#") for stamp in self.companions)
+
+    @property
     def stamp(self) -> FileStamp:
         """The file itself, without its companions."""
         return FileStamp(self.path, self.size, self.mtime_ns)

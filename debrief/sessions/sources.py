@@ -219,9 +219,8 @@ def _parts(entries: Iterable[ScanEntry]) -> dict[str, list[ScanEntry]]:
     """Return the entries that are parts of a file with several, by that file."""
     found: dict[str, list[ScanEntry]] = {}
     for entry in entries:
-        for companion in entry.companions:
-            if entry.path.startswith(f"{companion.path}#"):
-                found.setdefault(companion.path, []).append(entry)
+        if entry.is_part:
+            found.setdefault(entry.path.rpartition("#")[0], []).append(entry)
     return found
 
 

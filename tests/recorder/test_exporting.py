@@ -110,6 +110,14 @@ def test_a_record_with_a_secret_never_leaves(form: ExportForm) -> None:
     assert SECRET.encode() not in second.line
 
 
+def test_records_that_were_searched_before_go_out_as_they_are_and_made_lines_never_do() -> None:
+    bad = row(build(after={"a.ts": f"const token = '{SECRET}';\n"}))
+    (made,) = lines_of("record", [bad], searched=True)
+    assert made.line == bad.text + b"\n"
+    (made,) = lines_of("messages", [bad], searched=True)
+    assert made.withheld == SECRET_FOUND
+
+
 def test_a_record_without_contents_is_withheld_with_the_reason() -> None:
     record = as_json(build())
     kept = [m for m in record["messages"] if m["role"] != "tool" and not m.get("tool_calls")]

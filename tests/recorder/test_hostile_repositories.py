@@ -36,15 +36,12 @@ class Trap:
         folder.mkdir()
         self._sprung = folder / "sprung"
         self.program = folder / "trap"
-        self.program.write_text(f"#!/bin/sh\ntouch {shlex.quote(str(self._sprung))}\ncat\n")
+        self.program.write_text(f"#!/bin/sh\ntouch {shlex.quote(str(self._sprung))}\n")
         self.program.chmod(0o755)
 
     @property
     def sprung(self) -> bool:
         return self._sprung.exists()
-
-    def reset(self) -> None:
-        self._sprung.unlink(missing_ok=True)
 
 
 @pytest.fixture

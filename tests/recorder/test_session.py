@@ -10,7 +10,8 @@ from pathlib import Path
 import pytest
 
 from debrief.errors import ConfigurationError, DebriefError, InputError
-from debrief.recorder.session import NotCleanError, discard, facts_of, opened, session_of
+from debrief.recorder.session import NotCleanError, discard, opened, session_of
+from debrief.recorder.session_facts import facts_of
 from debrief.recorder.state import RecorderHome, SessionFolder
 from tests.recorder.session_scenario import Clock, Shop, a_shop, add_pnpm
 from tests.snapshots.scenario import commit, git, write

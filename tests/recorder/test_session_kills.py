@@ -18,7 +18,8 @@ import pytest
 from debrief.errors import InputError
 from debrief.recorder.encoding import decode_record
 from debrief.recorder.outbox import WaitingError, send_waiting
-from debrief.recorder.session import discard, facts_of, session_of
+from debrief.recorder.session import discard, session_of
+from debrief.recorder.session_facts import facts_of
 from debrief.recorder.state import RecorderHome
 from tests.recorder.session_scenario import Clock, Records, Shop, a_shop, add_pnpm, records_server
 from tests.snapshots.scenario import write

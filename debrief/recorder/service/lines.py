@@ -47,7 +47,7 @@ class Lines:
     ) -> None:
         self._export = export
         rows = (row for row in export if split is None or _side(row) in (split, None))
-        self._lines = lines_of(form, rows)
+        self._lines = lines_of(form, rows, searched=True)
         self._manifest = manifest
         self._sent = 0
         self._withheld: list[ExportedLine] = []

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
 
-from fastapi import Request
+from fastapi import Depends, Request
 
 from debrief.recorder.service.limits import Buckets, Limits, Room
 from debrief.recorder.service.work import Work
@@ -44,3 +44,11 @@ def service_of(request: Request) -> Service:
     """Return the service that a request came to."""
     service: Service = request.app.state.service
     return service
+
+
+async def _provided(request: Request) -> Service:
+    """Give a route the service; a coroutine, because others are run in threads."""
+    return service_of(request)
+
+
+Provided = Annotated[Service, Depends(_provided)]

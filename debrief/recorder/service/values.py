@@ -64,7 +64,7 @@ Cursor = Annotated[
 ]
 
 
-def session_filter(
+async def session_filter(
     task_id: Annotated[TaskId | None, Query(alias="taskId", description="Of this task.")] = None,
     since: Annotated[
         Moment | None, Query(description="Stopped then or later, as 2026-01-31T00:00:00Z.")

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
-from typing import ParamSpec, TypeVar
+from threading import Lock
+from typing import Any, ParamSpec, TypeVar
 
 from debrief.recorder.service.problems import RefusedError
 
@@ -28,6 +29,7 @@ class Work:
         self._pool = ThreadPoolExecutor(threads, thread_name_prefix=name)
         self._most = threads + waiting
         self._seconds = seconds
+        self._lock = Lock()
         self._now = 0
 
     async def do(self, function: Callable[P, R], *arguments: P.args, **options: P.kwargs) -> R:
@@ -37,24 +39,22 @@ class Work:
             RefusedError: 503, when too many wait already or the time is over. A function that has
                 begun is not stopped, and keeps its thread until it ends.
         """
-        if self._now >= self._most:
-            raise busy("too many requests wait for the database")
-        self._now += 1
-        loop = asyncio.get_running_loop()
-        future = loop.run_in_executor(self._pool, lambda: function(*arguments, **options))
-        future.add_done_callback(self._ended)
+        with self._lock:
+            if self._now >= self._most:
+                raise busy("too many requests wait for the database")
+            self._now += 1
+        running = self._pool.submit(function, *arguments, **options)
+        running.add_done_callback(self._ended)
         try:
-            return await asyncio.wait_for(asyncio.shield(future), self._seconds)
+            return await asyncio.wait_for(asyncio.wrap_future(running), self._seconds)
         except TimeoutError:
-            if future.done() and not future.cancelled() and future.exception() is not None:
+            if running.done() and not running.cancelled():
                 raise
-            future.cancel()
             raise busy(f"it took longer than {self._seconds:g} seconds") from None
 
-    def _ended(self, future: asyncio.Future[R]) -> None:
-        self._now -= 1
-        if not future.cancelled():
-            future.exception()
+    def _ended(self, _: Future[Any]) -> None:
+        with self._lock:
+            self._now -= 1
 
     def later(self, function: Callable[[], None]) -> None:
         """Run a function when a thread is free; nobody waits for it.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -20,11 +21,16 @@ _SCRIPTS = Path(__file__).parents[1] / "migrations"
 
 def head() -> str:
     """Return the revision that this version of Debrief works with."""
+    return _revisions()[-1]
+
+
+@functools.cache
+def _revisions() -> tuple[str, ...]:
+    """Return all revisions, the first one first."""
     from alembic.script import ScriptDirectory
 
-    found = ScriptDirectory.from_config(_config()).get_current_head()
-    assert found is not None
-    return found
+    scripts = ScriptDirectory.from_config(_config()).walk_revisions()
+    return tuple(script.revision for script in scripts)[::-1]
 
 
 def current(connection: Connection) -> str | None:
@@ -50,11 +56,9 @@ def migrate(connection: Connection, revision: str = "head") -> tuple[str | None,
     """
     import sqlalchemy as sa
     from alembic import command
-    from alembic.script import ScriptDirectory
 
     config = _config()
-    revisions = [script.revision for script in ScriptDirectory.from_config(config).walk_revisions()]
-    revisions.reverse()
+    revisions = _revisions()
     if revision not in {"head", "base", *revisions}:
         known = ", ".join(revisions)
         raise InputError(revision, "is no revision of the database", f"There are: {known}, base.")
@@ -80,12 +84,9 @@ def require(revision: str | None) -> None:
     Raises:
         StorageError: it is an older one, a newer one, or none.
     """
-    from alembic.script import ScriptDirectory
-
-    scripts = ScriptDirectory.from_config(_config())
-    if revision is not None and revision not in {s.revision for s in scripts.walk_revisions()}:
+    if revision is not None and revision not in _revisions():
         raise newer(revision)
-    wanted = scripts.get_current_head()
+    wanted = head()
     if revision != wanted:
         state = "has no tables yet" if revision is None else f"has revision {revision}"
         raise StorageError(

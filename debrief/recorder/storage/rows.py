@@ -61,9 +61,9 @@ class Page(Struct, Generic[T], frozen=True):
     """A part of a listing, and the cursor that goes on after it."""
 
     items: tuple[T, ...]
-    cursor: str | None
-    """Goes on after the last item; where there is none, the cursor that was asked with. It stays
-    good for ever: what is received later comes after it."""
+    cursor: str
+    """Goes on after the last item, and when there is no more, after all that was there: what is
+    received later comes after it. A filter by status passes over what was not so at the time."""
     more: bool
     """There was more when the page was read."""
 

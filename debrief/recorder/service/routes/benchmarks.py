@@ -15,7 +15,7 @@ from debrief.recorder.ingest import read_json, read_model
 from debrief.recorder.service.auth import needs
 from debrief.recorder.service.bodies import small_body
 from debrief.recorder.service.documented import body, guarded, with_body
-from debrief.recorder.service.state import Service, service_of
+from debrief.recorder.service.state import Provided
 from debrief.recorder.service.values import Cursor, PageSize, Text
 from debrief.recorder.storage.rows import Benchmark, BenchmarkFilter, NewBenchmark
 
@@ -65,7 +65,7 @@ class FigurePage(Contract):
     summary="Store a benchmark.",
 )
 async def store_benchmark(
-    service: Annotated[Service, Depends(service_of)],
+    service: Provided,
     data: Annotated[bytes, Depends(small_body)],
 ) -> Figure:
     """Store a figure beside the sessions that the adapter was trained on, or measured by."""
@@ -81,7 +81,7 @@ async def store_benchmark(
     summary="List benchmarks.",
 )
 async def list_benchmarks(
-    service: Annotated[Service, Depends(service_of)],
+    service: Provided,
     adapter: Annotated[Text | None, Query(description="Of this adapter.")] = None,
     version: Annotated[Text | None, Query(description="Of this version.")] = None,
     metric: Annotated[Text | None, Query(description="Of this metric.")] = None,

@@ -10,7 +10,7 @@ from debrief.recorder.exporting import ExportForm
 from debrief.recorder.service.auth import needs
 from debrief.recorder.service.documented import guarded
 from debrief.recorder.service.lines import MEDIA_TYPE, Lines, LinesResponse
-from debrief.recorder.service.state import Service, service_of
+from debrief.recorder.service.state import Provided
 from debrief.recorder.service.values import Cursor, Sessions
 from debrief.recorder.service.work import busy
 from debrief.training.model import Split
@@ -45,7 +45,7 @@ _HEADERS = {
     summary="Records as training lines.",
 )
 async def export_lines(
-    service: Annotated[Service, Depends(service_of)],
+    service: Provided,
     wanted: Sessions,
     form: Annotated[
         ExportForm,

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Literal
 
-from fastapi import APIRouter, Depends
+from fastapi import APIRouter
 
 from debrief import __version__
 from debrief.recorder.contracts import Contract
 from debrief.recorder.errors import StorageError
 from debrief.recorder.service.documented import problems
 from debrief.recorder.service.problems import RefusedError
-from debrief.recorder.service.state import Service, service_of
+from debrief.recorder.service.state import Provided
 
 router = APIRouter(tags=["health"])
 
@@ -24,7 +24,7 @@ class Health(Contract):
 
 
 @router.get("/health", responses=problems(503), summary="Is the service there, and its database?")
-async def health(service: Annotated[Service, Depends(service_of)]) -> Health:
+async def health(service: Provided) -> Health:
     """Ask the database; 503 when it does not answer within three seconds. Takes no token."""
     try:
         await service.health.do(service.store.check)

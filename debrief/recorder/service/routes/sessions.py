@@ -13,7 +13,7 @@ from debrief.recorder.service.auth import needs
 from debrief.recorder.service.bodies import record_body, small_body
 from debrief.recorder.service.documented import body, guarded, with_body
 from debrief.recorder.service.problems import RefusedError
-from debrief.recorder.service.state import Service, service_of
+from debrief.recorder.service.state import Provided, Service
 from debrief.recorder.service.values import Cursor, PageSize, Sessions
 
 router = APIRouter(tags=["sessions"])
@@ -45,7 +45,7 @@ class NewStatus(Contract):
     summary="Store a record.",
 )
 async def store_session(
-    service: Annotated[Service, Depends(service_of)],
+    service: Provided,
     data: Annotated[bytes, Depends(record_body)],
 ) -> Response:
     """Check a record and store it, as a draft.
@@ -75,7 +75,7 @@ def _store(service: Service, data: bytes) -> StoredSession:
     summary="List sessions.",
 )
 async def list_sessions(
-    service: Annotated[Service, Depends(service_of)],
+    service: Provided,
     wanted: Sessions,
     cursor: Cursor = None,
     limit: PageSize = 100,
@@ -91,7 +91,7 @@ async def list_sessions(
     responses=guarded(404),
     summary="One session.",
 )
-async def show_session(service: Annotated[Service, Depends(service_of)], id: UUID) -> StoredSession:
+async def show_session(service: Provided, id: UUID) -> StoredSession:
     """Return a session without its record."""
     return await service.work.do(service.store.session, id)
 
@@ -109,7 +109,7 @@ async def show_session(service: Annotated[Service, Depends(service_of)], id: UUI
     },
     summary="One session's record, byte for byte.",
 )
-async def show_record(service: Annotated[Service, Depends(service_of)], id: UUID) -> Response:
+async def show_record(service: Provided, id: UUID) -> Response:
     """Return the stored record, byte for byte."""
     text = await service.work.do(service.store.record_text, id)
     return Response(text, media_type="application/json")
@@ -123,7 +123,7 @@ async def show_record(service: Annotated[Service, Depends(service_of)], id: UUID
     summary="Mark a session ready, or a draft again.",
 )
 async def mark_session(
-    service: Annotated[Service, Depends(service_of)],
+    service: Provided,
     id: UUID,
     data: Annotated[bytes, Depends(small_body)],
 ) -> StoredSession:

@@ -11,7 +11,7 @@ from debrief.recorder.ingest import read_json, read_model
 from debrief.recorder.service.auth import needs
 from debrief.recorder.service.bodies import small_body
 from debrief.recorder.service.documented import body, guarded, with_body
-from debrief.recorder.service.state import Service, service_of
+from debrief.recorder.service.state import Provided
 
 router = APIRouter(tags=["tasks"])
 
@@ -28,7 +28,7 @@ class Tasks(Contract):
     responses=guarded(),
     summary="List the tasks.",
 )
-async def list_tasks(service: Annotated[Service, Depends(service_of)]) -> Tasks:
+async def list_tasks(service: Provided) -> Tasks:
     """Return all tasks."""
     return Tasks(tasks=list(await service.work.do(service.store.tasks)))
 
@@ -42,7 +42,7 @@ async def list_tasks(service: Annotated[Service, Depends(service_of)]) -> Tasks:
     summary="Make a task.",
 )
 async def make_task(
-    service: Annotated[Service, Depends(service_of)],
+    service: Provided,
     data: Annotated[bytes, Depends(small_body)],
 ) -> Task:
     """Make a task; 409 when there is one of that id."""

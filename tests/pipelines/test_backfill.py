@@ -259,7 +259,8 @@ def test_with_a_model_costs_are_told_first_agreed_to_and_bounded(tmp_path: Path)
     transcripts = tmp_path / "transcripts"
     transcripts.mkdir()
     for name in ("one", "two", "three"):
-        write(transcripts, f"{name}.jsonl", conversation(name))
+        told = [line.replace("cents", f"cents of {name}") for line in conversation(name)]
+        write(transcripts, f"{name}.jsonl", told)
     prices = tmp_path / ".debrief" / "prices.json"
     prices.parent.mkdir()
     prices.write_text(json.dumps({MODEL: {"input": 1000, "output": 1000}}))

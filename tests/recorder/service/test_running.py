@@ -75,11 +75,13 @@ def _fill(store: RecordStore) -> None:
 
 
 def test_a_process_tells_how_to_begin_and_ends_what_it_began(
-    record_store: RecordStore, tmp_path: Path
+    postgres_url: str, tmp_path: Path
 ) -> None:
-    _fill(record_store)
+    with RecordStore(postgres_url) as store:
+        store.migrate()
+        _fill(store)
     token_file = tmp_path / "token"
-    with _process(record_store._url, tmp_path, "--token-file", str(token_file)) as (process, told):
+    with _process(postgres_url, tmp_path, "--token-file", str(token_file)) as (process, told):
         url = next(word for word in told.split() if word.startswith("http://"))
         assert "60 sessions are stored" in told
         assert stat.S_IMODE(token_file.stat().st_mode) == 0o600

@@ -78,9 +78,9 @@ class GuardedProtocol(H11Protocol):
             self.transport.close()
 
     def _take(self, data: bytes) -> None:
-        self._received += len(data)
         if self._timer is None and not self.busy:
             self._await_head()
+        self._received += len(data)
         super().data_received(data)
         self._watch()
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import heapq
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from datetime import datetime
 from pathlib import Path
 from typing import Protocol
 
@@ -110,7 +112,8 @@ def store_week(
 ) -> bool:
     """Read a week's transcripts into the lake; True when nothing had to be read.
 
-    Sessions stream through: memory is bounded by the largest, not by the week.
+    Sessions stream through: memory is bounded by the largest, not by the week. Those whose
+    transcripts are gone since they were read stay as they are.
 
     Args:
         lake: where the tables are.
@@ -135,7 +138,7 @@ def store_week(
         readers[each.source] = reader if of_files is None else _Either(reader, paths, of_files)
     unread: list[UnreadTranscript] = []
 
-    def sessions() -> Iterator[Session]:
+    def read() -> Iterator[Session]:
         for item in read_week(
             found, week, lambda session: redact_session(session, redactor), readers=readers
         ):
@@ -144,12 +147,36 @@ def store_week(
             else:
                 unread.append(item)
 
+    def sessions() -> Iterator[Session]:
+        yield from heapq.merge(read(), _outlasting(lake, found, week), key=_place)
+
     def final() -> str:
         lake.write(UNREAD_TABLE, week, unread, UnreadTranscript)
         return made_from if all(row.expected for row in unread) else ""
 
     lake.write(SESSIONS_TABLE, week, sessions(), Session, final)
     return False
+
+
+def _outlasting(lake: Lake, found: Scan, week: str) -> Iterator[Session]:
+    """Yield the stored sessions of a week whose transcripts are gone.
+
+    Agents delete their transcripts after some weeks, and a server may be away or no longer asked;
+    what was read once stays. It goes with its file in the lake, and not before.
+    """
+    ids = {entry.session_id for entry in found.entries}
+    paths = {entry.path for entry in found.entries}
+    kept = {
+        head.id
+        for head in lake.read(SESSIONS_TABLE, week, SessionHead)
+        if head.id not in ids and not any(ref.path in paths for ref in head.transcripts)
+    }
+    if kept:
+        yield from lake.read(SESSIONS_TABLE, week, Session, ("id", kept))
+
+
+def _place(session: Session) -> tuple[datetime, str]:
+    return session.started, session.id
 
 
 class _Either:

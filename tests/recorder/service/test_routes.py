@@ -218,7 +218,7 @@ def test_benchmarks_stand_beside_the_sessions(client: httpx.Client) -> None:
         ("metric", "a\u0000b", 400),
         ("metric", "a\u0007b", 422),
         ("taskId", "nobody-made-it", 404),
-        ("sessionId", str(uuid4()), 404),
+        ("sessionId", "9b2e6d14-53c7-4f0a-8e41-2d7a90b6c358", 404),
         ("more", 1, 422),
     ],
 )

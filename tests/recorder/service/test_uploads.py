@@ -184,7 +184,7 @@ def test_a_record_that_contradicts_itself_is_refused_with_reasons(
 @pytest.mark.parametrize(
     ("field", "value"),
     [
-        ("id", str(uuid4())),
+        ("id", "3f1c8a52-6d0e-4b7f-9a25-70c1f4e2b9d3"),
         ("taskId", "other"),
         ("repoName", "other"),
         ("repoRemote", None),

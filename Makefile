@@ -6,13 +6,16 @@ UV := VIRTUAL_ENV=.venv $(BIN)/uv
 export PYTHONUTF8 = 1
 export LITELLM_LOCAL_MODEL_COST_MAP = True
 
-.PHONY: demo test check ui locks clean
+.PHONY: demo test check ui up locks clean
 
 demo: .venv/.run
 	@$(BIN)/debrief demo
 
 ui: .venv/.run
 	@$(BIN)/debrief ui --demo
+
+up: .venv/.run
+	@exec $(BIN)/debrief up
 
 test: check
 	$(BIN)/python -m pytest -n 2

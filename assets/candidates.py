@@ -7,10 +7,11 @@ from pydantic import Field
 
 from assets import versions
 from assets.partitions import ONE_RUN, PAIRS, pair_of
+from assets.progress import PROGRESS
 from assets.spending import POOL, Spending
 from assets.training import training_sets
-from assets.weekly import PROGRESS
-from debrief.redaction.redactor import load_key
+from assets.weekly import working
+from debrief.redaction.redactor import key_of
 from debrief.settings import load_settings
 from debrief.training.candidate_store import store_candidate
 from debrief.training.optimisation import OptimiserOptions
@@ -67,10 +68,11 @@ def prompt_candidates(
             continue
         trials = Trials(
             evaluators.models.get(evaluators.name),
-            secret=load_key(load_settings().home),
+            secret=key_of(load_settings()),
             concurrency=evaluators.concurrency,
         )
-        row = store_candidate(tables, task, fingerprint, trials, options)
+        with working(context, tables, "prompt_candidates", key):
+            row = store_candidate(tables, task, fingerprint, trials, options)
         proposed += row.outcome == "proposed"
         told = row.reason or f"{row.outcome} {row.candidate}"
         logging.getLogger(PROGRESS).info("prompt_candidates %s: %s", key, told)

@@ -10,9 +10,6 @@ from dagster import DagsterEvent, DagsterEventType, DagsterInstance
 
 from debrief.weekly.model import Done
 
-PARENT_TAG = "debrief/whole_graph"
-"""Of a stage's run: the run of the whole graph that launched it."""
-
 
 def done_in(events: Iterable[DagsterEvent]) -> Iterator[Done]:
     """Yield what was done for each partition, in the order of the events."""

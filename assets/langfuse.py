@@ -15,6 +15,8 @@ from resources.langfuse import LangfuseResource
 from resources.sessions import SessionStore
 
 TABLE = "langfuse_scores"
+POOL = "langfuse"
+"""Of what writes to the server: a limit on it holds over all runs of an instance."""
 NOT_CONFIGURED = (
     "No Langfuse server is configured, so the scores stay in the lake. Set LANGFUSE_HOST, "
     "LANGFUSE_PUBLIC_KEY and LANGFUSE_SECRET_KEY and materialise this again."
@@ -24,6 +26,7 @@ NOT_CONFIGURED = (
 @weekly_asset(
     group_name="scoring",
     code_version=versions.LANGFUSE,
+    pool=POOL,
     deps=[session_scores],
     description=(
         "Receipts: which scores were written to the Langfuse sessions they belong to, and read "

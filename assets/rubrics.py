@@ -17,13 +17,13 @@ from assets.made_from import (
 )
 from assets.partitions import ONE_RUN, SCORES, all_of
 from assets.presentation import preview
+from assets.progress import PROGRESS
 from assets.rubric_views import judged_shown, mined_shown, set_shown
-from assets.scope import scope, scoped
+from assets.scope import scope
 from assets.scoring import session_scores
 from assets.sessions import raw_sessions
 from assets.spending import POOL, Spending
 from assets.weekly import (
-    PROGRESS,
     Filled,
     Metadata,
     checked,
@@ -34,6 +34,7 @@ from assets.weekly import (
     fill,
     upstream,
     weekly_asset,
+    working,
 )
 from debrief.digests import digest_of
 from debrief.errors import ModelError
@@ -240,7 +241,7 @@ def rubrics(
         )
         failure = ""
         try:
-            with scoped(context):
+            with working(context, tables, RUBRICS, key):
                 filled = fill(
                     tables,
                     RUBRICS,

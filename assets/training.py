@@ -12,11 +12,11 @@ from assets.automation import PAIRS_FOLLOW
 from assets.judging import judge_evaluations
 from assets.partitions import ONE_RUN, PAIRS, all_of, pair_of
 from assets.presentation import preview
+from assets.progress import PROGRESS
 from assets.rubrics import rubric_evaluations
 from assets.scoring import session_scores
 from assets.sessions import raw_sessions
 from assets.snapshots import prompt_snapshots, session_metadata
-from assets.weekly import PROGRESS
 from debrief.lake import Lake
 from debrief.redaction import contains_secret
 from debrief.rubrics.agreement_page import agreement_shortfall, minimum_agreement

@@ -3,7 +3,7 @@
 import logging
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from typing import Any, Generic, TypeVar
 
@@ -11,15 +11,14 @@ import dagster as dg
 import msgspec
 from dagster._core.definitions.data_version import extract_data_version_from_entry
 
+from assets.disk import room
+from assets.leasing import leased, still_ours
+from assets.progress import PROGRESS
 from assets.scope import Scope, scope, scoped
 from debrief.digests import digest_of
 from debrief.errors import ModelError
 from debrief.lake import Lake
 from debrief.sessions.heads import SessionHead
-
-PROGRESS = "debrief.progress"
-"""Logger of single steps forward. Not the run's own log: Dagster stores each of its lines as an
-event, which costs more than a week of a cheap stage does."""
 
 ROWS = "rows_digest"
 """Metadata: SHA-256 of a partition's rows, in hex."""
@@ -85,6 +84,7 @@ def fill(
             deque(make(previous), maxlen=0)
         return Filled(previous, changed=False, skipped=False)
     rows = list(make(previous))
+    still_ours()
     whole = current or not (narrowed and scope().where)
     final = made_from if whole and all(done(row) for row in rows) else ""
     written = lake.write(table, week, rows, row_type, lambda: final)
@@ -162,6 +162,20 @@ def digests_of(lake: Lake, table: str, partitions: Iterable[str]) -> dict[str, s
     return {name: stamp.digest if stamp is not None else "" for name, stamp in stamps.items()}
 
 
+@contextmanager
+def working(
+    context: dg.AssetExecutionContext, lake: Lake, table: str, partition: str
+) -> Iterator[None]:
+    """Work on one partition: alone, in the run's scope, and saying so when the disk is full.
+
+    Raises:
+        RunOverError: the run was over before its turn came.
+        DiskFullError: there is no room for what was made.
+    """
+    with leased(context, lake, table, partition), scoped(context), room(lake, table, partition):
+        yield
+
+
 def each_week(
     context: dg.AssetExecutionContext,
     lake: Lake,
@@ -183,7 +197,7 @@ def each_week(
         made: list[int] = []
         token = _MADE.set(made)
         try:
-            with scoped(context):
+            with working(context, lake, name, week):
                 metadata = {"made_now": 0, **one_week(week)}
         finally:
             _MADE.reset(token)

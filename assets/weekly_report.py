@@ -3,7 +3,7 @@
 import dagster as dg
 
 from assets import versions
-from assets.doings import PARENT_TAG, done_below
+from assets.doings import done_below
 from assets.judging import judge_evaluations
 from assets.partitions import all_of
 from assets.reports import fingerprint_leaderboard
@@ -11,6 +11,7 @@ from assets.rubrics import rubric_evaluations, rubrics
 from assets.scoring import session_scores
 from assets.weekly import each_week, weekly_asset
 from debrief.weekly.report import headline, page_of, report_of
+from resources.attendance import PARENT_TAG
 from resources.lake import LakeResource
 
 

@@ -43,3 +43,7 @@ class ModelError(DebriefError):
 
 class LangfuseError(DebriefError):
     """The Langfuse server refused, lost or could not take a request."""
+
+
+class LakeError(DebriefError):
+    """The object store that holds the lake is away, or refused a request."""

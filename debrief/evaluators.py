@@ -15,7 +15,7 @@ from debrief.judging.model import ChangeJudge, Judge
 from debrief.models.choosing import Models
 from debrief.models.fencing import fence, marker_of
 from debrief.models.usage import Spent
-from debrief.redaction.redactor import load_key
+from debrief.redaction.redactor import key_of
 from debrief.rubrics.model import RubricJudge, RubricMiner
 from debrief.scoring.model import ChunkScorer
 from debrief.settings import Settings
@@ -151,7 +151,7 @@ def _models(
     for wanted in sorted({name, *(judge.model for judge in judges)}):
         models.get(wanted)
     ask = models.get(name).ask
-    secret = load_key(settings.home)
+    secret = key_of(settings)
     scorer = ModelChunkScorer(name, ask, partial(_fenced, secret))
     return Evaluators(
         name=name,

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct
 
 from debrief.cli.console import console
-from debrief.errors import ConfigurationError, InputError
+from debrief.errors import ConfigurationError, DebriefError, InputError
 from debrief.settings import Settings
 from pipelines.options import Choice
 
@@ -47,6 +47,8 @@ def run_backfill(choice: Choice, wanted: Wanted, consent: Consent) -> None:
     from pipelines.definitions import defs
     from pipelines.instance import open_instance
     from pipelines.progress import show_progress
+    from pipelines.queue import in_queue
+    from pipelines.recovery import settle_at_start
     from pipelines.targets import batches
 
     graph = defs.resolve_asset_graph()
@@ -56,6 +58,7 @@ def run_backfill(choice: Choice, wanted: Wanted, consent: Consent) -> None:
         raise InputError(f"--stage {wanted.stage}", "is no stage", known)
     show_progress()
     with open_instance(settings) as instance:
+        settle_at_start(instance)
         outlook = _outlook(settings, choice, instance, wanted, consent)
         spent = _Spent(consent.max_cost_usd)
         for number, batch in enumerate(batches(graph, wanted, outlook)):
@@ -73,6 +76,9 @@ def run_backfill(choice: Choice, wanted: Wanted, consent: Consent) -> None:
                 raise ConfigurationError(
                     ", ".join(batch.assets), "were left out: nobody agreed", "Add --yes."
                 )
+            if in_queue(settings):
+                hand_out(batch.targets, wanted, instance, spent)
+                continue
             for target in batch.targets:
                 _take(target, wanted, instance, spent)
         spent.tell()
@@ -86,22 +92,22 @@ class _Spent:
         self._calls = self._failed = self._fresh = 0
         self._usd: float | None = 0.0
 
-    def add(self, result: dg.ExecuteInProcessResult) -> None:
+    def add(self, events: Iterable[dg.DagsterEvent]) -> None:
         from assets.doings import done_in
         from debrief.weekly.model import added_up
 
-        done = added_up("", done_in(result.all_events))
+        done = added_up("", done_in(events))
         self._calls += done.calls
         self._failed += done.failed
         self._fresh += done.fresh
         known = self._usd is not None and done.cost_usd is not None
         self._usd = (self._usd or 0.0) + (done.cost_usd or 0.0) if known else None
 
-    def config(self) -> dict[str, Any]:
-        """Return the run configuration that bounds the next run."""
+    def config(self, runs: int = 1) -> dict[str, Any]:
+        """Return the run configuration that bounds the next run, or each of so many."""
         if self._limit is None:
             return {}
-        left = max(0.0, self._limit - (self._usd or 0.0))
+        left = max(0.0, self._limit - (self._usd or 0.0)) / runs
         return {"resources": {"evaluator": {"config": {"max_cost_usd": left}}}}
 
     def tell(self) -> None:
@@ -120,7 +126,7 @@ def _outlook(
 ) -> Outlook:
     from debrief.evaluators import make_evaluators
     from debrief.lake import Lake
-    from debrief.redaction.redactor import Redactor, load_key
+    from debrief.redaction.redactor import Redactor, key_of
     from debrief.sessions.sources import Scan
     from debrief.sessions.store import scan_into
     from pipelines.due import Outlook
@@ -142,7 +148,7 @@ def _outlook(
             dry_run=consent.dry_run,
         ),
         scan=scan,
-        redactor=Redactor(load_key(settings.home)),
+        redactor=Redactor(key_of(settings)),
     )
 
 
@@ -186,6 +192,39 @@ def _asked(question: str) -> bool:
     return sys.stdin.isatty() and ask(question)
 
 
+def hand_out(
+    targets: Sequence[Target], wanted: Wanted, instance: dg.DagsterInstance, spent: _Spent
+) -> None:
+    """Let the workers that take from the queue do what is due, a few weeks a run.
+
+    Raises:
+        DebriefError: runs failed; what they had finished stays.
+    """
+    from pipelines.distribution import carry_out, describe, pieces_of, week_ranges
+    from pipelines.launching import QUIET
+
+    tags = {**wanted.scope.tags, "debrief/backfill": wanted.stage}
+    ranges = [
+        (target.assets, each)
+        for target in targets
+        for each in (week_ranges(list(target.why)) if target.why else [target.partitions])
+    ]
+    config = {**QUIET, **spent.config(len(ranges) or 1)}
+    pieces = [
+        piece
+        for assets, each in ranges
+        for piece in pieces_of("", [each], tags, config, assets=assets)
+    ]
+
+    def add(run: dg.DagsterRun) -> None:
+        records = instance.all_logs(run.run_id)
+        spent.add(record.dagster_event for record in records if record.dagster_event)
+
+    failed = carry_out(instance, pieces, ended=add)
+    if failed:
+        raise DebriefError(describe(failed), "failed", "The whole story is in these runs.")
+
+
 def _take(target: Target, wanted: Wanted, instance: dg.DagsterInstance, spent: _Spent) -> None:
     import dagster as dg
 
@@ -199,5 +238,5 @@ def _take(target: Target, wanted: Wanted, instance: dg.DagsterInstance, spent: _
         run_config={**QUIET, **spent.config()},
         raise_on_error=False,
     )
-    spent.add(result)
+    spent.add(result.all_events)
     raise_on_failure(result)

@@ -9,6 +9,8 @@ from typing import Annotated
 
 import typer
 
+import pipelines.up_command
+import pipelines.worker_command  # noqa: F401  registers its commands
 from debrief.cli.app import app
 from debrief.cli.console import told
 

@@ -17,7 +17,9 @@ from assets import (
 )
 from pipelines.jobs import STAGE_JOBS
 from pipelines.progress import quiet_logger
+from pipelines.pruning import nightly_pruning, prune_runs
 from pipelines.recorder_sensor import new_records
+from pipelines.recovery import dead_runs
 from pipelines.schedules import weekly
 from pipelines.sensors import following, new_sessions
 from pipelines.whole_graph import whole_graph
@@ -43,9 +45,9 @@ STAGES = [
 defs = dg.Definitions(
     assets=dg.load_assets_from_modules(STAGES),
     asset_checks=dg.load_asset_checks_from_modules(STAGES),
-    jobs=[whole_graph, *STAGE_JOBS],
-    schedules=[weekly],
-    sensors=[new_sessions, following, new_records],
+    jobs=[whole_graph, *STAGE_JOBS, prune_runs],
+    schedules=[weekly, nightly_pruning],
+    sensors=[new_sessions, following, new_records, dead_runs],
     resources={
         "lake": LakeResource(),
         "sessions": SessionStore(),

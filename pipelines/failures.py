@@ -1,5 +1,7 @@
 """Why a run failed, in the words of whatever failed first."""
 
+from collections.abc import Iterable
+
 import dagster as dg
 
 INTERRUPTED = "DagsterExecutionInterruptedError"
@@ -17,7 +19,20 @@ def was_interrupted(result: dg.ExecuteInProcessResult) -> bool:
 
 def first_failure(result: dg.ExecuteInProcessResult) -> tuple[str, str]:
     """Return the step that failed first, and its root reason without the error's class."""
-    for event in result.all_events:
+    return failure_in(result.all_events, result.job_def.name)
+
+
+def failure_in(events: Iterable[dg.DagsterEvent], job: str) -> tuple[str, str]:
+    """Return the step that failed first in a run's events, and its root reason.
+
+    Args:
+        events: of the run.
+        job: what is named when no step failed, with what was said of the whole run.
+    """
+    told = "the run failed before its first step"
+    for event in events:
+        if event.is_run_failure and event.message:
+            told = event.message
         if not event.is_step_failure:
             continue
         error = event.step_failure_data.error
@@ -27,4 +42,4 @@ def first_failure(result: dg.ExecuteInProcessResult) -> tuple[str, str]:
         kind = f"{error.cls_name}: " if error is not None and error.cls_name else ""
         _, separator, reason = message.partition(kind)
         return str(event.step_key), reason if kind and separator else message
-    return result.job_def.name, "the run failed before its first step"
+    return job, told

@@ -6,6 +6,7 @@ from pathlib import Path
 import dagster as dg
 
 from debrief.settings import Settings
+from pipelines.team_home import URL, dagster_database_url, is_team_home, make_schema, team_home
 
 # One database for the events of all runs: the default, one for each run and a shared index beside
 # them, takes four times as long an event.
@@ -39,12 +40,15 @@ load_from:
 def dagster_home(settings: Settings) -> Path:
     """Return the folder of Dagster's own storage: ``DAGSTER_HOME``, else one beside the lake.
 
-    A local lake carries its history in ``.dagster``, so that the two are moved, copied and
-    deleted together; for a lake in an object store it is kept under ``DEBRIEF_HOME``.
+    A lake that ``debrief up`` was used for has it where that does, on Postgres. Another local
+    lake carries its history in ``.dagster``, so that the two are moved, copied and deleted
+    together; for one in an object store it is kept under ``DEBRIEF_HOME``.
     """
     named = settings.get("DAGSTER_HOME")
     if named:
         return Path(named).expanduser().absolute()
+    if is_team_home(settings):
+        return team_home(settings)
     if "://" in settings.lake:
         return settings.home / "dagster"
     return Path(settings.lake) / ".dagster"
@@ -57,6 +61,10 @@ def prepare_home(settings: Settings) -> Path:
     configuration = home / "dagster.yaml"
     if not configuration.exists():
         configuration.write_text(DAGSTER_YAML, encoding="utf-8")
+    if not os.environ.get(URL) and URL in configuration.read_text(encoding="utf-8"):
+        url = dagster_database_url(settings)
+        make_schema(url)
+        os.environ[URL] = url
     os.environ["DAGSTER_HOME"] = str(home)
     return home
 

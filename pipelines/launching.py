@@ -33,9 +33,11 @@ def run_graph(choice: Choice, weeks: tuple[str, ...], ui_command: str | None = N
     from pipelines.definitions import defs
     from pipelines.instance import open_instance
     from pipelines.progress import show_progress
+    from pipelines.recovery import settle_at_start
 
     show_progress()
     with open_instance(settings) as instance:
+        settle_at_start(instance)
         find = {"ops": {"find_sessions": {"config": {"weeks": list(weeks)}}}}
         result = defs.resolve_job_def("whole_graph").execute_in_process(
             instance=instance, run_config={**QUIET, **find}, raise_on_error=False

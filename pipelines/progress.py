@@ -4,7 +4,7 @@ import logging
 
 import dagster as dg
 
-from assets.weekly import PROGRESS
+from assets.progress import PROGRESS
 
 
 class _Lines(logging.Handler):

@@ -43,6 +43,11 @@ class Target(Struct, frozen=True, kw_only=True):
     """Of each week."""
 
     @property
+    def partitions(self) -> tuple[str, str]:
+        """Return the first and the last one; empty for an asset without partitions."""
+        return self.first, self.last
+
+    @property
     def tags(self) -> Tags:
         """Return the run's tags; none for an asset without partitions."""
         return range_tags(self.first, self.last) if self.first else {}

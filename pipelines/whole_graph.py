@@ -8,24 +8,30 @@ the launchpad all go through here.
 """
 
 import logging
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import dagster as dg
+from dagster._core.storage.tags import MAX_RETRIES_TAG, RETRY_STRATEGY_TAG
 
-from assets.doings import PARENT_TAG, done_below
+from assets.doings import done_below
 from assets.partitions import SCORES, TASKS
-from assets.weekly import PROGRESS
+from assets.progress import PROGRESS
 from assets.weekly_report import report_path
 from debrief.sessions.scanning import is_told
 from debrief.sessions.store import scan_into
 from debrief.settings import load_settings
+from debrief.state.leases import stop_with_parent
+from debrief.state.watch import watch_of
 from debrief.training.pairs import observed_pairs
 from debrief.weekly.message import send, webhook_of
 from debrief.weekly.report import headline, report_of
 from debrief.weeks import runs_of_weeks
+from pipelines.distribution import carry_out, describe, pieces_of, week_ranges
 from pipelines.failures import first_failure
+from pipelines.queue import COORDINATORS, QUEUE_TAG, in_queue
 from pipelines.ranges import Tags, pair_ranges, range_tags
+from resources.attendance import PARENT_TAG, steps_have_processes
 from resources.lake import LakeResource
 from resources.sessions import SessionStore
 
@@ -57,8 +63,7 @@ def find_sessions(
 @dg.op(description="Read, snapshot, judge and score the weeks' sessions, and mine rubrics.")
 def take_sessions(context: dg.OpExecutionContext, weeks: list[str]) -> list[str]:
     """Run the ``sessions_job`` over the weeks."""
-    for first, last in runs_of_weeks(weeks):
-        launch(context, "sessions_job", range_tags(first, last))
+    launch_over(context, "sessions_job", week_ranges(weeks))
     return weeks
 
 
@@ -67,15 +72,14 @@ def take_rubrics(context: dg.OpExecutionContext, weeks: list[str]) -> list[str]:
     """Run the ``rubrics_job`` over the score names."""
     if weeks:
         names = SCORES.get_partition_keys()
-        launch(context, "rubrics_job", range_tags(names[0], names[-1]))
+        launch_over(context, "rubrics_job", [(names[0], names[-1])])
     return weeks
 
 
 @dg.op(description="Hold the weeks' sessions against the rubrics.")
 def take_rubric_evaluations(context: dg.OpExecutionContext, weeks: list[str]) -> list[str]:
     """Run the ``rubric_evaluations_job`` over the weeks."""
-    for first, last in runs_of_weeks(weeks):
-        launch(context, "rubric_evaluations_job", range_tags(first, last))
+    launch_over(context, "rubric_evaluations_job", week_ranges(weeks))
     return weeks
 
 
@@ -165,12 +169,36 @@ def tell(log: dg.DagsterLogManager, sessions: SessionStore, text: str) -> None:
         "or those named in the configuration; what has not changed is not done again."
     ),
     hooks={tell_failure},
+    # A retry may come to a machine that has nothing of the outputs of steps; they are cheap.
+    tags={RETRY_STRATEGY_TAG: "ALL_STEPS", QUEUE_TAG: COORDINATORS},
 )
 def whole_graph() -> None:
     """Every stage, in the order of the graph."""
     weeks = take_rubric_evaluations(take_rubrics(take_sessions(find_sessions())))
     agreement = take_agreement(weeks)
     take_weekly_report(take_reports(take_training_sets(weeks, agreement)), agreement)
+
+
+def launch_over(
+    context: dg.OpExecutionContext, job: str, ranges: Sequence[tuple[str, str]]
+) -> None:
+    """Run a stage job over ranges of partitions: here, or by the workers that take from the queue.
+
+    Raises:
+        dg.Failure: a run failed; what the runs had finished stays.
+    """
+    if not in_queue(load_settings()):
+        for first, last in ranges:
+            launch(context, job, range_tags(first, last))
+        return
+    pieces = pieces_of(job, ranges, _tags(context), _inherited(context.run_config))
+    failed = carry_out(context.instance, pieces, like=context.run)
+    if failed:
+        raise dg.Failure(
+            describe(failed),
+            {"runs": ", ".join(each.run_id for each in failed)},
+            allow_retries=False,
+        )
 
 
 def launch(context: dg.OpExecutionContext, job: str, tags: Tags) -> None:
@@ -181,15 +209,21 @@ def launch(context: dg.OpExecutionContext, job: str, tags: Tags) -> None:
     """
     from pipelines.definitions import defs
 
+    if steps_have_processes(context):
+        stop_with_parent(watch_of(context.run_id))
     result = defs.resolve_job_def(job).execute_in_process(
         instance=context.instance,
         run_config=_inherited(context.run_config),
-        tags={**tags, PARENT_TAG: context.run_id},
+        tags={**tags, **_tags(context)},
         raise_on_error=False,
     )
     if not result.success:
         step, reason = first_failure(result)
         raise dg.Failure(f"{step}: {reason}", {"run": result.run_id}, allow_retries=False)
+
+
+def _tags(context: dg.OpExecutionContext) -> Tags:
+    return {PARENT_TAG: context.run_id, MAX_RETRIES_TAG: "0"}
 
 
 def _inherited(run_config: Mapping[str, Any]) -> dict[str, Any]:

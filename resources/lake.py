@@ -5,6 +5,7 @@ from pydantic import Field
 
 from debrief.lake import Lake
 from debrief.settings import load_settings
+from resources.attendance import attend
 
 
 class LakeResource(dg.ConfigurableResource):  # type: ignore[type-arg]
@@ -14,6 +15,11 @@ class LakeResource(dg.ConfigurableResource):  # type: ignore[type-arg]
         default="",
         description="A folder or an fsspec URL (s3://…). Empty: DEBRIEF_LAKE.",
     )
+
+    def setup_for_execution(self, context: dg.InitResourceContext) -> None:
+        """Let it be known that the run, which is about to use the lake, is worked on."""
+        if context.instance is not None and context.run is not None:
+            attend(context.instance, context.run)
 
     def open(self) -> Lake:
         """Return the lake."""

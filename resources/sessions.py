@@ -8,7 +8,7 @@ from pydantic import Field
 
 from debrief.langfuse import source as langfuse
 from debrief.recorder import source as recorder
-from debrief.redaction.redactor import Redactor, load_key
+from debrief.redaction.redactor import Redactor, key_of
 from debrief.sessions.sources import default_folders
 from debrief.sessions.store import Servers
 from debrief.settings import load_settings
@@ -60,4 +60,4 @@ class SessionStore(dg.ConfigurableResource):  # type: ignore[type-arg]
 
     def redactor(self) -> Redactor:
         """Return the redactor with this machine's key."""
-        return Redactor(load_key(load_settings().home))
+        return Redactor(key_of(load_settings()))

@@ -13,6 +13,7 @@ from debrief.recorder.postgres import EmbeddedPostgres
 from debrief.recorder.storage.store import RecordStore
 
 TEMPLATE = "migrated"
+_EMPTIED = "TRUNCATE tasks, sessions, tokens, benchmarks RESTART IDENTITY CASCADE"
 
 
 @pytest.fixture(scope="session")
@@ -32,10 +33,18 @@ def postgres_url(postgres_server: EmbeddedPostgres) -> Iterator[str]:
         yield url
 
 
+@pytest.fixture(scope="session")
+def common_database(postgres_server: EmbeddedPostgres) -> Iterator[str]:
+    """The name of a database that tests use one after the other: making one takes longer."""
+    execute(postgres_server, f"CREATE DATABASE common TEMPLATE {TEMPLATE}")
+    yield "common"
+
+
 @pytest.fixture
-def record_store(postgres_server: EmbeddedPostgres) -> Iterator[RecordStore]:
-    """A store without anything in it, in a database of the test's own."""
-    with database(postgres_server, TEMPLATE) as url, RecordStore(url) as store:
+def record_store(postgres_server: EmbeddedPostgres, common_database: str) -> Iterator[RecordStore]:
+    """A store without anything in it, and nobody else's while the test runs."""
+    execute(postgres_server, f"SET lock_timeout = '20s'; {_EMPTIED}", common_database)
+    with RecordStore(postgres_server.url_of(common_database)) as store:
         yield store
 
 
@@ -46,9 +55,9 @@ def shared_store(postgres_server: EmbeddedPostgres) -> Iterator[RecordStore]:
         yield store
 
 
-def execute(server: EmbeddedPostgres, statement: str) -> None:
+def execute(server: EmbeddedPostgres, statement: str, database: str = "postgres") -> None:
     """Run a statement that no transaction may hold."""
-    connection = psycopg2.connect(server.url_of("postgres"))
+    connection = psycopg2.connect(server.url_of(database))
     try:
         connection.autocommit = True
         with connection.cursor() as cursor:
@@ -61,7 +70,7 @@ def execute(server: EmbeddedPostgres, statement: str) -> None:
 def database(server: EmbeddedPostgres, template: str) -> Iterator[str]:
     """The address of a new database, which is dropped again."""
     name = f"test_{uuid.uuid4().hex}"
-    execute(server, f"CREATE DATABASE {name} TEMPLATE {template}")
+    execute(server, f"CREATE DATABASE {name} TEMPLATE {template} STRATEGY FILE_COPY")
     try:
         yield server.url_of(name)
     finally:

@@ -8,6 +8,7 @@ import typer
 
 from debrief import __version__
 from debrief.cli.commands import (
+    cache,
     code,
     database,
     eval,
@@ -64,6 +65,7 @@ app.add_typer(train.app)
 app.add_typer(serve.app)
 app.add_typer(hooks.app, name="hooks")
 app.add_typer(judges.app, name="judges")
+app.add_typer(cache.app, name="cache")
 app.add_typer(database.app, name="database")
 app.add_typer(record.app, name="record")
 app.add_typer(rubrics.app, name="rubrics")

@@ -21,15 +21,15 @@ def show_status(database: str) -> None:
     """
     url = database or database_url(load_settings())
     out = console()
-    shown = address_of(url).difference_update_query(["password"])
+    shown = address_of(url).set(drivername="postgresql").difference_update_query(["password"])
     out.print(f"database  {shown.render_as_string()}", soft_wrap=True)
     with RecordStore(url) as store:
         out.print(f"revision  {store.revision() or 'none'} (this version works with {head()})")
         store.check()
-        contents = store.contents()
-    out.print(f"tasks     {contents.tasks}")
-    out.print(f"sessions  {contents.sessions}, of them {contents.ready} ready")
-    out.print(f"size      {contents.size / 1e6:,.1f} MB")
+        holdings = store.holdings()
+    out.print(f"tasks     {holdings.tasks}")
+    out.print(f"sessions  {holdings.sessions}, of them {holdings.ready} ready")
+    out.print(f"size      {holdings.size / 1e6:,.1f} MB")
 
 
 def migrate(database: str, revision: str) -> None:
@@ -55,7 +55,7 @@ def back_up(database: str, file: Path) -> None:
         StorageError: the database is away.
     """
     size = backup(database or database_url(load_settings()), file)
-    console().print(f"Wrote {file}, {size / 1e6:,.1f} MB", soft_wrap=True)
+    console().print(f"Wrote {file}, {size:,} bytes", soft_wrap=True)
 
 
 def bring_back(database: str, file: Path, replace: bool) -> None:

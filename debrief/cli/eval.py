@@ -157,10 +157,10 @@ def _evaluators(wish: Wish, settings: Settings, root: Path) -> Evaluators:
 
 
 def _gather(wish: Wish, settings: Settings, root: Path, folder: Path, plan: str) -> _Work:
-    from debrief.redaction.redactor import Redactor, load_key
+    from debrief.redaction.redactor import Redactor, key_of
     from debrief.redaction.sessions import redact_session
 
-    redactor = Redactor(load_key(settings.home))
+    redactor = Redactor(key_of(settings))
     changes = read_worktree(folder, plan)
     context = context_from_worktree(changes, lambda text: redactor.redact(text).text)
     if wish.offline:

@@ -7,14 +7,16 @@ from collections.abc import Callable, Mapping
 from datetime import UTC, date, datetime
 from typing import TYPE_CHECKING
 
-from msgspec import Struct
+from msgspec import Struct, structs
 
 from debrief.cli.console import console
 from debrief.cli.export import status_of, table_of
+from debrief.cli.record import warn_of_exposure
 from debrief.errors import ConfigurationError
 from debrief.recorder.contracts import Status
-from debrief.recorder.fetching import FetchedRecords, Wish, server_settings
+from debrief.recorder.fetching import FetchedRecords, Wanted
 from debrief.recorder.publishing import PublishedRecords, publish_as_records, publish_records
+from debrief.recorder.remote import URL, Remote, remote_of
 from debrief.settings import Settings, load_settings
 from debrief.training.model import Split
 from debrief.training.selection import training_options
@@ -69,8 +71,8 @@ def export_records(wish: RecordsWish) -> None:
     if server is None:
         done = _from_database(wish, settings, status, since, publish)
     else:
-        asked = Wish(task=wish.task, status=status, since=since.isoformat() if since else "")
-        fetched = FetchedRecords(*server, settings.home, asked)
+        asked = Wanted(task=wish.task, status=status, since=since.isoformat() if since else "")
+        fetched = FetchedRecords(server, settings.home, asked)
         fetched.fetch()
         done = publish(fetched)
         done.left_out.update(fetched.withheld)
@@ -97,14 +99,13 @@ def _from_database(
         return publish(records)
 
 
-def _server(settings: Settings, url: str) -> tuple[str, str] | None:
-    from debrief.recorder.server import URL
-
-    if not url:
-        return server_settings(settings)
-    return server_settings(
-        Settings(home=settings.home, lake=settings.lake, values={**settings.values, URL: url})
-    )
+def _server(settings: Settings, url: str) -> Remote | None:
+    if url:
+        settings = structs.replace(settings, values={**settings.values, URL: url})
+    remote = remote_of(settings, "export")
+    if remote is not None and remote.is_exposed:
+        warn_of_exposure(remote.url)
+    return remote
 
 
 def _since(text: str) -> datetime | None:

@@ -17,7 +17,7 @@ from debrief.settings import Settings, load_settings
 if TYPE_CHECKING:
     from debrief.recorder.contracts import Contents, Meta, Record
     from debrief.recorder.facts import RanCommand
-    from debrief.recorder.server import Receipt, RecorderServer
+    from debrief.recorder.sending import Receipt, RecorderServer
     from debrief.redaction import Redactor
 
 _TIMED_OUT = 124
@@ -190,7 +190,7 @@ def upload_waiting(create_task: str | None) -> int:
                 errors.print(f"{sent.session_id}: {sent.error}", style="red", soft_wrap=True)
     left = len(home.waiting())
     if left:
-        errors.print(f"debrief: {left} still wait", style="red")
+        errors.print(f"debrief: {left} still {'waits' if left == 1 else 'wait'}", style="red")
     return 1 if left else 0
 
 
@@ -276,23 +276,27 @@ def read_record(file: Path) -> Record:
 
 
 def _server(settings: Settings) -> RecorderServer:
-    from debrief.recorder.server import server_of
+    from debrief.recorder.sending import server_of
 
     server = server_of(settings)
     if server.is_exposed:
-        console(stderr=True).print(
-            f"debrief: {server.url}: whoever is on the way can read the token and the records. "
-            "Use https.",
-            style="yellow",
-            soft_wrap=True,
-        )
+        warn_of_exposure(server.url)
     return server
 
 
-def _redactor(settings: Settings) -> Redactor:
-    from debrief.redaction import Redactor, load_key
+def warn_of_exposure(url: str) -> None:
+    """Say that an address is of another machine, and not encrypted."""
+    console(stderr=True).print(
+        f"debrief: {url}: whoever is on the way can read the token and the records. Use https.",
+        style="yellow",
+        soft_wrap=True,
+    )
 
-    return Redactor(load_key(settings.home))
+
+def _redactor(settings: Settings) -> Redactor:
+    from debrief.redaction.redactor import Redactor, key_of
+
+    return Redactor(key_of(settings))
 
 
 def _usual_ignores(settings: Settings) -> list[str]:

@@ -21,7 +21,7 @@ from debrief.errors import ConfigurationError, DebriefError, InputError
 from debrief.evaluators import make_evaluators
 from debrief.lake import Lake
 from debrief.langfuse.model import ScoreReceipt
-from debrief.redaction.redactor import Redactor, load_key
+from debrief.redaction.redactor import Redactor, key_of
 from debrief.redaction.sessions import redact_session
 from debrief.scoring.by_hand import AGENT, HandScorer, write_prompts
 from debrief.scoring.chunking import TARGET
@@ -77,7 +77,7 @@ def score(wanted: Wanted) -> int:
     if wanted.offline and wanted.model:
         raise ConfigurationError("--offline and --model", "exclude each other", "Give one of them.")
     settings = load_settings()
-    redactor = Redactor(load_key(settings.home))
+    redactor = Redactor(key_of(settings))
 
     def redact(session: Session) -> Session:
         return redact_session(session, redactor)

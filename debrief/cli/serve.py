@@ -11,7 +11,7 @@ from msgspec import Struct
 from debrief.cli.console import console
 from debrief.errors import ConfigurationError, DebriefError
 from debrief.recorder.postgres import database_url
-from debrief.redaction import Redactor, load_key
+from debrief.redaction.redactor import Redactor, key_of
 from debrief.settings import load_settings
 
 if TYPE_CHECKING:
@@ -56,7 +56,7 @@ def serve(wish: Wish) -> None:
     if level not in LEVELS:
         raise ConfigurationError("--log-level", f"is {level}", f"It is one of {', '.join(LEVELS)}.")
     rule = ready_rule(wish.ready or settings.get(_RULE_SETTING))
-    redactor = Redactor(load_key(settings.home))
+    redactor = Redactor(key_of(settings))
     limits = Limits(requests_a_second=wish.rate, burst=max(1, round(10 * wish.rate)))
     listener = listen(wish.host, wish.port)
     with listener, RecordStore(wish.database or database_url(settings)) as store:

@@ -95,7 +95,7 @@ def _chosen(samples: list[TrainingSample]) -> list[TrainingSample]:
 def _trials(wish: TrainWish, settings: Settings) -> Trials:
     from debrief.judging.judge_files import litellm_name
     from debrief.models.choosing import Models
-    from debrief.redaction.redactor import load_key
+    from debrief.redaction.redactor import key_of
 
     name = litellm_name(wish.ask or settings.get("DEBRIEF_MODEL"))
     if not name:
@@ -103,7 +103,7 @@ def _trials(wish: TrainWish, settings: Settings) -> Trials:
             "debrief train", NEEDS_A_MODEL, "Name one with --ask, or set DEBRIEF_MODEL."
         )
     models = Models(settings, max_cost_usd=wish.max_cost_usd)
-    return Trials(models.get(name), secret=load_key(settings.home), concurrency=models.concurrency)
+    return Trials(models.get(name), secret=key_of(settings), concurrency=models.concurrency)
 
 
 def _tell_plan(samples: list[TrainingSample], options: OptimiserOptions) -> None:

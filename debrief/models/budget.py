@@ -14,9 +14,10 @@ from contextlib import contextmanager
 from uuid import uuid4
 
 from debrief.errors import ConfigurationError, ModelError
-from debrief.models.cache import Cache
 from debrief.models.prices import Price
 from debrief.models.usage import Usage
+from debrief.state.sqlite import SqliteState
+from debrief.state.store import State
 
 _LETTERS_A_TOKEN = 3
 _USUAL_ANSWER = 800
@@ -37,13 +38,14 @@ class Bill:
 
 
 class Budget:
-    """The limits of one run; shared by all its threads, and by its processes through the cache.
+    """The limits of one run; shared by all its threads, and by its processes through the
+    state.
 
     Args:
         max_cost_usd: at most so much money; None without limit.
         max_calls: at most so many calls; None without limit.
         run: names the run, so that all its processes share the limits.
-        cache: where it is written down; this process's memory by default.
+        state: where it is written down; this process's memory by default.
     """
 
     def __init__(
@@ -52,7 +54,7 @@ class Budget:
         max_cost_usd: float | None = None,
         max_calls: int | None = None,
         run: str = "",
-        cache: Cache | None = None,
+        state: State | None = None,
     ) -> None:
         for name, limit in (("max_cost_usd", max_cost_usd), ("max_calls", max_calls)):
             if limit is not None and not limit >= 0:
@@ -60,8 +62,8 @@ class Budget:
         self.max_cost_usd = max_cost_usd
         self.max_calls = max_calls
         self._run = run or uuid4().hex
-        shared = cache if run else None
-        self._cache = shared or (Cache(None) if self.limited else None)
+        shared = state if run else None
+        self._state = shared or (SqliteState(None) if self.limited else None)
         self._usd_a_letter = 0.0
 
     @property
@@ -93,26 +95,26 @@ class Budget:
         Raises:
             BudgetSpentError: there is no room for it.
         """
-        if not self.limited or self._cache is None:
+        if not self.limited or self._state is None:
             yield Bill(0.0)
             return
         guess = Usage(input_tokens=letters // _LETTERS_A_TOKEN, output_tokens=_USUAL_ANSWER)
         likely = max(price.cost(guess), letters * self._usd_a_letter) if price is not None else 0.0
         bill = Bill(likely)
-        if not self._cache.reserve(
+        if not self._state.reserve(
             self._run, bill.reserved, max_calls=self.max_calls, max_usd=self.max_cost_usd
         ):
-            raise self._spent(self._cache)
+            raise self._spent(self._state)
         try:
             yield bill
         finally:
             if bill.taken is not None:
-                self._cache.settle(self._run, bill.taken - bill.reserved)
+                self._state.settle(self._run, bill.taken - bill.reserved)
                 if bill.taken > bill.reserved and letters > _LONG_ENOUGH:
                     self._usd_a_letter = bill.taken / letters
 
-    def _spent(self, cache: Cache) -> BudgetSpentError:
-        calls, usd = cache.spent(self._run)
+    def _spent(self, state: State) -> BudgetSpentError:
+        calls, usd = state.spent(self._run)
         if self.max_calls is not None and calls >= self.max_calls:
             reason = f"max_calls is reached: {calls} of {self.max_calls}"
         else:

@@ -14,6 +14,9 @@ from debrief.models.prices import price_of
 from debrief.models.retrying import PAUSE
 from debrief.models.usage import Spent, all_spent
 from debrief.settings import Settings
+from debrief.state.opening import open_state
+from debrief.state.pruning import prune_daily
+from debrief.state.watch import watch_of
 
 Number = TypeVar("Number", int, float)
 
@@ -43,7 +46,8 @@ class Models:
         settings: of this machine.
         max_cost_usd: of this run; None: as the settings say.
         max_calls: of this run; None: as the settings say.
-        run: names the run where several processes share its limits.
+        run: names the run where several processes share its limits; once it is over, or others do
+            its work, nothing more is asked.
         dry_run: count what would be asked, and ask nothing.
 
     Raises:
@@ -68,18 +72,17 @@ class Models:
         self._pause = PAUSE if pause is None else pause
         named = settings.get("DEBRIEF_FALLBACK_MODELS").split(",")
         self._fallbacks = [name.strip() for name in named if name.strip()]
-        self._cache = (
-            None
-            if settings.get("DEBRIEF_CACHE").lower() in ("off", "0", "false", "no")
-            else Cache(settings.home / "cache" / "answers.sqlite")
-        )
+        off = settings.get("DEBRIEF_CACHE").lower() in ("off", "0", "false", "no")
+        self._watch = watch_of(run) if run else None
+        self._cache = None if off else Cache(open_state(settings))
+        state = self._cache.state if self._cache is not None else None
+        if state is not None and run:
+            prune_daily(state, settings)
         if max_cost_usd is None:
             max_cost_usd = _number(settings, "DEBRIEF_MAX_COST_USD", float)
         if max_calls is None:
             max_calls = _number(settings, "DEBRIEF_MAX_CALLS", int)
-        self.budget = Budget(
-            max_cost_usd=max_cost_usd, max_calls=max_calls, run=run, cache=self._cache
-        )
+        self.budget = Budget(max_cost_usd=max_cost_usd, max_calls=max_calls, run=run, state=state)
 
     def get(self, name: str) -> LanguageModel:
         """Return the model of that name, the same one each time.
@@ -119,6 +122,7 @@ class Models:
             budget=self.budget,
             fallbacks=fallbacks,
             dry_run=self._dry_run,
+            watch=self._watch,
         )
 
 

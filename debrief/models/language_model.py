@@ -22,6 +22,7 @@ from debrief.models.prices import Price
 from debrief.models.retrying import ATTEMPTS, PAUSE, sent_until_answered
 from debrief.models.usage import Meter, Usage, total
 from debrief.models.wire import Wire
+from debrief.state.watch import Watch
 
 if TYPE_CHECKING:
     import dspy
@@ -107,6 +108,7 @@ class LanguageModel:
         budget: of the run.
         fallbacks: asked in turn when this model cannot be had; answers say who gave them.
         dry_run: count what would be asked, and ask nothing.
+        watch: says whether the run that asks may still go on.
     """
 
     def __init__(
@@ -124,6 +126,7 @@ class LanguageModel:
         budget: Budget | None = None,
         fallbacks: Sequence[LanguageModel] = (),
         dry_run: bool = False,
+        watch: Watch | None = None,
     ) -> None:
         self.name = name
         self.price = price
@@ -137,6 +140,7 @@ class LanguageModel:
         self._cache = cache
         self._budget = budget or Budget()
         self._dry_run = dry_run
+        self._watch = watch
         self._slots = BoundedSemaphore(concurrency)
         self._closing = Lock()
         self._closed: ModelError | None = None
@@ -219,6 +223,7 @@ class LanguageModel:
             BudgetSpentError: the run may ask no more.
             TooLongError: the prompt is longer than the model takes.
             ModelError: there is no answer after all attempts.
+            RunOverError: the run that asks is over.
         """
         try:
             return self._complete(request)
@@ -273,6 +278,8 @@ class LanguageModel:
         with self._slots:
             if self._closed is not None:
                 raise self._closed
+            if self._watch is not None:
+                self._watch.check()
             self.meter.sent()
             return self._wire.send(request)
 

@@ -13,7 +13,7 @@ from typing import IO
 
 from debrief.errors import InputError
 from debrief.recorder.errors import StorageError
-from debrief.recorder.server_files import packaged
+from debrief.recorder.postgres_files import packaged
 from debrief.recorder.storage.connecting import address_of, explained, make_engine
 
 _CONTENTS = ("benchmarks", "tokens", "sessions", "tasks")

@@ -93,7 +93,7 @@ def decode(model: type[Model], data: bytes | str, culprit: str) -> Model:
         )
     except ValidationError as error:
         first = error.errors(include_url=False, include_context=False, include_input=False)[0]
-        raise InputError(culprit, f"{_place(first['loc'])}: {first['msg']}") from error
+        raise InputError(culprit, f"{place_of(first['loc'])}: {first['msg']}") from error
 
 
 def unambiguous(data: bytes | str, culprit: str) -> bytes:
@@ -241,7 +241,8 @@ def _text_problem(text: str, place: str) -> str:
     return ""
 
 
-def _place(steps: tuple[int | str, ...]) -> str:
+def place_of(steps: tuple[int | str, ...]) -> str:
+    """Return the way to a value as people write it: ``messages[3].role``."""
     place, after_number = "", False
     for step in steps:
         if isinstance(step, int):

@@ -9,18 +9,24 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 from uuid import UUID
 
 import msgspec
-import orjson
 from msgspec import Struct
 
 from debrief.digests import digest_of
-from debrief.errors import ConfigurationError, InputError
+from debrief.errors import InputError
 from debrief.recorder.contracts import Status
-from debrief.recorder.server import TOKEN, URL, Patience, ServerAwayError
-from debrief.settings import Settings
+from debrief.recorder.remote import (
+    BUSY,
+    TOKEN,
+    URL,
+    Patience,
+    Remote,
+    ServerAwayError,
+    words_of,
+)
 
 if TYPE_CHECKING:
     import httpx
@@ -32,7 +38,6 @@ _MOVES: Mapping[int, str] = {
     403: f"Use a token with the scope export: {TOKEN}.",
     404: f"Check {URL}.",
 }
-_BUSY = frozenset({408, 425, 429, 500, 502, 503, 504})
 _FOLDER = "recorder/fetched"
 
 
@@ -45,7 +50,7 @@ class FetchedRecord(Struct, frozen=True, gc=False):
     text: bytes
 
 
-class Wish(Struct, frozen=True, kw_only=True):
+class Wanted(Struct, frozen=True, kw_only=True):
     """Which records are meant."""
 
     task: str = ""
@@ -95,20 +100,19 @@ class FetchedRecords:
     """The records of a server, brought here before they are read.
 
     Args:
-        url: of the server.
-        token: with the scope ``export``; it is in no error and no log.
+        remote: the server; its token has the scope ``export``.
         home: of this machine's settings; what is fetched waits below it.
         wish: which records.
         patience: how long the server is waited for.
     """
 
     def __init__(
-        self, url: str, token: str, home: Path, wish: Wish, patience: Patience | None = None
+        self, remote: Remote, home: Path, wish: Wanted, patience: Patience | None = None
     ) -> None:
-        self.url = url.rstrip("/")
+        self.url = remote.url
         self.requests = 0
         """Sent so far."""
-        self._token = token
+        self._remote = remote
         self._wish = wish
         self._patience = patience or Patience()
         key = digest_of(self.url, wish)[:16]
@@ -128,10 +132,7 @@ class FetchedRecords:
                 came is kept.
             InputError: it refused.
         """
-        import httpx
-
-        headers = {"Authorization": f"Bearer {self._token}"}
-        with httpx.Client(headers=headers, timeout=self._patience.timeout) as http:
+        with self._remote.client(self._patience.timeout) as http:
             for status, file in self._files.items():
                 self._fetch(http, status, file)
 
@@ -222,19 +223,16 @@ class FetchedRecords:
             "cursor": cursor,
         }
         self.requests += 1
-        with http.stream(
-            "GET", f"{self.url}/export.jsonl", params={k: v for k, v in told.items() if v}
-        ) as answer:
-            body = answer.read()
-            code = answer.status_code
-        if code in _BUSY:
+        answer = http.get("/export.jsonl", params={k: v for k, v in told.items() if v})
+        code = answer.status_code
+        if code in BUSY:
             raise _BrokenOffError(f"it answered {code}")
         if code != 200:
-            said = _said(body)
+            said = "; ".join(words_of(answer))
             if cursor and "cursor" in said:
                 raise _StaleCursorError
             raise InputError(self.url, f"refused ({code}): {said}", _MOVES.get(code, ""))
-        lines = body.split(b"\n")
+        lines = answer.content.split(b"\n")
         if lines.pop() or not lines:
             raise _BrokenOffError("its last line has no end")
         try:
@@ -254,21 +252,6 @@ class _StaleCursorError(Exception):
     """The server's history is another one by now."""
 
 
-def server_settings(settings: Settings) -> tuple[str, str] | None:
-    """Return address and token of the configured server; None without one.
-
-    Raises:
-        ConfigurationError: there is an address and no token.
-    """
-    url, token = settings.get(URL), settings.get(TOKEN)
-    if not url:
-        return None
-    if not token:
-        move = "Set it to a token with the scope export: debrief tokens create NAME --scope export"
-        raise ConfigurationError(TOKEN, "is not set", move)
-    return url, token
-
-
 def _read_state(file: Path) -> _State:
     try:
         state = msgspec.json.decode(_state_file(file).read_bytes(), type=_State)
@@ -279,14 +262,3 @@ def _read_state(file: Path) -> _State:
 
 def _state_file(file: Path) -> Path:
     return file.with_suffix(".state")
-
-
-def _said(body: bytes) -> str:
-    try:
-        told: Any = orjson.loads(body)
-    except orjson.JSONDecodeError:
-        return body[:200].decode(errors="replace")
-    if isinstance(told, dict):
-        words = [told.get(key) for key in ("detail", "reason", "message", "error", "title")]
-        return "; ".join(str(word) for word in words if word) or "no reason given"
-    return str(told)[:200]

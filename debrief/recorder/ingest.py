@@ -15,10 +15,9 @@ from pydantic import BaseModel, ValidationError
 from pydantic.alias_generators import to_camel
 
 from debrief.errors import InputError
-from debrief.recorder.allowlist import is_validation
-from debrief.recorder.checks import ReadyRule, problems_of, readiness
+from debrief.recorder.checks import ReadyRule, is_validated, problems_of, readiness
 from debrief.recorder.contracts import Record, Upload
-from debrief.recorder.encoding import decode_record, unambiguous
+from debrief.recorder.encoding import decode_record, place_of, unambiguous
 from debrief.recorder.scrubbing import scrubbed
 from debrief.recorder.storage.rows import NewRow
 from debrief.redaction import Redactor
@@ -44,7 +43,7 @@ class UnfitError(InputError):
         return type(self), (self.culprit, self.reasons, self.next_move)
 
 
-class HeldError(UnfitError):
+class UnmaskableError(UnfitError):
     """A record that holds a secret which cannot be replaced without breaking its patch."""
 
 
@@ -66,7 +65,7 @@ class Ingest:
         Raises:
             MalformedError: the body cannot be read.
             UnfitError: it is not of the contract, or contradicts itself.
-            HeldError: it holds a secret that cannot be taken out.
+            UnmaskableError: it holds a secret that cannot be taken out.
         """
         document = read_json(body)
         upload = read_model(Upload, document)
@@ -88,10 +87,7 @@ class Ingest:
             text=text,
             verified=record.meta.verified,
             files=len(record.meta.changes),
-            validated=any(
-                command.on_final_tree and is_validation(command.cmd, command.args)
-                for command in record.meta.commands
-            ),
+            validated=is_validated(record),
             redactions=record.meta.redactions.count,
             not_ready=tuple(self._reasons(record, as_sent=text is sent)),
         )
@@ -112,7 +108,7 @@ class Ingest:
             return sent, record
         problems = problems_of(decode_record(result.text))
         if problems:
-            raise HeldError(
+            raise UnmaskableError(
                 "record",
                 [f"holds a secret ({kind}) that cannot be replaced" for kind in result.kinds],
                 "Take it out of the files, change it wherever it is used, and record again.",
@@ -146,7 +142,10 @@ def read_model(model: type[Model], document: bytes) -> Model:
         return model.model_validate_json(document, strict=True, by_alias=True, by_name=False)
     except ValidationError as error:
         found = error.errors(include_url=False, include_context=False, include_input=False)
-        reasons = [f"{place_of(item['loc'])}: {item['msg']}" for item in found[:_MOST_REASONS]]
+        reasons = [
+            f"{place_of(item['loc'])}: {item['msg'].removeprefix('Value error, ')}"
+            for item in found[:_MOST_REASONS]
+        ]
         raise UnfitError("body", reasons, "GET /openapi.json says what fits.") from error
 
 
@@ -168,11 +167,3 @@ def contradictions(upload: Upload) -> list[str]:
     if upload.created_at != meta.stopped_at:
         reasons.append("createdAt: is not record.meta.stoppedAt")
     return reasons
-
-
-def place_of(location: tuple[int | str, ...]) -> str:
-    """Return the way to a value as people write it: ``record.messages[3].role``."""
-    place = ""
-    for step in location:
-        place += f"[{step}]" if isinstance(step, int) else f".{step}" if place else step
-    return place or "its top"

@@ -12,44 +12,15 @@ from collections.abc import Iterable
 from msgspec import Struct, structs
 
 from debrief.recorder.changes import ChangedFile, Changes, entries_of
-from debrief.recorder.contracts import Redactions
 from debrief.recorder.facts import RanCommand, SessionFacts
+from debrief.recorder.findings import Findings
 from debrief.recorder.objects import Entry, Objects
 from debrief.recorder.patches import FilePair, Version, hunks_of
 from debrief.recorder.scratch import Scratch
-from debrief.redaction import Finding, Redactor
 
 _LONGEST_SCANNED = 400_000
 """Characters of an output that are searched for secrets; a record keeps far fewer."""
 _ONLY_SECRETS = "only secrets in it changed"
-
-
-class Findings:
-    """The secrets that were replaced so far, each counted once wherever it occurs, whatever it
-    is taken for there."""
-
-    def __init__(self, redactor: Redactor) -> None:
-        self._redactor = redactor
-        self._found: dict[str, Finding] = {}
-
-    def clean(self, text: str) -> str:
-        """Return a text without its secrets; the very same one where it has none."""
-        result = self._redactor.redact(text)
-        for finding in result.findings:
-            digest = finding.placeholder.rpartition(":")[2]
-            known = self._found.get(digest)
-            if known is None or known.sure:
-                self._found[digest] = finding
-        return result.text
-
-    def counted(self) -> Redactions:
-        """Return the secrets in numbers."""
-        found = self._found.values()
-        return Redactions(
-            count=len(found),
-            unsure=sum(not finding.sure for finding in found),
-            kinds=sorted({finding.kind for finding in found}),
-        )
 
 
 class _Masked(Struct, frozen=True):

@@ -10,7 +10,8 @@ from pydantic import ValidationError
 from debrief.errors import DebriefError, InputError
 from debrief.recorder.contracts import NewTask
 from debrief.recorder.encoding import decode_record
-from debrief.recorder.server import Receipt, RecorderServer, ServerAwayError, ServerRefusedError
+from debrief.recorder.remote import ServerAwayError, ServerRefusedError
+from debrief.recorder.sending import Receipt, RecorderServer
 from debrief.recorder.state import RECORD, RecorderHome, SessionFolder
 
 
@@ -140,4 +141,4 @@ def _marked(server: RecorderServer, session_id: str, stored: Receipt) -> Receipt
     try:
         return server.mark_ready(session_id)
     except ServerRefusedError as error:
-        return structs.replace(stored, not_ready=tuple(error.reasons))
+        return structs.replace(stored, not_ready=stored.not_ready or tuple(error.reasons))

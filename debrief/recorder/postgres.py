@@ -27,7 +27,7 @@ from typing import TYPE_CHECKING
 from urllib.parse import quote
 
 from debrief.recorder.errors import StorageError
-from debrief.recorder.server_files import (
+from debrief.recorder.postgres_files import (
     Programs,
     data_folder,
     server_user,

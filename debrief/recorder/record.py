@@ -12,7 +12,8 @@ from debrief.recorder.changes import Changes, find_changes
 from debrief.recorder.contracts import Record, Redactions
 from debrief.recorder.encoding import MAX_BYTES, encode_record
 from debrief.recorder.facts import SessionFacts
-from debrief.recorder.masking import Findings, mask_changes, mask_facts
+from debrief.recorder.findings import Findings
+from debrief.recorder.masking import mask_changes, mask_facts
 from debrief.recorder.objects import Objects
 from debrief.recorder.scratch import scratch_of
 from debrief.recorder.scrubbing import scrubbed

@@ -18,10 +18,10 @@ from debrief.recorder.contracts import (
     Meta,
     Operation,
     Record,
-    Redactions,
 )
 from debrief.recorder.encoding import encode_arguments, encode_record
-from debrief.redaction import Finding, Redacted, Redactor
+from debrief.recorder.findings import Findings
+from debrief.redaction import Redactor
 
 _PLAIN = {
     *("version", "session_id", "task_id", "base_ref", "final_tree", "started_at", "stopped_at"),
@@ -47,73 +47,51 @@ def scrubbed(record: Record, redactor: Redactor) -> Scrubbed | None:
         record: consistent, so that all of its ``tools`` and keys are those of the contract.
         redactor: what finds and replaces them.
     """
-    scrubber = _Scrubber(redactor)
-    messages = [scrubber.message(message) for message in record.messages]
-    meta = scrubber.meta(record.meta)
-    findings = scrubber.findings
-    if not findings:
+    findings = Findings(redactor)
+    messages = [_message(message, findings) for message in record.messages]
+    meta = _meta(record.meta, findings)
+    if not findings.kinds:
         return None
-    counted = _counted(meta.redactions, findings)
+    counted = findings.counted(meta.redactions)
     meta = meta.model_copy(update={"verified": False, "redactions": counted})
     clean = record.model_copy(update={"messages": messages, "meta": meta})
-    kinds = tuple(sorted({finding.kind for finding in findings}))
-    return Scrubbed(record=clean, text=encode_record(clean), kinds=kinds)
+    return Scrubbed(record=clean, text=encode_record(clean), kinds=findings.kinds)
 
 
-class _Scrubber:
-    """Replaces what it finds, and remembers it; values without secrets stay the very same ones."""
-
-    def __init__(self, redactor: Redactor) -> None:
-        self._redactor = redactor
-        self.findings: list[Finding] = []
-
-    def _clean(self, result: Redacted) -> str:
-        self.findings.extend(result.findings)
-        return result.text
-
-    def text(self, text: str) -> str:
-        return self._clean(self._redactor.redact(text))
-
-    def message(self, message: Message) -> Message:
-        changes: dict[str, object] = {}
-        content = self.text(message.content)
-        if content is not message.content:
-            changes["content"] = content
-        if isinstance(message, AssistantMessage) and message.tool_calls:
-            call = message.tool_calls[0]
-            arguments = self._arguments(call)
-            if arguments is not call.function.arguments:
-                function = call.function.model_copy(update={"arguments": arguments})
-                changes["tool_calls"] = [call.model_copy(update={"function": function})]
-        return message.model_copy(update=changes) if changes else message
-
-    def _arguments(self, call: Call) -> str:
-        text = call.function.arguments
-        if call.function.name != APPLY_PATCH:
-            return self._clean(self._redactor.redact_json(text))
-        known = len(self.findings)
-        ops = [self._operation(op) for op in ApplyPatch.model_validate_json(text).ops]
-        return text if len(self.findings) == known else encode_arguments(ApplyPatch(ops=ops))
-
-    def _operation(self, op: Operation) -> Operation:
-        path = self.text(op.path)
-        if isinstance(op, DeleteFile):
-            return op.model_copy(update={"path": path})
-        return op.model_copy(update={"path": path, "diff": self.text(op.diff)})
-
-    def meta(self, meta: Meta) -> Meta:
-        free = meta.model_dump_json(by_alias=True, exclude=_PLAIN)
-        known = len(self.findings)
-        clean = self._clean(self._redactor.redact_json(free))
-        if len(self.findings) == known:
-            return meta
-        plain = meta.model_dump(by_alias=True, include=_PLAIN)
-        return Meta.model_validate({**plain, **msgspec.json.decode(clean)})
+def _message(message: Message, findings: Findings) -> Message:
+    changes: dict[str, object] = {}
+    content = findings.clean(message.content)
+    if content is not message.content:
+        changes["content"] = content
+    if isinstance(message, AssistantMessage) and message.tool_calls:
+        call = message.tool_calls[0]
+        arguments = _arguments(call, findings)
+        if arguments is not call.function.arguments:
+            function = call.function.model_copy(update={"arguments": arguments})
+            changes["tool_calls"] = [call.model_copy(update={"function": function})]
+    return message.model_copy(update=changes) if changes else message
 
 
-def _counted(known: Redactions, findings: list[Finding]) -> Redactions:
-    return Redactions(
-        count=known.count + len(findings),
-        unsure=known.unsure + sum(not finding.sure for finding in findings),
-        kinds=sorted({*known.kinds, *(finding.kind for finding in findings)}),
-    )
+def _arguments(call: Call, findings: Findings) -> str:
+    text = call.function.arguments
+    if call.function.name != APPLY_PATCH:
+        return findings.clean_json(text)
+    ops = ApplyPatch.model_validate_json(text).ops
+    clean = [_operation(op, findings) for op in ops]
+    return text if clean == ops else encode_arguments(ApplyPatch(ops=clean))
+
+
+def _operation(op: Operation, findings: Findings) -> Operation:
+    path = findings.clean(op.path)
+    if isinstance(op, DeleteFile):
+        return op.model_copy(update={"path": path})
+    return op.model_copy(update={"path": path, "diff": findings.clean(op.diff)})
+
+
+def _meta(meta: Meta, findings: Findings) -> Meta:
+    free = meta.model_dump_json(by_alias=True, exclude=_PLAIN)
+    clean = findings.clean_json(free)
+    if clean == free:
+        return meta
+    plain = meta.model_dump(by_alias=True, include=_PLAIN)
+    return Meta.model_validate({**plain, **msgspec.json.decode(clean)})

@@ -19,7 +19,7 @@ from debrief.recorder.durable import write_durably
 from debrief.recorder.encoding import decode_record, encode_record
 from debrief.recorder.outbox import check_task_name, send_or_wait
 from debrief.recorder.record import build_record
-from debrief.recorder.server import Receipt, RecorderServer
+from debrief.recorder.sending import Receipt, RecorderServer
 from debrief.recorder.session import Clock, OpenSession, check_text, opened, utc_now
 from debrief.recorder.session_facts import facts_of
 from debrief.recorder.state import RecorderHome, Stop

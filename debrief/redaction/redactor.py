@@ -16,6 +16,7 @@ from debrief.redaction.finder import find
 from debrief.redaction.leaves import decode, encode, visit_strings
 from debrief.redaction.rules import VERSION, anchors, may_hold_secret
 from debrief.redaction.spans import Span
+from debrief.settings import Settings
 
 _KEY_BYTES = 32
 _MOST_PASSES = 16
@@ -165,17 +166,23 @@ class Redactor:
         return "".join([*pieces, text[last:]])
 
 
-def load_key(home: Path) -> bytes:
-    """Return this machine's redaction key; make it when there is none.
+def load_key(home: Path, told: str = "") -> bytes:
+    """Return the redaction key: the one that is told, else this machine's, made when missing.
 
-    Two processes at once get the same key: the file appears whole, and only once.
+    Two processes at once get the same key: the file appears whole, and only once. Machines that
+    work on one lake are told one key (``DEBRIEF_REDACTION_KEY``), since a secret's placeholder,
+    and with it a session's digest, depends on it.
 
     Args:
         home: the folder that holds ``redaction.key``; made with mode 700 when it is not there.
+        told: 64 hex digits; empty for the file's.
 
     Raises:
-        ConfigurationError: the key file cannot be made or read, or is damaged.
+        ConfigurationError: the key that is told is none, or the file cannot be made or read, or
+            is damaged.
     """
+    if told:
+        return _told_key(told)
     path = home / "redaction.key"
     try:
         home.mkdir(parents=True, exist_ok=True, mode=0o700)
@@ -200,6 +207,26 @@ def load_key(home: Path) -> bytes:
             str(path),
             f"holds {len(key)} bytes instead of {_KEY_BYTES}",
             "Restore it; without it, placeholders change.",
+        )
+    return key
+
+
+def key_of(settings: Settings) -> bytes:
+    """Return the redaction key that ``settings`` mean; see ``load_key``."""
+    return load_key(settings.home, settings.get("DEBRIEF_REDACTION_KEY"))
+
+
+def _told_key(told: str) -> bytes:
+    try:
+        key = bytes.fromhex(told)
+    except ValueError:
+        key = b""
+    if len(key) != _KEY_BYTES:
+        raise ConfigurationError(
+            "DEBRIEF_REDACTION_KEY",
+            f"is not {2 * _KEY_BYTES} hex digits",
+            "Make one with: openssl rand -hex 32; to keep the placeholders of a machine's lake, "
+            "xxd -p -c 64 redaction.key.",
         )
     return key
 

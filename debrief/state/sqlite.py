@@ -52,7 +52,6 @@ class SqliteState(State):
         self._lock = threading.Lock()
         self._connection: sqlite3.Connection | None = None
         self._process = 0
-        self._getting = self._sql("SELECT value FROM {s}answers WHERE key = :key")
         with self._open():
             pass
 
@@ -96,9 +95,7 @@ class SqliteState(State):
             if code in _NO_ROOM
             else "Remove the file (answers are then asked for again), or set DEBRIEF_CACHE=off."
         )
-        return ConfigurationError(
-            self.place, f"the cache of answers cannot be used: {error}", move
-        )
+        return ConfigurationError(self.place, f"the cache of answers cannot be used: {error}", move)
 
     def _connect(self) -> sqlite3.Connection:
         if self._path is None:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
+from functools import cache
 from typing import Any
 
 from msgspec import Struct, structs
 
 DAY = 86_400.0
-_FORGOTTEN = DAY
+_FORGOTTEN = 7 * DAY
 """Seconds after its last sign of life in which nobody asks any more who held a lease."""
 
 
@@ -66,17 +67,24 @@ class State(ABC):
         """Run a statement that changes rows, and return how many it changed."""
 
     @abstractmethod
+    def compact(self) -> None:
+        """Give the room of what was dropped back."""
+
+    @abstractmethod
     def close(self) -> None:
         """Let go of the database."""
 
     def get(self, key: str) -> bytes | None:
         """Return what was kept under a key."""
-        rows = self._rows(self._get, {"key": key})
-        return bytes(rows[0][0]) if rows else None
+        rows = self._rows(self._sql(_GET), {"key": key})
+        if not rows:
+            return None
+        (value,) = rows[0]
+        return value.encode() if isinstance(value, str) else bytes(value)
 
     def put(self, key: str, value: bytes) -> None:
         """Keep something under a key."""
-        self._change(self._put, {"key": key, "value": value})
+        self._change(self._sql(_PUT), {"key": key, "value": value})
 
     def reserve(
         self, run: str, usd: float, *, max_calls: int | None, max_usd: float | None
@@ -96,20 +104,21 @@ class State(ABC):
         return (int(rows[0][0]), float(rows[0][1])) if rows else (0, 0.0)
 
     def take(
-        self, name: str, *, run: str, token: str, process: str, dead: float, gone: str = ""
+        self, name: str, *, run: str, token: str, process: str, dead: Lease | None = None
     ) -> bool:
-        """Take a lease, if nobody has it who is alive.
+        """Take a lease, if nobody has it.
 
         Args:
             name: of what is to be worked on.
             run: who wants it.
             token: of this taking.
             process: who wants it.
-            dead: seconds of silence after which a holder counts as dead.
-            gone: token of a holder that is known to be dead already.
+            dead: a holder from whom it is taken over, if nothing was heard of him since.
         """
         values = {"name": name, "run": run, "token": token, "process": process}
-        return self._change(self._sql(_TAKE), {**values, "dead": dead, "gone": gone}) == 1
+        values["dead"] = dead.token if dead is not None else ""
+        beat = dead.beat if dead is not None else 0.0
+        return self._change(self._sql(_TAKE), {**values, "beat": beat}) == 1
 
     def beat(self, process: str) -> set[str]:
         """Say that a process is alive; return the tokens of what it still holds."""
@@ -164,15 +173,12 @@ class State(ABC):
         return [Lease(**{f.name: v for f, v in zip(names, row, strict=True)}) for row in rows]
 
     def _sql(self, statement: str) -> str:
-        return statement.format(s=self.prefix, now=self.clock)
+        return _formed(statement, self.prefix, self.clock)
 
-    @property
-    def _get(self) -> str:
-        return self._sql(_GET)
 
-    @property
-    def _put(self) -> str:
-        return self._sql(_PUT)
+@cache
+def _formed(statement: str, prefix: str, clock: str) -> str:
+    return statement.format(s=prefix, now=clock)
 
 
 _GET = "SELECT value FROM {s}answers WHERE key = :key"
@@ -192,7 +198,7 @@ INSERT INTO {s}leases AS held (name, run, token, process, since, beat)
 VALUES (:name, :run, :token, :process, {now}, {now})
 ON CONFLICT (name) DO UPDATE SET run = excluded.run, token = excluded.token,
 process = excluded.process, since = excluded.since, beat = excluded.beat
-WHERE held.beat < {now} - :dead OR held.token = :gone"""
+WHERE held.token = :dead AND held.beat <= :beat"""
 _BEAT = "UPDATE {s}leases SET beat = {now} WHERE process = :process"
 _HELD = "SELECT token FROM {s}leases WHERE process = :process"
 _RELEASE = "DELETE FROM {s}leases WHERE token = :token"

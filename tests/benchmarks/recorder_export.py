@@ -20,7 +20,7 @@ from debrief.recorder.checks import ReadyRule
 from debrief.recorder.contracts import NewTask
 from debrief.recorder.ingest import Ingest
 from debrief.recorder.postgres import EmbeddedPostgres
-from debrief.recorder.server_files import packaged
+from debrief.recorder.postgres_files import packaged
 from debrief.recorder.storage.store import RecordStore
 from debrief.redaction import Redactor
 from tests.benchmarks.uploads import uploads

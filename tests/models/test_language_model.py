@@ -263,7 +263,7 @@ def test_a_budget_of_money_holds_for_many_threads(server: OpenAIServer, make: Ma
 def test_a_budget_is_shared_by_processes_of_one_run(make: Make, tmp_path: Path) -> None:
     def model(run: str) -> LanguageModel:
         cache = Cache(tmp_path / "a.sqlite")
-        return make(budget=Budget(max_calls=2, run=run, cache=cache))
+        return make(budget=Budget(max_calls=2, run=run, state=cache.state))
 
     model("monday").ask("a")
     model("monday").ask("b")

@@ -17,7 +17,7 @@ import pytest
 from debrief.lake import Lake
 from debrief.recorder.checks import ReadyRule
 from debrief.recorder.ingest import Ingest
-from debrief.recorder.server import RecorderServer
+from debrief.recorder.sending import RecorderServer
 from debrief.recorder.stopping import Wish
 from debrief.recorder.storage.store import RecordStore
 from debrief.redaction import Redactor

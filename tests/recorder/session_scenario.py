@@ -18,7 +18,8 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from debrief.recorder.checks import ReadyRule
-from debrief.recorder.server import Patience, RecorderServer
+from debrief.recorder.remote import Patience
+from debrief.recorder.sending import RecorderServer
 from debrief.recorder.session import NewSession, run, start
 from debrief.recorder.state import CommandEnd, RecorderHome, Started
 from debrief.recorder.stopping import Stopped, Wish, stop

@@ -283,7 +283,7 @@ sentences = st.sampled_from(TABLE.patterns).flatmap(
 )
 
 
-@settings(max_examples=40, suppress_health_check=[HealthCheck.too_slow], deadline=None)
+@settings(max_examples=20, suppress_health_check=[HealthCheck.too_slow], deadline=None)
 @given(sentences, word("folder"))
 def test_whatever_the_table_generates_is_allowed(said: tuple[str, list[str]], cwd: str) -> None:
     pattern, args = said

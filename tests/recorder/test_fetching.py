@@ -15,11 +15,19 @@ from typer.testing import CliRunner
 
 from debrief.cli.app import app
 from debrief.errors import ConfigurationError, InputError
-from debrief.recorder.fetching import FetchedRecords, Wish, server_settings
-from debrief.recorder.server import Patience, ServerAwayError
+from debrief.recorder.fetching import FetchedRecords, Wanted
+from debrief.recorder.remote import Patience, Remote, ServerAwayError, remote_of
 from debrief.recorder.storage.store import RecordStore
 from debrief.settings import load_settings
-from tests.recorder.service.helpers import Api, ensure_task, new_record, running, stored, upload
+from tests.recorder.service.helpers import (
+    NO_TLS,
+    Api,
+    ensure_task,
+    new_record,
+    running,
+    stored,
+    upload,
+)
 
 SOON = Patience(attempts=3, first_wait=0.01, longest_wait=0.02, timeout=10)
 
@@ -32,8 +40,10 @@ def own(record_store: RecordStore) -> Iterator[Api]:
         yield api
 
 
-def fetched(api: Api, home: Path, wish: Wish | None = None, url: str = "") -> FetchedRecords:
-    return FetchedRecords(url or api.url, api.tokens["export"], home, wish or Wish(), SOON)
+def fetched(api: Api, home: Path, wish: Wanted | None = None, url: str = "") -> FetchedRecords:
+    return FetchedRecords(
+        Remote(url or api.url, api.tokens["export"]), home, wish or Wanted(), SOON
+    )
 
 
 class Proxy:
@@ -49,7 +59,7 @@ class Proxy:
             def do_GET(self) -> None:
                 proxy.asked.append(self.path)
                 told = {"Authorization": self.headers["Authorization"]}
-                answer = httpx.get(f"{target}{self.path}", headers=told)
+                answer = httpx.get(f"{target}{self.path}", headers=told, verify=NO_TLS)
                 body = spoil(len(proxy.asked), answer.content)
                 self.send_response(answer.status_code)
                 self.send_header("Transfer-Encoding", "chunked")
@@ -100,13 +110,13 @@ def test_only_what_was_wished_for_comes(own: Api, tmp_path: Path) -> None:
         stored(client)
         forms = stored(client, task_id="forms")
         client.patch(f"/sessions/{forms}", json={"status": "ready"}).raise_for_status()
-    of_task = fetched(own, tmp_path, Wish(task="forms"))
+    of_task = fetched(own, tmp_path, Wanted(task="forms"))
     of_task.fetch()
     assert [record.id for record in of_task] == [forms]
-    drafts = fetched(own, tmp_path, Wish(task="forms", status="draft"))
+    drafts = fetched(own, tmp_path, Wanted(task="forms", status="draft"))
     drafts.fetch()
     assert list(drafts) == []
-    later = fetched(own, tmp_path, Wish(since="2099-01-01T00:00:00+00:00"))
+    later = fetched(own, tmp_path, Wanted(since="2099-01-01T00:00:00+00:00"))
     later.fetch()
     assert list(later) == []
 
@@ -125,7 +135,7 @@ def test_a_page_that_breaks_off_is_fetched_again(
     monkeypatch.setattr("debrief.recorder.fetching.A_PAGE", 2)
     ids = many(own, 5)
     proxy = between(lambda number, body: None if number == 2 else body)
-    records = fetched(own, tmp_path, Wish(status="draft"), proxy.url)
+    records = fetched(own, tmp_path, Wanted(status="draft"), proxy.url)
     records.fetch()
     assert sorted(record.id for record in records) == sorted(ids)
     assert proxy.asked[1] == proxy.asked[2]
@@ -150,7 +160,7 @@ def test_a_short_answer_is_never_taken_for_a_whole_one(
 ) -> None:
     many(own, 2)
     proxy = between(lambda number, body: spoil(body))
-    records = fetched(own, tmp_path, Wish(status="draft"), proxy.url)
+    records = fetched(own, tmp_path, Wanted(status="draft"), proxy.url)
     with pytest.raises(ServerAwayError, match="no whole page"):
         records.fetch()
     assert len(proxy.asked) == SOON.attempts
@@ -168,10 +178,10 @@ def test_a_fetch_that_was_ended_goes_on_where_it_was(
     alive = [True]
     proxy = between(lambda number, body: body if number < 2 or not alive[0] else None)
     with pytest.raises(ServerAwayError):
-        fetched(own, tmp_path, Wish(status="draft"), proxy.url).fetch()
+        fetched(own, tmp_path, Wanted(status="draft"), proxy.url).fetch()
     alive[0] = False
     before = len(proxy.asked)
-    again = fetched(own, tmp_path, Wish(status="draft"), proxy.url)
+    again = fetched(own, tmp_path, Wanted(status="draft"), proxy.url)
     (spool,) = (tmp_path / "recorder").rglob("*.draft.jsonl")
     spool.write_bytes(spool.read_bytes() + b'{"half')
     again.fetch()
@@ -182,18 +192,18 @@ def test_a_fetch_that_was_ended_goes_on_where_it_was(
 
 def test_a_cursor_of_another_history_starts_again(own: Api, tmp_path: Path) -> None:
     (id,) = many(own, 1)
-    records = fetched(own, tmp_path, Wish(status="draft"))
+    records = fetched(own, tmp_path, Wanted(status="draft"))
     records.fetch()
     (state,) = (tmp_path / "recorder").rglob("*.state")
     told = orjson.loads(state.read_bytes())
     state.write_bytes(orjson.dumps({**told, "cursor": "00000000-received-7"}))
-    records = fetched(own, tmp_path, Wish(status="draft"))
+    records = fetched(own, tmp_path, Wanted(status="draft"))
     records.fetch()
     assert [record.id for record in records] == [id]
 
 
 def test_a_wrong_token_is_told_at_once(own: Api, tmp_path: Path) -> None:
-    records = FetchedRecords(own.url, own.tokens["read"], tmp_path, Wish(), SOON)
+    records = FetchedRecords(Remote(own.url, own.tokens["read"]), tmp_path, Wanted(), SOON)
     with pytest.raises(InputError, match="403"):
         records.fetch()
     assert records.requests == 1
@@ -201,9 +211,9 @@ def test_a_wrong_token_is_told_at_once(own: Api, tmp_path: Path) -> None:
 
 def test_a_server_needs_a_token(tmp_path: Path) -> None:
     base = {"DEBRIEF_HOME": str(tmp_path)}
-    assert server_settings(load_settings(base)) is None
+    assert remote_of(load_settings(base), "export") is None
     with pytest.raises(ConfigurationError, match="--scope export"):
-        server_settings(load_settings({**base, "DEBRIEF_RECORDER_URL": "http://localhost"}))
+        remote_of(load_settings({**base, "DEBRIEF_RECORDER_URL": "http://localhost"}), "export")
 
 
 def exported(environ: dict[str, str], *arguments: str) -> str:
@@ -221,7 +231,7 @@ def test_the_command_gives_the_same_from_the_api_and_from_the_database(
     api = {"DEBRIEF_RECORDER_URL": own.url, "DEBRIEF_RECORDER_TOKEN": own.tokens["export"]}
     said = exported({**environ, **api}, "--to", str(tmp_path / "api"), "--format", "trl")
     assert "Load it" in said
-    database = own.store._url
+    database = own.store._engine.url.render_as_string(hide_password=False)
     exported(environ, "--to", str(tmp_path / "db"), "--format", "trl", "--database", database)
     trees = [
         {p.relative_to(top): p.read_bytes() for p in top.rglob("*") if p.is_file()}

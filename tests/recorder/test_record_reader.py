@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from datetime import timedelta
+import os
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 from uuid import UUID, uuid4
@@ -255,3 +256,46 @@ def test_sessions_of_one_beginning_are_not_taken_for_copies() -> None:
     first, second = only(a_record()), only(build(session_id=UUID(int=7)))
     ids = [{m.id for turn in s.turns for m in turn.messages} for s in (first, second)]
     assert not ids[0] & ids[1]
+
+
+def bare(name: str = "operations") -> bytes:
+    """A record of another program: no id, no times, no tools, and ``meta`` in snake case."""
+    record = as_json(build())
+    for message in record["messages"]:
+        for call in message.get("tool_calls", ()):
+            arguments = json.loads(call["function"]["arguments"])
+            if "ops" in arguments:
+                call["function"]["arguments"] = json.dumps({name: arguments["ops"]})
+                message["content"] = None
+    told = {"task_id": "cart", "repo_name": "shop", "base_ref": "a" * 40, "head_ref": "b" * 40}
+    return json.dumps({"messages": record["messages"], "meta": told}).encode()
+
+
+@pytest.mark.parametrize("name", ["ops", "operations"])
+def test_a_bare_record_is_a_draft_of_the_day_its_file_was_written(
+    tmp_path: Path, name: str
+) -> None:
+    file = tmp_path / "export.jsonl"
+    file.write_bytes(bare(name) + b"\n")
+    moment = datetime(2026, 11, 4, 12, tzinfo=UTC)
+    os.utime(file, (moment.timestamp(), moment.timestamp()))
+    (session,), unread = read(scan([tmp_path]))
+    whole = only(build())
+    assert not unread
+    assert (session.task, session.repository, session.status) == ("cart", "shop", "draft")
+    assert (session.started, session.problems) == (moment, ())
+    assert (session.lines_added, session.lines_removed) == (whole.lines_added, whole.lines_removed)
+
+
+def test_a_copy_of_a_bare_record_is_the_same_session(tmp_path: Path) -> None:
+    for name in ("a.jsonl", "b.jsonl"):
+        (tmp_path / name).write_bytes(bare() + b"\n")
+    sessions, _ = read(scan([tmp_path]))
+    assert len({session.id for session in sessions}) == 1
+
+
+def test_a_patch_without_operations_is_told() -> None:
+    session = session_of(bare("changes"), "a", written=lambda: datetime(2026, 11, 4, tzinfo=UTC))
+    assert [problem.reason for problem in session.problems] == [
+        "a patch that cannot be read: it tells no operations"
+    ]

@@ -10,7 +10,7 @@ import pytest
 
 from debrief.recorder.encoding import decode_record, encode_record
 from debrief.recorder.outbox import WaitingError, send_waiting
-from debrief.recorder.server import RecorderServer
+from debrief.recorder.sending import RecorderServer
 from debrief.recorder.state import Stop
 from debrief.recorder.stopping import Wish
 from debrief.recorder.storage.store import RecordStore

@@ -17,7 +17,7 @@ from debrief.recorder.durable import locked
 from debrief.recorder.encoding import decode_record
 from debrief.recorder.outbox import WaitingError, forget, send_waiting
 from debrief.recorder.replaying import rebuilds, replay
-from debrief.recorder.server import RecorderServer
+from debrief.recorder.sending import RecorderServer
 from debrief.recorder.session import NotCleanError, opened
 from debrief.recorder.state import Stop
 from debrief.recorder.stopping import HeldError, Wish

@@ -54,7 +54,7 @@ def test_a_record_comes_back_byte_for_byte_and_can_be_asked_as_jsonb(store: Reco
         assert connection.execute(query).scalar_one() == "2"
 
 
-@settings(max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=20, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     value=st.dictionaries(
         st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0")),
@@ -392,7 +392,7 @@ CALLS: dict[str, Callable[[RecordStore], object]] = {
     "record_text": lambda store: store.record_text(uuid4()),
     "sessions": lambda store: store.sessions(),
     "count": lambda store: store.count(),
-    "contents": lambda store: store.contents(),
+    "holdings": lambda store: store.holdings(),
     "set_status": lambda store: store.set_status(uuid4(), "ready"),
     "export": lambda store: store.export(),
     "add_token": lambda store: store.add_token("ci", ["read"]),

@@ -14,8 +14,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from debrief.errors import ConfigurationError
-from debrief.redaction.redactor import Redactor, load_key
+from debrief.redaction.redactor import Redactor, key_of, load_key
 from debrief.redaction.spans import Span
+from debrief.settings import load_settings
 from tests.redaction.harmless import near_misses
 from tests.redaction.synthetic import (
     Maker,
@@ -277,6 +278,26 @@ def test_a_damaged_key_file_is_refused(tmp_path: Path) -> None:
     (tmp_path / "redaction.key").write_bytes(b"short")
     with pytest.raises(ConfigurationError, match="holds 5 bytes"):
         load_key(tmp_path)
+
+
+def test_a_key_that_is_told_beats_the_files_and_makes_none(tmp_path: Path) -> None:
+    told = "5a" * 32
+    secret = Maker(18).github()
+    text = f"token {secret}"
+    here = load_settings({"DEBRIEF_HOME": str(tmp_path / "a"), "DEBRIEF_REDACTION_KEY": told})
+    there = load_settings({"DEBRIEF_HOME": str(tmp_path / "b"), "DEBRIEF_REDACTION_KEY": told})
+    alone = load_settings({"DEBRIEF_HOME": str(tmp_path / "b")})
+    assert not (tmp_path / "a").exists()
+    first, second, third = (Redactor(key_of(each)).redact(text) for each in (here, there, alone))
+    assert first.text == second.text != third.text
+    assert Redactor(key_of(here)).redact(text) == first
+
+
+@pytest.mark.parametrize("told", ["5a5a", "not hex at all", "5a" * 33])
+def test_a_told_key_that_is_none_is_refused(tmp_path: Path, told: str) -> None:
+    with pytest.raises(ConfigurationError, match="is not 64 hex digits") as refused:
+        load_key(tmp_path, told)
+    assert told not in str(refused.value)
 
 
 def test_a_short_key_is_refused() -> None:

@@ -15,6 +15,7 @@ from starlette.routing import Match, Route
 
 from debrief.errors import DebriefError
 from debrief.recorder.contracts import NewTask, Upload
+from debrief.recorder.encoding import place_of
 from debrief.recorder.errors import (
     ConflictError,
     CursorError,
@@ -22,7 +23,7 @@ from debrief.recorder.errors import (
     StorageError,
     UnknownTaskError,
 )
-from debrief.recorder.ingest import MalformedError, UnfitError, place_of
+from debrief.recorder.ingest import MalformedError, UnfitError
 from debrief.recorder.service.documented import document
 from debrief.recorder.service.logs import LOGGER, RequestLog
 from debrief.recorder.service.problems import MEDIA_TYPE, RefusedError, problem_of
@@ -107,7 +108,10 @@ def _refusal(request: Request, error: Exception) -> RefusedError:
 
 
 def _of_values(error: RequestValidationError) -> RefusedError:
-    reasons = [f"{place_of(item['loc'][1:])}: {item['msg']}" for item in error.errors()]
+    reasons = [
+        f"{place_of(item['loc'][1:])}: {item['msg'].removeprefix('Value error, ')}"
+        for item in error.errors()
+    ]
     places = dict.fromkeys(place_of(item["loc"]) for item in error.errors())
     return RefusedError(422, ", ".join(places), reasons, "GET /openapi.json says what fits.")
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Awaitable, Callable
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated
 
 from fastapi import Depends, Request
 from fastapi.security import HTTPBearer
@@ -15,9 +15,8 @@ from debrief.recorder.service.state import service_of
 from debrief.recorder.service.values import check_names
 
 if TYPE_CHECKING:
-    from debrief.recorder.storage.rows import Token
+    from debrief.recorder.storage.rows import Scope, Token
 
-Scope = Literal["read", "write", "export"]
 OPEN_PATHS = frozenset({"/health", "/openapi.json"})
 """What is answered without a token."""
 _SECRET = re.compile(r"[A-Za-z0-9_.~+/=-]{16,256}")

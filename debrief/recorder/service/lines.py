@@ -73,7 +73,7 @@ class Lines:
                 self._withheld.append(line)
                 continue
             self._sent += 1
-            pieces.append(on_one_line(line.line))
+            pieces.append(line.line)
             size += len(line.line)
             if size >= _CHUNK:
                 yield b"".join(pieces)
@@ -93,14 +93,6 @@ class Lines:
             "cursor": self._export.end,
         }
         return orjson.dumps({"manifest": manifest}) + b"\n"
-
-
-def on_one_line(line: bytes) -> bytes:
-    """Return a JSON text with its line end, and none within: there it can only be space."""
-    body = line[:-1]
-    if b"\n" not in body and b"\r" not in body:
-        return line
-    return body.replace(b"\n", b" ").replace(b"\r", b" ") + b"\n"
 
 
 def _side(row: ExportedRow) -> Split | None:

@@ -68,7 +68,7 @@ class Page(Struct, Generic[T], frozen=True):
     """There was more when the page was read."""
 
 
-class Contents(Struct, frozen=True):
+class Holdings(Struct, frozen=True):
     """How much a store holds."""
 
     tasks: int

@@ -13,7 +13,7 @@ from debrief.errors import InputError
 from debrief.recorder.contracts import NewTask, Status, StoredSession, Task
 from debrief.recorder.errors import ConflictError, NotFoundError, UnknownTaskError
 from debrief.recorder.storage import cursors
-from debrief.recorder.storage.rows import Contents, NewRow, Page, SessionFilter
+from debrief.recorder.storage.rows import Holdings, NewRow, Page, SessionFilter
 from debrief.recorder.storage.tables import sessions as table
 from debrief.recorder.storage.tables import tasks as task_table
 
@@ -156,7 +156,7 @@ def count(connection: sa.Connection, filters: SessionFilter) -> int:
     return int(connection.execute(query).scalar_one())
 
 
-def contents(connection: sa.Connection) -> Contents:
+def holdings(connection: sa.Connection) -> Holdings:
     """Return how much there is."""
     numbers = sa.select(
         sa.select(sa.func.count()).select_from(task_table).scalar_subquery(),
@@ -164,7 +164,7 @@ def contents(connection: sa.Connection) -> Contents:
         sa.select(sa.func.count()).where(table.c.status == "ready").scalar_subquery(),
         sa.func.pg_database_size(sa.func.current_database()),
     )
-    return Contents(*connection.execute(numbers).one())
+    return Holdings(*connection.execute(numbers).one())
 
 
 def set_status(connection: sa.Connection, id: UUID, status: Status) -> StoredSession:

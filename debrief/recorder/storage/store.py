@@ -17,7 +17,7 @@ from debrief.recorder.storage.rows import (
     EVERYTHING,
     Benchmark,
     BenchmarkFilter,
-    Contents,
+    Holdings,
     NewBenchmark,
     NewRow,
     Page,
@@ -180,10 +180,10 @@ class RecordStore:
         with self._connection() as connection:
             return sessions.count(connection, filters)
 
-    def contents(self) -> Contents:
+    def holdings(self) -> Holdings:
         """Return how much there is."""
         with self._connection() as connection:
-            return sessions.contents(connection)
+            return sessions.holdings(connection)
 
     def set_status(self, id: UUID | str, status: Status) -> StoredSession:
         """Mark a session as a draft, or as ready for training.

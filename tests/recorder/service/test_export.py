@@ -14,7 +14,6 @@ import pytest
 from debrief.recorder.encoding import encode_record
 from debrief.recorder.exporting import EXPORT_FORMS
 from debrief.recorder.service.limits import Limits
-from debrief.recorder.service.lines import on_one_line
 from debrief.recorder.storage.rows import NewRow
 from debrief.recorder.storage.store import RecordStore
 from debrief.training.splitting import side_of
@@ -271,16 +270,3 @@ def test_a_client_that_reads_nothing_is_cut_off(record_store: RecordStore) -> No
         assert refusal.status_code == 503
         assert "exports run already" in refusal.json()["detail"]
         wait_until(lambda: api.service.exports.free == 1)
-
-
-@pytest.mark.parametrize(
-    ("text", "line"),
-    [
-        (b'{"a":1}\n', b'{"a":1}\n'),
-        (b'{\n "a": 1\r\n}\n', b'{  "a": 1  }\n'),
-        (b'{"a":"\\n"}\n', b'{"a":"\\n"}\n'),
-    ],
-)
-def test_line_breaks_between_values_become_spaces(text: bytes, line: bytes) -> None:
-    assert on_one_line(text) == line
-    assert json.loads(text) == json.loads(line)

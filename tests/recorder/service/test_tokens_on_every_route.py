@@ -12,7 +12,7 @@ from starlette.routing import Route
 from debrief.recorder.service.app import create_app
 from debrief.recorder.service.auth import OPEN_PATHS
 from debrief.recorder.storage.rows import SCOPES
-from tests.recorder.service.helpers import Api, assert_problem
+from tests.recorder.service.helpers import NO_TLS, Api, assert_problem
 
 NEEDED = {
     ("GET", "/tasks"): "read",
@@ -49,7 +49,9 @@ def route(request: pytest.FixtureRequest) -> tuple[str, str]:
 
 def _ask(api: Api, route: tuple[str, str], headers: list[tuple[str, str]]) -> httpx.Response:
     path = re.sub(r"\{\w+\}", str(uuid4()), route[1])
-    return httpx.request(route[0], api.url + path, headers=headers, content=b"{", timeout=20)
+    return httpx.request(
+        route[0], api.url + path, headers=headers, content=b"{", timeout=20, verify=NO_TLS
+    )
 
 
 def test_every_route_says_which_scope_it_needs() -> None:

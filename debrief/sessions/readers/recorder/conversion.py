@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from datetime import UTC, datetime
 from hashlib import sha256
 
@@ -23,6 +23,7 @@ from debrief.sessions.model import (
 from debrief.sessions.readers.jsonl import mend_text
 from debrief.sessions.readers.patches import Edit, created, deleted, from_unified, joined
 from debrief.sessions.readers.recorder.records import (
+    BARE,
     PATCH,
     READ_FILE,
     RECORD,
@@ -30,6 +31,7 @@ from debrief.sessions.readers.recorder.records import (
     Operation,
     Record,
     RecordMessage,
+    completed,
 )
 from debrief.slugs import slugify
 
@@ -38,22 +40,37 @@ READ, PATCHED, RAN = "repo.readFile", "apply_patch", "run_cmd"
 NO_CONTENTS = "its record tells which files changed, and nothing of what is in them"
 
 
-def session_of(data: bytes, path: str, status: RecordStatus | None = None) -> Session:
+def session_of(
+    data: bytes,
+    path: str,
+    status: RecordStatus | None = None,
+    written: Callable[[], datetime] | None = None,
+) -> Session:
     """Return a record as a session, not yet redacted and without a digest.
 
     Args:
         data: the record's bytes.
         path: what it was read from.
         status: what the API holds of it; a record that was never verified is a draft anyway.
+        written: tells when a bare record was written; None where none is taken.
 
     Raises:
         InputError: it is no record, and why.
     """
+    return _Conversion(_record(data, path, written), data, path).session(status)
+
+
+def _record(data: bytes, path: str, written: Callable[[], datetime] | None) -> Record:
     try:
-        record = RECORD.decode(data)
+        return RECORD.decode(data)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-        raise InputError(path, f"is no record: {error}") from error
-    return _Conversion(record, data, path).session(status)
+        try:
+            bare = BARE.decode(data) if written is not None else None
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+            bare = None
+        if bare is None or written is None:
+            raise InputError(path, f"is no record: {error}") from error
+    return completed(bare, data, written())
 
 
 class _Conversion:
@@ -193,7 +210,11 @@ class _Conversion:
         except msgspec.DecodeError as error:
             self._report(f"a patch that cannot be read: {error}")
             return None
-        return joined(map(self._change, patch.ops))
+        operations = patch.operations if patch.ops is None else patch.ops
+        if operations is None:
+            self._report("a patch that cannot be read: it tells no operations")
+            return None
+        return joined(map(self._change, operations))
 
     def _change(self, operation: Operation) -> Edit:
         path = operation.path

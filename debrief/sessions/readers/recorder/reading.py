@@ -16,8 +16,9 @@ from debrief.errors import InputError
 from debrief.sessions.model import Session
 from debrief.sessions.readers.base import BrokenTranscript, NoSession, Peek, Transcript
 from debrief.sessions.readers.finding import files_below, head_of
+from debrief.sessions.readers.moments import changed_at
 from debrief.sessions.readers.recorder.conversion import SOURCE, session_of
-from debrief.sessions.readers.recorder.records import HEAD, RecordHead
+from debrief.sessions.readers.recorder.records import BARE_HEAD, HEAD, identity_of
 
 _BEGINNING = re.compile(rb'\A\s*\{\s*"(?:messages|meta|tools)"\s*:')
 _NAMES = (".record.json", ".record.jsonl")
@@ -51,11 +52,7 @@ class RecordReader:
 
     def peek(self, transcript: Transcript) -> Peek | None:
         """Look at a record's own words about itself; None when it is none."""
-        try:
-            head = HEAD.decode(_data(transcript.path))
-        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-            return None
-        return Peek(session_id=head.meta.session_id, started=head.meta.started_at)
+        return _peek(_data(transcript.path))
 
     def read(self, transcript: Transcript) -> Session:
         """Read one record.
@@ -72,7 +69,8 @@ class RecordReader:
         if _MANIFEST.match(data):
             raise NoSession(transcript.path, "the last line of an export, which counts the others")
         try:
-            return session_of(data, transcript.path)
+            file, _ = _place(transcript.path)
+            return session_of(data, transcript.path, written=lambda: changed_at(file))
         except InputError as error:
             raise BrokenTranscript(transcript.path, error.reason) from error
 
@@ -85,9 +83,25 @@ def _claims(path: str) -> bool:
     try:
         with open(path, "rb") as file:  # noqa: PTH123
             line = file.read(_LONGEST) if path.endswith(".json") else file.readline(_LONGEST)
-        return isinstance(HEAD.decode(line), RecordHead)
-    except (OSError, msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+    except OSError:
         return False
+    return _peek(line) is not None
+
+
+def _peek(data: bytes) -> Peek | None:
+    try:
+        head = HEAD.decode(data)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        return _peek_bare(data)
+    return Peek(session_id=head.meta.session_id, started=head.meta.started_at)
+
+
+def _peek_bare(data: bytes) -> Peek | None:
+    try:
+        BARE_HEAD.decode(data)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        return None
+    return Peek(session_id=identity_of(data.removesuffix(b"\n")), started=None)
 
 
 def _offsets(path: str) -> Iterator[int]:
@@ -103,15 +117,23 @@ def _offsets(path: str) -> Iterator[int]:
         return
 
 
+def _place(path: str) -> tuple[str, int | None]:
+    """Return a transcript's file, and the byte that it begins at where it is a line of it."""
+    name, mark, offset = path.rpartition("#")
+    if mark and offset.isdigit() and name.endswith(".jsonl"):
+        return name, int(offset)
+    return path, None
+
+
 def _data(path: str) -> bytes:
     """Return the bytes of a record, its line end left off.
 
     Raises:
         OSError: they cannot be read.
     """
-    name, mark, offset = path.rpartition("#")
-    if mark and offset.isdigit() and name.endswith(".jsonl"):
+    name, offset = _place(path)
+    if offset is not None:
         with open(name, "rb") as file:  # noqa: PTH123
-            file.seek(int(offset))
+            file.seek(offset)
             return file.readline().removesuffix(b"\n")
     return Path(path).read_bytes().removesuffix(b"\n")

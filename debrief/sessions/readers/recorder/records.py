@@ -2,12 +2,18 @@
 
 Read tolerantly, as all transcripts are: what is not needed is left undecoded, and what a later
 recorder adds is passed over. Whoever takes records in checks them by the contract itself.
+
+A bare record is one that another program put together: messages, and of ``meta`` no more than
+task, repository and baseline, in snake case. It has no id, no times and no tools, and nobody
+verified it.
 """
 
 from __future__ import annotations
 
 from datetime import datetime
+from hashlib import sha256
 from typing import Literal
+from uuid import NAMESPACE_OID, uuid5
 
 import msgspec
 from msgspec import Raw, Struct
@@ -95,6 +101,79 @@ RECORD = msgspec.json.Decoder(Record)
 HEAD = msgspec.json.Decoder(RecordHead)
 
 
+class BareMessage(Struct, frozen=True, kw_only=True, gc=False):
+    """A message whose content may be null."""
+
+    role: Literal["system", "user", "assistant", "tool"]
+    content: str | None = None
+    tool_calls: tuple[Call, ...] | None = None
+    tool_call_id: str = ""
+
+
+class BareMeta(Struct, frozen=True, kw_only=True, gc=False):
+    """What a bare record tells of itself."""
+
+    task_id: str
+    repo_name: str
+    base_ref: str
+    branch: str | None = None
+
+
+class BareRecord(Struct, frozen=True, gc=False):
+    """A bare record with its conversation."""
+
+    messages: tuple[BareMessage, ...]
+    meta: BareMeta
+
+
+class BareHead(Struct, frozen=True, gc=False):
+    """A bare record without its conversation."""
+
+    messages: Raw
+    meta: BareMeta
+
+
+BARE = msgspec.json.Decoder(BareRecord)
+BARE_HEAD = msgspec.json.Decoder(BareHead)
+
+
+def identity_of(data: bytes) -> str:
+    """Return the id of a bare record: of its bytes, so that a copy is the same session."""
+    return str(uuid5(NAMESPACE_OID, sha256(data).hexdigest()))
+
+
+def completed(bare: BareRecord, data: bytes, written: datetime) -> Record:
+    """Return a bare record with an id and times.
+
+    Args:
+        bare: the record.
+        data: its bytes.
+        written: when, as far as is known.
+    """
+    meta = bare.meta
+    return Record(
+        messages=tuple(
+            RecordMessage(
+                role=message.role,
+                content=message.content or "",
+                tool_calls=message.tool_calls,
+                tool_call_id=message.tool_call_id,
+            )
+            for message in bare.messages
+        ),
+        tools=Raw(b"[]"),
+        meta=Meta(
+            session_id=identity_of(data),
+            task_id=meta.task_id,
+            repo_name=meta.repo_name,
+            base_ref=meta.base_ref,
+            branch=meta.branch,
+            started_at=written,
+            stopped_at=written,
+        ),
+    )
+
+
 class Operation(Struct, frozen=True, gc=False):
     """One operation of a patch."""
 
@@ -104,9 +183,10 @@ class Operation(Struct, frozen=True, gc=False):
 
 
 class Patch(Struct, frozen=True, gc=False):
-    """Arguments of ``apply_patch``."""
+    """Arguments of ``apply_patch``; bare records tell the operations by their whole name."""
 
-    ops: tuple[Operation, ...]
+    ops: tuple[Operation, ...] | None = None
+    operations: tuple[Operation, ...] | None = None
 
 
 class ReadFile(Struct, frozen=True, gc=False):

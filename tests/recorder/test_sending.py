@@ -14,14 +14,8 @@ import pytest
 
 from debrief.errors import ConfigurationError, DebriefError
 from debrief.recorder.encoding import encode_record
-from debrief.recorder.server import (
-    Patience,
-    RecorderServer,
-    ServerAwayError,
-    ServerRefusedError,
-    server_of,
-    upload_body,
-)
+from debrief.recorder.remote import Patience, ServerAwayError, ServerRefusedError
+from debrief.recorder.sending import RecorderServer, server_of, upload_body
 from debrief.settings import load_settings
 from tests.recorder.records import build
 from tests.recorder.session_scenario import HASTE, Records, records_server

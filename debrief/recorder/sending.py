@@ -1,10 +1,10 @@
-"""The recorder's server, as a recorder sees it: patient with a busy one, plain about a refusal."""
+"""Records to a server: patient with a busy one, plain about a refusal."""
 
 from __future__ import annotations
 
 import hashlib
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from typing import TYPE_CHECKING, Any
@@ -12,17 +12,27 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 from msgspec import Struct
 
-from debrief.errors import ConfigurationError, DebriefError
+from debrief.errors import ConfigurationError
 from debrief.recorder.contracts import Meta, NewTask
+from debrief.recorder.remote import (
+    BUSY,
+    TOKEN,
+    URL,
+    Patience,
+    Remote,
+    ServerAwayError,
+    ServerRefusedError,
+    flat,
+    object_of,
+    remote_of,
+    words_of,
+)
 from debrief.settings import Settings
 
 if TYPE_CHECKING:
     import httpx
     from tenacity import RetryCallState
 
-URL, TOKEN = "DEBRIEF_RECORDER_URL", "DEBRIEF_RECORDER_TOKEN"
-_BUSY = frozenset({408, 425, 429, 500, 502, 503, 504})
-_MOST_SAID = 2_000
 _LARGEST_ANSWER = 1_000_000
 _PIECE = 65_536
 _MOVES: Mapping[int, str] = {
@@ -30,48 +40,6 @@ _MOVES: Mapping[int, str] = {
     403: f"Use a token with the scope write: {TOKEN}.",
     404: f"Check {URL}, and that the task is there: debrief record upload --create-task NAME",
 }
-
-
-class ServerAwayError(DebriefError):
-    """The server could not be reached, or stayed busy: the same may succeed later."""
-
-
-class ServerRefusedError(DebriefError):
-    """The server answered, and will answer the same again.
-
-    Args:
-        culprit: the server.
-        reasons: what it said, in its words.
-        next_move: what to do about it.
-        status: of its answer.
-    """
-
-    def __init__(
-        self, culprit: str, reasons: Sequence[str], next_move: str = "", status: int = 0
-    ) -> None:
-        self.reasons, self.status = list(reasons), status
-        lines = self.reasons if len(self.reasons) < 2 else ["", *self.reasons]
-        said = "\n  ".join(lines)
-        super().__init__(culprit, f"refused ({status}): {said}" if status else said, next_move)
-
-    def __reduce__(self) -> tuple[type[ServerRefusedError], tuple[Any, ...]]:
-        return type(self), (self.culprit, self.reasons, self.next_move, self.status)
-
-
-class Patience(Struct, frozen=True, kw_only=True):
-    """How long a server is waited for, in seconds."""
-
-    attempts: int = 6
-    """Requests at most for one call."""
-    first_wait: float = 1.0
-    """Before the second; doubled each time."""
-    longest_wait: float = 30.0
-    """Between two at most; a server that asks for more is given up on."""
-    timeout: float = 60.0
-    """For one request and its answer."""
-    in_all: float = 180.0
-    """After which no further attempt is made."""
-    sleep: Callable[[float], None] = time.sleep
 
 
 class Receipt(Struct, frozen=True, kw_only=True):
@@ -91,20 +59,10 @@ class RecorderServer:
     """
 
     def __init__(self, url: str, token: str, patience: Patience | None = None) -> None:
-        import httpx
-
-        self.url = url.rstrip("/")
+        remote = Remote(url.rstrip("/"), token)
+        self.url, self.is_exposed = remote.url, remote.is_exposed
         self._patience = patience or Patience()
-        host = httpx.URL(url).host
-        self.is_local = host == "localhost" or host.startswith("127.") or host == "::1"
-        self.is_exposed = url.startswith("http:") and not self.is_local
-        """Whoever is on the way can read the token and the records."""
-        self._http = httpx.Client(
-            base_url=self.url,
-            headers={"Authorization": f"Bearer {token}"},
-            timeout=self._patience.timeout,
-            trust_env=not self.is_local,
-        )
+        self._http = remote.client(self._patience.timeout)
 
     def __enter__(self) -> RecorderServer:
         return self
@@ -166,17 +124,17 @@ class RecorderServer:
 
     def _once(self, method: str, path: str, body: bytes) -> Mapping[str, Any]:
         answer = self._asked(method, path, body)
-        if answer.status_code in _BUSY:
+        if answer.status_code in BUSY:
             asked = _seconds(answer.headers.get("Retry-After", ""))
             if asked is not None and asked > self._patience.longest_wait:
                 raise ServerAwayError(
                     self.url, f"asks to be left alone for {asked:,.0f} s", "Try again after that."
                 )
-            said = "; ".join(_said(answer))
+            said = "; ".join(words_of(answer))
             raise _BusyError(f"is busy ({answer.status_code}): {said}", asked)
         if not answer.is_success:
-            raise ServerRefusedError(self.url, _said(answer), _move(answer), answer.status_code)
-        told = _object(answer)
+            raise ServerRefusedError(self.url, words_of(answer), _move(answer), answer.status_code)
+        told = object_of(answer)
         if not told:
             reasons = ["gave an answer that is not its own"]
             raise ServerRefusedError(self.url, reasons, f"Check {URL}.")
@@ -245,63 +203,24 @@ def server_of(settings: Settings, patience: Patience | None = None) -> RecorderS
     Raises:
         ConfigurationError: its address or its token is missing or wrong.
     """
-    import httpx
-
-    url, token = settings.get(URL), settings.get(TOKEN)
-    if not url:
+    remote = remote_of(settings, "write")
+    if remote is None:
         raise ConfigurationError(URL, "is not set", "Set it, or write a file: --local FILE")
-    try:
-        parts = httpx.URL(url)
-    except httpx.InvalidURL as error:
-        raise ConfigurationError(URL, f"is no address: {error}") from error
-    if parts.scheme not in ("http", "https") or not parts.host or parts.userinfo or parts.query:
-        raise ConfigurationError(URL, "is no plain address of a server", "As https://host[/path]")
-    if not token:
-        move = "Set it to a token with the scope write: debrief tokens create NAME --scope write"
-        raise ConfigurationError(TOKEN, "is not set", move)
-    if not token.isascii() or not token.isprintable() or " " in token:
-        raise ConfigurationError(TOKEN, "is no token: it has characters that none has")
-    return RecorderServer(url, token, patience)
-
-
-def _object(answer: httpx.Response) -> Mapping[str, Any]:
-    try:
-        told = answer.json()
-    except (ValueError, RecursionError):
-        return {}
-    return told if isinstance(told, dict) else {}
-
-
-def _said(answer: httpx.Response) -> list[str]:
-    """Return what a server says of a refusal: its reasons, or its bare words."""
-    told = _object(answer)
-    reasons = told.get("reasons")
-    if isinstance(reasons, list) and reasons:
-        place = _flat(told.get("place") or "")
-        said = [_flat(reason) for reason in reasons]
-        return [f"{place}: {one}" if place else one for one in said]
-    text = _flat(told.get("detail") or answer.text)[:_MOST_SAID]
-    return [text or answer.reason_phrase or "no reason given"]
+    return RecorderServer(remote.url, remote.token, patience)
 
 
 def _move(answer: httpx.Response) -> str:
-    told = _flat(_object(answer).get("nextMove") or "")
+    told = flat(object_of(answer).get("nextMove") or "")
     if answer.status_code in _MOVES:
         return _MOVES[answer.status_code]
     return told or ("" if answer.is_client_error else f"Check {URL}.")
 
 
-def _flat(value: object) -> str:
-    """Return a server's words on one line, without what a terminal would obey."""
-    words = " ".join(str(value).split())[:_MOST_SAID]
-    return "".join(char if char.isprintable() else "\ufffd" for char in words)
-
-
 def _receipt(answer: Mapping[str, Any]) -> Receipt:
     reasons = answer.get("notReady")
     return Receipt(
-        status=_flat(answer.get("status", "draft")),
-        not_ready=tuple(map(_flat, reasons)) if isinstance(reasons, list) else (),
+        status=flat(answer.get("status", "draft")),
+        not_ready=tuple(map(flat, reasons)) if isinstance(reasons, list) else (),
     )
 
 

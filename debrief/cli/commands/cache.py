@@ -1,0 +1,43 @@
+"""``debrief cache``: the answers that were kept."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from debrief.cli.console import told
+
+app = typer.Typer(no_args_is_help=True, help="The answers of language models that were kept.")
+
+
+@app.command()
+@told
+def prune(
+    days: Annotated[
+        float | None,
+        typer.Option(help="Drop what was kept longer. Default: DEBRIEF_CACHE_DAYS, else 90."),
+    ] = None,
+    megabytes: Annotated[
+        float | None,
+        typer.Option(
+            "--mb", help="Keep the newest up to this. Default: DEBRIEF_CACHE_MB, else 2000."
+        ),
+    ] = None,
+) -> None:
+    """Drop the oldest answers, and give their room back. Runs do it by themselves once a day."""
+    from debrief.cli.console import console
+    from debrief.settings import load_settings
+    from debrief.state.opening import open_state
+    from debrief.state.pruning import limits
+
+    settings = load_settings()
+    state = open_state(settings)
+    dropped = state.prune(**limits(settings, days, megabytes))
+    state.compact()
+    left = state.size()
+    console().print(
+        f"Dropped {dropped.answers} answers ({dropped.bytes / 1e6:.1f} MB); "
+        f"{left.answers} are left ({left.bytes / 1e6:.1f} MB) in {state.place}",
+        soft_wrap=True,
+    )

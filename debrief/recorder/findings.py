@@ -1,0 +1,47 @@
+"""The secrets of one record: replaced text by text, and each counted once."""
+
+from __future__ import annotations
+
+from debrief.recorder.contracts import Redactions
+from debrief.redaction import Finding, Redacted, Redactor
+
+_NONE = Redactions()
+
+
+class Findings:
+    """The secrets that were replaced so far, each counted once wherever it occurs, whatever it
+    is taken for there."""
+
+    def __init__(self, redactor: Redactor) -> None:
+        self._redactor = redactor
+        self._found: dict[str, Finding] = {}
+
+    def clean(self, text: str) -> str:
+        """Return a text without its secrets; the very same one where it has none."""
+        return self._noted(self._redactor.redact(text))
+
+    def clean_json(self, text: str) -> str:
+        """Return a JSON text without its secrets; the very same one where it has none."""
+        return self._noted(self._redactor.redact_json(text))
+
+    @property
+    def kinds(self) -> tuple[str, ...]:
+        """Of the secrets, sorted, each once; none where nothing was found."""
+        return tuple(sorted({finding.kind for finding in self._found.values()}))
+
+    def counted(self, known: Redactions = _NONE) -> Redactions:
+        """Return the secrets in numbers, with those that were ``known`` before."""
+        found = self._found.values()
+        return Redactions(
+            count=known.count + len(found),
+            unsure=known.unsure + sum(not finding.sure for finding in found),
+            kinds=sorted({*known.kinds, *self.kinds}),
+        )
+
+    def _noted(self, result: Redacted) -> str:
+        for finding in result.findings:
+            digest = finding.placeholder.rpartition(":")[2]
+            known = self._found.get(digest)
+            if known is None or known.sure:
+                self._found[digest] = finding
+        return result.text

@@ -1,0 +1,224 @@
+"""Runs handed to whoever the instance's launcher hands runs to, and waited for.
+
+What is to be done over many weeks becomes several runs over a few weeks each, so that several
+workers have something to do.
+"""
+
+from __future__ import annotations
+
+import logging
+import sys
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Any, cast
+
+import dagster as dg
+from dagster._core.code_pointer import ModuleCodePointer
+from dagster._core.origin import (
+    DEFAULT_DAGSTER_ENTRY_POINT,
+    JobPythonOrigin,
+    RepositoryPythonOrigin,
+)
+from dagster._core.remote_origin import (
+    ManagedGrpcPythonEnvCodeLocationOrigin,
+    RemoteJobOrigin,
+    RemoteRepositoryOrigin,
+)
+from dagster._core.types.loadable_target_origin import LoadableTargetOrigin
+from msgspec import Struct
+
+from assets.progress import PROGRESS
+from debrief.settings import load_settings
+from debrief.weeks import runs_of_weeks
+from pipelines.failures import failure_in
+from pipelines.queue import in_queue, weeks_a_run
+from pipelines.ranges import Tags, range_tags
+from pipelines.recovery import settle_dead_runs
+
+MODULE, ATTRIBUTE, LOCATION = "pipelines.definitions", "defs", "debrief"
+_POLL = 0.5
+_SLOWEST_POLL = 3.0
+_LOOK_FOR_THE_DEAD = 10.0
+
+
+class Piece(Struct, frozen=True, kw_only=True):
+    """One run that is to be handed out."""
+
+    job: str
+    tags: Tags
+    config: Mapping[str, Any] = {}
+    assets: tuple[str, ...] = ()
+    """Of the job, those that are to be made; empty for all of them."""
+    told: str
+    """What it is, for people."""
+
+
+class Failed(Struct, frozen=True):
+    """A run that was handed out and failed."""
+
+    run_id: str
+    told: str
+    reason: str
+
+
+def week_ranges(weeks: Sequence[str]) -> list[tuple[str, str]]:
+    """Return the first and last week of each run that takes ``weeks``: neighbours together.
+
+    Where runs are handed to workers, no run takes more weeks than ``DEBRIEF_WEEKS_A_RUN``.
+    """
+    settings = load_settings()
+    if not in_queue(settings):
+        return list(runs_of_weeks(weeks))
+    most = weeks_a_run(settings)
+    found = []
+    for first, last in runs_of_weeks(weeks):
+        run = [week for week in weeks if first <= week <= last]
+        parts = (run[start : start + most] for start in range(0, len(run), most))
+        found += [(part[0], part[-1]) for part in parts]
+    return found
+
+
+def pieces_of(
+    job: str,
+    ranges: Iterable[tuple[str, str]],
+    tags: Tags,
+    config: Mapping[str, Any],
+    assets: tuple[str, ...] = (),
+) -> list[Piece]:
+    """Return one piece a range of partitions."""
+    return [
+        Piece(
+            job=job,
+            tags={**tags, **(range_tags(first, last) if first else {})},
+            config=config,
+            assets=assets,
+            told=f"{', '.join(assets) or job}{f' {first} … {last}' if first else ''}",
+        )
+        for first, last in ranges
+    ]
+
+
+def carry_out(
+    instance: dg.DagsterInstance,
+    pieces: Sequence[Piece],
+    like: dg.DagsterRun | None = None,
+    ended: Callable[[dg.DagsterRun], None] = lambda run: None,
+) -> list[Failed]:
+    """Hand out runs, wait until all of them have ended, and return those that failed.
+
+    When this process is stopped, so are the runs.
+
+    Args:
+        instance: whose launcher hands them out.
+        pieces: the runs.
+        like: the run that they belong to, whose code location is theirs.
+        ended: told of every run that has ended.
+    """
+    log = logging.getLogger(PROGRESS)
+    waiting: dict[str, Piece] = {}
+    failed: list[Failed] = []
+    try:
+        for piece in pieces:
+            waiting[_submit(instance, piece, like)] = piece
+        log.info("%d runs wait for workers: %s", len(pieces), pieces[0].told if pieces else "")
+        for done, run in enumerate(_as_they_end(instance, waiting), 1):
+            piece = waiting.pop(run.run_id)
+            ended(run)
+            outcome = "done"
+            if run.status is not dg.DagsterRunStatus.SUCCESS:
+                outcome = _reason(instance, run)
+                failed.append(Failed(run.run_id, piece.told, outcome))
+            log.info("%s: %s (%d of %d)", piece.told, outcome, done, len(pieces))
+    finally:
+        for run_id in waiting:
+            _stop(instance, run_id)
+    return failed
+
+
+def describe(failed: Sequence[Failed]) -> str:
+    """Return which runs failed, and why, in one line."""
+    return "; ".join(f"{each.told}: {each.reason} (run {each.run_id[:8]})" for each in failed)
+
+
+def _submit(instance: dg.DagsterInstance, piece: Piece, like: dg.DagsterRun | None) -> str:
+    from pipelines.definitions import defs
+
+    implicit = bool(piece.assets)
+    job = (
+        defs.resolve_implicit_global_asset_job_def()
+        if implicit
+        else defs.resolve_job_def(piece.job)
+    )
+    assets = frozenset(dg.AssetKey(name) for name in piece.assets) if implicit else None
+    run = instance.create_run_for_job(
+        job_def=job.get_subset(asset_selection=assets) if assets else job,
+        run_config=piece.config,
+        tags=piece.tags,
+        asset_selection=assets,
+        job_code_origin=_code_origin(job.name),
+        remote_job_origin=_remote_origin(job.name, like),
+    )
+    # The launcher looks a run up in its storage; the workspace is for those that ask it for code.
+    instance.submit_run(run.run_id, cast(Any, None))
+    return run.run_id
+
+
+def _code_origin(job: str) -> JobPythonOrigin:
+    """Return where a worker finds the code: in its own installation."""
+    return JobPythonOrigin(
+        job,
+        RepositoryPythonOrigin(
+            executable_path=sys.executable,
+            code_pointer=ModuleCodePointer(MODULE, ATTRIBUTE, working_directory=None),
+            entry_point=DEFAULT_DAGSTER_ENTRY_POINT,
+        ),
+    )
+
+
+def _remote_origin(job: str, like: dg.DagsterRun | None) -> RemoteJobOrigin:
+    """Return where the UI files a run: under the code location of the run that it belongs to."""
+    if like is not None and like.remote_job_origin is not None:
+        return like.remote_job_origin.repository_origin.get_job_origin(job)
+    location = ManagedGrpcPythonEnvCodeLocationOrigin(
+        LoadableTargetOrigin(module_name=MODULE, attribute=ATTRIBUTE), LOCATION
+    )
+    return RemoteRepositoryOrigin(location, "__repository__").get_job_origin(job)
+
+
+def _as_they_end(
+    instance: dg.DagsterInstance, waiting: Mapping[str, Piece]
+) -> Iterator[dg.DagsterRun]:
+    """Yield each run once it has ended; one whose worker died is found to have."""
+    pause = _POLL
+    looked = time.monotonic()
+    while waiting:
+        found = instance.get_runs(dg.RunsFilter(run_ids=list(waiting)))
+        over = [run for run in found if run.is_finished]
+        yield from over
+        pause = _POLL if over else min(_SLOWEST_POLL, pause * 1.2)
+        if time.monotonic() - looked > _LOOK_FOR_THE_DEAD:
+            settle_dead_runs(instance)
+            looked = time.monotonic()
+        if waiting:
+            time.sleep(pause)
+
+
+def _reason(instance: dg.DagsterInstance, run: dg.DagsterRun) -> str:
+    if run.status is dg.DagsterRunStatus.CANCELED:
+        return "was stopped"
+    events = (
+        record.dagster_event for record in instance.all_logs(run.run_id) if record.dagster_event
+    )
+    step, reason = failure_in(events, run.job_name)
+    return f"{step}: {reason}"
+
+
+def _stop(instance: dg.DagsterInstance, run_id: str) -> None:
+    run = instance.get_run_by_id(run_id)
+    if run is None or run.is_finished:
+        return
+    if run.status is dg.DagsterRunStatus.STARTED:
+        instance.report_run_canceling(run, "Stopped with what launched it.")
+    else:
+        instance.report_run_canceled(run, "Stopped with what launched it, before it began.")
+    instance.run_coordinator.cancel_run(run_id)

@@ -1,0 +1,102 @@
+"""A worker: takes runs from the queue, one after the other, and carries them out."""
+
+from __future__ import annotations
+
+import os
+import socket
+from typing import Any
+from urllib.parse import urlsplit
+
+from debrief.cli.console import console
+from debrief.errors import ConfigurationError
+from debrief.settings import Settings
+from pipelines.queue import BROKER, COORDINATORS, STAGES, broker_of, prepare_queue_home
+
+_RUNS_A_PROCESS = 20
+"""A process is replaced after so many runs, so that none grows for ever."""
+_WAITING_AT_ONCE = 4
+
+
+def work(settings: Settings, *, coordinator: bool = False, name: str = "") -> None:
+    """Take runs until this process is told to end; the run under way is finished first.
+
+    Args:
+        settings: of this machine.
+        coordinator: take the runs that launch others and wait for them, several at once, rather
+            than those that do the work.
+        name: of the worker; the machine's by default.
+
+    Raises:
+        ConfigurationError: the broker or Dagster's database is not set, or what a worker needs
+            is not installed.
+    """
+    from pipelines.instance import dagster_home, prepare_home
+
+    broker = broker_of(settings)
+    if not settings.get("DAGSTER_DATABASE_URL"):
+        raise ConfigurationError(
+            "DAGSTER_DATABASE_URL", "is not set", "Name the Postgres that holds Dagster's tables."
+        )
+    os.environ[BROKER] = broker
+    prepare_queue_home(dagster_home(settings))
+    home = prepare_home(settings)
+    app = make_app(broker)
+    queue = COORDINATORS if coordinator else STAGES
+    host = urlsplit(broker).hostname or broker
+    console().print(
+        f"Worker for {queue}: runs from {host}, lake {settings.lake}, Dagster in {home}",
+        soft_wrap=True,
+    )
+    app.worker_main(
+        [
+            "worker",
+            "--queues",
+            queue,
+            "--concurrency",
+            str(_WAITING_AT_ONCE if coordinator else 1),
+            "--pool",
+            "prefork",
+            "--hostname",
+            f"{name or queue}-{os.getpid()}@{socket.gethostname()}",
+            "--max-tasks-per-child",
+            str(_RUNS_A_PROCESS),
+            "--without-gossip",
+            "--without-mingle",
+            "--loglevel",
+            "WARNING",
+        ]
+    )
+
+
+def make_app(broker: str) -> Any:
+    """Return Dagster's own Celery app, whose tasks carry out runs.
+
+    Raises:
+        ConfigurationError: ``dagster-celery`` is not installed.
+    """
+    try:
+        from dagster_celery.make_app import make_app as stock_app
+        from dagster_celery.tasks import create_execute_job_task, create_resume_job_task
+    except ImportError as error:
+        raise ConfigurationError(
+            "debrief worker", f"needs what is not installed ({error})", "Install debrief[team]."
+        ) from error
+    make: Any = stock_app
+    app = make(
+        {
+            "broker": broker,
+            "backend": broker,
+            "config_source": {
+                "broker_connection_retry_on_startup": True,
+                # A task that waits behind a run of an hour, while another worker is idle, is what
+                # prefetching would give.
+                "worker_prefetch_multiplier": 1,
+                "worker_disable_prefetch": urlsplit(broker).scheme in ("redis", "rediss"),
+                "worker_hijack_root_logger": False,
+                "task_default_queue": STAGES,
+            },
+        }
+    )
+    create_execute_job_task(app)
+    create_resume_job_task(app)
+    return app

@@ -1,0 +1,34 @@
+"""The command that starts a worker."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from debrief.cli.app import app
+from debrief.cli.console import told
+
+
+@app.command()
+@told
+def worker(
+    coordinator: Annotated[
+        bool,
+        typer.Option(
+            "--coordinator",
+            help="Take the runs that launch others and wait for them: one such worker is needed.",
+        ),
+    ] = False,
+    name: Annotated[str, typer.Option(help="Of the worker, in logs. Default: its queue.")] = "",
+) -> None:
+    """Take runs from the queue and carry them out, on as many machines as you start it on.
+
+    Needs DEBRIEF_BROKER, DAGSTER_DATABASE_URL, DEBRIEF_LAKE and DEBRIEF_REDACTION_KEY, the same
+    everywhere; the processes that launch runs need DEBRIEF_LAUNCH=queue too. SIGTERM or Ctrl-C
+    ends it after the run under way.
+    """
+    from debrief.settings import load_settings
+    from pipelines.worker import work
+
+    work(load_settings(), coordinator=coordinator, name=name)

@@ -1,0 +1,137 @@
+"""A headless Chromium, driven over its own debugging protocol."""
+
+from __future__ import annotations
+
+import base64
+import itertools
+import json
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import httpx
+from websockets.sync.client import ClientConnection, connect
+
+NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome")
+_FLAGS = (
+    "--headless=new",
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-dev-shm-usage",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--remote-debugging-port=0",
+    "--window-size=1500,1000",
+)
+
+
+class Page:
+    """One page of the browser."""
+
+    def __init__(self, socket: ClientConnection) -> None:
+        self._socket = socket
+        self._numbers = itertools.count(1)
+        for domain in ("Page", "Runtime", "Network"):
+            self.do(f"{domain}.enable")
+
+    def do(self, method: str, **parameters: Any) -> dict[str, Any]:
+        """Send a command and return its result."""
+        number = next(self._numbers)
+        self._socket.send(json.dumps({"id": number, "method": method, "params": parameters}))
+        while True:
+            answer = json.loads(self._socket.recv(timeout=120))
+            if answer.get("id") == number:
+                if "error" in answer:
+                    raise RuntimeError(f"{method}: {answer['error']}")
+                result: dict[str, Any] = answer["result"]
+                return result
+
+    def run(self, script: str) -> Any:
+        """Return what a JavaScript expression comes to."""
+        found = self.do("Runtime.evaluate", expression=script, returnByValue=True)
+        return found["result"].get("value")
+
+    def text(self) -> str:
+        """Return the words that are to be seen."""
+        return self.run("document.body ? document.body.innerText : ''") or ""
+
+    def open(self, url: str, *marks: str, seconds: float = 60.0) -> float:
+        """Go somewhere; return the seconds until all ``marks`` are to be seen."""
+        self.do("Page.navigate", url="about:blank")
+        began = time.perf_counter()
+        self.do("Page.navigate", url=url)
+        self.wait(*marks, seconds=seconds)
+        return time.perf_counter() - began
+
+    def wait(self, *marks: str, seconds: float = 60.0) -> None:
+        """Wait until all ``marks`` are to be seen.
+
+        Raises:
+            TimeoutError: they are not, after so many seconds.
+        """
+        limit = time.perf_counter() + seconds
+        while True:
+            text = self.text()
+            if all(mark in text for mark in marks):
+                return
+            if time.perf_counter() > limit:
+                missing = [mark for mark in marks if mark not in text]
+                raise TimeoutError(f"{missing} not seen in: {text[:2_000]}")
+            time.sleep(0.03)
+
+    def click(self, words: str) -> None:
+        """Click the innermost thing that bears these words.
+
+        Raises:
+            LookupError: nothing does.
+        """
+        script = f"""(() => {{
+            const all = [...document.querySelectorAll('button, a, [role=button], [role=tab], span')];
+            const found = all.filter(e => e.innerText && e.innerText.trim() === {json.dumps(words)});
+            if (!found.length) return false;
+            found[0].click();
+            return true;
+        }})()"""
+        if not self.run(script):
+            raise LookupError(words)
+
+    def picture(self, path: Path) -> None:
+        """Write what is to be seen as a PNG."""
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(base64.b64decode(self.do("Page.captureScreenshot", format="png")["data"]))
+
+
+@contextmanager
+def browser() -> Iterator[Page]:
+    """A page of a browser that has never been anywhere; it ends with the block."""
+    program = next(filter(None, map(shutil.which, NAMES)), None)
+    if program is None:
+        sys.exit(f"No browser: none of {', '.join(NAMES)} is on the PATH. Install Chromium.")
+    with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as profile:
+        process = subprocess.Popen(
+            [program, *_FLAGS, f"--user-data-dir={profile}", "about:blank"],
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+        )
+        try:
+            told = Path(profile) / "DevToolsActivePort"
+            limit = time.monotonic() + 60
+            while not told.exists() or len(told.read_text().split()) < 2:
+                if time.monotonic() > limit or process.poll() is not None:
+                    sys.exit(f"{program} does not start")
+                time.sleep(0.05)
+            port = told.read_text().split()[0]
+            targets = httpx.get(f"http://127.0.0.1:{port}/json", trust_env=False).json()
+            address = next(t for t in targets if t["type"] == "page")["webSocketDebuggerUrl"]
+            with connect(address, max_size=None, proxy=None) as socket:
+                yield Page(socket)
+        finally:
+            process.terminate()
+            process.wait(20)

@@ -1,0 +1,165 @@
+"""The UI of an instance that has grown: ``python -m tests.benchmarks.ui_scale [--pictures DIR]``.
+
+Starts the whole (``debrief up``) over a lake of 200 weeks, 2,000 observed pairs of 100 tasks and
+100 fingerprints, and 20,000 sessions, and tells for each page how long a headless browser takes
+until its content is to be seen: the first time, and the median of three later ones. The ratio is
+to a page of the same UI that asks for nothing of ours.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import httpx
+
+from debrief.lake import Lake
+from debrief.settings import load_settings
+from pipelines import instance_care
+from pipelines.instance import open_instance
+from pipelines.team_home import prepare_team_home
+from tests.benchmarks.browser import Page, browser
+from tests.benchmarks.grown import Size, fill_instance, fill_lake, newest_metadata
+
+LAST = "2026-11-09"
+MOST = 3.0
+"""Seconds that a page may take."""
+UI, API, METRICS = 3917, 3918, 3919
+
+
+def main() -> None:
+    """Measure and print."""
+    options = argparse.ArgumentParser()
+    options.add_argument("--pictures", type=Path, help="Write a PNG of each page there.")
+    options.add_argument("--few", action="store_true", help="A tenth of it all.")
+    chosen = options.parse_args()
+    few = Size(weeks=20, tasks=10, fingerprints=10, pairs=80, sessions=2_000, runs=100)
+    size = few if chosen.few else Size()
+    with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as scratch:
+        home = Path(scratch) / "home"
+        os.environ |= {"DEBRIEF_HOME": str(home), "DEBRIEF_OFFLINE": "1", "DEBRIEF_LANGFUSE": "off"}
+        os.environ |= {"DEBRIEF_SESSIONS": scratch, "DAGSTER_DISABLE_TELEMETRY": "1"}
+        run = _grown(size)
+        command = [sys.executable, "-m", "pipelines.command", "up", "--port", str(UI)]
+        command += ["--api-port", str(API), "--metrics-port", str(METRICS)]
+        whole = subprocess.Popen(command, stdout=subprocess.DEVNULL)
+        try:
+            _wait_for(f"http://127.0.0.1:{UI}/server_info", whole)
+            _wait_for(f"http://127.0.0.1:{METRICS}/health", whole)
+            with browser() as page:
+                worst = _measured(page, run, size, chosen.pictures)
+            _scrapes()
+        finally:
+            whole.terminate()
+            whole.wait(120)
+    if worst > MOST:
+        sys.exit(f"A page takes {worst:.1f} s, more than {MOST:.0f} s.")
+
+
+def _grown(size: Size) -> str:
+    """Make the lake and the instance; return the run with the most events."""
+    command = [sys.executable, "-m", "pipelines.command", "demo"]
+    subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
+    settings = load_settings()
+    os.environ["DEBRIEF_LAKE"] = str(settings.home / "demo")
+    with open_instance(load_settings()) as demo:
+        shown = newest_metadata(demo)
+    for name in ("DEBRIEF_LAKE", "DAGSTER_HOME"):
+        del os.environ[name]
+    prepare_team_home(settings, {"python_module": "pipelines.definitions"})
+    began = time.perf_counter()
+    fill_lake(Lake(settings.lake), size, LAST)
+    with open_instance(settings) as instance:
+        instance_care.give_limits(instance)
+        run = fill_instance(instance, size, LAST, shown)
+    for name in ("DAGSTER_HOME", "DAGSTER_DATABASE_URL"):
+        del os.environ[name]
+    print(f"made it all in {time.perf_counter() - began:.0f} s", flush=True)
+    return run
+
+
+def _measured(page: Page, run: str, size: Size, pictures: Path | None) -> float:
+    """Print a line a page; return the slowest median."""
+    at = f"http://127.0.0.1:{UI}"
+    asset = f"{at}/assets"
+
+    def dialog() -> float:
+        page.open(f"{asset}/session_scores?view=partitions", "Materialize")
+        began = time.perf_counter()
+        page.run(_OPEN_DIALOG)
+        page.wait("Partition selection")
+        return time.perf_counter() - began
+
+    def opened(url: str, *marks: str) -> Callable[[], float]:
+        return lambda: page.open(url, *marks)
+
+    pages: dict[str, Callable[[], float]] = {
+        "the UI alone (its settings page)": opened(f"{at}/deployment/config", "run_monitoring"),
+        "assets": opened(asset, "training_sets", "raw_sessions"),
+        "lineage of all": opened(f"{at}/asset-groups", "Materialize all", "snapshots", "training"),
+        "lineage of a group": opened(
+            f"{at}/locations/debrief/asset-groups/scoring/lineage",
+            "session_scores",
+            "langfuse_scores",
+        ),
+        "raw_sessions, its partitions": opened(
+            f"{asset}/raw_sessions?view=partitions", f"{size.weeks}"
+        ),
+        "training_sets, its partitions": opened(
+            f"{asset}/training_sets?view=partitions", f"{size.pairs:,}", "task-0"
+        ),
+        "training_sets, overview": opened(f"{asset}/training_sets", "Latest materialization"),
+        "runs": opened(f"{at}/runs", run[:8]),
+        "a run": opened(f"{at}/runs/{run}", "ASSET_MATERIALIZATION"),
+        "backfill dialog": dialog,
+        "schedules and sensors": opened(f"{at}/automation", "weekly", "new_sessions"),
+    }
+    worst, bare = 0.0, 0.0
+    for name, take in pages.items():
+        first, later = take(), [take() for _ in range(3)]
+        median = statistics.median(later)
+        bare = bare or median
+        worst = max(worst, median)
+        told = f"first {first:5.2f} s   then {median:5.2f} s   {median / bare:4.1f} × the UI alone"
+        print(f"{name:34} {told}", flush=True)
+        if pictures is not None:
+            time.sleep(1)
+            page.picture(pictures / f"{name.replace(' ', '-').replace(',', '')}.png")
+    return worst
+
+
+_OPEN_DIALOG = """(() => {
+    const all = [...document.querySelectorAll('button')];
+    all.find(e => /^Materialize/.test(e.innerText.trim())).click();
+})()"""
+
+
+def _scrapes() -> None:
+    began = time.perf_counter()
+    answer = httpx.get(f"http://127.0.0.1:{METRICS}/metrics", trust_env=False)
+    took = time.perf_counter() - began
+    lines = [line for line in answer.text.splitlines() if not line.startswith("#")]
+    look = next(line for line in lines if line.startswith("debrief_look_seconds"))
+    print(f"{'a scrape of the metrics':34} {took:.2f} s, {len(lines)} series; {look}")
+
+
+def _wait_for(url: str, process: subprocess.Popen[bytes]) -> None:
+    limit = time.monotonic() + 180
+    while time.monotonic() < limit and process.poll() is None:
+        try:
+            httpx.get(url, trust_env=False, timeout=60).read()
+            return
+        except httpx.HTTPError:
+            time.sleep(0.2)
+    sys.exit(f"nothing answers at {url}")
+
+
+if __name__ == "__main__":
+    main()

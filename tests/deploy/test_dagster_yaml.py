@@ -1,0 +1,193 @@
+"""``deploy/dagster.yaml`` as Dagster reads it, on a real Postgres: every setting is what it says."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import dagster as dg
+import psycopg2
+import pytest
+import yaml
+from dagster import DagsterRunStatus
+from dagster._core.definitions.run_request import InstigatorType
+from dagster._core.instance.config import PoolGranularity
+from dagster._core.scheduler.instigation import TickStatus
+from dagster._core.storage.tags import GRPC_INFO_TAG
+
+from debrief.settings import load_settings
+from pipelines import instance_care, team_home
+from pipelines.definitions import defs
+from pipelines.instance import open_instance
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Path:
+    """A folder as ``debrief up`` prepares it."""
+    settings = load_settings({"DEBRIEF_HOME": str(tmp_path / "home")})
+    return team_home.prepare_team_home(settings, {"python_module": "pipelines.definitions"})
+
+
+@pytest.fixture
+def instance(
+    home: Path, postgres_url: str, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[dg.DagsterInstance]:
+    monkeypatch.setenv("DAGSTER_HOME", str(home))
+    monkeypatch.setenv(team_home.URL, team_home.in_schema(postgres_url))
+    instance_care.main()
+    with dg.DagsterInstance.get() as found:
+        yield found
+
+
+def test_runs_events_and_schedules_are_in_a_schema_of_postgres(
+    instance: dg.DagsterInstance, postgres_url: str
+) -> None:
+    assert type(instance.run_storage).__name__ == "PostgresRunStorage"
+    assert type(instance.event_log_storage).__name__ == "PostgresEventLogStorage"
+    assert type(instance.schedule_storage).__name__ == "PostgresScheduleStorage"
+    with closing(psycopg2.connect(postgres_url)) as connection, connection.cursor() as cursor:
+        cursor.execute("SELECT schemaname, tablename FROM pg_tables")
+        tables = set(cursor.fetchall())
+    wanted = ("runs", "event_logs", "instigators", "alembic_version")
+    assert {("dagster", name) for name in wanted} <= tables
+    assert not any(schema == "public" for schema, _ in tables)
+
+
+def test_a_run_is_kept_and_read_back(instance: dg.DagsterInstance) -> None:
+    @dg.asset
+    def thing() -> dg.MaterializeResult[None]:
+        return dg.MaterializeResult(metadata={"rows": 3})
+
+    assert dg.materialize([thing], instance=instance).success
+    event = instance.get_latest_materialization_event(thing.key)
+    assert event is not None
+    assert event.asset_materialization is not None
+    assert event.asset_materialization.metadata["rows"].value == 3
+
+
+def test_dead_and_endless_runs_are_found(instance: dg.DagsterInstance) -> None:
+    assert instance.run_monitoring_enabled
+    assert instance.run_monitoring_poll_interval_seconds == 20
+    assert instance.run_monitoring_start_timeout_seconds == 300
+    assert instance.run_monitoring_cancel_timeout_seconds == 120
+    assert instance.run_monitoring_max_runtime_seconds == 43_200
+    assert instance.run_monitoring_settings["free_slots_after_run_end_seconds"] == 60
+
+
+def test_retries_of_runs_do_not_multiply_with_those_of_steps(
+    instance: dg.DagsterInstance,
+) -> None:
+    assert instance.run_retries_enabled
+    assert instance.run_retries_max_retries == 2
+    assert not instance.run_retries_retry_on_asset_or_op_failure
+
+
+def test_no_more_runs_at_once_than_cores(instance: dg.DagsterInstance) -> None:
+    queue = instance.get_concurrency_config().run_queue_config
+    assert queue is not None
+    assert queue.max_concurrent_runs == min(len(os.sched_getaffinity(0)), 8)
+    assert queue.max_user_code_failure_retries == 3
+
+
+def test_pools_bound_the_steps_that_ask_the_outside_world(instance: dg.DagsterInstance) -> None:
+    config = instance.get_concurrency_config().pool_config
+    assert config.pool_granularity is PoolGranularity.OP
+    assert config.default_pool_limit == 2
+    limits = {info.name: info.limit for info in instance.event_log_storage.get_pool_limits()}
+    assert limits == dict(instance_care.POOLS)
+
+
+def test_every_pool_of_the_graph_has_a_limit() -> None:
+    graph = defs.resolve_asset_graph()
+    pools = {p for key in graph.materializable_asset_keys for p in graph.get(key).pools or ()}
+    assert pools == set(instance_care.POOLS)
+
+
+def test_a_limit_that_somebody_chose_stays(instance: dg.DagsterInstance) -> None:
+    instance.event_log_storage.set_concurrency_slots("language_model", 7)
+    instance_care.give_limits(instance)
+    limits = {info.name: info.limit for info in instance.event_log_storage.get_pool_limits()}
+    assert limits["language_model"] == 7
+
+
+def test_ticks_are_forgotten_after_their_time(instance: dg.DagsterInstance) -> None:
+    assert instance.get_tick_retention_settings(InstigatorType.SCHEDULE) == dict.fromkeys(
+        (TickStatus.STARTED, TickStatus.SKIPPED, TickStatus.SUCCESS, TickStatus.FAILURE), 90
+    )
+    for kind in (InstigatorType.SENSOR, InstigatorType.AUTO_MATERIALIZE):
+        kept = instance.get_tick_retention_settings(kind)
+        assert (kept[TickStatus.SKIPPED], kept[TickStatus.SUCCESS]) == (7, 90)
+
+
+def test_nothing_is_told_to_anybody(instance: dg.DagsterInstance) -> None:
+    assert not instance.telemetry_enabled
+    assert not instance.nux_enabled
+
+
+def test_no_secret_stands_in_the_file() -> None:
+    content = yaml.safe_load(team_home.packaged_configuration().read_text())
+    assert content["storage"]["postgres"] == {"postgres_url": {"env": team_home.URL}}
+    assert not [value for value in leaves(content) if "://" in value]
+
+
+def leaves(content: Any) -> list[str]:
+    if isinstance(content, dict):
+        return [leaf for value in content.values() for leaf in leaves(value)]
+    if isinstance(content, list):
+        return [leaf for value in content for leaf in leaves(value)]
+    return [str(content)]
+
+
+def test_the_runs_of_a_code_server_that_went_away_are_ended_and_no_others(
+    instance: dg.DagsterInstance,
+) -> None:
+    @dg.job
+    def nothing() -> None: ...
+
+    def made(status: DagsterRunStatus, socket: str) -> str:
+        tags = {GRPC_INFO_TAG: f'{{"host": "localhost", "socket": "{socket}"}}'}
+        return instance.create_run_for_job(nothing, status=status, tags=tags).run_id
+
+    ours = made(DagsterRunStatus.STARTED, "/run/ours")
+    stopping = made(DagsterRunStatus.CANCELING, "/run/ours")
+    others = made(DagsterRunStatus.STARTED, "/run/others")
+    over = made(DagsterRunStatus.SUCCESS, "/run/ours")
+    assert set(instance_care.end_orphans(instance, "/run/ours")) == {ours, stopping}
+    found = {run.run_id: run.status for run in instance.get_runs()}
+    assert found == {
+        ours: DagsterRunStatus.FAILURE,
+        stopping: DagsterRunStatus.CANCELED,
+        others: DagsterRunStatus.STARTED,
+        over: DagsterRunStatus.SUCCESS,
+    }
+
+
+@pytest.mark.parametrize(
+    ("given", "made"),
+    [
+        ("postgres://u:p%40@h:5433/d", "postgresql://u:p%40@h:5433/d?options=-csearch_path%3Ddagster"),
+        (
+            "postgresql+psycopg2://u@/d?host=%2Frun&options=-cjit%3Doff",
+            "postgresql://u@/d?host=%2Frun&options=-cjit%3Doff+-csearch_path%3Ddagster",
+        ),
+    ],
+)  # fmt: skip
+def test_an_address_keeps_all_its_parts_and_gets_the_schema(given: str, made: str) -> None:
+    assert team_home.in_schema(given) == made
+
+
+def test_other_commands_on_the_same_lake_use_the_same_instance(
+    home: Path, postgres_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("DAGSTER_HOME", team_home.URL):
+        monkeypatch.setenv(name, "")
+    environment = {"DEBRIEF_HOME": str(home.parent), "DATABASE_URL": postgres_url}
+    with open_instance(load_settings(environment)) as found:
+        assert type(found.run_storage).__name__ == "PostgresRunStorage"
+    monkeypatch.setenv("DAGSTER_HOME", "")
+    elsewhere = {**environment, "DEBRIEF_LAKE": str(home.parent / "other")}
+    with open_instance(load_settings(elsewhere)) as found:
+        assert "Sqlite" in type(found.run_storage).__name__

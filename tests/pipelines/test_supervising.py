@@ -1,0 +1,195 @@
+"""Several programs kept running as one."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import psutil
+import pytest
+
+from pipelines.supervising import GaveUpError, Part, Restarts, Supervisor, Watched
+
+QUICK = Restarts(first_wait=0.05, longest_wait=0.1, most=2, within=60)
+STAYS = "import time; print('here', flush=True); time.sleep(60)"
+
+
+def program(name: str, source: str, **options: object) -> Part:
+    return Part(name=name, command=(sys.executable, "-c", source), **options)  # type: ignore[arg-type]
+
+
+def run_until(
+    supervisor: Supervisor, done: Callable[[], bool], act: Callable[[], None] = lambda: None
+) -> None:
+    """Run, act once all is ready, and stop when ``done`` holds."""
+
+    def watch() -> None:
+        limit = time.monotonic() + 20
+        while not done() and time.monotonic() < limit:
+            time.sleep(0.02)
+        supervisor.stop()
+
+    def started() -> None:
+        act()
+        threading.Thread(target=watch).start()
+
+    supervisor.run(started)
+
+
+def ends(pid: int) -> bool:
+    """Tell whether a process ends; one that nobody has asked about since counts as ended."""
+    limit = time.monotonic() + 10
+    while time.monotonic() < limit:
+        try:
+            if psutil.Process(pid).status() == psutil.STATUS_ZOMBIE:
+                return True
+        except psutil.NoSuchProcess:
+            return True
+        time.sleep(0.02)
+    return False
+
+
+def lines(path: Path) -> list[str]:
+    return path.read_text().splitlines() if path.exists() else []
+
+
+def test_parts_start_in_order_and_all_of_them_end(tmp_path: Path) -> None:
+    order = tmp_path / "order"
+    note = f"open({str(order)!r}, 'a').write('{{}}\\n'); import time; time.sleep(60)"
+    first = program("first", note.format("first"), ready=order.exists)
+    second = program("second", note.format("second"), after=("first",))
+    supervisor = Supervisor([second, first], tmp_path / "logs")
+    pids: list[int | None] = []
+    run_until(
+        supervisor,
+        lambda: len(lines(order)) == 2,
+        lambda: pids.extend([supervisor.pid("first"), supervisor.pid("second")]),
+    )
+    assert lines(order) == ["first", "second"]
+    assert len(pids) == 2
+    assert not any(psutil.pid_exists(pid) for pid in pids if pid)
+
+
+def test_a_part_that_dies_is_started_again(tmp_path: Path) -> None:
+    starts, told = tmp_path / "starts", list[str]()
+    part = program("part", f"open({str(starts)!r}, 'a').write('x\\n'); {STAYS}")
+    supervisor = Supervisor([part], tmp_path / "logs", restarts=QUICK, tell=told.append)
+
+    def kill() -> None:
+        while not starts.exists():
+            time.sleep(0.02)
+        os.kill(supervisor.pid("part") or 0, signal.SIGKILL)
+
+    run_until(supervisor, lambda: len(lines(starts)) == 2, kill)
+    assert len(lines(starts)) == 2
+    assert told == ["part ended by signal 9; starting it again in 0 s"]
+
+
+def test_a_part_that_keeps_dying_stops_all_with_its_last_words(tmp_path: Path) -> None:
+    broken = program("broken", "import sys; sys.exit('the port is taken')")
+    beside = program("beside", STAYS)
+    supervisor = Supervisor(
+        [beside, broken], tmp_path / "logs", restarts=QUICK, tell=lambda _: None
+    )
+    with pytest.raises(GaveUpError, match=r"3 times.*\n.*the port is taken"):
+        supervisor.run()
+    assert supervisor.pid("beside") is None
+    assert lines(tmp_path / "logs" / "broken.log").count("the port is taken") == 3
+
+
+def test_what_a_part_started_ends_with_it(tmp_path: Path) -> None:
+    child = tmp_path / "child"
+    source = (
+        "import subprocess, sys, time\n"
+        "c = subprocess.Popen([sys.executable, '-c', 'import time; time.sleep(60)'])\n"
+        f"open({str(child)!r}, 'w').write(str(c.pid))\ntime.sleep(60)"
+    )
+    run_until(Supervisor([program("part", source)], tmp_path / "logs"), lambda: bool(lines(child)))
+    assert ends(int(child.read_text()))
+
+
+def test_a_part_that_ignores_the_request_to_end_is_killed(tmp_path: Path) -> None:
+    deaf = tmp_path / "deaf"
+    source = f"import signal; signal.signal(15, signal.SIG_IGN); open({str(deaf)!r}, 'w'); {STAYS}"
+    supervisor = Supervisor([program("part", source, grace=0.3)], tmp_path / "logs")
+    began = time.monotonic()
+    run_until(supervisor, deaf.exists)
+    assert supervisor.pid("part") is None
+    assert time.monotonic() - began < 20
+
+
+def test_work_that_is_done_once_is_done_again_before_its_part_is_started_again(
+    tmp_path: Path,
+) -> None:
+    diary = tmp_path / "diary"
+    care = program(
+        "care", f"open({str(diary)!r}, 'a').write('care\\n')", once=True, again_before="part"
+    )
+    part = program("part", f"open({str(diary)!r}, 'a').write('part\\n'); {STAYS}", after=("care",))
+    supervisor = Supervisor([care, part], tmp_path / "logs", restarts=QUICK, tell=lambda _: None)
+
+    def kill() -> None:
+        while len(lines(diary)) < 2:
+            time.sleep(0.02)
+        os.kill(supervisor.pid("part") or 0, signal.SIGKILL)
+
+    run_until(supervisor, lambda: len(lines(diary)) == 4, kill)
+    assert lines(diary) == ["care", "part", "care", "part"]
+
+
+def test_a_part_that_is_never_ready_is_not_waited_for_for_ever(tmp_path: Path) -> None:
+    part = program("part", STAYS, ready=lambda: False, patience=0.2)
+    told: list[str] = []
+    supervisor = Supervisor([part], tmp_path / "logs", restarts=QUICK, tell=told.append)
+    with pytest.raises(GaveUpError, match="part"):
+        supervisor.run()
+    assert "part is not ready after 0 s" in told
+
+
+def test_what_this_process_holds_is_revived(tmp_path: Path) -> None:
+    state = {"alive": True, "revived": 0}
+
+    def revive() -> None:
+        state.update(alive=True, revived=state["revived"] + 1)
+
+    held = Watched(name="held", alive=lambda: bool(state["alive"]), revive=revive)
+    supervisor = Supervisor(
+        [program("part", STAYS)], tmp_path / "logs", watched=[held], tell=lambda _: None
+    )
+    run_until(supervisor, lambda: state["revived"] == 1, lambda: state.update(alive=False))
+    assert state == {"alive": True, "revived": 1}
+
+
+def test_logs_are_without_colours_and_rotated(tmp_path: Path) -> None:
+    source = "print('\\x1b[32mgreen\\x1b[0m')\nfor _ in range(700): print('x' * 10_000)\n" + STAYS
+    logs = tmp_path / "logs"
+    run_until(
+        Supervisor([program("part", source)], logs),
+        lambda: "here" in (logs / "part.log").read_text(),
+    )
+    assert lines(logs / "part.log.1")[1] == "green"
+    assert (logs / "part.log").stat().st_size < 5_000_000
+
+
+def test_a_program_on_a_leash_ends_with_whoever_started_it(tmp_path: Path) -> None:
+    pid = tmp_path / "pid"
+    source = f"import os, time; open({str(pid)!r}, 'w').write(str(os.getpid())); time.sleep(60)"
+    parent = subprocess.Popen(
+        [
+            sys.executable, "-c",
+            "import subprocess, sys; "
+            f"subprocess.run([sys.executable, '-m', 'pipelines.leash', sys.executable, '-c', {source!r}])",
+        ]
+    )  # fmt: skip
+    while not lines(pid):
+        time.sleep(0.02)
+    leashed = int(pid.read_text())
+    parent.kill()
+    parent.wait()
+    assert ends(leashed)

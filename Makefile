@@ -52,6 +52,7 @@ locks: .venv/bin/uv
 	echo uv | $(COMPILE) - -o $(LOCKS)/tools.lock
 	$(COMPILE) --extra build --extra team --extra test pyproject.toml -o $(LOCKS)/test.lock
 	$(COMPILE) --extra build -c $(LOCKS)/test.lock pyproject.toml -o $(LOCKS)/run.lock
+	$(COMPILE) --extra build --extra team -c $(LOCKS)/test.lock pyproject.toml -o $(LOCKS)/team.lock
 
 clean:
 	rm -rf .venv .mypy_cache .ruff_cache .pytest_cache .hypothesis

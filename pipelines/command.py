@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import sys
-from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -15,11 +14,11 @@ from debrief.cli.app import app
 from debrief.cli.console import told
 
 Sessions = Annotated[
-    list[Path] | None,
+    list[str] | None,
     typer.Option(
         "--sessions",
-        help="A folder with transcripts; may be given more than once. "
-        "Default: the usual folders of this machine's user.",
+        help="A folder with transcripts, or a URL of an object store (s3://…); may be given "
+        "more than once. Default: the usual folders of this machine's user.",
     ),
 ]
 Lake = Annotated[
@@ -67,7 +66,7 @@ def demo(
     from pipelines.options import Choice
 
     place = lake or str(load_settings().home / "demo")
-    choice = Choice(sessions=(folder(),), lake=place, offline=True, local=True)
+    choice = Choice(sessions=(str(folder()),), lake=place, offline=True, local=True)
     run_graph(choice, weeks=(), ui_command="debrief ui --demo" if not lake else None)
 
 
@@ -180,7 +179,7 @@ def ui(
         from debrief.samples import folder
 
         place = lake or str(load_settings().home / "demo")
-        choice = Choice(sessions=(folder(),), lake=place, offline=True, local=True)
+        choice = Choice(sessions=(str(folder()),), lake=place, offline=True, local=True)
     else:
         choice = Choice(sessions=tuple(sessions or ()), lake=lake, offline=offline)
     workspace = prepare_workspace(prepare_home(choice.settle()))

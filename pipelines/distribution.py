@@ -9,11 +9,14 @@ from __future__ import annotations
 import logging
 import sys
 import time
+import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import Any, cast
 
 import dagster as dg
 from dagster._core.code_pointer import ModuleCodePointer
+from dagster._core.launcher import DefaultRunLauncher
 from dagster._core.origin import (
     DEFAULT_DAGSTER_ENTRY_POINT,
     JobPythonOrigin,
@@ -27,8 +30,12 @@ from dagster._core.remote_origin import (
 from dagster._core.types.loadable_target_origin import LoadableTargetOrigin
 from msgspec import Struct
 
+from assets import langfuse
+from assets import spending as language_models
 from assets.progress import PROGRESS
-from debrief.settings import load_settings
+from debrief.errors import ConfigurationError
+from debrief.sessions.mirroring import split_places
+from debrief.settings import Settings, load_settings
 from debrief.weeks import runs_of_weeks
 from pipelines.failures import failure_in
 from pipelines.queue import in_queue, weeks_a_run
@@ -113,7 +120,17 @@ def carry_out(
         pieces: the runs.
         like: the run that they belong to, whose code location is theirs.
         ended: told of every run that has ended.
+
+    Raises:
+        ConfigurationError: the instance starts runs on this machine alone.
     """
+    if isinstance(instance.run_launcher, DefaultRunLauncher):
+        raise ConfigurationError(
+            str(Path(instance.root_directory) / "dagster.yaml"),
+            "names no launcher that hands runs to workers, and DEBRIEF_LAUNCH=queue asks for one",
+            "Remove the file, so that it is written anew, or name CeleryRunLauncher in it.",
+        )
+    prepare_pools(instance)
     log = logging.getLogger(PROGRESS)
     waiting: dict[str, Piece] = {}
     failed: list[Failed] = []
@@ -135,9 +152,57 @@ def carry_out(
     return failed
 
 
+def prepare_pools(instance: dg.DagsterInstance) -> None:
+    """Make the pools known to the instance before two workers do so at the same moment.
+
+    On Postgres, the second of them would lose its run.
+    """
+    storage = instance.event_log_storage
+    for pool in (language_models.POOL, langfuse.POOL):
+        if pool in storage.get_concurrency_keys():
+            continue
+        try:
+            storage.initialize_concurrency_limit_to_default(pool)
+        except Exception:
+            if pool not in storage.get_concurrency_keys():
+                raise
+
+
 def describe(failed: Sequence[Failed]) -> str:
-    """Return which runs failed, and why, in one line."""
-    return "; ".join(f"{each.told}: {each.reason} (run {each.run_id[:8]})" for each in failed)
+    """Return which runs failed, and why, in one line; what failed alike is told together."""
+    alike: dict[str, list[Failed]] = {}
+    for each in failed:
+        alike.setdefault(each.reason, []).append(each)
+    return "; ".join(
+        f"{', '.join(f'{each.told} (run {each.run_id[:8]})' for each in group)}: {reason}"
+        for reason, group in alike.items()
+    )
+
+
+def chosen_here(settings: Settings) -> dict[str, Any]:
+    """Return the configuration by which a worker does what this process was told to do.
+
+    A worker's own environment tells it everything else: keys, limits, servers.
+    """
+    evaluator = {
+        "offline": settings.get("DEBRIEF_OFFLINE") == "1",
+        "model": settings.get("DEBRIEF_MODEL"),
+    }
+    chosen: dict[str, dict[str, Any]] = {
+        "evaluator": {name: value for name, value in evaluator.items() if value},
+        "lake": {"url": settings.lake},
+        "sessions": {"folders": split_places(settings.get("DEBRIEF_SESSIONS"))},
+        "langfuse": {"enabled": settings.get("DEBRIEF_LANGFUSE") != "off"},
+    }
+    return {name: {"config": config} for name, config in chosen.items()}
+
+
+def _laid_over(chosen: Mapping[str, Any], config: Mapping[str, Any]) -> dict[str, Any]:
+    """Lay a run's own configuration over what was chosen here."""
+    resources = {name: dict(each["config"]) for name, each in chosen.items()}
+    for name, each in config.get("resources", {}).items():
+        resources.setdefault(name, {}).update(each.get("config") or {})
+    return {**config, "resources": {name: {"config": each} for name, each in resources.items()}}
 
 
 def _submit(instance: dg.DagsterInstance, piece: Piece, like: dg.DagsterRun | None) -> str:
@@ -152,14 +217,17 @@ def _submit(instance: dg.DagsterInstance, piece: Piece, like: dg.DagsterRun | No
     assets = frozenset(dg.AssetKey(name) for name in piece.assets) if implicit else None
     run = instance.create_run_for_job(
         job_def=job.get_subset(asset_selection=assets) if assets else job,
-        run_config=piece.config,
+        run_config=_laid_over(chosen_here(load_settings()), piece.config),
         tags=piece.tags,
         asset_selection=assets,
         job_code_origin=_code_origin(job.name),
         remote_job_origin=_remote_origin(job.name, like),
     )
     # The launcher looks a run up in its storage; the workspace is for those that ask it for code.
-    instance.submit_run(run.run_id, cast(Any, None))
+    with warnings.catch_warnings():
+        # The launcher makes the same task anew for each run.
+        warnings.filterwarnings("ignore", message="Task name 'execute_job' is already")
+        instance.submit_run(run.run_id, cast(Any, None))
     return run.run_id
 
 

@@ -31,8 +31,8 @@ def failure_in(events: Iterable[dg.DagsterEvent], job: str) -> tuple[str, str]:
     """
     told = "the run failed before its first step"
     for event in events:
-        if event.is_run_failure and event.message:
-            told = event.message
+        if event.is_run_failure:
+            told = _of_run(event) or told
         if not event.is_step_failure:
             continue
         error = event.step_failure_data.error
@@ -43,3 +43,11 @@ def failure_in(events: Iterable[dg.DagsterEvent], job: str) -> tuple[str, str]:
         _, separator, reason = message.partition(kind)
         return str(event.step_key), reason if kind and separator else message
     return job, told
+
+
+def _of_run(event: dg.DagsterEvent) -> str:
+    """Return what is said of a run that failed as a whole."""
+    error = event.job_failure_data.error
+    while error is not None and error.cause is not None:
+        error = error.cause
+    return (error.message if error is not None else event.message or "").strip()

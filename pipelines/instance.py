@@ -6,7 +6,15 @@ from pathlib import Path
 import dagster as dg
 
 from debrief.settings import Settings
-from pipelines.team_home import URL, dagster_database_url, is_team_home, make_schema, team_home
+from pipelines.queue import in_queue, prepare_queue_home
+from pipelines.team_home import (
+    URL,
+    dagster_database_url,
+    is_team_home,
+    make_schema,
+    team_home,
+    write_configuration,
+)
 
 # One database for the events of all runs: the default, one for each run and a shared index beside
 # them, takes four times as long an event.
@@ -58,8 +66,12 @@ def prepare_home(settings: Settings) -> Path:
     """Make the folder, with a configuration if it has none, and point this process at it."""
     home = dagster_home(settings)
     home.mkdir(parents=True, exist_ok=True)
+    if in_queue(settings):
+        prepare_queue_home(home)
     configuration = home / "dagster.yaml"
-    if not configuration.exists():
+    if not configuration.exists() and settings.get(URL):
+        write_configuration(settings, home)
+    elif not configuration.exists():
         configuration.write_text(DAGSTER_YAML, encoding="utf-8")
     if not os.environ.get(URL) and URL in configuration.read_text(encoding="utf-8"):
         url = dagster_database_url(settings)

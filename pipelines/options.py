@@ -16,7 +16,8 @@ from debrief.weeks import FIRST_WEEK, is_week, week_after
 class Choice(Struct, frozen=True, kw_only=True):
     """Where to read, where to write, and who evaluates."""
 
-    sessions: tuple[Path, ...] = ()
+    sessions: tuple[str, ...] = ()
+    """Folders, or URLs of an object store."""
     lake: str = ""
     offline: bool = False
     model: str = ""
@@ -38,10 +39,10 @@ class Choice(Struct, frozen=True, kw_only=True):
                 "--offline and --model", "exclude each other", "Give one of them."
             )
         for folder in self.sessions:
-            if not folder.is_dir():
-                raise InputError(str(folder), "is not a folder", "Name one that holds transcripts.")
+            if "://" not in folder and not Path(folder).is_dir():
+                raise InputError(folder, "is not a folder", "Name one that holds transcripts.")
         chosen = {
-            "DEBRIEF_SESSIONS": os.pathsep.join(str(path.absolute()) for path in self.sessions),
+            "DEBRIEF_SESSIONS": os.pathsep.join(map(_absolute, self.sessions)),
             "DEBRIEF_LAKE": self.lake,
             "DEBRIEF_OFFLINE": "1" if self.offline else "",
             "DEBRIEF_MODEL": self.model,
@@ -50,6 +51,10 @@ class Choice(Struct, frozen=True, kw_only=True):
         }
         os.environ.update({name: value for name, value in chosen.items() if value})
         return load_settings()
+
+
+def _absolute(place: str) -> str:
+    return place if "://" in place else str(Path(place).absolute())
 
 
 def parse_weeks(texts: Iterable[str]) -> tuple[str, ...]:

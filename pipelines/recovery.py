@@ -6,9 +6,11 @@ of a run's signs is dead, so is the run. Marked as failed it shows the truth, an
 retries take it up.
 """
 
+import json
 import time
 
 import dagster as dg
+from dagster._core.storage.tags import GRPC_INFO_TAG
 
 from debrief.errors import DebriefError
 from debrief.state.leases import Keeper
@@ -18,6 +20,15 @@ from resources.attendance import PARENT_TAG, keeper_of_this_machine
 
 EVERY_SECONDS = 15
 _UNDER_WAY = [dg.DagsterRunStatus.STARTED, dg.DagsterRunStatus.CANCELING]
+_NO_SERVER = (
+    "The code server that ran this is gone, and no step of it gave a sign of life. What was "
+    "finished stays; the next run goes on from there."
+)
+_ENDED = [
+    dg.DagsterRunStatus.SUCCESS,
+    dg.DagsterRunStatus.FAILURE,
+    dg.DagsterRunStatus.CANCELED,
+]
 
 
 def settle_dead_runs(instance: dg.DagsterInstance, keeper: Keeper | None = None) -> list[str]:
@@ -30,41 +41,103 @@ def settle_dead_runs(instance: dg.DagsterInstance, keeper: Keeper | None = None)
     Returns:
         The ids of the runs that were marked.
     """
-    runs = instance.get_runs(dg.RunsFilter(statuses=_UNDER_WAY))
-    if not runs:
+    records = instance.get_run_records(dg.RunsFilter(statuses=_UNDER_WAY))
+    if not records:
         return []
     keeper = keeper or keeper_of_this_machine()
-    found = {run.run_id: keeper.leases_of(run.run_id) for run in runs}
+    found = {
+        record.dagster_run.run_id: keeper.leases_of(record.dagster_run.run_id) for record in records
+    }
     settled = []
-    for run in runs:
+    for record in records:
+        run = record.dagster_run
         leases = found[run.run_id] or found.get(run.tags.get(PARENT_TAG, ""), [])
-        if not leases or not all(keeper.is_dead(lease) for lease in leases):
-            continue
-        now = instance.get_run_by_id(run.run_id)
+        if leases:
+            reason = _told(leases) if all(keeper.is_dead(lease) for lease in leases) else ""
+        else:
+            silent = time.time() - (record.start_time or time.time())
+            reason = _NO_SERVER if silent > keeper.dead and _server_is_gone(run) else ""
+        now = instance.get_run_by_id(run.run_id) if reason else None
         if now is None or now.status not in _UNDER_WAY:
             continue
         if now.status is dg.DagsterRunStatus.CANCELING:
-            instance.report_run_canceled(now, _told(leases))
+            instance.report_run_canceled(now, reason)
         else:
-            instance.report_run_failed(now, _told(leases))
+            instance.report_run_failed(now, reason)
         settled.append(run.run_id)
     return settled
+
+
+def _server_is_gone(run: dg.DagsterRun) -> bool:
+    """Tell whether the code server that was to run it cannot be reached any more.
+
+    A run with steps in processes of their own gives no sign of life before the first of them.
+    """
+    from dagster._core.errors import DagsterUserCodeUnreachableError
+    from dagster._grpc.client import DagsterGrpcClient
+
+    told = run.tags.get(GRPC_INFO_TAG)
+    if not told:
+        return False
+    place = json.loads(told)
+    client = DagsterGrpcClient(
+        port=place.get("port"),
+        socket=place.get("socket"),
+        host=place.get("host") or "localhost",
+        use_ssl=bool(place.get("use_ssl")),
+    )
+    try:
+        client.ping("")
+    except DagsterUserCodeUnreachableError:
+        return True
+    return False
+
+
+def free_slots(instance: dg.DagsterInstance, keeper: Keeper | None = None) -> list[str]:
+    """Give back the places in pools that ended runs still take, when nobody works for them.
+
+    A run gives its places back itself, but for one whose process was killed nobody does.
+
+    Args:
+        instance: where the runs are.
+        keeper: knows who is alive; by default the one that the settings name.
+
+    Returns:
+        The ids of the runs whose places were given back.
+    """
+    storage = instance.event_log_storage
+    if not storage.supports_global_concurrency_limits:
+        return []
+    holders = storage.get_concurrency_run_ids()
+    if not holders:
+        return []
+    ended = dg.RunsFilter(run_ids=list(holders), statuses=_ENDED)
+    keeper = keeper or keeper_of_this_machine()
+    freed = []
+    for run in instance.get_runs(ended):
+        if all(keeper.is_dead(lease) for lease in keeper.leases_of(run.run_id)):
+            storage.free_concurrency_slots_for_run(run.run_id)
+            freed.append(run.run_id)
+    return freed
 
 
 @dg.sensor(
     minimum_interval_seconds=EVERY_SECONDS,
     default_status=dg.DefaultSensorStatus.RUNNING,
     description=(
-        "Marks runs as failed whose process was killed and that would stand as started for good. "
-        "What they had finished stays, and the next run goes on from there."
+        "Marks runs as failed whose process was killed and that would stand as started for good, "
+        "and gives their places in pools back. What they had finished stays, and the next run "
+        "goes on from there."
     ),
 )
 def dead_runs(context: dg.SensorEvaluationContext) -> dg.SkipReason:
-    """Look at the runs under way."""
-    settled = settle_dead_runs(context.instance)
-    if not settled:
-        return dg.SkipReason("Every run under way is being worked on.")
-    return dg.SkipReason(f"Marked as failed: {', '.join(run[:8] for run in settled)}.")
+    """Look at the runs under way, and at the pools."""
+    told = []
+    if settled := settle_dead_runs(context.instance):
+        told.append(f"Marked as failed: {_short(settled)}.")
+    if freed := free_slots(context.instance):
+        told.append(f"Places in pools given back for: {_short(freed)}.")
+    return dg.SkipReason(" ".join(told) or "Every run under way is being worked on.")
 
 
 def settle_at_start(instance: dg.DagsterInstance) -> None:
@@ -73,12 +146,16 @@ def settle_at_start(instance: dg.DagsterInstance) -> None:
 
     try:
         settled = settle_dead_runs(instance)
+        free_slots(instance)
     except DebriefError as error:
         console(stderr=True).print(f"Runs that were killed stay as they are: {error}")
         return
     if settled:
-        told = ", ".join(run[:8] for run in settled)
-        console(stderr=True).print(f"Killed earlier, now marked as failed: run {told}")
+        console(stderr=True).print(f"Killed earlier, now marked as failed: run {_short(settled)}")
+
+
+def _short(runs: list[str]) -> str:
+    return ", ".join(run[:8] for run in runs)
 
 
 def _told(leases: list[Lease]) -> str:

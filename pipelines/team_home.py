@@ -14,6 +14,7 @@ SCHEMA = "dagster"
 URL = "DAGSTER_DATABASE_URL"
 CONFIGURATION = "dagster.yaml"
 _LAKE = "lake"
+_OURS = "# Written by Debrief; a file without this line is left alone."
 _MOST_RUNS = 8
 
 
@@ -36,18 +37,23 @@ def prepare_team_home(settings: Settings, location: dict[str, Any]) -> Path:
         settings: whose home and lake.
         location: an entry of ``load_from`` in a workspace file.
     """
-    import yaml
-
     home = team_home(settings)
     home.mkdir(parents=True, exist_ok=True, mode=0o700)
-    contents = {"workspace.yaml": {"load_from": [location]}}
-    if not settings.get("DAGSTER_HOME") or not (home / CONFIGURATION).exists():
-        contents[CONFIGURATION] = _configuration()
-    for name, content in contents.items():
-        text = f"# Written by `debrief up`.\n{yaml.safe_dump(content, sort_keys=False)}"
-        (home / name).write_text(text, encoding="utf-8")
+    write_configuration(settings, home)
+    _write(home / "workspace.yaml", {"load_from": [location]})
     (home / _LAKE).write_text(settings.lake, encoding="utf-8")
     return home
+
+
+def write_configuration(settings: Settings, home: Path) -> None:
+    """Write ``dagster.yaml`` into a folder, unless it has one that somebody else wrote."""
+    from pipelines.queue import in_queue, queue_configuration
+
+    path = home / CONFIGURATION
+    if path.exists() and not path.read_text(encoding="utf-8").startswith(_OURS):
+        return
+    home.mkdir(parents=True, exist_ok=True, mode=0o700)
+    _write(path, queue_configuration() if in_queue(settings) else _configuration())
 
 
 def _configuration() -> dict[str, Any]:
@@ -59,6 +65,13 @@ def _configuration() -> dict[str, Any]:
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
     configuration["concurrency"]["runs"]["max_concurrent_runs"] = min(cores or 1, _MOST_RUNS)
     return configuration
+
+
+def _write(path: Path, content: dict[str, Any]) -> None:
+    import yaml
+
+    text = f"{_OURS}\n{yaml.safe_dump(content, sort_keys=False)}"
+    path.write_text(text, encoding="utf-8")
 
 
 def packaged_configuration() -> Path:

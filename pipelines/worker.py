@@ -30,7 +30,8 @@ def work(settings: Settings, *, coordinator: bool = False, name: str = "") -> No
         ConfigurationError: the broker or Dagster's database is not set, or what a worker needs
             is not installed.
     """
-    from pipelines.instance import dagster_home, prepare_home
+    from pipelines.distribution import prepare_pools
+    from pipelines.instance import dagster_home, open_instance
 
     broker = broker_of(settings)
     if not settings.get("DAGSTER_DATABASE_URL"):
@@ -38,8 +39,10 @@ def work(settings: Settings, *, coordinator: bool = False, name: str = "") -> No
             "DAGSTER_DATABASE_URL", "is not set", "Name the Postgres that holds Dagster's tables."
         )
     os.environ[BROKER] = broker
-    prepare_queue_home(dagster_home(settings))
-    home = prepare_home(settings)
+    home = dagster_home(settings)
+    prepare_queue_home(home)
+    with open_instance(settings) as instance:
+        prepare_pools(instance)
     app = make_app(broker)
     queue = COORDINATORS if coordinator else STAGES
     host = urlsplit(broker).hostname or broker

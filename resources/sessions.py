@@ -1,6 +1,5 @@
 """The places where transcripts are, as Dagster configures them."""
 
-import os
 from pathlib import Path
 
 import dagster as dg
@@ -9,6 +8,7 @@ from pydantic import Field
 from debrief.langfuse import source as langfuse
 from debrief.recorder import source as recorder
 from debrief.redaction.redactor import Redactor, key_of
+from debrief.sessions.mirroring import places_here, split_places
 from debrief.sessions.sources import default_folders
 from debrief.sessions.store import Servers
 from debrief.settings import load_settings
@@ -20,7 +20,8 @@ class SessionStore(dg.ConfigurableResource):  # type: ignore[type-arg]
     folders: list[str] = Field(
         default=[],
         description=(
-            "Folders with transcripts of any supported tool. Empty: DEBRIEF_SESSIONS "
+            "Folders with transcripts of any supported tool, or fsspec URLs (s3://…). Empty: "
+            "DEBRIEF_SESSIONS "
             "(separated as PATH is), else the usual folders of this machine's user."
         ),
     )
@@ -52,11 +53,14 @@ class SessionStore(dg.ConfigurableResource):  # type: ignore[type-arg]
         return Servers(found) if found else None
 
     def places(self) -> list[Path]:
-        """Return the folders to search."""
+        """Return the folders to search; what is in an object store is brought here first.
+
+        Raises:
+            DebriefError: a store is away, or refuses.
+        """
         settings = load_settings()
-        named = self.folders or settings.get("DEBRIEF_SESSIONS").split(os.pathsep)
-        chosen = [Path(folder).expanduser().absolute() for folder in named if folder]
-        return chosen or list(default_folders(Path.home()))
+        named = self.folders or split_places(settings.get("DEBRIEF_SESSIONS"))
+        return places_here(named, settings.home) or list(default_folders(Path.home()))
 
     def redactor(self) -> Redactor:
         """Return the redactor with this machine's key."""

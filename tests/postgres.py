@@ -5,6 +5,7 @@ from __future__ import annotations
 import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import cache
 
 import psycopg2
 import pytest
@@ -33,18 +34,12 @@ def postgres_url(postgres_server: EmbeddedPostgres) -> Iterator[str]:
         yield url
 
 
-@pytest.fixture(scope="session")
-def common_database(postgres_server: EmbeddedPostgres) -> Iterator[str]:
-    """The name of a database that tests use one after the other: making one takes longer."""
-    execute(postgres_server, f"CREATE DATABASE common TEMPLATE {TEMPLATE}")
-    yield "common"
-
-
 @pytest.fixture
-def record_store(postgres_server: EmbeddedPostgres, common_database: str) -> Iterator[RecordStore]:
+def record_store(postgres_server: EmbeddedPostgres) -> Iterator[RecordStore]:
     """A store without anything in it, and nobody else's while the test runs."""
-    execute(postgres_server, f"SET lock_timeout = '20s'; {_EMPTIED}", common_database)
-    with RecordStore(postgres_server.url_of(common_database)) as store:
+    name = common_database(postgres_server)
+    execute(postgres_server, f"SET lock_timeout = '20s'; {_EMPTIED}", name)
+    with RecordStore(postgres_server.url_of(name)) as store:
         yield store
 
 
@@ -53,6 +48,13 @@ def shared_store(postgres_server: EmbeddedPostgres) -> Iterator[RecordStore]:
     """A store of the module's tests that leave nothing in it."""
     with database(postgres_server, TEMPLATE) as url, RecordStore(url) as store:
         yield store
+
+
+@cache
+def common_database(server: EmbeddedPostgres) -> str:
+    """The name of a database that tests use one after the other: making one takes longer."""
+    execute(server, f"CREATE DATABASE common TEMPLATE {TEMPLATE}")
+    return "common"
 
 
 def execute(server: EmbeddedPostgres, statement: str, database: str = "postgres") -> None:

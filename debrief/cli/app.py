@@ -16,6 +16,7 @@ from debrief.cli.commands import (
     hooks,
     judges,
     migrate,
+    push,
     record,
     rubrics,
     score,
@@ -58,6 +59,7 @@ def main(
 app.add_typer(sources.app)
 app.add_typer(code.app)
 app.add_typer(migrate.app)
+app.add_typer(push.app)
 app.add_typer(eval.app)
 app.add_typer(score.app)
 app.add_typer(export.app)

@@ -19,6 +19,8 @@ from debrief.recorder.storage.connecting import address_of, explained, make_engi
 _CONTENTS = ("benchmarks", "tokens", "sessions", "tasks")
 _TABLES = (*_CONTENTS, "store", "alembic_version")
 _PLAIN = ("--no-owner", "--no-privileges")
+_SCHEMAS = ("dagster", "debrief_state")
+"""Of Dagster's tables and of the shared state, when they are in the same database."""
 _THERE = (
     "SELECT tablename FROM pg_tables WHERE schemaname = 'public' AND tablename IN "
     f"({', '.join(repr(name) for name in _CONTENTS)}) ORDER BY 1"
@@ -84,14 +86,15 @@ def restore(url: str, file: Path, *, replace: bool = False) -> None:
     """
     if not file.is_file():
         raise InputError(str(file), "is not there")
-    _listed(file)
-    if not replace and (there := _filled(url)):
+    held = [name for name in _SCHEMAS if f" SCHEMA - {name} " in _listed(file)]
+    if not replace and (there := _filled(url) + _there(url, held)):
         raise InputError(
             "the database",
             f"is not empty: there are {', '.join(there)}",
             "With --replace, what it holds is dropped for what the backup holds.",
         )
     drop = "".join(f"DROP TABLE IF EXISTS public.{name} CASCADE;\n" for name in _TABLES)
+    drop += "".join(f"DROP SCHEMA IF EXISTS {name} CASCADE;\n" for name in held)
     with tempfile.TemporaryFile() as damaged, tempfile.TemporaryFile() as refused:
         script = _started(None, "pg_restore", [*_PLAIN, "--file=-", str(file)], errors=damaged)
         into = _started(url, "psql", ["-X", "-q", "-v", "ON_ERROR_STOP=1"], errors=refused)
@@ -130,9 +133,22 @@ def _filled(url: str) -> list[str]:
         engine.dispose()
 
 
-def _listed(file: Path) -> None:
+def _there(url: str, schemas: Sequence[str]) -> list[str]:
+    """Return which of some schemas there are."""
+    engine = make_engine(url)
     try:
-        _run(None, "pg_restore", ["--list", str(file)])
+        with explained(), engine.connect() as connection:
+            query = "SELECT nspname FROM pg_namespace"
+            known = set(connection.exec_driver_sql(query).scalars())
+            return [f"the schema {name}" for name in schemas if name in known]
+    finally:
+        engine.dispose()
+
+
+def _listed(file: Path) -> str:
+    """Return what a backup holds, as ``pg_restore`` lists it."""
+    try:
+        return _run(None, "pg_restore", ["--list", str(file)])
     except StorageError as error:
         raise InputError(str(file), f"is no backup: {error.reason}") from None
 

@@ -79,7 +79,14 @@ def public_remote(address: str) -> str | None:
 def _opened(folder: Path) -> Repository:
     if not folder.is_dir():
         raise InputError(str(folder), "is no folder", "Name a folder inside a git repository.")
-    return open_repository(folder)
+    try:
+        return open_repository(folder)
+    except InputError as error:
+        if "not a git repository" not in error.reason:
+            raise
+        raise InputError(
+            str(folder.resolve()), "lies in no git repository", "Name one: --repo FOLDER"
+        ) from error
 
 
 def _name(repository: Repository) -> str:

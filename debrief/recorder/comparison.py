@@ -5,7 +5,10 @@ from __future__ import annotations
 import hashlib
 import os
 import re
+import stat
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from io import BufferedReader
 
 from msgspec import Struct
 
@@ -132,10 +135,9 @@ def _judge(
         return _ANOTHER
     if problem := path_problem(item.path.decode("utf-8", "surrogateescape")):
         return problem
-    regular = not any(mode == LINK for mode in item.modes)
-    working = _working_bytes(scratch, item) if regular and len(item.modes) == 2 else None
+    stays = len(item.modes) == 2 and LINK not in item.modes
     if driver:
-        if driver == "lfs" and working is not None and _is_pointer_to(objects, item, working):
+        if driver == "lfs" and stays and _is_stored(scratch, objects, item):
             return None
         return "kept in Git LFS" if driver == "lfs" else f"its filter {driver!r} is not run"
     sides: list[Version | None] = []
@@ -145,7 +147,7 @@ def _judge(
             return side
         sides.append(side)
     before, after = sides
-    if before and after and working is not None and before.text.encode() == working:
+    if stays and before and after and _working_bytes(scratch, item) == before.text.encode():
         after = Version(mode=after.mode, id=before.id, text=before.text)
     if before == after:
         return None
@@ -168,26 +170,41 @@ def _version(objects: Objects, mode: str, object_id: str) -> Version | str | Non
         return "not UTF-8"
 
 
-def _working_bytes(scratch: Scratch, item: Difference) -> bytes | None:
-    """Return what the working tree has at a path; None when that is no plain file by now."""
+@contextmanager
+def _working_file(scratch: Scratch, item: Difference) -> Iterator[BufferedReader | None]:
+    """Open what the working tree has at a path; None when that is no plain file by now."""
     path = scratch.repository.top / os.fsdecode(item.path)
     try:
         handle = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
     except OSError:
-        return None
+        yield None
+        return
     with open(handle, "rb") as file:  # noqa: PTH123
+        yield file if stat.S_ISREG(os.fstat(handle).st_mode) else None
+
+
+def _working_bytes(scratch: Scratch, item: Difference) -> bytes | None:
+    """Return what is in the file, if a record could hold it."""
+    with _working_file(scratch, item) as file:
         try:
-            return file.read()
+            return file.read(MAX_STRING + 1) if file else None
         except OSError:
             return None
 
 
-def _is_pointer_to(objects: Objects, item: Difference, working: bytes) -> bool:
-    """Tell whether the baseline's blob is what Git LFS keeps instead of ``working``."""
+def _is_stored(scratch: Scratch, objects: Objects, item: Difference) -> bool:
+    """Tell whether the baseline's blob is what Git LFS keeps instead of the file."""
     if objects.size(item.old_id) > _LARGEST_POINTER:
         return False
     found = _POINTER.match(objects.read(item.old_id))
-    return found is not None and found[1].decode() == hashlib.sha256(working).hexdigest()
+    if found is None:
+        return False
+    with _working_file(scratch, item) as file:
+        try:
+            digest = hashlib.file_digest(file, "sha256").hexdigest() if file else ""
+        except OSError:
+            return False
+    return digest == found[1].decode()
 
 
 def _unseen(scratch: Scratch, ignoring: Ignoring) -> Iterator[LeftOut]:

@@ -78,14 +78,17 @@ def _arguments(call: Call, findings: Findings) -> str:
         return findings.clean_json(text)
     ops = ApplyPatch.model_validate_json(text).ops
     clean = [_operation(op, findings) for op in ops]
-    return text if clean == ops else encode_arguments(ApplyPatch(ops=clean))
+    same = all(new is old for new, old in zip(clean, ops, strict=True))
+    return text if same else encode_arguments(ApplyPatch(ops=clean))
 
 
 def _operation(op: Operation, findings: Findings) -> Operation:
     path = findings.clean(op.path)
-    if isinstance(op, DeleteFile):
-        return op.model_copy(update={"path": path})
-    return op.model_copy(update={"path": path, "diff": findings.clean(op.diff)})
+    diff = "" if isinstance(op, DeleteFile) else findings.clean(op.diff)
+    if path == op.path and (isinstance(op, DeleteFile) or diff == op.diff):
+        return op
+    changes = {"path": path} if isinstance(op, DeleteFile) else {"path": path, "diff": diff}
+    return op.model_copy(update=changes)
 
 
 def _meta(meta: Meta, findings: Findings) -> Meta:

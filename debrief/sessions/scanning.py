@@ -69,6 +69,36 @@ class ScanEntry(Struct, frozen=True, kw_only=True, gc=False):
         return FileStamp(self.path, self.size, self.mtime_ns)
 
 
+class Origin(Struct, frozen=True):
+    """Where files of this machine were brought from."""
+
+    here: str
+    """What their paths begin with."""
+    there: str
+    """What the addresses begin with that they are known by."""
+
+
+def told_path(path: str, origins: Iterable[Origin]) -> str:
+    """Return the address of a file that was brought here, or the path of any other."""
+    for origin in origins:
+        if path.startswith(origin.here):
+            return origin.there + path[len(origin.here) :]
+    return path
+
+
+def told_entry(entry: ScanEntry, origins: tuple[Origin, ...]) -> ScanEntry:
+    """Return an entry as all machines know it."""
+    if not origins or (path := told_path(entry.path, origins)) == entry.path:
+        return entry
+    companions = (replace(each, path=told_path(each.path, origins)) for each in entry.companions)
+    return replace(entry, path=path, companions=tuple(companions))
+
+
+def entry_here(entry: ScanEntry, origins: tuple[Origin, ...]) -> ScanEntry:
+    """Return an entry, as all machines know it, with the paths of this machine."""
+    return told_entry(entry, tuple(Origin(each.there, each.here) for each in origins))
+
+
 class Scan(Struct, frozen=True):
     """Every transcript below the folders that were scanned."""
 
@@ -76,6 +106,8 @@ class Scan(Struct, frozen=True):
     """In path order; storable as a table, and what the next scan is to remember."""
     opened: int = 0
     """Transcripts that had to be opened, being new or changed."""
+    origins: tuple[Origin, ...] = ()
+    """Of the entries that were brought to this machine."""
 
     def weeks(self) -> list[str]:
         """Return the weeks that have sessions or unread transcripts, in order."""
@@ -87,7 +119,7 @@ class Scan(Struct, frozen=True):
 
     def digest(self, week: str) -> str:
         """Return a SHA-256 that changes when a file of the week does, or is added or removed."""
-        return digest_of(self.of_week(week))
+        return digest_of([told_entry(entry, self.origins) for entry in self.of_week(week)])
 
 
 def is_told(entry: ScanEntry) -> bool:
@@ -95,7 +127,9 @@ def is_told(entry: ScanEntry) -> bool:
     return bool(entry.source or entry.reason)
 
 
-def identified(entries: Iterable[ScanEntry]) -> tuple[ScanEntry, ...]:
+def identified(
+    entries: Iterable[ScanEntry], origins: tuple[Origin, ...] = ()
+) -> tuple[ScanEntry, ...]:
     """Give every transcript the session that it belongs to, and that session's first time.
 
     Transcripts are of one session when they tell the same id, or begin with the same record: a
@@ -105,7 +139,7 @@ def identified(entries: Iterable[ScanEntry]) -> tuple[ScanEntry, ...]:
     entries = sorted(entries, key=lambda entry: entry.path)
     held = [entry for entry in entries if entry.own_id]
     groups = _groups(held)
-    names = _names(groups)
+    names = _names(groups, origins)
     settled: dict[str, ScanEntry] = {}
     for group, name in zip(groups, names, strict=True):
         told = [entry.own_started for entry in group if entry.own_started is not None]
@@ -142,7 +176,7 @@ def _groups(entries: list[ScanEntry]) -> list[list[ScanEntry]]:
     return list(groups.values())
 
 
-def _names(groups: list[list[ScanEntry]]) -> list[str]:
+def _names(groups: list[list[ScanEntry]], origins: tuple[Origin, ...]) -> list[str]:
     """Return one name a group: its own id, the smallest of several, made unique where needed."""
     names: list[str] = []
     taken: set[str] = set()
@@ -150,7 +184,7 @@ def _names(groups: list[list[ScanEntry]]) -> list[str]:
         name = min(entry.own_id for entry in group)
         if name in taken:
             first = group[0]
-            mark = "\n".join((first.source, first.root or first.path))
+            mark = "\n".join((first.source, first.root or told_path(first.path, origins)))
             name = f"{name}-{hashlib.sha256(mark.encode()).hexdigest()[:8]}"
         taken.add(name)
         names.append(name)

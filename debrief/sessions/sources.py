@@ -23,7 +23,7 @@ from debrief.sessions.readers.base import BrokenTranscript, NoSession, Reader, T
 from debrief.sessions.readers.finding import FoundFile, Walk, head_of, looking_once, shown, walk
 from debrief.sessions.readers.jsonl import decodes
 from debrief.sessions.readers.moments import moment, moment_of_change
-from debrief.sessions.scanning import FileStamp, Scan, ScanEntry, identified
+from debrief.sessions.scanning import FileStamp, Origin, Scan, ScanEntry, identified
 from debrief.sessions.uniting import united
 from debrief.weeks import FIRST_WEEK, week_of
 
@@ -50,6 +50,7 @@ def scan(
     *,
     readers: Mapping[str, Reader] | None = None,
     progress: Progress | None = None,
+    origins: tuple[Origin, ...] = (),
 ) -> Scan:
     """Find the transcripts of all sources at any depth below ``folders``.
 
@@ -59,6 +60,7 @@ def scan(
             same are not opened again.
         readers: the sources to look for; all of them by default.
         progress: told now and then how many transcripts were found.
+        origins: of the folders that are mirrors.
     """
     readers = READERS if readers is None else readers
     sources = tuple(readers)
@@ -97,7 +99,7 @@ def scan(
                 progress(len(entries))
     if progress is not None:
         progress(len(entries))
-    return Scan(identified(entries.values()), opened)
+    return Scan(identified(entries.values(), origins), opened, origins)
 
 
 def read_week(

@@ -16,9 +16,11 @@ from debrief.lake import Lake
 from debrief.redaction.redactor import Redactor
 from debrief.redaction.sessions import redact_session
 from debrief.sessions.heads import SessionHead
+from debrief.sessions.mirroring import origins_of
 from debrief.sessions.model import Session, UnreadTranscript
 from debrief.sessions.readers import READERS
 from debrief.sessions.readers.base import Reader, Transcript
+from debrief.sessions.scanning import entry_here, told_entry, told_path
 from debrief.sessions.sources import Scan, ScanEntry, read_week, scan
 
 SESSIONS_TABLE, UNREAD_TABLE = "raw_sessions", "unread_transcripts"
@@ -61,16 +63,19 @@ def scan_into(
     more: the server's entry says so. But a file of the server's own kind is a copy of what the
     server has, and the copy's entry says so.
     """
+    origins = origins_of(folders)
     remembered = [
         replace(entry, reason="", expected=False) if entry.reason == _ON_THE_SERVER else entry
-        for entry in lake.read(SCAN_TABLE, SCAN_PARTITION, ScanEntry)
+        for each in lake.read(SCAN_TABLE, SCAN_PARTITION, ScanEntry)
+        for entry in [entry_here(each, origins)]
     ]
-    found = scan(folders, remembered, progress=progress)
+    found = scan(folders, remembered, progress=progress, origins=origins)
     for each in _each(server):
         entries = each.scan(lake)
         found = _without_copies(found, each.source, entries)
-        found = Scan((*found.entries, *_not_here(entries, found)), found.opened)
-    lake.write(SCAN_TABLE, SCAN_PARTITION, found.entries, ScanEntry)
+        found = replace(found, entries=(*found.entries, *_not_here(entries, found)))
+    told = [told_entry(entry, origins) for entry in found.entries]
+    lake.write(SCAN_TABLE, SCAN_PARTITION, told, ScanEntry)
     return found
 
 
@@ -82,15 +87,13 @@ def _each(server: SessionServer | Servers | None) -> tuple[SessionServer, ...]:
 
 def _without_copies(found: Scan, source: str, entries: Iterable[ScanEntry]) -> Scan:
     there = {entry.session_id for entry in entries if entry.session_id}
-    return Scan(
-        tuple(
-            replace(entry, session_id="", reason=_ON_THE_SERVER, expected=True)
-            if entry.source == source and entry.session_id in there
-            else entry
-            for entry in found.entries
-        ),
-        found.opened,
+    entries = tuple(
+        replace(entry, session_id="", reason=_ON_THE_SERVER, expected=True)
+        if entry.source == source and entry.session_id in there
+        else entry
+        for entry in found.entries
     )
+    return replace(found, entries=entries)
 
 
 def _not_here(entries: Iterable[ScanEntry], found: Scan) -> Iterator[ScanEntry]:
@@ -138,14 +141,17 @@ def store_week(
         readers[each.source] = reader if of_files is None else _Either(reader, paths, of_files)
     unread: list[UnreadTranscript] = []
 
+    def kept(session: Session) -> Session:
+        refs = session.transcripts
+        told = tuple(replace(ref, path=told_path(ref.path, found.origins)) for ref in refs)
+        return redact_session(replace(session, transcripts=told), redactor)
+
     def read() -> Iterator[Session]:
-        for item in read_week(
-            found, week, lambda session: redact_session(session, redactor), readers=readers
-        ):
+        for item in read_week(found, week, kept, readers=readers):
             if isinstance(item, Session):
                 yield item
             else:
-                unread.append(item)
+                unread.append(replace(item, path=told_path(item.path, found.origins)))
 
     def sessions() -> Iterator[Session]:
         yield from heapq.merge(read(), _outlasting(lake, found, week), key=_place)
@@ -165,7 +171,7 @@ def _outlasting(lake: Lake, found: Scan, week: str) -> Iterator[Session]:
     what was read once stays. It goes with its file in the lake, and not before.
     """
     ids = {entry.session_id for entry in found.entries}
-    paths = {entry.path for entry in found.entries}
+    paths = {told_path(entry.path, found.origins) for entry in found.entries}
     kept = {
         head.id
         for head in lake.read(SESSIONS_TABLE, week, SessionHead)

@@ -12,13 +12,14 @@ import os
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import partial
 from typing import Protocol
 from uuid import uuid4
 from weakref import WeakSet
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from debrief.errors import DebriefError
 from debrief.state.processes import decoded, this_process
@@ -64,8 +65,11 @@ class Keeper:
 
     def __init__(self, state: State, *, dead: float = DEAD) -> None:
         self._state = state
-        self._dead = dead
+        self.dead = dead
         self._every = dead / _BEATS
+        self._process = replace(this_process(), part=uuid4().hex[:8]).encoded()
+        self._wanted: set[str] = set()
+        self._attended: set[str] = set()
         self._held: dict[str, _Held] = {}
         self._lock = threading.Lock()
         self._beating = threading.Lock()
@@ -87,10 +91,10 @@ class Keeper:
             RunOverError: the run was over before its turn came.
         """
         watch = watch_of(run)
-        token = uuid4().hex
-        self._await(name, run, token, watch, tell)
-        self._keep(token, _Held(name, watch))
+        token = self._new_token()
         try:
+            self._await(name, run, token, watch, tell)
+            self._keep(token, _Held(name, watch))
             watch.check()
             yield watch
         finally:
@@ -104,18 +108,19 @@ class Keeper:
             status: asked every few seconds how the run ended.
         """
         watch = watch_of(run)
-        name = f"run {run} in {this_process().encoded()}"
         with self._lock:
-            if any(held.name == name for held in self._held.values()):
+            if run in self._attended:
                 return watch
-        token = uuid4().hex
-        self._take(name, run, token)
-        self._keep(token, _Held(name, watch, status))
+            self._attended.add(run)
+        token = self._new_token()
+        name = f"run {run} in {self._process}"
+        if self._take(name, run, token):
+            self._keep(token, _Held(name, watch, status))
         return watch
 
     def is_dead(self, lease: Lease) -> bool:
         """Tell whether a holder will not be heard of again."""
-        return lease.silence > self._dead or _is_gone(lease)
+        return lease.silence > self.dead or _is_gone(lease)
 
     def leases_of(self, run: str) -> list[Lease]:
         """Return what a run holds, alive or dead."""
@@ -124,12 +129,19 @@ class Keeper:
     def renew(self) -> None:
         """Say now that this process is alive, and stop the runs whose leases were lost."""
         with self._beating:
-            before = dict(self._held)
-            still = self._state.beat(this_process().encoded())
-            self._heard = _seconds()
+            self._beat()
+
+    def _beat(self) -> None:
+        before = dict(self._held)
+        wanted = set(self._wanted)
+        still = self._state.beat(self._process)
+        self._heard = _seconds()
         for token, held in before.items():
             if token not in still and self._forget(token):
                 held.watch.stop(self._lost(held))
+        # What could not be given back when its work was done would be kept alive for ever.
+        for token in still - wanted - self._wanted:
+            self._state.release(token)
 
     def _await(
         self, name: str, run: str, token: str, watch: Watch, tell: Callable[[str], None]
@@ -153,8 +165,7 @@ class Keeper:
             time.sleep(min(_PAUSE, self._every))
 
     def _take(self, name: str, run: str, token: str, dead: Lease | None = None) -> bool:
-        process = this_process().encoded()
-        return self._state.take(name, run=run, token=token, process=process, dead=dead)
+        return self._state.take(name, run=run, token=token, process=self._process, dead=dead)
 
     def _death(self, lease: Lease) -> str:
         gone = "whose process is gone"
@@ -172,9 +183,18 @@ class Keeper:
                 self._thread.start()
         held.watch.doubt(self._when_late)
 
+    def _new_token(self) -> str:
+        token = uuid4().hex
+        self._wanted.add(token)
+        return token
+
     def _let_go(self, token: str) -> None:
-        if self._forget(token):
-            self._state.release(token)
+        """Give a lease back; when the state is away, that is done with the next sign of life."""
+        held = self._forget(token)
+        self._wanted.discard(token)
+        if held:
+            with suppress(DebriefError):
+                self._state.release(token)
 
     def _forget(self, token: str) -> bool:
         with self._lock:
@@ -182,8 +202,13 @@ class Keeper:
 
     def _when_late(self) -> None:
         """Find out, before more is asked, whether a lease that went unconfirmed is still ours."""
-        if self._held and _seconds() - self._heard > self._dead - self._every:
-            self.renew()
+        if self._is_late():
+            with self._beating:
+                if self._is_late():
+                    self._beat()
+
+    def _is_late(self) -> bool:
+        return bool(self._held) and _seconds() - self._heard > self.dead - self._every
 
     def _beat_on(self) -> None:
         while True:
@@ -204,15 +229,14 @@ class Keeper:
                 continue
             if ended.reason:
                 held.watch.stop(ended.reason)
-            try:
-                self._let_go(token)
-            except DebriefError:
-                continue
+            self._let_go(token)
+            with self._lock:
+                self._attended.discard(held.watch.run)
 
     def _lost(self, held: _Held) -> str:
         now = self._state.lease(held.name)
         by = f" and {_who(now)} took over" if now is not None else ""
-        return f"it was not heard of for {self._dead:g} s while it had {held.name}{by}"
+        return f"it was not heard of for {self.dead:g} s while it had {held.name}{by}"
 
 
 _KEEPERS: dict[tuple[int, int, float], Keeper] = {}

@@ -294,18 +294,30 @@ def follow(stage: Stage, server: OpenAIServer, plan: list[str], expected: int) -
     for number, name in enumerate(plan, 1):
         _wait(lambda at=number: len(server.delivered) >= expected * at // (len(plan) + 1))  # type: ignore[misc]
         _wait(lambda: len(stage.steps()) > 0)
-        before = {lease.token for lease in stage.leases()}
+        before = {lease.process for lease in stage.leases()}
         at, asked = time.time(), server.received
         print(f"  {name}, after {len(server.delivered)} answers …", end="", flush=True)
         PLAN[name](stage)
         if name in REPLACED:
-            _wait(lambda old=before: any(x.token not in old for x in stage.leases()))  # type: ignore[misc]
-            since = min(x.since for x in stage.leases() if x.token not in before)
+            _wait(lambda old=before, then=at: bool(_new(stage, old, then)))  # type: ignore[misc]
+            since = min(lease.since for lease in _new(stage, before, at))
         else:
             _wait(lambda old=asked: server.received > old + AT_ONCE)  # type: ignore[misc]
             since = time.time()
         print(f" work after {since - at:.1f} s", flush=True)
         yield Kill(name=name, until_work=since - at)
+
+
+def _new(stage: Stage, before: set[str], then: float) -> list[Lease]:
+    """Return the leases that other, living processes took since."""
+    return [
+        lease
+        for lease in stage.leases()
+        if lease.since > then
+        and lease.process not in before
+        and (process := decoded(lease.process)) is not None
+        and not process.is_gone
+    ]
 
 
 def _wait(until: Callable[[], bool]) -> None:

@@ -127,7 +127,7 @@ REFUSED = {
     "a file that is not there": (["--prompt-file", "nowhere"], "No such file"),
     "a file that is no text": (["--prompt-file", "binary"], "is not UTF-8 text"),
     "two system prompts": (["--prompt", "a", "--system", "a", "--system-file", "b"], "both given"),
-    "a folder in no repository": (["--prompt", "a", "--repo", "/"], "not a git repository"),
+    "a folder in no repository": (["--prompt", "a", "--repo", "/"], "lies in no git repository"),
     "a bad glob": (["--prompt", "a", "--ignore", "!"], "ignore"),
 }
 

@@ -61,6 +61,7 @@ class Cluster:
             **store.environment,
             "DAGSTER_DATABASE_URL": database,
             "DEBRIEF_BROKER": broker,
+            "DEBRIEF_STATE_URL": database,
             "DEBRIEF_LAKE": self.lake,
             "DEBRIEF_REDACTION_KEY": REDACTION_KEY,
             "DEBRIEF_LANGFUSE": "off",
@@ -103,7 +104,7 @@ class Cluster:
             cwd=PROJECT,
             capture_output=True,
             text=True,
-            timeout=300,
+            timeout=150,
             check=False,
         )
 

@@ -112,7 +112,7 @@ def test_an_answer_that_trickles_for_ever_is_given_up_on() -> None:
             with connection:
                 connection.recv(65_536)
                 connection.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: 1000\r\n\r\n")
-                for _ in range(100):
+                for _ in range(1_000):
                     try:
                         connection.sendall(b" ")
                     except OSError:
@@ -126,7 +126,7 @@ def test_an_answer_that_trickles_for_ever_is_given_up_on() -> None:
         began = time.monotonic()
         with client, pytest.raises(ServerAwayError):
             client.send(TEXT, RECORD.meta)
-        assert time.monotonic() - began < 3
+        assert time.monotonic() - began < 20
         thread.join()
 
 

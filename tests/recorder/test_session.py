@@ -166,7 +166,7 @@ def test_what_no_record_could_hold_is_refused_at_the_start(
 def test_a_folder_in_no_repository_and_one_without_a_commit_are_refused(
     shop: Shop, tmp_path: Path
 ) -> None:
-    with pytest.raises(InputError, match="not a git repository"):
+    with pytest.raises(InputError, match="lies in no git repository"):
         Shop(tmp_path, shop.home).start()
     with pytest.raises(InputError, match="is no folder"):
         Shop(tmp_path / "nowhere", shop.home).start()

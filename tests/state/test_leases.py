@@ -8,6 +8,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -162,7 +163,10 @@ def test_a_run_that_was_ended_elsewhere_notices(state: State) -> None:
     keeper = keeper_in(state, 0.6)
     watch = keeper.attend("run", lambda: ends[0])
     (lease,) = state.leases_of("run")
-    assert decoded(lease.process) == this_process()
+    holder = decoded(lease.process)
+    assert holder is not None
+    assert holder.number == this_process().number
+    assert not holder.is_gone
     assert not keeper.is_dead(lease)
     watch.check()
     ends[0] = Ended("it is marked as failure")
@@ -170,6 +174,28 @@ def test_a_run_that_was_ended_elsewhere_notices(state: State) -> None:
     with pytest.raises(RunOverError, match="it is marked as failure"):
         watch.check()
     assert state.leases_of("run") == []
+
+
+def test_a_run_is_attended_once_however_many_threads_begin_to_work_for_it(state: State) -> None:
+    keeper = keeper_in(state)
+    with ThreadPoolExecutor(8) as pool:
+        watches = list(pool.map(lambda _: keeper.attend("run", lambda: None), range(8)))
+    keeper.renew()
+    assert len({id(watch) for watch in watches}) == 1
+    assert watches[0].over == ""
+    assert len(state.leases_of("run")) == 1
+
+
+def test_what_could_not_be_given_back_is_given_back_later(opened: Opened) -> None:
+    state = opened()
+    keeper = keeper_in(state)
+    with keeper.hold(WORK, "run", pytest.fail):
+        lease = state.lease(WORK)
+        assert lease is not None
+    process = lease.process
+    assert state.take(WORK, run="run", token="forgotten", process=process)
+    keeper.renew()
+    assert state.lease(WORK) is None
 
 
 def test_a_run_that_was_done_leaves_nothing_behind(state: State) -> None:
@@ -195,6 +221,6 @@ def test_who_waits_stops_waiting_when_the_own_run_is_over(opened: Opened) -> Non
 def test_the_number_of_a_dead_process_given_to_a_new_one_does_not_revive_it() -> None:
     alive = this_process()
     assert not alive.is_gone
-    assert replace(alive, started=alive.started - 60).is_gone
+    assert replace(alive, started=alive.started - 6000).is_gone
     assert replace(alive, number=2**22 + 1).is_gone
     assert not replace(alive, machine="another", number=2**22 + 1).is_gone

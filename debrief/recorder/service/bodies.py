@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 
 from fastapi import Request
 from starlette.requests import ClientDisconnect
@@ -12,18 +13,18 @@ from debrief.recorder.service.state import service_of
 from debrief.recorder.service.work import busy
 
 
-async def record_body(request: Request) -> AsyncIterator[bytes]:
-    """Give a route the body of a request that may bring a record."""
-    async for body in _taken(request, service_of(request).limits.body):
-        yield body
+def record_body(request: Request) -> AbstractAsyncContextManager[bytes]:
+    """Take the body of a request that may bring a record; its room is held for a block."""
+    return _taken(request, service_of(request).limits.body)
 
 
 async def small_body(request: Request) -> AsyncIterator[bytes]:
     """Give a route the body of a request that brings a few fields."""
-    async for body in _taken(request, service_of(request).limits.small_body):
+    async with _taken(request, service_of(request).limits.small_body) as body:
         yield body
 
 
+@asynccontextmanager
 async def _taken(request: Request, limit: int) -> AsyncIterator[bytes]:
     _check_headers(request, limit)
     room = service_of(request).bodies

@@ -11,6 +11,7 @@ from time import monotonic
 from msgspec import Struct
 
 from debrief.recorder.encoding import MAX_BYTES
+from debrief.recorder.storage.rows import Token
 
 
 class Limits(Struct, frozen=True, kw_only=True):
@@ -90,6 +91,43 @@ class Buckets:
         if granted:
             return Allowance(True)
         return Allowance(False, max(1, math.ceil((1 - level) / self._rate)))
+
+
+class Admitted:
+    """Tokens that were good a moment ago: whose bodies are taken before they are looked up again.
+
+    It decides nothing but that. What a body brings is stored, and its refusal told, only where
+    the token is found good at that time, so that a revoked one ends with its next request.
+
+    Args:
+        seconds: how long a token is known.
+        now: a clock.
+        most: how many are known at once.
+    """
+
+    def __init__(
+        self, seconds: float = 30.0, now: Callable[[], float] = monotonic, most: int = 10_000
+    ) -> None:
+        self._seconds = seconds
+        self._now = now
+        self._most = most
+        self._known: OrderedDict[str, tuple[Token, float]] = OrderedDict()
+
+    def find(self, digest: str) -> Token | None:
+        """Return the token of a digest, if it is known."""
+        token, until = self._known.get(digest, (None, 0.0))
+        return token if self._now() < until else None
+
+    def keep(self, digest: str, token: Token) -> None:
+        """Know a token that was found good."""
+        self._known.pop(digest, None)
+        self._known[digest] = (token, self._now() + self._seconds)
+        if len(self._known) > self._most:
+            self._known.popitem(last=False)
+
+    def forget(self, digest: str) -> None:
+        """Know a token no longer."""
+        self._known.pop(digest, None)
 
 
 class Room:

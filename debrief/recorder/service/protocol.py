@@ -1,21 +1,22 @@
 """HTTP/1.1 connections that cannot be held open by saying little.
 
-The server beneath has no limit on how long a client may take over its request. Here a head, a
-body and the reading of an answer have one each, an answer that comes before the end of a body ends
-the connection instead of reading on, and when there are too many connections, the one that has
-kept us waiting longest makes room.
+The server beneath has no limit on how long a client may take over its request, and its parser none
+on what a head holds. Here a head, a body and the reading of an answer have one each, an answer that
+comes before the end of a body ends the connection instead of reading on, and when there are too
+many connections, the one that has kept us waiting longest makes room.
 """
 
 from __future__ import annotations
 
 import asyncio
+import re
 from collections.abc import Callable
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Any
 
-import h11
+import httptools
 import orjson
-from uvicorn.protocols.http.h11_impl import H11Protocol
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from debrief.recorder.service.limits import Limits
 from debrief.recorder.service.problems import MEDIA_TYPE, Problem
@@ -27,9 +28,18 @@ if TYPE_CHECKING:
 _LINGER_SECONDS = 3.0
 _LINGER_BYTES = 1 << 20
 _HEAD_PIECE = 4_096
+_MOST_FRAMING = 16
+"""Bytes that a chunked body may take on the wire for each that it holds, beyond a head's length."""
+_METHOD = re.compile(rb"[!#$%&'*+.^_`|~0-9A-Za-z-]{1,32}(?= )")
+_STAND_IN = b"TRACE"
+"""What the parser, which knows no others, is told in place of a method that it refuses."""
 
 
-class GuardedProtocol(H11Protocol):
+class _UnfitError(Exception):
+    """A request that the parser takes and this service does not."""
+
+
+class GuardedProtocol(HttpToolsProtocol):
     """One connection, with a deadline for whatever its client has to do next."""
 
     limits: Limits
@@ -47,6 +57,10 @@ class GuardedProtocol(H11Protocol):
         self._begun = self.loop.time()
         self._received = 0
         self._in_body = False
+        self._in_head = True
+        self._head_size = 0
+        self._unknown_method = b""
+        self._framing = 0
         self._lingering = False
         self._lingered = 0
 
@@ -69,7 +83,7 @@ class GuardedProtocol(H11Protocol):
         """Take bytes; the deadline stays where it is until the head or body is whole."""
         rest = data
         while rest and not self._lingering and not self.transport.is_closing():
-            # The parser measures a head only while it is not whole: it gets it in pieces.
+            # What a head holds can be measured only between pieces.
             size = len(rest) if self.busy else _HEAD_PIECE
             self._take(rest[:size])
             rest = rest[size:]
@@ -81,8 +95,81 @@ class GuardedProtocol(H11Protocol):
         if self._timer is None and not self.busy:
             self._await_head()
         self._received += len(data)
-        super().data_received(data)
+        self._framing += len(data)
+        self._unset_keepalive_if_required()
+        self._parse(data)
         self._watch()
+
+    def _parse(self, data: bytes) -> None:
+        try:
+            self.parser.feed_data(data)
+        except httptools.HttpParserUpgrade:
+            self._end_with_this_answer()
+        except httptools.HttpParserInvalidMethodError:
+            found = None if self._unknown_method else _METHOD.match(data)
+            if found is None:
+                self._refuse()
+            else:
+                self._unknown_method = found[0]
+                self.parser = httptools.HttpRequestParser(self)
+                self._parse(_STAND_IN + data[found.end() :])
+        except httptools.HttpParserError:
+            if self.busy and not self.cycle.more_body:
+                self._end_with_this_answer()
+            else:
+                self._refuse()
+        else:
+            grown = self._received if self._in_head else self._framing if self.busy else 0
+            if grown > self.limits.head:
+                self._refuse()
+
+    # What the parser finds
+
+    def on_message_begin(self) -> None:
+        """Begin a request; one that comes before the last was answered is not taken.
+
+        The answer that is under way then ends the connection, which tells the client so.
+        """
+        if self.busy:
+            raise _UnfitError
+        super().on_message_begin()
+        self._in_head = True
+        self._head_size = 0
+
+    def on_url(self, url: bytes) -> None:
+        """Measure the path."""
+        self._head_size += len(url)
+        super().on_url(url)
+
+    def on_header(self, name: bytes, value: bytes) -> None:
+        """Measure a header; what comes behind a body is none of the request's."""
+        if self._in_head:
+            self._head_size += len(name) + len(value) + 4
+            super().on_header(name, value)
+
+    def on_headers_complete(self) -> None:
+        """Begin to answer, unless two readers could take the head differently."""
+        if self._head_size > self.limits.head or not _is_plain(
+            self.headers, self.parser.get_http_version()
+        ):
+            raise _UnfitError
+        self._in_head = False
+        self._framing = 0
+        super().on_headers_complete()
+        if self._unknown_method:
+            self.scope["method"] = self._unknown_method.decode()
+            self._unknown_method = b""
+
+    def on_body(self, body: bytes) -> None:
+        """Take a part of a body."""
+        self._framing -= _MOST_FRAMING * len(body)
+        super().on_body(body)
+
+    def _end_with_this_answer(self) -> None:
+        if self.busy:
+            self.cycle.keep_alive = False
+        else:
+            self.transport.close()
 
     @property
     def busy(self) -> bool:
@@ -195,11 +282,10 @@ class GuardedProtocol(H11Protocol):
             self._begun = self.loop.time()
             self._received = 0
 
-    def send_400_response(self, msg: str) -> None:
+    def _refuse(self) -> None:
         """Answer what is no HTTP in the shape of all other refusals."""
-        status = 400
-        if self.conn.their_state is h11.ERROR and self._received > self.limits.head:
-            status = 431
+        too_long = self._in_head and max(self._received, self._head_size) > self.limits.head
+        status = 431 if too_long else 400
         self._answer(status, "request", "is no HTTP/1.1 that this service takes", "Correct it.")
 
     def _answer(self, status: int, place: str, reason: str, next_move: str) -> None:
@@ -247,6 +333,21 @@ class GuardedProtocol(H11Protocol):
             self.transport.close()
         else:
             super().shutdown()
+
+
+def _is_plain(headers: list[tuple[bytes, bytes]], version: str) -> bool:
+    """Tell whether a head says once where it is for, and in one way where its body ends."""
+    if version not in ("1.0", "1.1"):
+        return False
+    hosts, codings = 0, []
+    for name, value in headers:
+        if name == b"host":
+            hosts += 1
+        elif name == b"transfer-encoding":
+            codings.append(value.strip().lower())
+    if hosts > 1 or (not hosts and version == "1.1"):
+        return False
+    return not codings or (codings == [b"chunked"] and version == "1.1")
 
 
 def _make_room(newest: GuardedProtocol) -> bool:

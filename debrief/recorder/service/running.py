@@ -100,6 +100,5 @@ def make_server(app: FastAPI, limits: Limits, started: Callable[[], None] = lamb
         backlog=_BACKLOG,
         timeout_keep_alive=limits.idle_seconds,
         timeout_graceful_shutdown=limits.stop_seconds,
-        h11_max_incomplete_event_size=limits.head,
     )
     return _Server(config, started)

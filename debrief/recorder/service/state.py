@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 from fastapi import Depends, Request
 
-from debrief.recorder.service.limits import Buckets, Limits, Room
+from debrief.recorder.service.limits import Admitted, Buckets, Limits, Room
 from debrief.recorder.service.work import Work
 
 if TYPE_CHECKING:
@@ -28,6 +28,7 @@ class Service:
         self.ingest = ingest
         self.limits = limits
         self.bodies = Room(limits.bodies)
+        self.admitted = Admitted()
         self.buckets = Buckets(limits.requests_a_second, limits.burst)
         self.exports = Room(limits.exports)
         self.work = Work("work", limits.threads, limits.waiting, limits.request_seconds)

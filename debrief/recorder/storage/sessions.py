@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Any
 from uuid import UUID
@@ -12,7 +13,8 @@ from sqlalchemy.dialects.postgresql import insert
 from debrief.errors import InputError
 from debrief.recorder.contracts import NewTask, Status, StoredSession, Task
 from debrief.recorder.errors import ConflictError, NotFoundError, UnknownTaskError
-from debrief.recorder.storage import cursors
+from debrief.recorder.storage import cursors, tokens
+from debrief.recorder.storage.connecting import meaning
 from debrief.recorder.storage.rows import Holdings, NewRow, Page, SessionFilter
 from debrief.recorder.storage.tables import sessions as table
 from debrief.recorder.storage.tables import tasks as task_table
@@ -24,14 +26,19 @@ SELECT pg_advisory_xact_lock_shared({cursors.NUMBERING_LOCK});
 INSERT INTO sessions (
     id, task_id, repo_name, repo_remote, branch, base_ref, created_at, record_text, size, sha256,
     status, verified, files, validated, redactions, not_ready
-) VALUES (
+) SELECT
     %(id)s, %(task_id)s, %(repo_name)s, %(repo_remote)s, %(branch)s, %(base_ref)s,
     %(created_at)s, %(record_text)s, %(size)s, %(sha256)s, %(status)s, %(verified)s, %(files)s,
     %(validated)s, %(redactions)s, %(not_ready)s
-) ON CONFLICT (id) DO NOTHING
+{{condition}} ON CONFLICT (id) DO NOTHING
 RETURNING {", ".join(StoredSession.model_fields)}
 """
 """Both statements are one request, which is one transaction where none was begun."""
+_BY_ANYBODY = _INSERT.format(condition="")
+_BY_TOKEN = _INSERT.format(
+    condition="FROM tokens AS t WHERE t.sha256 = %(token)s AND t.revoked_at IS NULL"
+    " AND 'write' = ANY (t.scopes)"
+)
 _ORDERS = {"received": table.c.number, "changed": table.c.changed}
 
 
@@ -55,16 +62,23 @@ def add_task(connection: sa.Connection, task: NewTask) -> tuple[Task, bool]:
     return Task(**there.mappings().one()), False
 
 
-def add_session(connection: sa.Connection, row: NewRow) -> StoredSession:
+def add_session(
+    connection: sa.Connection, row: NewRow, secret: str | None = None
+) -> StoredSession | None:
     """Store a session; where the same bytes are stored under its id, return that.
 
     Args:
         connection: that commits each request of its own accord; the session takes one.
         row: the session.
+        secret: of the token that it comes by, which is looked up in the same request.
+
+    Returns:
+        The session; None when the token may not write, or not any more.
 
     Raises:
         ConflictError: other bytes are stored under that id.
         UnknownTaskError: its task does not exist.
+        DebriefError: what a failure of the database means.
     """
     given = {
         "id": str(row.id),
@@ -83,23 +97,45 @@ def add_session(connection: sa.Connection, row: NewRow) -> StoredSession:
         "validated": row.validated,
         "redactions": row.redactions,
         "not_ready": list(row.not_ready),
+        "token": None if secret is None else tokens.digest_of(secret),
     }
-    try:
-        made = connection.exec_driver_sql(_INSERT, given).mappings().one_or_none()
-    except sa.exc.IntegrityError as error:
-        if getattr(getattr(error.orig, "diag", None), "constraint_name", "") == _TASK_KEY:
-            raise UnknownTaskError(
-                f"task {row.task_id}", "does not exist", "Make it first, or name another."
-            ) from None
-        raise
+    made = _insert(connection, _BY_ANYBODY if secret is None else _BY_TOKEN, given)
     if made is not None:
-        return _stored(made)
+        return made
+    if secret is not None:
+        token = tokens.find(connection, secret)
+        if token is None or "write" not in token.scopes:
+            return None
     there = session(connection, row.id)
     if there.sha256 != row.sha256:
         raise ConflictError(
             f"session {row.id}", "is stored with other bytes", "A new recording takes a new id."
         )
     return there
+
+
+def _insert(
+    connection: sa.Connection, statement: str, given: Mapping[str, object]
+) -> StoredSession | None:
+    """Insert a row past SQLAlchemy, whose share would be as long as the driver's."""
+    import psycopg2
+
+    driver: Any = connection.connection.driver_connection
+    try:
+        with driver.cursor() as cursor:
+            cursor.execute(statement, given)
+            made = cursor.fetchone()
+    except psycopg2.Error as error:
+        if driver.closed:
+            connection.invalidate()
+        if getattr(error.diag, "constraint_name", "") == _TASK_KEY:
+            raise UnknownTaskError(
+                f"task {given['task_id']}", "does not exist", "Make it first, or name another."
+            ) from None
+        raise meaning(error) from None
+    return (
+        None if made is None else _stored(dict(zip(StoredSession.model_fields, made, strict=True)))
+    )
 
 
 def session(connection: sa.Connection, id: UUID) -> StoredSession:

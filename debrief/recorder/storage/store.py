@@ -130,7 +130,21 @@ class RecordStore:
             InputError: Postgres cannot hold a value of it.
         """
         with self._connection() as connection, at_once(connection):
-            return sessions.add_session(connection, row)
+            stored = sessions.add_session(connection, row)
+        assert stored is not None
+        return stored
+
+    def add_session_by(self, secret: str, row: NewRow) -> StoredSession | None:
+        """Store a session for who has a token, which is looked up in the same request.
+
+        Returns:
+            The session; None when the token may not write, or not any more.
+
+        Raises:
+            ConflictError, UnknownTaskError, InputError: as of ``add_session``.
+        """
+        with self._connection() as connection, at_once(connection):
+            return sessions.add_session(connection, row, secret)
 
     def session(self, id: UUID | str) -> StoredSession:
         """Return one session.

@@ -44,7 +44,7 @@ def add(connection: Connection, name: str, scopes: Sequence[Scope]) -> tuple[Tok
     ordered = [scope for scope in SCOPES if scope in scopes]
     statement = (
         insert(table)
-        .values(name=name, sha256=_digest(secret), scopes=ordered)
+        .values(name=name, sha256=digest_of(secret), scopes=ordered)
         .on_conflict_do_nothing()
         .returning(*_COLUMNS)
     )
@@ -56,7 +56,7 @@ def add(connection: Connection, name: str, scopes: Sequence[Scope]) -> tuple[Tok
 
 def find(connection: Connection, secret: str) -> Token | None:
     """Return the token of a secret, unless it was revoked, and note that it was used."""
-    digest = _digest(secret)
+    digest = digest_of(secret)
     lately = sa.func.now() - sa.text("interval '1 minute'")
     unnoted = table.c.last_used_at.is_(None) | (table.c.last_used_at < lately)
     query = sa.select(table.c.sha256, unnoted.label("unnoted"), *_COLUMNS)
@@ -94,7 +94,8 @@ def revoke(connection: Connection, name: str) -> Token:
     return _token(row)
 
 
-def _digest(secret: str) -> str:
+def digest_of(secret: str) -> str:
+    """Return what is kept of a token's secret, in hex."""
     return hashlib.sha256(secret.encode("utf-8", "surrogatepass")).hexdigest()
 
 

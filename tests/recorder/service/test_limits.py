@@ -5,15 +5,17 @@ from __future__ import annotations
 import asyncio
 import threading
 import time
+from datetime import UTC, datetime
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from debrief.recorder.errors import StorageError
-from debrief.recorder.service.limits import Buckets, Room
+from debrief.recorder.service.limits import Admitted, Buckets, Room
 from debrief.recorder.service.problems import RefusedError, problem_of
 from debrief.recorder.service.work import Work
+from debrief.recorder.storage.rows import Token
 
 
 class _Clock:
@@ -66,6 +68,25 @@ def test_only_so_many_buckets_are_kept() -> None:
 
     assert [buckets.take(name).granted for name in "abcb"] == [True, True, True, False]
     assert buckets.take("a").granted
+
+
+def test_a_token_is_known_for_a_while_and_not_longer() -> None:
+    clock = _Clock()
+    known = Admitted(seconds=30, now=clock, most=2)
+    token = Token(name="a", scopes=("write",), created_at=datetime(2026, 11, 2, tzinfo=UTC))
+
+    known.keep("1", token)
+    clock.now = 29.9
+    assert known.find("1") is token
+    clock.now = 30
+    assert known.find("1") is None
+
+    known.keep("1", token)
+    known.keep("2", token)
+    known.keep("3", token)
+    assert [known.find(digest) for digest in "123"] == [None, token, token]
+    known.forget("3")
+    assert known.find("3") is None
 
 
 @given(st.lists(st.integers(1, 9), max_size=30))

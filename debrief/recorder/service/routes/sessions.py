@@ -5,18 +5,21 @@ from __future__ import annotations
 from typing import Annotated
 from uuid import UUID
 
-from fastapi import APIRouter, Depends, Response
+from fastapi import APIRouter, Depends, Request, Response
 
+from debrief.errors import DebriefError
 from debrief.recorder.contracts import Contract, Status, StoredSession, Upload
 from debrief.recorder.ingest import read_json, read_model
-from debrief.recorder.service.auth import needs
+from debrief.recorder.service.auth import admit, needs, refuse
 from debrief.recorder.service.bodies import record_body, small_body
+from debrief.recorder.service.direct import DirectRoute
 from debrief.recorder.service.documented import body, guarded, with_body
 from debrief.recorder.service.problems import RefusedError
-from debrief.recorder.service.state import Provided, Service
+from debrief.recorder.service.state import Provided, Service, service_of
 from debrief.recorder.service.values import Cursor, PageSize, Sessions
 
 router = APIRouter(tags=["sessions"])
+uploads = APIRouter(tags=["sessions"], route_class=DirectRoute)
 
 
 class SessionPage(Contract):
@@ -29,25 +32,29 @@ class SessionPage(Contract):
     """There are more by now."""
 
 
+class StoredUpload(StoredSession):
+    """What an upload became."""
+
+    session_id: UUID
+    """The session's id."""
+
+
 class NewStatus(Contract):
     """What a session is to be."""
 
     status: Status
 
 
-@router.post(
+@uploads.post(
     "/sessions",
     status_code=201,
-    response_model=StoredSession,
+    response_model=StoredUpload,
     dependencies=[Depends(needs("write"))],
     responses=with_body(404, 409),
     openapi_extra=body(Upload),
     summary="Store a record.",
 )
-async def store_session(
-    service: Provided,
-    data: Annotated[bytes, Depends(record_body)],
-) -> Response:
+async def store_session(request: Request) -> Response:
     """Check a record and store it, as a draft.
 
     The id is the client's, so that a repeated upload is harmless: the same record again is
@@ -55,17 +62,31 @@ async def store_session(
     contradicts itself, or holds a secret that cannot be replaced, is refused with every reason
     (422). Secrets that can be replaced are; the session then stays a draft.
     """
-    stored: StoredSession = await service.work.do(_store, service, data)
+    service = service_of(request)
+    secret = await admit(request, "write")
+    async with record_body(request) as data:
+        stored = await service.work.do(_store, service, secret, data)
+    answer = StoredUpload(**stored.model_dump(), session_id=stored.id)
     return Response(
-        stored.model_dump_json(by_alias=True),
+        answer.model_dump_json(by_alias=True),
         201,
         media_type="application/json",
         headers={"Location": f"/sessions/{stored.id}"},
     )
 
 
-def _store(service: Service, data: bytes) -> StoredSession:
-    return service.store.add_session(service.ingest.check(data))
+router.routes.extend(uploads.routes)
+
+
+def _store(service: Service, secret: str, data: bytes) -> StoredSession:
+    """Check and store in one go, on one connection: the token is looked up with the insert."""
+    try:
+        row = service.ingest.check(data)
+    except DebriefError:
+        if service.store.find_token(secret) is None:
+            refuse(service, secret)
+        raise
+    return service.store.add_session_by(secret, row) or refuse(service, secret)
 
 
 @router.get(

@@ -1,0 +1,158 @@
+"""Compose, Kubernetes and the image: they name what there is, hold no secret, and are pinned."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import click
+import pytest
+import typer
+import yaml
+from dagster._cli import create_dagster_cli
+from dagster._daemon.cli import cli as daemon
+from dagster_webserver.cli import dagster_webserver
+
+from pipelines.command import app
+
+TOP = Path(__file__).parents[2]
+DEPLOY = TOP / "deploy"
+COMPOSE = yaml.safe_load((DEPLOY / "compose.yaml").read_text())
+VALUES = yaml.safe_load((DEPLOY / "kubernetes" / "values.yaml").read_text())
+RECORDER = list(yaml.safe_load_all((DEPLOY / "kubernetes" / "recorder.yaml").read_text()))
+TEXTS = [DEPLOY / "compose.yaml", *sorted((DEPLOY / "kubernetes").glob("*.yaml"))]
+SERVICES = sorted(COMPOSE["services"])
+OF_OTHERS = {"POSTGRES_PASSWORD", "POSTGRES_USER", "POSTGRES_DB", "TRANSCRIPTS"}
+"""Of the image of Postgres, and of the compose file alone."""
+
+
+PROGRAMS: dict[str, click.Command] = {
+    "dagster": create_dagster_cli(),
+    "dagster-daemon": daemon,
+    "dagster-webserver": dagster_webserver,
+}
+
+
+def commands() -> Iterator[list[str]]:
+    for service in COMPOSE["services"].values():
+        if "debrief" in service.get("image", ""):
+            yield service["command"]
+    for document in RECORDER:
+        for container in document["spec"].get("template", {}).get("spec", {}).get("containers", []):
+            yield container["command"]
+
+
+def test_everything_that_up_starts_is_a_service() -> None:
+    assert {"postgres", "code", "webserver", "daemon", "api", "metrics"} <= set(SERVICES)
+    workers = {name for name in SERVICES if COMPOSE["services"][name].get("profiles")}
+    assert workers == {"redis", "worker", "coordinator"}
+
+
+@pytest.mark.parametrize("command", list(commands()), ids=" ".join)
+def test_every_command_is_one_that_there_is_with_these_options(command: list[str]) -> None:
+    program, *words = command
+    if program == "python":
+        module = TOP / f"{words[1].replace('.', '/')}.py"
+        assert module.is_file()
+    elif program == "debrief":
+        known = typer.main.get_command(app).commands[words[0]]  # type: ignore[attr-defined]
+        options = {option for parameter in known.params for option in parameter.opts}
+        assert {word for word in words[1:] if word.startswith("--")} <= options
+    else:
+        known = PROGRAMS[program]
+        while isinstance(known, click.Group):
+            known = known.commands[words.pop(0)]
+        options = {option for parameter in known.params for option in parameter.opts}
+        assert {word for word in words if word.startswith("--")} <= options
+
+
+@pytest.mark.parametrize("path", TEXTS, ids=lambda path: path.name)
+def test_every_variable_of_ours_is_a_setting_that_is_written_up(path: Path) -> None:
+    named = set(re.findall(r"\b(?:DEBRIEF|DAGSTER|DATABASE|POSTGRES)_[A-Z_]+\b", path.read_text()))
+    written_up = (TOP / "docs" / "settings.md").read_text()
+    assert {name for name in named - OF_OTHERS if name not in written_up} == set()
+
+
+@pytest.mark.parametrize("name", SERVICES)
+def test_every_image_is_pinned_to_a_version(name: str) -> None:
+    assert re.search(r":\d+\.\d+", COMPOSE["services"][name]["image"])
+
+
+def test_the_images_of_the_build_are_pinned_and_packages_have_hashes() -> None:
+    text = (DEPLOY / "Dockerfile").read_text()
+    assert all(re.search(r":\d+\.\d+\.\d+", line) for line in re.findall(r"^FROM .*", text, re.M))
+    assert text.count("--require-hashes") == text.count("-r deploy/locks/")
+    for lock in re.findall(r"deploy/locks/\w+\.lock", text):
+        assert (TOP / lock).is_file()
+
+
+def test_what_the_image_needs_is_not_left_out_of_its_context() -> None:
+    ignored = (DEPLOY / "Dockerfile.dockerignore").read_text().splitlines()
+    kept = {line[1:] for line in ignored if line.startswith("!")}
+    assert {"assets", "debrief", "judges", "pipelines", "prompts", "resources"} <= kept
+    assert all((TOP / name).exists() for name in kept)
+    assert not {".git", ".env", "tests"} & kept
+
+
+@pytest.mark.parametrize("path", TEXTS, ids=lambda path: path.name)
+def test_no_secret_stands_in_a_file(path: Path) -> None:
+    for line in path.read_text().splitlines():
+        told = re.search(r"(?i)(password|secret|token|api_key)\w*: +(\S+)", line)
+        value = told[2] if told and not line.lstrip().startswith("#") else ""
+        assert not value or value.startswith(
+            ("$", "dagster-postgresql-secret", "false", "{name:", "&secrets", "*secrets")
+        )
+        assert not re.search(r"://[^$/\s:]+:[^$/\s@]+@", line)
+
+
+def test_nothing_is_published_beyond_this_machine() -> None:
+    published = [port for s in COMPOSE["services"].values() for port in s.get("ports", [])]
+    assert len(published) == 3
+    assert all(port.startswith("127.0.0.1:") for port in published)
+
+
+def test_kubernetes_gives_dagster_the_same_settings() -> None:
+    ours = yaml.safe_load((DEPLOY / "dagster.yaml").read_text())
+    theirs = VALUES["additionalInstanceConfig"]
+    for block in ("run_monitoring", "run_retries", "run_queue", "nux"):
+        assert theirs[block] == ours[block]
+    assert theirs["concurrency"]["pools"] == ours["concurrency"]["pools"]
+    assert VALUES["telemetry"] == ours["telemetry"]
+    assert VALUES["retention"]["sensor"]["purgeAfterDays"].items() >= (
+        ours["retention"]["sensor"]["purge_after_days"].items()
+    )
+
+
+def test_the_chart_writes_none_of_what_is_given_to_it_whole() -> None:
+    daemon = VALUES["dagsterDaemon"]
+    assert [daemon[name]["enabled"] for name in ("runCoordinator", "runMonitoring", "runRetries")] == [
+        False, False, False,
+    ]  # fmt: skip
+
+
+def test_services_and_deployments_find_each_other() -> None:
+    deployed = {d["metadata"]["name"]: d for d in RECORDER if d["kind"] == "Deployment"}
+    for document in deployed.values():
+        labels = document["spec"]["template"]["metadata"]["labels"]
+        assert document["spec"]["selector"]["matchLabels"].items() <= labels.items()
+    (service,) = (d for d in RECORDER if d["kind"] == "Service")
+    pod = deployed[service["metadata"]["name"]]["spec"]["template"]
+    assert service["spec"]["selector"].items() <= pod["metadata"]["labels"].items()
+    ports = {port["name"] for port in pod["spec"]["containers"][0]["ports"]}
+    assert {port["targetPort"] for port in service["spec"]["ports"]} <= ports
+
+
+@pytest.mark.skipif(shutil.which("docker") is None, reason="no docker client")
+def test_docker_compose_reads_the_file() -> None:
+    if subprocess.run(["docker", "compose", "version"], capture_output=True).returncode:
+        pytest.skip("the docker client has no compose")
+    said = subprocess.run(
+        ["docker", "compose", "--file", str(DEPLOY / "compose.yaml"), "--profile", "workers", "config"],
+        env={"POSTGRES_PASSWORD": "for-this-test", "PATH": "/usr/local/bin:/usr/bin:/bin", "HOME": "/"},
+        capture_output=True,
+        text=True,
+    )  # fmt: skip
+    assert said.returncode == 0, said.stderr

@@ -1,0 +1,113 @@
+"""One run of the judging stage over a week: ``python -m tests.faults.judging FOLDER``.
+
+A machine of its own is below the folder: lake, home, and Dagster's storage.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+
+import dagster as dg
+from msgspec import structs
+
+from debrief.judging.model import JudgeEvaluation
+from debrief.lake import Lake
+from debrief.sessions.model import Session
+from debrief.weeks import week_of
+from tests.benchmarks.judging import START, session_of
+from tests.models.openai_server import OpenAIServer
+
+ROOT = Path(__file__).parents[2]
+WEEK = week_of(START)
+TABLE = "judge_evaluations"
+CONCURRENCY = 4
+
+
+class Machine:
+    """Where runs happen, one process each."""
+
+    def __init__(
+        self,
+        folder: Path,
+        server: OpenAIServer | None = None,
+        *,
+        lake: str = "",
+        more: Mapping[str, str] | None = None,
+    ) -> None:
+        self.folder = folder
+        self.lake = Lake(lake or str(folder / "lake"))
+        self._server = server
+        self._more = dict(more or {})
+        (folder / "dagster").mkdir(parents=True, exist_ok=True)
+        configuration = "telemetry:\n  enabled: false\n"
+        (folder / "dagster" / "dagster.yaml").write_text(configuration)
+
+    def write_sessions(self, count: int) -> None:
+        """Write raw sessions of one week."""
+        rows = [structs.replace(session_of(number)) for number in range(count)]
+        self.lake.write("raw_sessions", WEEK, rows, Session)
+
+    @property
+    def environment(self) -> dict[str, str]:
+        """Return what a process on this machine finds set."""
+        kept = {k: v for k, v in os.environ.items() if not k.startswith(("DEBRIEF_", "DAGSTER_"))}
+        return {
+            **kept,
+            "DEBRIEF_HOME": str(self.folder / "home"),
+            "DEBRIEF_LAKE": self.lake.url,
+            "DEBRIEF_LEASE_SECONDS": "6",
+            "DEBRIEF_CONCURRENCY": str(CONCURRENCY),
+            "DEBRIEF_MODEL": "openai/tiny",
+            "DEBRIEF_MODEL_BASE_URL": self._server.url if self._server is not None else "",
+            "DEBRIEF_OFFLINE": "" if self._server is not None else "1",
+            "DEBRIEF_RETRY_PAUSE": "0.05",
+            "OPENAI_API_KEY": "sk-loopback",
+            **self._more,
+        }
+
+    def start(self) -> subprocess.Popen[str]:
+        """Start a run."""
+        return subprocess.Popen(
+            [sys.executable, "-m", "tests.faults.judging", str(self.folder)],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            cwd=ROOT,
+            env=self.environment,
+        )
+
+    def instance(self) -> dg.DagsterInstance:
+        """Open Dagster's storage."""
+        return dg.DagsterInstance.from_config(str(self.folder / "dagster"))
+
+    def rows(self) -> list[JudgeEvaluation]:
+        """Return what was judged, what a call took left out."""
+        return [
+            structs.replace(row, input_tokens=0, output_tokens=0, cost_usd=None)
+            for row in self.lake.read(TABLE, WEEK, JudgeEvaluation)
+        ]
+
+
+def main() -> None:
+    """Be one run, and say how it ended."""
+    from assets.judging import judge_evaluations
+    from resources.evaluator import EvaluatorResource
+    from resources.lake import LakeResource
+
+    with dg.DagsterInstance.from_config(str(Path(sys.argv[1], "dagster"))) as instance:
+        result = dg.materialize(
+            [judge_evaluations],
+            instance=instance,
+            partition_key=WEEK,
+            resources={"lake": LakeResource(), "evaluator": EvaluatorResource()},
+            raise_on_error=False,
+        )
+    print("succeeded" if result.success else "failed", flush=True)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,79 @@
+"""A disk without room: the file is named, nothing half-written is seen, the next run goes on."""
+
+from __future__ import annotations
+
+import errno
+import os
+import resource
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from assets.disk import DiskFullError, room
+from debrief.judging.model import JudgeEvaluation
+from debrief.lake import Lake
+from tests.benchmarks.judging import START
+from tests.faults.judging import ROOT, TABLE, WEEK
+
+LIMIT = 120_000
+
+
+def test_a_week_that_does_not_fit_names_its_file_and_leaves_the_old_one(tmp_path: Path) -> None:
+    lake = Lake(str(tmp_path))
+    old = [row_of(0, "")]
+    lake.write(TABLE, WEEK, old, JudgeEvaluation)
+    code = "import sys; from tests.faults.test_disk import write_much; write_much(sys.argv[1])"
+    said = subprocess.run(
+        [sys.executable, "-c", code, lake.url],
+        capture_output=True,
+        text=True,
+        cwd=ROOT,
+        preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (LIMIT, LIMIT)),
+        timeout=60,
+    )
+    assert said.returncode == 0, said.stderr
+    assert TABLE in said.stdout
+    assert "cannot be written: the file would be larger than is allowed." in said.stdout
+    assert "Make room" in said.stdout
+    assert list(lake.read(TABLE, WEEK, JudgeEvaluation)) == old
+    assert [path.name for path in (tmp_path / TABLE).iterdir()] == [f"{WEEK}.parquet"]
+
+
+def write_much(url: str) -> None:
+    lake = Lake(url)
+    try:
+        with room(lake, TABLE, WEEK):
+            rows = (row_of(number, os.urandom(500).hex()) for number in range(2_000))
+            lake.write(TABLE, WEEK, rows, JudgeEvaluation)
+    except DiskFullError as error:
+        print(error)
+
+
+def row_of(number: int, feedback: str) -> JudgeEvaluation:
+    return JudgeEvaluation(
+        session_id=f"s{number}",
+        session_digest="d",
+        started=START,
+        judge="j",
+        weight=1.0,
+        model="m",
+        status="ok",
+        score=0.5,
+        feedback=feedback,
+        eval_fingerprint="e",
+    )
+
+
+@pytest.mark.parametrize("number", [errno.ENOSPC, errno.EDQUOT, errno.EFBIG])
+def test_every_way_to_be_full_is_told_with_the_file(tmp_path: Path, number: int) -> None:
+    lake = Lake(str(tmp_path))
+    told = pytest.raises(DiskFullError, match=r"/some/file: cannot be written: .*\. Make room")
+    with told, room(lake, TABLE, WEEK):
+        raise OSError(number, os.strerror(number), "/some/file")
+
+
+def test_another_failure_stays_what_it_is(tmp_path: Path) -> None:
+    with pytest.raises(PermissionError), room(Lake(str(tmp_path)), TABLE, WEEK):
+        raise PermissionError(errno.EACCES, "not allowed", "/some/file")

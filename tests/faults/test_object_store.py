@@ -1,0 +1,40 @@
+"""An object store that goes away while a run is under way."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+
+from tests.benchmarks.judging_faults import score_of, structs_with
+from tests.faults.judging import Machine
+from tests.models.openai_server import OpenAIServer
+from tests.object_store import known, object_store
+
+SESSIONS = 6
+QUESTIONS = 2 * SESSIONS
+
+
+def test_a_run_waits_for_the_store_and_asks_nothing_again(tmp_path: Path) -> None:
+    with (
+        object_store() as store,
+        known(store),
+        OpenAIServer(lambda call: structs_with(score_of(call), 0.3)) as server,
+    ):
+        url = f"s3://{store.bucket()}/lake"
+        machine = Machine(tmp_path, server, lake=url, more=store.environment)
+        machine.write_sessions(SESSIONS)
+        run = machine.start()
+        while len(server.delivered) < QUESTIONS // 2:
+            assert run.poll() is None
+            time.sleep(0.01)
+        store.stop()
+        while len(server.delivered) < QUESTIONS:
+            assert run.poll() is None
+            time.sleep(0.01)
+        time.sleep(2.0)
+        assert run.poll() is None
+        store.start()
+        said, _ = run.communicate(timeout=120)
+        assert said.splitlines()[-1] == "succeeded", said
+        assert server.received == QUESTIONS
+        assert [row.status for row in machine.rows()] == ["ok"] * QUESTIONS

@@ -1,0 +1,177 @@
+"""The exporter: a real scrape, read by Prometheus' own parser."""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+import dagster as dg
+import httpx
+import pytest
+from dagster import DagsterRunStatus
+from prometheus_client.parser import text_string_to_metric_families
+
+from debrief.errors import ConfigurationError, DebriefError
+from debrief.metrics.figures import Family, family
+from pipelines.instance_figures import InstanceFigures
+from pipelines.metrics import Figures, Source, exposition, make_exporter
+
+WEEKS = dg.StaticPartitionsDefinition(["2026-11-02", "2026-11-09"])
+
+
+@dg.asset(partitions_def=WEEKS)
+def scores() -> dg.MaterializeResult[None]:
+    return dg.MaterializeResult(
+        metadata={"calls": 3, "failed": 1, "made_now": 2, "input_tokens": 70, "cost_usd": 0.25}
+    )
+
+
+@dg.job
+def breaks() -> None:
+    @dg.op
+    def broken() -> None:
+        raise dg.Failure("on purpose", allow_retries=False)
+
+    broken()
+
+
+@pytest.fixture
+def instance(tmp_path: Path) -> Iterator[dg.DagsterInstance]:
+    with dg.DagsterInstance.local_temp(str(tmp_path)) as found:
+        yield found
+
+
+def parsed(text: bytes) -> dict[tuple[str, tuple[str, ...]], float]:
+    """Return the figures by name and values of labels."""
+    return {
+        (sample.name, tuple(sample.labels.values())): sample.value
+        for metric in text_string_to_metric_families(text.decode())
+        for sample in metric.samples
+    }
+
+
+def scraped(instance: dg.DagsterInstance) -> dict[tuple[str, tuple[str, ...]], float]:
+    source = InstanceFigures(instance, [scores.key], ["breaks"])
+    return parsed(exposition(Figures({"dagster": source.families})))
+
+
+def test_runs_calls_costs_and_failures_are_told(instance: dg.DagsterInstance) -> None:
+    for week in WEEKS.get_partition_keys():
+        dg.materialize([scores], instance=instance, partition_key=week)
+    breaks.execute_in_process(instance=instance, raise_on_error=False)
+    found = scraped(instance)
+    assert found["debrief_runs", ("success",)] == 2
+    assert found["debrief_runs", ("failure",)] == 1
+    assert found["debrief_calls_total", ("scores",)] == 6
+    assert found["debrief_failures_total", ("scores",)] == 2
+    assert found["debrief_made_rows_total", ("scores",)] == 4
+    assert found["debrief_call_tokens_total", ("scores", "input")] == 140
+    assert found["debrief_spent_usd_total", ("scores",)] == 0.5
+    assert found["debrief_last_run_timestamp_seconds", ("breaks", "failure")] > 0
+
+
+def test_counters_go_on_from_where_they_were(instance: dg.DagsterInstance) -> None:
+    source = InstanceFigures(instance, [scores.key], [])
+    totals = []
+    for week in WEEKS.get_partition_keys():
+        dg.materialize([scores], instance=instance, partition_key=week)
+        found = parsed(exposition(Figures({"dagster": source.families})))
+        totals.append(found["debrief_calls_total", ("scores",)])
+    assert totals == [3, 6]
+
+
+def test_pools_daemons_and_the_queue_are_told(instance: dg.DagsterInstance) -> None:
+    instance.event_log_storage.set_concurrency_slots("language_model", 2)
+    instance.create_run_for_job(breaks, status=DagsterRunStatus.STARTED)
+    found = scraped(instance)
+    assert found["debrief_pool_slots", ("language_model",)] == 2
+    assert found["debrief_pool_used", ("language_model",)] == 0
+    assert found["debrief_runs", ("started",)] == 1
+    assert found["debrief_oldest_queued_run_seconds", ()] == 0
+    assert found["debrief_backfills_under_way", ()] == 0
+    assert found["debrief_daemon_healthy", ("SENSOR",)] == 0
+
+
+def one(value: float) -> list[Family]:
+    return [family("debrief_thing", "A thing.", ("name",), [((f'quo"te\n{value}',), value)])]
+
+
+def test_a_scrape_is_answered_from_the_last_look_until_that_is_old() -> None:
+    now, looks = [0.0], list[float]()
+
+    def source() -> list[Family]:
+        looks.append(now[0])
+        return one(1.0)
+
+    figures = Figures({"it": source}, every=30.0, clock=lambda: now[0])
+    for moment in (0.0, 10.0, 29.0, 30.0, 31.0):
+        now[0] = moment
+        exposition(figures)
+    assert looks == [0.0, 30.0]
+
+
+def test_a_source_that_fails_keeps_its_figures_and_is_told_of() -> None:
+    state = {"fails": False}
+    now = [0.0]
+
+    def source() -> list[Family]:
+        if state["fails"]:
+            raise DebriefError("database", "is away")
+        return one(7.0)
+
+    figures = Figures({"it": source, "other": lambda: []}, every=1.0, clock=lambda: now[0])
+    exposition(figures)
+    state["fails"], now[0] = True, 5.0
+    found = parsed(exposition(figures))
+    assert 7.0 in found.values()
+    assert found["debrief_source_up", ("it",)] == 0
+    assert found["debrief_source_up", ("other",)] == 1
+    assert figures.reasons() == {"it": "database: is away."}
+
+
+@pytest.mark.parametrize(
+    ("path", "status"),
+    [("/metrics", 200), ("/health", 200), ("/", 404), ("/metrics/../etc", 404)],
+)
+def test_the_exporter_answers(path: str, status: int) -> None:
+    with served({"it": lambda: one(1.0)}) as url:
+        answer = httpx.get(f"{url}{path}", trust_env=False)
+    assert answer.status_code == status
+    if path == "/metrics":
+        assert parsed(answer.content)["debrief_thing", ('quo"te\n1.0',)] == 1.0
+
+
+def test_health_says_what_cannot_be_told() -> None:
+    def broken() -> list[Family]:
+        raise DebriefError("lake", "cannot be read")
+
+    with served({"lake": broken}) as url:
+        answer = httpx.get(f"{url}/health", trust_env=False)
+    assert answer.status_code == 503
+    assert json.loads(answer.text) == {"status": "failing", "lake": "lake: cannot be read."}
+
+
+def test_a_taken_port_is_told_with_the_option() -> None:
+    with served({}) as url:
+        port = int(url.rpartition(":")[2])
+        with pytest.raises(ConfigurationError, match="--port"):
+            make_exporter(Figures({}), "127.0.0.1", port)
+
+
+class served:  # noqa: N801  read as a word in a with statement
+    """A running exporter."""
+
+    def __init__(self, sources: dict[str, Source]) -> None:
+        self.server = make_exporter(Figures(sources), "127.0.0.1", 0)
+        self.thread = threading.Thread(target=self.server.serve_forever, args=(0.02,))
+
+    def __enter__(self) -> str:
+        self.thread.start()
+        return f"http://127.0.0.1:{self.server.server_address[1]}"
+
+    def __exit__(self, *_: object) -> None:
+        self.server.shutdown()
+        self.thread.join()
+        self.server.server_close()

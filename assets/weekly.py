@@ -229,11 +229,12 @@ def counted(rows: Sequence[Any]) -> dict[str, Any]:
 
 def weekly_asset(**options: Any) -> Callable[[Callable[..., Any]], dg.AssetsDefinition]:
     """Return ``dg.asset`` with what every week-partitioned stage has."""
-    from assets.partitions import ONE_RUN, WEEKS
+    from assets.handing_out import policy_of_weeks
+    from assets.partitions import WEEKS
 
     decorate: Callable[[Callable[..., Any]], dg.AssetsDefinition] = dg.asset(
         partitions_def=WEEKS,
-        backfill_policy=ONE_RUN,
+        backfill_policy=policy_of_weeks(),
         owners=["team:debrief"],
         kinds={"python", "parquet"},
         **options,

@@ -44,10 +44,10 @@ def run_backfill(choice: Choice, wanted: Wanted, consent: Consent) -> None:
             f"--max-cost-usd {consent.max_cost_usd}", "is no limit", "Give a number from 0 up."
         )
     settings = choice.settle()
+    from assets.handing_out import in_queue
     from pipelines.definitions import defs
     from pipelines.instance import open_instance
     from pipelines.progress import show_progress
-    from pipelines.queue import in_queue
     from pipelines.recovery import settle_at_start
     from pipelines.targets import batches
 

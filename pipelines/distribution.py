@@ -32,13 +32,13 @@ from msgspec import Struct
 
 from assets import langfuse
 from assets import spending as language_models
+from assets.handing_out import in_queue, weeks_a_run
 from assets.progress import PROGRESS
 from debrief.errors import ConfigurationError
 from debrief.sessions.mirroring import split_places
 from debrief.settings import Settings, load_settings
 from debrief.weeks import runs_of_weeks
 from pipelines.failures import failure_in
-from pipelines.queue import in_queue, weeks_a_run
 from pipelines.ranges import Tags, range_tags
 from pipelines.recovery import settle_dead_runs
 
@@ -289,4 +289,8 @@ def _stop(instance: dg.DagsterInstance, run_id: str) -> None:
         instance.report_run_canceling(run, "Stopped with what launched it.")
     else:
         instance.report_run_canceled(run, "Stopped with what launched it, before it began.")
-    instance.run_coordinator.cancel_run(run_id)
+    try:
+        instance.run_coordinator.cancel_run(run_id)
+    except Exception as error:
+        # The broker is away; a run that is marked so notices by itself.
+        logging.getLogger(PROGRESS).warning("run %s: %s", run_id[:8], error)

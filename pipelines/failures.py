@@ -1,8 +1,12 @@
 """Why a run failed, in the words of whatever failed first."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
 import dagster as dg
+from dagster._core.events import JobFailureData
+from dagster_shared.error import SerializableErrorInfo
+
+from debrief.errors import DebriefError
 
 INTERRUPTED = "DagsterExecutionInterruptedError"
 
@@ -35,9 +39,7 @@ def failure_in(events: Iterable[dg.DagsterEvent], job: str) -> tuple[str, str]:
             told = _of_run(event) or told
         if not event.is_step_failure:
             continue
-        error = event.step_failure_data.error
-        while error is not None and error.cause is not None:
-            error = error.cause
+        error = _reason(event.step_failure_data.error)
         message = error.message.strip() if error is not None else "no reason given"
         kind = f"{error.cls_name}: " if error is not None and error.cls_name else ""
         _, separator, reason = message.partition(kind)
@@ -47,7 +49,25 @@ def failure_in(events: Iterable[dg.DagsterEvent], job: str) -> tuple[str, str]:
 
 def _of_run(event: dg.DagsterEvent) -> str:
     """Return what is said of a run that failed as a whole."""
-    error = event.job_failure_data.error
-    while error is not None and error.cause is not None:
-        error = error.cause
+    data = event.event_specific_data
+    error = data.error if isinstance(data, JobFailureData) else None
+    error = _reason(error)
     return (error.message if error is not None else event.message or "").strip()
+
+
+def _reason(error: SerializableErrorInfo | None) -> SerializableErrorInfo | None:
+    """Return the last of an error's causes that was written for people, else its root."""
+    chain = []
+    while error is not None:
+        chain.append(error)
+        error = error.cause
+    written = {kind.__name__ for kind in _kinds(DebriefError)}
+    told = [each for each in chain if each.cls_name in written]
+    found = told or chain
+    return found[-1] if found else None
+
+
+def _kinds(kind: type[DebriefError]) -> Iterator[type[DebriefError]]:
+    yield kind
+    for each in kind.__subclasses__():
+        yield from _kinds(each)

@@ -5,8 +5,9 @@ from pathlib import Path
 
 import dagster as dg
 
+from assets.handing_out import in_queue
 from debrief.settings import Settings
-from pipelines.queue import in_queue, prepare_queue_home
+from pipelines.queue import prepare_queue_home
 from pipelines.team_home import (
     URL,
     dagster_database_url,

@@ -19,34 +19,6 @@ STAGES, COORDINATORS = "dagster", "coordinators"
 """Queues: of the runs that do the work, and of those that launch them and wait. A worker takes
 one or the other, or runs that wait would hold the places of those they wait for."""
 QUEUE_TAG = "dagster-celery/queue"
-_LAUNCH, _QUEUE = "DEBRIEF_LAUNCH", "queue"
-_WEEKS_A_RUN = 4
-
-
-def in_queue(settings: Settings) -> bool:
-    """Tell whether runs are handed to workers, rather than carried out here.
-
-    Raises:
-        ConfigurationError: ``DEBRIEF_LAUNCH`` is neither ``queue`` nor ``here``.
-    """
-    told = settings.get(_LAUNCH, "here")
-    if told not in (_QUEUE, "here"):
-        raise ConfigurationError(_LAUNCH, f"{told!r} is not known", "Say queue or here.")
-    return told == _QUEUE
-
-
-def weeks_a_run(settings: Settings) -> int:
-    """Return over how many weeks one run goes at most.
-
-    Raises:
-        ConfigurationError: ``DEBRIEF_WEEKS_A_RUN`` is no number from 1 up.
-    """
-    told = settings.get("DEBRIEF_WEEKS_A_RUN") or str(_WEEKS_A_RUN)
-    if not (told.isascii() and told.isdecimal() and int(told) > 0):
-        raise ConfigurationError(
-            "DEBRIEF_WEEKS_A_RUN", f"{told!r} is no number from 1 up", "Correct it."
-        )
-    return int(told)
 
 
 def broker_of(settings: Settings) -> str:

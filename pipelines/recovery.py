@@ -41,22 +41,19 @@ def settle_dead_runs(instance: dg.DagsterInstance, keeper: Keeper | None = None)
     Returns:
         The ids of the runs that were marked.
     """
-    records = instance.get_run_records(dg.RunsFilter(statuses=_UNDER_WAY))
-    if not records:
+    runs = instance.get_runs(dg.RunsFilter(statuses=_UNDER_WAY))
+    if not runs:
         return []
     keeper = keeper or keeper_of_this_machine()
-    found = {
-        record.dagster_run.run_id: keeper.leases_of(record.dagster_run.run_id) for record in records
-    }
+    found = {run.run_id: keeper.leases_of(run.run_id) for run in runs}
     settled = []
-    for record in records:
-        run = record.dagster_run
+    for run in runs:
         leases = found[run.run_id] or found.get(run.tags.get(PARENT_TAG, ""), [])
         if leases:
             reason = _told(leases) if all(keeper.is_dead(lease) for lease in leases) else ""
         else:
-            silent = time.time() - (record.start_time or time.time())
-            reason = _NO_SERVER if silent > keeper.dead and _server_is_gone(run) else ""
+            silent = _silence(instance, run) > keeper.dead
+            reason = _NO_SERVER if silent and _server_is_gone(run) else ""
         now = instance.get_run_by_id(run.run_id) if reason else None
         if now is None or now.status not in _UNDER_WAY:
             continue
@@ -68,10 +65,16 @@ def settle_dead_runs(instance: dg.DagsterInstance, keeper: Keeper | None = None)
     return settled
 
 
+def _silence(instance: dg.DagsterInstance, run: dg.DagsterRun) -> float:
+    """Return the seconds since a run's last event."""
+    last = instance.event_log_storage.get_logs_for_run(run.run_id, limit=1, ascending=False)
+    return time.time() - last[0].timestamp if last else 0.0
+
+
 def _server_is_gone(run: dg.DagsterRun) -> bool:
     """Tell whether the code server that was to run it cannot be reached any more.
 
-    A run with steps in processes of their own gives no sign of life before the first of them.
+    A run with steps in processes of their own gives no sign of life while none of them runs.
     """
     from dagster._core.errors import DagsterUserCodeUnreachableError
     from dagster._grpc.client import DagsterGrpcClient

@@ -47,7 +47,8 @@ def prepare_team_home(settings: Settings, location: dict[str, Any]) -> Path:
 
 def write_configuration(settings: Settings, home: Path) -> None:
     """Write ``dagster.yaml`` into a folder, unless it has one that somebody else wrote."""
-    from pipelines.queue import in_queue, queue_configuration
+    from assets.handing_out import in_queue
+    from pipelines.queue import queue_configuration
 
     path = home / CONFIGURATION
     if path.exists() and not path.read_text(encoding="utf-8").startswith(_OURS):

@@ -15,6 +15,7 @@ import dagster as dg
 from dagster._core.storage.tags import MAX_RETRIES_TAG, RETRY_STRATEGY_TAG
 
 from assets.doings import done_below
+from assets.handing_out import in_queue
 from assets.partitions import SCORES, TASKS
 from assets.progress import PROGRESS
 from assets.weekly_report import report_path
@@ -29,7 +30,7 @@ from debrief.weekly.report import headline, report_of
 from debrief.weeks import runs_of_weeks
 from pipelines.distribution import carry_out, describe, pieces_of, week_ranges
 from pipelines.failures import first_failure
-from pipelines.queue import COORDINATORS, QUEUE_TAG, in_queue
+from pipelines.queue import COORDINATORS, QUEUE_TAG
 from pipelines.ranges import Tags, pair_ranges, range_tags
 from resources.attendance import PARENT_TAG, steps_have_processes
 from resources.lake import LakeResource

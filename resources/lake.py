@@ -5,7 +5,7 @@ from pydantic import Field
 
 from debrief.lake import Lake
 from debrief.settings import load_settings
-from resources.attendance import attend
+from resources.attendance import attend, keeper_of_this_machine
 
 
 class LakeResource(dg.ConfigurableResource):  # type: ignore[type-arg]
@@ -20,6 +20,11 @@ class LakeResource(dg.ConfigurableResource):  # type: ignore[type-arg]
         """Let it be known that the run, which is about to use the lake, is worked on."""
         if context.instance is not None and context.run is not None:
             attend(context.instance, context.run)
+
+    def teardown_after_execution(self, context: dg.InitResourceContext) -> None:
+        """Say that this process is done with its part of the run."""
+        if context.run is not None:
+            keeper_of_this_machine().leave(context.run.run_id)
 
     def open(self) -> Lake:
         """Return the lake."""

@@ -101,7 +101,9 @@ class Keeper:
             self._let_go(token)
 
     def attend(self, run: str, status: Status) -> Watch:
-        """Let it be known that this process works for a run, until the run or the process ends.
+        """Let it be known that this process works for a run, until ``leave`` or the run's end.
+
+        A process that dies before leaves a sign that nobody renews: that is how its death is told.
 
         Args:
             run: its id.
@@ -117,6 +119,14 @@ class Keeper:
         if self._take(name, run, token):
             self._keep(token, _Held(name, watch, status))
         return watch
+
+    def leave(self, run: str) -> None:
+        """Work for a run no more: its process may go on elsewhere, or there is nothing to do."""
+        for token, held in list(self._held.items()):
+            if held.watch.run == run and held.status is not None:
+                self._let_go(token)
+        with self._lock:
+            self._attended.discard(run)
 
     def is_dead(self, lease: Lease) -> bool:
         """Tell whether a holder will not be heard of again."""
@@ -223,15 +233,13 @@ class Keeper:
                 self._look_at_runs()
 
     def _look_at_runs(self) -> None:
-        for token, held in list(self._held.items()):
+        for held in list(self._held.values()):
             ended = held.status() if held.status is not None else None
             if ended is None:
                 continue
             if ended.reason:
                 held.watch.stop(ended.reason)
-            self._let_go(token)
-            with self._lock:
-                self._attended.discard(held.watch.run)
+            self.leave(held.watch.run)
 
     def _lost(self, held: _Held) -> str:
         now = self._state.lease(held.name)

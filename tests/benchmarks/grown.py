@@ -37,13 +37,22 @@ class Size(Struct, frozen=True, kw_only=True):
     runs: int = 1_000
 
 
-def newest_metadata(instance: DagsterInstance) -> dict[str, Metadata]:
-    """Return the metadata of the newest materialization of every asset."""
+class Shown(Struct, frozen=True):
+    """What the UI shows of an asset's partitions."""
+
+    usual: Metadata
+    last: Metadata
+    """Of the last partition of a run, which has the plots over all of them."""
+
+
+def shown_in(instance: DagsterInstance) -> dict[str, Shown]:
+    """Return what an instance shows of every asset."""
     found = {}
     for key in instance.all_asset_keys():
-        event = instance.get_latest_materialization_event(key)
-        if event is not None and event.asset_materialization is not None:
-            found[key.to_user_string()] = event.asset_materialization.metadata
+        records = instance.fetch_materializations(key, limit=5).records
+        made = [record.asset_materialization for record in records]
+        metadata = [each.metadata for each in made if each is not None]
+        found[key.to_user_string()] = Shown(metadata[-1], metadata[0])
     return found
 
 
@@ -71,7 +80,7 @@ def fill_lake(lake: Lake, size: Size, last: str) -> None:
 
 
 def fill_instance(
-    instance: DagsterInstance, size: Size, last: str, shown: Mapping[str, Metadata]
+    instance: DagsterInstance, size: Size, last: str, shown: Mapping[str, Shown]
 ) -> str:
     """Tell an instance of all that made it so; return the run with the most events."""
     weeks = weeks_until(last, size.weeks)
@@ -116,13 +125,14 @@ def _engine(kind: DagsterEventType, job: str) -> DagsterEvent:
 
 
 def _events(
-    names: Iterable[str], partitions: Iterable[str], shown: Mapping[str, Metadata]
+    names: Iterable[str], partitions: Iterable[str], shown: Mapping[str, Shown]
 ) -> Iterator[dg.AssetMaterialization]:
     kept = list(partitions)
     for name in names:
         for partition in kept:
+            metadata = shown[name].last if partition == kept[-1] else shown[name].usual
             yield dg.AssetMaterialization(
-                asset_key=name, partition=partition, metadata=dict(shown.get(name, {}))
+                asset_key=name, partition=partition, metadata=dict(metadata)
             )
 
 

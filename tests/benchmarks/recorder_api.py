@@ -47,19 +47,29 @@ def main() -> None:
                 def send(body: bytes) -> None:
                     client.post("/sessions", content=body).raise_for_status()
 
-                clock, busy = [], []
+                clock, busy, databases = [], [], []
                 with ThreadPoolExecutor(CLIENTS) as threads:
                     for turn in range(ROUNDS):
                         chosen = bodies[turn * RECORDS : (turn + 1) * RECORDS]
                         began, used = time.perf_counter(), _seconds(folder, server.pid)
                         list(threads.map(send, chosen))
                         clock.append(RECORDS / (time.perf_counter() - began))
-                        busy.append(RECORDS / (_seconds(folder, server.pid) - used))
+                        service, database = (
+                            (now - then) / RECORDS
+                            for now, then in zip(_seconds(folder, server.pid), used, strict=True)
+                        )
+                        busy.append(1 / (service + database))
+                        databases.append(1000 * database)
                 listed = client.get("/sessions", params={"limit": 1}).json()
                 assert listed["more"]
     print(f"{len(bodies)} bodies of {statistics.mean(map(len, bodies)):,.0f} bytes")
     print(f"by the clock: {max(clock):,.0f} records a second at best, {min(clock):,.0f} at worst")
     print(f"by processor time: {max(busy):,.0f} at best, {min(busy):,.0f} at worst")
+    best = busy.index(max(busy))
+    print(
+        f"a record, at best: {1000 / busy[best] - databases[best]:.2f} ms in the service, "
+        f"{databases[best]:.2f} ms in the database"
+    )
 
 
 def _postgres(folder: Path) -> list[psutil.Process]:
@@ -68,9 +78,11 @@ def _postgres(folder: Path) -> list[psutil.Process]:
     return [main_process, *main_process.children(recursive=True)]
 
 
-def _seconds(folder: Path, pid: int) -> float:
-    times = [process.cpu_times() for process in (psutil.Process(pid), *_postgres(folder))]
-    return sum(one.user + one.system for one in times)
+def _seconds(folder: Path, pid: int) -> tuple[float, float]:
+    """Return the processor time that the service and the database have used."""
+    service = psutil.Process(pid).cpu_times()
+    database = [process.cpu_times() for process in _postgres(folder)]
+    return service.user + service.system, sum(one.user + one.system for one in database)
 
 
 if __name__ == "__main__":

@@ -16,7 +16,8 @@ from dagster._cli import create_dagster_cli
 from dagster._daemon.cli import cli as daemon
 from dagster_webserver.cli import dagster_webserver
 
-from pipelines.command import app
+import pipelines.command  # noqa: F401  registers its commands
+from debrief.cli.app import app
 
 TOP = Path(__file__).parents[2]
 DEPLOY = TOP / "deploy"
@@ -30,7 +31,7 @@ OF_OTHERS = {"POSTGRES_PASSWORD", "POSTGRES_USER", "POSTGRES_DB", "TRANSCRIPTS"}
 
 
 PROGRAMS: dict[str, click.Command] = {
-    "dagster": create_dagster_cli(),
+    "dagster": create_dagster_cli(),  # type: ignore[no-untyped-call]
     "dagster-daemon": daemon,
     "dagster-webserver": dagster_webserver,
 }

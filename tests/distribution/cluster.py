@@ -7,6 +7,7 @@ environment, as it would be on real machines.
 from __future__ import annotations
 
 import os
+import signal
 import socket
 import subprocess
 import sys
@@ -33,9 +34,9 @@ class Machine(Struct, frozen=True):
     process: subprocess.Popen[bytes]
 
     def stop(self) -> None:
-        """End it, and wait."""
+        """End it with what it is doing, and wait."""
         if self.process.poll() is None:
-            self.process.terminate()
+            self.process.send_signal(signal.SIGQUIT)
             with suppress(subprocess.TimeoutExpired):
                 self.process.wait(20)
         if self.process.poll() is None:
@@ -131,7 +132,7 @@ def cluster(
         finally:
             for machine in made.machines:
                 if machine.process.poll() is None:
-                    machine.process.terminate()
+                    machine.process.send_signal(signal.SIGQUIT)
             for machine in made.machines:
                 machine.stop()
 

@@ -59,6 +59,9 @@ def test_two_people_launch_the_same_week_and_both_get_it_for_the_price_of_one(
     assert len(waited) == 1
     assert "which has judge_evaluations 2026-03-02 of " in waited[0]
     assert [row.status for row in machine.rows()] == ["ok"] * QUESTIONS
+    state = SqliteState(machine.folder / "home" / "cache" / "answers.sqlite")
+    with machine.instance() as instance:
+        assert [state.leases_of(run.run_id) for run in instance.get_runs()] == [[], []]
 
 
 def test_a_killed_run_is_told_as_failed_and_the_next_one_goes_on_at_once(

@@ -44,9 +44,9 @@ def instance(tmp_path: Path) -> Iterator[dg.DagsterInstance]:
 
 
 def parsed(text: bytes) -> dict[tuple[str, tuple[str, ...]], float]:
-    """Return the figures by name and values of labels."""
+    """Return the figures by name and values of labels, in the order of the labels' names."""
     return {
-        (sample.name, tuple(sample.labels.values())): sample.value
+        (sample.name, tuple(v for _, v in sorted(sample.labels.items()))): sample.value
         for metric in text_string_to_metric_families(text.decode())
         for sample in metric.samples
     }
@@ -67,7 +67,7 @@ def test_runs_calls_costs_and_failures_are_told(instance: dg.DagsterInstance) ->
     assert found["debrief_calls_total", ("scores",)] == 6
     assert found["debrief_failures_total", ("scores",)] == 2
     assert found["debrief_made_rows_total", ("scores",)] == 4
-    assert found["debrief_call_tokens_total", ("scores", "input")] == 140
+    assert found["debrief_call_tokens_total", ("input", "scores")] == 140
     assert found["debrief_spent_usd_total", ("scores",)] == 0.5
     assert found["debrief_last_run_timestamp_seconds", ("breaks", "failure")] > 0
 

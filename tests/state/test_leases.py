@@ -198,6 +198,18 @@ def test_what_could_not_be_given_back_is_given_back_later(opened: Opened) -> Non
     assert state.lease(WORK) is None
 
 
+def test_a_process_that_is_done_with_its_part_leaves_no_sign_that_could_die(state: State) -> None:
+    keeper = keeper_in(state)
+    with keeper.hold(WORK, "run", pytest.fail):
+        keeper.attend("run", lambda: None)
+        keeper.attend("other run", lambda: None)
+        keeper.leave("run")
+        assert [lease.name for lease in state.leases_of("run")] == [WORK]
+        assert len(state.leases_of("other run")) == 1
+        keeper.attend("run", lambda: None)
+        assert len(state.leases_of("run")) == 2
+
+
 def test_a_run_that_was_done_leaves_nothing_behind(state: State) -> None:
     watch = keeper_in(state, 0.6).attend("run", Ended)
     time.sleep(0.4)

@@ -1,0 +1,130 @@
+"""Which of the runs under way are dead."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+import dagster as dg
+import pytest
+from dagster._core.events import DagsterEvent, DagsterEventType
+from dagster._core.storage.tags import GRPC_INFO_TAG
+from msgspec.structs import replace
+
+from debrief.state.leases import Keeper
+from debrief.state.processes import this_process
+from debrief.state.sqlite import SqliteState
+from pipelines.recovery import settle_dead_runs
+from resources.attendance import PARENT_TAG
+
+GONE = replace(this_process(), number=2**22 + 1).encoded()
+ALIVE = this_process().encoded()
+STARTED, FAILURE = dg.DagsterRunStatus.STARTED, dg.DagsterRunStatus.FAILURE
+
+
+@dg.job
+def nothing() -> None: ...
+
+
+@pytest.fixture
+def instance(tmp_path: Path) -> Iterator[dg.DagsterInstance]:
+    with dg.DagsterInstance.local_temp(str(tmp_path)) as instance:
+        yield instance
+
+
+@pytest.fixture
+def state() -> SqliteState:
+    return SqliteState(None)
+
+
+@pytest.fixture
+def keeper(state: SqliteState) -> Keeper:
+    return Keeper(state, dead=600.0)
+
+
+@pytest.fixture
+def impatient(state: SqliteState) -> Keeper:
+    return Keeper(state, dead=0.01)
+
+
+def started(instance: dg.DagsterInstance, tags: Mapping[str, str] | None = None) -> str:
+    run = instance.create_run_for_job(nothing, tags=dict(tags or {}))
+    event(instance, run.run_id, DagsterEventType.RUN_START)
+    return run.run_id
+
+
+def event(instance: dg.DagsterInstance, run: str, kind: DagsterEventType) -> None:
+    instance.report_dagster_event(DagsterEvent(kind.value, "nothing"), run)
+
+
+def status(instance: dg.DagsterInstance, run: str) -> dg.DagsterRunStatus:
+    found = instance.get_run_by_id(run)
+    assert found is not None
+    return found.status
+
+
+def test_a_run_whose_processes_are_all_gone_is_marked_as_failed(
+    instance: dg.DagsterInstance, state: SqliteState, keeper: Keeper
+) -> None:
+    run, half, alive = (started(instance) for _ in range(3))
+    state.take("a", run=run, token="1", process=GONE)
+    state.take("b", run=half, token="2", process=GONE)
+    state.take("c", run=half, token="3", process=ALIVE)
+    state.take("d", run=alive, token="4", process=ALIVE)
+    assert settle_dead_runs(instance, keeper) == [run]
+    assert [status(instance, each) for each in (run, half, alive)] == [FAILURE, STARTED, STARTED]
+
+
+def test_a_run_on_another_machine_is_dead_once_nothing_is_heard_of_it(
+    instance: dg.DagsterInstance, state: SqliteState, keeper: Keeper, impatient: Keeper
+) -> None:
+    run = started(instance)
+    elsewhere = replace(this_process(), machine="another").encoded()
+    state.take("a", run=run, token="1", process=elsewhere)
+    assert settle_dead_runs(instance, keeper) == []
+    time.sleep(0.02)
+    assert settle_dead_runs(instance, impatient) == [run]
+
+
+def test_a_run_that_somebody_stopped_and_that_died_is_canceled(
+    instance: dg.DagsterInstance, state: SqliteState, keeper: Keeper
+) -> None:
+    run = started(instance)
+    event(instance, run, DagsterEventType.RUN_CANCELING)
+    state.take("a", run=run, token="1", process=GONE)
+    assert settle_dead_runs(instance, keeper) == [run]
+    assert status(instance, run) is dg.DagsterRunStatus.CANCELED
+
+
+def test_a_run_dies_with_the_one_that_launched_it_unless_it_shows_life_of_its_own(
+    instance: dg.DagsterInstance, state: SqliteState, keeper: Keeper
+) -> None:
+    parent = started(instance)
+    silent, alive = (started(instance, {PARENT_TAG: parent}) for _ in range(2))
+    state.take("a", run=parent, token="1", process=GONE)
+    state.take("b", run=alive, token="2", process=ALIVE)
+    assert set(settle_dead_runs(instance, keeper)) == {parent, silent}
+    assert status(instance, alive) is STARTED
+
+
+def test_a_run_that_never_showed_life_is_dead_once_its_code_server_is_gone(
+    instance: dg.DagsterInstance, keeper: Keeper, impatient: Keeper, tmp_path: Path
+) -> None:
+    server = {GRPC_INFO_TAG: json.dumps({"host": "localhost", "socket": str(tmp_path / "gone")})}
+    orphan, unknown = started(instance, server), started(instance)
+    assert settle_dead_runs(instance, keeper) == []
+    time.sleep(0.02)
+    assert settle_dead_runs(instance, impatient) == [orphan]
+    assert status(instance, unknown) is STARTED
+
+
+def test_a_run_that_ended_is_left_as_it_is(
+    instance: dg.DagsterInstance, state: SqliteState, keeper: Keeper
+) -> None:
+    run = started(instance)
+    event(instance, run, DagsterEventType.RUN_SUCCESS)
+    state.take("a", run=run, token="1", process=GONE)
+    assert settle_dead_runs(instance, keeper) == []
+    assert status(instance, run) is dg.DagsterRunStatus.SUCCESS

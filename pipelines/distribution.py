@@ -218,7 +218,7 @@ def _submit(instance: dg.DagsterInstance, piece: Piece, like: dg.DagsterRun | No
     run = instance.create_run_for_job(
         job_def=job.get_subset(asset_selection=assets) if assets else job,
         run_config=_laid_over(chosen_here(load_settings()), piece.config),
-        tags=piece.tags,
+        tags={**job.run_tags, **piece.tags},
         asset_selection=assets,
         job_code_origin=_code_origin(job.name),
         remote_job_origin=_remote_origin(job.name, like),

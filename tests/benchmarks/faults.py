@@ -114,7 +114,16 @@ def rows_in(lake: Lake) -> Rows:
             for row in lake.read(ASKING[0], week, JudgeEvaluation)
         ],
         [
-            structs.replace(row, input_tokens=0, output_tokens=0, cost_usd=None)
+            structs.replace(
+                row,
+                input_tokens=0,
+                output_tokens=0,
+                cost_usd=None,
+                chunks=tuple(
+                    structs.replace(chunk, input_tokens=0, output_tokens=0, cost_usd=None)
+                    for chunk in row.chunks
+                ),
+            )
             for week in lake.partitions(ASKING[1])
             for row in lake.read(ASKING[1], week, SessionScores)
         ],

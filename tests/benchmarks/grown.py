@@ -81,8 +81,8 @@ def fill_lake(lake: Lake, size: Size, last: str) -> None:
 
 def fill_instance(
     instance: DagsterInstance, size: Size, last: str, shown: Mapping[str, Shown]
-) -> str:
-    """Tell an instance of all that made it so; return the run with the most events."""
+) -> tuple[str, str]:
+    """Tell an instance of all that made it so; return a run over all weeks, and one over one."""
     weeks = weeks_until(last, size.weeks)
     pairs = observed(size)
     instance.add_dynamic_partitions(TASK, sorted({task for task, _ in pairs}))
@@ -98,7 +98,8 @@ def fill_instance(
         for key in defs.resolve_asset_graph().toposorted_asset_keys
         if defs.resolve_asset_graph().get(key).partitions_def == WEEKS
     ]
-    return _run(instance, "sessions_job", _events(weekly, weeks, shown))
+    whole = _run(instance, "sessions_job", _events(weekly, weeks, shown))
+    return whole, _run(instance, "sessions_job", _events(weekly, weeks[-1:], shown))
 
 
 def _run(instance: DagsterInstance, job: str, events: Iterable[dg.AssetMaterialization]) -> str:

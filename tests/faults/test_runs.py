@@ -33,6 +33,8 @@ def server() -> Iterator[OpenAIServer]:
 def machine(tmp_path: Path, server: OpenAIServer) -> Machine:
     machine = Machine(tmp_path, server)
     machine.write_sessions(SESSIONS)
+    with machine.instance() as instance:
+        assert instance.get_runs() == []
     return machine
 
 

@@ -28,7 +28,7 @@ def test_what_is_no_week_is_refused_with_an_example(text: str) -> None:
 
 def test_a_folder_that_is_not_there_is_named(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="no-such-folder: is not a folder"):
-        Choice(sessions=(tmp_path / "no-such-folder",)).settle()
+        Choice(sessions=(str(tmp_path / "no-such-folder"),)).settle()
 
 
 def test_offline_and_a_model_exclude_each_other() -> None:

@@ -34,11 +34,12 @@ from assets import langfuse
 from assets import spending as language_models
 from assets.handing_out import in_queue, weeks_a_run
 from assets.progress import PROGRESS
-from debrief.errors import ConfigurationError
+from debrief.errors import ConfigurationError, InputError
 from debrief.sessions.mirroring import split_places
 from debrief.settings import Settings, load_settings
 from debrief.weeks import runs_of_weeks
 from pipelines.failures import failure_in
+from pipelines.queue import BROKER
 from pipelines.ranges import Tags, range_tags
 from pipelines.recovery import settle_dead_runs
 
@@ -122,8 +123,11 @@ def carry_out(
         ended: told of every run that has ended.
 
     Raises:
-        ConfigurationError: the instance starts runs on this machine alone.
+        ConfigurationError: the instance starts runs on this machine alone, or the broker does not
+            take them.
     """
+    if not pieces:
+        return []
     if isinstance(instance.run_launcher, DefaultRunLauncher):
         raise ConfigurationError(
             str(Path(instance.root_directory) / "dagster.yaml"),
@@ -137,7 +141,7 @@ def carry_out(
     try:
         for piece in pieces:
             waiting[_submit(instance, piece, like)] = piece
-        log.info("%d runs wait for workers: %s", len(pieces), pieces[0].told if pieces else "")
+        log.info("%d runs wait for workers: %s", len(pieces), pieces[0].told)
         for done, run in enumerate(_as_they_end(instance, waiting), 1):
             piece = waiting.pop(run.run_id)
             ended(run)
@@ -227,7 +231,12 @@ def _submit(instance: dg.DagsterInstance, piece: Piece, like: dg.DagsterRun | No
     with warnings.catch_warnings():
         # The launcher makes the same task anew for each run.
         warnings.filterwarnings("ignore", message="Task name 'execute_job' is already")
-        instance.submit_run(run.run_id, cast(Any, None))
+        try:
+            instance.submit_run(run.run_id, cast(Any, None))
+        except Exception as error:
+            raise ConfigurationError(
+                BROKER, f"the broker took no run ({error})", "Start it, and run the same again."
+            ) from error
     return run.run_id
 
 
@@ -261,6 +270,9 @@ def _as_they_end(
     looked = time.monotonic()
     while waiting:
         found = instance.get_runs(dg.RunsFilter(run_ids=list(waiting)))
+        gone = waiting.keys() - {run.run_id for run in found}
+        if gone:
+            raise InputError(f"run {min(gone)}", "was deleted while it was waited for")
         over = [run for run in found if run.is_finished]
         yield from over
         pause = _POLL if over else min(_SLOWEST_POLL, pause * 1.2)

@@ -6,6 +6,7 @@ from pathlib import Path
 import dagster as dg
 
 from assets.handing_out import in_queue
+from debrief.recorder.durable import locked
 from debrief.settings import Settings
 from pipelines.queue import prepare_queue_home
 from pipelines.team_home import (
@@ -44,6 +45,10 @@ load_from:
       module_name: pipelines.definitions
       location_name: debrief
 """
+
+
+_OPENING = 60.0
+"""Seconds that another process may take to open the same storage."""
 
 
 def dagster_home(settings: Settings) -> Path:
@@ -90,5 +95,11 @@ def prepare_workspace(home: Path) -> Path:
 
 
 def open_instance(settings: Settings) -> dg.DagsterInstance:
-    """Return the instance whose runs the UI shows for the lake of ``settings``."""
-    return dg.DagsterInstance.from_config(str(prepare_home(settings)))
+    """Return the instance whose runs the UI shows for the lake of ``settings``.
+
+    One process at a time: two that make the tables of a new SQLite storage at once both fail.
+    """
+    home = dagster_home(settings)
+    home.mkdir(parents=True, exist_ok=True)
+    with locked(home / ".opening", patience=_OPENING):
+        return dg.DagsterInstance.from_config(str(prepare_home(settings)))

@@ -114,7 +114,7 @@ def _measured(
         return lambda: page.open(url, *marks)
 
     pages: dict[str, Callable[[], float]] = {
-        "the UI alone (its settings page)": opened(f"{at}/deployment/config", "run_monitoring"),
+        "the UI alone (its frame)": opened(f"{at}/deployment/config", "Hide navigation"),
         "assets": opened(asset, "training_sets", "raw_sessions"),
         "lineage of all": opened(f"{at}/asset-groups", "Materialize all", "snapshots", "training"),
         "lineage of a group": opened(

@@ -27,7 +27,7 @@ from pipelines.distribution import carry_out, describe, pieces_of
 from pipelines.instance import open_instance
 from tests.distribution.cluster import Cluster, cluster
 from tests.models.openai_server import Call, OpenAIServer, Reply
-from tests.object_store import known
+from tests.object_store import known, object_store
 from tests.pipelines.test_model_run import MODEL, answer
 
 FIRST = date(2026, 8, 3)
@@ -52,12 +52,17 @@ def main() -> None:
         tempfile.TemporaryDirectory() as folder,
         OpenAIServer(slowly) as model,
         EmbeddedPostgres(Path(folder) / "postgres", durable=False) as server,
+        object_store() as store,
     ):
         root = Path(folder)
+        bucket = store.bucket()
         measured = {}
         for count in (1, 2):
             before = len(model.calls)
-            with _prepared(root / str(count), server, model, weeks, chosen.sessions) as made:
+            with (
+                cluster(root / str(count), server, store, bucket) as made,
+                _prepared(made, model, weeks, chosen.sessions),
+            ):
                 for number in range(count):
                     made.worker(f"worker-{number}", **_models(model))
                 _take(["raw_sessions", "session_metadata"], weeks, made)
@@ -68,7 +73,7 @@ def main() -> None:
                 names = [name for table in STAGES for name in lake.names(table)]
                 content = [(name, lake.read_bytes(name)) for name in names]
                 measured[count] = seconds, content
-                calls = len(model.calls) - before
+            calls = len(model.calls) - before
             print(f"{count} worker{'s' if count > 1 else ' '} {seconds:6.1f} s   {calls} calls")
         (one, first), (two, second) = measured[1], measured[2]
         print(f"ratio {one / two:.2f}   the same bytes: {first == second}")
@@ -76,25 +81,21 @@ def main() -> None:
 
 @contextmanager
 def _prepared(
-    root: Path, server: EmbeddedPostgres, model: OpenAIServer, weeks: list[str], sessions: int
-) -> Iterator[Cluster]:
-    """Machines whose launcher is this process, and transcripts in a bucket."""
-    with (
-        cluster(root, server) as made,
-        known(made.store),
-        pytest.MonkeyPatch.context() as told,
-    ):
-        for name, value in made.environment(root / "launcher", _models(model)).items():
+    made: Cluster, model: OpenAIServer, weeks: list[str], sessions: int
+) -> Iterator[None]:
+    """Make this process the launcher, and bring transcripts to the bucket."""
+    with known(made.store), pytest.MonkeyPatch.context() as told:
+        for name, value in made.environment(made.root / "launcher", _models(model)).items():
             told.setenv(name, value)
         told.setenv("DEBRIEF_SESSIONS", f"s3://{made.bucket}/transcripts")
-        folder = root / "transcripts"
+        folder = made.root / "transcripts"
         folder.mkdir()
         for week in weeks:
             for number in range(sessions):
                 name = f"{week}-{number}"
                 (folder / f"{name}.jsonl").write_text(_conversation(name, week), encoding="utf-8")
-        fsspec.filesystem("s3").put(str(folder), f"{made.bucket}/transcripts", recursive=True)
-        yield made
+        fsspec.filesystem("s3").put(f"{folder}/", f"{made.bucket}/transcripts/", recursive=True)
+        yield
 
 
 def _take(assets: list[str], weeks: list[str], made: Cluster) -> None:

@@ -52,11 +52,13 @@ class Machine(Struct, frozen=True):
 class Cluster:
     """What the machines have in common, and the machines."""
 
-    def __init__(self, root: Path, database: str, store: ObjectStoreServer, broker: str) -> None:
+    def __init__(
+        self, root: Path, database: str, store: ObjectStoreServer, broker: str, bucket: str
+    ) -> None:
         self.root = root
         self.store = store
-        self.bucket = store.bucket()
-        self.lake = f"s3://{self.bucket}/lake"
+        self.bucket = bucket or store.bucket()
+        self.lake = f"s3://{self.bucket}/{root.name}"
         self.machines: list[Machine] = []
         self._shared = {
             **store.environment,
@@ -112,21 +114,25 @@ class Cluster:
 
 @contextmanager
 def cluster(
-    root: Path, server: EmbeddedPostgres, store: ObjectStoreServer | None = None
+    root: Path,
+    server: EmbeddedPostgres,
+    store: ObjectStoreServer | None = None,
+    bucket: str = "",
 ) -> Iterator[Cluster]:
     """Start what machines have in common; end all of it afterwards.
 
     Args:
-        root: where the homes are.
+        root: where the homes are; its name is the lake's.
         server: a Postgres, on which a database is made for Dagster.
         store: an object store; one of its own by default.
+        bucket: in it; a new one by default.
     """
     root.mkdir(parents=True, exist_ok=True)
     with ExitStack() as stack:
         store = store or stack.enter_context(object_store())
         broker = stack.enter_context(redis(root / "redis"))
         database = _database(server, f"dagster_{os.getpid()}_{time.monotonic_ns()}")
-        made = Cluster(root, database, store, broker)
+        made = Cluster(root, database, store, broker, bucket)
         try:
             yield made
         finally:

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import dagster as dg
 import pytest
+import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -123,3 +124,18 @@ def test_a_piece_without_partitions_has_no_range() -> None:
     (ranged,) = pieces_of("j", [("2026-01-05", "2026-01-12")], {}, {}, assets=("raw_sessions",))
     assert ranged.tags == range_tags("2026-01-05", "2026-01-12")
     assert ranged.told == "raw_sessions 2026-01-05 … 2026-01-12"
+
+
+def test_a_broker_that_is_away_is_named_and_no_run_is_left_waiting(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("DEBRIEF_BROKER", "redis://127.0.0.1:1/0")
+    monkeypatch.setenv("DEBRIEF_HOME", str(tmp_path / "home"))
+    home = tmp_path / "dagster"
+    home.mkdir()
+    configuration = {**queue_configuration(), "storage": {"sqlite": {"base_dir": str(home)}}}
+    (home / "dagster.yaml").write_text(yaml.safe_dump(configuration))
+    with dg.DagsterInstance.from_config(str(home)) as instance:
+        with pytest.raises(ConfigurationError, match="DEBRIEF_BROKER: the broker took no run"):
+            carry_out(instance, pieces_of("reports_job", [("", "")], {}, {}))
+        assert all(run.is_finished for run in instance.get_runs())

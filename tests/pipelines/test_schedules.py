@@ -115,8 +115,12 @@ def test_a_tick_finds_new_sessions_and_the_next_one_leaves_them(
     }
 
     def ticked(cursor: str | None) -> dg.SensorResult | dg.SkipReason:
-        with dg.DagsterInstance.ephemeral() as instance:
-            context = dg.build_sensor_context(instance=instance, cursor=cursor, resources=resources)
+        with (
+            dg.DagsterInstance.ephemeral() as instance,
+            dg.build_sensor_context(
+                instance=instance, cursor=cursor, resources=resources
+            ) as context,
+        ):
             return new_sessions(context)  # type: ignore[return-value]
 
     first = ticked(None)

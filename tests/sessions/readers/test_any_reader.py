@@ -265,9 +265,9 @@ def test_a_file_cut_anywhere_keeps_what_stands_before_or_is_refused(
 
 def test_every_shared_transcript_is_claimed_by_one_reader_at_most() -> None:
     folder = Path(__file__).parents[3] / "../shared/sessions"
-    claims: dict[str, list[str]] = {}
+    claims: dict[str, set[str]] = {}
     for source, reader in READERS.items():
         for transcript in reader.find(folder) if folder.is_dir() else ():
             for path in (transcript.path, *transcript.companions):
-                claims.setdefault(path, []).append(source)
+                claims.setdefault(path, set()).add(source)
     assert [path for path, sources in claims.items() if len(sources) > 1] == []

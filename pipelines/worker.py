@@ -82,7 +82,9 @@ def make_app(broker: str) -> Any:
         from dagster_celery.tasks import create_execute_job_task, create_resume_job_task
     except ImportError as error:
         raise ConfigurationError(
-            "debrief worker", f"needs what is not installed ({error})", "Install debrief[team]."
+            "debrief worker",
+            f"needs what is not installed ({error})",
+            "From a checkout: pip install -r deploy/locks/team.lock.",
         ) from error
     make: Any = stock_app
     app = make(

@@ -42,7 +42,9 @@ class ObjectStore(Place):
             self._fs, self.root = url_to_fs(url, use_listings_cache=False, **_options(url))
         except ImportError as error:
             raise ConfigurationError(
-                url, f"no client for it is installed ({error})", "Install debrief[team]."
+                url,
+                f"no client for it is installed ({error})",
+                "From a checkout: pip install -r deploy/locks/team.lock.",
             ) from error
         except ValueError as error:
             raise ConfigurationError(

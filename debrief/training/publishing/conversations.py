@@ -16,7 +16,9 @@ from msgspec import Raw, Struct
 
 from debrief.training.model import Role, SampleMetadata
 
-Made: TypeAlias = tuple[bytes, Iterable[str]]
+Line: TypeAlias = bytes | memoryview
+"""A line with its end."""
+Made: TypeAlias = tuple[Line, Iterable[str]]
 """A finished line, and what is wrong with it by the rules of who reads it."""
 
 
@@ -119,13 +121,13 @@ def rendered(messages: Iterable[StoredMessage]) -> list[Message]:
     ]
 
 
-def arguments_of(call: StoredCall) -> Raw:
+def arguments_of(call: StoredCall) -> str:
     """Return a call's arguments as JSON of an object on one line."""
     text = call.function.arguments
     if "\n" in text or "\r" in text:
         # Between tokens only: inside a string JSON has them escaped.
         text = text.replace("\n", " ").replace("\r", " ")
-    return Raw(text.strip().encode())
+    return text.strip()
 
 
 def text_of(tools: Raw) -> str:
@@ -157,7 +159,7 @@ def template_problems(messages: Sequence[Message], tools: str) -> Iterator[str]:
     for number, message in enumerate(messages):
         if memoryview(message.content)[0] != _QUOTE:
             yield f"message {number}: its content is no text"
-        if message.role == "tool":
+        if roles[number] == "tool":
             if message.tool_call_id not in open_calls:
                 yield f"message {number}: a result of no open call"
             else:
@@ -183,4 +185,5 @@ def is_text(value: Raw) -> bool:
 
 
 def _call(call: StoredCall) -> Call:
-    return Call(call.id, "function", Function(call.function.name, arguments_of(call)))
+    arguments = Raw(arguments_of(call).encode())
+    return Call(call.id, "function", Function(call.function.name, arguments))

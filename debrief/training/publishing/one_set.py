@@ -14,7 +14,7 @@ from debrief.errors import InputError
 from debrief.lake import Creation, Lake
 from debrief.training.model import Split, Status
 from debrief.training.publishing import preference
-from debrief.training.publishing.conversations import Made
+from debrief.training.publishing.conversations import Line, Made
 from debrief.training.publishing.forms import Form, Rubrics
 from debrief.training.publishing.parquet import ParquetFile
 from debrief.training.publishing.single_calls import with_single_calls
@@ -25,7 +25,7 @@ from debrief.training.validation import validate_line
 SIDES: tuple[Split, ...] = ("train", "eval")
 _WORKERS = 2
 """One reads while the other writes; neither needs a processor of its own."""
-Stored: TypeAlias = Iterator[tuple[LineRow, bytes]]
+Stored: TypeAlias = Iterator[tuple[LineRow, memoryview]]
 """Stored lines, each with what is known of it."""
 
 
@@ -156,18 +156,18 @@ class SetPublisher:
     def _target(self, name: str) -> str:
         return f"{self._row.task}/{self._row.fingerprint}/{name}"
 
-    def _converted(self, stored: Stored) -> Iterator[tuple[Split, bytes]]:
+    def _converted(self, stored: Stored) -> Iterator[tuple[Split, Line]]:
         convert = self._form.convert
         if convert is None:
             return
+        single_calls = self._wanted.single_calls
         for row, line in stored:
             if self._is_wanted(row):
-                if self._wanted.single_calls:
-                    line = self._with_single_calls(row.session_id, line)
-                for made in convert(line, self._rubrics):
+                told = self._with_single_calls(row.session_id, line) if single_calls else line
+                for made in convert(told, self._rubrics):
                     yield row.split, self._checked(row.session_id, made)
 
-    def _paired(self, stored: Stored) -> Iterator[tuple[Split, bytes]]:
+    def _paired(self, stored: Stored) -> Iterator[tuple[Split, Line]]:
         entrants: dict[Split, list[preference.Entrant]] = {side: [] for side in SIDES}
         places: list[tuple[int, int, str]] = []
         for number, (row, line) in enumerate(stored):
@@ -177,9 +177,8 @@ class SetPublisher:
         with self._lake.open_bytes(self._name) as file:
             for side in SIDES if file is not None else ():
                 for pair in preference.pairs_of(entrants[side]):
-                    better, worse = (
-                        _at(file, places[number]) for number in (pair.chosen, pair.rejected)
-                    )
+                    better: Line = _at(file, places[pair.chosen])
+                    worse: Line = _at(file, places[pair.rejected])
                     if self._wanted.single_calls:
                         better, worse = with_single_calls(better), with_single_calls(worse)
                     made = preference.pair_line(better, worse, same_prompt=pair.same_prompt)
@@ -202,15 +201,17 @@ class SetPublisher:
                 "Make the training set again: debrief backfill --stage training_sets.",
             )
 
-    def _with_single_calls(self, session_id: str, line: bytes) -> bytes:
+    def _with_single_calls(self, session_id: str, line: Line) -> Line:
         made = with_single_calls(line)
-        return line if made is line else self._checked(session_id, (made, validate_line(made)))
+        if made is line:
+            return line
+        return self._checked(session_id, (made, validate_line(bytes(made))))
 
     def _is_wanted(self, row: LineRow) -> bool:
         wanted = self._wanted
         return row.quality >= wanted.min_overall_quality and wanted.status in (None, row.status)
 
-    def _checked(self, session_id: str, made: Made) -> bytes:
+    def _checked(self, session_id: str, made: Made) -> Line:
         line, problems = made
         for problem in problems:
             raise InputError(f"session {session_id} as {self._form.name}", problem)

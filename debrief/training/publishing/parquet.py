@@ -7,6 +7,7 @@ from typing import IO, TYPE_CHECKING, Any
 import msgspec
 
 from debrief.training.publishing.columns import Column, Columns, ListOf, as_schema
+from debrief.training.publishing.conversations import Line
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -26,9 +27,9 @@ class ParquetFile:
         self._columns = columns
         self._schema = as_schema(columns)
         self._writer = pq.ParquetWriter(sink, self._schema, compression="zstd")
-        self._lines: list[bytes] = []
+        self._lines: list[Line] = []
 
-    def add(self, line: bytes) -> None:
+    def add(self, line: Line) -> None:
         """Add a line."""
         self._lines.append(line)
         if len(self._lines) == _LINES_A_BATCH:

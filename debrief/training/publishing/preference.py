@@ -20,6 +20,7 @@ from debrief.training.publishing.columns import Columns, ListOf
 from debrief.training.publishing.conversations import (
     ENCODER,
     SCORED,
+    Line,
     Made,
     Message,
     ScoredLine,
@@ -109,21 +110,19 @@ def _paired(entrants: Sequence[Entrant], *, same_prompt: bool) -> tuple[list[Pai
     return pairs, ranked[best : worst + 1]
 
 
-def entrant_of(number: int, line: bytes, quality: float) -> Entrant:
+def entrant_of(number: int, line: Line, quality: float) -> Entrant:
     """Return what pairing needs of a line.
 
     Only its beginning is looked at: an unescaped quote after a brace is in no string, so the
     message after the first prompt begins where it says.
     """
-    prompt = line.find(_PROMPT)
-    return Entrant(
-        number=number,
-        quality=quality,
-        prompt=hashlib.sha256(line[: line.find(_NEXT, prompt)]).hexdigest(),
-    )
+    text = bytes(line)
+    end = text.find(_NEXT, text.find(_PROMPT))
+    prompt = hashlib.sha256(memoryview(text)[:end]).hexdigest()
+    return Entrant(number=number, quality=quality, prompt=prompt)
 
 
-def pair_line(better: bytes, worse: bytes, *, same_prompt: bool) -> Made | None:
+def pair_line(better: Line, worse: Line, *, same_prompt: bool) -> Made | None:
     """Return two stored lines as one; None when they tell the same conversation."""
     chosen, rejected = SCORED.decode(better), SCORED.decode(worse)
     if chosen.messages == rejected.messages:

@@ -12,6 +12,7 @@ from debrief.training.publishing.columns import Columns, ListOf
 from debrief.training.publishing.conversations import (
     ENCODER,
     SCORED,
+    Line,
     Made,
     Message,
     rendered,
@@ -58,7 +59,7 @@ class _Line(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
 _CHECKED = msgspec.json.Decoder(_Line)
 
 
-def convert(line: bytes, rubrics: Rubrics) -> Iterator[Made]:
+def convert(line: Line, rubrics: Rubrics) -> Iterator[Made]:
     """Yield a line for each rubric score of the stored one."""
     sample = SCORED.decode(line)
     entries = [entry for entry in sample.metadata.scores if entry.kind == "rubric"]

@@ -19,7 +19,7 @@ from debrief.training.publishing.columns import Columns, ListOf, Record
 from debrief.training.publishing.conversations import (
     ENCODER,
     STORED,
-    Function,
+    Line,
     Made,
     StoredMessage,
     arguments_of,
@@ -75,11 +75,11 @@ _STORED_TOOLS = msgspec.json.Decoder(list[_StoredTool])
 _TOOLS = msgspec.json.Decoder(list[ToolFunction])
 
 
-def convert(line: bytes, _: object = None) -> Iterator[Made]:
+def convert(line: Line, _: object = None) -> Iterator[Made]:
     """Yield the stored line as turns."""
     stored = STORED.decode(line)
     first = stored.messages[0]
-    calls: list[bytes] = []
+    calls: list[str] = []
     made = _Line(
         conversations=list(_turns(stored.messages, calls)),
         system=first.content if first.role == "system" else Raw(b'""'),
@@ -100,7 +100,7 @@ def problems(line: bytes) -> Iterator[str]:
     yield from _problems(made, iter(calls))
 
 
-def _problems(made: _Line, calls: Iterator[bytes | str]) -> Iterator[str]:
+def _problems(made: _Line, calls: Iterator[str]) -> Iterator[str]:
     """Yield the problems of a line whose calls, in order, have these JSON texts."""
     try:
         declared = _declared(made.tools)
@@ -126,7 +126,7 @@ def _problems(made: _Line, calls: Iterator[bytes | str]) -> Iterator[str]:
             yield f"turn {number}: its value is no text"
 
 
-def _turns(messages: Sequence[StoredMessage], calls: list[bytes]) -> Iterator[Turn]:
+def _turns(messages: Sequence[StoredMessage], calls: list[str]) -> Iterator[Turn]:
     """Yield the turns, and put the JSON text of each call among ``calls``."""
     results = {message.tool_call_id: message.content for message in messages}
     for message in messages:
@@ -134,12 +134,18 @@ def _turns(messages: Sequence[StoredMessage], calls: list[bytes]) -> Iterator[Tu
             yield Turn("human", message.content)
         elif message.role == "assistant":
             for call in message.tool_calls:
-                called = ENCODER.encode(Function(call.function.name, arguments_of(call)))
+                name = _json_of(call.function.name)
+                called = f'{{"name":{name},"arguments":{arguments_of(call)}}}'
                 calls.append(called)
-                yield Turn("function_call", Raw(ENCODER.encode(called.decode())))
+                yield Turn("function_call", Raw(ENCODER.encode(called)))
                 yield Turn("observation", results[call.id])
             if not message.tool_calls:
                 yield Turn("gpt", message.content)
+
+
+@lru_cache(maxsize=256)
+def _json_of(name: str) -> str:
+    return ENCODER.encode(name).decode()
 
 
 @lru_cache(maxsize=32)

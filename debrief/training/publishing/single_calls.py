@@ -12,7 +12,7 @@ from msgspec import UNSET, Raw, Struct, UnsetType
 from msgspec.structs import replace
 
 from debrief.training.model import Role
-from debrief.training.publishing.conversations import ENCODER
+from debrief.training.publishing.conversations import ENCODER, Line
 
 NOTE = "Calls made at once stand one after the other, each before its result."
 
@@ -41,7 +41,7 @@ _DECODER = msgspec.json.Decoder(_Line)
 _NO_WORDS = Raw(b'""')
 
 
-def with_single_calls(line: bytes) -> bytes:
+def with_single_calls(line: Line) -> Line:
     """Return a stored line without a message of several calls; itself when it has none.
 
     What a model says beside its calls stands with the first of them.

@@ -13,6 +13,7 @@ from concurrent.futures import Executor, Future
 from typing import IO
 from zlib import crc32
 
+from debrief.training.publishing.conversations import Line
 from debrief.training.store import LineRow
 
 BLOCK = 4_000_000
@@ -41,12 +42,12 @@ class ReadsAhead:
         self._worker = worker
         self._block = block
 
-    def __iter__(self) -> Iterator[tuple[LineRow, bytes]]:
+    def __iter__(self) -> Iterator[tuple[LineRow, memoryview]]:
         """Yield each row with its line, in order."""
         following = self._next()
         while following is not None:
             rows, block_of = following
-            block = block_of()
+            block = memoryview(block_of())
             following = self._next()
             start = 0
             for row in rows:
@@ -86,11 +87,11 @@ class WritesBehind:
         self._handle = file.fileno()
         self._worker = worker
         self._block = block
-        self._lines: list[bytes] = []
+        self._lines: list[Line] = []
         self._held = 0
         self._under_way: Future[None] | None = None
 
-    def add(self, line: bytes) -> None:
+    def add(self, line: Line) -> None:
         """Add a line.
 
         Raises:
@@ -119,10 +120,10 @@ class WritesBehind:
             self._under_way = None
 
 
-def _write(handle: int, lines: list[bytes]) -> None:
+def _write(handle: int, lines: list[Line]) -> None:
     """Write lines to a file without putting them together first."""
     for first in range(0, len(lines), _MOST_BUFFERS):
-        left: list[bytes | memoryview] = [*lines[first : first + _MOST_BUFFERS]]
+        left: list[Line] = [*lines[first : first + _MOST_BUFFERS]]
         while left:
             written = os.writev(handle, left)
             while left and written >= len(left[0]):

@@ -11,6 +11,7 @@ from debrief.training.publishing.columns import Columns, ListOf
 from debrief.training.publishing.conversations import (
     ENCODER,
     STORED,
+    Line,
     Made,
     Message,
     rendered,
@@ -35,7 +36,7 @@ class _Line(Struct, frozen=True, forbid_unknown_fields=True):
 _CHECKED = msgspec.json.Decoder(_Line)
 
 
-def convert(line: bytes, _: object = None) -> Iterator[Made]:
+def convert(line: Line, _: object = None) -> Iterator[Made]:
     """Yield the stored line as TRL takes it."""
     stored = STORED.decode(line)
     made = _Line(rendered(stored.messages), text_of(stored.tools), stored.metadata.session_id)

@@ -16,6 +16,7 @@ from debrief.training.publishing.forms import FORMS, form_named
 from debrief.training.samples import encode_line
 from tests.training.scenario import (
     call,
+    judgement,
     line_of,
     rubric_evaluation,
     says,
@@ -63,7 +64,8 @@ def as_form(name: str, line: bytes) -> list[dict[str, Any]]:
     convert = FORMS[name].convert
     assert convert is not None
     made = []
-    for data, problems in convert(line, RUBRICS):
+    for told, problems in convert(memoryview(line), RUBRICS):
+        data = bytes(told)
         assert list(problems) == []
         assert list(FORMS[name].problems(data)) == []
         assert data.endswith(b"\n")
@@ -100,6 +102,14 @@ def test_openai_gets_messages_and_tools_alone_with_arguments_as_text() -> None:
     TypeAdapter(list[ChatCompletionFunctionToolParam]).validate_python(line["tools"])
     called = line["messages"][2]["tool_calls"][0]["function"]
     assert called == {"name": "Bash", "arguments": '{"command":"ls"}'}
+
+
+@pytest.mark.parametrize("size", [100, 31_900, 100_000])
+def test_openai_gets_no_metadata_however_much_there_is(size: int) -> None:
+    feedback = ',"metadata":{' + "x" * size
+    line = encode_line(line_of(BUSY, judgements=[judgement(BUSY, feedback=feedback)]))
+    (made,) = as_form("openai", line)
+    assert set(made) == {"messages", "tools"}
 
 
 def test_trl_gets_arguments_as_objects_and_tools_as_text() -> None:

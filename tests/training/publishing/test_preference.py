@@ -37,7 +37,7 @@ def test_a_pair_says_by_how_much_and_why() -> None:
         same_prompt=True,
     )
     assert made_line is not None
-    data, found = made_line
+    data, found = bytes(made_line[0]), made_line[1]
     assert list(found) == list(problems(data)) == []
     made = json.loads(data)
     assert made["margin"] == 0.6

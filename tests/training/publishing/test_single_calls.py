@@ -55,7 +55,7 @@ def test_calls_made_at_once_are_told_one_after_the_other() -> None:
     line = encode_line(line_of(TWO_AT_ONCE))
     told = [
         (m["role"], m["content"], [c["function"]["name"] for c in m.get("tool_calls", [])])
-        for m in json.loads(with_single_calls(line))["messages"]
+        for m in json.loads(bytes(with_single_calls(line)))["messages"]
     ]
     assert told[-5:] == [
         ("assistant", "Both at once.", ["Bash"]),
@@ -73,7 +73,7 @@ def test_every_line_stays_valid_and_loses_neither_call_nor_result(of: Session) -
         line = encode_line(line_of(of))
     except InputError:
         return
-    made = with_single_calls(line)
+    made = bytes(with_single_calls(line))
     assert validate_line(made) == []
     before, after = json.loads(line), json.loads(made)
     assert (after["tools"], after["metadata"]) == (before["tools"], before["metadata"])

@@ -11,7 +11,7 @@ is said to have.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import combinations, pairwise
 from typing import TYPE_CHECKING, Literal
 
@@ -30,6 +30,7 @@ FACTORS: tuple[Factor, ...] = ("tasks", "prompts", "model", "judges")
 
 _SHRINKAGE = 1.0
 _REACH = 1.96
+_AT_ONCE = 4_096
 
 
 class Part(Struct, frozen=True, kw_only=True):
@@ -124,27 +125,45 @@ class _Effects:
                 )
             )
         }
-        design = self.shares_each(seen)
-        quality = np.array([one.quality for one in seen])
-        centre = quality.mean()
-        normal = design.T @ design
-        inverse = np.linalg.inv(normal + _SHRINKAGE * np.eye(len(self.columns)))
-        self.effects: NDArray[np.float64] = inverse @ design.T @ (quality - centre)
-        residual = quality - centre - design @ self.effects
+        size = len(self.columns)
+        centre = sum(one.quality for one in seen) / len(seen)
+        normal, moment = np.zeros((size, size)), np.zeros(size)
+        for design, quality in self._designs(seen, centre):
+            normal += design.T @ design
+            moment += design.T @ quality
+        inverse = np.linalg.inv(normal + _SHRINKAGE * np.eye(size))
+        self.effects: NDArray[np.float64] = inverse @ moment
+        unexplained = 0.0
+        for design, quality in self._designs(seen, centre):
+            residual = quality - design @ self.effects
+            unexplained += float(residual @ residual)
         freedom = max(1.0, len(seen) - float(np.trace(inverse @ normal)))
-        self.covariance: NDArray[np.float64] = (
-            float(residual @ residual) / freedom * (inverse @ normal @ inverse)
-        )
+        self.covariance: NDArray[np.float64] = unexplained / freedom * (inverse @ normal @ inverse)
 
-    def shares_each(self, seen: Sequence[_Observation]) -> NDArray[np.float64]:
-        """Return a row a session: 1 in the column of each of its levels."""
+    def shares(self, seen: Sequence[_Observation]) -> NDArray[np.float64]:
+        """Return the share of sessions at each level."""
         import numpy as np
 
-        design = np.zeros((len(seen), len(self.columns)))
-        for row, one in enumerate(seen):
-            for factor, level in enumerate(one.levels):
-                design[row, self.columns[factor, level]] = 1.0
-        return design
+        counts = np.zeros(len(self.columns))
+        for one in seen:
+            for level in enumerate(one.levels):
+                counts[self.columns[level]] += 1.0
+        return counts / len(seen)
+
+    def _designs(
+        self, seen: Sequence[_Observation], centre: float
+    ) -> Iterator[tuple[NDArray[np.float64], NDArray[np.float64]]]:
+        """Yield, some sessions at a time, 1 in the column of each level and how far the quality
+        is from the centre: the whole matrix need not fit into memory."""
+        import numpy as np
+
+        for start in range(0, len(seen), _AT_ONCE):
+            some = seen[start : start + _AT_ONCE]
+            design = np.zeros((len(some), len(self.columns)))
+            for row, one in enumerate(some):
+                for level in enumerate(one.levels):
+                    design[row, self.columns[level]] = 1.0
+            yield design, np.array([one.quality for one in some]) - centre
 
 
 def _move(
@@ -154,7 +173,7 @@ def _move(
     later: Sequence[_Observation],
     effects: _Effects,
 ) -> WeeklyMove:
-    shift = effects.shares_each(later).mean(axis=0) - effects.shares_each(earlier).mean(axis=0)
+    shift = effects.shares(later) - effects.shares(earlier)
     parts = []
     for number, factor in enumerate(FACTORS):
         own = shift.copy()
@@ -162,7 +181,7 @@ def _move(
             if kind != number:
                 own[column] = 0.0
         value = float(own @ effects.effects)
-        reach = _REACH * float(max(0.0, own @ effects.covariance @ own)) ** 0.5
+        reach = _REACH * max(0.0, float(own @ effects.covariance @ own)) ** 0.5
         parts.append(Part(factor=factor, value=value, low=value - reach, high=value + reach))
     mean = sum(one.quality for one in later) / len(later)
     mean_before = sum(one.quality for one in earlier) / len(earlier)

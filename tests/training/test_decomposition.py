@@ -72,6 +72,17 @@ def test_two_factors_that_changed_apart_are_told_apart() -> None:
     assert (first.together, second.together) == ((), ())
 
 
+def test_thousands_of_sessions_are_told_as_well_as_forty() -> None:
+    world: World = ([], [])
+    for week, good in ((0, 600), (1, 1_800)):
+        add(world, week, 0.8, good, task="good")
+        add(world, week, 0.4, 2_400 - good, task="bad")
+    (move,) = weekly_moves(*world)
+    assert move.moved == pytest.approx(0.2)
+    assert part(move, "tasks") == pytest.approx(0.2, abs=0.001)
+    assert move.rest == pytest.approx(0.0, abs=0.001)
+
+
 def test_two_that_changed_together_are_said_to_have() -> None:
     world: World = ([], [])
     add(world, 0, 0.4, 10, prompt_fingerprint="old", model="small")

@@ -52,7 +52,7 @@ def prompt_candidates(
 ) -> dg.MaterializeResult[None]:
     """Propose prompts for the run's pairs."""
     tables = lake.open()
-    evaluators = evaluator.open(context.run_id)
+    evaluators = evaluator.open(context.run)
     if evaluators.models is None:
         raise dg.Failure(f"prompt_candidates {NEEDS_A_MODEL}.", allow_retries=False)
     if evaluators.dry_run:

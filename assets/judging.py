@@ -49,7 +49,7 @@ def judge_evaluations(
 ) -> dg.MaterializeResult[None]:
     """Judge the weeks' sessions, and make the pairs that show up partitions."""
     tables = lake.open()
-    evaluators = evaluator.open(context.run_id)
+    evaluators = evaluator.open(context.run)
     spending = Spending(evaluators)
     mark = evaluators.eval_fingerprint
     tables.write(JUDGE_SETS, mark, evaluators.judges, Judge)
@@ -94,7 +94,7 @@ def judge_evaluations(
                 ("session", "judge", "score", "feedback or failure"),
                 [(r.session_id, r.judge, r.score, r.feedback or r.failure) for r in current],
             ),
-            **({"weighted_mean": mean} if mean is not None else {}),
+            **({"weighted_mean": round(mean, 4)} if mean is not None else {}),
             "judged_now": tally.judged,
             "taken_over": len(current) - tally.judged - tally.failed,
             "failed": sum(row.status == "failed" for row in current),

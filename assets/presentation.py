@@ -10,6 +10,8 @@ import dagster as dg
 PREVIEW_ROWS = 12
 _UUID = re.compile(r"\b([0-9a-f]{8})(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}\b")
 _CELL = 90
+_ON_ONE_LINE = 20
+"""Characters of a cell that is not broken at its spaces: times, and pairs of figures."""
 
 
 def table(headers: Sequence[str], rows: Iterable[Sequence[Any]]) -> str:
@@ -47,4 +49,6 @@ def _cell(value: Any) -> str:
         .replace("<", "&lt;")
         .replace("`", "'")
     )
+    if len(text) <= _ON_ONE_LINE:
+        return text.replace(" ", "\u00a0")
     return text if len(text) <= _CELL else f"{text[: _CELL - 1]}…"

@@ -84,6 +84,7 @@ def fingerprint_leaderboard(lake: LakeResource) -> dg.MaterializeResult[None]:
     return dg.MaterializeResult(
         metadata={
             "dagster/row_count": len(filled.rows),
+            "made_now": filled.fresh,
             "leaderboard": dg.MetadataValue.md(page),
             "picture": picture(png, "overall quality with 95 % intervals"),
             "moves": dg.MetadataValue.md(told),

@@ -55,6 +55,7 @@ from debrief.rubrics.tables import DROPPED, EVALUATIONS, EXTRACTED, RUBRICS, SET
 from debrief.rubrics.trials import TrialOptions, try_rubrics
 from debrief.scoring.model import SCORE_NAMES, ScoreName, SessionScores
 from debrief.sessions.model import Session
+from debrief.summary import Held
 from debrief.weeks import week_of
 from resources.evaluator import EvaluatorResource
 from resources.lake import LakeResource
@@ -85,7 +86,7 @@ def extracted_rubrics(
 ) -> dg.MaterializeResult[None]:
     """Mine the weeks."""
     tables = lake.open()
-    evaluators = evaluator.open(context.run_id)
+    evaluators = evaluator.open(context.run)
     spending = Spending(evaluators)
     miner, mark = evaluators.miner, evaluators.scoring_fingerprint
 
@@ -197,7 +198,7 @@ def rubrics(
 ) -> dg.MaterializeResult[None]:
     """Consolidate what was mined, and try it."""
     tables = lake.open()
-    evaluators = evaluator.open(context.run_id)
+    evaluators = evaluator.open(context.run)
     spending = Spending(evaluators)
     miner, mark = evaluators.miner, evaluators.scoring_fingerprint
     options = config.options(evaluators)
@@ -271,7 +272,7 @@ def rubrics(
         )
         context.add_asset_metadata(
             {
-                **set_shown(filled.rows, source, trials),
+                **set_shown(filled.rows, source, trials) | {"made_now": filled.fresh},
                 **spending.metadata(),
                 **({"failure": failure} if failure else {}),
             },
@@ -293,7 +294,7 @@ def rubric_evaluations(
 ) -> dg.MaterializeResult[None]:
     """Hold the weeks' sessions against the rubrics."""
     tables = lake.open()
-    evaluators = evaluator.open(context.run_id)
+    evaluators = evaluator.open(context.run)
     spending = Spending(evaluators)
     judge_by = evaluators.rubric_judge
     final = final_rubrics(tables)
@@ -340,7 +341,7 @@ def rubric_scores_within_range(
     rows = [
         row
         for week in checked(context, tables, EVALUATIONS)
-        for row in tables.read(EVALUATIONS, week, RubricEvaluation)
+        for row in tables.read(EVALUATIONS, week, Held)
     ]
     outside = [r for r in rows if r.status == "ok" and r.score not in range(1, 6)]
     failed = [

@@ -48,7 +48,7 @@ def session_scores(
 ) -> dg.MaterializeResult[None]:
     """Score the weeks' sessions."""
     tables = lake.open()
-    evaluators = evaluator.open(context.run_id)
+    evaluators = evaluator.open(context.run)
     spending = Spending(evaluators)
     mark = evaluators.scoring_fingerprint
 
@@ -88,7 +88,7 @@ def session_scores(
                 ("session", "overall", *_NAMES, "chunks"),
                 [_line(row) for row in current],
             ),
-            **({"mean_overall_quality": sum(marks) / len(marks)} if marks else {}),
+            **({"mean_overall_quality": round(sum(marks) / len(marks), 4)} if marks else {}),
             "in_several_chunks": chunked,
             "failed": sum(row.status == "failed" for row in current),
             "scored_by": evaluators.name,

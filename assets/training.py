@@ -116,7 +116,6 @@ def training_sets(
         raise dg.Failure(f"no training set is written: {shortfall}", allow_retries=False)
     observed = observed_pairs(tables)
     options, index = config.options(), read_index(tables)
-    samples = 0
     for key in context.partition_keys:
         task, fingerprint = pair_of(key)
         members = observed.get((task, fingerprint))
@@ -125,17 +124,13 @@ def training_sets(
             continue
         stored = store_training_set(tables, task, fingerprint, members, options, index=index)
         row = stored.row
-        samples += row.samples
-        logging.getLogger(PROGRESS).info(
-            "training_sets %s %s: %d samples of %d sessions%s",
-            task,
-            fingerprint,
-            row.samples,
-            row.considered,
-            "" if stored.changed else " (unchanged)",
-        )
+        told = f"{row.samples} samples of {row.considered} sessions"
+        told += "" if stored.changed else " (unchanged)"
+        logging.getLogger(PROGRESS).info("training_sets %s %s: %s", task, fingerprint, told)
         context.add_asset_metadata(
             {
+                "in_short": told,
+                "made_now": row.samples if stored.changed else 0,
                 "dagster/partition_row_count": row.samples,
                 "path": dg.MetadataValue.path(stored.path),
                 "card": dg.MetadataValue.md(stored.card),
@@ -148,7 +143,7 @@ def training_sets(
             },
             partition_key=key,
         )
-    return dg.MaterializeResult(metadata={"samples_in_this_run": samples})
+    return dg.MaterializeResult()
 
 
 @dg.asset_check(

@@ -5,6 +5,7 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
+from functools import wraps
 from typing import Any, Generic, TypeVar
 
 import dagster as dg
@@ -16,12 +17,13 @@ from assets.leasing import leased, still_ours
 from assets.progress import PROGRESS
 from assets.scope import Scope, scope, scoped
 from debrief.digests import digest_of
-from debrief.errors import ModelError
+from debrief.errors import DebriefError, ModelError
 from debrief.lake import Lake
 from debrief.sessions.heads import SessionHead
 
 ROWS = "rows_digest"
-"""Metadata: SHA-256 of a partition's rows, in hex."""
+"""Metadata: the first hex digits of the SHA-256 of a partition's rows."""
+_SHOWN = 16
 
 Row = TypeVar("Row", bound=msgspec.Struct)
 Metadata = Mapping[str, Any]
@@ -138,7 +140,7 @@ def data_version(context: dg.AssetExecutionContext, digests: Mapping[str, str]) 
     for partition, digest in digests.items():
         before.add(_version_with(context, partition, digest))
     for partition, digest in digests.items():
-        context.add_asset_metadata({ROWS: digest}, partition_key=partition)
+        context.add_asset_metadata({ROWS: digest[:_SHOWN]}, partition_key=partition)
     (kept,) = before if len(before) == 1 else (None,)
     return dg.DataVersion(kept or digest_of(digests)[:16])
 
@@ -153,7 +155,8 @@ def _version_with(context: dg.AssetExecutionContext, partition: str, digest: str
         return None
     told = materialization.metadata.get(ROWS)
     version = extract_data_version_from_entry(record.event_log_entry)
-    return version.value if version is not None and told and told.value == digest else None
+    same = told is not None and str(told.value)[:_SHOWN] == digest[:_SHOWN]
+    return version.value if version is not None and same else None
 
 
 def digests_of(lake: Lake, table: str, partitions: Iterable[str]) -> dict[str, str]:
@@ -202,17 +205,16 @@ def each_week(
         finally:
             _MADE.reset(token)
         metadata["made_now"] += sum(made)
-        told = metadata.pop("told", "")
         count = int(metadata["dagster/partition_row_count"])
         rows += count
-        told = f"{week} ({number} of {len(weeks)}): {told or f'{count} rows'}"
-        logging.getLogger(PROGRESS).info("%s %s", name, told)
-        context.add_asset_metadata(metadata, partition_key=week)
+        told = metadata.pop("told", "") or f"{count} rows"
+        logging.getLogger(PROGRESS).info(
+            "%s %s (%d of %d): %s", name, week, number, len(weeks), told
+        )
+        context.add_asset_metadata({"in_short": told, **metadata}, partition_key=week)
     context.log.info(f"{name}: {rows} rows in {len(weeks)} weeks, {weeks[0]} to {weeks[-1]}")
     found = digests() if digests is not None else digests_of(lake, name, weeks)
-    return dg.MaterializeResult(
-        metadata={"rows_in_this_run": rows}, data_version=data_version(context, found)
-    )
+    return dg.MaterializeResult(data_version=data_version(context, found))
 
 
 def checked(context: dg.AssetCheckExecutionContext, lake: Lake, table: str) -> list[str]:
@@ -239,4 +241,18 @@ def weekly_asset(**options: Any) -> Callable[[Callable[..., Any]], dg.AssetsDefi
         kinds={"python", "parquet"},
         **options,
     )
-    return decorate
+    return lambda compute: decorate(_telling_why(compute))
+
+
+def _telling_why(compute: Callable[..., Any]) -> Callable[..., Any]:
+    """Have a stage that fails say why in a line of its own: Dagster's own begins with a trace."""
+
+    @wraps(compute)
+    def telling(context: dg.AssetExecutionContext, *arguments: Any, **resources: Any) -> Any:
+        try:
+            return compute(context, *arguments, **resources)
+        except DebriefError as error:
+            context.log.error(str(error))
+            raise
+
+    return telling

@@ -3,7 +3,7 @@
 import dagster as dg
 
 from assets import versions
-from assets.doings import done_below
+from assets.doings import done_for
 from assets.judging import judge_evaluations
 from assets.partitions import all_of
 from assets.reports import fingerprint_leaderboard
@@ -11,7 +11,7 @@ from assets.rubrics import rubric_evaluations, rubrics
 from assets.scoring import session_scores
 from assets.weekly import each_week, weekly_asset
 from debrief.weekly.report import headline, page_of, report_of
-from resources.attendance import PARENT_TAG
+from resources.attendance import PARENT_TAG, account_of
 from resources.lake import LakeResource
 
 
@@ -36,8 +36,8 @@ def weekly_report(
 ) -> dg.MaterializeResult[None]:
     """Write the weeks' pages."""
     tables = lake.open()
-    parent = context.run.tags.get(PARENT_TAG, "")
-    done = done_below(context.instance, PARENT_TAG, parent) if parent else []
+    is_part = PARENT_TAG in context.run.tags
+    done = done_for(context.instance, account_of(context.run)) if is_part else []
 
     digests: dict[str, str] = {}
 
@@ -60,7 +60,7 @@ def weekly_report(
             "page": dg.MetadataValue.md(page),
             "path": dg.MetadataValue.path(written.path),
             "failures": report.now.failed,
-            **{key: value for key, value in figures.items() if value is not None},
+            **{key: round(value, 6) for key, value in figures.items() if value is not None},
             "told": headline(report) + ("" if written.changed else " (page unchanged)"),
         }
 

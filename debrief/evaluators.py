@@ -71,6 +71,7 @@ def make_evaluators(
     max_cost_usd: float | None = None,
     max_calls: int | None = None,
     run: str = "",
+    account: str = "",
     dry_run: bool = False,
     history: bool = False,
     only: Sequence[str] = (),
@@ -85,7 +86,8 @@ def make_evaluators(
         repository: whose own ``.debrief/judges`` win; the current folder by default.
         max_cost_usd: no new call once the run has spent so much; None: as the settings say.
         max_calls: no new call after so many; None: as the settings say.
-        run: names the run where several processes share its limits.
+        run: names the run where several processes work for it.
+        account: names those runs that share the limits; the run alone by default.
         dry_run: count what would be asked, and ask nothing.
         history: leave the judges' calls in DSPy's history; for a few calls only.
         only: judges by name, instead of all.
@@ -99,7 +101,12 @@ def make_evaluators(
     chosen = model or settings.get("DEBRIEF_MODEL")
     judges = _chosen(load_judges(place, model=chosen or None), only)
     models = Models(
-        settings, max_cost_usd=max_cost_usd, max_calls=max_calls, run=run, dry_run=dry_run
+        settings,
+        max_cost_usd=max_cost_usd,
+        max_calls=max_calls,
+        run=run,
+        account=account,
+        dry_run=dry_run,
     )
     return _models(settings, judges, chosen, models, dry_run=dry_run, history=history)
 

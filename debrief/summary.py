@@ -7,10 +7,9 @@ from collections.abc import Iterable
 
 from msgspec import Struct
 
-from debrief.judging.model import JudgeEvaluation
-from debrief.lake import Lake
-from debrief.rubrics.model import Rubric, RubricEvaluation
-from debrief.scoring.model import SCORE_NAMES, SessionScores
+from debrief.lake import Lake, Row
+from debrief.rubrics.model import Rubric
+from debrief.scoring.model import SCORE_NAMES
 from debrief.sessions.heads import SessionHead
 from debrief.sessions.model import UnreadTranscript
 from debrief.sessions.store import SESSIONS_TABLE, UNREAD_TABLE
@@ -58,32 +57,109 @@ class Summary(Struct, frozen=True, kw_only=True):
     """None when a price was not known."""
 
 
+class Judged(Struct, frozen=True, kw_only=True):
+    """What a summary needs of a judgement."""
+
+    session_id: str
+    judge: str
+    weight: float
+    model: str
+    status: str
+    score: float | None = None
+    failure: str = ""
+    cost_usd: float | None = None
+
+
+class Scored(Struct, frozen=True, kw_only=True):
+    """What a summary needs of a session's scores."""
+
+    session_id: str
+    model: str
+    status: str
+    failure: str = ""
+    overall_quality: float | None = None
+    chunk_agreement: float | None = None
+    """None for a single chunk."""
+    cost_usd: float | None = None
+
+
+class Held(Struct, frozen=True, kw_only=True):
+    """What a summary needs of a session on a rubric."""
+
+    session_id: str
+    rubric_id: str
+    status: str
+    score: int | None = None
+    failure: str = ""
+    cost_usd: float | None = None
+
+
+class Content(Struct, frozen=True, kw_only=True):
+    """What the lake holds of some weeks, as far as summaries and pages tell of it.
+
+    The columns that take most of the room, reasons and turns, are not read.
+    """
+
+    weeks: tuple[str, ...]
+    heads: tuple[SessionHead, ...]
+    unread: tuple[UnreadTranscript, ...]
+    judged: tuple[Judged, ...]
+    scored: tuple[Scored, ...]
+    held: tuple[Held, ...]
+
+    @property
+    def failures(self) -> tuple[Failure, ...]:
+        """Return what failed; everything else went on."""
+        unread = (row for row in self.unread if not row.expected)
+        return (
+            *(_failure("reading", _place(row.path, row.line), row.reason) for row in unread),
+            *(
+                _failure("judging", f"{row.session_id} by {row.judge}", row.failure)
+                for row in self.judged
+                if row.status == "failed"
+            ),
+            *(
+                _failure("scoring", row.session_id, row.failure)
+                for row in self.scored
+                if row.status == "failed"
+            ),
+            *(
+                _failure("rubrics", f"{row.session_id} on {row.rubric_id}", row.failure)
+                for row in self.held
+                if row.status == "failed"
+            ),
+        )
+
+    @property
+    def cost_usd(self) -> float | None:
+        """Return what the rows that stand have cost; None when a price was not known."""
+        rows: tuple[Judged | Scored | Held, ...] = (*self.judged, *self.scored, *self.held)
+        costs = [row.cost_usd for row in rows if row.status == "ok"]
+        known = [cost for cost in costs if cost is not None]
+        return sum(known) if len(known) == len(costs) else None
+
+
+def content_of(lake: Lake, weeks: Iterable[str]) -> Content:
+    """Return what the lake holds of ``weeks``."""
+    taken = tuple(sorted(set(weeks)))
+
+    def rows(table: str, row_type: type[Row]) -> tuple[Row, ...]:
+        return tuple(row for week in taken for row in lake.read(table, week, row_type))
+
+    return Content(
+        weeks=taken,
+        heads=rows(SESSIONS_TABLE, SessionHead),
+        unread=rows(UNREAD_TABLE, UnreadTranscript),
+        judged=rows("judge_evaluations", Judged),
+        scored=rows("session_scores", Scored),
+        held=rows("rubric_evaluations", Held),
+    )
+
+
 def summarise(lake: Lake, weeks: Iterable[str] | None = None) -> Summary:
     """Return what the lake holds of ``weeks`` (all, when None), and all its training sets."""
-    taken = tuple(lake.partitions(SESSIONS_TABLE) if weeks is None else sorted(set(weeks)))
-    heads = [head for week in taken for head in lake.read(SESSIONS_TABLE, week, SessionHead)]
-    unread = [row for week in taken for row in lake.read(UNREAD_TABLE, week, UnreadTranscript)]
-    judged = [r for week in taken for r in lake.read("judge_evaluations", week, JudgeEvaluation)]
-    scored = [row for week in taken for row in lake.read("session_scores", week, SessionScores)]
-    held = [r for week in taken for r in lake.read("rubric_evaluations", week, RubricEvaluation)]
-    failures = [
-        *(_failure("reading", _place(r.path, r.line), r.reason) for r in unread if not r.expected),
-        *(
-            _failure("judging", f"{row.session_id} by {row.judge}", row.failure)
-            for row in judged
-            if row.status == "failed"
-        ),
-        *(
-            _failure("scoring", row.session_id, row.failure)
-            for row in scored
-            if row.status == "failed"
-        ),
-        *(
-            _failure("rubrics", f"{row.session_id} on {row.rubric_id}", row.failure)
-            for row in held
-            if row.status == "failed"
-        ),
-    ]
+    content = content_of(lake, lake.partitions(SESSIONS_TABLE) if weeks is None else weeks)
+    heads, unread, judged, scored = content.heads, content.unread, content.judged, content.scored
     passed_over = [
         *(
             _failure("reading", _place(problem.path, problem.line), problem.reason)
@@ -92,29 +168,23 @@ def summarise(lake: Lake, weeks: Iterable[str] | None = None) -> Summary:
         ),
         *(_failure("reading", _place(r.path, r.line), r.reason) for r in unread if r.expected),
     ]
-    costs = [
-        *(row.cost_usd for row in judged if row.status == "ok"),
-        *(row.cost_usd for row in scored if row.status == "ok"),
-        *(row.cost_usd for row in held if row.status == "ok"),
-    ]
-    known = [cost for cost in costs if cost is not None]
     return Summary(
-        weeks=taken,
+        weeks=content.weeks,
         sessions=len(heads),
         by_tool=tuple(Counter(head.tool for head in heads).most_common()),
         repaired=sum(len(head.problems) for head in heads),
         empty=sum(row.expected for row in unread),
         judged=len({row.session_id for row in judged if row.status == "ok"}),
         scored=len({row.session_id for row in scored if row.status == "ok"}),
-        several_chunks=len({row.session_id for row in scored if len(row.chunks) > 1}),
-        rubric_scores=sum(row.status == "ok" for row in held),
+        several_chunks=len({row.session_id for row in scored if row.chunk_agreement is not None}),
+        rubric_scores=sum(row.status == "ok" for row in content.held),
         rubrics=tuple((name, tuple(lake.read("rubrics", name, Rubric))) for name in SCORE_NAMES),
         training_sets=tuple(_training_sets(lake)),
-        failures=tuple(failures),
+        failures=content.failures,
         passed_over=tuple(passed_over),
         evaluator=", ".join(sorted({r.model for r in judged} | {r.model for r in scored}))
         or "nobody",
-        cost_usd=sum(known) if len(known) == len(costs) else None,
+        cost_usd=content.cost_usd,
     )
 
 

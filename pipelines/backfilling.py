@@ -80,7 +80,8 @@ def run_backfill(choice: Choice, wanted: Wanted, consent: Consent) -> None:
                 hand_out(batch.targets, wanted, instance, spent)
                 continue
             for target in batch.targets:
-                _take(target, wanted, instance, spent)
+                for each in _ranges(target):
+                    _take(target.assets, each, wanted, instance, spent)
         spent.tell()
 
 
@@ -90,28 +91,30 @@ class _Spent:
     def __init__(self, limit: float | None) -> None:
         self._limit = limit
         self._calls = self._failed = self._fresh = 0
-        self._usd: float | None = 0.0
+        self._usd = 0.0
+        self._all_known = True
 
     def add(self, events: Iterable[dg.DagsterEvent]) -> None:
         from assets.doings import done_in
         from debrief.weekly.model import added_up
 
-        done = added_up("", done_in(events))
+        parts = list(done_in(events))
+        done = added_up("", parts)
         self._calls += done.calls
         self._failed += done.failed
         self._fresh += done.fresh
-        known = self._usd is not None and done.cost_usd is not None
-        self._usd = (self._usd or 0.0) + (done.cost_usd or 0.0) if known else None
+        self._usd += sum(part.cost_usd or 0.0 for part in parts)
+        self._all_known = self._all_known and done.cost_usd is not None
 
     def config(self, runs: int = 1) -> dict[str, Any]:
         """Return the run configuration that bounds the next run, or each of so many."""
         if self._limit is None:
             return {}
-        left = max(0.0, self._limit - (self._usd or 0.0)) / runs
+        left = max(0.0, self._limit - self._usd) / runs
         return {"resources": {"evaluator": {"config": {"max_cost_usd": left}}}}
 
     def tell(self) -> None:
-        cost = "cost not known" if self._usd is None else f"${self._usd:.4f}"
+        cost = f"${self._usd:.4f}" if self._all_known else "cost not known"
         asked = f", {self._calls} calls, {cost}" if self._calls else ""
         failed = f", {self._failed} failed: the next run tries them again" if self._failed else ""
         console().print(f"Done: {self._fresh} rows new or changed{asked}{failed}.")
@@ -200,15 +203,11 @@ def hand_out(
     Raises:
         DebriefError: runs failed; what they had finished stays.
     """
-    from pipelines.distribution import carry_out, describe, pieces_of, week_ranges
+    from pipelines.distribution import carry_out, describe, pieces_of
     from pipelines.launching import QUIET
 
     tags = {**wanted.scope.tags, "debrief/backfill": wanted.stage}
-    ranges = [
-        (target.assets, each)
-        for target in targets
-        for each in (week_ranges(list(target.why)) if target.why else [target.partitions])
-    ]
+    ranges = [(target.assets, each) for target in targets for each in _ranges(target)]
     config = {**QUIET, **spent.config(len(ranges) or 1)}
     pieces = [
         piece
@@ -225,16 +224,32 @@ def hand_out(
         raise DebriefError(describe(failed), "failed", "The whole story is in these runs.")
 
 
-def _take(target: Target, wanted: Wanted, instance: dg.DagsterInstance, spent: _Spent) -> None:
+def _ranges(target: Target) -> list[tuple[str, str]]:
+    """Return the first and last partition of each run that it takes."""
+    from pipelines.ranges import week_ranges
+
+    return week_ranges(target.why) if target.why else [target.partitions]
+
+
+def _take(
+    assets: Sequence[str],
+    partitions: tuple[str, str],
+    wanted: Wanted,
+    instance: dg.DagsterInstance,
+    spent: _Spent,
+) -> None:
     import dagster as dg
 
     from pipelines.definitions import defs
     from pipelines.launching import QUIET, raise_on_failure
+    from pipelines.ranges import range_tags
 
+    first, last = partitions
+    tags = range_tags(first, last) if first else {}
     result = defs.resolve_implicit_global_asset_job_def().execute_in_process(
         instance=instance,
-        asset_selection=[dg.AssetKey(name) for name in target.assets],
-        tags={**target.tags, **wanted.scope.tags, "debrief/backfill": wanted.stage},
+        asset_selection=[dg.AssetKey(name) for name in assets],
+        tags={**tags, **wanted.scope.tags, "debrief/backfill": wanted.stage},
         run_config={**QUIET, **spent.config()},
         raise_on_error=False,
     )

@@ -172,8 +172,9 @@ def ui(
 ) -> None:
     """Open the Dagster UI on a lake, with its schedule and backfills. Stop it with Ctrl-C."""
     from debrief.settings import load_settings
-    from pipelines.instance import prepare_home, prepare_workspace
+    from pipelines.instance import open_instance, prepare_home, prepare_workspace
     from pipelines.options import Choice
+    from pipelines.recovery import settle_at_start
 
     if of_demo:
         from debrief.samples import folder
@@ -182,7 +183,10 @@ def ui(
         choice = Choice(sessions=(str(folder()),), lake=place, offline=True, local=True)
     else:
         choice = Choice(sessions=tuple(sessions or ()), lake=lake, offline=offline)
-    workspace = prepare_workspace(prepare_home(choice.settle()))
+    settings = choice.settle()
+    with open_instance(settings) as instance:
+        settle_at_start(instance)
+    workspace = prepare_workspace(prepare_home(settings))
     arguments = [sys.executable, "-m", "dagster", "dev", "-w", str(workspace)]
     arguments += ["-h", "127.0.0.1", "-p", str(port)]
     typer.echo(f"http://127.0.0.1:{port}  (Ctrl-C stops it)")

@@ -22,7 +22,7 @@ from pipelines.recorder_sensor import new_records
 from pipelines.recovery import dead_runs
 from pipelines.schedules import weekly
 from pipelines.sensors import following, new_sessions
-from pipelines.whole_graph import whole_graph
+from pipelines.whole_graph import killed_runs, whole_graph
 from resources.evaluator import EvaluatorResource
 from resources.lake import LakeResource
 from resources.langfuse import LangfuseResource
@@ -47,7 +47,7 @@ defs = dg.Definitions(
     asset_checks=dg.load_asset_checks_from_modules(STAGES),
     jobs=[whole_graph, *STAGE_JOBS, prune_runs],
     schedules=[weekly, nightly_pruning],
-    sensors=[new_sessions, following, new_records, dead_runs],
+    sensors=[new_sessions, following, new_records, dead_runs, killed_runs],
     resources={
         "lake": LakeResource(),
         "sessions": SessionStore(),

@@ -12,7 +12,7 @@ import time
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, TypeVar, cast
 
 import dagster as dg
 from dagster._core.code_pointer import ModuleCodePointer
@@ -29,15 +29,14 @@ from dagster._core.remote_origin import (
 )
 from dagster._core.types.loadable_target_origin import LoadableTargetOrigin
 from msgspec import Struct
+from tenacity import Retrying, retry_if_exception, stop_after_delay, wait_random
 
 from assets import langfuse
 from assets import spending as language_models
-from assets.handing_out import in_queue, weeks_a_run
 from assets.progress import PROGRESS
 from debrief.errors import ConfigurationError, InputError
 from debrief.sessions.mirroring import split_places
 from debrief.settings import Settings, load_settings
-from debrief.weeks import runs_of_weeks
 from pipelines.failures import failure_in
 from pipelines.queue import BROKER
 from pipelines.ranges import Tags, range_tags
@@ -47,6 +46,8 @@ MODULE, ATTRIBUTE, LOCATION = "pipelines.definitions", "defs", "debrief"
 _POLL = 0.5
 _SLOWEST_POLL = 3.0
 _LOOK_FOR_THE_DEAD = 10.0
+_STORAGE_AWAY = 120.0
+T = TypeVar("T")
 
 
 class Piece(Struct, frozen=True, kw_only=True):
@@ -67,23 +68,6 @@ class Failed(Struct, frozen=True):
     run_id: str
     told: str
     reason: str
-
-
-def week_ranges(weeks: Sequence[str]) -> list[tuple[str, str]]:
-    """Return the first and last week of each run that takes ``weeks``: neighbours together.
-
-    Where runs are handed to workers, no run takes more weeks than ``DEBRIEF_WEEKS_A_RUN``.
-    """
-    settings = load_settings()
-    if not in_queue(settings):
-        return list(runs_of_weeks(weeks))
-    most = weeks_a_run(settings)
-    found = []
-    for first, last in runs_of_weeks(weeks):
-        run = [week for week in weeks if first <= week <= last]
-        parts = (run[start : start + most] for start in range(0, len(run), most))
-        found += [(part[0], part[-1]) for part in parts]
-    return found
 
 
 def pieces_of(
@@ -269,7 +253,7 @@ def _as_they_end(
     pause = _POLL
     looked = time.monotonic()
     while waiting:
-        found = instance.get_runs(dg.RunsFilter(run_ids=list(waiting)))
+        found = patiently(lambda: instance.get_runs(dg.RunsFilter(run_ids=list(waiting))))
         gone = waiting.keys() - {run.run_id for run in found}
         if gone:
             raise InputError(f"run {min(gone)}", "was deleted while it was waited for")
@@ -277,10 +261,35 @@ def _as_they_end(
         yield from over
         pause = _POLL if over else min(_SLOWEST_POLL, pause * 1.2)
         if time.monotonic() - looked > _LOOK_FOR_THE_DEAD:
-            settle_dead_runs(instance)
+            patiently(lambda: settle_dead_runs(instance))
             looked = time.monotonic()
         if waiting:
             time.sleep(pause)
+
+
+def patiently(ask: Callable[[], T], seconds: float = _STORAGE_AWAY) -> T:
+    """Ask Dagster's storage something, again while it is away: the runs go on without it.
+
+    Dagster itself tries for some seconds, which is less than a server takes to be restarted.
+    """
+    tries = Retrying(
+        retry=retry_if_exception(_is_away),
+        stop=stop_after_delay(seconds),
+        wait=wait_random(0.5, 2.0),
+        before_sleep=lambda _: logging.getLogger(PROGRESS).warning(
+            "Dagster's storage does not answer; asked again"
+        ),
+        reraise=True,
+    )
+    found: T = tries(ask)
+    return found
+
+
+def _is_away(error: BaseException) -> bool:
+    from sqlalchemy.exc import InterfaceError, OperationalError
+
+    own = type(error).__name__ == "DagsterPostgresException"
+    return own or isinstance(error, OperationalError | InterfaceError)
 
 
 def _reason(instance: dg.DagsterInstance, run: dg.DagsterRun) -> str:

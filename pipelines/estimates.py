@@ -20,6 +20,7 @@ from debrief.rubrics.judging import version_of as words_of
 from debrief.sessions.heads import SessionHead
 from debrief.weekly.model import added_up
 from pipelines.due import Outlook
+from pipelines.scoring_sizes import Chunks, Sizes, total
 from pipelines.targets import Target, Wanted
 
 ASKING = (
@@ -38,6 +39,10 @@ class Estimate(Struct, frozen=True, kw_only=True):
 
     stage: str
     calls: int = 0
+    """Likely; what cannot be read is asked for again, at most twice, in addition."""
+    fewest: int | None = None
+    """Calls, where the number of them is not certain."""
+    most: int | None = None
     input_tokens: int = 0
     output_tokens: int = 0
     cost_usd: float | None = 0.0
@@ -47,9 +52,22 @@ class Estimate(Struct, frozen=True, kw_only=True):
 
     def describe(self) -> str:
         """Return the estimate in a line."""
-        cost = "cost not known" if self.cost_usd is None else f"${self.cost_usd:.4f}"
+        calls, cost = f"{self.calls:,} calls", "cost not known"
+        if self.cost_usd is not None:
+            cost = f"${self.cost_usd:.4f}"
+        if (bounds := self._bounds()) is not None:
+            fewest, most = bounds
+            calls += f" ({fewest:,} to {most:,})"
+            if self.cost_usd is not None:
+                low, high = (self.cost_usd * number / self.calls for number in bounds)
+                cost += f" (${low:.4f} to ${high:.4f})"
         tokens = f"{self.input_tokens:,} + {self.output_tokens:,} tokens"
-        return f"{self.stage}: {self.calls:,} calls, {tokens}, {cost} ({self.basis})"
+        return f"{self.stage}: {calls}, {tokens}, {cost} ({self.basis})"
+
+    def _bounds(self) -> tuple[int, int] | None:
+        if self.fewest is None or self.most is None or self.fewest == self.most or not self.calls:
+            return None
+        return self.fewest, self.most
 
 
 class _Asked(Struct, frozen=True, kw_only=True):
@@ -63,6 +81,11 @@ class _Asked(Struct, frozen=True, kw_only=True):
     output_tokens: int = 0
     cost_usd: float | None = None
 
+    @property
+    def calls(self) -> int:
+        """Return the calls behind the row."""
+        return 1
+
 
 class _Judged(_Asked, frozen=True, kw_only=True):
     judge: str
@@ -70,8 +93,18 @@ class _Judged(_Asked, frozen=True, kw_only=True):
     version: str = ""
 
 
+class _Chunk(Struct, frozen=True):
+    """One call that was made; nothing of what it said."""
+
+
 class _Scored(_Asked, frozen=True, kw_only=True):
     scoring_fingerprint: str
+    chunks: tuple[_Chunk, ...] = ()
+
+    @property
+    def calls(self) -> int:
+        """Return the calls behind the row."""
+        return max(1, len(self.chunks))
 
 
 class _Held(_Asked, frozen=True, kw_only=True):
@@ -97,18 +130,19 @@ def _from_records(
     stage: str, targets: list[Target], wanted: Wanted, outlook: Outlook
 ) -> Estimate | None:
     """Take the mean of what was recorded of the same model; None when nothing was."""
-    counts: dict[str, Callable[[Outlook, Wanted, list[str]], dict[str, int]]] = {
-        "judge_evaluations": _judgements,
-        "session_scores": _scorings,
-        "rubric_evaluations": _holdings,
+    counts: dict[str, tuple[Count, type[_Asked]]] = {
+        "judge_evaluations": (_judgements, _Judged),
+        "session_scores": (_scorings, _Scored),
+        "rubric_evaluations": (_holdings, _Held),
     }
     if stage not in counts:
         return None
-    due = counts[stage](outlook, wanted, [week for target in targets for week in target.why])
+    count, row_type = counts[stage]
+    due = count(outlook, wanted, [week for target in targets for week in target.why])
     whole: list[Estimate] = []
     for model, number in due.items():
-        rows = list(_recorded(outlook.lake, stage, model))
-        if number and not rows:
+        rows = list(_recorded(outlook.lake, stage, model, row_type))
+        if number.likely and not rows:
             return None
         whole.append(_scaled(stage, model, number, rows, outlook.evaluators))
     costs = [each.cost_usd for each in whole]
@@ -116,6 +150,8 @@ def _from_records(
     return Estimate(
         stage=stage,
         calls=sum(each.calls for each in whole),
+        fewest=sum(number.fewest for number in due.values()),
+        most=sum(number.most for number in due.values()),
         input_tokens=sum(each.input_tokens for each in whole),
         output_tokens=sum(each.output_tokens for each in whole),
         cost_usd=sum(known) if len(known) == len(costs) else None,
@@ -124,20 +160,22 @@ def _from_records(
 
 
 def _scaled(
-    stage: str, model: str, number: int, rows: list[_Asked], evaluators: Evaluators
+    stage: str, model: str, due: Chunks, rows: list[_Asked], evaluators: Evaluators
 ) -> Estimate:
+    number = due.likely
     if not number:
         return Estimate(stage=stage)
+    made = sum(row.calls for row in rows)
     usage = Usage(
-        input_tokens=round(number * sum(row.input_tokens for row in rows) / len(rows)),
-        output_tokens=round(number * sum(row.output_tokens for row in rows) / len(rows)),
+        input_tokens=round(number * sum(row.input_tokens for row in rows) / made),
+        output_tokens=round(number * sum(row.output_tokens for row in rows) / made),
     )
     costs = [row.cost_usd for row in rows if row.cost_usd is not None]
     price = evaluators.models.get(model).price if evaluators.models is not None else None
     cost = price.cost(usage) if price is not None else None
-    basis = f"mean of {len(rows):,} recorded answers of {model}"
+    basis = f"mean of {made:,} recorded answers of {model}"
     if len(costs) == len(rows):
-        cost = number * sum(costs) / len(rows)
+        cost = number * sum(costs) / made
     elif price is not None:
         basis += " at its price"
     return Estimate(
@@ -150,20 +188,24 @@ def _scaled(
     )
 
 
-def _recorded(lake: Lake, stage: str, model: str) -> Iterator[_Asked]:
+def _recorded(lake: Lake, stage: str, model: str, row_type: type[_Asked]) -> Iterator[_Asked]:
     for week in lake.partitions(stage):
-        for row in lake.read(stage, week, _Asked, only=("model", [model])):
+        for row in lake.read(stage, week, row_type, only=("model", [model])):
             if row.status == "ok" and row.input_tokens:
                 yield row
 
 
-def _digests(outlook: Outlook, wanted: Wanted, week: str) -> dict[str, str]:
+def _heads(outlook: Outlook, wanted: Wanted, week: str) -> list[SessionHead]:
     ids = wanted.scope.ids(outlook.lake, week) if wanted.scope.where else None
     heads = outlook.lake.read("raw_sessions", week, SessionHead)
-    return {head.id: head.digest for head in heads if ids is None or head.id in ids}
+    return [head for head in heads if ids is None or head.id in ids]
 
 
-def _judgements(outlook: Outlook, wanted: Wanted, weeks: list[str]) -> dict[str, int]:
+def _surely(number: int) -> Chunks:
+    return Chunks(number, number, number)
+
+
+def _judgements(outlook: Outlook, wanted: Wanted, weeks: list[str]) -> dict[str, Chunks]:
     evaluators = outlook.evaluators
     mark, version = evaluators.eval_fingerprint, version_of(evaluators.change_judge)
     due: dict[str, int] = {judge.model: 0 for judge in evaluators.judges}
@@ -173,26 +215,32 @@ def _judgements(outlook: Outlook, wanted: Wanted, weeks: list[str]) -> dict[str,
             for row in outlook.lake.read("judge_evaluations", week, _Judged)
             if (row.status, row.eval_fingerprint, row.version) == ("ok", mark, version)
         }
-        for session in _digests(outlook, wanted, week).items():
+        for head in _heads(outlook, wanted, week):
             for judge in evaluators.judges:
-                due[judge.model] += wanted.scope.again or (*session, judge.name) not in known
-    return due
+                again = wanted.scope.again or (head.id, head.digest, judge.name) not in known
+                due[judge.model] += again
+    return {model: _surely(number) for model, number in due.items()}
 
 
-def _scorings(outlook: Outlook, wanted: Wanted, weeks: list[str]) -> dict[str, int]:
-    mark, due = outlook.evaluators.scoring_fingerprint, 0
+def _scorings(outlook: Outlook, wanted: Wanted, weeks: list[str]) -> dict[str, Chunks]:
+    mark, due = outlook.evaluators.scoring_fingerprint, Chunks()
+    sizes = Sizes(outlook.lake)
     for week in weeks:
         known = {
             (row.session_id, row.session_digest)
             for row in outlook.lake.read("session_scores", week, _Scored)
             if row.status == "ok" and row.scoring_fingerprint == mark
         }
-        sessions = _digests(outlook, wanted, week).items()
-        due += sum(wanted.scope.again or session not in known for session in sessions)
+        heads = _heads(outlook, wanted, week)
+        due += total(
+            sizes.of(head)
+            for head in heads
+            if wanted.scope.again or (head.id, head.digest) not in known
+        )
     return {outlook.evaluators.chunk_scorer.model: due}
 
 
-def _holdings(outlook: Outlook, wanted: Wanted, weeks: list[str]) -> dict[str, int]:
+def _holdings(outlook: Outlook, wanted: Wanted, weeks: list[str]) -> dict[str, Chunks]:
     judge, due = outlook.evaluators.rubric_judge, 0
     final = [
         (rubric.key, rubric_digest(rubric, words_of(judge)))
@@ -204,9 +252,14 @@ def _holdings(outlook: Outlook, wanted: Wanted, weeks: list[str]) -> dict[str, i
             for row in outlook.lake.read("rubric_evaluations", week, _Held)
             if row.status != "failed" and row.model == judge.model
         }
-        for session in _digests(outlook, wanted, week).items():
+        for head in _heads(outlook, wanted, week):
+            session = head.id, head.digest
             due += sum(wanted.scope.again or (*session, *each) not in known for each in final)
-    return {judge.model: due}
+    return {judge.model: _surely(due)}
+
+
+Count = Callable[[Outlook, Wanted, list[str]], dict[str, Chunks]]
+"""Counts, for each model, the calls that weeks are likely to take."""
 
 
 def _rehearsed(stage: str, targets: list[Target], wanted: Wanted) -> Estimate:

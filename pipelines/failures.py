@@ -47,6 +47,26 @@ def failure_in(events: Iterable[dg.DagsterEvent], job: str) -> tuple[str, str]:
     return job, told
 
 
+def failure_for_strangers(events: Iterable[dg.DagsterEvent], job: str) -> tuple[str, str]:
+    """Return what ``failure_in`` does, but only words that were written for people.
+
+    Of an error that is not one of ours, whose message may quote anything, only the kind is told.
+    """
+    found = list(events)
+    for event in found:
+        if event.is_step_failure:
+            error = _reason(event.step_failure_data.error)
+            if error is None or error.cls_name not in _written():
+                return str(event.step_key), error.cls_name or "" if error is not None else ""
+            break
+        if event.is_run_failure:
+            data = event.event_specific_data
+            error = _reason(data.error if isinstance(data, JobFailureData) else None)
+            if error is not None and error.cls_name not in _written():
+                return job, error.cls_name or ""
+    return failure_in(found, job)
+
+
 def _of_run(event: dg.DagsterEvent) -> str:
     """Return what is said of a run that failed as a whole."""
     data = event.event_specific_data
@@ -61,10 +81,13 @@ def _reason(error: SerializableErrorInfo | None) -> SerializableErrorInfo | None
     while error is not None:
         chain.append(error)
         error = error.cause
-    written = {kind.__name__ for kind in _kinds(DebriefError)}
-    told = [each for each in chain if each.cls_name in written]
+    told = [each for each in chain if each.cls_name in _written()]
     found = told or chain
     return found[-1] if found else None
+
+
+def _written() -> set[str]:
+    return {kind.__name__ for kind in _kinds(DebriefError)}
 
 
 def _kinds(kind: type[DebriefError]) -> Iterator[type[DebriefError]]:

@@ -12,13 +12,17 @@ from typing import Any
 
 from debrief.errors import ConfigurationError
 from debrief.settings import Settings
-from pipelines.team_home import CONFIGURATION, URL, packaged_configuration
+from pipelines.team_home import CONFIGURATION, URL, is_ours, packaged_configuration, write
 
 BROKER = "DEBRIEF_BROKER"
 STAGES, COORDINATORS = "dagster", "coordinators"
 """Queues: of the runs that do the work, and of those that launch them and wait. A worker takes
 one or the other, or runs that wait would hold the places of those they wait for."""
 QUEUE_TAG = "dagster-celery/queue"
+TASK_TAG = "dagster-celery/task_id"
+"""Of a run that was handed out: by it the broker is asked whether somebody works on it."""
+_LONGEST_WAIT = 7 * 86_400
+"""Seconds that a run may wait for a worker: it counts as starting all the while."""
 
 
 def broker_of(settings: Settings) -> str:
@@ -45,9 +49,16 @@ def queue_configuration() -> dict[str, Any]:
     configuration.pop("run_queue", None)
     configuration["concurrency"].pop("runs", None)
     configuration["concurrency"]["pools"] = {"granularity": "op", "default_limit": 64}
+    configuration["run_monitoring"]["start_timeout_seconds"] = _LONGEST_WAIT
     return {
         **configuration,
         "storage": {"postgres": {"postgres_url": {"env": URL}}},
+        # What a step prints stays on its worker's disk, where no page can show it and nobody would
+        # ever remove it.
+        "compute_logs": {
+            "module": "dagster._core.storage.noop_compute_log_manager",
+            "class": "NoOpComputeLogManager",
+        },
         "run_coordinator": {
             "module": "dagster._core.run_coordinator",
             "class": "DefaultRunCoordinator",
@@ -65,10 +76,6 @@ def queue_configuration() -> dict[str, Any]:
 
 
 def prepare_queue_home(home: Path) -> None:
-    """Write the configuration into a ``DAGSTER_HOME`` that has none."""
-    import yaml
-
-    home.mkdir(parents=True, exist_ok=True, mode=0o700)
-    path = home / CONFIGURATION
-    if not path.exists():
-        path.write_text(yaml.safe_dump(queue_configuration(), sort_keys=False), encoding="utf-8")
+    """Write the configuration into a ``DAGSTER_HOME`` that has none, or an earlier one of ours."""
+    if not (home / CONFIGURATION).exists() or is_ours(home):
+        write(home / CONFIGURATION, queue_configuration())

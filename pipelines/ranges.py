@@ -9,12 +9,31 @@ from dagster._core.storage.tags import (
     ASSET_PARTITION_RANGE_START_TAG,
 )
 
+from assets.handing_out import weeks_a_run
+from debrief.settings import load_settings
+from debrief.weeks import runs_of_weeks, week_after
+
 Tags = dict[str, str]
 
 
 def range_tags(first: str, last: str) -> Tags:
     """Return the tags of a run that takes every partition from ``first`` to ``last``."""
     return {ASSET_PARTITION_RANGE_START_TAG: first, ASSET_PARTITION_RANGE_END_TAG: last}
+
+
+def week_ranges(weeks: Iterable[str]) -> list[tuple[str, str]]:
+    """Return the first and last week of each run that takes ``weeks``: neighbours together.
+
+    No run takes more weeks than ``weeks_a_run`` says.
+    """
+    most = weeks_a_run(load_settings())
+    found = []
+    for first, last in runs_of_weeks(weeks):
+        while (end := week_after(first, most - 1)) < last:
+            found.append((first, end))
+            first = week_after(end)
+        found.append((first, last))
+    return found
 
 
 def pair_ranges(

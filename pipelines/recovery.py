@@ -18,8 +18,12 @@ from debrief.state.processes import decoded
 from debrief.state.store import Lease
 from resources.attendance import PARENT_TAG, keeper_of_this_machine
 
-EVERY_SECONDS = 15
-_UNDER_WAY = [dg.DagsterRunStatus.STARTED, dg.DagsterRunStatus.CANCELING]
+EVERY_SECONDS = 10
+_UNDER_WAY = [
+    dg.DagsterRunStatus.STARTING,
+    dg.DagsterRunStatus.STARTED,
+    dg.DagsterRunStatus.CANCELING,
+]
 _NO_SERVER = (
     "The code server that ran this is gone, and no step of it gave a sign of life. What was "
     "finished stays; the next run goes on from there."

@@ -40,7 +40,7 @@ def prepare_team_home(settings: Settings, location: dict[str, Any]) -> Path:
     home = team_home(settings)
     home.mkdir(parents=True, exist_ok=True, mode=0o700)
     write_configuration(settings, home)
-    _write(home / "workspace.yaml", {"load_from": [location]})
+    write(home / "workspace.yaml", {"load_from": [location]})
     (home / _LAKE).write_text(settings.lake, encoding="utf-8")
     return home
 
@@ -51,10 +51,17 @@ def write_configuration(settings: Settings, home: Path) -> None:
     from pipelines.queue import queue_configuration
 
     path = home / CONFIGURATION
-    if path.exists() and not path.read_text(encoding="utf-8").startswith(_OURS):
+    if path.exists() and not is_ours(home):
         return
-    home.mkdir(parents=True, exist_ok=True, mode=0o700)
-    _write(path, queue_configuration() if in_queue(settings) else _configuration())
+    write(path, queue_configuration() if in_queue(settings) else _configuration())
+
+
+def is_ours(home: Path) -> bool:
+    """Tell whether a folder's ``dagster.yaml`` was written by Debrief."""
+    try:
+        return (home / CONFIGURATION).read_text(encoding="utf-8").startswith(_OURS)
+    except FileNotFoundError:
+        return False
 
 
 def _configuration() -> dict[str, Any]:
@@ -68,11 +75,14 @@ def _configuration() -> dict[str, Any]:
     return configuration
 
 
-def _write(path: Path, content: dict[str, Any]) -> None:
+def write(path: Path, content: dict[str, Any]) -> None:
+    """Write a file of Debrief's own, in one step: others may be reading it."""
     import yaml
 
-    text = f"{_OURS}\n{yaml.safe_dump(content, sort_keys=False)}"
-    path.write_text(text, encoding="utf-8")
+    path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+    new = path.with_name(f".{path.name}.{os.getpid()}")
+    new.write_text(f"{_OURS}\n{yaml.safe_dump(content, sort_keys=False)}", encoding="utf-8")
+    new.replace(path)
 
 
 def packaged_configuration() -> Path:

@@ -22,6 +22,7 @@ from msgspec import Struct
 from debrief.cli.console import console
 from debrief.errors import ConfigurationError, InputError
 from debrief.settings import Settings, load_settings
+from debrief.weekly.message import UI_URL
 from pipelines.supervising import Part, Supervisor, Watched
 from pipelines.team_home import URL, dagster_database_url, prepare_team_home, team_home
 
@@ -90,6 +91,7 @@ def parts(home: Path, url: str, code: Path, ports: Ports) -> tuple[Part, ...]:
         "DAGSTER_HOME": str(home),
         "DAGSTER_DISABLE_TELEMETRY": "1",
         URL: url,
+        UI_URL: load_settings().get(UI_URL) or f"http://{LOCAL}:{ports.ui}",
         "PYTHONUNBUFFERED": "1",
     }
     workspace = str(home / "workspace.yaml")

@@ -14,7 +14,7 @@ from typing import Any
 import dagster as dg
 from dagster._core.storage.tags import MAX_RETRIES_TAG, RETRY_STRATEGY_TAG
 
-from assets.doings import done_below
+from assets.doings import done_for
 from assets.handing_out import in_queue
 from assets.partitions import SCORES, TASKS
 from assets.progress import PROGRESS
@@ -25,14 +25,13 @@ from debrief.settings import load_settings
 from debrief.state.leases import stop_with_parent
 from debrief.state.watch import watch_of
 from debrief.training.pairs import observed_pairs
-from debrief.weekly.message import send, webhook_of
 from debrief.weekly.report import headline, report_of
-from debrief.weeks import runs_of_weeks
-from pipelines.distribution import carry_out, describe, pieces_of, week_ranges
+from pipelines.distribution import carry_out, describe, pieces_of
 from pipelines.failures import first_failure
-from pipelines.queue import COORDINATORS, QUEUE_TAG
-from pipelines.ranges import Tags, pair_ranges, range_tags
-from resources.attendance import PARENT_TAG, steps_have_processes
+from pipelines.queue import COORDINATORS, QUEUE_TAG, TASK_TAG
+from pipelines.ranges import Tags, pair_ranges, range_tags, week_ranges
+from pipelines.telling import tell, tell_death, tell_failure
+from resources.attendance import ACCOUNT_TAG, PARENT_TAG, account_of, steps_have_processes
 from resources.lake import LakeResource
 from resources.sessions import SessionStore
 
@@ -126,42 +125,25 @@ def take_weekly_report(
     weeks: list[str],
     agreement: str,
     lake: LakeResource,
-    sessions: SessionStore,
 ) -> None:
     """Run the ``weekly_report_job``, and tell what it says.
 
     Raises:
         dg.Failure: it failed, or agreement could not be measured.
     """
-    for first, last in runs_of_weeks(weeks):
+    for first, last in week_ranges(weeks):
         launch(context, "weekly_report_job", range_tags(first, last))
     if weeks:
-        done = done_below(context.instance, PARENT_TAG, context.run_id)
+        done = done_for(context.instance, account_of(context.run))
         report = report_of(lake.open(), weeks[-1], done)
         page = lake.open().read_bytes(report_path(weeks[-1])) or b""
         context.add_output_metadata(
             {"page": dg.MetadataValue.md(page.decode()), "headline": headline(report)}
         )
         if report.did_something or SCHEDULE_TAG in context.run.tags:
-            tell(context.log, sessions, f"Debrief: {headline(report)}.")
+            tell(context.log, f"Debrief: {headline(report)}.", context.run_id)
     if agreement:
         raise dg.Failure(agreement, allow_retries=False)
-
-
-@dg.failure_hook(required_resource_keys={"sessions"})
-def tell_failure(context: dg.HookContext) -> None:
-    """Send word of a step that failed."""
-    reason = context.op_exception
-    why = reason.description if isinstance(reason, dg.Failure) else str(reason)
-    tell(context.log, context.resources.sessions, f"Debrief: {context.op.name} failed: {why}")
-
-
-def tell(log: dg.DagsterLogManager, sessions: SessionStore, text: str) -> None:
-    """Send a message to the webhook, if there is one; a failure is a warning."""
-    url = webhook_of(load_settings())
-    problem = send(url, text, sessions.redactor()) if url else ""
-    if problem:
-        log.warning(f"no message was sent: {problem}")
 
 
 @dg.job(
@@ -178,6 +160,20 @@ def whole_graph() -> None:
     weeks = take_rubric_evaluations(take_rubrics(take_sessions(find_sessions())))
     agreement = take_agreement(weeks)
     take_weekly_report(take_reports(take_training_sets(weeks, agreement)), agreement)
+
+
+@dg.run_failure_sensor(
+    monitored_jobs=[whole_graph],
+    default_status=dg.DefaultSensorStatus.RUNNING,
+    description=(
+        "Sends word to the webhook of a run of the whole graph that was killed; of steps that "
+        "failed, the run itself does."
+    ),
+)
+def killed_runs(context: dg.RunFailureSensorContext) -> dg.SkipReason:
+    """Tell of a run that could not tell of its end itself."""
+    told = tell_death(context.instance, context.dagster_run, context.log)
+    return dg.SkipReason("Told of." if told else "The run told of it.")
 
 
 def launch_over(
@@ -215,7 +211,7 @@ def launch(context: dg.OpExecutionContext, job: str, tags: Tags) -> None:
     result = defs.resolve_job_def(job).execute_in_process(
         instance=context.instance,
         run_config=_inherited(context.run_config),
-        tags={**tags, **_tags(context)},
+        tags={**tags, **_tags(context), **_worker(context)},
         raise_on_error=False,
     )
     if not result.success:
@@ -224,7 +220,15 @@ def launch(context: dg.OpExecutionContext, job: str, tags: Tags) -> None:
 
 
 def _tags(context: dg.OpExecutionContext) -> Tags:
-    return {PARENT_TAG: context.run_id, MAX_RETRIES_TAG: "0"}
+    tags = {PARENT_TAG: context.run_id, MAX_RETRIES_TAG: "0"}
+    account = account_of(context.run)
+    return tags if account == context.run_id else {**tags, ACCOUNT_TAG: account}
+
+
+def _worker(context: dg.OpExecutionContext) -> Tags:
+    """Return by what is found out whether whoever carries out this run is alive."""
+    task = context.run.tags.get(TASK_TAG)
+    return {TASK_TAG: task} if task else {}
 
 
 def _inherited(run_config: Mapping[str, Any]) -> dict[str, Any]:

@@ -3,6 +3,7 @@
 from typing import Any
 
 import dagster as dg
+from dagster._core.storage.tags import RETRY_NUMBER_TAG
 
 from debrief.errors import ConfigurationError
 from debrief.settings import Settings, load_settings
@@ -12,6 +13,9 @@ from debrief.state.watch import watch_of
 
 PARENT_TAG = "debrief/whole_graph"
 """Of a stage's run: the run of the whole graph that launched it."""
+ACCOUNT_TAG = "debrief/account"
+"""Of a stage's run: the first of the runs of the whole graph that took up what the one before
+left, where that is not the one that launched it."""
 _STOPPED = (
     dg.DagsterRunStatus.FAILURE,
     dg.DagsterRunStatus.CANCELED,
@@ -40,6 +44,16 @@ def attend(instance: dg.DagsterInstance, run: dg.DagsterRun) -> Keeper:
     if parent:
         watch.doubt(watch_of(parent).check)
     return keeper
+
+
+def account_of(run: dg.DagsterRun) -> str:
+    """Return what a run's spending is counted under: one limit holds for all that belong together.
+
+    That is the run of the whole graph that launched it, and of runs that were tried again by
+    themselves after they were killed, the first one. A person who runs one again means a new one.
+    """
+    first = run.root_run_id if RETRY_NUMBER_TAG in run.tags else None
+    return run.tags.get(ACCOUNT_TAG) or run.tags.get(PARENT_TAG) or first or run.run_id
 
 
 def steps_have_processes(context: dg.OpExecutionContext | dg.AssetExecutionContext) -> bool:

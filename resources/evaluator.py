@@ -5,6 +5,7 @@ from pydantic import Field
 
 from debrief.evaluators import Evaluators, make_evaluators
 from debrief.settings import load_settings
+from resources.attendance import account_of
 
 
 class EvaluatorResource(dg.ConfigurableResource):  # type: ignore[type-arg]
@@ -25,8 +26,9 @@ class EvaluatorResource(dg.ConfigurableResource):  # type: ignore[type-arg]
     max_cost_usd: float | None = Field(
         default=None,
         description=(
-            "No new call once the run has spent so much; what is left out is made up for by the "
-            "next run. Empty: DEBRIEF_MAX_COST_USD, else no limit."
+            "No new call once the run, or the run of the whole graph that it is part of, has "
+            "spent so much; what is left out is made up for by the next run. Empty: "
+            "DEBRIEF_MAX_COST_USD, else no limit."
         ),
     )
     max_calls: int | None = Field(
@@ -40,11 +42,12 @@ class EvaluatorResource(dg.ConfigurableResource):  # type: ignore[type-arg]
         ),
     )
 
-    def open(self, run: str = "") -> Evaluators:
+    def open(self, run: dg.DagsterRun | None = None) -> Evaluators:
         """Return whoever is configured.
 
         Args:
-            run: the run's id: its stages and processes share the limits.
+            run: its stages and processes share the limits, and so do all runs that one run of the
+                whole graph launches, and the runs that take up what a killed one left.
 
         Raises:
             ConfigurationError: a model is needed and no key for it is set.
@@ -57,6 +60,7 @@ class EvaluatorResource(dg.ConfigurableResource):  # type: ignore[type-arg]
             model=self.model,
             max_cost_usd=self.max_cost_usd,
             max_calls=self.max_calls,
-            run=run,
+            run=run.run_id if run is not None else "",
+            account=account_of(run) if run is not None else "",
             dry_run=self.dry_run,
         )

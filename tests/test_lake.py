@@ -211,3 +211,14 @@ def test_a_file_of_an_object_store_is_created_too() -> None:
     with lake.open_bytes("nowhere") as nothing:
         assert nothing is None
     assert lake.digest_of_file("nowhere") is None
+
+
+def test_one_place_has_one_name_however_it_is_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    told = ["lake", "lake/", "./lake", f"{tmp_path}/lake/", f"file://{tmp_path}/lake"]
+    assert {Lake(each).url for each in told} == {f"{tmp_path}/lake"}
+    assert {Lake(each).url for each in ("memory://a/lake", "memory://a/lake/")} == {
+        "memory://a/lake"
+    }

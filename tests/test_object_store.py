@@ -3,16 +3,22 @@
 from __future__ import annotations
 
 import logging
+import os
 import threading
 import time
 from collections.abc import Iterator
+from pathlib import Path
 
 import httpx
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from msgspec import Struct
+from tenacity import RetryCallState
 
 from debrief.errors import ConfigurationError, LakeError
 from debrief.lake import Lake
+from debrief.lake.patience import LONGEST_PAUSE, PATIENCE, Patience
 from tests.object_store import (
     Bucket,
     ObjectStoreServer,
@@ -54,6 +60,20 @@ def test_a_store_that_is_away_for_a_while_costs_nothing_but_time(
     assert told
     assert all(lake.url in line and "does not answer" in line for line in told)
     assert all("tried again in" in line for line in told)
+
+
+@given(st.integers(1, 1_000), st.floats(0, PATIENCE - 1))
+def test_a_store_may_be_away_for_more_than_a_minute(attempt: int, seconds: float) -> None:
+    """However many attempts were made by then, the next one comes, and comes soon."""
+    tries = Patience("s3://bucket").tries()
+    state = RetryCallState(tries, None, (), {})
+    state.attempt_number = attempt
+    state.outcome_timestamp = state.start_time + seconds
+    assert not tries.stop(state)
+    assert 0 <= tries.wait(state) <= LONGEST_PAUSE
+    assert PATIENCE - LONGEST_PAUSE > 60 + LONGEST_PAUSE
+    state.outcome_timestamp = state.start_time + PATIENCE
+    assert tries.stop(state)
 
 
 def test_a_store_that_stays_away_is_named_with_the_next_move(server: ObjectStoreServer) -> None:
@@ -136,3 +156,18 @@ def test_an_unchanged_partition_takes_one_request_and_a_small_read_another(bucke
 def test_a_url_that_nothing_speaks_is_refused(url: str, reason: str) -> None:
     with pytest.raises(ConfigurationError, match=reason):
         Lake(url)
+
+
+def test_what_killed_writers_left_on_this_machine_is_swept_up(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    lake = Lake("memory://swept")
+    old, new = tmp_path / "debrief-scratch-old.parquet", tmp_path / "debrief-scratch-new.parquet"
+    other = tmp_path / "somebody-elses"
+    for path in (old, new, other):
+        path.write_bytes(b"x")
+    for path in (old, other):
+        os.utime(path, (1, 1))
+    lake.write("things", "a", [Thing("1")], Thing)
+    assert sorted(path.name for path in tmp_path.iterdir()) == [new.name, other.name]

@@ -11,13 +11,17 @@ import errno
 import io
 import os
 import tempfile
+import time
+from contextlib import suppress
+from functools import cache
 from pathlib import Path
 from typing import IO, Any, cast
 
 from debrief.errors import ConfigurationError
 from debrief.lake.patience import PATIENCE, Patience
-from debrief.lake.places import Place
+from debrief.lake.places import ABANDONED, Place
 
+_SCRATCH = "debrief-scratch-"
 _AT_ONCE = 1 << 20
 """Bytes of an object that the first request brings."""
 _A_READ = 1 << 20
@@ -70,8 +74,9 @@ class ObjectStore(Place):
         return self._range(path, -size, None)
 
     def scratch(self, path: str) -> Path:
-        """Return a temporary file."""
-        handle, name = tempfile.mkstemp(prefix="debrief-", suffix=Path(path).suffix)
+        """Return a temporary file; what killed writers left is swept up once a process."""
+        _sweep(tempfile.gettempdir(), os.getpid())
+        handle, name = tempfile.mkstemp(prefix=_SCRATCH, suffix=Path(path).suffix)
         os.close(handle)
         return Path(name)
 
@@ -124,6 +129,14 @@ class ObjectStore(Place):
                 return b""
             raise
         return data
+
+
+@cache
+def _sweep(folder: str, _process: int) -> None:
+    for leftover in Path(folder).glob(f"{_SCRATCH}*"):
+        with suppress(OSError):
+            if time.time() - leftover.stat().st_mtime > ABANDONED:
+                leftover.unlink()
 
 
 def _options(url: str) -> dict[str, Any]:

@@ -16,7 +16,8 @@ T = TypeVar("T")
 
 PATIENCE = 180.0
 """Seconds that a store may be away without costing a run anything."""
-_LONGEST_PAUSE = 10.0
+LONGEST_PAUSE = 10.0
+"""Seconds between two attempts, at most."""
 _PASSING_CODES = frozenset(
     {"InternalError", "OperationAborted", "RequestTimeout", "ServiceUnavailable", "SlowDown"}
 )
@@ -66,15 +67,8 @@ class Patience:
             ConfigurationError: the bucket, the credentials or the rights are missing.
             LakeError: the store is still away, or refuses.
         """
-        tries = Retrying(
-            retry=retry_if_exception(is_passing),
-            stop=stop_after_delay(self._seconds),
-            wait=wait_random_exponential(multiplier=0.2, max=_LONGEST_PAUSE),
-            before_sleep=self._tell,
-            reraise=True,
-        )
         try:
-            return tries(request, *arguments, **named)
+            return self.tries()(request, *arguments, **named)
         except DebriefError:
             raise
         except Exception as error:
@@ -82,6 +76,16 @@ class Patience:
             if told is None:
                 raise
             raise told from error
+
+    def tries(self) -> Retrying:
+        """Return how often a request is tried, and with which pauses."""
+        return Retrying(
+            retry=retry_if_exception(is_passing),
+            stop=stop_after_delay(self._seconds),
+            wait=wait_random_exponential(multiplier=0.2, max=LONGEST_PAUSE),
+            before_sleep=self._tell,
+            reraise=True,
+        )
 
     def _tell(self, state: RetryCallState) -> None:
         error = state.outcome.exception() if state.outcome is not None else None

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import IO, cast
 from uuid import uuid4
 
-_ABANDONED = 3_600.0
+ABANDONED = 3_600.0
 """Seconds after which nobody can still be writing to an unfinished file."""
 
 
@@ -93,7 +93,7 @@ class LocalPlace(Place):
         target.parent.mkdir(parents=True, exist_ok=True)
         for leftover in target.parent.glob(f".{glob.escape(target.name)}.????????"):
             with suppress(OSError):
-                if time.time() - leftover.stat().st_mtime > _ABANDONED:
+                if time.time() - leftover.stat().st_mtime > ABANDONED:
                     leftover.unlink()
         return target.with_name(f".{target.name}.{uuid4().hex[:8]}")
 

@@ -84,13 +84,14 @@ class Lake:
     """
 
     def __init__(self, url: str, patience: float = PATIENCE) -> None:
-        self.url = url
         local = "://" not in url or url.startswith(("file://", "local://"))
-        self._place: Place = (
-            LocalPlace(os.path.abspath(url.partition("://")[2] or url))  # noqa: PTH100
+        self.url = (
+            os.path.abspath(url.partition("://")[2] or url)  # noqa: PTH100
             if local
-            else ObjectStore(url, patience)
+            else url.rstrip("/")
         )
+        """The same for the same place, however it was named: two runs meet by it."""
+        self._place: Place = LocalPlace(self.url) if local else ObjectStore(url, patience)
 
     def path(self, *parts: str) -> str:
         """Return the full path of something in the lake, in the file system's own form."""

@@ -12,7 +12,6 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
 from functools import partial
-from pathlib import Path
 
 from debrief.digests import digest_of
 from debrief.errors import ConfigurationError, DebriefError, InputError
@@ -24,7 +23,7 @@ from debrief.langfuse.listing import ListedSession, list_session, list_sessions
 from debrief.redaction.redactor import Redactor
 from debrief.redaction.sessions import redact_session
 from debrief.sessions.model import Session
-from debrief.sessions.readers.base import Peek, Transcript
+from debrief.sessions.readers.base import ServerReader, Transcript
 from debrief.sessions.scanning import ScanEntry
 from debrief.settings import Settings
 from debrief.weeks import week_of
@@ -148,7 +147,7 @@ class LangfuseSource:
             listed[session_id] = seen
 
 
-class FetchedReader:
+class FetchedReader(ServerReader):
     """Reads sessions that were fetched, as the readers of transcripts read theirs."""
 
     source = SOURCE
@@ -158,18 +157,6 @@ class FetchedReader:
         self.failures: dict[str, str] = {}
         """Why a session was not fetched, by path."""
         self._lake = lake
-
-    def folders(self, home: Path) -> tuple[Path, ...]:
-        """Return nothing: a server has no folder."""
-        return ()
-
-    def find(self, folder: Path) -> Iterator[Transcript]:
-        """Yield nothing: no file is one of a server's sessions."""
-        return iter(())
-
-    def peek(self, transcript: Transcript) -> Peek | None:
-        """Return None: what a listing told is in the scan already."""
-        return None
 
     def read(self, transcript: Transcript) -> Session:
         """Return a session that was fetched.

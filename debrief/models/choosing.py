@@ -46,8 +46,9 @@ class Models:
         settings: of this machine.
         max_cost_usd: of this run; None: as the settings say.
         max_calls: of this run; None: as the settings say.
-        run: names the run where several processes share its limits; once it is over, or others do
-            its work, nothing more is asked.
+        run: names the run where several processes work for it; once it is over, or others do its
+            work, nothing more is asked.
+        account: names those runs that share the limits; the run alone by default.
         dry_run: count what would be asked, and ask nothing.
 
     Raises:
@@ -61,6 +62,7 @@ class Models:
         max_cost_usd: float | None = None,
         max_calls: int | None = None,
         run: str = "",
+        account: str = "",
         dry_run: bool = False,
     ) -> None:
         self._settings = settings
@@ -75,14 +77,20 @@ class Models:
         off = settings.get("DEBRIEF_CACHE").lower() in ("off", "0", "false", "no")
         self._watch = watch_of(run) if run else None
         self._cache = None if off else Cache(open_state(settings))
-        state = self._cache.state if self._cache is not None else None
-        if state is not None and run:
-            prune_daily(state, settings)
+        if self._cache is not None and run:
+            prune_daily(self._cache.state, settings)
         if max_cost_usd is None:
             max_cost_usd = _number(settings, "DEBRIEF_MAX_COST_USD", float)
         if max_calls is None:
             max_calls = _number(settings, "DEBRIEF_MAX_CALLS", int)
-        self.budget = Budget(max_cost_usd=max_cost_usd, max_calls=max_calls, run=run, state=state)
+        account = account or run
+        shared = bool(account) and (max_cost_usd is not None or max_calls is not None)
+        self.budget = Budget(
+            max_cost_usd=max_cost_usd,
+            max_calls=max_calls,
+            run=account,
+            state=open_state(settings) if shared else None,
+        )
 
     def get(self, name: str) -> LanguageModel:
         """Return the model of that name, the same one each time.

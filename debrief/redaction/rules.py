@@ -26,7 +26,7 @@ Rule = Format | Context | str
 RULES: tuple[Rule, ...] = (*FORMATS, *CONTEXTS, *(view for view, _, _ in VIEW_ANCHORS))
 
 
-VERSION = "1"
+VERSION = "2"
 """Raised when the careful rules change in a way that their anchors do not show."""
 
 

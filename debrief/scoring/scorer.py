@@ -17,10 +17,11 @@ from msgspec import Struct
 from debrief.digests import digest_of
 from debrief.errors import DebriefError
 from debrief.models.injection import injection_signs
+from debrief.models.language_model import DryRunError
 from debrief.scoring.aggregation import aggregate, is_uncertain
 from debrief.scoring.chunking import MIN_CHUNK_RATIO, OVERLAP, TARGET, chunk_by_tokens
 from debrief.scoring.dimensions import DIMENSIONS, calculate_overall_quality
-from debrief.scoring.model import ChunkScorer, SessionScores
+from debrief.scoring.model import Chunk, ChunkScorer, ChunkVerdicts, SessionScores
 from debrief.scoring.prompt import template_text
 from debrief.scoring.traces import RESULT_HEAD, RESULT_TAIL, SUBAGENT_BUDGET, traces_of
 from debrief.sessions.model import Session
@@ -92,7 +93,7 @@ def score_session(
         )
         if not chunks:
             return msgspec.structs.replace(row, failure="the session has no turns")
-        said = [scorer.score_chunk(session, chunk) for chunk in chunks]
+        said = _said_of(session, chunks, scorer)
         verdicts, agreement = aggregate(said)
         overall = calculate_overall_quality(verdicts)
         suspected = bool(injection_signs(texts_of(session)))
@@ -114,6 +115,23 @@ def score_session(
         output_tokens=sum(chunk.output_tokens for chunk in said),
         cost_usd=total_cost(chunk.cost_usd for chunk in said),
     )
+
+
+def _said_of(session: Session, chunks: list[Chunk], scorer: ChunkScorer) -> list[ChunkVerdicts]:
+    """Ask for every chunk, in order.
+
+    A dry run goes on to the last one, or it would count the first alone.
+    """
+    said: list[ChunkVerdicts] = []
+    nothing: DryRunError | None = None
+    for chunk in chunks:
+        try:
+            said.append(scorer.score_chunk(session, chunk))
+        except DryRunError as error:
+            nothing = error
+    if nothing is not None:
+        raise nothing
+    return said
 
 
 def score_week(

@@ -42,6 +42,8 @@ def push(
     redactor: Redactor,
     home: Path,
     told: Callable[[str], None] = lambda line: None,
+    *,
+    captures: Iterable[Path] = (),
 ) -> Pushed:
     """Bring transcripts that are new or changed since the last push to a store.
 
@@ -52,6 +54,8 @@ def push(
         redactor: takes the secrets out.
         home: ``DEBRIEF_HOME``, which remembers what was pushed.
         told: told of each file.
+        captures: folders of captured prompts. The prompts and what is told of the session go
+            along; transcripts in them do only if they are below ``folders``.
 
     Raises:
         ConfigurationError: the store is not known, is not there or refuses.
@@ -67,17 +71,30 @@ def push(
     marks: dict[str, Mark] = {}
     files = secrets = 0
     try:
-        for stamp in _transcripts(folders):
-            name = _name(Path(stamp.path), folders)
-            mark: Mark = (stamp.size, stamp.mtime_ns, redactor.identity)
+        for path, name, size, mtime_ns in _files(folders, captures):
+            mark: Mark = (size, mtime_ns, redactor.identity)
             if before.get(name) != mark or name not in there:
-                found = _put(store, Path(stamp.path), f"{root}/{name}", redactor)
+                found = _put(store, path, f"{root}/{name}", redactor)
                 files, secrets = files + 1, secrets + found
                 told(f"{name}: {found} secrets replaced" if found else name)
             marks[name] = mark
     finally:
         _remember(memory, {**before, **marks})
     return Pushed(url=place, files=files, unchanged=len(marks) - files, secrets=secrets)
+
+
+def _files(folders: list[Path], captures: Iterable[Path]) -> Iterator[tuple[Path, str, int, int]]:
+    """Yield what is to be pushed: the file, its name in the store, its size, its last change."""
+    for stamp in _transcripts(folders):
+        yield Path(stamp.path), _name(Path(stamp.path), folders), stamp.size, stamp.mtime_ns
+    for capture in captures:
+        home = capture.parents[2]
+        mark = hashlib.sha256(str(home).encode()).hexdigest()[:8]
+        for path in (*sorted((capture / "prompts").rglob("*")), capture / "metadata.json"):
+            if path.is_file() and not path.is_symlink():
+                found = path.stat()
+                name = f"captures-{mark}/{path.relative_to(home)}"
+                yield path, name, found.st_size, found.st_mtime_ns
 
 
 def _transcripts(folders: Iterable[Path]) -> Iterator[FileStamp]:

@@ -108,6 +108,9 @@ class Scan(Struct, frozen=True):
     """Transcripts that had to be opened, being new or changed."""
     origins: tuple[Origin, ...] = ()
     """Of the entries that were brought to this machine."""
+    gone: tuple[ScanEntry, ...] = ()
+    """Transcripts of these sessions that were here at an earlier scan: they still say what a
+    session is called and when it began."""
 
     def weeks(self) -> list[str]:
         """Return the weeks that have sessions or unread transcripts, in order."""

@@ -56,8 +56,8 @@ def scan(
 
     Args:
         folders: to search; one that is not there is reported as an unread transcript.
-        remembered: the entries of the last scan; files whose size and time of change are the
-            same are not opened again.
+        remembered: the entries of the last scan and what was gone then; files whose size and
+            time of change are the same are not opened again.
         readers: the sources to look for; all of them by default.
         progress: told now and then how many transcripts were found.
         origins: of the folders that are mirrors.
@@ -99,7 +99,7 @@ def scan(
                 progress(len(entries))
     if progress is not None:
         progress(len(entries))
-    return Scan(identified(entries.values(), origins), opened, origins)
+    return _with_gone(entries, _gone(known.values(), entries), opened, origins)
 
 
 def read_week(
@@ -183,6 +183,36 @@ def _unread(entry: ScanEntry, reason: str, line: int, expected: bool) -> UnreadT
         reason=reason,
         expected=expected,
     )
+
+
+def _gone(known: Iterable[ScanEntry], entries: Mapping[str, ScanEntry]) -> Iterator[ScanEntry]:
+    """Yield the transcripts that are here no more, and neither is one with all that they held."""
+    missing = [
+        entry
+        for entry in known
+        if entry.session_id and not entry.version and entry.path not in entries
+    ]
+    sizes: dict[tuple[object, ...], int] = {}
+    for entry in entries.values() if missing else ():
+        key = (entry.source, entry.own_id, entry.own_started)
+        sizes[key] = max(entry.size, sizes.get(key, -1))
+    for entry in missing:
+        if sizes.get((entry.source, entry.own_id, entry.own_started), -1) < entry.size:
+            yield entry
+
+
+def _with_gone(
+    entries: Mapping[str, ScanEntry],
+    gone: Iterable[ScanEntry],
+    opened: int,
+    origins: tuple[Origin, ...],
+) -> Scan:
+    settled = identified((*entries.values(), *gone), origins)
+    here = tuple(entry for entry in settled if entry.path in entries)
+    sessions = {entry.session_id for entry in here}
+    left = (entry for entry in settled if entry.path not in entries)
+    of_these = tuple(entry for entry in left if entry.session_id in sessions)
+    return Scan(here, opened, origins, of_these)
 
 
 def _outermost(folders: Iterable[Path]) -> list[Path]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import heapq
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from pathlib import Path
 from typing import Protocol
@@ -22,10 +22,11 @@ from debrief.sessions.readers import READERS
 from debrief.sessions.readers.base import Reader, Transcript
 from debrief.sessions.scanning import entry_here, told_entry, told_path
 from debrief.sessions.sources import Scan, ScanEntry, read_week, scan
+from debrief.sessions.uniting import completed
 
 SESSIONS_TABLE, UNREAD_TABLE = "raw_sessions", "unread_transcripts"
-SCAN_TABLE, SCAN_PARTITION = "scan", "transcripts"
-NORMAL_FORM = "1"
+SCAN_TABLE, SCAN_PARTITION, GONE_PARTITION = "scan", "transcripts", "gone"
+NORMAL_FORM = "2"
 """Raised when readers or redaction give other rows for the same transcripts: all are read again."""
 _OWN_TRANSCRIPT = "the session is read from its own transcript"
 _ON_THE_SERVER = "the session is read from its source's server"
@@ -66,7 +67,8 @@ def scan_into(
     origins = origins_of(folders)
     remembered = [
         replace(entry, reason="", expected=False) if entry.reason == _ON_THE_SERVER else entry
-        for each in lake.read(SCAN_TABLE, SCAN_PARTITION, ScanEntry)
+        for partition in (SCAN_PARTITION, GONE_PARTITION)
+        for each in lake.read(SCAN_TABLE, partition, ScanEntry)
         for entry in [entry_here(each, origins)]
     ]
     found = scan(folders, remembered, progress=progress, origins=origins)
@@ -75,6 +77,9 @@ def scan_into(
         found = _without_copies(found, each.source, entries)
         found = replace(found, entries=(*found.entries, *_not_here(entries, found)))
     told = [told_entry(entry, origins) for entry in found.entries]
+    if found.gone or lake.stamp(SCAN_TABLE, GONE_PARTITION) is not None:
+        gone = [told_entry(entry, origins) for entry in found.gone]
+        lake.write(SCAN_TABLE, GONE_PARTITION, gone, ScanEntry)
     lake.write(SCAN_TABLE, SCAN_PARTITION, told, ScanEntry)
     return found
 
@@ -115,8 +120,8 @@ def store_week(
 ) -> bool:
     """Read a week's transcripts into the lake; True when nothing had to be read.
 
-    Sessions stream through: memory is bounded by the largest, not by the week. Those whose
-    transcripts are gone since they were read stay as they are.
+    Sessions stream through: memory is bounded by the largest, not by the week. What was read of
+    transcripts that are gone since then stays.
 
     Args:
         lake: where the tables are.
@@ -140,11 +145,15 @@ def store_week(
         paths = frozenset(entry.path for entry in of_server)
         readers[each.source] = reader if of_files is None else _Either(reader, paths, of_files)
     unread: list[UnreadTranscript] = []
+    heads = {head.id: head for head in lake.read(SESSIONS_TABLE, week, SessionHead)}
+    paths = _paths(found)
 
     def kept(session: Session) -> Session:
         refs = session.transcripts
         told = tuple(replace(ref, path=told_path(ref.path, found.origins)) for ref in refs)
-        return redact_session(replace(session, transcripts=told), redactor)
+        now = redact_session(replace(session, transcripts=told), redactor)
+        head = heads.get(now.id)
+        return now if head is None else _whole(lake, week, now, head, paths)
 
     def read() -> Iterator[Session]:
         for item in read_week(found, week, kept, readers=readers):
@@ -154,7 +163,7 @@ def store_week(
                 unread.append(replace(item, path=told_path(item.path, found.origins)))
 
     def sessions() -> Iterator[Session]:
-        yield from heapq.merge(read(), _outlasting(lake, found, week), key=_place)
+        yield from heapq.merge(read(), _outlasting(lake, found, week, heads), key=_place)
 
     def final() -> str:
         lake.write(UNREAD_TABLE, week, unread, UnreadTranscript)
@@ -164,7 +173,9 @@ def store_week(
     return False
 
 
-def _outlasting(lake: Lake, found: Scan, week: str) -> Iterator[Session]:
+def _outlasting(
+    lake: Lake, found: Scan, week: str, heads: Mapping[str, SessionHead]
+) -> Iterator[Session]:
     """Yield the stored sessions of a week whose transcripts are gone.
 
     Agents delete their transcripts after some weeks, and a server may be away or no longer asked;
@@ -174,11 +185,46 @@ def _outlasting(lake: Lake, found: Scan, week: str) -> Iterator[Session]:
     paths = {told_path(entry.path, found.origins) for entry in found.entries}
     kept = {
         head.id
-        for head in lake.read(SESSIONS_TABLE, week, SessionHead)
+        for head in heads.values()
         if head.id not in ids and not any(ref.path in paths for ref in head.transcripts)
     }
     if kept:
         yield from lake.read(SESSIONS_TABLE, week, Session, ("id", kept))
+
+
+def _whole(
+    lake: Lake, week: str, session: Session, head: SessionHead, paths: frozenset[str]
+) -> Session:
+    """Return a session with what was read of those of its transcripts that are gone.
+
+    What another source told of it before is not put together with what this one tells.
+
+    Args:
+        lake: has it as it was read before.
+        week: of the session.
+        session: as it is read now.
+        head: of what the lake has.
+        paths: of all files that are here.
+    """
+    now = {(ref.path, ref.digest) for ref in session.transcripts}
+    digests = {digest for _, digest in now}
+    gone = {
+        ref.path for ref in head.transcripts if ref.path not in paths and ref.digest not in digests
+    }
+    if not gone or head.source != session.source:
+        return session
+    (stored,) = lake.read(SESSIONS_TABLE, week, Session, ("id", {head.id}))
+    if now <= {(ref.path, ref.digest) for ref in stored.transcripts}:
+        return replace(stored, digest="")
+    return completed(session, stored, gone)
+
+
+def _paths(found: Scan) -> frozenset[str]:
+    return frozenset(
+        told_path(path, found.origins)
+        for entry in found.entries
+        for path in (entry.path, *(stamp.path for stamp in entry.companions))
+    )
 
 
 def _place(session: Session) -> tuple[datetime, str]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from datetime import datetime
 
 from msgspec.structs import replace
@@ -20,6 +20,29 @@ def united(readings: Sequence[Session]) -> Session:
     for other in others:
         base = _with(base, other)
     return base
+
+
+def completed(session: Session, stored: Session, gone: Collection[str]) -> Session:
+    """Return a session with what an earlier reading held besides, of transcripts that are gone.
+
+    Args:
+        session: as it is read now, redacted.
+        stored: as it was read while all its transcripts were here.
+        gone: the paths of those that are not.
+    """
+    earlier = replace(
+        stored,
+        transcripts=tuple(ref for ref in stored.transcripts if ref.path in gone),
+        problems=tuple(problem for problem in stored.problems if problem.path in gone),
+    )
+    both = _with(session, earlier)
+    if (both.turns, both.subagents) == (session.turns, session.subagents):
+        return session
+    return replace(
+        both,
+        redactions=max(session.redactions, stored.redactions),
+        unsure_redactions=max(session.unsure_redactions, stored.unsure_redactions),
+    )
 
 
 def _completeness(session: Session) -> tuple[int, int, int, datetime]:

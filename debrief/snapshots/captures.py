@@ -12,17 +12,23 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from msgspec import Struct
+from msgspec.structs import replace
 from pydantic import ValidationError
 
 from debrief.digests import digest_of
 from debrief.sessions.heads import SessionHead
+from debrief.sessions.mirroring import origins_of
 from debrief.sessions.model import Problem
+from debrief.sessions.scanning import told_path
 from debrief.snapshots.model import PromptSnapshot, SessionMetadata
 from debrief.snapshots.prompts import MAIN, is_text, shown
 from debrief.snapshots.repositories import HOME, find_repository
 from debrief.snapshots.writing import METADATA, PROMPTS, session_ids_of
 
 _WORKTREE = re.compile(r"(.*?)/\.(?:debrief|weft|lw_coder)/worktrees/([^/]+)")
+_CWD = re.compile(r'"cwd" ?: ?"(/[^"\\]+)"')
+_BEGINNING = 1 << 16
+"""Bytes of a transcript in which its working folder is looked for."""
 _PASSED_OVER = (".git", "node_modules", HOME)
 _LAST = datetime.max.replace(tzinfo=UTC)
 
@@ -92,20 +98,50 @@ class Captures:
 
 
 def find_captures(folders: Iterable[Path]) -> Captures:
-    """Find and read every capture at any depth below ``folders``."""
+    """Find and read every capture at any depth below ``folders``.
+
+    One that was brought from an object store is known by its address there, on every machine.
+    """
+    folders = list(folders)
+    origins = origins_of(folders)
     found: dict[str, Capture] = {}
     for folder in folders:
         for place in _capture_folders(folder):
             resolved = str(place.resolve())
             if resolved not in found:
-                found[resolved] = read_capture(place)
+                capture = read_capture(place)
+                found[resolved] = replace(capture, folder=told_path(capture.folder, origins))
     return Captures(found.values())
+
+
+def captures_beside(folders: Iterable[Path]) -> list[Path]:
+    """Return the capture folders of the sessions whose transcripts are below ``folders``.
+
+    They are among the transcripts, or in the repositories that the sessions worked in, as far as
+    a transcript's beginning names one that is on this machine.
+    """
+    folders = list(folders)
+    places = {place for folder in folders for place in _capture_folders(folder)}
+    begun = (path for folder in folders for path in folder.rglob("*.json*") if path.is_file())
+    for root in _homes({cwd for path in begun for cwd in _working_folders(path)}):
+        places |= set(_capture_folders(root))
+    return sorted(places)
+
+
+def _working_folders(transcript: Path) -> set[str]:
+    with transcript.open("rb") as file:
+        begin = file.read(_BEGINNING).decode(errors="replace")
+    return set(_CWD.findall(begin))
 
 
 def repository_folders(sessions: Iterable[SessionHead]) -> set[Path]:
     """Return the ``.debrief/sessions`` folders of the repositories the sessions worked in."""
+    return _homes(session.cwd for session in sessions)
+
+
+def _homes(working_folders: Iterable[str]) -> set[Path]:
     places = set()
-    for cwd in {session.cwd for session in sessions if Path(session.cwd).is_absolute()}:
+    for cwd in {cwd for cwd in working_folders if Path(cwd).is_absolute()}:
         folder = Path(cwd)
         repository = find_repository(folder) if folder.is_dir() else None
         for root in {folder, repository_of(cwd), repository.root if repository else None}:

@@ -74,7 +74,7 @@ class Keeper:
         self._lock = threading.Lock()
         self._beating = threading.Lock()
         self._heard = 0.0
-        self._thread: threading.Thread | None = None
+        self._threads: dict[str, threading.Thread] = {}
 
     @contextmanager
     def hold(self, name: str, run: str, tell: Callable[[str], None]) -> Iterator[Watch]:
@@ -116,7 +116,14 @@ class Keeper:
             self._attended.add(run)
         token = self._new_token()
         name = f"run {run} in {self._process}"
-        if self._take(name, run, token):
+        try:
+            taken = self._take(name, run, token)
+        except DebriefError:
+            self._wanted.discard(token)
+            with self._lock:
+                self._attended.discard(run)
+            raise
+        if taken:
             self._keep(token, _Held(name, watch, status))
         return watch
 
@@ -186,11 +193,9 @@ class Keeper:
             if not self._held:
                 self._heard = _seconds()
             self._held[token] = held
-            if self._thread is None or not self._thread.is_alive():
-                self._thread = threading.Thread(
-                    target=self._beat_on, name="debrief leases", daemon=True
-                )
-                self._thread.start()
+            # Two, so that a storage of runs that hangs keeps nobody from saying that he is alive.
+            self._go_on("leases", self.renew)
+            self._go_on("runs", self._look_at_runs)
         held.watch.doubt(self._when_late)
 
     def _new_token(self) -> str:
@@ -220,17 +225,22 @@ class Keeper:
     def _is_late(self) -> bool:
         return bool(self._held) and _seconds() - self._heard > self.dead - self._every
 
-    def _beat_on(self) -> None:
+    def _go_on(self, name: str, do: Callable[[], None]) -> None:
+        """See to it that a thread does something now and then."""
+        running = self._threads.get(name)
+        if running is None or not running.is_alive():
+            thread = threading.Thread(
+                target=self._again, args=(do,), name=f"debrief {name}", daemon=True
+            )
+            self._threads[name] = thread
+            thread.start()
+
+    def _again(self, do: Callable[[], None]) -> None:
         while True:
             time.sleep(self._every)
-            if not self._held:
-                continue
-            try:
-                self.renew()
-            except DebriefError:
-                continue
-            finally:
-                self._look_at_runs()
+            if self._held:
+                with suppress(DebriefError):
+                    do()
 
     def _look_at_runs(self) -> None:
         for held in list(self._held.values()):

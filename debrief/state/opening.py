@@ -7,8 +7,11 @@ from pathlib import Path
 
 from debrief.settings import Settings
 from debrief.state.sqlite import SqliteState
-from debrief.state.store import State
+from debrief.state.store import NAMED, State
 
+HERE = "here"
+"""Told instead of an address: the file of this machine."""
+_RUNS = "DAGSTER_DATABASE_URL"
 _OPENED: dict[str, tuple[tuple[int, int], State]] = {}
 _LOCK = threading.Lock()
 
@@ -18,15 +21,30 @@ def state_file(settings: Settings) -> Path:
     return settings.home.absolute() / "cache" / "answers.sqlite"
 
 
+def state_url(settings: Settings) -> str:
+    """Return the address of the shared state; empty for the file of this machine.
+
+    Where the runs of a team are kept on a database of its own, they may be carried out on several
+    machines, and two that do not see each other's leases would both pay for one question. So the
+    state is there too, unless it is told to be elsewhere. A database that only one machine's
+    Dagster uses, the embedded one, is left alone.
+    """
+    named = settings.get(NAMED)
+    if named:
+        return "" if named == HERE else named
+    of_a_team = settings.get("DATABASE_URL") or settings.get("DEBRIEF_BROKER")
+    return settings.get(_RUNS) if of_a_team else ""
+
+
 def open_state(settings: Settings) -> State:
-    """Return the shared state: ``DEBRIEF_STATE_URL``'s, else the file in ``DEBRIEF_HOME``.
+    """Return the shared state, as ``state_url`` says, else the file in ``DEBRIEF_HOME``.
 
     It is opened once a process.
 
     Raises:
         ConfigurationError: it cannot be opened.
     """
-    url = settings.get("DEBRIEF_STATE_URL")
+    url = state_url(settings)
     path = state_file(settings)
     with _LOCK:
         known = _OPENED.get(url or str(path))

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from tenacity import Retrying, retry_if_exception_type, stop_after_delay, wait_random_exponential
 
 from debrief.errors import ConfigurationError
-from debrief.state.store import State
+from debrief.state.store import NAMED, State
 
 if TYPE_CHECKING:
     from sqlalchemy import Connection, Engine
@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 SCHEMA = "debrief_state"
+_SPOKEN = ("postgres", "postgresql+psycopg", "postgresql+asyncpg")
+"""Other ways to write the same address."""
 _PATIENCE = 60.0
 """Seconds that the server may be away for, as it is while it is restarted."""
 _TABLES = (
@@ -56,6 +58,7 @@ class PostgresState(State):
 
     prefix = f"{SCHEMA}."
     clock = "EXTRACT(EPOCH FROM clock_timestamp())::double precision"
+    up = "EXTRACT(EPOCH FROM pg_postmaster_start_time())::double precision"
 
     def __init__(self, url: str, *, patience: float = _PATIENCE) -> None:
         from sqlalchemy import make_url
@@ -63,14 +66,16 @@ class PostgresState(State):
 
         try:
             self._url = make_url(url)
+            if self._url.drivername in _SPOKEN:
+                self._url = self._url.set(drivername="postgresql")
             backend = self._url.get_backend_name()
         except ArgumentError:
             backend = ""
         if backend != "postgresql":
             raise ConfigurationError(
-                "DEBRIEF_STATE_URL",
+                NAMED,
                 "is no address of a Postgres database",
-                "Write it as postgresql://user:password@host/database.",
+                "Write it as postgresql://user:password@host/database, or say here.",
             )
         self.place = self._url.render_as_string(hide_password=True)
         self._patience = patience
@@ -122,7 +127,8 @@ class PostgresState(State):
             raise ConfigurationError(
                 self.place,
                 f"the shared state cannot be used: {reason}",
-                "See that the server runs and DEBRIEF_STATE_URL is right; the next run goes on.",
+                "See that the server runs and lets this user make a schema; the next run goes on. "
+                f"{NAMED} names another one, or says here: a file of this machine alone.",
             ) from None
         return done
 

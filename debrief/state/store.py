@@ -9,7 +9,11 @@ from typing import Any
 
 from msgspec import Struct, structs
 
+NAMED = "DEBRIEF_STATE_URL"
+"""The setting that says where the state is."""
 DAY = 86_400.0
+_A_PAGE = 200
+"""Answers that are copied at a time."""
 _FORGOTTEN = 7 * DAY
 """Seconds after its last sign of life in which nobody asks any more who held a lease."""
 
@@ -30,11 +34,13 @@ class Lease(Struct, frozen=True, kw_only=True):
     """When it was last heard of."""
     now: float
     """When this was read."""
+    up: float = 0.0
+    """Since when the database has been there: before that, nobody could be heard."""
 
     @property
     def silence(self) -> float:
-        """Return the seconds since it was last heard of."""
-        return self.now - self.beat
+        """Return the seconds in which it was not heard of, though it could have been."""
+        return self.now - max(self.beat, self.up)
 
 
 class Size(Struct, frozen=True):
@@ -57,6 +63,8 @@ class State(ABC):
     """Before the names of the tables."""
     clock: str
     """The SQL of the time now, in seconds since 1970."""
+    up = "0.0"
+    """The SQL of the time since when the database has been there; 0 when it is never away."""
 
     @abstractmethod
     def _rows(self, statement: str, values: Mapping[str, Any]) -> list[tuple[Any, ...]]:
@@ -86,6 +94,19 @@ class State(ABC):
         """Keep something under a key."""
         self._change(self._sql(_PUT), {"key": key, "value": value})
 
+    def take_over(self, other: State) -> int:
+        """Keep the answers of another state too, each as old as it is there; return how many.
+
+        What is kept here already stays, so a copy that was broken off goes on with the rest.
+        """
+        new, after = 0, ""
+        while rows := other._rows(other._sql(_PAGE), {"after": after, "most": _A_PAGE}):
+            for key, value, kept in rows:
+                data = value.encode() if isinstance(value, str) else bytes(value)
+                new += self._change(self._sql(_ADOPT), {"key": key, "value": data, "kept": kept})
+            after = str(rows[-1][0])
+        return new
+
     def reserve(
         self, run: str, usd: float, *, max_calls: int | None, max_usd: float | None
     ) -> bool:
@@ -106,7 +127,7 @@ class State(ABC):
     def take(
         self, name: str, *, run: str, token: str, process: str, dead: Lease | None = None
     ) -> bool:
-        """Take a lease, if nobody has it.
+        """Take a lease, if nobody has it; whoever has it by this very token takes it again.
 
         Args:
             name: of what is to be worked on.
@@ -173,18 +194,22 @@ class State(ABC):
         return [Lease(**{f.name: v for f, v in zip(names, row, strict=True)}) for row in rows]
 
     def _sql(self, statement: str) -> str:
-        return _formed(statement, self.prefix, self.clock)
+        return _formed(statement, self.prefix, self.clock, self.up)
 
 
 @cache
-def _formed(statement: str, prefix: str, clock: str) -> str:
-    return statement.format(s=prefix, now=clock)
+def _formed(statement: str, prefix: str, clock: str, up: str) -> str:
+    return statement.format(s=prefix, now=clock, up=up)
 
 
 _GET = "SELECT value FROM {s}answers WHERE key = :key"
 _PUT = """\
 INSERT INTO {s}answers (key, value, kept) VALUES (:key, :value, {now})
 ON CONFLICT (key) DO UPDATE SET value = excluded.value, kept = excluded.kept"""
+_PAGE = "SELECT key, value, kept FROM {s}answers WHERE key > :after ORDER BY key LIMIT :most"
+_ADOPT = """\
+INSERT INTO {s}answers (key, value, kept) VALUES (:key, :value, :kept)
+ON CONFLICT (key) DO NOTHING"""
 _OPEN_ACCOUNT = """\
 INSERT INTO {s}spending (run, calls, usd, since) VALUES (:run, 0, 0, {now})
 ON CONFLICT (run) DO NOTHING"""
@@ -198,11 +223,11 @@ INSERT INTO {s}leases AS held (name, run, token, process, since, beat)
 VALUES (:name, :run, :token, :process, {now}, {now})
 ON CONFLICT (name) DO UPDATE SET run = excluded.run, token = excluded.token,
 process = excluded.process, since = excluded.since, beat = excluded.beat
-WHERE held.token = :dead AND held.beat <= :beat"""
+WHERE held.token = :token OR (held.token = :dead AND held.beat <= :beat)"""
 _BEAT = "UPDATE {s}leases SET beat = {now} WHERE process = :process"
 _HELD = "SELECT token FROM {s}leases WHERE process = :process"
 _RELEASE = "DELETE FROM {s}leases WHERE token = :token"
-_LEASES = "SELECT name, run, token, process, since, beat, {now} FROM {s}leases WHERE "
+_LEASES = "SELECT name, run, token, process, since, beat, {now}, {up} FROM {s}leases WHERE "
 _DUE = """\
 INSERT INTO {s}chores AS done (chore, at) VALUES (:chore, {now})
 ON CONFLICT (chore) DO UPDATE SET at = excluded.at WHERE done.at < {now} - :every"""

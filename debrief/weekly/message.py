@@ -14,6 +14,8 @@ from debrief.redaction.redactor import Redactor
 from debrief.settings import Settings
 
 URL, SWITCH = "DEBRIEF_WEBHOOK_URL", "DEBRIEF_WEBHOOK"
+UI_URL = "DEBRIEF_UI_URL"
+"""The setting that says where Dagster's UI is, for links."""
 LONGEST = 3_000
 """Characters of a message."""
 ATTEMPTS = 3

@@ -7,15 +7,13 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from msgspec import Struct
 
-from debrief.judging.model import JudgeEvaluation
 from debrief.lake import Lake
 from debrief.rubrics.comparing import compare_rubrics
 from debrief.rubrics.model import Rubric
 from debrief.rubrics.page import plain
 from debrief.rubrics.tables import SETS
-from debrief.scoring.model import SCORE_NAMES, SessionScores
-from debrief.sessions.heads import SessionHead
-from debrief.summary import Failure, Summary, summarise
+from debrief.scoring.model import SCORE_NAMES
+from debrief.summary import Content, Failure, content_of
 from debrief.training.decomposition import WeeklyMove, moves_markdown
 from debrief.weekly.model import Done, added_up, by_stage
 from debrief.weeks import week_after
@@ -71,14 +69,14 @@ def report_of(lake: Lake, week: str, done: Iterable[Done] = ()) -> WeeklyReport:
         week: the week.
         done: what the run did, of all its weeks.
     """
-    summary = summarise(lake, [week])
+    content = content_of(lake, [week])
     move = next((m for m in lake.read(MOVES, "all", WeeklyMove) if m.week == week), None)
     before = move.before if move else week_after(week, -1)
     return WeeklyReport(
-        now=_figures(lake, week, summary),
-        before=_figures(lake, before, summarise(lake, [before])),
+        now=_figures(week, content),
+        before=_figures(before, content_of(lake, [before])),
         done=tuple(by_stage(part for part in done if part.partition == week or _is_whole(part))),
-        failures=summary.failures,
+        failures=content.failures,
         move=move,
         rubrics=tuple(_rubric_changes(lake, week)),
     )
@@ -123,12 +121,10 @@ def _is_whole(part: Done) -> bool:
     return len(part.partition) != 10 or not part.partition[:4].isdigit()
 
 
-def _figures(lake: Lake, week: str, summary: Summary) -> WeekFigures:
-    heads = list(lake.read("raw_sessions", week, SessionHead))
-    scored = list(lake.read("session_scores", week, SessionScores))
-    judged = list(lake.read("judge_evaluations", week, JudgeEvaluation))
-    marks = [row.overall_quality for row in scored if row.overall_quality is not None]
-    weights = [(row.weight, row.score) for row in judged if row.score is not None]
+def _figures(week: str, content: Content) -> WeekFigures:
+    heads = content.heads
+    marks = [row.overall_quality for row in content.scored if row.overall_quality is not None]
+    weights = [(row.weight, row.score) for row in content.judged if row.score is not None]
     weight = sum(each for each, _ in weights)
     return WeekFigures(
         week=week,
@@ -138,8 +134,8 @@ def _figures(lake: Lake, week: str, summary: Summary) -> WeekFigures:
         judged=sum(each * score for each, score in weights) / weight if weight else None,
         lines=sum(head.lines_added + head.lines_removed for head in heads),
         output_tokens=sum(head.usage.output for head in heads),
-        failed=len(summary.failures),
-        cost_usd=summary.cost_usd,
+        failed=len(content.failures),
+        cost_usd=content.cost_usd,
     )
 
 

@@ -10,7 +10,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -35,8 +35,10 @@ _FLAGS = (
 class Page:
     """One page of the browser."""
 
-    def __init__(self, socket: ClientConnection) -> None:
+    def __init__(self, socket: ClientConnection, process: int) -> None:
         self._socket = socket
+        self.process = process
+        """The browser's own id among processes."""
         self._numbers = itertools.count(1)
         for domain in ("Page", "Runtime", "Network"):
             self.do(f"{domain}.enable")
@@ -62,16 +64,16 @@ class Page:
         """Return the words that are to be seen."""
         return self.run("document.body ? document.body.innerText : ''") or ""
 
-    def open(self, url: str, *marks: str, seconds: float = 60.0) -> float:
-        """Go somewhere; return the seconds until all ``marks`` are to be seen."""
+    def open(self, url: str, *marks: str, gone: Sequence[str] = (), seconds: float = 60.0) -> float:
+        """Go somewhere; return the seconds until ``wait`` has an end."""
         self.do("Page.navigate", url="about:blank")
         began = time.perf_counter()
         self.do("Page.navigate", url=url)
-        self.wait(*marks, seconds=seconds)
+        self.wait(*marks, gone=gone, seconds=seconds)
         return time.perf_counter() - began
 
-    def wait(self, *marks: str, seconds: float = 60.0) -> None:
-        """Wait until all ``marks`` are to be seen.
+    def wait(self, *marks: str, gone: Sequence[str] = (), seconds: float = 60.0) -> None:
+        """Wait until all ``marks`` are to be seen, and nothing of ``gone`` any more.
 
         Raises:
             TimeoutError: they are not, after so many seconds.
@@ -79,10 +81,11 @@ class Page:
         limit = time.perf_counter() + seconds
         while True:
             text = self.text()
-            if all(mark in text for mark in marks):
+            missing = [mark for mark in marks if mark not in text]
+            missing += [f"the end of {mark}" for mark in gone if mark in text]
+            if not missing:
                 return
             if time.perf_counter() > limit:
-                missing = [mark for mark in marks if mark not in text]
                 raise TimeoutError(f"{missing} not seen in: {text[:2_000]}")
             time.sleep(0.03)
 
@@ -130,8 +133,8 @@ def browser() -> Iterator[Page]:
             port = told.read_text().split()[0]
             targets = httpx.get(f"http://127.0.0.1:{port}/json", trust_env=False).json()
             address = next(t for t in targets if t["type"] == "page")["webSocketDebuggerUrl"]
-            with connect(address, max_size=None, proxy=None) as socket:
-                yield Page(socket)
+            with connect(address, max_size=None, proxy=None, ping_interval=None) as socket:
+                yield Page(socket, process.pid)
         finally:
             process.terminate()
             process.wait(20)

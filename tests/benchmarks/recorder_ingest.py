@@ -1,7 +1,8 @@
 """How fast records come in: run as ``python -m tests.benchmarks.recorder_ingest``.
 
 One processor does it all, the database's work included, and every commit is on disk: bodies of
-47 kB are checked and stored by a few threads, so that some wait for the disk while others work.
+47 kB are checked and stored in groups of four, as the service stores what comes over a few
+connections, by two threads, so that one waits for the disk while the other one works.
 Prints records a second by the clock; and by processor time, ours and the server's, which is what
 the clock would show on a machine with nothing else to do and a disk that keeps up.
 """
@@ -18,14 +19,15 @@ from pathlib import Path
 import psutil
 
 from debrief.recorder.checks import ReadyRule
-from debrief.recorder.contracts import NewTask
+from debrief.recorder.contracts import NewTask, StoredSession
 from debrief.recorder.ingest import Ingest
 from debrief.recorder.postgres import EmbeddedPostgres
+from debrief.recorder.storage.groups import Arrival
 from debrief.recorder.storage.store import RecordStore
 from debrief.redaction import Redactor
 from tests.benchmarks.uploads import uploads
 
-ROUNDS, RECORDS, THREADS = 5, 300, 4
+ROUNDS, RECORDS, THREADS, GROUP = 5, 300, 2, 4
 
 
 def server_seconds(folder: Path) -> float:
@@ -34,6 +36,11 @@ def server_seconds(folder: Path) -> float:
     server = psutil.Process(int(lines[0]))
     used = [process.cpu_times() for process in (server, *server.children())]
     return sum(times.user + times.system for times in used)
+
+
+def batched(bodies: list[bytes]) -> list[list[bytes]]:
+    """Return bodies in groups."""
+    return [bodies[start : start + GROUP] for start in range(0, len(bodies), GROUP)]
 
 
 def main() -> None:
@@ -46,7 +53,13 @@ def main() -> None:
         store = RecordStore(server.url)
         store.migrate()
         store.add_task(NewTask(id="cart", name="Cart"))
+        secret = store.add_token("benchmark", ["write"])[1]
         bodies = list(uploads(ROUNDS * RECORDS))
+
+        def store_all(group: list[bytes]) -> None:
+            outcomes = store.add_sessions([Arrival(ingest.check(body), secret) for body in group])
+            assert all(isinstance(outcome, StoredSession) for outcome in outcomes)
+
         print(f"{len(bodies)} bodies of {statistics.mean(map(len, bodies)):,.0f} bytes")
         clock, ours, theirs, checks = [], [], [], []
         with ThreadPoolExecutor(THREADS) as threads:
@@ -61,8 +74,7 @@ def main() -> None:
                     time.process_time(),
                     server_seconds(folder),
                 )
-                for _ in threads.map(lambda body: store.add_session(ingest.check(body)), chosen):
-                    pass
+                list(threads.map(store_all, batched(chosen)))
                 clock.append(RECORDS / (time.perf_counter() - began))
                 ours.append(1000 * (time.process_time() - used) / RECORDS)
                 theirs.append(1000 * (server_seconds(folder) - served) / RECORDS)

@@ -5,69 +5,18 @@ from __future__ import annotations
 import io
 import json
 import time
-from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 import pytest
-from typer.testing import CliRunner, Result
+from typer.testing import CliRunner
 
 from debrief.cli.app import app
-from debrief.training.plan_samples import load_training_sample
-from tests.judging.repository import PLAN_ID, git, make_repository, work, write
+from tests.cli.shop import SECRET, Shop, server, shop
+from tests.judging.repository import PLAN_ID, git, write
 from tests.models.openai_server import Call, OpenAIServer, Reply, judged
 
-SECRET = "sk-ant-api03-" + "Zx9_kQ2vLm8Tn4Rb" * 5 + "AA"
-JUDGES = {
-    "tidiness.md": "---\nweight: 3\nmodel: openai/tiny\n---\nYou judge tidiness alone.\n",
-    "courage.md": "---\nweight: 1\nmodel: openai/tiny\n---\nYou judge courage alone.\n",
-}
-
-
-def answer(call: Call) -> Reply:
-    tidy = "tidiness" in call.system
-    score = 0.9 if tidy else 0.5
-    return Reply(judged(score, "Tidy enough." if tidy else "Brave in part."), latency=0.3)
-
-
-@pytest.fixture
-def server() -> Iterator[OpenAIServer]:
-    with OpenAIServer(answer) as running:
-        yield running
-
-
-class Shop:
-    """A repository with a plan that was worked on, two judges, and a machine to judge it on."""
-
-    def __init__(self, folder: Path, server: OpenAIServer) -> None:
-        self.root = folder / "shop"
-        self.worktree = make_repository(self.root)
-        work(self.worktree)
-        write(self.root / ".debrief" / "judges", dict(JUDGES))
-        self.environment: dict[str, str | None] = {
-            "DEBRIEF_HOME": str(folder / "home"),
-            "DEBRIEF_MODEL_BASE_URL": server.url,
-            "DEBRIEF_MODEL": None,
-            "DEBRIEF_JUDGES": None,
-            "OPENAI_API_KEY": "sk-test-0123456789",
-            "OPENROUTER_API_KEY": None,
-            "COLUMNS": "100",
-        }
-
-    def run(self, *arguments: str, **environment: str | None) -> Result:
-        """Run the command as if it had been typed here."""
-        runner = CliRunner()
-        variables: Mapping[str, str | None] = {**self.environment, **environment}
-        return runner.invoke(app, [*arguments, "--repo", str(self.root)], env=variables)
-
-    def eval(self, *options: str, **environment: str | None) -> Result:
-        """Run eval on the plan."""
-        return self.run("eval", PLAN_ID, *options, **environment)
-
-
-@pytest.fixture
-def shop(tmp_path: Path, server: OpenAIServer) -> Shop:
-    return Shop(tmp_path, server)
+__all__ = ["server", "shop"]
 
 
 def test_both_judges_run_at_once_and_say_what_they_think(shop: Shop, server: OpenAIServer) -> None:
@@ -280,76 +229,6 @@ def test_no_secret_of_the_worktree_reaches_the_model(shop: Shop, server: OpenAIS
     shop.eval()
     assert SECRET not in json.dumps([call.body for call in server.calls])
     assert "<secret:" in server.calls[0].user
-
-
-def test_an_export_is_a_training_sample(shop: Shop) -> None:
-    capture = shop.root / ".debrief" / "sessions" / PLAN_ID
-    metadata = '{"tool": "droid", "model": "opus", "prompt_fingerprint": "b7d4e2f9", "extra": 1}'
-    write(
-        capture,
-        {
-            "metadata.json": metadata,
-            "prompts/main.md": f"Be kind. {SECRET}",
-            "prompts/reviewer.md": "Review.",
-        },
-    )
-    result = shop.eval(
-        "--export", "--tests", "cat test_up.py", "--feedback", f"Good work. Key {SECRET}"
-    )
-    assert result.exit_code == 0, result.output
-    folder = shop.root / ".debrief" / "training_data" / PLAN_ID
-    sample = load_training_sample(folder).sample
-    assert sample.plan_content is not None
-    assert "Retry uploads" in sample.plan_content
-    assert (sample.tool, sample.model, sample.prompt_fingerprint) == ("droid", "opus", "b7d4e2f9")
-    assert len(sample.eval_fingerprint or "") == 8
-    assert sample.used_prompts is not None
-    assert sample.used_prompts.subagents == {"reviewer": "Review."}
-    found = [(one.judge_name, one.score, one.weight) for one in sample.judge_results]
-    assert found == [("courage", 0.5, 1.0), ("tidiness", 0.9, 3.0)]
-    assert (sample.test_results_before or {})["exit_code"] == 1
-    assert (sample.test_results_after or {})["passed"] is True
-    assert "test_upload" in str((sample.test_results_after or {})["output"])
-    assert json.loads((folder / "metadata.json").read_text())["extra"] == 1
-    assert "Score: 0.90" in (folder / "judge_tidiness.md").read_text()
-    for path in folder.rglob("*"):
-        assert path.is_dir() or SECRET not in path.read_text()
-    assert git(shop.root, "worktree", "list").count("\n") == 1
-
-
-def test_an_export_again_replaces_all_but_a_persons_words(shop: Shop) -> None:
-    folder = shop.root / ".debrief" / "training_data" / PLAN_ID
-    shop.eval("--export", "--feedback", "Good work.")
-    write(folder, {"judge_gone.json": "{}"})
-    result = shop.eval("--export")
-    assert "is missing" in result.stderr
-    assert (folder / "human_feedback.md").read_text() == "Good work.\n"
-    assert not (folder / "judge_gone.json").exists()
-    assert [path.name for path in folder.parent.iterdir()] == [PLAN_ID]
-
-
-def test_a_persons_words_can_be_written_in_an_editor(shop: Shop, tmp_path: Path) -> None:
-    editor = tmp_path / "editor"
-    editor.write_text(
-        '#!/bin/sh\nprintf "From the editor.\\n" | cat - "$1" > "$1.n"; mv "$1.n" "$1"\n'
-    )
-    editor.chmod(0o755)
-    shop.eval("--export", "--edit", EDITOR=str(editor), VISUAL=str(editor))
-    folder = shop.root / ".debrief" / "training_data" / PLAN_ID
-    assert (folder / "human_feedback.md").read_text() == "From the editor.\n"
-
-
-def test_what_belongs_to_an_export_is_not_dropped_in_silence(shop: Shop) -> None:
-    result = shop.eval("--feedback", "Good.")
-    assert result.exit_code == 1
-    assert "Add --export" in result.stderr
-
-
-def test_an_export_through_a_link_is_refused(shop: Shop, tmp_path: Path) -> None:
-    (shop.root / ".debrief" / "training_data").symlink_to(tmp_path)
-    result = shop.eval("--export")
-    assert result.exit_code == 1
-    assert "symbolic link" in result.stderr
 
 
 def test_judge_is_another_name_for_it(shop: Shop) -> None:

@@ -179,6 +179,8 @@ def test_output_is_live_and_an_interruption_is_recorded(shop: Path) -> None:
         stdout=subprocess.PIPE,
         cwd=shop,
         env={**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])},
+        # A shell that runs the tests in the background has them ignore it.
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
     )
     assert process.stdout is not None
     assert process.stdout.readline() == b"hi\n"

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import json
+import os
 import re
 import shutil
 import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -18,6 +21,8 @@ from dagster_webserver.cli import dagster_webserver
 
 import pipelines.command  # noqa: F401  registers its commands
 from debrief.cli.app import app
+from debrief.settings import Settings
+from debrief.state.opening import state_url
 
 TOP = Path(__file__).parents[2]
 DEPLOY = TOP / "deploy"
@@ -118,13 +123,20 @@ def test_nothing_is_published_beyond_this_machine() -> None:
 def test_kubernetes_gives_dagster_the_same_settings() -> None:
     ours = yaml.safe_load((DEPLOY / "dagster.yaml").read_text())
     theirs = VALUES["additionalInstanceConfig"]
-    for block in ("run_monitoring", "run_retries", "run_queue", "nux"):
+    for block in ("run_retries", "run_queue", "nux"):
         assert theirs[block] == ours[block]
     assert theirs["concurrency"]["pools"] == ours["concurrency"]["pools"]
     assert VALUES["telemetry"] == ours["telemetry"]
     assert VALUES["retention"]["sensor"]["purgeAfterDays"].items() >= (
         ours["retention"]["sensor"]["purge_after_days"].items()
     )
+
+
+def test_no_run_is_ended_for_having_no_pod_of_its_own() -> None:
+    assert VALUES["additionalInstanceConfig"]["run_monitoring"] == {"enabled": False}
+    ours = yaml.safe_load((DEPLOY / "dagster.yaml").read_text())["run_monitoring"]
+    job = VALUES["runLauncher"]["config"]["k8sRunLauncher"]["runK8sConfig"]["jobSpecConfig"]
+    assert job["activeDeadlineSeconds"] == ours["max_runtime_seconds"]
 
 
 def test_the_chart_writes_none_of_what_is_given_to_it_whole() -> None:
@@ -146,14 +158,35 @@ def test_services_and_deployments_find_each_other() -> None:
     assert {port["targetPort"] for port in service["spec"]["ports"]} <= ports
 
 
-@pytest.mark.skipif(shutil.which("docker") is None, reason="no docker client")
+def compose_client() -> list[str]:
+    """Docker's own compose, as a plugin of the client or as a program beside this Python."""
+    beside = Path(sys.executable).with_name("docker-compose")
+    for words in (["docker", "compose"], ["docker-compose"], [str(beside)]):
+        if shutil.which(words[0]) is None:
+            continue
+        if subprocess.run([*words, "version"], capture_output=True).returncode == 0:
+            return words
+    pytest.skip("there is no docker compose")
+
+
 def test_docker_compose_reads_the_file() -> None:
-    if subprocess.run(["docker", "compose", "version"], capture_output=True).returncode:
-        pytest.skip("the docker client has no compose")
+    words = ["--file", str(DEPLOY / "compose.yaml"), "--profile", "workers", "config"]
     said = subprocess.run(
-        ["docker", "compose", "--file", str(DEPLOY / "compose.yaml"), "--profile", "workers", "config"],
-        env={"POSTGRES_PASSWORD": "for-this-test", "PATH": "/usr/local/bin:/usr/bin:/bin", "HOME": "/"},
+        [*compose_client(), *words, "--format", "json"],
+        env={"POSTGRES_PASSWORD": "for-this-test", "PATH": os.environ["PATH"], "HOME": "/"},
         capture_output=True,
         text=True,
-    )  # fmt: skip
+    )
     assert said.returncode == 0, said.stderr
+    services = json.loads(said.stdout)["services"]
+    assert sorted(services) == SERVICES
+    for name in ("worker", "coordinator"):
+        told = services[name]["environment"]
+        assert state_url(Settings(home=Path("/"), lake="", values=told)).endswith("dagster")
+        assert "volumes" not in services[name]
+
+
+def test_kubernetes_knows_every_field_of_what_stands_beside_the_chart() -> None:
+    kubernetes_validate = pytest.importorskip("kubernetes_validate")
+    for document in RECORDER:
+        kubernetes_validate.validate(document, kubernetes_validate.latest_version(), strict=True)

@@ -24,10 +24,6 @@ from resources.attendance import PARENT_TAG
 from tests.distribution.cluster import Cluster, cluster
 from tests.object_store import known
 from tests.pipelines.test_run import conversation, write
-from tests.postgres import postgres_server
-
-__all__ = ["postgres_server"]
-pytestmark = pytest.mark.xdist_group("workers")
 
 WRONG = "2026-11-09"
 WEEKS = ("2026-10-26", "2026-11-02")

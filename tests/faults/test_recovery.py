@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 import json
+import os
+import signal
+import subprocess
+import sys
 import time
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -13,11 +17,15 @@ from dagster._core.events import DagsterEvent, DagsterEventType
 from dagster._core.storage.tags import GRPC_INFO_TAG
 from msgspec.structs import replace
 
+from debrief.settings import load_settings
 from debrief.state.leases import Keeper
+from debrief.state.opening import open_state
 from debrief.state.processes import this_process
 from debrief.state.sqlite import SqliteState
+from pipelines.instance import open_instance
 from pipelines.recovery import settle_dead_runs
 from resources.attendance import PARENT_TAG
+from tests.pipelines.conftest import Home
 
 GONE = replace(this_process(), number=2**22 + 1).encoded()
 ALIVE = this_process().encoded()
@@ -128,3 +136,47 @@ def test_a_run_that_ended_is_left_as_it_is(
     state.take("a", run=run, token="1", process=GONE)
     assert settle_dead_runs(instance, keeper) == []
     assert status(instance, run) is dg.DagsterRunStatus.SUCCESS
+
+
+def test_a_run_that_died_before_it_began_is_found_too(
+    instance: dg.DagsterInstance, keeper: Keeper, impatient: Keeper, tmp_path: Path
+) -> None:
+    server = {GRPC_INFO_TAG: json.dumps({"host": "localhost", "socket": str(tmp_path / "gone")})}
+    starting, waiting = (
+        instance.create_run_for_job(nothing, tags=tags).run_id for tags in (server, {})
+    )
+    for run in (starting, waiting):
+        event(instance, run, DagsterEventType.RUN_STARTING)
+    assert settle_dead_runs(instance, keeper) == []
+    time.sleep(0.02)
+    assert settle_dead_runs(instance, impatient) == [starting]
+    assert status(instance, waiting) is dg.DagsterRunStatus.STARTING
+
+
+def test_the_ui_settles_what_died_before_it_was_started(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("DAGSTER_HOME", "")
+    home = Home(tmp_path)
+    environment = home.environment(DEBRIEF_STATE_URL="here")
+    settings = load_settings(environment)
+    with open_instance(settings) as instance:
+        run = started(instance)
+        open_state(settings).take("a", run=run, token="1", process=GONE)
+        page = subprocess.Popen(
+            [sys.executable, "-m", "pipelines.command", "ui", "--port", "1"],
+            env=environment,
+            cwd=Path(__file__).parents[2],
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.PIPE,
+            text=True,
+            start_new_session=True,
+        )
+        try:
+            assert page.stderr is not None
+            told = next(line for line in page.stderr if "marked as failed" in line)
+        finally:
+            os.killpg(page.pid, signal.SIGKILL)
+            page.communicate()
+        assert run[:8] in told
+        assert status(instance, run) is FAILURE

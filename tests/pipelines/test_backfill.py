@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import shutil
 import signal
 import subprocess
@@ -13,48 +12,25 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
-from typer.testing import CliRunner, Result
 
-import pipelines.command  # noqa: F401  (adds the command)
-from debrief.cli.app import app
 from debrief.judging.model import JudgeEvaluation
 from debrief.lake import Lake
 from debrief.samples import folder
 from debrief.scoring.model import SessionScores
 from debrief.snapshots.model import SessionMetadataRow
 from tests.models.openai_server import OpenAIServer, Reply, judged
-from tests.pipelines.conftest import Home
+from tests.pipelines.conftest import Home, Said
 from tests.pipelines.test_run import WEEK, conversation, write
-
-pytestmark = pytest.mark.xdist_group("backfill")
 
 MODEL = "openai/gpt-4o-mini"
 WEEKS = ["2026-10-05", "2026-10-12", "2026-10-19", "2026-10-26", "2026-11-02"]
-MINE = ("DEBRIEF_LAKE", "DEBRIEF_OFFLINE", "DEBRIEF_MODEL", "DEBRIEF_SESSIONS", "DAGSTER_HOME")
 
 
-def backfill(home: Path, *arguments: str, **environment: str) -> Result:
-    """Type the command in this process, and leave its environment as it was."""
-    kept = {name: os.environ.get(name) for name in MINE}
-    mine = {
-        "DEBRIEF_HOME": str(home / ".debrief"),
-        "HOME": str(home),
-        "DEBRIEF_LANGFUSE": "off",
-        **dict.fromkeys(MINE, ""),
-        **environment,
-    }
-    try:
-        return CliRunner().invoke(
-            app, ["backfill", "--lake", str(home / "lake"), *arguments], env=mine
-        )
-    finally:
-        for name, value in kept.items():
-            os.environ.pop(name, None)
-            if value is not None:
-                os.environ[name] = value
+def backfill(home: Path, *arguments: str, **environment: str) -> Said:
+    return Home(home).typed("backfill", "--lake", str(home / "lake"), *arguments, **environment)
 
 
-def offline(home: Path, *arguments: str) -> Result:
+def offline(home: Path, *arguments: str) -> Said:
     return backfill(home, "--offline", "--sessions", str(folder()), *arguments)
 
 
@@ -64,7 +40,7 @@ def read(tmp_path_factory: pytest.TempPathFactory) -> Path:
     home = tmp_path_factory.mktemp("machine")
     for stage in ("raw_sessions", "session_metadata"):
         said = offline(home, "--stage", stage)
-        assert said.exit_code == 0, said.output
+        assert said.code == 0, said.all
     return home
 
 
@@ -84,15 +60,15 @@ def files(home: Path, table: str) -> dict[str, bytes]:
 
 def test_what_is_missing_is_made_and_what_is_up_to_date_is_left(home: Path) -> None:
     first = offline(home, "--stage", "session_scores", "--weeks", "2026-10-12..2026-10-26")
-    assert first.exit_code == 0, first.output
-    assert "session_scores: 2026-10-12 … 2026-10-26 (3 missing)" in first.output
-    assert "Done: 18 rows new or changed." in first.output
+    assert first.code == 0, first.all
+    assert "session_scores: 2026-10-12 … 2026-10-26 (3 missing)" in first.all
+    assert "Done: 18 rows new or changed." in first.all
     again = offline(home, "--stage", "session_scores", "--week", "2026-10-12..2026-10-26")
-    assert "3 weeks are up to date; --force makes it again" in again.output
+    assert "3 weeks are up to date; --force makes it again" in again.all
     rest = offline(home, "--stage", "session_scores")
-    assert "session_scores: 2026-10-05 … 2026-10-05 (1 missing)" in rest.output
-    assert "session_scores: 2026-11-02 … 2026-11-02 (1 missing)" in rest.output
-    assert "3 weeks are up to date" in rest.output
+    assert "session_scores: 2026-10-05 … 2026-10-05 (1 missing)" in rest.all
+    assert "session_scores: 2026-11-02 … 2026-11-02 (1 missing)" in rest.all
+    assert "3 weeks are up to date" in rest.all
     assert lake_of(home).partitions("session_scores") == WEEKS
 
 
@@ -102,8 +78,8 @@ def test_a_changed_judge_makes_its_weeks_stale_and_no_other_stage(home: Path) ->
 
     def run(stage: str) -> str:
         said = backfill(home, "--offline", "--stage", stage, DEBRIEF_JUDGES=str(judges))
-        assert said.exit_code == 0, said.output
-        return said.output
+        assert said.code == 0, said.all
+        return said.all
 
     run("judge_evaluations")
     run("session_scores")
@@ -117,9 +93,9 @@ def test_a_changed_judge_makes_its_weeks_stale_and_no_other_stage(home: Path) ->
 
 def test_a_dry_run_says_what_would_be_done_and_does_nothing(home: Path) -> None:
     said = offline(home, "--stage", "session_scores", "--dry-run", "--downstream")
-    assert said.exit_code == 0, said.output
-    assert "session_scores" in said.output
-    assert "5 missing" in said.output
+    assert said.code == 0, said.all
+    assert "session_scores" in said.all
+    assert "5 missing" in said.all
     assert lake_of(home).partitions("session_scores") == []
 
 
@@ -127,14 +103,14 @@ def test_force_makes_again_what_is_meant_and_gives_the_same_rows(home: Path) -> 
     offline(home, "--stage", "session_scores")
     before = files(home, "session_scores")
     said = offline(home, "--stage", "session_scores", "--force", "--weeks", "2026-10-12")
-    assert "(1 forced)" in said.output
+    assert "(1 forced)" in said.all
     assert files(home, "session_scores") == before
 
 
 def test_conditions_take_the_sessions_that_answer_and_leave_the_others(home: Path) -> None:
     lake = lake_of(home)
     said = offline(home, "--stage", "judge_evaluations", "--where", "tool=droid")
-    assert said.exit_code == 0, said.output
+    assert said.code == 0, said.all
     tools = {
         row.session_id: row.tool
         for week in WEEKS
@@ -143,7 +119,7 @@ def test_conditions_take_the_sessions_that_answer_and_leave_the_others(home: Pat
     droids = {name for name, tool in tools.items() if tool == "droid"}
     assert judged_of(lake) == droids
     whole = offline(home, "--stage", "judge_evaluations")
-    assert "unfinished" in whole.output
+    assert "unfinished" in whole.all
     assert judged_of(lake) == set(tools)
     after = files(home, "judge_evaluations")
     offline(home, "--stage", "judge_evaluations", "--where", "task=late-*", "--force")
@@ -192,9 +168,9 @@ def test_what_cannot_be_done_is_told_in_one_line(
     read: Path, arguments: Sequence[str], reason: str
 ) -> None:
     said = offline(read, *arguments)
-    assert said.exit_code == 1
-    assert reason in said.output
-    assert "Traceback" not in said.output
+    assert said.code == 1
+    assert reason in said.all
+    assert "Traceback" not in said.all
 
 
 def command(home: Path) -> list[str]:
@@ -235,11 +211,11 @@ def test_a_backfill_that_was_stopped_goes_on_where_it_was(
     done = files(home, "session_scores")
     assert done.items() <= files(undisturbed, "session_scores").items()
     said = offline(home, "--stage", "session_scores")
-    assert said.exit_code == 0, said.output
-    assert f"{len(done)} unrecorded" in said.output
+    assert said.code == 0, said.all
+    assert f"{len(done)} unrecorded" in said.all
     assert files(home, "session_scores") == files(undisturbed, "session_scores")
     again = offline(home, "--stage", "session_scores")
-    assert "5 weeks are up to date" in again.output
+    assert "5 weeks are up to date" in again.all
 
 
 def test_two_people_who_start_the_same_leave_whole_tables(home: Path, tmp_path: Path) -> None:
@@ -267,7 +243,7 @@ def test_with_a_model_costs_are_told_first_agreed_to_and_bounded(tmp_path: Path)
 
     with OpenAIServer(lambda _: Reply(judged(0.9))) as server:
 
-        def run(*arguments: str) -> Result:
+        def run(*arguments: str) -> Said:
             return backfill(
                 tmp_path,
                 *("--sessions", str(transcripts), "--model", MODEL),
@@ -277,29 +253,29 @@ def test_with_a_model_costs_are_told_first_agreed_to_and_bounded(tmp_path: Path)
                 DEBRIEF_RETRY_PAUSE="0.01",
             )
 
-        assert run("--stage", "raw_sessions").exit_code == 0
+        assert run("--stage", "raw_sessions").code == 0
         judge = ("--stage", "judge_evaluations")
         planned = run(*judge, "--dry-run")
-        assert planned.exit_code == 0, planned.output
-        assert "judge_evaluations: 6 calls" in planned.output
-        assert "tokens counted" in planned.output
+        assert planned.code == 0, planned.all
+        assert "judge_evaluations: 6 calls" in planned.all
+        assert "tokens counted" in planned.all
         refused = run(*judge)
-        assert refused.exit_code == 1
-        assert "nobody agreed. Add --yes." in refused.output
+        assert refused.code == 1
+        assert "nobody agreed. Add --yes." in refused.all
         assert len(server.calls) == 0
         bounded = run(*judge, "--yes", "--max-cost-usd", "0.001")
-        assert bounded.exit_code == 0, bounded.output
-        assert "more than --max-cost-usd 0.001" in bounded.output
+        assert bounded.code == 0, bounded.all
+        assert "more than --max-cost-usd 0.001" in bounded.all
         assert len(server.calls) == 0
-        assert "6 failed: the next run tries them again" in bounded.output
+        assert "6 failed: the next run tries them again" in bounded.all
         agreed = run(*judge, "--yes")
-        assert agreed.exit_code == 0, agreed.output
-        assert "(1 unfinished)" in agreed.output
+        assert agreed.code == 0, agreed.all
+        assert "(1 unfinished)" in agreed.all
         assert len(server.calls) == 6
-        assert "6 calls, $" in agreed.output
+        assert "6 calls, $" in agreed.all
         rows = list(Lake(str(tmp_path / "lake")).read("judge_evaluations", WEEK, JudgeEvaluation))
         assert [row.score for row in rows] == [0.9] * 6
         again = run(*judge, "--force", "--dry-run")
-        assert "judge_evaluations: 6 calls" in again.output
-        assert f"mean of 6 recorded answers of {MODEL}" in again.output
-        assert "1 week is up to date" in run(*judge).output
+        assert "judge_evaluations: 6 calls" in again.all
+        assert f"mean of 6 recorded answers of {MODEL}" in again.all
+        assert "1 week is up to date" in run(*judge).all

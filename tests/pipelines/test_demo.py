@@ -22,8 +22,6 @@ from debrief.training.pairs import observed_pairs
 from debrief.training.validation import validate_line
 from tests.pipelines.conftest import Demo
 
-pytestmark = pytest.mark.xdist_group("demo")
-
 WEEKS = ["2026-10-05", "2026-10-12", "2026-10-19", "2026-10-26", "2026-11-02"]
 
 
@@ -219,7 +217,7 @@ def test_every_transcript_without_a_session_has_a_reason(demo: Demo) -> None:
 
 
 def test_a_backfill_of_one_stage_over_a_range_is_a_run_of_its_own(demo: Demo) -> None:
-    said = demo.home.debrief(
+    said = demo.home.typed(
         "backfill", "--stage", "session_scores", "--week", "2026-10-12..2026-10-26", "--force",
         "--offline",
         "--lake", str(demo.home.path / ".debrief/demo"),
@@ -230,7 +228,7 @@ def test_a_backfill_of_one_stage_over_a_range_is_a_run_of_its_own(demo: Demo) ->
 
 
 def test_a_backfill_of_one_task_takes_its_pairs_only(demo: Demo) -> None:
-    said = demo.home.debrief(
+    said = demo.home.typed(
         "backfill", "--stage", "training_sets", "--task", "late-readings", "--offline",
         "--lake", str(demo.home.path / ".debrief/demo"),
     )  # fmt: skip
@@ -251,7 +249,7 @@ def test_a_backfill_of_one_task_takes_its_pairs_only(demo: Demo) -> None:
 )
 def test_a_backfill_of_nothing_says_why(demo: Demo, arguments: list[str], reason: str) -> None:
     lake = str(demo.home.path / ".debrief/demo")
-    said = demo.home.debrief("backfill", *arguments, "--offline", "--lake", lake)
+    said = demo.home.typed("backfill", *arguments, "--offline", "--lake", lake)
     assert said.code == 1
     assert reason in said.err
     assert "Traceback" not in said.err

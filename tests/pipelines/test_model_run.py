@@ -5,8 +5,6 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-import pytest
-
 from debrief.judging.model import JudgeEvaluation
 from debrief.lake import Lake
 from debrief.rubrics.model import RubricEvaluation
@@ -15,8 +13,6 @@ from debrief.scoring.model import SessionScores
 from tests.models.openai_server import Call, OpenAIServer, Reply, judged
 from tests.pipelines.conftest import Home, Said
 from tests.pipelines.test_run import WEEK, conversation, write
-
-pytestmark = pytest.mark.xdist_group("model run")
 
 MODEL = "openai/gpt-4o-mini"
 
@@ -71,7 +67,7 @@ def answer(call: Call) -> Reply:
 
 
 def run_with(home: Home, folder: Path, server: OpenAIServer, *more: str) -> Said:
-    return home.debrief(
+    return home.typed(
         "run",
         "--sessions",
         str(folder),

@@ -26,12 +26,9 @@ from debrief.training.validation import validate_line
 from debrief.training.writing import metadata_of_line
 from pipelines.definitions import defs
 from pipelines.recorder_sensor import ASKED_BY, new_records
-from tests.postgres import postgres_server, postgres_url
 from tests.recorder.records import build
 from tests.recorder.service.helpers import KEY, body_of, ensure_task, running
 from tests.recorder.session_scenario import a_shop, add_pnpm
-
-__all__ = ["postgres_server", "postgres_url"]
 
 WEEK, NEXT = "2026-11-02", "2026-11-09"
 

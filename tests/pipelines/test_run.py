@@ -13,8 +13,6 @@ from debrief.sessions.model import Session, UnreadTranscript
 from debrief.summary import summarise
 from tests.pipelines.conftest import Home, Said
 
-pytestmark = pytest.mark.xdist_group("run")
-
 WEEK = "2026-11-02"
 
 
@@ -109,7 +107,7 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Run:
         big[-1:-1] = [call(n, "big"), result(n, "big", report)]
     write(folder, "big.jsonl", big)
     lake = home.path / "lake"
-    said = home.debrief("run", "--sessions", str(folder), "--offline", "--lake", str(lake))
+    said = home.typed("run", "--sessions", str(folder), "--offline", "--lake", str(lake))
     return Run(said, Lake(str(lake)), home, folder)
 
 
@@ -156,7 +154,8 @@ def test_files_without_a_session_are_listed_with_the_reason(run: Run) -> None:
 
 def test_what_could_not_be_read_is_read_once_it_is_mended(run: Run) -> None:
     write(run.folder, "broken.jsonl", conversation("broken"))
-    again = run.home.debrief(
+    (run.folder / "big.jsonl").unlink(missing_ok=True)
+    again = run.home.typed(
         "run", "--sessions", str(run.folder), "--offline", "--lake", run.lake.url
     )
     assert again.code == 0, again.err
@@ -179,7 +178,7 @@ def test_what_could_not_be_read_is_read_once_it_is_mended(run: Run) -> None:
 def test_a_wrong_option_ends_in_one_line_that_says_what_to_do(
     home: Home, arguments: list[str], reason: str
 ) -> None:
-    said = home.debrief("run", *arguments, "--lake", str(home.path / "lake"))
+    said = home.typed("run", *arguments, "--lake", str(home.path / "lake"))
     assert said.code == 1
     assert reason in said.err
     assert len(said.err.strip().splitlines()) == 1
@@ -191,7 +190,7 @@ def test_a_model_without_a_key_is_refused_and_never_replaced_by_the_offline_eval
     folder = home.path / "transcripts"
     folder.mkdir()
     write(folder, "good.jsonl", conversation("good"))
-    said = home.debrief(
+    said = home.typed(
         "run", "--sessions", str(folder), "--lake", str(home.path / "lake"), OPENROUTER_API_KEY=""
     )
     assert said.code == 1

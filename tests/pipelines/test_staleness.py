@@ -7,11 +7,7 @@ import shutil
 import sys
 from pathlib import Path
 
-import pytest
-
 from tests.pipelines.conftest import Demo, run_command
-
-pytestmark = pytest.mark.xdist_group("demo")
 
 TOP = Path(__file__).parents[2]
 AFTER_A_JUDGE = {

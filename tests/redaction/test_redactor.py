@@ -149,6 +149,39 @@ def test_a_checksum_proves_a_token_that_looks_like_a_sample() -> None:
     assert not has_crc(token[:-1] + ("A" if token[-1] != "A" else "B"))
 
 
+@pytest.mark.parametrize(
+    "token",
+    [
+        "ghp_abcdefghijklmnopqrstuvwxyz0123456789",
+        "gho_0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ",
+        "github_pat_11ABCDEFG0123456789abc_defghijklmnopqrstuvwxyz0123456789ABCDEFGHIJKLMNOPQRSTUVW",
+        "npm_abcdefghijklmnopqrstuvwxyz0123456789",
+        "glpat-abcdefghij1234567890",
+        "hf_abcdefghijklmnopqrstuvwxyzABCDEFGH",
+        "sk-ant-api03-abcdefghijklmnopqrstuvwxyz0123456789",
+    ],
+)
+def test_a_token_of_the_right_form_is_one_however_it_was_made_up(token: str) -> None:
+    for text in (token, f"export TOKEN={token}\n", f'{{"note": "it is {token}."}}'):
+        redacted = REDACTOR.redact(text).text
+        assert token not in redacted
+        assert PLACEHOLDER.search(redacted)
+
+
+@pytest.mark.parametrize(
+    "sample",
+    [
+        "ghp_xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx",
+        "ghp_000000000000000000000000000000000000",
+        "ghp_exampleexampleexampleexampleexample12",
+        "ghp_yourtokenyourtokenyourtokenyourtoken",
+        "sk-ant-api03-your-key-goes-here-0123456789abcdef",
+    ],
+)
+def test_a_token_that_says_that_it_is_none_stays(sample: str) -> None:
+    assert REDACTOR.redact(f"the token is like {sample} there").text.count(sample) == 1
+
+
 def test_placeholders_are_left_alone() -> None:
     text = "password = <secret:password:3f9a1c>, token: <secret:token:00ffaa>"
     assert REDACTOR.redact(text).text is text

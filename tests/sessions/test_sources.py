@@ -2,69 +2,23 @@
 
 from __future__ import annotations
 
-import json
-import os
-import shutil
 import subprocess
 import sys
-import tempfile
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 from datetime import timedelta
 from pathlib import Path
 from uuid import uuid4
 
 import msgspec
-import pytest
 
 from debrief.digests import digest_of
 from debrief.lake import Lake
-from debrief.sessions.model import Session, UnreadTranscript
+from debrief.sessions.model import Session
 from debrief.sessions.readers import READERS
 from debrief.sessions.scanning import ScanEntry
-from debrief.sessions.sources import Scan, default_folders, read_week, scan
-from tests.sessions.scenario import MONDAY, SESSION, Log, usage, write_lines
-
-WEEK = "2026-01-05"
-
-
-def session(number: int = 1, days: float = 0, prompt: str = "Go") -> Log:
-    log = Log(f"0a1b2c3d-0000-4000-8000-{number:012d}", MONDAY + timedelta(days=days))
-    log.user(prompt)
-    log.says("Done", id=f"m{number}", usage=usage(1, 2))
-    return log
-
-
-def written(folder: Path, *logs: Log) -> Path:
-    for log in logs:
-        log.write(folder / f"{log.session}.jsonl")
-    return folder
-
-
-def everything(found: Scan) -> list[Session | UnreadTranscript]:
-    return [item for week in found.weeks() for item in read_week(found, week)]
-
-
-def sessions(found: Scan) -> list[Session]:
-    return [item for item in everything(found) if isinstance(item, Session)]
-
-
-def unread(found: Scan) -> list[UnreadTranscript]:
-    return [item for item in everything(found) if isinstance(item, UnreadTranscript)]
-
-
-@contextmanager
-def an_ordinary_user() -> Iterator[None]:
-    """Give up the rights of root, to whom nothing is forbidden, for the length of a block."""
-    if os.geteuid() != 0:
-        yield
-        return
-    os.seteuid(65534)
-    try:
-        yield
-    finally:
-        os.seteuid(0)
+from debrief.sessions.sources import default_folders, read_week, scan
+from tests.sessions.scanned import WEEK, session, sessions, written
+from tests.sessions.scenario import MONDAY, SESSION, Log, usage
 
 
 def test_sessions_come_by_week_sorted_by_start_and_id(tmp_path: Path) -> None:
@@ -247,137 +201,6 @@ def test_an_orphaned_subagents_file_elsewhere_joins_its_session(tmp_path: Path) 
     assert (only.usage.input, only.api_calls) == (4, 2)
 
 
-def test_every_file_ends_up_in_a_session_or_is_told(tmp_path: Path) -> None:
-    written(tmp_path, session(1))
-    write_lines(tmp_path / "empty.jsonl", end=b"")
-    write_lines(tmp_path / "snapshots.jsonl", b'{"type":"file-history-snapshot","snapshot":{}}')
-    write_lines(tmp_path / "broken.jsonl", b'{"type":"user","isSidechain":false,"mess', end=b"")
-    write_lines(tmp_path / "garbage.jsonl", b"\x00\x01 not json", end=b"\n")
-    write_lines(tmp_path / "other.jsonl", b'{"temperature": 21}')
-    (tmp_path / "package.json").write_text("{}")
-    found = scan([tmp_path])
-    rows = {
-        Path(item.path).name: (item.expected, item.line, bool(item.reason))
-        for item in unread(found)
-    }
-    assert rows == {
-        "empty.jsonl": (True, 0, True),
-        "snapshots.jsonl": (True, 0, True),
-        "broken.jsonl": (False, 1, True),
-        "garbage.jsonl": (False, 1, True),
-        "other.jsonl": (True, 0, True),
-    }
-    assert len(sessions(found)) == 1
-
-
-def test_a_folder_that_is_not_there_is_told(tmp_path: Path) -> None:
-    (row,) = unread(scan([tmp_path / "nowhere"]))
-    assert (row.expected, row.reason) == (False, "there is no such folder")
-    assert row.path.endswith("nowhere")
-
-
-def test_a_file_can_be_named_instead_of_its_folder(tmp_path: Path) -> None:
-    path = session(1).write(tmp_path / "x.jsonl")
-    assert len(sessions(scan([path]))) == 1
-
-
-def test_folders_within_folders_are_met_once(tmp_path: Path) -> None:
-    written(tmp_path / "a" / "b", session(1))
-    found = scan([tmp_path, tmp_path / "a", tmp_path / "a" / ".." / "a" / "b"])
-    assert len(found.entries) == 1
-
-
-def test_loops_of_symbolic_links_end_and_linked_files_are_met_once(tmp_path: Path) -> None:
-    folder = written(tmp_path / "logs", session(1))
-    (folder / "loop").symlink_to(folder)
-    (folder / "up").symlink_to(tmp_path)
-    (folder / "again.jsonl").symlink_to(folder / f"{session(1).session}.jsonl")
-    (folder / "dead.jsonl").symlink_to(folder / "nobody.jsonl")
-    elsewhere = written(tmp_path / "elsewhere", session(2))
-    (folder / "linked").symlink_to(elsewhere)
-    found = scan([folder])
-    assert len(sessions(found)) == 2
-    (dead,) = unread(found)
-    assert dead.path.endswith("dead.jsonl")
-
-
-def test_what_may_not_be_read_is_told_and_the_rest_is_read(tmp_path: Path) -> None:
-    folder = written(tmp_path / "logs", session(1))
-    secret = session(2).write(folder / "secret.jsonl")
-    closed = folder / "closed"
-    written(closed, session(3))
-    for path in (tmp_path, *tmp_path.parents):
-        if path.is_relative_to(tempfile.gettempdir()) and path != Path(tempfile.gettempdir()):
-            path.chmod(path.stat().st_mode | 0o055)
-    secret.chmod(0)
-    closed.chmod(0)
-    try:
-        with an_ordinary_user():
-            found = scan([folder])
-            rows = everything(found)
-    finally:
-        closed.chmod(0o700)
-    told = {Path(row.path).name: row.reason for row in rows if isinstance(row, UnreadTranscript)}
-    assert told == {
-        "secret.jsonl": "no permission to read it",
-        "closed": "no permission to read it",
-    }
-    assert sum(isinstance(row, Session) for row in rows) == 1
-
-
-def test_names_with_newlines_and_names_that_are_not_utf8_are_handled(tmp_path: Path) -> None:
-    session(1).write(tmp_path / "two\nlines.jsonl")
-    name = os.fsencode(tmp_path) + b"/\xff.jsonl"
-    shutil.copy(os.fsencode(session(2).write(tmp_path / "plain.jsonl")), name)
-    found = scan([tmp_path])
-    assert len(sessions(found)) == 2
-    (row,) = unread(found)
-    assert "not UTF-8" in row.reason
-    msgspec.json.encode(found.entries)
-
-
-def test_a_pipe_with_a_transcripts_name_does_not_stop_the_scan(tmp_path: Path) -> None:
-    written(tmp_path, session(1))
-    os.mkfifo(tmp_path / "pipe.jsonl")
-    assert len(scan([tmp_path]).entries) == 1
-
-
-def test_a_file_that_grows_while_it_is_read_is_read_again_next_time(tmp_path: Path) -> None:
-    log = session(1)
-    path = tmp_path / f"{log.session}.jsonl"
-    one, two = log.lines()
-    path.write_bytes(one + b"\n" + two[:30])
-    first = scan([tmp_path])
-    (half,) = sessions(first)
-    assert [problem.line for problem in half.problems] == [2]
-    path.write_bytes(one + b"\n" + two + b"\n")
-    (whole,) = sessions(scan([tmp_path], first.entries))
-    assert (whole.problems, len(whole.turns[0].messages)) == ((), 1)
-
-
-def test_a_file_that_vanishes_between_scan_and_reading_is_told(tmp_path: Path) -> None:
-    path = session(1).write(tmp_path / "x.jsonl")
-    found = scan([tmp_path])
-    path.unlink()
-    (row,) = everything(found)
-    assert isinstance(row, UnreadTranscript)
-    assert (row.expected, row.path) == (False, str(path))
-
-
-def test_a_session_that_cannot_be_redacted_is_told_and_costs_nothing_else(tmp_path: Path) -> None:
-    written(tmp_path, session(1, prompt="poison"), session(2))
-
-    def redact(item: Session) -> Session:
-        if item.turns[0].prompt == "poison":
-            raise RuntimeError("too much")
-        return item
-
-    rows = list(read_week(scan([tmp_path]), WEEK, redact))
-    assert [type(row) for row in rows] == [UnreadTranscript, Session]
-    assert isinstance(rows[0], UnreadTranscript)
-    assert "too much" in rows[0].reason
-
-
 def test_progress_is_told(tmp_path: Path) -> None:
     written(tmp_path, *[session(number) for number in range(1, 4)])
     found_so_far: list[int] = []
@@ -412,20 +235,3 @@ def test_finding_and_reading_need_no_heavy_module() -> None:
         [sys.executable, "-c", program], capture_output=True, text=True, check=True
     )
     assert done.stdout.strip() == "[]"
-
-
-@pytest.mark.parametrize("text", ["{}", '{"type": "user"}', '"text"', "[]"])
-def test_files_of_json_lines_that_are_no_transcripts_are_not_claimed(
-    tmp_path: Path, text: str
-) -> None:
-    (tmp_path / "x.jsonl").write_text(text + "\n")
-    assert [entry.source for entry in scan([tmp_path]).entries] == [""]
-
-
-def test_a_transcripts_first_line_may_be_very_long(tmp_path: Path) -> None:
-    log = session(1, prompt="x" * 300_000)
-    record = log.records[0]
-    log.records[0] = {"message": record.pop("message"), **record}
-    written(tmp_path, log)
-    assert json.loads(log.lines()[0])["message"]
-    assert len(sessions(scan([tmp_path]))) == 1

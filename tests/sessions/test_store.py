@@ -122,3 +122,132 @@ def test_a_transcript_that_can_no_longer_be_read_is_told_and_not_kept_twice(
     read_again(lake, folder)
     path.write_text("{}\n")
     assert list(numbers(read_again(lake, folder))) == [1]
+
+
+def part(folder: Path, place: str, *moments: str, session: int = 0, prompt: str = "Go on") -> Path:
+    """Write a transcript of a session with a prompt and an answer at each moment."""
+    session_id = f"00000000-0000-4000-8000-{session:012d}"
+    shared = {"sessionId": session_id, "cwd": "/home/sam/shop", "version": "2.0.1"}
+    lines = []
+    for at in moments:
+        answer = {
+            "id": f"m{at}",
+            "role": "assistant",
+            "model": "claude-sonnet-4-5",
+            "content": [{"type": "text", "text": f"Went on at {at}."}],
+            "usage": {"input_tokens": 9, "output_tokens": 9},
+        }
+        asked = {"role": "user", "content": f"{prompt} at {at}"}
+        for kind, second, message in (("user", 0, asked), ("assistant", 9, answer)):
+            stamped = {"uuid": f"{kind}{at}", "timestamp": f"{at}:{second:02}Z"}
+            lines.append(json.dumps({**shared, **stamped, "type": kind, "message": message}) + "\n")
+    path = folder / place / f"{session_id}.jsonl"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text("".join(lines))
+    return path
+
+
+TEN, ELEVEN, TWELVE, ONE = (f"2026-09-08T{hour}:00" for hour in (10, 11, 12, 13))
+
+
+def moments(session: Session) -> list[str]:
+    return [turn.prompt.removeprefix("Go on at ") for turn in session.turns]
+
+
+def test_a_part_of_a_session_outlasts_its_transcript(lake: Lake, folder: Path) -> None:
+    part(folder, "shop", TEN, ELEVEN)
+    other = part(folder, "shop-worktree", TWELVE)
+    before = read_again(lake, folder)
+    assert moments(before[0]) == [TEN, ELEVEN, TWELVE]
+    other.unlink()
+    assert read_again(lake, folder) == before
+    assert read_again(lake, folder) == before
+
+
+def test_what_grows_after_a_part_is_gone_joins_what_was_read_of_it(
+    lake: Lake, folder: Path
+) -> None:
+    part(folder, "shop", TEN, TWELVE)
+    other = part(folder, "shop-worktree", ELEVEN)
+    ((before,), gone) = (read_again(lake, folder), str(other))
+    other.unlink()
+    for grown in ([TEN, TWELVE, ONE], [TEN, TWELVE, ONE, "2026-09-08T14:00"]):
+        path = part(folder, "shop", *grown)
+        (after,) = read_again(lake, folder)
+        assert moments(after) == sorted([*grown, ELEVEN])
+        assert after.api_calls == after.usage.output // 9 == len(grown) + 1
+        assert {ref.path for ref in after.transcripts} == {str(path), gone}
+        assert [ref for ref in after.transcripts if ref.path == gone] == [
+            ref for ref in before.transcripts if ref.path == gone
+        ]
+
+
+def test_a_session_stays_in_its_week_when_the_part_that_it_began_with_is_gone(
+    lake: Lake, folder: Path
+) -> None:
+    first = part(folder, "shop", TEN)
+    part(folder, "shop-worktree", "2026-09-15T10:00")
+    before = read_again(lake, folder)
+    first.unlink()
+    for _ in range(2):
+        found = scan_into(lake, [folder])
+        assert found.weeks() == [WEEK]
+        store_week(lake, found, WEEK, REDACTOR)
+        assert stored(lake) == before
+
+
+def test_a_transcript_that_comes_back_is_read_again(lake: Lake, folder: Path) -> None:
+    part(folder, "shop", TEN)
+    other = part(folder, "shop-worktree", ELEVEN)
+    before = read_again(lake, folder)
+    other.unlink()
+    read_again(lake, folder)
+    part(folder, "shop-worktree", ELEVEN)
+    assert read_again(lake, folder) == before
+
+
+def test_a_copy_that_held_nothing_besides_is_gone_without_a_trace(lake: Lake, folder: Path) -> None:
+    whole = part(folder, "shop", TEN, ELEVEN)
+    copy = part(folder, "backup", TEN)
+    read_again(lake, folder)
+    copy.unlink()
+    part(folder, "shop", TEN, ELEVEN, TWELVE)
+    (after,) = read_again(lake, folder)
+    assert moments(after) == [TEN, ELEVEN, TWELVE]
+    assert [ref.path for ref in after.transcripts] == [str(whole)]
+
+
+def test_a_session_all_of_whose_parts_are_gone_stays(lake: Lake, folder: Path) -> None:
+    parts = [part(folder, "shop", TEN), part(folder, "shop-worktree", ELEVEN)]
+    before = read_again(lake, folder)
+    for path in parts:
+        path.unlink()
+        transcript(folder, 3)
+        assert read_again(lake, folder)[0] == before[0]
+
+
+def test_secrets_of_a_part_that_is_gone_stay_hidden_and_counted(lake: Lake, folder: Path) -> None:
+    token = "ghp_" + "aB3dE5gH7jK9mN1pQ2sT4vW6xY8zA0bC1dE2"
+    part(folder, "shop", TEN)
+    other = part(folder, "shop-worktree", ELEVEN, prompt=f"Use {token}")
+    (before,) = read_again(lake, folder)
+    other.unlink()
+    part(folder, "shop", TEN, TWELVE)
+    (after,) = read_again(lake, folder)
+    assert token not in repr(after)
+    assert "<secret:github-token:" in repr(after)
+    assert after.redactions == before.redactions == 1
+
+
+def test_a_subagent_outlasts_its_transcript(lake: Lake, folder: Path) -> None:
+    path = part(folder, "shop", TEN)
+    own = path.with_suffix("") / "subagents" / "agent-a1.jsonl"
+    own.parent.mkdir(parents=True)
+    lines = [json.loads(line) for line in part(folder, "other", ELEVEN).read_text().splitlines()]
+    marked = [{**line, "isSidechain": True, "agentId": "a1"} for line in lines]
+    own.write_text("".join(json.dumps(line) + "\n" for line in marked))
+    shutil.rmtree(folder / "other")
+    before = read_again(lake, folder)
+    assert [len(agent.messages) for agent in before[0].subagents] == [1]
+    own.unlink()
+    assert read_again(lake, folder) == before

@@ -10,9 +10,6 @@ import pytest
 from debrief.state.postgres import PostgresState
 from debrief.state.sqlite import SqliteState
 from debrief.state.store import State
-from tests.postgres import postgres_server, postgres_url
-
-__all__ = ["postgres_server", "postgres_url"]
 
 
 @pytest.fixture(params=["sqlite", "postgres"])

@@ -6,11 +6,16 @@ import subprocess
 import sys
 import threading
 import time
+from contextlib import closing
 from pathlib import Path
+
+import psycopg2
+from msgspec.structs import replace
 
 from debrief.recorder.postgres import EmbeddedPostgres
 from debrief.state.leases import Keeper
 from debrief.state.postgres import PostgresState
+from debrief.state.processes import this_process
 
 ROOT = Path(__file__).parents[2]
 PARENT = """
@@ -43,6 +48,13 @@ def read_until(path: Path, beginning: str) -> str:
     return path.read_text()
 
 
+def heard_long_ago(server: EmbeddedPostgres) -> None:
+    """Let the process on another machine be silent for as long as a server may be away."""
+    with closing(psycopg2.connect(server.url)) as connection, connection.cursor() as cursor:
+        cursor.execute("UPDATE debrief_state.leases SET beat = beat - 100 WHERE token = 't'")
+        connection.commit()
+
+
 def test_a_server_that_is_restarted_loses_nothing_and_nobody_notices(tmp_path: Path) -> None:
     server = EmbeddedPostgres(tmp_path / "postgres", durable=False)
     state = PostgresState(server.url, patience=30)
@@ -58,10 +70,13 @@ def test_a_server_that_is_restarted_loses_nothing_and_nobody_notices(tmp_path: P
             assert state.reserve("run", 0.0, max_calls=None, max_usd=None)
             done.append(name)
 
+    elsewhere = replace(this_process(), machine="another").encoded()
+    assert state.take("other work", run="run", token="t", process=elsewhere)
     with keeper.hold("work", "run", print) as watch:
-        thread = threading.Thread(target=work)
+        thread = threading.Thread(target=work, daemon=True)
         thread.start()
         time.sleep(0.3)
+        heard_long_ago(server)
         server.close()
         before = len(done)
         time.sleep(0.3)
@@ -69,6 +84,10 @@ def test_a_server_that_is_restarted_loses_nothing_and_nobody_notices(tmp_path: P
         while len(done) < before + 10:
             assert thread.is_alive()
             time.sleep(0.01)
+        other = state.lease("other work")
+        assert other is not None
+        assert other.now - other.beat > 100
+        assert not keeper.is_dead(other), "nobody could be heard while the server was away"
         keeper.renew()
         watch.check()
         stop.set()

@@ -78,6 +78,17 @@ def test_two_do_not_work_on_one_thing_at_once_and_who_waits_is_told_for_whom(
     assert f"which has {WORK} since " in told[0]
 
 
+def test_who_asks_again_because_the_answer_was_lost_has_the_lease(opened: Opened) -> None:
+    state = opened()
+    told: list[str] = []
+    with keeper_in(opened()).hold(WORK, "run", told.append):
+        (lease,) = state.leases_of("run")
+        assert state.take(WORK, run="run", token=lease.token, process=lease.process)
+        assert not state.take(WORK, run="another", token="another", process=lease.process)
+    assert state.lease(WORK) is None
+    assert told == []
+
+
 def test_different_things_are_worked_on_at_once(state: State) -> None:
     keeper = keeper_in(state)
     with (
@@ -174,6 +185,25 @@ def test_a_run_that_was_ended_elsewhere_notices(state: State) -> None:
     with pytest.raises(RunOverError, match="it is marked as failure"):
         watch.check()
     assert state.leases_of("run") == []
+
+
+def test_a_storage_of_runs_that_hangs_keeps_nobody_from_saying_that_he_is_alive(
+    state: State,
+) -> None:
+    keeper, asked, answered = keeper_in(state, 0.6), threading.Event(), threading.Event()
+
+    def status() -> Ended | None:
+        asked.set()
+        answered.wait(20)
+        return None
+
+    keeper.attend("run", status)
+    assert asked.wait(20)
+    time.sleep(0.8)
+    (lease,) = state.leases_of("run")
+    assert lease.now - lease.beat < 0.75
+    answered.set()
+    keeper.leave("run")
 
 
 def test_a_run_is_attended_once_however_many_threads_begin_to_work_for_it(state: State) -> None:

@@ -16,11 +16,12 @@ from typer.testing import CliRunner
 from debrief.cli.app import app
 from debrief.errors import ConfigurationError
 from debrief.settings import load_settings
-from debrief.state.opening import open_state
+from debrief.state.opening import open_state, state_url
 from debrief.state.postgres import PostgresState
 from debrief.state.pruning import limits, prune_daily
 from debrief.state.sqlite import SqliteState
 from debrief.state.store import Size, State
+from pipelines.team_home import in_schema
 
 Opened = Callable[[], State]
 EVERYTHING = 1 << 40
@@ -127,6 +128,81 @@ def test_the_settings_say_where_the_state_is(tmp_path: Path, postgres_url: str) 
     assert own.get("k") is None
     assert open_state(load_settings({**home, "DEBRIEF_STATE_URL": postgres_url})) is team
     team.close()
+
+
+OF_TEAM = "postgresql://me@team/d"
+OF_DAGSTER = f"{OF_TEAM}?options=-csearch_path%3Ddagster"
+
+
+@pytest.mark.parametrize(
+    ("told", "url"),
+    [
+        pytest.param({}, "", id="one machine"),
+        pytest.param({"DATABASE_URL": OF_TEAM}, "", id="a database of something else"),
+        pytest.param({"DAGSTER_DATABASE_URL": OF_DAGSTER}, "", id="the embedded server"),
+        pytest.param(
+            {"DATABASE_URL": OF_TEAM, "DAGSTER_DATABASE_URL": OF_DAGSTER},
+            OF_DAGSTER,
+            id="all on a team's server",
+        ),
+        pytest.param(
+            {"DEBRIEF_BROKER": "redis://b", "DAGSTER_DATABASE_URL": OF_DAGSTER},
+            OF_DAGSTER,
+            id="a worker",
+        ),
+        pytest.param(
+            {"DEBRIEF_BROKER": "redis://b", "DAGSTER_DATABASE_URL": OF_DAGSTER}
+            | {"DEBRIEF_STATE_URL": OF_TEAM},
+            OF_TEAM,
+            id="told",
+        ),
+        pytest.param(
+            {"DATABASE_URL": OF_TEAM, "DAGSTER_DATABASE_URL": OF_DAGSTER}
+            | {"DEBRIEF_STATE_URL": "here"},
+            "",
+            id="told to be here",
+        ),
+    ],
+)
+def test_the_state_is_where_the_runs_of_a_team_are(told: dict[str, str], url: str) -> None:
+    assert state_url(load_settings({"DEBRIEF_HOME": "/nowhere", **told})) == url
+
+
+def test_a_state_beside_the_tables_of_dagster_has_a_schema_of_its_own(
+    tmp_path: Path, postgres_url: str
+) -> None:
+    told = {"DATABASE_URL": postgres_url, "DAGSTER_DATABASE_URL": in_schema(postgres_url)}
+    state = open_state(load_settings({"DEBRIEF_HOME": str(tmp_path), **told}))
+    state.put("k", b"v")
+    same = PostgresState(postgres_url)
+    assert same.get("k") == b"v"
+    for each in (state, same):
+        each.close()
+
+
+def test_a_machines_answers_come_along_to_the_database_of_its_team(
+    tmp_path: Path, postgres_url: str
+) -> None:
+    told = {"DEBRIEF_HOME": str(tmp_path), "DEBRIEF_STATE_URL": ""}
+    own = open_state(load_settings(told))
+    for number in range(450):
+        own.put(f"k{number:03}", bytes([number % 256]))
+    team = PostgresState(postgres_url)
+    team.put("k007", b"of the team")
+    for new in (449, 0):
+        said = CliRunner().invoke(app, ["cache", "share", "--to", postgres_url], env=told)
+        assert said.exit_code == 0, said.output
+        assert said.output.startswith(f"{new} of 450 answers are new in postgresql://")
+    assert team.size().answers == 450
+    assert (team.get("k007"), team.get("k449")) == (b"of the team", bytes([449 % 256]))
+    team.close()
+
+
+def test_answers_are_shared_with_nobody_when_nobody_is_named(tmp_path: Path) -> None:
+    told = {"DEBRIEF_HOME": str(tmp_path), "DEBRIEF_STATE_URL": "here", "DATABASE_URL": ""}
+    said = CliRunner().invoke(app, ["cache", "share"], env=told)
+    assert said.exit_code == 1
+    assert "names no database" in said.output + said.stderr
 
 
 def test_a_file_that_was_removed_is_made_again_and_not_written_to_in_secret(tmp_path: Path) -> None:

@@ -41,3 +41,38 @@ def prune(
         f"{left.answers} are left ({left.bytes / 1e6:.1f} MB) in {state.place}",
         soft_wrap=True,
     )
+
+
+@app.command()
+@told
+def share(
+    to: Annotated[
+        str,
+        typer.Option(
+            "--to",
+            help="Address of a Postgres database. Default: DEBRIEF_STATE_URL, else DATABASE_URL.",
+        ),
+    ] = "",
+) -> None:
+    """Copy the answers that this machine has kept to the database of a team: none is paid twice.
+
+    The file stays as it is; what the team has already stays too.
+    """
+    from debrief.cli.console import console
+    from debrief.errors import ConfigurationError
+    from debrief.settings import load_settings
+    from debrief.state.opening import HERE, state_file
+    from debrief.state.postgres import PostgresState
+    from debrief.state.sqlite import SqliteState
+    from debrief.state.store import NAMED
+
+    settings = load_settings()
+    url = to or settings.get(NAMED) or settings.get("DATABASE_URL")
+    if not url or url == HERE:
+        raise ConfigurationError("--to", "names no database", f"Give one, or set {NAMED}.")
+    own = SqliteState(state_file(settings))
+    shared = PostgresState(url)
+    new = shared.take_over(own)
+    console().print(
+        f"{new} of {own.size().answers} answers are new in {shared.place}", soft_wrap=True
+    )

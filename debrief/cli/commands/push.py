@@ -33,6 +33,8 @@ def push(
 ) -> None:
     """Bring your transcripts to an object store, secrets taken out, new and changed ones only.
 
+    The prompts that were captured of these sessions go along.
+
     A team's workers read them there: DEBRIEF_SESSIONS names the same URL. Placeholders of secrets
     are the team's when DEBRIEF_REDACTION_KEY is.
     """
@@ -45,6 +47,7 @@ def push(
     from debrief.sessions.sources import default_folders
     from debrief.settings import load_settings
     from debrief.slugs import slugify
+    from debrief.snapshots.captures import captures_beside
 
     settings = load_settings()
     url = to or settings.get("DEBRIEF_PUSH_TO")
@@ -64,6 +67,7 @@ def push(
         Redactor(key_of(settings)),
         settings.home,
         told=lambda line: screen.print(f"  {line}", soft_wrap=True),
+        captures=captures_beside(folders),
     )
     screen.print(
         f"{done.files} new or changed, {done.unchanged} unchanged, {done.secrets} secrets "

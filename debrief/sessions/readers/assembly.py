@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from datetime import datetime
 from typing import Any
 
@@ -109,6 +109,27 @@ def subagent_of(child: Reading, parent: Reading) -> Subagent:
         messages=tuple(message for turn in turns for message in turn.messages),
         place="file" if child.references else "inline",
     )
+
+
+def read_lines(
+    path: str, convert: Callable[[JsonLines, Reading], None], name_of: Callable[[str], str]
+) -> Reading:
+    """Read a file of JSON lines.
+
+    Args:
+        path: of the file.
+        convert: takes over what the lines hold.
+        name_of: gives the session's id by the path, for lines that do not tell it.
+
+    Raises:
+        OSError: it cannot be read.
+    """
+    reading = Reading(path)
+    lines = JsonLines(path)
+    convert(lines, reading)
+    reading.take(lines)
+    reading.facts.id = reading.facts.id or name_of(path)
+    return reading
 
 
 def assemble(

@@ -87,3 +87,25 @@ class Reader(Protocol):
             InputError: the file holds no session, or cannot be read at all.
         """
         ...
+
+
+class ServerReader:
+    """Reads the sessions of a server, which are in no folder and whose listing told the rest.
+
+    A server's own reader adds ``read``.
+    """
+
+    source: str
+    tool: str
+
+    def folders(self, home: Path) -> tuple[Path, ...]:
+        """Return nothing: a server has no folder."""
+        return ()
+
+    def find(self, folder: Path) -> Iterator[Transcript]:
+        """Yield nothing: no file is one of a server's sessions."""
+        return iter(())
+
+    def peek(self, transcript: Transcript) -> Peek | None:
+        """Return None: what a listing told is in the scan already."""
+        return None

@@ -3,101 +3,34 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
-from datetime import datetime
 from pathlib import Path
-from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from debrief.errors import InputError
-from debrief.sessions.model import Session, ToolCall, Usage
+from debrief.sessions.model import Usage
 from debrief.sessions.readers.base import NoSession
 from debrief.sessions.readers.codex import READER
 from debrief.sessions.readers.codex.tokens import TokenMeter
-
-ID = "019a0000-0000-7000-8000-000000000001"
-PATCH = "*** Begin Patch\n*** Update File: a.py\n@@\n-x\n+y\n*** End Patch"
-
-
-def record(second: float, kind: str, payload: dict[str, Any]) -> dict[str, Any]:
-    at = datetime.fromisoformat("2026-03-02T10:00:00+00:00").timestamp() + second
-    stamp = datetime.fromtimestamp(at).astimezone().isoformat()
-    return {"timestamp": stamp, "type": kind, "payload": payload}
-
-
-def meta(second: float = 0, **more: Any) -> dict[str, Any]:
-    facts = {
-        "id": ID,
-        "cwd": "/home/ann/shop",
-        "cli_version": "0.140.0",
-        "source": "cli",
-        "git": {"branch": "main", "repository_url": "git@host:ann/shop.git"},
-    }
-    return record(second, "session_meta", {**facts, **more})
-
-
-def context(second: float, model: str, **more: Any) -> dict[str, Any]:
-    return record(second, "turn_context", {"model": model, "cwd": "/home/ann/shop", **more})
-
-
-def event(second: float, kind: str, **more: Any) -> dict[str, Any]:
-    return record(second, "event_msg", {"type": kind, **more})
-
-
-def item(second: float, kind: str, **more: Any) -> dict[str, Any]:
-    return record(second, "response_item", {"type": kind, **more})
-
-
-def said(second: float, role: str, words: str) -> dict[str, Any]:
-    block = {"type": "output_text" if role == "assistant" else "input_text", "text": words}
-    return item(second, "message", role=role, content=[block])
-
-
-def asked(second: float, words: str) -> list[dict[str, Any]]:
-    return [said(second, "user", words), event(second, "user_message", message=words)]
-
-
-def called(second: float, name: str, call: str, **arguments: Any) -> dict[str, Any]:
-    return item(second, "function_call", name=name, call_id=call, arguments=json.dumps(arguments))
-
-
-def answered(second: float, call: str, output: Any) -> dict[str, Any]:
-    return item(second, "function_call_output", call_id=call, output=output)
-
-
-def counted(second: float, total: tuple[int, int, int], last: tuple[int, int, int] | None) -> Any:
-    fields = ("input_tokens", "cached_input_tokens", "output_tokens")
-    info: dict[str, Any] = {"total_token_usage": dict(zip(fields, total, strict=True))}
-    if last is not None:
-        info["last_token_usage"] = dict(zip(fields, last, strict=True))
-    return event(second, "token_count", info=info)
-
-
-def write(folder: Path, records: Iterable[Any], name: str = f"rollout-{ID}") -> Path:
-    path = folder / f"{name}.jsonl"
-    path.write_text("".join(json.dumps(each) + "\n" for each in records))
-    return path
-
-
-def read_all(folder: Path) -> list[Session]:
-    return [READER.read(transcript) for transcript in READER.find(folder)]
-
-
-def read_one(folder: Path, *records: Any) -> Session:
-    write(folder, records)
-    (session,) = read_all(folder)
-    return session
-
-
-def calls_of(session: Session) -> list[ToolCall]:
-    return [call for turn in session.turns for each in turn.messages for call in each.calls]
-
-
-def prompts_of(session: Session) -> list[str]:
-    return [turn.prompt for turn in session.turns if turn.number]
+from tests.sessions.readers.codex_scenario import (
+    ID,
+    answered,
+    asked,
+    called,
+    calls_of,
+    context,
+    counted,
+    event,
+    meta,
+    prompts_of,
+    read_all,
+    read_one,
+    record,
+    said,
+    write,
+)
 
 
 def test_a_rollout_tells_its_facts_once_though_it_repeats_them(tmp_path: Path) -> None:
@@ -231,161 +164,6 @@ def test_a_total_that_begins_anew_is_counted_from_there(tmp_path: Path) -> None:
         counted(5, (300, 100, 10), None),
     )
     assert session.usage == Usage(1200, 60, 0, 100)
-
-
-@pytest.mark.parametrize(
-    ("output", "status", "code"),
-    [
-        ("Chunk ID: 1\nWall time: 0.1 s\nProcess exited with code 0\nOutput:\nok", "ok", 0),
-        ("Wall time: 0.1 s\nProcess exited with code 2\nOutput:\nno", "failed", 2),
-        ("Exit code: 1\nWall time: 0.1 seconds\nOutput:\n", "failed", 1),
-        ('{"output":"ok","metadata":{"exit_code":0}}', "ok", 0),
-        ('{"output":"no","metadata":{"exit_code":3}}', "failed", 3),
-        ([{"type": "input_text", "text": "Script completed\n"}], "ok", None),
-        ([{"type": "input_text", "text": "Script failed\nboom"}], "failed", None),
-        ({"content": "no", "success": False}, "failed", None),
-        ("exec command rejected by user", "rejected", None),
-        ("aborted by user after 2.0s", "failed", None),
-        ("plain text", "ok", None),
-    ],
-)
-def test_an_output_tells_how_the_call_ended(
-    tmp_path: Path, output: Any, status: str, code: int | None
-) -> None:
-    session = read_one(
-        tmp_path,
-        meta(),
-        *asked(1, "go"),
-        called(2, "exec_command", "c1", cmd="make"),
-        answered(3, "c1", output),
-    )
-    (call,) = calls_of(session)
-    assert (call.name, call.status, call.exit_code) == ("exec_command", status, code)
-    assert json.loads(call.input) == {"cmd": "make"}
-
-
-def test_an_event_answers_a_call_whose_own_output_never_came(tmp_path: Path) -> None:
-    session = read_one(
-        tmp_path,
-        meta(),
-        *asked(1, "go"),
-        called(2, "shell", "c1", command=["make"]),
-        event(3, "exec_command_end", call_id="c1", exit_code=2, aggregated_output="no rule"),
-        called(4, "shell", "c2", command=["make", "all"]),
-    )
-    first, second = calls_of(session)
-    assert (first.status, first.exit_code, first.result) == ("failed", 2, "no rule")
-    assert (second.status, second.result) == ("unanswered", None)
-
-
-def test_a_command_that_goes_on_after_its_first_output_ends_as_its_event_says(
-    tmp_path: Path,
-) -> None:
-    session = read_one(
-        tmp_path,
-        meta(),
-        *asked(1, "go"),
-        called(2, "exec_command", "c1", cmd="make"),
-        answered(3, "c1", "Wall time: 1 s\nProcess running with session ID 7\nOutput:\n"),
-        event(9, "exec_command_end", call_id="c1", exit_code=2, aggregated_output="no rule"),
-    )
-    (call,) = calls_of(session)
-    assert (call.status, call.exit_code) == ("failed", 2)
-
-
-def changes(**files: dict[str, Any]) -> dict[str, Any]:
-    return {name.replace("_", "."): change for name, change in files.items()}
-
-
-def test_a_patch_counts_as_its_event_tells_it_file_by_file(tmp_path: Path) -> None:
-    applied = changes(
-        a_py={"type": "update", "unified_diff": "@@ -3,2 +3,3 @@\n x\n-y\n+z\n+++ w\n"},
-        b_py={"type": "add", "content": "one\ntwo\n"},
-        c_py={"type": "delete", "content": "gone\n"},
-    )
-    session = read_one(
-        tmp_path,
-        meta(),
-        *asked(1, "go"),
-        item(2, "custom_tool_call", name="apply_patch", call_id="c1", input=PATCH),
-        event(3, "patch_apply_end", call_id="c1", success=True, changes=applied),
-        item(3, "custom_tool_call_output", call_id="c1", output="Success."),
-    )
-    (call,) = calls_of(session)
-    assert (call.path, call.added, call.removed, call.status) == ("a.py", 4, 2, "ok")
-    assert call.patch.startswith("@@ -3,2 +3,3 @@\n x\n-y\n+z\n+++ w\n--- b.py\n+++ b.py\n@@")
-    assert (session.lines_added, session.lines_removed) == (4, 2)
-    assert not call.estimated
-
-
-@pytest.mark.parametrize(
-    ("output", "added"),
-    [("Success. Updated the following files:\nM a.py", 1), ("apply_patch verification failed", 0)],
-)
-def test_without_an_event_the_patch_itself_counts_when_it_succeeded(
-    tmp_path: Path, output: str, added: int
-) -> None:
-    session = read_one(
-        tmp_path,
-        meta(),
-        *asked(1, "go"),
-        called(2, "apply_patch", "c1", patch=PATCH),
-        answered(3, "c1", output),
-    )
-    (call,) = calls_of(session)
-    assert (call.added, call.removed, call.estimated) == (added, added, bool(added))
-
-
-def test_a_patch_that_failed_adds_nothing(tmp_path: Path) -> None:
-    session = read_one(
-        tmp_path,
-        meta(),
-        *asked(1, "go"),
-        item(2, "custom_tool_call", name="apply_patch", call_id="c1", input=PATCH),
-        event(3, "patch_apply_end", call_id="c1", success=False, stderr="no match", changes={}),
-    )
-    (call,) = calls_of(session)
-    assert (call.status, call.result, call.added) == ("failed", "no match", 0)
-
-
-def test_patches_within_a_script_belong_to_the_script(tmp_path: Path) -> None:
-    one = changes(a_py={"type": "add", "content": "x\n"})
-    two = changes(b_py={"type": "add", "content": "y\nz\n"})
-    session = read_one(
-        tmp_path,
-        meta(),
-        *asked(1, "go"),
-        item(2, "custom_tool_call", name="exec", call_id="c1", input="await tools.apply_patch(…)"),
-        event(3, "patch_apply_end", call_id="exec-1", success=True, changes=one),
-        event(3.5, "patch_apply_end", call_id="exec-2", success=True, changes=two),
-        item(4, "custom_tool_call_output", call_id="c1", output=[]),
-        event(5, "patch_apply_end", call_id="alone", success=True, changes=one, stdout="ok"),
-    )
-    script, alone = calls_of(session)
-    assert (script.name, script.path, script.added) == ("exec", "a.py", 3)
-    assert (alone.name, alone.status, alone.added) == ("apply_patch", "ok", 1)
-
-
-def test_other_tools_answers_are_taken_from_their_events(tmp_path: Path) -> None:
-    session = read_one(
-        tmp_path,
-        meta(),
-        *asked(1, "go"),
-        item(2, "web_search_call", status="completed", action={"query": "retry"}),
-        event(
-            3,
-            "mcp_tool_call_end",
-            call_id="m1",
-            invocation={"server": "docs", "tool": "search", "arguments": {"q": "x"}},
-            result={"Err": {"message": "away"}},
-        ),
-        event(4, "dynamic_tool_call_response", call_id="d1", tool="load", success=True),
-    )
-    assert [(call.name, call.status) for call in calls_of(session)] == [
-        ("web_search", "ok"),
-        ("docs__search", "failed"),
-        ("load", "ok"),
-    ]
 
 
 def test_an_interruption_and_a_compaction_are_noted_once(tmp_path: Path) -> None:

@@ -5,10 +5,10 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from debrief.sessions.readers.assembly import Reading
+from debrief.sessions.readers.assembly import Reading, read_lines
 from debrief.sessions.readers.codex.conversion import convert, parent_of
 from debrief.sessions.readers.folders import Head, first_time, head_records, is_whole
-from debrief.sessions.readers.jsonl import JsonLines, Record, string
+from debrief.sessions.readers.jsonl import Record, string
 
 _WRAPPED = re.compile(
     rb'(?<!\\)"type"\s*:\s*"(?:session_meta|turn_context|response_item|event_msg|compacted)"'
@@ -64,12 +64,7 @@ def read_transcript(path: str) -> Reading:
     Raises:
         OSError: it cannot be read.
     """
-    reading = Reading(path)
-    lines = JsonLines(path)
-    convert(lines, reading)
-    reading.take(lines)
-    reading.facts.id = reading.facts.id or id_in_name(path)
-    return reading
+    return read_lines(path, convert, id_in_name)
 
 
 def id_in_name(path: str) -> str:

@@ -5,10 +5,9 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from debrief.sessions.readers.assembly import Reading
+from debrief.sessions.readers.assembly import Reading, read_lines
 from debrief.sessions.readers.copilot.conversion import convert
 from debrief.sessions.readers.folders import Head, first_time, is_whole
-from debrief.sessions.readers.jsonl import JsonLines
 
 _START = re.compile(rb'\A[^\n]{0,4000}?(?<!\\)"type"\s*:\s*"session\.(?:start|resume)"')
 _DATA = re.compile(rb'(?<!\\)"data"\s*:\s*\{')
@@ -39,12 +38,7 @@ def read_transcript(path: str) -> Reading:
     Raises:
         OSError: it cannot be read.
     """
-    reading = Reading(path)
-    lines = JsonLines(path)
-    convert(lines, reading)
-    reading.take(lines)
-    reading.facts.id = reading.facts.id or name_of(path)
-    return reading
+    return read_lines(path, convert, name_of)
 
 
 def name_of(path: str) -> str:

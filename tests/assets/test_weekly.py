@@ -1,0 +1,68 @@
+"""What a stage of weeks tells of itself in the UI."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Sequence
+from pathlib import Path
+
+import dagster as dg
+import pytest
+
+from assets.doings import done_in
+from assets.reports import fingerprint_leaderboard
+from assets.scoring import session_scores
+from resources.evaluator import EvaluatorResource
+from resources.lake import LakeResource
+from tests.training.lakes import lake_of
+from tests.training.test_store import team
+
+WEEK = "2026-10-05"
+
+
+@pytest.fixture(autouse=True)
+def _without_keys(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("DEBRIEF_HOME", str(tmp_path / "home"))
+    monkeypatch.delenv("OPENROUTER_API_KEY", raising=False)
+
+
+def _run(
+    asset: dg.AssetsDefinition, tmp_path: Path, week: str | None, **evaluator: object
+) -> tuple[dg.ExecuteInProcessResult, Sequence[dg.EventLogEntry]]:
+    with dg.DagsterInstance.ephemeral() as instance:
+        result = dg.materialize(
+            [asset],
+            partition_key=week,
+            instance=instance,
+            resources={
+                "lake": LakeResource(url=str(tmp_path / "lake")),
+                "evaluator": EvaluatorResource.model_validate(evaluator),
+            },
+            raise_on_error=False,
+        )
+        return result, instance.all_logs(result.run_id)
+
+
+def test_why_a_stage_failed_stands_in_a_line_of_its_own(tmp_path: Path) -> None:
+    result, entries = _run(session_scores, tmp_path, WEEK, model="openrouter/some/model")
+    assert not result.success
+    told = [entry.user_message for entry in entries if entry.level == logging.ERROR]
+    assert any("OPENROUTER_API_KEY" in line for line in told)
+
+
+def test_a_week_is_told_in_short_before_anything_else(tmp_path: Path) -> None:
+    result, _ = _run(session_scores, tmp_path, WEEK, offline=True)
+    (made,) = result.asset_materializations_for_node("session_scores")
+    assert next(iter(made.metadata)) == "in_short"
+    assert str(made.metadata["in_short"].value).startswith("0 scored")
+    assert len(str(made.metadata["rows_digest"].value)) <= 16
+
+
+def test_rows_of_a_table_without_weeks_count_as_done(tmp_path: Path) -> None:
+    lake_of(tmp_path / "lake", team(4), {})
+    result, _ = _run(fingerprint_leaderboard, tmp_path, None, offline=True)
+    (made,) = result.asset_materializations_for_node("fingerprint_leaderboard")
+    (done,) = done_in(result.all_events)
+    assert done.rows == made.metadata["dagster/row_count"].value
+    assert done.rows
+    assert done.fresh == done.rows

@@ -1,0 +1,170 @@
+"""What a person did in a Claude Code session: prompts, commands, refusals, answers."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.sessions.readers.prompts import prompts
+from tests.sessions.scenario import Log
+
+NOT_PROMPTS: dict[str, tuple[Any, dict[str, Any]]] = {
+    "a meta record": ("Do this", {"isMeta": True}),
+    "a compaction's summary": ("Summary of what was", {"isCompactSummary": True}),
+    "a record for the transcript only": ("Do this", {"isVisibleInTranscriptOnly": True}),
+    "a subagent's prompt": ("Do this", {"isSidechain": True}),
+    "an interruption": ("[Request interrupted by user]", {}),
+    "an interruption in a block": ([{"type": "text", "text": "[Request interrupted by user]"}], {}),
+    "a command's output": ("<local-command-stdout>ok</local-command-stdout>", {}),
+    "a shell command's output": ("<bash-stdout>ok</bash-stdout><bash-stderr></bash-stderr>", {}),
+    "a caveat": ("<local-command-caveat>Caveat: …</local-command-caveat>", {}),
+    "a notification": ("<task-notification>\n<status>completed</status>", {}),
+    "a teammate's message": ('<teammate-message teammate_id="bob">hi</teammate-message>', {}),
+    "a reminder": ("<system-reminder>Be brief.</system-reminder>", {}),
+    "a slash command": ("<command-name>/review</command-name>", {}),
+    "an older slash command": (
+        "<command-message>review</command-message>\n<command-name>/review</command-name>",
+        {},
+    ),
+    "nothing": ("  \n", {}),
+    "no content": (None, {}),
+    "a tool's result": ([{"type": "tool_result", "tool_use_id": "c9", "content": "ok"}], {}),
+}
+
+
+@pytest.mark.parametrize("case", NOT_PROMPTS)
+def test_what_no_person_asked_is_not_a_turn(tmp_path: Path, case: str) -> None:
+    content, fields = NOT_PROMPTS[case]
+    log = Log()
+    log.user("The only prompt")
+    log.user(content, **fields)
+    assert prompts(log.read(tmp_path)) == ["The only prompt"]
+
+
+def test_text_in_blocks_and_images_are_turns(tmp_path: Path) -> None:
+    log = Log()
+    log.user([{"type": "text", "text": "Look:"}, {"type": "image", "source": {}}])
+    log.user([{"type": "image", "source": {}}, {"type": "image", "source": {}}])
+    log.user("<ide_selection>x = 1</ide_selection> explain")
+    turns = log.read(tmp_path).turns
+    assert [(turn.number, turn.prompt, turn.images) for turn in turns] == [
+        (1, "Look:", 1),
+        (2, "", 2),
+        (3, "<ide_selection>x = 1</ide_selection> explain", 0),
+    ]
+
+
+def test_message_content_may_be_a_string_anywhere(tmp_path: Path) -> None:
+    log = Log()
+    log.user("Hi")
+    log.add("assistant", message={"id": "m", "role": "assistant", "content": "Hello"})
+    session = log.read(tmp_path)
+    assert session.turns[0].messages[0].text == "Hello"
+
+
+def test_slash_commands_are_counted_apart_with_what_was_typed(tmp_path: Path) -> None:
+    log = Log()
+    log.user("<command-name>/review</command-name>\n<command-args>the last commit</command-args>")
+    log.user("# Review…", isMeta=True)
+    log.says("Reviewed.")
+    session = log.read(tmp_path)
+    assert session.slash_commands == 1
+    (preamble,) = session.turns
+    assert (preamble.number, session.prompt_count) == (0, 0)
+    assert [(i.kind, i.text) for i in preamble.interventions] == [
+        ("slash_command", "/review the last commit")
+    ]
+
+
+REFUSAL = (
+    "The user doesn't want to proceed with this tool use. The tool use was rejected (eg. if it "
+    "was a file edit, the new_string was NOT written to the file). "
+)
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        (REFUSAL + "STOP what you are doing and wait for the user.", ""),
+        (REFUSAL + "To tell you how to proceed, the user said:\nUse pnpm\nhere", "Use pnpm\nhere"),
+        (
+            REFUSAL + "The user provided the following reason for the rejection:  use pnpm",
+            "use pnpm",
+        ),
+        (
+            REFUSAL + "To tell you how to proceed, the user said:\nno\n\n"
+            "Note: The user's next message may contain a correction.",
+            "no",
+        ),
+        ("The user doesn't want to take this action right now. STOP what you are doing.", ""),
+    ],
+    ids=["without words", "with words", "with a reason", "with a note", "older wording"],
+)
+def test_a_rejected_call_is_an_intervention_with_its_words(
+    tmp_path: Path, text: str, words: str
+) -> None:
+    log = Log()
+    log.user("Go")
+    log.calls("c1", "Bash", command="npm i")
+    log.result("c1", text, outcome="User rejected tool use", error=True)
+    log.user([{"type": "text", "text": "[Request interrupted by user for tool use]"}])
+    (turn,) = log.read(tmp_path).turns
+    assert turn.messages[0].calls[0].status == "rejected"
+    assert [(i.kind, i.text) for i in turn.interventions] == [("rejection", words)]
+
+
+def test_an_interruption_is_an_intervention(tmp_path: Path) -> None:
+    log = Log()
+    log.user("Go")
+    log.says("Going")
+    log.user([{"type": "text", "text": "[Request interrupted by user]"}])
+    (turn,) = log.read(tmp_path).turns
+    assert [i.kind for i in turn.interventions] == ["interruption"]
+
+
+def test_answers_to_questions_are_interventions(tmp_path: Path) -> None:
+    log = Log()
+    log.user("Go")
+    log.calls("c1", "AskUserQuestion", questions=[{"question": "Which?"}])
+    log.result("c1", "User has answered …", outcome={"answers": {"Which?": "The second"}})
+    (turn,) = log.read(tmp_path).turns
+    assert [(i.kind, i.text) for i in turn.interventions] == [("answer", "Which?: The second")]
+
+
+def queued(log: Log, text: str, mode: str = "prompt") -> None:
+    attachment = {"type": "queued_command", "prompt": text, "commandMode": mode}
+    log.add("attachment", attachment=attachment)
+
+
+def test_a_prompt_that_exists_only_in_the_queue_is_a_turn(tmp_path: Path) -> None:
+    log = Log()
+    log.user("Go")
+    queued(log, "And the tests, please")
+    log.says("Both done.")
+    session = log.read(tmp_path)
+    assert [(turn.number, turn.origin, turn.prompt) for turn in session.turns] == [
+        (1, "prompt", "Go"),
+        (2, "queued", "And the tests, please"),
+    ]
+    assert session.turns[1].messages[0].text == "Both done."
+
+
+def test_a_queued_prompt_that_is_repeated_later_is_one_turn(tmp_path: Path) -> None:
+    log = Log()
+    log.user("Go")
+    queued(log, "And the tests, please")
+    log.says("Going on.")
+    log.user("And the tests, please")
+    session = log.read(tmp_path)
+    assert [(turn.number, turn.origin) for turn in session.turns] == [(1, "prompt"), (2, "prompt")]
+    assert session.turns[0].messages[0].text == "Going on."
+
+
+def test_a_queued_notification_is_no_turn(tmp_path: Path) -> None:
+    log = Log()
+    log.user("Go")
+    queued(log, "<task-notification>done</task-notification>", mode="task-notification")
+    queued(log, "<task-notification>done</task-notification>")
+    assert prompts(log.read(tmp_path)) == ["Go"]

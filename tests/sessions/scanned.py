@@ -1,0 +1,37 @@
+"""Transcripts in a folder, and what a scan makes of them."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from pathlib import Path
+
+from debrief.sessions.model import Session, UnreadTranscript
+from debrief.sessions.sources import Scan, read_week
+from tests.sessions.scenario import MONDAY, Log, usage
+
+WEEK = "2026-01-05"
+
+
+def session(number: int = 1, days: float = 0, prompt: str = "Go") -> Log:
+    log = Log(f"0a1b2c3d-0000-4000-8000-{number:012d}", MONDAY + timedelta(days=days))
+    log.user(prompt)
+    log.says("Done", id=f"m{number}", usage=usage(1, 2))
+    return log
+
+
+def written(folder: Path, *logs: Log) -> Path:
+    for log in logs:
+        log.write(folder / f"{log.session}.jsonl")
+    return folder
+
+
+def everything(found: Scan) -> list[Session | UnreadTranscript]:
+    return [item for week in found.weeks() for item in read_week(found, week)]
+
+
+def sessions(found: Scan) -> list[Session]:
+    return [item for item in everything(found) if isinstance(item, Session)]
+
+
+def unread(found: Scan) -> list[UnreadTranscript]:
+    return [item for item in everything(found) if isinstance(item, UnreadTranscript)]

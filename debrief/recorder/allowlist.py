@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Sequence
-from functools import cache
+from functools import cache, lru_cache
 from importlib.resources import files
 
 from msgspec import Struct, convert
@@ -71,18 +71,19 @@ def command_problem(cmd: str, args: Sequence[str], cwd: str = ".") -> str:
     for number, arg in enumerate(args, 1):
         if len(arg) > allowed.longest_word:
             return f"argument {number} is over {allowed.longest_word} characters long"
-    if not _pattern_of(args):
+    if not _pattern_of(tuple(args)):
         return "no pattern of the allowlist has these arguments"
     return ""
 
 
 def is_validation(cmd: str, args: Sequence[str]) -> bool:
     """Tell whether a command of the allowlist lints, tests or builds."""
-    pattern = _pattern_of(args) if cmd == table().program else ()
+    pattern = _pattern_of(tuple(args)) if cmd == table().program else ()
     return bool(pattern) and pattern[-1] in table().validation
 
 
-def _pattern_of(args: Sequence[str]) -> tuple[str, ...]:
+@lru_cache(maxsize=256)
+def _pattern_of(args: tuple[str, ...]) -> tuple[str, ...]:
     return next((pattern for pattern in _patterns() if _matches(pattern, args)), ())
 
 

@@ -45,6 +45,21 @@ class ReadyRule(Struct, frozen=True, kw_only=True):
     """One that counts ran on the very tree that the record rebuilds."""
 
 
+class Examined(Struct, frozen=True):
+    """What was found in a record that was read once."""
+
+    problems: list[str]
+    """As of ``problems_of``."""
+    ops: list[Operation]
+    """Of its patch; all of them, when there is no problem."""
+
+
+def examine(record: Record) -> Examined:
+    """Return what is wrong with the record, and what its patch does."""
+    ops: list[Operation] = []
+    return Examined(list(islice(_problems(record, ops), _MOST_PROBLEMS)), ops)
+
+
 def problems_of(record: Record) -> list[str]:
     """Return what is wrong with the record, in words; empty when it is consistent.
 
@@ -52,7 +67,7 @@ def problems_of(record: Record) -> list[str]:
     allowlist, its operations apply to the files that it holds, and its ``meta`` tells what its
     messages say. At most 50 problems are told.
     """
-    return list(islice(_problems(record), _MOST_PROBLEMS))
+    return examine(record).problems
 
 
 def readiness(record: Record, rule: ReadyRule) -> list[str]:
@@ -96,7 +111,8 @@ def _validation_missing(ran: Sequence[CommandSummary], rule: ReadyRule) -> list[
     return []
 
 
-def _problems(record: Record) -> Iterator[str]:
+def _problems(record: Record, ops: list[Operation]) -> Iterator[str]:
+    """Yield what is wrong, and put the operations of the patch into ``ops``."""
     unlinked = list(linkage_problems(record))
     if unlinked:
         yield from unlinked
@@ -104,7 +120,6 @@ def _problems(record: Record) -> Iterator[str]:
     if record.tools != list(TOOLS):
         yield "tools: not the definitions of the recorder's three tools"
     files: dict[str, str] = {}
-    ops: list[Operation] = []
     commands: list[tuple[Done, RunCommand]] = []
     patched: int | None = None
     for done in calls_of(record):
@@ -113,7 +128,7 @@ def _problems(record: Record) -> Iterator[str]:
                 yield from _read(done, done.arguments(ReadFile).path, files)
             elif done.call.function.name == APPLY_PATCH:
                 patched = done.index
-                ops = done.arguments(ApplyPatch).ops
+                ops += done.arguments(ApplyPatch).ops
                 if done.result != PATCHED:
                     yield f"messages[{done.index + 1}]: the result of a patch is {PATCHED}"
             else:

@@ -14,6 +14,7 @@ from collections import Counter
 from collections.abc import Iterator
 from typing import TypeVar
 
+import msgspec
 import orjson
 from msgspec import Struct
 from pydantic import BaseModel, ValidationError
@@ -41,6 +42,8 @@ _SURROGATE = re.compile("[\ud800-\udfff]")
 _ARGUMENTS = re.compile(r"(?:record\.)?messages\[\d+\]\.tool_calls\[\d+\]\.function\.arguments")
 _RISKY = re.compile(rb"\\u(?:0000|[dD])")
 """Escapes that may stand for NUL, or for half of a surrogate pair."""
+_AS_WRITTEN = orjson.OPT_STRICT_INTEGER
+_MEMBERS = msgspec.json.Decoder(dict[str, msgspec.Raw])
 _CONTAINERS = frozenset({dict, list})
 _TAGS = frozenset(
     {"system", "user", "assistant", "tool", "create_file", "update_file", "delete_file"}
@@ -89,23 +92,36 @@ def decode(model: type[Model], data: bytes | str, culprit: str) -> Model:
     """
     try:
         return model.model_validate(
-            _read(data, culprit)[1], strict=True, by_alias=True, by_name=False
+            read(data, culprit).value, strict=True, by_alias=True, by_name=False
         )
     except ValidationError as error:
         first = error.errors(include_url=False, include_context=False, include_input=False)[0]
         raise InputError(culprit, f"{place_of(first['loc'])}: {first['msg']}") from error
 
 
-def unambiguous(data: bytes | str, culprit: str) -> bytes:
-    """Return the JSON document ``data`` in UTF-8 once it is certain that all parsers agree on it.
+class Document(Struct, frozen=True):
+    """A JSON document that all parsers read in one way."""
+
+    data: bytes
+    """In UTF-8, as it came."""
+    value: object
+    """What it holds."""
+    compact: bool
+    """It stands there as ``orjson`` writes it, and so does each of its parts."""
+
+    def member(self, name: str) -> bytes:
+        """Return the bytes of a member of the object that it is, exactly as they stand in it."""
+        if self.compact and isinstance(self.value, dict):
+            return orjson.dumps(self.value[name], option=_AS_WRITTEN)
+        return bytes(_MEMBERS.decode(self.data)[name])
+
+
+def read(data: bytes | str, culprit: str) -> Document:
+    """Return a JSON document once it is certain that all parsers agree on it.
 
     Raises:
         InputError: it is too large or too deep, not JSON, or ambiguous; names the place.
     """
-    return _read(data, culprit)[0]
-
-
-def _read(data: bytes | str, culprit: str) -> tuple[bytes, object]:
     try:
         data = data.encode() if isinstance(data, str) else data
         if len(data) > MAX_BYTES:
@@ -117,15 +133,15 @@ def _read(data: bytes | str, culprit: str) -> tuple[bytes, object]:
         _measure(text, culprit)
     risky = len(data) > MAX_STRING or _RISKY.search(data) is not None
     tree = None if risky else _unchanged(data)
-    is_ambiguous = False
+    compact, is_ambiguous = tree is not None, False
     if tree is None:
         tree, is_ambiguous = _parse(text, culprit)
-    if _is_deep(tree):
+    if data.count(b"{") + data.count(b"[") > MAX_DEPTH and _is_deep(tree):
         raise InputError(culprit, f"nested over {MAX_DEPTH} deep")
     if risky or is_ambiguous:
         for place, problem in _problems(tree):
             raise InputError(culprit, f"{place}: {problem}")
-    return data, tree
+    return Document(data, tree, compact)
 
 
 def _unchanged(data: bytes) -> object:
@@ -136,7 +152,7 @@ def _unchanged(data: bytes) -> object:
     """
     try:
         tree: object = orjson.loads(data)
-        return tree if orjson.dumps(tree, option=orjson.OPT_STRICT_INTEGER) == data else None
+        return tree if orjson.dumps(tree, option=_AS_WRITTEN) == data else None
     except (orjson.JSONDecodeError, orjson.JSONEncodeError):
         return None
 

@@ -127,4 +127,4 @@ def in_form(form: str, line: bytes) -> bytes:
     data, problems = made[0]
     for problem in problems:
         raise InputError(f"format {form}", problem)
-    return data
+    return bytes(data)

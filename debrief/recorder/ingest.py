@@ -10,21 +10,26 @@ from collections.abc import Iterable
 from hashlib import sha256
 from typing import TypeVar
 
-import msgspec
 from pydantic import BaseModel, ValidationError
 from pydantic.alias_generators import to_camel
 
 from debrief.errors import InputError
-from debrief.recorder.checks import ReadyRule, is_validated, problems_of, readiness
+from debrief.recorder.checks import (
+    Examined,
+    ReadyRule,
+    examine,
+    is_validated,
+    problems_of,
+    readiness,
+)
 from debrief.recorder.contracts import Record, Upload
-from debrief.recorder.encoding import decode_record, place_of, unambiguous
+from debrief.recorder.encoding import Document, decode_record, place_of, read
 from debrief.recorder.scrubbing import scrubbed
 from debrief.recorder.storage.rows import NewRow
 from debrief.redaction import Redactor
 
 Model = TypeVar("Model", bound=BaseModel)
 _MOST_REASONS = 100
-_RAW = msgspec.json.Decoder(dict[str, msgspec.Raw])
 _REPEATED = ("task_id", "repo_name", "repo_remote", "branch", "base_ref")
 
 
@@ -67,13 +72,15 @@ class Ingest:
             UnfitError: it is not of the contract, or contradicts itself.
             UnmaskableError: it holds a secret that cannot be taken out.
         """
-        document = read_json(body)
-        upload = read_model(Upload, document)
-        reasons = [*contradictions(upload), *problems_of(upload.record)]
+        document = _read(body)
+        upload = _upload(document)
+        reasons = contradictions(upload)
+        examined = examine(upload.record)
+        reasons += examined.problems
         if reasons:
             raise UnfitError("record", reasons, "Record the session again, or correct its record.")
-        sent = record_bytes(document)
-        text, record = self._without_secrets(sent, upload.record)
+        sent = document.member("record")
+        text, record = self._without_secrets(sent, upload.record, examined)
         digest = sha256(sent).hexdigest()
         return NewRow(
             id=upload.id,
@@ -102,8 +109,10 @@ class Ingest:
             ]
         return reasons
 
-    def _without_secrets(self, sent: bytes, record: Record) -> tuple[bytes, Record]:
-        result = scrubbed(record, self._redactor)
+    def _without_secrets(
+        self, sent: bytes, record: Record, examined: Examined
+    ) -> tuple[bytes, Record]:
+        result = scrubbed(record, self._redactor, examined.ops)
         if result is None:
             return sent, record
         problems = problems_of(decode_record(result.text))
@@ -122,10 +131,22 @@ def read_json(body: bytes) -> bytes:
     Raises:
         MalformedError: it is none.
     """
+    return _read(body).data
+
+
+def _read(body: bytes) -> Document:
     try:
-        return unambiguous(body, "body")
+        return read(body, "body")
     except InputError as error:
         raise MalformedError(error.culprit, error.reason, error.next_move) from error
+
+
+def _upload(document: Document) -> Upload:
+    """Return the upload that a body is, without reading its JSON again unless it is none."""
+    try:
+        return Upload.model_validate(document.value, strict=True, by_alias=True, by_name=False)
+    except ValidationError:
+        return read_model(Upload, document.data)
 
 
 def read_model(model: type[Model], document: bytes) -> Model:
@@ -147,11 +168,6 @@ def read_model(model: type[Model], document: bytes) -> Model:
             for item in found[:_MOST_REASONS]
         ]
         raise UnfitError("body", reasons, "GET /openapi.json says what fits.") from error
-
-
-def record_bytes(document: bytes) -> bytes:
-    """Return the bytes of an upload's ``record``, exactly as they stand in it."""
-    return bytes(_RAW.decode(document)["record"])
 
 
 def contradictions(upload: Upload) -> list[str]:

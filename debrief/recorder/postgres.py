@@ -146,6 +146,7 @@ class EmbeddedPostgres:
             if self._process is not None:
                 self._process.send_signal(signal.SIGQUIT)
                 self._process.wait()
+                self._remove_socket()
 
     def _leave(self) -> None:
         assert self._users is not None
@@ -185,6 +186,7 @@ class EmbeddedPostgres:
         data = data_folder(self._folder, programs, user, durable=self._durable)
         stale_pid_removed(data)
         socket = socket_folder(self._folder, user)
+        self._socket = str(socket)
         for left in socket.glob(".s.PGSQL.*"):
             left.unlink()
         options = {
@@ -252,8 +254,12 @@ class EmbeddedPostgres:
         if self._process is not None:
             with suppress(subprocess.TimeoutExpired):
                 self._process.wait(5)
-        with suppress(OSError):
-            Path(self._socket).rmdir()
+        self._remove_socket()
+
+    def _remove_socket(self) -> None:
+        if self._socket:
+            with suppress(OSError):
+                Path(self._socket).rmdir()
 
     def _signalled(self, how: signal.Signals) -> bool:
         import psutil

@@ -6,8 +6,11 @@ is replaced here text by text; whether the patch still fits its files has to be 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import msgspec
 
+from debrief.recorder.calls import calls_of
 from debrief.recorder.contracts import (
     APPLY_PATCH,
     ApplyPatch,
@@ -20,7 +23,7 @@ from debrief.recorder.contracts import (
     Record,
 )
 from debrief.recorder.encoding import encode_arguments, encode_record
-from debrief.recorder.findings import Findings
+from debrief.recorder.findings import Findings, suspicious
 from debrief.redaction import Redactor
 
 _PLAIN = {
@@ -40,15 +43,28 @@ class Scrubbed(msgspec.Struct, frozen=True, kw_only=True):
     """Of the secrets, sorted, each once."""
 
 
-def scrubbed(record: Record, redactor: Redactor) -> Scrubbed | None:
+def scrubbed(
+    record: Record, redactor: Redactor, ops: Sequence[Operation] | None = None
+) -> Scrubbed | None:
     """Replace the secrets in all texts of a record; None when it holds none.
+
+    All texts are scanned as one for what may be a secret, and only those that have such a place
+    are looked at by themselves.
 
     Args:
         record: consistent, so that all of its ``tools`` and keys are those of the contract.
         redactor: what finds and replaces them.
+        ops: of its patch, where they were read already.
     """
+    patch = _operations(record) if ops is None else ops
+    noisy = _noisy(record, patch)
+    if not noisy:
+        return None
     findings = Findings(redactor)
-    messages = [_message(message, findings) for message in record.messages]
+    messages = [
+        _message(message, patch, findings) if number in noisy else message
+        for number, message in enumerate(record.messages)
+    ]
     meta = _meta(record.meta, findings)
     if not findings.kinds:
         return None
@@ -58,25 +74,54 @@ def scrubbed(record: Record, redactor: Redactor) -> Scrubbed | None:
     return Scrubbed(record=clean, text=encode_record(clean), kinds=findings.kinds)
 
 
-def _message(message: Message, findings: Findings) -> Message:
+def _operations(record: Record) -> list[Operation]:
+    return [
+        op
+        for done in calls_of(record, APPLY_PATCH)
+        for op in ApplyPatch.model_validate_json(done.call.function.arguments).ops
+    ]
+
+
+def _noisy(record: Record, ops: Sequence[Operation]) -> set[int]:
+    """Return the places of the messages that may hold a secret; that of ``meta`` is -1."""
+    json_texts = {-1: _free(record.meta)}
+    texts = [json_texts[-1]]
+    owners = [-1]
+    for number, message in enumerate(record.messages):
+        found = [message.content]
+        if isinstance(message, AssistantMessage) and message.tool_calls:
+            function = message.tool_calls[0].function
+            if function.name == APPLY_PATCH:
+                found += [op.path for op in ops]
+                found += [op.diff for op in ops if not isinstance(op, DeleteFile)]
+            else:
+                json_texts[number] = function.arguments
+                found.append(function.arguments)
+        texts += found
+        owners += [number] * len(found)
+    noisy = {owners[number] for number in suspicious(texts)}
+    # In JSON, a secret may hide behind a slash that is escaped.
+    return noisy.union(number for number, text in json_texts.items() if "\\/" in text)
+
+
+def _message(message: Message, ops: Sequence[Operation], findings: Findings) -> Message:
     changes: dict[str, object] = {}
     content = findings.clean(message.content)
     if content is not message.content:
         changes["content"] = content
     if isinstance(message, AssistantMessage) and message.tool_calls:
         call = message.tool_calls[0]
-        arguments = _arguments(call, findings)
+        arguments = _arguments(call, ops, findings)
         if arguments is not call.function.arguments:
             function = call.function.model_copy(update={"arguments": arguments})
             changes["tool_calls"] = [call.model_copy(update={"function": function})]
     return message.model_copy(update=changes) if changes else message
 
 
-def _arguments(call: Call, findings: Findings) -> str:
+def _arguments(call: Call, ops: Sequence[Operation], findings: Findings) -> str:
     text = call.function.arguments
     if call.function.name != APPLY_PATCH:
         return findings.clean_json(text)
-    ops = ApplyPatch.model_validate_json(text).ops
     clean = [_operation(op, findings) for op in ops]
     same = all(new is old for new, old in zip(clean, ops, strict=True))
     return text if same else encode_arguments(ApplyPatch(ops=clean))
@@ -92,9 +137,13 @@ def _operation(op: Operation, findings: Findings) -> Operation:
 
 
 def _meta(meta: Meta, findings: Findings) -> Meta:
-    free = meta.model_dump_json(by_alias=True, exclude=_PLAIN)
+    free = _free(meta)
     clean = findings.clean_json(free)
     if clean == free:
         return meta
     plain = meta.model_dump(by_alias=True, include=_PLAIN)
     return Meta.model_validate({**plain, **msgspec.json.decode(clean)})
+
+
+def _free(meta: Meta) -> str:
+    return meta.model_dump_json(by_alias=True, exclude=_PLAIN)

@@ -7,10 +7,9 @@ read before stays as it is.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
 from functools import partial
-from pathlib import Path
 from typing import Protocol
 from uuid import UUID
 
@@ -25,7 +24,7 @@ from debrief.recorder.errors import CursorError, NotFoundError
 from debrief.recorder.storage.rows import Page
 from debrief.redaction.redactor import Redactor
 from debrief.sessions.model import Session
-from debrief.sessions.readers.base import NoSession, Peek, Transcript
+from debrief.sessions.readers.base import NoSession, ServerReader, Transcript
 from debrief.sessions.readers.recorder.conversion import SOURCE, session_of
 from debrief.sessions.readers.recorder.records import HEAD
 from debrief.sessions.scanning import ScanEntry
@@ -202,7 +201,7 @@ class RecorderSource:
         )
 
 
-class StoredRecordReader:
+class StoredRecordReader(ServerReader):
     """Reads stored records as the readers of transcripts read theirs."""
 
     source = SOURCE
@@ -219,18 +218,6 @@ class StoredRecordReader:
         self._lake = lake
         self._listed = listed
         self._weeks = weeks
-
-    def folders(self, home: Path) -> tuple[Path, ...]:
-        """Return nothing: a database has no folder."""
-        return ()
-
-    def find(self, folder: Path) -> Iterator[Transcript]:
-        """Yield nothing: no file is one of a database's records."""
-        return iter(())
-
-    def peek(self, transcript: Transcript) -> Peek | None:
-        """Return None: what a listing told is in the scan already."""
-        return None
 
     def read(self, transcript: Transcript) -> Session:
         """Read one record from the store, or from the lake when the store is away.

@@ -1,5 +1,21 @@
-"""What the recorder's tests share."""
+"""Stores under the names that their stories call them by."""
 
-from tests.postgres import postgres_server, postgres_url, record_store, shared_store
+from __future__ import annotations
 
-__all__ = ["postgres_server", "postgres_url", "record_store", "shared_store"]
+import pytest
+
+from debrief.recorder.storage.store import RecordStore
+from tests.recorder.rows import task
+
+
+@pytest.fixture
+def store(record_store: RecordStore) -> RecordStore:
+    record_store.add_task(task())
+    return record_store
+
+
+@pytest.fixture
+def refusing(shared_store: RecordStore) -> RecordStore:
+    """A store with a task, for calls that are refused."""
+    shared_store.add_task(task())
+    return shared_store

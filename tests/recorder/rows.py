@@ -8,7 +8,7 @@ from typing import Any
 from uuid import uuid4
 
 from debrief.recorder.contracts import NewTask
-from debrief.recorder.storage.rows import NewRow
+from debrief.recorder.storage.rows import NewBenchmark, NewRow
 
 TEXT = b'{"tools": [], "messages": [], "meta": {"b": "\\u00fc", "a": 1, "a": 2}}'
 """What jsonb would not give back: it is in an order of its own, and says one thing twice."""
@@ -35,3 +35,9 @@ def row(**given: Any) -> NewRow:
         "redactions": 0,
     }
     return NewRow(**(facts | given))
+
+
+def benchmark(**given: Any) -> NewBenchmark:
+    return NewBenchmark(
+        **{"value": 0.5, "adapter": "cart-lora", "version": "3", "metric": "pass", **given}
+    )

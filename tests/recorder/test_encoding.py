@@ -19,7 +19,7 @@ from debrief.recorder.encoding import (
     decode_record,
     encode_arguments,
     encode_record,
-    unambiguous,
+    read,
 )
 from tests.recorder.records import as_json, build
 
@@ -92,7 +92,7 @@ def test_every_plain_document_passes_however_it_is_written(
     value: Any, indent: int | None, ascii: bool
 ) -> None:
     data = json.dumps(value, indent=indent, ensure_ascii=ascii).encode()
-    assert unambiguous(data, "document") == data
+    assert read(data, "document").data == data
 
 
 @pytest.mark.parametrize(
@@ -134,11 +134,11 @@ def test_what_two_parsers_could_read_differently_is_refused(
     name: str, document: str, place: str
 ) -> None:
     with pytest.raises(InputError) as caught:
-        unambiguous(document.encode(), "document")
+        read(document.encode(), "document")
     assert place in str(caught.value), name
     spaced = f" {document} ".encode()
     with pytest.raises(InputError):
-        unambiguous(spaced, "document")
+        read(spaced, "document")
 
 
 @pytest.mark.parametrize("data", [b'["\xff"]', b'["\xed\xa0\xbd"]', b'["\xc0\x80"]', b"\xfe\xff"])
@@ -150,11 +150,11 @@ def test_a_text_with_half_a_pair_cannot_be_written() -> None:
     with pytest.raises(InputError, match="cannot be written in UTF-8"):
         encode_record(with_content("\ud83d"))
     with pytest.raises(InputError, match="not UTF-8"):
-        unambiguous('"\ud83d"', "document")
+        read('"\ud83d"', "document")
 
 
 def test_sixty_four_deep_passes() -> None:
-    assert unambiguous(b"[" * 64 + b"]" * 64, "document")
+    assert read(b"[" * 64 + b"]" * 64, "document")
 
 
 def test_a_document_over_eight_million_bytes_is_refused_unread() -> None:

@@ -4,6 +4,7 @@ import os
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -229,6 +230,22 @@ def test_a_server_that_does_not_start_says_why(folder: Path) -> None:
     settings.write_text(f"{good}\nno_such_setting = 1\n")
     with pytest.raises(StorageError, match=r"did not start.*no_such_setting.*server\.log"):
         EmbeddedPostgres(folder, durable=False)
+    settings.write_text(good)
+
+
+def test_a_server_that_does_not_start_leaves_no_folder_for_a_socket(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    settings = folder / "data" / "postgresql.conf"
+    good = settings.read_text()
+    settings.write_text(f"{good}\nno_such_setting = 1\n")
+    with tempfile.TemporaryDirectory() as short:
+        place = Path(short)
+        place.chmod(0o711)
+        monkeypatch.setattr(tempfile, "tempdir", short)
+        with pytest.raises(StorageError):
+            EmbeddedPostgres(folder, durable=False)
+        assert list(place.iterdir()) == []
     settings.write_text(good)
 
 

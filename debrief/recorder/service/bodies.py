@@ -46,8 +46,8 @@ async def _taken(request: Request, limit: int) -> AsyncIterator[bytes]:
 
 
 def _check_headers(request: Request, limit: int) -> None:
-    encoding = request.headers.get("content-encoding", "identity").strip().lower()
-    if encoding not in ("", "identity"):
+    codings = request.headers.getlist("content-encoding")
+    if any(coding.strip().lower() not in ("", "identity") for coding in codings):
         raise RefusedError(
             415,
             "Content-Encoding",
@@ -55,14 +55,24 @@ def _check_headers(request: Request, limit: int) -> None:
             "Send the body as it is.",
             {"Accept-Encoding": "identity"},
         )
-    kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
-    if kind != "application/json":
+    kinds = request.headers.getlist("content-type")
+    if len(kinds) != 1 or not _is_json(kinds[0]):
         raise RefusedError(
-            415, "Content-Type", "is not application/json", "Send: Content-Type: application/json"
+            415,
+            "Content-Type",
+            "is not application/json in UTF-8",
+            "Send: Content-Type: application/json",
         )
     length = request.headers.get("content-length", "")
     if length.isdigit() and (len(length) > 12 or int(length) > limit):
         raise _too_long(limit)
+
+
+def _is_json(kind: str) -> bool:
+    media_type, *parameters = kind.lower().split(";")
+    named = [parameter.partition("=") for parameter in parameters]
+    charsets = {value.strip(' \t"') for name, _, value in named if name.strip() == "charset"}
+    return media_type.strip() == "application/json" and charsets <= {"utf-8"}
 
 
 def _too_long(limit: int) -> RefusedError:

@@ -31,6 +31,9 @@ _HEAD_PIECE = 4_096
 _MOST_FRAMING = 16
 """Bytes that a chunked body may take on the wire for each that it holds, beyond a head's length."""
 _METHOD = re.compile(rb"[!#$%&'*+.^_`|~0-9A-Za-z-]{1,32}(?= )")
+_DISGUISED = re.compile(rb"%(?:2[DdEeFf]|3[0-9]|4[1-9A-Fa-f]|5[0-9AaFf]|6[1-9A-Fa-f]|7[0-9AaEe])")
+"""Escapes of what a path has as it is. One that is written so is taken as it stands, which is none
+of ours: a proxy in front, whose rules are about plain paths, would not know it either."""
 _STAND_IN = b"TRACE"
 """What the parser, which knows no others, is told in place of a method that it refuses."""
 
@@ -149,13 +152,17 @@ class GuardedProtocol(HttpToolsProtocol):
 
     def on_headers_complete(self) -> None:
         """Begin to answer, unless two readers could take the head differently."""
-        if self._head_size > self.limits.head or not _is_plain(
-            self.headers, self.parser.get_http_version()
+        if (
+            self._head_size > self.limits.head
+            or b"#" in self.url
+            or not _is_plain(self.headers, self.parser.get_http_version())
         ):
             raise _UnfitError
         self._in_head = False
         self._framing = 0
         super().on_headers_complete()
+        if _DISGUISED.search(self.scope["raw_path"]):
+            self.scope["path"] = self.scope["raw_path"].decode()
         if self._unknown_method:
             self.scope["method"] = self._unknown_method.decode()
             self._unknown_method = b""

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 from fastapi import Depends, Request
 
 from debrief.recorder.service.limits import Admitted, Buckets, Limits, Room
+from debrief.recorder.service.uploads import Uploads
 from debrief.recorder.service.work import Work
 
 if TYPE_CHECKING:
@@ -32,6 +33,7 @@ class Service:
         self.buckets = Buckets(limits.requests_a_second, limits.burst)
         self.exports = Room(limits.exports)
         self.work = Work("work", limits.threads, limits.waiting, limits.request_seconds)
+        self.uploads = Uploads(store, ingest, limits)
         self.reading = Work("export", limits.exports, limits.exports, limits.request_seconds)
         self.health = Work("health", 1, 16, limits.health_seconds)
 
@@ -39,6 +41,7 @@ class Service:
         """Let go of all threads."""
         for work in (self.work, self.reading, self.health):
             work.close()
+        self.uploads.close()
 
 
 def service_of(request: Request) -> Service:

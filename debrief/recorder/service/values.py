@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from datetime import UTC, datetime
 from typing import Annotated, Literal
+from urllib.parse import unquote_to_bytes
 
 from fastapi import Depends, Query, Request
 from fastapi.dependencies.models import Dependant
@@ -27,9 +28,18 @@ StatusChoice = Literal["any", "draft", "ready"]
 def check_names(request: Request) -> None:
     """Refuse unknown and repeated names: a misspelt filter would filter nothing.
 
+    What is not UTF-8 would be read as something else, and is refused as well.
+
     Raises:
         RefusedError: 422, naming them.
     """
+    query = request.scope["query_string"]
+    if not query:
+        return
+    try:
+        unquote_to_bytes(query).decode()
+    except UnicodeDecodeError:
+        raise RefusedError(422, "query", "is not UTF-8", "Escape its values as UTF-8.") from None
     given = [name for name, _ in request.query_params.multi_items()]
     known = _names(request.scope["route"].dependant)
     reasons = [f"{name}: is not known" for name in dict.fromkeys(given) if name not in known]

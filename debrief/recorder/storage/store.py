@@ -7,12 +7,13 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Literal
 from uuid import UUID
 
-from debrief.errors import InputError
+from debrief.errors import DebriefError, InputError
 from debrief.recorder.contracts import NewTask, Status, StoredSession, Task
 from debrief.recorder.errors import ConflictError, StorageError
-from debrief.recorder.storage import benchmarks, migrating, sessions, tokens
+from debrief.recorder.storage import benchmarks, groups, migrating, sessions, tokens
 from debrief.recorder.storage.connecting import at_once, explained, make_engine
 from debrief.recorder.storage.exporting import Export
+from debrief.recorder.storage.groups import Arrival, Outcome
 from debrief.recorder.storage.rows import (
     EVERYTHING,
     Benchmark,
@@ -145,6 +146,31 @@ class RecordStore:
         """
         with self._connection() as connection, at_once(connection):
             return sessions.add_session(connection, row, secret)
+
+    def add_sessions(self, arrivals: Sequence[Arrival]) -> list[Outcome]:
+        """Store sessions that came at the same time, each as ``add_session_by`` does.
+
+        They wait for the disk once, together; what only one of them is refused for is told of
+        that one.
+
+        Returns:
+            What became of each, in their order. What is told as stored is on disk.
+
+        Raises:
+            StorageError: it is not known of any whether it is stored.
+        """
+        with self._connection() as connection, at_once(connection):
+            stored = groups.store_together(connection, arrivals)
+        return [
+            stored[number] if number in stored else self._outcome(arrival)
+            for number, arrival in enumerate(arrivals)
+        ]
+
+    def _outcome(self, arrival: Arrival) -> Outcome:
+        try:
+            return self.add_session_by(arrival.secret, arrival.row)
+        except DebriefError as error:
+            return error
 
     def session(self, id: UUID | str) -> StoredSession:
         """Return one session.

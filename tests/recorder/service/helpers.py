@@ -33,6 +33,7 @@ from debrief.recorder.storage.rows import SCOPES
 from debrief.recorder.storage.store import RecordStore
 from debrief.redaction import Redactor
 from tests.recorder.records import build
+from tests.recorder.rows import row
 
 KEY = b"a key of the tests, and no other's"
 JSON = {"Content-Type": "application/json"}
@@ -138,6 +139,14 @@ def stored(client: httpx.Client, **meta: Any) -> UUID:
     answer = upload(client, record)
     assert answer.status_code == 201, answer.text
     return record.meta.session_id
+
+
+def fill(store: RecordStore, count: int, record: Record) -> None:
+    """Store a record past the API, so many times, each under an id of its own."""
+    text, id = encode_record(record), str(record.meta.session_id).encode()
+    for _ in range(count):
+        own = uuid4()
+        store.add_session(row(id=own, text=text.replace(id, str(own).encode())))
 
 
 def assert_problem(answer: httpx.Response, status: int, words: str = "") -> dict[str, Any]:

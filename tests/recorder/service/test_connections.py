@@ -173,6 +173,15 @@ def test_a_flood_of_headers_is_cut_off(api: Api, head: bytes) -> None:
         b"GET /health HTTP/1.1\r\nHost : x\r\n\r\n",
         b"GET /health HTTP/1.1\r\nHost: x\r\nX: a\x00b\r\n\r\n",
         b"GET /h\xc3\xa4lth HTTP/1.1\r\nHost: x\r\n\r\n",
+        b"GET /health#/../tasks HTTP/1.1\r\nHost: x\r\n\r\n",
+        b"GET /health HTTP/1.1\r\nHost: x\r\nX: a\r\n b: c\r\n\r\n",
+        b"GET /health HTTP/1.1\nHost: x\n\n",
+        b"POST /tasks HTTP/1.1\r\nHost: x\r\nContent-Length: 2\r\nContent-Length: 2\r\n\r\n{}",
+        b"POST /tasks HTTP/1.1\r\nHost: x\r\nContent-Length: +2\r\n\r\n{}",
+        b"POST /tasks HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked, chunked\r\n\r\n",
+        b"POST /tasks HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: xchunked\r\n\r\n",
+        b"POST /tasks HTTP/1.1\r\nHost: x\r\nTransfer-Encoding:\x0bchunked\r\n\r\n",
+        b"CONNECT x:443 HTTP/1.1\r\nHost: x\r\n\r\n",
     ],
     ids=[
         "binary",
@@ -189,6 +198,15 @@ def test_a_flood_of_headers_is_cut_off(api: Api, head: bytes) -> None:
         "space before a colon",
         "NUL in a header",
         "path not ASCII",
+        "fragment",
+        "folded header",
+        "bare line feeds",
+        "the same length twice",
+        "length with a sign",
+        "chunked twice",
+        "almost chunked",
+        "chunked behind a control character",
+        "tunnel",
     ],
 )
 def test_what_is_no_http_is_told_so_in_the_same_shape(api: Api, request_bytes: bytes) -> None:
@@ -241,6 +259,74 @@ def test_a_trailer_is_none_of_the_headers_and_small_chunks_are_taken(api: Api) -
         answer = _all_of(connection)
 
     assert answer.startswith(b"HTTP/1.1 201 "), answer[:200]
+
+
+def test_a_chunk_whose_size_two_readers_could_take_differently_is_refused(api: Api) -> None:
+    for size in (b"0x2", b"+2", b"2 ", b"fffffffffffffffff2", b"2\n{}\n0"):
+        with api.connection() as connection:
+            head = _head(api, "Transfer-Encoding: chunked", "Connection: close")
+            connection.sendall(head + size + b"\r\n{}\r\n0\r\n\r\n")
+            answer = _all_of(connection)
+
+        assert answer.startswith(b"HTTP/1.1 400 "), (size, answer[:200])
+
+
+def test_a_body_is_asked_for_only_where_it_is_wanted(api: Api) -> None:
+    body = b'{"id": "expected", "name": "x"}'
+    with api.connection() as connection:
+        length = f"Content-Length: {len(body)}"
+        connection.sendall(_head(api, length, "Expect: 100-continue", "Connection: close"))
+        assert connection.recv(1000) == b"HTTP/1.1 100 Continue\r\n\r\n"
+        connection.sendall(body)
+        assert _all_of(connection).startswith(b"HTTP/1.1 201 ")
+    with api.connection() as connection:
+        connection.sendall(
+            b"POST /tasks HTTP/1.1\r\nHost: x\r\nContent-Length: 9\r\nExpect: 100-continue\r\n\r\n"
+        )
+        assert _all_of(connection).startswith(b"HTTP/1.1 401 ")
+
+
+def test_an_answer_to_head_has_no_body_that_the_next_answer_could_be_taken_for(api: Api) -> None:
+    with api.connection() as connection:
+        connection.sendall(b"HEAD /health HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")
+        answer = _all_of(connection)
+
+    assert answer.startswith(b"HTTP/1.1 405 ")
+    assert answer.endswith(b"\r\n\r\n")
+
+
+def test_the_body_of_a_get_is_no_request(api: Api) -> None:
+    inner = b"GET /openapi.json HTTP/1.1\r\nHost: x\r\n\r\n"
+    with api.connection() as connection:
+        connection.sendall(
+            b"GET /health HTTP/1.1\r\nHost: x\r\nConnection: close\r\nContent-Length: %d\r\n\r\n%b"
+            % (len(inner), inner)
+        )
+        answer = _all_of(connection)
+
+    assert answer.startswith(b"HTTP/1.1 200 ")
+    assert answer.count(b"HTTP/1.1 ") == 1
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        *("/%68ealth", "/healt%68", "/%2Fhealth", "/x/%2e%2e/health", "/x/../health", "//health"),
+        *("/health/", "/health;x", "/HEALTH", "/health%20", "/health%00", "/./health"),
+        "/sessions%2F11111111-2222-4333-8444-555555555555",
+        "/sessions%2f11111111-2222-4333-8444-555555555555%2Frecord",
+        "/%65xport.jsonl",
+    ],
+)
+def test_a_path_in_disguise_is_none_of_the_services(api: Api, path: str) -> None:
+    token = f"Authorization: Bearer {api.tokens['all']}"
+    with api.connection() as connection:
+        connection.sendall(
+            f"GET {path} HTTP/1.1\r\nHost: x\r\n{token}\r\nConnection: close\r\n\r\n".encode()
+        )
+        answer = _all_of(connection)
+
+    assert answer.startswith(b"HTTP/1.1 404 "), answer[:200]
 
 
 def test_a_request_before_the_answer_to_the_last_ends_the_connection_with_that_answer(

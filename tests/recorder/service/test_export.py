@@ -6,7 +6,6 @@ import json
 import socket
 from pathlib import Path
 from typing import Any
-from uuid import uuid4
 
 import httpx
 import pytest
@@ -14,15 +13,16 @@ import pytest
 from debrief.recorder.encoding import encode_record
 from debrief.recorder.exporting import EXPORT_FORMS
 from debrief.recorder.service.limits import Limits
-from debrief.recorder.storage.rows import NewRow
 from debrief.recorder.storage.store import RecordStore
 from debrief.training.splitting import side_of
 from tests.recorder.records import BEFORE, as_json, build
+from tests.recorder.rows import row
 from tests.recorder.service.helpers import (
     JSON,
     Api,
     body_of,
     ensure_task,
+    fill,
     new_record,
     running,
     stored,
@@ -38,28 +38,8 @@ def _lines(answer: httpx.Response) -> list[Any]:
     return [json.loads(line) for line in answer.content.split(b"\n")[:-1]]
 
 
-def _fill(store: RecordStore, count: int, size: int) -> None:
-    """Store records past the API, as many and as long as a story needs."""
-    for _ in range(count):
-        record = build({**BEFORE, "big.txt": "word word\n" * (size // 10)}, session_id=uuid4())
-        text = encode_record(record)
-        store.add_session(
-            NewRow(
-                id=record.meta.session_id,
-                task_id="cart",
-                repo_name="shop",
-                repo_remote=None,
-                branch=None,
-                base_ref=record.meta.base_ref,
-                created_at=record.meta.stopped_at,
-                sha256=uuid4().hex,
-                text=text,
-                verified=True,
-                files=5,
-                validated=True,
-                redactions=0,
-            )
-        )
+BIG = build({**BEFORE, "big.txt": "word word\n" * 30_000})
+"""A record of 300 kB."""
 
 
 def test_an_export_is_the_stored_records_one_a_line(record_store: RecordStore) -> None:
@@ -149,24 +129,7 @@ def test_a_record_that_gives_no_line_is_named_in_the_manifest(
 
 def _damage(store: RecordStore, task: str) -> None:
     """Store what an older version might have, and this one makes no line of."""
-    record = new_record()
-    store.add_session(
-        NewRow(
-            id=record.meta.session_id,
-            task_id=task,
-            repo_name="shop",
-            repo_remote=None,
-            branch=None,
-            base_ref=record.meta.base_ref,
-            created_at=record.meta.stopped_at,
-            sha256="0" * 64,
-            text=b'{"messages":[],"meta":{}}',
-            verified=False,
-            files=0,
-            validated=False,
-            redactions=0,
-        )
-    )
+    store.add_session(row(task_id=task, text=b'{"messages":[],"meta":{}}', verified=False))
 
 
 def test_the_two_sides_of_the_split_are_everything_and_share_nothing(
@@ -211,7 +174,7 @@ def test_an_export_that_breaks_on_the_way_cannot_be_taken_for_a_whole_one(
     record_store: RecordStore,
 ) -> None:
     ensure_task(record_store)
-    _fill(record_store, 40, 300_000)
+    fill(record_store, 40, BIG)
     with running(record_store) as api:
         with api.client() as client, client.stream("GET", "/export.jsonl") as answer:
             assert answer.headers["debrief-count"] == "40"
@@ -241,7 +204,7 @@ def test_a_client_that_goes_away_gives_its_place_and_connection_back(
     record_store: RecordStore,
 ) -> None:
     ensure_task(record_store)
-    _fill(record_store, 40, 300_000)
+    fill(record_store, 40, BIG)
     with running(record_store, Limits(exports=1)) as api:
         for _ in range(3):
             with api.client() as client, client.stream("GET", "/export.jsonl") as answer:
@@ -254,7 +217,7 @@ def test_a_client_that_goes_away_gives_its_place_and_connection_back(
 
 def test_a_client_that_reads_nothing_is_cut_off(record_store: RecordStore) -> None:
     ensure_task(record_store)
-    _fill(record_store, 60, 500_000)
+    fill(record_store, 60, build({**BEFORE, "big.txt": "word word\n" * 50_000}))
     limits = Limits(exports=1, stalled_seconds=0.3)
     with running(record_store, limits) as api, socket.socket() as connection:
         connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)

@@ -151,6 +151,15 @@ def test_a_misspelt_filter_is_not_taken_for_none(
     assert_problem(client.get(f"{path}?{query}"), 422, words)
 
 
+@pytest.mark.parametrize("value", ["%ff", "%ed%a0%80", "a%C3", "%c0%af"])
+def test_a_query_that_is_not_utf_8_is_not_read_as_something_else(
+    client: httpx.Client, value: str
+) -> None:
+    answer = client.get(f"/sessions?repoName={value}")
+
+    assert_problem(answer, 422, "not UTF-8")
+
+
 @pytest.mark.parametrize("id", ["1", "none", "%00", "..", "%2e%2e%2f", "a" * 3_000])
 def test_an_id_that_is_none_is_refused(client: httpx.Client, id: str) -> None:
     assert client.get(f"/sessions/{id}").status_code in (404, 422)

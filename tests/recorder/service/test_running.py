@@ -11,7 +11,6 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from uuid import uuid4
 
 import httpx
 import pytest
@@ -19,12 +18,10 @@ import pytest
 from debrief.cli.serve import ready_rule, write_token
 from debrief.errors import ConfigurationError
 from debrief.recorder.checks import ReadyRule
-from debrief.recorder.encoding import encode_record
 from debrief.recorder.service.running import is_local, listen
-from debrief.recorder.storage.rows import NewRow
 from debrief.recorder.storage.store import RecordStore
 from tests.recorder.records import build
-from tests.recorder.service.helpers import ensure_task, wait_until
+from tests.recorder.service.helpers import ensure_task, fill, wait_until
 
 
 @contextmanager
@@ -51,35 +48,13 @@ def _process(
         process.wait(20)
 
 
-def _fill(store: RecordStore) -> None:
-    ensure_task(store)
-    for _ in range(60):
-        record = build({}, {"big.txt": "word word\n" * 50_000}, session_id=uuid4())
-        store.add_session(
-            NewRow(
-                id=record.meta.session_id,
-                task_id="cart",
-                repo_name="shop",
-                repo_remote=None,
-                branch=None,
-                base_ref=record.meta.base_ref,
-                created_at=record.meta.stopped_at,
-                sha256=uuid4().hex,
-                text=encode_record(record),
-                verified=True,
-                files=1,
-                validated=True,
-                redactions=0,
-            )
-        )
-
-
 def test_a_process_tells_how_to_begin_and_ends_what_it_began(
     postgres_url: str, tmp_path: Path
 ) -> None:
     with RecordStore(postgres_url) as store:
         store.migrate()
-        _fill(store)
+        ensure_task(store)
+        fill(store, 60, build({}, {"big.txt": "word word\n" * 50_000}))
     token_file = tmp_path / "token"
     with _process(postgres_url, tmp_path, "--token-file", str(token_file)) as (process, told):
         url = next(word for word in told.split() if word.startswith("http://"))

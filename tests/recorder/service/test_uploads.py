@@ -294,6 +294,41 @@ def test_only_json_is_taken(client: httpx.Client, kind: str | None) -> None:
     )
 
 
+@pytest.mark.parametrize(
+    "headers",
+    [
+        [("Content-Encoding", "identity"), ("Content-Encoding", "gzip")],
+        [("Content-Type", "text/plain")],
+        [("Content-Type", "application/json")],
+    ],
+    ids=["two codings", "two types", "one type twice"],
+)
+def test_headers_that_two_readers_could_take_differently_are_refused(
+    client: httpx.Client, headers: list[tuple[str, str]]
+) -> None:
+    answer = client.post("/sessions", content=b"{}", headers=[*JSON.items(), *headers])
+
+    assert_problem(answer, 415)
+
+
+@pytest.mark.parametrize(
+    ("kind", "status"),
+    [
+        ("application/json; charset=utf-8", 422),
+        ('Application/JSON;charset="UTF-8"', 422),
+        ("application/json; profile=x; charset=utf-8", 422),
+        ("application/json; charset=utf-16", 415),
+        ("application/json; charset=utf-8; charset=utf-7", 415),
+        ("application/json-seq", 415),
+        ("application/json;" + " " * 8_000 + "charset=latin1", 415),
+    ],
+)
+def test_a_body_is_utf_8_or_not_taken(client: httpx.Client, kind: str, status: int) -> None:
+    answer = client.post("/sessions", content=b"{}", headers={"Content-Type": kind})
+
+    assert_problem(answer, status)
+
+
 @pytest.mark.parametrize("chunked", [False, True], ids=["announced", "in chunks"])
 @pytest.mark.parametrize("size", [8_000_001, 200_000_000])
 def test_a_body_that_is_too_long_is_refused_before_it_is_read(

@@ -16,6 +16,7 @@ from debrief.recorder.service.direct import DirectRoute
 from debrief.recorder.service.documented import body, guarded, with_body
 from debrief.recorder.service.problems import RefusedError
 from debrief.recorder.service.state import Provided, Service, service_of
+from debrief.recorder.service.uploads import LARGE
 from debrief.recorder.service.values import Cursor, PageSize, Sessions
 
 router = APIRouter(tags=["sessions"])
@@ -65,7 +66,10 @@ async def store_session(request: Request) -> Response:
     service = service_of(request)
     secret = await admit(request, "write")
     async with record_body(request) as data:
-        stored = await service.work.do(_store, service, secret, data)
+        if len(data) < LARGE:
+            stored = await service.uploads.store(secret, data) or refuse(service, secret)
+        else:
+            stored = await service.work.do(_store, service, secret, data)
     answer = StoredUpload(**stored.model_dump(), session_id=stored.id)
     return Response(
         answer.model_dump_json(by_alias=True),

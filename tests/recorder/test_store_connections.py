@@ -1,0 +1,137 @@
+"""A database that breaks off, is away, or was never one."""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Callable
+from uuid import uuid4
+
+import pytest
+
+from debrief.errors import ConfigurationError, DebriefError
+from debrief.recorder.errors import (
+    StorageError,
+)
+from debrief.recorder.postgres import EmbeddedPostgres
+from debrief.recorder.storage import cursors
+from debrief.recorder.storage.connecting import CONNECTIONS, make_engine
+from debrief.recorder.storage.store import RecordStore
+from tests.postgres import execute
+from tests.recorder.rows import benchmark, row, task
+
+
+def test_an_abandoned_export_gives_its_connection_back(store: RecordStore) -> None:
+    for _ in range(8):
+        store.add_session(row(text=json.dumps({"text": "x" * 1_000_000}).encode()))
+    for _ in range(CONNECTIONS + 2):
+        with store.export() as export:
+            next(export)
+    for _ in range(CONNECTIONS + 2):
+        store.export().close()
+    store.check()
+
+
+def test_an_export_that_breaks_off_is_an_error_and_no_shorter_file(
+    store: RecordStore, postgres_server: EmbeddedPostgres
+) -> None:
+    for _ in range(8):
+        store.add_session(row(text=json.dumps({"text": "x" * 1_000_000}).encode()))
+    export = store.export()
+    first = next(export)
+    execute(
+        postgres_server,
+        "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE query LIKE 'COPY%'",
+    )
+    with pytest.raises(StorageError):
+        list(export)
+    assert len(list(store.export(cursor=first.cursor))) == 7
+
+
+def test_connections_that_the_server_ended_are_replaced_unnoticed(
+    store: RecordStore, postgres_server: EmbeddedPostgres
+) -> None:
+    store.add_session(row())
+    execute(
+        postgres_server,
+        "SELECT pg_terminate_backend(pid, 10000) FROM pg_stat_activity "
+        "WHERE application_name = 'debrief'",
+    )
+    assert store.count() == 1
+
+
+def test_a_request_that_the_server_ends_is_a_storage_error(
+    store: RecordStore, postgres_server: EmbeddedPostgres
+) -> None:
+    with store._engine.connect() as holder:
+        cursors.numbering(holder)
+        failures: list[DebriefError] = []
+
+        def read() -> None:
+            try:
+                store.sessions()
+            except DebriefError as error:
+                failures.append(error)
+
+        reader = threading.Thread(target=read)
+        reader.start()
+        while reader.is_alive():
+            execute(
+                postgres_server,
+                "SELECT pg_terminate_backend(pid) FROM pg_stat_activity "
+                "WHERE wait_event = 'advisory'",
+            )
+            reader.join(0.05)
+    assert [type(failure) for failure in failures] == [StorageError]
+
+
+CALLS: dict[str, Callable[[RecordStore], object]] = {
+    "check": lambda store: store.check(),
+    "revision": lambda store: store.revision(),
+    "migrate": lambda store: store.migrate(),
+    "tasks": lambda store: store.tasks(),
+    "add_task": lambda store: store.add_task(task()),
+    "add_session": lambda store: store.add_session(row()),
+    "session": lambda store: store.session(uuid4()),
+    "record_text": lambda store: store.record_text(uuid4()),
+    "sessions": lambda store: store.sessions(),
+    "count": lambda store: store.count(),
+    "holdings": lambda store: store.holdings(),
+    "set_status": lambda store: store.set_status(uuid4(), "ready"),
+    "export": lambda store: store.export(),
+    "add_token": lambda store: store.add_token("ci", ["read"]),
+    "find_token": lambda store: store.find_token("x"),
+    "tokens": lambda store: store.tokens(),
+    "revoke_token": lambda store: store.revoke_token("ci"),
+    "add_benchmark": lambda store: store.add_benchmark(benchmark()),
+    "benchmarks": lambda store: store.benchmarks(),
+}
+
+
+@pytest.mark.parametrize("name", CALLS)
+def test_every_call_says_when_the_database_is_away(name: str) -> None:
+    store = RecordStore("postgresql://me:hush-hush@127.0.0.1:1/records")
+    with pytest.raises(StorageError, match="debrief database status") as told:
+        CALLS[name](store)
+    assert "hush-hush" not in str(told.value)
+
+
+def test_every_call_says_when_the_tables_are_missing(postgres_url: str) -> None:
+    with RecordStore(postgres_url) as store:
+        for name in CALLS.keys() - {"revision", "migrate"}:
+            with pytest.raises(StorageError, match="debrief database migrate"):
+                CALLS[name](store)
+
+
+@pytest.mark.parametrize("url", ["", "mysql://db/x", "records", "postgresql://h:port/x"])
+def test_an_address_that_is_none_is_a_setting_to_correct(url: str) -> None:
+    with pytest.raises(ConfigurationError, match="DATABASE_URL"):
+        make_engine(url)
+
+
+def test_a_database_of_another_encoding_is_refused(postgres_server: EmbeddedPostgres) -> None:
+    execute(postgres_server, "CREATE DATABASE plain ENCODING 'SQL_ASCII' TEMPLATE template0")
+    store = RecordStore(postgres_server.url_of("plain"))
+    with store, pytest.raises(StorageError, match="SQL_ASCII"):
+        store.check()
+    execute(postgres_server, "DROP DATABASE plain")

@@ -54,8 +54,8 @@ class TrainingSetRow(Struct, frozen=True, kw_only=True):
     card_digest: str
 
 
-class LineRow(Struct, frozen=True, kw_only=True):
-    """One line of a training set: where it is and what it was made from."""
+class PlacedLine(Struct, frozen=True, kw_only=True):
+    """One line of a training set: where it is, and what it is chosen by."""
 
     session_id: str
     window: int
@@ -66,6 +66,11 @@ class LineRow(Struct, frozen=True, kw_only=True):
     """Bytes from the beginning of the file."""
     size: int
     """Bytes, line end included."""
+
+
+class LineRow(PlacedLine, frozen=True, kw_only=True):
+    """One line of a training set, and what it was made from."""
+
     messages: int
     tokens: int
     digest: str

@@ -5,8 +5,8 @@ Run: python -m tests.benchmarks.training [--sessions 2000] [--kilobytes 100]
 Sessions are made up, of about the size of real ones; each step runs in a process of its own, so
 that its peak of memory is its own. Publishing is held against ``orjson.dumps`` of objects at hand
 and writing what it gives, in turns, on the same disk: seconds of the clock for the same bytes.
-Publishing reads and writes in threads beside the one that converts, so a processor that others
-keep busy shows.
+Publishing reads in a thread beside the one that converts, so a processor that others keep busy
+shows.
 """
 
 from __future__ import annotations

@@ -3,6 +3,10 @@
 Libraries that render chat templates want a call's arguments as an object; the stored line has
 them as text, as OpenAI does. The text of an object is one: it is put in as it is. Contents go
 from line to line as they are, undecoded.
+
+Every stored line was checked by ``validate_line`` when it was written, and is read with its
+checksum. So a converted line is asked only for what the conversion put into it, and for what its
+form demands beyond those rules; ``problems`` of each form looks at a whole line by itself.
 """
 
 from __future__ import annotations
@@ -128,6 +132,16 @@ def arguments_of(call: StoredCall) -> str:
         # Between tokens only: inside a string JSON has them escaped.
         text = text.replace("\n", " ").replace("\r", " ")
     return text.strip()
+
+
+def argument_problems(messages: Iterable[StoredMessage]) -> Iterator[str]:
+    """Yield which calls have arguments that cannot be put in as an object."""
+    for number, message in enumerate(messages):
+        if not message.tool_calls:
+            continue
+        for call in message.tool_calls:
+            if not call.function.arguments.lstrip().startswith("{"):
+                yield f"message {number}: arguments of {call.id} are no object"
 
 
 def text_of(tools: Raw) -> str:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from concurrent.futures import Executor, ThreadPoolExecutor
+from collections.abc import Iterable, Iterator
+from concurrent.futures import Executor
 from contextlib import AbstractContextManager, ExitStack
 from typing import IO, TypeAlias
 from zlib import crc32
 
+import msgspec
 from msgspec import Struct
 
 from debrief.errors import InputError
@@ -18,14 +19,19 @@ from debrief.training.publishing.conversations import Line, Made
 from debrief.training.publishing.forms import Form, Rubrics
 from debrief.training.publishing.parquet import ParquetFile
 from debrief.training.publishing.single_calls import with_single_calls
-from debrief.training.publishing.streams import ReadsAhead, WritesBehind
-from debrief.training.store import LINES, LineRow, TrainingSetRow, training_path
+from debrief.training.publishing.streams import (
+    BytesAt,
+    ReadsAhead,
+    WritesTogether,
+    checksum_of,
+    lines_in,
+    reader,
+)
+from debrief.training.store import LINES, PlacedLine, TrainingSetRow, training_path
 from debrief.training.validation import validate_line
 
 SIDES: tuple[Split, ...] = ("train", "eval")
-_WORKERS = 2
-"""One reads while the other writes; neither needs a processor of its own."""
-Stored: TypeAlias = Iterator[tuple[LineRow, memoryview]]
+Stored: TypeAlias = Iterable[tuple[PlacedLine, memoryview]]
 """Stored lines, each with what is known of it."""
 
 
@@ -104,12 +110,10 @@ class SetPublisher:
         size = 0
         with ExitStack() as stack:
             created = {side: stack.enter_context(self._create(side, ".jsonl")) for side in SIDES}
-            worker = stack.enter_context(ThreadPoolExecutor(max_workers=_WORKERS))
-            sinks = {side: WritesBehind(one.file, worker) for side, one in created.items()}
+            sinks = {side: WritesTogether(one.file) for side, one in created.items()}
             tables = self._tables(stack) if self._wanted.parquet else {}
-            lines = self._stored(worker)
-            made = self._paired(lines) if self._form.convert is None else self._converted(lines)
-            for side, line in made:
+            file = stack.enter_context(self._lake.open_bytes(self._name))
+            for side, line in self._made(file, stack.enter_context(reader())):
                 sinks[side].add(line)
                 counts[side] += 1
                 size += len(line)
@@ -156,6 +160,28 @@ class SetPublisher:
     def _target(self, name: str) -> str:
         return f"{self._row.task}/{self._row.fingerprint}/{name}"
 
+    def _made(self, file: IO[bytes] | None, worker: Executor) -> Iterator[tuple[Split, Line]]:
+        """Yield the finished lines; at the end, what was read must be what was written."""
+        paired = self._form.convert is None
+        with lines_in(file, anywhere=paired) as at:
+            try:
+                if paired:
+                    checksum = worker.submit(checksum_of, at)
+                    yield from self._paired(at)
+                    same = checksum.result() == self._row.lines_checksum
+                else:
+                    lines = ReadsAhead(at, self._rows(), worker)
+                    yield from self._converted(lines)
+                    same = crc32(at(lines.end, 1), lines.checksum) == self._row.lines_checksum
+            except msgspec.DecodeError:
+                same = False
+        if not same:
+            raise InputError(
+                self._lake.path(self._name),
+                "is not what was written",
+                "Make the training set again: debrief backfill --stage training_sets.",
+            )
+
     def _converted(self, stored: Stored) -> Iterator[tuple[Split, Line]]:
         convert = self._form.convert
         if convert is None:
@@ -167,39 +193,26 @@ class SetPublisher:
                 for made in convert(told, self._rubrics):
                     yield row.split, self._checked(row.session_id, made)
 
-    def _paired(self, stored: Stored) -> Iterator[tuple[Split, Line]]:
+    def _paired(self, at: BytesAt) -> Iterator[tuple[Split, Line]]:
         entrants: dict[Split, list[preference.Entrant]] = {side: [] for side in SIDES}
         places: list[tuple[int, int, str]] = []
-        for number, (row, line) in enumerate(stored):
+        for number, row in enumerate(self._rows()):
             places.append((row.offset, row.size, row.session_id))
             if self._is_wanted(row) and row.window == 1:
+                line = at(row.offset, row.size)
                 entrants[row.split].append(preference.entrant_of(number, line, row.quality))
-        with self._lake.open_bytes(self._name) as file:
-            for side in SIDES if file is not None else ():
-                for pair in preference.pairs_of(entrants[side]):
-                    better: Line = _at(file, places[pair.chosen])
-                    worse: Line = _at(file, places[pair.rejected])
-                    if self._wanted.single_calls:
-                        better, worse = with_single_calls(better), with_single_calls(worse)
-                    made = preference.pair_line(better, worse, same_prompt=pair.same_prompt)
-                    if made is not None:
-                        yield side, self._checked(places[pair.chosen][2], made)
+        for side in SIDES:
+            for pair in preference.pairs_of(entrants[side]):
+                offset, size, session_id = places[pair.chosen]
+                better, worse = at(offset, size), at(*places[pair.rejected][:2])
+                if self._wanted.single_calls:
+                    better, worse = with_single_calls(better), with_single_calls(worse)
+                made = preference.pair_line(better, worse, same_prompt=pair.same_prompt)
+                if made is not None:
+                    yield side, self._checked(session_id, made)
 
-    def _stored(self, worker: Executor) -> Stored:
-        """Yield the stored lines in order; what is read must be what was written."""
-        checksum = 0
-        partition = f"{self._row.task}/{self._row.fingerprint}"
-        with self._lake.open_bytes(self._name) as file:
-            if file is not None:
-                lines = ReadsAhead(file, self._lake.read(LINES, partition, LineRow), worker)
-                yield from lines
-                checksum = crc32(file.read(1), lines.checksum)
-        if checksum != self._row.lines_checksum:
-            raise InputError(
-                self._lake.path(self._name),
-                "is not what was written",
-                "Make the training set again: debrief backfill --stage training_sets.",
-            )
+    def _rows(self) -> Iterator[PlacedLine]:
+        return self._lake.read(LINES, f"{self._row.task}/{self._row.fingerprint}", PlacedLine)
 
     def _with_single_calls(self, session_id: str, line: Line) -> Line:
         made = with_single_calls(line)
@@ -207,7 +220,7 @@ class SetPublisher:
             return line
         return self._checked(session_id, (made, validate_line(bytes(made))))
 
-    def _is_wanted(self, row: LineRow) -> bool:
+    def _is_wanted(self, row: PlacedLine) -> bool:
         wanted = self._wanted
         return row.quality >= wanted.min_overall_quality and wanted.status in (None, row.status)
 
@@ -216,10 +229,3 @@ class SetPublisher:
         for problem in problems:
             raise InputError(f"session {session_id} as {self._form.name}", problem)
         return line
-
-
-def _at(file: IO[bytes] | None, place: tuple[int, int, str]) -> bytes:
-    if file is None:
-        return b""
-    file.seek(place[0])
-    return file.read(place[1])

@@ -11,19 +11,20 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
+from itertools import chain
 
 import msgspec
-from msgspec import Struct
+from msgspec import Raw, Struct
 
 from debrief.training.model import ScoreEntry, ToolSchema
 from debrief.training.publishing.columns import Columns, ListOf
 from debrief.training.publishing.conversations import (
     ENCODER,
-    SCORED,
     Line,
     Made,
     Message,
-    ScoredLine,
+    StoredMessage,
+    argument_problems,
     rendered,
     template_problems,
 )
@@ -48,6 +49,8 @@ NOTE = (
 )
 _MOST_REASONS = 3
 _PROMPT, _NEXT = b'{"role":"user",', b'},{"role":'
+_USUAL_PROMPT = 4_096
+"""Bytes of a line in which the first prompt mostly ends."""
 _TOOLS = msgspec.json.Decoder(list[ToolSchema])
 
 
@@ -80,6 +83,20 @@ class _Line(Struct, frozen=True, forbid_unknown_fields=True):
     rejected_session: str
 
 
+class _Rated(Struct, frozen=True):
+    session_id: str
+    overall_quality: float
+    scoring_model: str
+    scores: tuple[ScoreEntry, ...]
+
+
+class _RatedLine(Struct, frozen=True):
+    messages: tuple[StoredMessage, ...]
+    tools: Raw
+    metadata: _Rated
+
+
+_RATED = msgspec.json.Decoder(_RatedLine)
 _CHECKED = msgspec.json.Decoder(_Line)
 
 
@@ -116,15 +133,18 @@ def entrant_of(number: int, line: Line, quality: float) -> Entrant:
     Only its beginning is looked at: an unescaped quote after a brace is in no string, so the
     message after the first prompt begins where it says.
     """
-    text = bytes(line)
+    text = bytes(line[:_USUAL_PROMPT])
     end = text.find(_NEXT, text.find(_PROMPT))
+    if end < 0:
+        text = bytes(line)
+        end = text.find(_NEXT, text.find(_PROMPT))
     prompt = hashlib.sha256(memoryview(text)[:end]).hexdigest()
     return Entrant(number=number, quality=quality, prompt=prompt)
 
 
 def pair_line(better: Line, worse: Line, *, same_prompt: bool) -> Made | None:
     """Return two stored lines as one; None when they tell the same conversation."""
-    chosen, rejected = SCORED.decode(better), SCORED.decode(worse)
+    chosen, rejected = _RATED.decode(better), _RATED.decode(worse)
     if chosen.messages == rejected.messages:
         return None
     margin = chosen.metadata.overall_quality - rejected.metadata.overall_quality
@@ -138,7 +158,12 @@ def pair_line(better: Line, worse: Line, *, same_prompt: bool) -> Made | None:
         chosen_session=chosen.metadata.session_id,
         rejected_session=rejected.metadata.session_id,
     )
-    return ENCODER.encode_lines((made,)), _problems(made)
+    found = chain(
+        _own_problems(made),
+        argument_problems(chosen.messages),
+        argument_problems(rejected.messages),
+    )
+    return ENCODER.encode_lines((made,)), found
 
 
 @lru_cache(maxsize=32)
@@ -156,22 +181,22 @@ def problems(line: bytes) -> Iterator[str]:
     except msgspec.DecodeError as error:
         yield f"not a line of the expected shape: {error}"
         return
-    yield from _problems(made)
+    yield from _own_problems(made)
+    for side, messages in (("chosen", made.chosen), ("rejected", made.rejected)):
+        for problem in template_problems(messages, made.tools):
+            yield f"{side}: {problem}"
 
 
-def _problems(made: _Line) -> Iterator[str]:
+def _own_problems(made: _Line) -> Iterator[str]:
     if not made.margin > 0:
         yield f"a margin of {made.margin:g}"
     if not made.reasons:
         yield "no reason"
     if made.chosen_session == made.rejected_session or made.chosen == made.rejected:
         yield "both are the same session"
-    for side, messages in (("chosen", made.chosen), ("rejected", made.rejected)):
-        for problem in template_problems(messages, made.tools):
-            yield f"{side}: {problem}"
 
 
-def _reasons(chosen: ScoredLine, rejected: ScoredLine) -> Iterator[str]:
+def _reasons(chosen: _RatedLine, rejected: _RatedLine) -> Iterator[str]:
     better, worse = chosen.metadata, rejected.metadata
     yield (
         f"overall quality {better.overall_quality:.2f} against {worse.overall_quality:.2f}, "

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from itertools import chain
 
 import msgspec
 from msgspec import Struct
@@ -15,6 +16,7 @@ from debrief.training.publishing.conversations import (
     Line,
     Made,
     Message,
+    argument_problems,
     rendered,
     template_problems,
     text_of,
@@ -82,7 +84,8 @@ def convert(line: Line, rubrics: Rubrics) -> Iterator[Made]:
             judged_by=entry.model,
             session_id=sample.metadata.session_id,
         )
-        yield ENCODER.encode_lines((made,)), _problems(made)
+        found = chain(_own_problems(made), argument_problems(sample.messages))
+        yield ENCODER.encode_lines((made,)), found
 
 
 def problems(line: bytes) -> Iterator[str]:
@@ -92,12 +95,12 @@ def problems(line: bytes) -> Iterator[str]:
     except msgspec.DecodeError as error:
         yield f"not a line of the expected shape: {error}"
         return
-    yield from _problems(made)
+    yield from _own_problems(made)
+    yield from template_problems(made.messages, made.tools)
 
 
-def _problems(made: _Line) -> Iterator[str]:
+def _own_problems(made: _Line) -> Iterator[str]:
     if not LOWEST <= made.score <= HIGHEST:
         yield f"a score of {made.score:g}"
     if not made.rubric_key or not made.score_name:
         yield "no rubric"
-    yield from template_problems(made.messages, made.tools)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from functools import lru_cache
+from itertools import chain
 from typing import Literal
 
 import msgspec
@@ -22,6 +23,7 @@ from debrief.training.publishing.conversations import (
     Line,
     Made,
     StoredMessage,
+    argument_problems,
     arguments_of,
     is_text,
 )
@@ -42,7 +44,7 @@ DATASET_INFO = {
     "columns": {"messages": "conversations", "system": "system", "tools": "tools"},
 }
 
-_HUMAN, _MODEL = ("human", "observation"), ("gpt", "function_call")
+_HUMAN, _MODEL = frozenset({"human", "observation"}), frozenset({"gpt", "function_call"})
 
 
 class Turn(Struct, frozen=True, rename={"speaker": "from"}, gc=False):
@@ -79,68 +81,67 @@ def convert(line: Line, _: object = None) -> Iterator[Made]:
     """Yield the stored line as turns."""
     stored = STORED.decode(line)
     first = stored.messages[0]
-    calls: list[str] = []
     made = _Line(
-        conversations=list(_turns(stored.messages, calls)),
+        conversations=_turns(stored.messages),
         system=first.content if first.role == "system" else Raw(b'""'),
         tools=_functions(bytes(stored.tools)),
         session_id=stored.metadata.session_id,
     )
-    yield ENCODER.encode_lines((made,)), _problems(made, iter(calls))
+    found = chain(_order_problems(made.conversations), argument_problems(stored.messages))
+    yield ENCODER.encode_lines((made,)), found
 
 
 def problems(line: bytes) -> Iterator[str]:
     """Yield what LLaMA-Factory would skip a line for, or fail on."""
     try:
         made = _CHECKED.decode(line)
-        calls = [_TEXT.decode(t.value) for t in made.conversations if t.speaker == "function_call"]
+        declared = _declared(made.tools)
     except msgspec.DecodeError as error:
         yield f"not a line of the expected shape: {error}"
         return
-    yield from _problems(made, iter(calls))
-
-
-def _problems(made: _Line, calls: Iterator[str]) -> Iterator[str]:
-    """Yield the problems of a line whose calls, in order, have these JSON texts."""
-    try:
-        declared = _declared(made.tools)
-    except msgspec.DecodeError as error:
-        yield f"tools is not the JSON text of a list of functions: {error}"
-        return
     if not is_text(made.system):
         yield "system is no text"
-    if len(made.conversations) % 2 or not made.conversations:
-        yield f"{len(made.conversations)} turns, and there must be an even number of them"
+    yield from _order_problems(made.conversations)
     for number, turn in enumerate(made.conversations):
-        if turn.speaker not in (_MODEL if number % 2 else _HUMAN):
-            yield f"turn {number}: {turn.speaker} cannot stand here"
-        if turn.speaker == "function_call":
+        if not is_text(turn.value):
+            yield f"turn {number}: its value is no text"
+        elif turn.speaker == "function_call":
             try:
-                name = _CALL.decode(next(calls)).name
+                name = _CALL.decode(_TEXT.decode(turn.value)).name
             except msgspec.DecodeError as error:
                 yield f"turn {number}: not a call: {error}"
                 continue
             if name not in declared:
                 yield f"turn {number}: {name} is not among the tools"
-        elif not is_text(turn.value):
-            yield f"turn {number}: its value is no text"
 
 
-def _turns(messages: Sequence[StoredMessage], calls: list[str]) -> Iterator[Turn]:
-    """Yield the turns, and put the JSON text of each call among ``calls``."""
+def _order_problems(turns: Sequence[Turn]) -> Iterator[str]:
+    if len(turns) % 2 or not turns:
+        yield f"{len(turns)} turns, and there must be an even number of them"
+    speakers = [turn.speaker for turn in turns]
+    if _HUMAN.issuperset(speakers[::2]) and _MODEL.issuperset(speakers[1::2]):
+        return
+    for number, turn in enumerate(turns):
+        if turn.speaker not in (_MODEL if number % 2 else _HUMAN):
+            yield f"turn {number}: {turn.speaker} cannot stand here"
+
+
+def _turns(messages: Sequence[StoredMessage]) -> list[Turn]:
     results = {message.tool_call_id: message.content for message in messages}
+    turns: list[Turn] = []
     for message in messages:
-        if message.role == "user":
-            yield Turn("human", message.content)
-        elif message.role == "assistant":
-            for call in message.tool_calls:
+        role, calls = message.role, message.tool_calls
+        if role == "user":
+            turns.append(Turn("human", message.content))
+        elif calls:
+            for call in calls:
                 name = _json_of(call.function.name)
                 called = f'{{"name":{name},"arguments":{arguments_of(call)}}}'
-                calls.append(called)
-                yield Turn("function_call", Raw(ENCODER.encode(called)))
-                yield Turn("observation", results[call.id])
-            if not message.tool_calls:
-                yield Turn("gpt", message.content)
+                turns.append(Turn("function_call", Raw(ENCODER.encode(called))))
+                turns.append(Turn("observation", results[call.id]))
+        elif role == "assistant":
+            turns.append(Turn("gpt", message.content))
+    return turns
 
 
 @lru_cache(maxsize=256)

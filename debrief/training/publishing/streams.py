@@ -1,48 +1,81 @@
-"""Lines from and to files while others are worked on.
+"""Lines from and to files.
 
-Large reads, checksums and writes leave the interpreter to others: a worker does them a block at
-a time, while lines are converted. One block is under way and one is at hand, so memory does not
-grow with the file.
+Large reads and checksums leave the interpreter to others: a thread does them a block at a time,
+while lines are converted. One block is under way and one is at hand, so memory does not grow with
+the file. What comes of a line is written by whoever made it, while it is still in the processor's
+cache.
 """
 
 from __future__ import annotations
 
+import mmap
 import os
+import shutil
+import sys
+import tempfile
 from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import Executor, Future
-from typing import IO
+from concurrent.futures import Executor, ThreadPoolExecutor
+from contextlib import ExitStack, contextmanager
+from functools import partial
+from typing import IO, TypeAlias
 from zlib import crc32
 
 from debrief.training.publishing.conversations import Line
-from debrief.training.store import LineRow
+from debrief.training.store import PlacedLine
 
-BLOCK = 4_000_000
+READ_AT_ONCE = 4_000_000
+WRITTEN_AT_ONCE = 256_000
 """Bytes."""
+_LOOKED_AT = 32_000_000
+"""Bytes of a file that may be in our memory."""
+_HAND_OVER = 0.0001
+"""Seconds after which a thread lets another go on; the usual 5 ms are as long as a block takes."""
 _MOST_BUFFERS = 512
 """Lines in one call of the system, which takes a thousand."""
+
+BytesAt: TypeAlias = Callable[[int, int], Line]
+"""Gives the bytes of a file from an offset on, so many; fewer at its end."""
+
+
+@contextmanager
+def reader() -> Iterator[Executor]:
+    """Yield who reads ahead: it needs the interpreter for a moment now and then, and soon."""
+    usual = sys.getswitchinterval()
+    sys.setswitchinterval(min(usual, _HAND_OVER))
+    try:
+        with ThreadPoolExecutor(max_workers=1) as executor:
+            yield executor
+    finally:
+        sys.setswitchinterval(usual)
 
 
 class ReadsAhead:
     """The lines of a stored file, in order.
 
     Args:
-        file: at its beginning; nothing else may read it meanwhile.
-        rows: where its lines are, one after the other.
+        at: gives the file's bytes from an offset on; nothing else may call it meanwhile.
+        rows: where its lines are, one after the other from the beginning on.
         worker: reads.
         block: bytes that are read at once, at least.
     """
 
     def __init__(
-        self, file: IO[bytes], rows: Iterable[LineRow], worker: Executor, block: int = BLOCK
+        self,
+        at: BytesAt,
+        rows: Iterable[PlacedLine],
+        worker: Executor,
+        block: int = READ_AT_ONCE,
     ) -> None:
         self.checksum = 0
         """CRC-32 of what was read."""
-        self._file = file
+        self.end = 0
+        """Bytes that were read."""
+        self._at = at
         self._rows = iter(rows)
         self._worker = worker
         self._block = block
 
-    def __iter__(self) -> Iterator[tuple[LineRow, memoryview]]:
+    def __iter__(self) -> Iterator[tuple[PlacedLine, memoryview]]:
         """Yield each row with its line, in order."""
         following = self._next()
         while following is not None:
@@ -54,8 +87,8 @@ class ReadsAhead:
                 yield row, block[start : start + row.size]
                 start += row.size
 
-    def _next(self) -> tuple[list[LineRow], Callable[[], bytes]] | None:
-        rows: list[LineRow] = []
+    def _next(self) -> tuple[list[PlacedLine], Callable[[], Line]] | None:
+        rows: list[PlacedLine] = []
         size = 0
         for row in self._rows:
             rows.append(row)
@@ -68,41 +101,38 @@ class ReadsAhead:
             return rows, lambda: self._read(size)
         return rows, self._worker.submit(self._read, size).result
 
-    def _read(self, size: int) -> bytes:
-        block = self._file.read(size)
+    def _read(self, size: int) -> Line:
+        block = self._at(self.end, size)
         self.checksum = crc32(block, self.checksum)
+        self.end += size
         return block
 
 
-class WritesBehind:
-    """A file that lines are added to.
+class WritesTogether:
+    """A file that lines are added to, some at a time: while they are at hand, and without putting
+    them together first.
 
     Args:
         file: of the system; nothing else may write to it before it is closed here.
-        worker: writes.
         block: bytes that are written at once, at least.
     """
 
-    def __init__(self, file: IO[bytes], worker: Executor, block: int = BLOCK) -> None:
+    def __init__(self, file: IO[bytes], block: int = WRITTEN_AT_ONCE) -> None:
         self._handle = file.fileno()
-        self._worker = worker
         self._block = block
         self._lines: list[Line] = []
         self._held = 0
-        self._under_way: Future[None] | None = None
 
     def add(self, line: Line) -> None:
         """Add a line.
 
         Raises:
-            OSError: one before it could not be written.
+            OSError: it, or one before it, could not be written.
         """
         self._lines.append(line)
         self._held += len(line)
-        if self._held >= self._block:
-            self._wait()
-            self._under_way = self._worker.submit(_write, self._handle, self._lines)
-            self._lines, self._held = [], 0
+        if self._held >= self._block or len(self._lines) >= _MOST_BUFFERS:
+            self.close()
 
     def close(self) -> None:
         """Write what is left.
@@ -110,23 +140,75 @@ class WritesBehind:
         Raises:
             OSError: something could not be written.
         """
-        self._wait()
-        _write(self._handle, self._lines)
-        self._lines, self._held = [], 0
-
-    def _wait(self) -> None:
-        if self._under_way is not None:
-            self._under_way.result()
-            self._under_way = None
-
-
-def _write(handle: int, lines: list[Line]) -> None:
-    """Write lines to a file without putting them together first."""
-    for first in range(0, len(lines), _MOST_BUFFERS):
-        left: list[Line] = [*lines[first : first + _MOST_BUFFERS]]
+        left, self._lines, self._held = self._lines, [], 0
         while left:
-            written = os.writev(handle, left)
-            while left and written >= len(left[0]):
-                written -= len(left.pop(0))
+            written = os.writev(self._handle, left)
+            done = 0
+            while done < len(left) and written >= len(left[done]):
+                written -= len(left[done])
+                done += 1
+            del left[:done]
             if left:
                 left[0] = memoryview(left[0])[written:]
+
+
+@contextmanager
+def lines_in(file: IO[bytes] | None, *, anywhere: bool = False) -> Iterator[BytesAt]:
+    """Yield what gives the bytes of a file; of none, nothing.
+
+    Those of a file of the system are looked at where they are. Others are read, from their
+    beginning to their end; if they are wanted ``anywhere``, by several threads perhaps, the file
+    is first brought to this machine's disk.
+    """
+    with ExitStack() as stack:
+        if file is not None and anywhere and not _of_the_system(file):
+            copy = stack.enter_context(tempfile.TemporaryFile())
+            shutil.copyfileobj(file, copy, READ_AT_ONCE)
+            copy.flush()
+            file = copy
+        if file is None or (_of_the_system(file) and not os.fstat(file.fileno()).st_size):
+            yield lambda offset, size: b""
+        elif _of_the_system(file):
+            yield _Mapped(file)
+        else:
+            yield partial(_read, file)
+
+
+def checksum_of(at: BytesAt) -> int:
+    """Return the CRC-32 of all that there is."""
+    checksum = offset = 0
+    while block := at(offset, READ_AT_ONCE):
+        checksum = crc32(block, checksum)
+        offset += len(block)
+    return checksum
+
+
+class _Mapped:
+    """A file's bytes where the system has them; what was looked at does not count as ours for
+    long, however large the file is."""
+
+    def __init__(self, file: IO[bytes]) -> None:
+        self._map = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+        self._view = memoryview(self._map)
+        self._given = 0
+
+    def __call__(self, offset: int, size: int) -> memoryview:
+        self._given += size
+        if self._given > _LOOKED_AT and hasattr(mmap, "MADV_DONTNEED"):
+            self._given = 0
+            self._map.madvise(mmap.MADV_DONTNEED)
+        return self._view[offset : offset + size]
+
+
+def _read(file: IO[bytes], offset: int, size: int) -> bytes:
+    if file.tell() != offset:
+        file.seek(offset)
+    return file.read(size)
+
+
+def _of_the_system(file: IO[bytes]) -> bool:
+    try:
+        file.fileno()
+    except (OSError, ValueError, AttributeError):
+        return False
+    return True

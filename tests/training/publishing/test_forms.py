@@ -217,7 +217,7 @@ def put(path: str, value: object) -> Callable[[dict[str, Any]], None]:
         ("sharegpt", put("conversations.1.value", '{"name":"X","arguments":{}}'), "not among"),
         ("sharegpt", put("conversations.1.value", '{"name":"Bash","arguments":"ls"}'), "not a call"),
         ("sharegpt", put("conversations", []), "even number"),
-        ("sharegpt", put("tools", "Bash"), "tools is not"),
+        ("sharegpt", put("tools", "Bash"), "expected shape"),
         ("reward", put("score", 6.0), "a score of 6"),
         ("reward", put("score", None), "expected shape"),
         ("reward", put("rubric_key", ""), "no rubric"),

@@ -196,6 +196,20 @@ def test_a_stored_file_that_was_touched_is_not_published(tmp_path: Path) -> None
     assert not list((tmp_path / "out").rglob("*.jsonl"))
 
 
+@pytest.mark.parametrize("form", ["messages", "trl", "preference"])
+@pytest.mark.parametrize("left", [0, 700])
+def test_a_stored_file_that_was_cut_short_is_not_published(
+    tmp_path: Path, form: str, left: int
+) -> None:
+    lake = lake_of(tmp_path / "lake", team()[:6])
+    stored(lake)
+    path = tmp_path / "lake" / f"training/{TASK}/{FINGERPRINT}.jsonl"
+    path.write_bytes(path.read_bytes()[:left])
+    with pytest.raises(InputError, match="is not what was written"):
+        told(lake, tmp_path / "out", form=form)
+    assert not list((tmp_path / "out").rglob("*.jsonl"))
+
+
 def test_an_object_store_takes_it_too(lake: Lake) -> None:
     import fsspec
 

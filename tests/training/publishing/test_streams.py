@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import tempfile
 from concurrent.futures import ThreadPoolExecutor
+from io import BytesIO
 from pathlib import Path
 from zlib import crc32
 
@@ -9,23 +10,18 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from debrief.training.publishing.streams import ReadsAhead, WritesBehind
-from debrief.training.store import LineRow
+from debrief.training.publishing.streams import ReadsAhead, WritesTogether, checksum_of, lines_in
+from debrief.training.store import PlacedLine
 
 
-def row(size: int, offset: int) -> LineRow:
-    return LineRow(
+def row(size: int, offset: int) -> PlacedLine:
+    return PlacedLine(
         session_id="s",
         window=1,
         split="train",
         quality=0.5,
         offset=offset,
         size=size,
-        messages=1,
-        tokens=1,
-        digest="",
-        made_from="",
-        conversation="",
     )
 
 
@@ -37,8 +33,8 @@ LINES = st.lists(st.binary(min_size=1, max_size=40), max_size=60)
 def test_lines_are_written_whole_and_in_order_whatever_the_block(
     lines: list[bytes], block: int
 ) -> None:
-    with tempfile.TemporaryFile() as file, ThreadPoolExecutor(1) as worker:
-        sink = WritesBehind(file, worker, block)
+    with tempfile.TemporaryFile() as file:
+        sink = WritesTogether(file, block)
         for line in lines:
             sink.add(line)
         sink.close()
@@ -52,19 +48,17 @@ def test_lines_are_read_as_they_were_written_with_their_checksum(
     lines: list[bytes], block: int
 ) -> None:
     data = b"".join(lines)
-    with tempfile.TemporaryFile() as file, ThreadPoolExecutor(1) as worker:
-        file.write(data)
-        file.seek(0)
+    with BytesIO(data) as file, ThreadPoolExecutor(1) as worker, lines_in(file) as at:
         rows = [row(len(line), sum(map(len, lines[:n]))) for n, line in enumerate(lines)]
-        ahead = ReadsAhead(file, rows, worker, block)
+        ahead = ReadsAhead(at, rows, worker, block)
         read = [(row, bytes(line)) for row, line in ahead]
         assert read == list(zip(rows, lines, strict=True))
-        assert ahead.checksum == crc32(data)
+        assert (ahead.checksum, ahead.end) == (crc32(data), len(data))
 
 
 def test_more_lines_than_the_system_takes_at_once_are_written(tmp_path: Path) -> None:
-    with (tmp_path / "many").open("wb") as file, ThreadPoolExecutor(1) as worker:
-        sink = WritesBehind(file, worker)
+    with (tmp_path / "many").open("wb") as file:
+        sink = WritesTogether(file)
         for number in range(3_000):
             sink.add(b"%d\n" % number)
         sink.close()
@@ -75,8 +69,26 @@ def test_a_disk_that_is_full_is_told(tmp_path: Path) -> None:
     full = Path("/dev/full")
     if not full.exists():
         pytest.skip("no such device here")
-    with full.open("wb", buffering=0) as file, ThreadPoolExecutor(1) as worker:
-        sink = WritesBehind(file, worker, block=1)
-        sink.add(b"one")
+    with full.open("wb", buffering=0) as file:
+        sink = WritesTogether(file, block=1)
         with pytest.raises(OSError, match="space"):
-            sink.add(b"two")
+            sink.add(b"one")
+
+
+@pytest.mark.parametrize("kind", ["of the system", "in memory"])
+@pytest.mark.parametrize("size", [0, 10_240])
+def test_any_place_of_a_file_is_given_in_any_order(kind: str, size: int, tmp_path: Path) -> None:
+    data = bytes(range(256)) * (size // 256)
+    (tmp_path / "data").write_bytes(data)
+    with (
+        (tmp_path / "data").open("rb") if kind == "of the system" else BytesIO(data) as file,
+        lines_in(file, anywhere=True) as at,
+    ):
+        for offset, wanted in ((10_000, 240), (0, 1), (5_000, 4_096), (0, 10_240), (9, 0)):
+            assert bytes(at(offset, wanted)) == data[offset : offset + wanted]
+        assert checksum_of(at) == crc32(data)
+
+
+def test_a_file_that_is_not_there_has_no_bytes() -> None:
+    with lines_in(None) as at:
+        assert (at(0, 10), checksum_of(at)) == (b"", 0)

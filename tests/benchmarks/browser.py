@@ -43,12 +43,12 @@ class Page:
         for domain in ("Page", "Runtime", "Network"):
             self.do(f"{domain}.enable")
 
-    def do(self, method: str, **parameters: Any) -> dict[str, Any]:
+    def do(self, method: str, seconds: float = 120.0, **parameters: Any) -> dict[str, Any]:
         """Send a command and return its result."""
         number = next(self._numbers)
         self._socket.send(json.dumps({"id": number, "method": method, "params": parameters}))
         while True:
-            answer = json.loads(self._socket.recv(timeout=120))
+            answer = json.loads(self._socket.recv(timeout=seconds))
             if answer.get("id") == number:
                 if "error" in answer:
                     raise RuntimeError(f"{method}: {answer['error']}")
@@ -56,9 +56,19 @@ class Page:
                 return result
 
     def run(self, script: str) -> Any:
-        """Return what a JavaScript expression comes to."""
-        found = self.do("Runtime.evaluate", expression=script, returnByValue=True)
-        return found["result"].get("value")
+        """Return what a JavaScript expression comes to.
+
+        One that is asked while the browser goes from page to page may never be answered.
+        """
+        for last in (False, False, True):
+            try:
+                found = self.do("Runtime.evaluate", 5.0, expression=script, returnByValue=True)
+            except TimeoutError:
+                if last:
+                    raise
+            else:
+                return found["result"].get("value")
+        return None
 
     def text(self) -> str:
         """Return the words that are to be seen."""

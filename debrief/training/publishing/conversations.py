@@ -5,8 +5,8 @@ them as text, as OpenAI does. The text of an object is one: it is put in as it i
 from line to line as they are, undecoded.
 
 Every stored line was checked by ``validate_line`` when it was written, and is read with its
-checksum. So a converted line is asked only for what the conversion put into it, and for what its
-form demands beyond those rules; ``problems`` of each form looks at a whole line by itself.
+checksum. So a converted line is asked only for what its form demands beyond those rules;
+``problems`` of each form looks at a whole line by itself.
 """
 
 from __future__ import annotations
@@ -126,22 +126,19 @@ def rendered(messages: Iterable[StoredMessage]) -> list[Message]:
 
 
 def arguments_of(call: StoredCall) -> str:
-    """Return a call's arguments as JSON of an object on one line."""
+    """Return a call's arguments as JSON of an object on one line.
+
+    Raises:
+        msgspec.ValidationError: they are none, which no stored line has.
+    """
     text = call.function.arguments
     if "\n" in text or "\r" in text:
         # Between tokens only: inside a string JSON has them escaped.
         text = text.replace("\n", " ").replace("\r", " ")
-    return text.strip()
-
-
-def argument_problems(messages: Iterable[StoredMessage]) -> Iterator[str]:
-    """Yield which calls have arguments that cannot be put in as an object."""
-    for number, message in enumerate(messages):
-        if not message.tool_calls:
-            continue
-        for call in message.tool_calls:
-            if not call.function.arguments.lstrip().startswith("{"):
-                yield f"message {number}: arguments of {call.id} are no object"
+    text = text.strip()
+    if not text.startswith("{"):
+        raise msgspec.ValidationError(f"arguments of {call.id} are no object")
+    return text
 
 
 def text_of(tools: Raw) -> str:

@@ -11,7 +11,6 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
-from itertools import chain
 
 import msgspec
 from msgspec import Raw, Struct
@@ -24,7 +23,6 @@ from debrief.training.publishing.conversations import (
     Made,
     Message,
     StoredMessage,
-    argument_problems,
     rendered,
     template_problems,
 )
@@ -158,12 +156,7 @@ def pair_line(better: Line, worse: Line, *, same_prompt: bool) -> Made | None:
         chosen_session=chosen.metadata.session_id,
         rejected_session=rejected.metadata.session_id,
     )
-    found = chain(
-        _own_problems(made),
-        argument_problems(chosen.messages),
-        argument_problems(rejected.messages),
-    )
-    return ENCODER.encode_lines((made,)), found
+    return ENCODER.encode_lines((made,)), _own_problems(made)
 
 
 @lru_cache(maxsize=32)

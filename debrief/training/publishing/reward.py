@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from itertools import chain
 
 import msgspec
 from msgspec import Struct
@@ -16,7 +15,6 @@ from debrief.training.publishing.conversations import (
     Line,
     Made,
     Message,
-    argument_problems,
     rendered,
     template_problems,
     text_of,
@@ -84,8 +82,7 @@ def convert(line: Line, rubrics: Rubrics) -> Iterator[Made]:
             judged_by=entry.model,
             session_id=sample.metadata.session_id,
         )
-        found = chain(_own_problems(made), argument_problems(sample.messages))
-        yield ENCODER.encode_lines((made,)), found
+        yield ENCODER.encode_lines((made,)), _own_problems(made)
 
 
 def problems(line: bytes) -> Iterator[str]:

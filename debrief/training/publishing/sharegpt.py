@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from functools import lru_cache
-from itertools import chain
 from typing import Literal
 
 import msgspec
@@ -23,7 +22,6 @@ from debrief.training.publishing.conversations import (
     Line,
     Made,
     StoredMessage,
-    argument_problems,
     arguments_of,
     is_text,
 )
@@ -87,8 +85,7 @@ def convert(line: Line, _: object = None) -> Iterator[Made]:
         tools=_functions(bytes(stored.tools)),
         session_id=stored.metadata.session_id,
     )
-    found = chain(_order_problems(made.conversations), argument_problems(stored.messages))
-    yield ENCODER.encode_lines((made,)), found
+    yield ENCODER.encode_lines((made,)), _order_problems(made.conversations)
 
 
 def problems(line: bytes) -> Iterator[str]:

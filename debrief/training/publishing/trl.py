@@ -14,7 +14,6 @@ from debrief.training.publishing.conversations import (
     Line,
     Made,
     Message,
-    argument_problems,
     rendered,
     template_problems,
     text_of,
@@ -41,7 +40,7 @@ def convert(line: Line, _: object = None) -> Iterator[Made]:
     """Yield the stored line as TRL takes it."""
     stored = STORED.decode(line)
     made = _Line(rendered(stored.messages), text_of(stored.tools), stored.metadata.session_id)
-    yield ENCODER.encode_lines((made,)), argument_problems(stored.messages)
+    yield ENCODER.encode_lines((made,)), ()
 
 
 def problems(line: bytes) -> Iterator[str]:

@@ -6,6 +6,7 @@ import json
 from collections.abc import Callable
 from typing import Any
 
+import msgspec
 import pytest
 from hypothesis import HealthCheck, given, settings
 
@@ -230,6 +231,15 @@ def test_what_a_reader_would_stumble_over_is_named(
     spoil(line)
     found = list(FORMS[name].problems(json.dumps(line).encode()))
     assert any(problem in one for one in found), found
+
+
+@pytest.mark.parametrize("name", ["trl", "sharegpt", "reward"])
+def test_a_line_that_cannot_have_been_stored_is_not_converted(name: str) -> None:
+    line = stored().replace(rb'"{\"command\":\"ls\"}"', b'"ls"', 1)
+    convert = FORMS[name].convert
+    assert convert is not None
+    with pytest.raises(msgspec.ValidationError, match="call00001 are no object"):
+        list(convert(line, RUBRICS))
 
 
 @pytest.mark.parametrize("name", list(FORMS))

@@ -10,6 +10,7 @@ export LITELLM_LOCAL_MODEL_COST_MAP = True
 
 demo: .venv/.run
 	@$(BIN)/debrief demo
+	@echo 'From this folder: make ui'
 
 ui: .venv/.run
 	@$(BIN)/debrief ui --demo

@@ -162,12 +162,18 @@ def _read_group(
         session = replace(session, id=group[0].session_id, digest="")
         if redact is not None:
             session = redact(session)
-        session = replace(session, digest=digest_of(replace(session, status=UNSET)))
+        session = with_digest(session)
     except Exception as error:  # one session must never cost the week
         for entry in group:
             yield _unread(entry, f"not kept: {type(error).__name__}: {error}", 0, False)
         return
     yield session
+
+
+def with_digest(session: Session) -> Session:
+    """Return a session with the digest of all that it holds but its status."""
+    bare = replace(session, digest="", status=UNSET)
+    return replace(session, digest=digest_of(bare))
 
 
 def _line_of(error: InputError) -> int:

@@ -21,7 +21,7 @@ from debrief.sessions.model import Session, UnreadTranscript
 from debrief.sessions.readers import READERS
 from debrief.sessions.readers.base import Reader, Transcript
 from debrief.sessions.scanning import entry_here, told_entry, told_path
-from debrief.sessions.sources import Scan, ScanEntry, read_week, scan
+from debrief.sessions.sources import Scan, ScanEntry, read_week, scan, with_digest
 from debrief.sessions.uniting import completed
 
 SESSIONS_TABLE, UNREAD_TABLE = "raw_sessions", "unread_transcripts"
@@ -153,7 +153,9 @@ def store_week(
         told = tuple(replace(ref, path=told_path(ref.path, found.origins)) for ref in refs)
         now = redact_session(replace(session, transcripts=told), redactor)
         head = heads.get(now.id)
-        return now if head is None else _whole(lake, week, now, head, paths)
+        if head is None:
+            return now
+        return redact_session(_whole(lake, week, now, head, paths), redactor)
 
     def read() -> Iterator[Session]:
         for item in read_week(found, week, kept, readers=readers):
@@ -163,7 +165,8 @@ def store_week(
                 unread.append(replace(item, path=told_path(item.path, found.origins)))
 
     def sessions() -> Iterator[Session]:
-        yield from heapq.merge(read(), _outlasting(lake, found, week, heads), key=_place)
+        lasting = _outlasting(lake, found, week, heads)
+        yield from heapq.merge(read(), (_again(one, redactor) for one in lasting), key=_place)
 
     def final() -> str:
         lake.write(UNREAD_TABLE, week, unread, UnreadTranscript)
@@ -190,6 +193,12 @@ def _outlasting(
     }
     if kept:
         yield from lake.read(SESSIONS_TABLE, week, Session, ("id", kept))
+
+
+def _again(stored: Session, redactor: Redactor) -> Session:
+    """Return a stored session without what is known to be a secret by now."""
+    redacted = redact_session(stored, redactor)
+    return stored if redacted is stored else with_digest(redacted)
 
 
 def _whole(

@@ -8,10 +8,12 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from debrief.lake import Lake
 from debrief.redaction.redactor import Redactor
 from debrief.sessions.model import Session
+from debrief.sessions.sources import with_digest
 from debrief.sessions.store import SESSIONS_TABLE, scan_into, store_week
 
 WEEK = "2026-09-07"
@@ -237,6 +239,24 @@ def test_secrets_of_a_part_that_is_gone_stay_hidden_and_counted(lake: Lake, fold
     assert token not in repr(after)
     assert "<secret:github-token:" in repr(after)
     assert after.redactions == before.redactions == 1
+
+
+@pytest.mark.parametrize("parts", [1, 2])
+def test_what_is_known_to_be_a_secret_by_now_leaves_rows_whose_transcripts_are_gone(
+    lake: Lake, folder: Path, parts: int
+) -> None:
+    token = "ghp_" + "aB3dE5gH7jK9mN1pQ2sT4vW6xY8zA0bC1dE2"
+    files = [part(folder, f"shop-{number}", at) for number, at in enumerate((TEN, ELEVEN)[:parts])]
+    (before,) = read_again(lake, folder)
+    turns = (replace(before.turns[0], prompt=f"Use {token}"), *before.turns[1:])
+    lake.write(SESSIONS_TABLE, WEEK, [replace(before, turns=turns)], Session)
+    files[0].unlink()
+    transcript(folder, 3)
+    after = read_again(lake, folder)[0]
+    assert after.id == before.id
+    assert token not in repr(after)
+    assert after.redactions == 1
+    assert after.digest == with_digest(after).digest != before.digest
 
 
 def test_a_subagent_outlasts_its_transcript(lake: Lake, folder: Path) -> None:

@@ -12,6 +12,7 @@ from debrief.errors import InputError
 from debrief.recorder.contracts import Status
 from debrief.recorder.conversion import line_of, recording_of
 from debrief.redaction import contains_secret
+from debrief.training.publishing.conversations import StoredLine
 from debrief.training.publishing.forms import form_named
 from debrief.training.splitting import EVAL_SHARE, side_of
 from debrief.training.writing import SECRET_FOUND
@@ -121,10 +122,10 @@ def in_form(form: str, line: bytes) -> bytes:
         InputError: it breaks the rules of who reads it.
     """
     convert = form_named(form).convert
-    made = list(convert(line, {})) if convert is not None else []
+    made = list(convert(StoredLine(line), {})) if convert is not None else []
     if len(made) != 1:
         raise InputError(f"format {form}", "makes no line of one record")
     data, problems = made[0]
     for problem in problems:
         raise InputError(f"format {form}", problem)
-    return bytes(data)
+    return b"".join(data)

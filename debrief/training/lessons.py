@@ -15,11 +15,11 @@ from debrief.slugs import slugify
 from debrief.snapshots.model import UNKNOWN, PromptSnapshot
 from debrief.training.model import JudgeResult, SampleMetadata, TrainingSample
 from debrief.training.plan_samples import load_training_sample
-from debrief.training.publishing.conversations import ScoredLine
+from debrief.training.publishing.conversations import StoredLine
 from debrief.training.splitting import side_of
 from debrief.training.store import INDEX, LINES, LineRow, TrainingSetRow, training_path
 
-_LINE = msgspec.json.Decoder(ScoredLine)
+_METADATA = msgspec.json.Decoder(SampleMetadata)
 _TEXT = msgspec.json.Decoder(str)
 _LONGEST_REQUEST = 12_000
 _LONGEST_COMMENT = 600
@@ -108,12 +108,13 @@ def _samples(lake: Lake, row: TrainingSetRow, partition: str) -> Iterator[Traini
         for line in lake.read(LINES, partition, LineRow) if file is not None else ():
             if file is not None and line.window == 1:
                 file.seek(line.offset)
-                yield _sample(_LINE.decode(file.read(line.size)))
+                yield _sample(StoredLine(file.read(line.size), line.outline))
 
 
-def _sample(line: ScoredLine) -> TrainingSample:
-    metadata = line.metadata
-    request = next(_TEXT.decode(m.content) for m in line.messages if m.role == "user")
+def _sample(stored: StoredLine) -> TrainingSample:
+    metadata = _METADATA.decode(stored.metadata)
+    first = next(message for message in stored.outline.messages if message.role == "user")
+    request = _TEXT.decode(stored.line[first.start : first.end])
     main, *subagents = metadata.prompts
     known = bool(main.text.strip())
     return TrainingSample(

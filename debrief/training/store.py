@@ -25,13 +25,14 @@ from debrief.training.cards import CardFacts, training_card
 from debrief.training.index import TrainingIndex, read_index
 from debrief.training.materials import Materials
 from debrief.training.model import LeftOut, Split, Status
+from debrief.training.outlines import opening_of, outline_of, packed
 from debrief.training.pairs import Members
 from debrief.training.selection import Candidate, TrainingOptions, candidate_of, counted, select
 from debrief.training.tallies import Tally
 from debrief.training.writing import LineMaker, metadata_of_line
 
 INDEX, LINES = "training_index", "training_lines"
-LINE_FORMAT = "4"
+LINE_FORMAT = "5"
 """Raised when the same sessions give other lines: every training set is written again."""
 
 
@@ -66,6 +67,10 @@ class PlacedLine(Struct, frozen=True, kw_only=True):
     """Bytes from the beginning of the file."""
     size: int
     """Bytes, line end included."""
+    outline: bytes = b""
+    """Where its parts are; empty in a training set that was stored without."""
+    opening: str = ""
+    """Digest of its system message and first prompt; empty where ``outline`` is."""
 
 
 class LineRow(PlacedLine, frozen=True, kw_only=True):
@@ -297,7 +302,7 @@ class _SetMaker:
     ) -> None:
         kept = []
         for row, line in zip(rows, lines, strict=True):
-            kept.append(_moved(row, sink.tell()))
+            kept.append(replace(_outlined(row, line), offset=sink.tell()))
             sink.write(line)
         self._made[name] = kept
 
@@ -314,7 +319,7 @@ class _SetMaker:
             for row in self._made[name]:
                 unordered.seek(row.offset)
                 line = unordered.read(row.size)
-                rows.append(_moved(row, sink.tell()))
+                rows.append(replace(row, offset=sink.tell()))
                 sink.write(line)
                 content.update(line)
                 checksum = crc32(line, checksum)
@@ -357,8 +362,11 @@ def _session_digest(index: TrainingIndex, session_id: str) -> str:
     return traits.session_digest if traits else ""
 
 
-def _moved(row: LineRow, offset: int) -> LineRow:
-    return replace(row, offset=offset)
+def _outlined(row: LineRow, line: bytes) -> LineRow:
+    if row.opening:
+        return row
+    outline = outline_of(line)
+    return replace(row, outline=packed(outline), opening=opening_of(line, outline))
 
 
 def _digest(data: bytes) -> str:

@@ -2,7 +2,7 @@
 
 Libraries that render chat templates want a call's arguments as an object; the stored line has
 them as text, as OpenAI does. The text of an object is one: it is put in as it is. Contents go
-from line to line as they are, undecoded.
+from line to line as they are, undecoded and uncopied.
 
 Every stored line was checked by ``validate_line`` when it was written, and is read with its
 checksum. So a converted line is asked only for what its form demands beyond those rules;
@@ -13,60 +13,88 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
-from typing import TypeAlias, cast
+from typing import TypeAlias
 
 import msgspec
 from msgspec import Raw, Struct
 
-from debrief.training.model import Role, SampleMetadata
+from debrief.training.model import Role
+from debrief.training.outlines import (
+    MESSAGES,
+    METADATA,
+    TOOLS,
+    WEIGHT_SIZE,
+    Outline,
+    opening_of,
+    outline_of,
+    unpacked,
+)
 
 Line: TypeAlias = bytes | memoryview
-"""A line with its end."""
-Made: TypeAlias = tuple[Line, Iterable[str]]
-"""A finished line, and what is wrong with it by the rules of who reads it."""
+"""A line with its end, or a part of one."""
+Made: TypeAlias = tuple[Sequence[Line], Iterable[str]]
+"""A finished line in parts, and what is wrong with it by the rules of who reads it."""
 
 
-class StoredFunction(Struct, frozen=True, gc=False):
-    """The function of a stored call."""
+class StoredLine:
+    """A stored line.
 
-    name: str
-    arguments: str
+    Args:
+        line: its bytes.
+        outline: where its parts are, as it is stored; looked for when empty.
+    """
 
+    __slots__ = ("_outline", "_stored", "line")
 
-class StoredCall(Struct, frozen=True, gc=False):
-    """A stored call."""
+    def __init__(self, line: Line, outline: Line = b"") -> None:
+        self.line = memoryview(line)
+        self._stored = outline
+        self._outline: Outline | None = None
 
-    id: str
-    function: StoredFunction
+    @property
+    def outline(self) -> Outline:
+        """Where its parts are.
 
+        Raises:
+            msgspec.DecodeError: the stored outline is none, or of another line.
+        """
+        if self._outline is None:
+            self._outline = self._found()
+        return self._outline
 
-class StoredMessage(Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
-    """A stored message, its content undecoded; without calls, it is one for chat templates too."""
+    def _found(self) -> Outline:
+        if not self._stored:
+            return outline_of(bytes(self.line))
+        outline = unpacked(self._stored)
+        for end, name in ((outline.messages_end, TOOLS), (outline.tools_end, METADATA)):
+            if self.line[end : end + len(name)] != name:
+                raise msgspec.DecodeError("this is the outline of another line")
+        return outline
 
-    role: Role
-    content: Raw
-    tool_calls: tuple[StoredCall, ...] = ()
-    tool_call_id: str = ""
+    @property
+    def opening(self) -> str:
+        """The digest of its system message and first prompt."""
+        return opening_of(self.line, self.outline)
 
+    @property
+    def messages(self) -> memoryview:
+        """The JSON text of its messages."""
+        return self.line[len(MESSAGES) : self.outline.messages_end]
 
-class _Identity(Struct, frozen=True, gc=False):
-    session_id: str
+    @property
+    def tools(self) -> memoryview:
+        """The JSON text of its tools."""
+        return self.line[self.outline.messages_end + len(TOOLS) : self.outline.tools_end]
 
+    @property
+    def metadata(self) -> memoryview:
+        """The JSON text of its metadata."""
+        return self.line[self.outline.tools_end + len(METADATA) : -len(b"}\n")]
 
-class StoredLine(Struct, frozen=True, gc=False):
-    """A stored line, as far as most forms need it."""
-
-    messages: tuple[StoredMessage, ...]
-    tools: Raw
-    metadata: _Identity
-
-
-class ScoredLine(Struct, frozen=True, gc=False):
-    """A stored line with all of its metadata."""
-
-    messages: tuple[StoredMessage, ...]
-    tools: Raw
-    metadata: SampleMetadata
+    @property
+    def session_id(self) -> bytes:
+        """The JSON text of its session's id."""
+        return bytes(_IDENTITY.decode(self.metadata).session_id)
 
 
 class Function(Struct, frozen=True, gc=False):
@@ -93,6 +121,10 @@ class Message(Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     tool_call_id: str = ""
 
 
+class _Identity(Struct, frozen=True, gc=False):
+    session_id: Raw
+
+
 class _Named(Struct, frozen=True, gc=False):
     name: str
 
@@ -101,49 +133,56 @@ class _Declared(Struct, frozen=True, gc=False):
     function: _Named
 
 
-STORED = msgspec.json.Decoder(StoredLine)
-SCORED = msgspec.json.Decoder(ScoredLine)
 ENCODER = msgspec.json.Encoder()
 _QUOTE, _BRACE = b'"{'
+_IDENTITY = msgspec.json.Decoder(_Identity)
+_TEXT = msgspec.json.Decoder(str)
 _TOOLS = msgspec.json.Decoder(list[_Declared])
 
 
-def rendered(messages: Iterable[StoredMessage]) -> list[Message]:
-    """Return messages with their calls' arguments as objects, marks of weight left out.
+def rendered(stored: StoredLine) -> list[Line]:
+    """Return the JSON text of a line's messages in parts: their calls' arguments as objects,
+    marks of weight left out."""
+    line, outline = stored.line, stored.outline
+    parts: list[Line] = []
+    done = len(MESSAGES)
+    for message in outline.messages:
+        for call in message.calls:
+            start, end = call.start, call.end
+            parts += line[done:start], object_in(line[start:end])
+            done = end
+        if message.weight:
+            parts.append(line[done : message.weight])
+            done = message.weight + WEIGHT_SIZE
+    parts.append(line[done : outline.messages_end])
+    return parts
 
-    A stored message without calls is one already: it is taken as it is.
-    """
-    return [
-        Message(
-            role=message.role,
-            content=message.content,
-            tool_calls=tuple([_call(call) for call in message.tool_calls]),
-        )
-        if message.tool_calls
-        else cast(Message, message)
-        for message in messages
-    ]
+
+def text_of(tools: Line) -> bytes:
+    """Return the JSON text of tools as JSON text of a string: a column of one type, whatever the
+    tools take."""
+    return _text_of(bytes(tools))
 
 
-def arguments_of(call: StoredCall) -> str:
-    """Return a call's arguments as JSON of an object on one line.
+@lru_cache(maxsize=32)
+def _text_of(tools: bytes) -> bytes:
+    return ENCODER.encode(tools.decode())
+
+
+def object_in(arguments: Line) -> bytes:
+    """Return the object, on one line, whose text a JSON string is.
 
     Raises:
-        msgspec.ValidationError: they are none, which no stored line has.
+        msgspec.DecodeError: there is none, which no stored line has.
     """
-    text = call.function.arguments
+    text = _TEXT.decode(arguments)
     if "\n" in text or "\r" in text:
         # Between tokens only: inside a string JSON has them escaped.
         text = text.replace("\n", " ").replace("\r", " ")
     text = text.strip()
     if not text.startswith("{"):
-        raise msgspec.ValidationError(f"arguments of {call.id} are no object")
-    return text
-
-
-def text_of(tools: Raw) -> str:
-    """Return tools as JSON text: a column of one type, whatever the tools take."""
-    return bytes(tools).decode()
+        raise msgspec.DecodeError("a call's arguments are no object")
+    return text.encode()
 
 
 @lru_cache(maxsize=32)
@@ -193,8 +232,3 @@ def template_problems(messages: Sequence[Message], tools: str) -> Iterator[str]:
 def is_text(value: Raw) -> bool:
     """Tell whether undecoded JSON is a string."""
     return memoryview(value)[0] == _QUOTE
-
-
-def _call(call: StoredCall) -> Call:
-    arguments = Raw(arguments_of(call).encode())
-    return Call(call.id, "function", Function(call.function.name, arguments))

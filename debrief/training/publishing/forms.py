@@ -10,7 +10,7 @@ from debrief.errors import InputError
 from debrief.training.model import SampleMetadata
 from debrief.training.publishing import openai, preference, reward, sharegpt, trl
 from debrief.training.publishing.columns import Column, Columns, ListOf, column_of
-from debrief.training.publishing.conversations import Line, Made
+from debrief.training.publishing.conversations import Made, StoredLine
 from debrief.training.validation import validate_line
 
 Rubrics = reward.Rubrics
@@ -25,7 +25,7 @@ class Form(Struct, frozen=True, kw_only=True):
     columns: Columns
     note: str
     """What a person should know of it."""
-    convert: Callable[[Line, Rubrics], Iterable[Made]] | None
+    convert: Callable[[StoredLine, Rubrics], Iterable[Made]] | None
     """From a stored line to lines; None where lines are paired."""
     problems: Callable[[bytes], Iterable[str]]
     """What is wrong with a line by the rules of who reads it."""
@@ -33,9 +33,9 @@ class Form(Struct, frozen=True, kw_only=True):
     """Lines that its reader asks for at least."""
 
 
-def _as_stored(line: Line, rubrics: Rubrics) -> Iterator[Made]:
+def _as_stored(stored: StoredLine, rubrics: Rubrics) -> Iterator[Made]:
     """Yield a line as it is: it was validated when it was stored, and is read with its digest."""
-    yield line, ()
+    yield (stored.line,), ()
 
 
 _JSON_LIST: Column = ListOf("json")

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+import os
+import tempfile
+from collections.abc import Generator, Iterator, Sequence
 from concurrent.futures import Executor
 from contextlib import AbstractContextManager, ExitStack
 from typing import IO, TypeAlias
@@ -15,12 +17,12 @@ from debrief.errors import InputError
 from debrief.lake import Creation, Lake
 from debrief.training.model import Split, Status
 from debrief.training.publishing import preference
-from debrief.training.publishing.conversations import Line, Made
+from debrief.training.publishing.conversations import Line, Made, StoredLine
 from debrief.training.publishing.forms import Form, Rubrics
 from debrief.training.publishing.parquet import ParquetFile
+from debrief.training.publishing.picking import Picks, mapped
 from debrief.training.publishing.single_calls import with_single_calls
 from debrief.training.publishing.streams import (
-    BytesAt,
     ReadsAhead,
     WritesTogether,
     checksum_of,
@@ -31,8 +33,8 @@ from debrief.training.store import LINES, PlacedLine, TrainingSetRow, training_p
 from debrief.training.validation import validate_line
 
 SIDES: tuple[Split, ...] = ("train", "eval")
-Stored: TypeAlias = Iterable[tuple[PlacedLine, memoryview]]
-"""Stored lines, each with what is known of it."""
+Parts: TypeAlias = Sequence[Line]
+"""Of one finished line."""
 
 
 class Wanted(Struct, frozen=True, kw_only=True):
@@ -114,11 +116,10 @@ class SetPublisher:
             tables = self._tables(stack) if self._wanted.parquet else {}
             file = stack.enter_context(self._lake.open_bytes(self._name))
             for side, line in self._made(file, stack.enter_context(reader())):
-                sinks[side].add(line)
+                size += sinks[side].add(line)
                 counts[side] += 1
-                size += len(line)
                 if tables:
-                    tables[side][1].add(line)
+                    tables[side][1].add(b"".join(line))
             for sink in sinks.values():
                 sink.close()
             for _, table in tables.values():
@@ -160,21 +161,13 @@ class SetPublisher:
     def _target(self, name: str) -> str:
         return f"{self._row.task}/{self._row.fingerprint}/{name}"
 
-    def _made(self, file: IO[bytes] | None, worker: Executor) -> Iterator[tuple[Split, Line]]:
+    def _made(self, file: IO[bytes] | None, workers: Executor) -> Iterator[tuple[Split, Parts]]:
         """Yield the finished lines; at the end, what was read must be what was written."""
-        paired = self._form.convert is None
-        with lines_in(file, anywhere=paired) as at:
-            try:
-                if paired:
-                    checksum = worker.submit(checksum_of, at)
-                    yield from self._paired(at)
-                    same = checksum.result() == self._row.lines_checksum
-                else:
-                    lines = ReadsAhead(at, self._rows(), worker)
-                    yield from self._converted(lines)
-                    same = crc32(at(lines.end, 1), lines.checksum) == self._row.lines_checksum
-            except msgspec.DecodeError:
-                same = False
+        made = self._converted if self._form.convert is not None else self._paired
+        try:
+            same = yield from made(file, workers)
+        except msgspec.DecodeError:
+            same = False
         if not same:
             raise InputError(
                 self._lake.path(self._name),
@@ -182,50 +175,75 @@ class SetPublisher:
                 "Make the training set again: debrief backfill --stage training_sets.",
             )
 
-    def _converted(self, stored: Stored) -> Iterator[tuple[Split, Line]]:
+    def _converted(
+        self, file: IO[bytes] | None, workers: Executor
+    ) -> Generator[tuple[Split, Parts], None, bool]:
+        """Yield converted lines; return whether what was read is what was written."""
         convert = self._form.convert
         if convert is None:
-            return
-        single_calls = self._wanted.single_calls
-        for row, line in stored:
-            if self._is_wanted(row):
-                told = self._with_single_calls(row.session_id, line) if single_calls else line
-                for made in convert(told, self._rubrics):
-                    yield row.split, self._checked(row.session_id, made)
+            return True
+        with lines_in(file) as at:
+            lines = ReadsAhead(at, self._rows(), workers)
+            for row, line in lines:
+                if self._is_wanted(row):
+                    told = self._told(line, row.outline)
+                    for made in convert(told, self._rubrics):
+                        yield row.split, self._checked(told, made)
+            return crc32(at(lines.end, 1), lines.checksum) == self._row.lines_checksum
 
-    def _paired(self, at: BytesAt) -> Iterator[tuple[Split, Line]]:
-        entrants: dict[Split, list[preference.Entrant]] = {side: [] for side in SIDES}
-        places: list[tuple[int, int, str]] = []
-        for number, row in enumerate(self._rows()):
-            places.append((row.offset, row.size, row.session_id))
-            if self._is_wanted(row) and row.window == 1:
-                line = at(row.offset, row.size)
-                entrants[row.split].append(preference.entrant_of(number, line, row.quality))
-        for side in SIDES:
-            for pair in preference.pairs_of(entrants[side]):
-                offset, size, session_id = places[pair.chosen]
-                better, worse = at(offset, size), at(*places[pair.rejected][:2])
-                if self._wanted.single_calls:
-                    better, worse = with_single_calls(better), with_single_calls(worse)
-                made = preference.pair_line(better, worse, same_prompt=pair.same_prompt)
-                if made is not None:
-                    yield side, self._checked(session_id, made)
+    def _paired(
+        self, file: IO[bytes] | None, workers: Executor
+    ) -> Generator[tuple[Split, Parts], None, bool]:
+        """Yield pairs of lines; return whether what was read is what was written."""
+        with mapped(file) as at, tempfile.TemporaryFile() as outlines:
+            if at is None:
+                return next(self._rows(), None) is None
+            checksum = workers.submit(checksum_of, at)
+            entrants: dict[Split, list[preference.Entrant]] = {side: [] for side in SIDES}
+            sizes: list[int] = []
+            ends = [0]
+            for number, row in enumerate(self._rows()):
+                sizes.append(row.size)
+                ends.append(ends[-1] + outlines.write(row.outline))
+                if self._is_wanted(row) and row.window == 1:
+                    opening = row.opening or StoredLine(at(row.offset, row.size)).opening
+                    entrants[row.split].append(
+                        preference.Entrant(number=number, quality=row.quality, opening=opening)
+                    )
+            outlines.flush()
+            if sum(sizes) > len(at.view):
+                return False
+            picks = Picks(at, sizes, workers)
+            for side in SIDES:
+                pairs = preference.pairs_of(entrants[side])
+                wanted = [number for pair in pairs for number in (pair.chosen, pair.rejected)]
+                lines = (
+                    self._told(line, os.pread(outlines.fileno(), ends[n + 1] - ends[n], ends[n]))
+                    for n, line in zip(wanted, picks.lines(wanted), strict=True)
+                )
+                for pair, better, worse in zip(pairs, lines, lines, strict=True):
+                    made = preference.pair_line(better, worse, same_prompt=pair.same_prompt)
+                    if made is not None:
+                        yield side, self._checked(better, made)
+            return checksum.result() == self._row.lines_checksum
 
     def _rows(self) -> Iterator[PlacedLine]:
         return self._lake.read(LINES, f"{self._row.task}/{self._row.fingerprint}", PlacedLine)
 
-    def _with_single_calls(self, session_id: str, line: Line) -> Line:
-        made = with_single_calls(line)
-        if made is line:
-            return line
-        return self._checked(session_id, (made, validate_line(bytes(made))))
+    def _told(self, line: memoryview, outline: bytes) -> StoredLine:
+        stored = StoredLine(line, outline)
+        made = with_single_calls(stored) if self._wanted.single_calls else stored
+        if made is not stored:
+            self._checked(made, ((made.line,), validate_line(bytes(made.line))))
+        return made
 
     def _is_wanted(self, row: PlacedLine) -> bool:
         wanted = self._wanted
         return row.quality >= wanted.min_overall_quality and wanted.status in (None, row.status)
 
-    def _checked(self, session_id: str, made: Made) -> Line:
+    def _checked(self, stored: StoredLine, made: Made) -> Parts:
         line, problems = made
         for problem in problems:
+            session_id = msgspec.json.decode(stored.session_id)
             raise InputError(f"session {session_id} as {self._form.name}", problem)
         return line

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import msgspec
 from msgspec import Raw, Struct
 
-from debrief.training.publishing.conversations import Line, Made
+from debrief.training.publishing.conversations import Made, StoredLine
 from debrief.training.validation import StrictMessage, conversation_problems
 
 FEWEST = 10
@@ -25,27 +25,15 @@ class _Line(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 _CHECKED = msgspec.json.Decoder(_Line)
-_METADATA = b',"metadata":{'
-"""Begins a stored line's last column. In no string, where quotes are escaped, and nowhere within
-that column, which has no such key."""
 
 
-_MOST_METADATA = 32_000
-"""Bytes of a stored line's end that are looked at first."""
-
-
-def convert(line: Line, _: object = None) -> Iterator[Made]:
+def convert(stored: StoredLine, _: object = None) -> Iterator[Made]:
     """Yield the stored line without its metadata.
 
     Its messages and tools passed these very rules when it was stored, and it is read with its
     checksum.
     """
-    view = memoryview(line)
-    first = max(0, len(view) - _MOST_METADATA)
-    place = bytes(view[first:]).rfind(_METADATA)
-    if place < 0:
-        first, place = 0, bytes(view).rindex(_METADATA)
-    yield b"".join((view[: first + place], b"}\n")), ()
+    yield (stored.line[: stored.outline.tools_end], b"}\n"), ()
 
 
 def problems(line: bytes) -> Iterator[str]:

@@ -8,23 +8,22 @@ the same side of the split. Of a session in windows the first stands for it.
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
 
 import msgspec
-from msgspec import Raw, Struct
+from msgspec import Struct
 
-from debrief.training.model import ScoreEntry, ToolSchema
+from debrief.training.model import ScoreKind, ToolSchema
 from debrief.training.publishing.columns import Columns, ListOf
 from debrief.training.publishing.conversations import (
     ENCODER,
-    Line,
     Made,
     Message,
-    StoredMessage,
+    StoredLine,
     rendered,
     template_problems,
+    text_of,
 )
 
 SMALLEST_MARGIN = 0.1
@@ -46,9 +45,6 @@ NOTE = (
     "of a pair are on the same side of the split."
 )
 _MOST_REASONS = 3
-_PROMPT, _NEXT = b'{"role":"user",', b'},{"role":'
-_USUAL_PROMPT = 4_096
-"""Bytes of a line in which the first prompt mostly ends."""
 _TOOLS = msgspec.json.Decoder(list[ToolSchema])
 
 
@@ -58,7 +54,7 @@ class Entrant(Struct, frozen=True, kw_only=True):
     number: int
     """Of its line in the training set."""
     quality: float
-    prompt: str
+    opening: str
     """Digest of its system message and first prompt."""
 
 
@@ -70,7 +66,15 @@ class Pair(Struct, frozen=True, kw_only=True):
     same_prompt: bool
 
 
-class _Line(Struct, frozen=True, forbid_unknown_fields=True):
+class _Comparison(Struct, frozen=True):
+    margin: float
+    reasons: list[str]
+    same_prompt: bool
+    chosen_session: str
+    rejected_session: str
+
+
+class _Line(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     chosen: list[Message]
     rejected: list[Message]
     tools: str
@@ -81,20 +85,22 @@ class _Line(Struct, frozen=True, forbid_unknown_fields=True):
     rejected_session: str
 
 
+class _Score(Struct, frozen=True, gc=False):
+    kind: ScoreKind
+    name: str
+    value: float
+    weight: float
+    comment: str
+
+
 class _Rated(Struct, frozen=True):
     session_id: str
     overall_quality: float
     scoring_model: str
-    scores: tuple[ScoreEntry, ...]
+    scores: tuple[_Score, ...]
 
 
-class _RatedLine(Struct, frozen=True):
-    messages: tuple[StoredMessage, ...]
-    tools: Raw
-    metadata: _Rated
-
-
-_RATED = msgspec.json.Decoder(_RatedLine)
+_RATED = msgspec.json.Decoder(_Rated)
 _CHECKED = msgspec.json.Decoder(_Line)
 
 
@@ -102,7 +108,7 @@ def pairs_of(entrants: Iterable[Entrant]) -> list[Pair]:
     """Return the pairs among lines of one side, in the order of the better one's line."""
     groups: dict[str, list[Entrant]] = {}
     for entrant in entrants:
-        groups.setdefault(entrant.prompt, []).append(entrant)
+        groups.setdefault(entrant.opening, []).append(entrant)
     found: list[Pair] = []
     left: list[Entrant] = []
     for group in groups.values():
@@ -125,46 +131,30 @@ def _paired(entrants: Sequence[Entrant], *, same_prompt: bool) -> tuple[list[Pai
     return pairs, ranked[best : worst + 1]
 
 
-def entrant_of(number: int, line: Line, quality: float) -> Entrant:
-    """Return what pairing needs of a line.
-
-    Only its beginning is looked at: an unescaped quote after a brace is in no string, so the
-    message after the first prompt begins where it says.
-    """
-    text = bytes(line[:_USUAL_PROMPT])
-    end = text.find(_NEXT, text.find(_PROMPT))
-    if end < 0:
-        text = bytes(line)
-        end = text.find(_NEXT, text.find(_PROMPT))
-    prompt = hashlib.sha256(memoryview(text)[:end]).hexdigest()
-    return Entrant(number=number, quality=quality, prompt=prompt)
-
-
-def pair_line(better: Line, worse: Line, *, same_prompt: bool) -> Made | None:
+def pair_line(better: StoredLine, worse: StoredLine, *, same_prompt: bool) -> Made | None:
     """Return two stored lines as one; None when they tell the same conversation."""
-    chosen, rejected = _RATED.decode(better), _RATED.decode(worse)
-    if chosen.messages == rejected.messages:
+    chosen, rejected = rendered(better), rendered(worse)
+    if sum(map(len, chosen)) == sum(map(len, rejected)) and b"".join(chosen) == b"".join(rejected):
         return None
-    margin = chosen.metadata.overall_quality - rejected.metadata.overall_quality
-    made = _Line(
-        chosen=rendered(chosen.messages),
-        rejected=rendered(rejected.messages),
-        tools=_both(bytes(rejected.tools), bytes(chosen.tools)),
-        margin=round(margin, 6),
-        reasons=list(_reasons(chosen, rejected)),
+    winner, loser = _RATED.decode(better.metadata), _RATED.decode(worse.metadata)
+    made = _Comparison(
+        margin=round(winner.overall_quality - loser.overall_quality, 6),
+        reasons=list(_reasons(winner, loser)),
         same_prompt=same_prompt,
-        chosen_session=chosen.metadata.session_id,
-        rejected_session=rejected.metadata.session_id,
+        chosen_session=winner.session_id,
+        rejected_session=loser.session_id,
     )
-    return ENCODER.encode_lines((made,)), _own_problems(made)
+    tools = text_of(_both(bytes(worse.tools), bytes(better.tools)))
+    rest = b',"tools":%b,%b\n' % (tools, ENCODER.encode(made)[1:])
+    return (b'{"chosen":', *chosen, b',"rejected":', *rejected, rest), _own_problems(made)
 
 
 @lru_cache(maxsize=32)
-def _both(fewer: bytes, rather: bytes) -> str:
+def _both(fewer: bytes, rather: bytes) -> bytes:
     """Return the tools of two lines by name, as JSON text; the second one's where both have it."""
     declared = [*_TOOLS.decode(fewer), *_TOOLS.decode(rather)]
     tools = {tool.function.name: tool for tool in declared}
-    return ENCODER.encode([tools[name] for name in sorted(tools)]).decode()
+    return ENCODER.encode([tools[name] for name in sorted(tools)])
 
 
 def problems(line: bytes) -> Iterator[str]:
@@ -175,22 +165,23 @@ def problems(line: bytes) -> Iterator[str]:
         yield f"not a line of the expected shape: {error}"
         return
     yield from _own_problems(made)
+    if made.chosen == made.rejected:
+        yield "both are the same conversation"
     for side, messages in (("chosen", made.chosen), ("rejected", made.rejected)):
         for problem in template_problems(messages, made.tools):
             yield f"{side}: {problem}"
 
 
-def _own_problems(made: _Line) -> Iterator[str]:
+def _own_problems(made: _Line | _Comparison) -> Iterator[str]:
     if not made.margin > 0:
         yield f"a margin of {made.margin:g}"
     if not made.reasons:
         yield "no reason"
-    if made.chosen_session == made.rejected_session or made.chosen == made.rejected:
+    if made.chosen_session == made.rejected_session:
         yield "both are the same session"
 
 
-def _reasons(chosen: _RatedLine, rejected: _RatedLine) -> Iterator[str]:
-    better, worse = chosen.metadata, rejected.metadata
+def _reasons(better: _Rated, worse: _Rated) -> Iterator[str]:
     yield (
         f"overall quality {better.overall_quality:.2f} against {worse.overall_quality:.2f}, "
         f"scored by {better.scoring_model}"
@@ -214,5 +205,5 @@ def _reasons(chosen: _RatedLine, rejected: _RatedLine) -> Iterator[str]:
         yield f"{told} ({said})" if said else told
 
 
-def _gap(entry: ScoreEntry, other: ScoreEntry) -> float:
+def _gap(entry: _Score, other: _Score) -> float:
     return (entry.weight or 1.0) * (entry.value - other.value)

@@ -8,13 +8,13 @@ import msgspec
 from msgspec import Struct
 
 from debrief.rubrics.model import Rubric
+from debrief.training.model import SampleMetadata
 from debrief.training.publishing.columns import Columns, ListOf
 from debrief.training.publishing.conversations import (
     ENCODER,
-    SCORED,
-    Line,
     Made,
     Message,
+    StoredLine,
     rendered,
     template_problems,
     text_of,
@@ -42,9 +42,7 @@ NOTE = (
 )
 
 
-class _Line(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    messages: list[Message]
-    tools: str
+class _Score(Struct, frozen=True, kw_only=True):
     score_name: str
     rubric_key: str
     rubric_name: str
@@ -56,22 +54,26 @@ class _Line(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     session_id: str
 
 
+class _Line(_Score, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    messages: list[Message]
+    tools: str
+
+
 _CHECKED = msgspec.json.Decoder(_Line)
+_METADATA = msgspec.json.Decoder(SampleMetadata)
 
 
-def convert(line: Line, rubrics: Rubrics) -> Iterator[Made]:
+def convert(stored: StoredLine, rubrics: Rubrics) -> Iterator[Made]:
     """Yield a line for each rubric score of the stored one."""
-    sample = SCORED.decode(line)
-    entries = [entry for entry in sample.metadata.scores if entry.kind == "rubric"]
+    metadata = _METADATA.decode(stored.metadata)
+    entries = [entry for entry in metadata.scores if entry.kind == "rubric"]
     if not entries:
         return
-    messages, tools = rendered(sample.messages), text_of(sample.tools)
+    messages, tools = rendered(stored), text_of(stored.tools)
     for entry in entries:
         score_name, _, key = entry.name.partition("/")
         rubric = rubrics.get(entry.name)
-        made = _Line(
-            messages=messages,
-            tools=tools,
+        made = _Score(
             score_name=score_name,
             rubric_key=key,
             rubric_name=rubric.name if rubric else key,
@@ -80,9 +82,10 @@ def convert(line: Line, rubrics: Rubrics) -> Iterator[Made]:
             score=entry.value,
             reasoning=entry.comment,
             judged_by=entry.model,
-            session_id=sample.metadata.session_id,
+            session_id=metadata.session_id,
         )
-        yield ENCODER.encode_lines((made,)), _own_problems(made)
+        rest = b',"tools":%b,%b\n' % (tools, ENCODER.encode(made)[1:])
+        yield (b'{"messages":', *messages, rest), _own_problems(made)
 
 
 def problems(line: bytes) -> Iterator[str]:
@@ -96,7 +99,7 @@ def problems(line: bytes) -> Iterator[str]:
     yield from template_problems(made.messages, made.tools)
 
 
-def _own_problems(made: _Line) -> Iterator[str]:
+def _own_problems(made: _Score) -> Iterator[str]:
     if not LOWEST <= made.score <= HIGHEST:
         yield f"a score of {made.score:g}"
     if not made.rubric_key or not made.score_name:

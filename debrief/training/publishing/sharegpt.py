@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from functools import lru_cache
-from typing import Literal
+from typing import Literal, TypeAlias
 
 import msgspec
 from msgspec import Raw, Struct
@@ -18,12 +18,11 @@ from debrief.training.model import ToolFunction
 from debrief.training.publishing.columns import Columns, ListOf, Record
 from debrief.training.publishing.conversations import (
     ENCODER,
-    STORED,
     Line,
     Made,
-    StoredMessage,
-    arguments_of,
+    StoredLine,
     is_text,
+    object_in,
 )
 
 COLUMNS: Columns = {
@@ -45,15 +44,19 @@ DATASET_INFO = {
 _HUMAN, _MODEL = frozenset({"human", "observation"}), frozenset({"gpt", "function_call"})
 
 
-class Turn(Struct, frozen=True, rename={"speaker": "from"}, gc=False):
-    """A turn: who speaks, and what, as JSON text of a string."""
+Speaker: TypeAlias = Literal["human", "observation", "gpt", "function_call"]
+_HUMAN_BEGINS, _MODEL_BEGINS = b'"},{"from":"human","value":"', b'"},{"from":"gpt","value":"'
+_BRACE = ord("{")
+_CALL_ENDS = b'}"},{"from":"observation","value":"'
 
-    speaker: Literal["human", "observation", "gpt", "function_call"]
+
+class _Turn(Struct, frozen=True, rename={"speaker": "from"}, gc=False):
+    speaker: Speaker
     value: Raw
 
 
 class _Line(Struct, frozen=True, forbid_unknown_fields=True):
-    conversations: list[Turn]
+    conversations: list[_Turn]
     system: Raw
     tools: str
     session_id: str
@@ -75,17 +78,18 @@ _STORED_TOOLS = msgspec.json.Decoder(list[_StoredTool])
 _TOOLS = msgspec.json.Decoder(list[ToolFunction])
 
 
-def convert(line: Line, _: object = None) -> Iterator[Made]:
+def convert(stored: StoredLine, _: object = None) -> Iterator[Made]:
     """Yield the stored line as turns."""
-    stored = STORED.decode(line)
-    first = stored.messages[0]
-    made = _Line(
-        conversations=_turns(stored.messages),
-        system=first.content if first.role == "system" else Raw(b'""'),
-        tools=_functions(bytes(stored.tools)),
-        session_id=stored.metadata.session_id,
+    line, messages = stored.line, stored.outline.messages
+    first = messages[0]
+    system = bytes(line[first.start : first.end]) if first.role == "system" else b'""'
+    speakers, parts = _turns(stored)
+    rest = b'"}],"system":%b,"tools":%b,"session_id":%b}\n' % (
+        system,
+        _functions(bytes(stored.tools)),
+        stored.session_id,
     )
-    yield ENCODER.encode_lines((made,)), _order_problems(made.conversations)
+    yield (*parts, rest), _order_problems(speakers)
 
 
 def problems(line: bytes) -> Iterator[str]:
@@ -98,7 +102,7 @@ def problems(line: bytes) -> Iterator[str]:
         return
     if not is_text(made.system):
         yield "system is no text"
-    yield from _order_problems(made.conversations)
+    yield from _order_problems([turn.speaker for turn in made.conversations])
     for number, turn in enumerate(made.conversations):
         if not is_text(turn.value):
             yield f"turn {number}: its value is no text"
@@ -112,44 +116,65 @@ def problems(line: bytes) -> Iterator[str]:
                 yield f"turn {number}: {name} is not among the tools"
 
 
-def _order_problems(turns: Sequence[Turn]) -> Iterator[str]:
-    if len(turns) % 2 or not turns:
-        yield f"{len(turns)} turns, and there must be an even number of them"
-    speakers = [turn.speaker for turn in turns]
+def _order_problems(speakers: Sequence[Speaker]) -> Iterator[str]:
+    if len(speakers) % 2 or not speakers:
+        yield f"{len(speakers)} turns, and there must be an even number of them"
     if _HUMAN.issuperset(speakers[::2]) and _MODEL.issuperset(speakers[1::2]):
         return
-    for number, turn in enumerate(turns):
-        if turn.speaker not in (_MODEL if number % 2 else _HUMAN):
-            yield f"turn {number}: {turn.speaker} cannot stand here"
+    for number, speaker in enumerate(speakers):
+        if speaker not in (_MODEL if number % 2 else _HUMAN):
+            yield f"turn {number}: {speaker} cannot stand here"
 
 
-def _turns(messages: Sequence[StoredMessage]) -> list[Turn]:
-    results = {message.tool_call_id: message.content for message in messages}
-    turns: list[Turn] = []
+def _turns(stored: StoredLine) -> tuple[list[Speaker], list[Line]]:
+    """Return who speaks, and the JSON text of the turns in parts, but for its end.
+
+    Texts go from string to string without their quotes, which stand in the parts between.
+    """
+    line, messages = stored.line, stored.outline.messages
+    results = {
+        message.answers: line[message.start + 1 : message.end - 1]
+        for message in messages
+        if message.answers
+    }
+    speakers: list[Speaker] = []
+    parts: list[Line] = []
     for message in messages:
-        role, calls = message.role, message.tool_calls
-        if role == "user":
-            turns.append(Turn("human", message.content))
-        elif calls:
-            for call in calls:
-                name = _json_of(call.function.name)
-                called = f'{{"name":{name},"arguments":{arguments_of(call)}}}'
-                turns.append(Turn("function_call", Raw(ENCODER.encode(called))))
-                turns.append(Turn("observation", results[call.id]))
-        elif role == "assistant":
-            turns.append(Turn("gpt", message.content))
-    return turns
+        if message.role == "user":
+            speakers.append("human")
+            parts += _HUMAN_BEGINS, line[message.start + 1 : message.end - 1]
+        elif message.calls:
+            for call in message.calls:
+                if line[call.start + 1] != _BRACE:
+                    object_in(line[call.start : call.end])
+                speakers += "function_call", "observation"
+                parts += (
+                    _call_begins(call.name),
+                    line[call.start + 1 : call.end - 1],
+                    _CALL_ENDS,
+                    results[call.id],
+                )
+        elif message.role == "assistant":
+            speakers.append("gpt")
+            parts += _MODEL_BEGINS, line[message.start + 1 : message.end - 1]
+    if parts:
+        parts[0] = b'{"conversations":[' + bytes(parts[0]).removeprefix(b'"},')
+    return speakers, parts
 
 
 @lru_cache(maxsize=256)
-def _json_of(name: str) -> str:
-    return ENCODER.encode(name).decode()
+def _call_begins(name: str) -> bytes:
+    """Return what stands before a call's arguments: the text of an object, in a JSON string."""
+    return (
+        b'"},{"from":"function_call","value":"{\\"name\\":\\"%b\\",\\"arguments\\":' % name.encode()
+    )
 
 
 @lru_cache(maxsize=32)
-def _functions(tools: bytes) -> str:
-    """Return the JSON text of the functions alone of a stored line's tools."""
-    return ENCODER.encode([tool.function for tool in _STORED_TOOLS.decode(tools)]).decode()
+def _functions(tools: bytes) -> bytes:
+    """Return the functions alone of a stored line's tools, as JSON text of a string."""
+    functions = ENCODER.encode([tool.function for tool in _STORED_TOOLS.decode(tools)])
+    return ENCODER.encode(functions.decode())
 
 
 @lru_cache(maxsize=32)

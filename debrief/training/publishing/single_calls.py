@@ -12,7 +12,7 @@ from msgspec import UNSET, Raw, Struct, UnsetType
 from msgspec.structs import replace
 
 from debrief.training.model import Role
-from debrief.training.publishing.conversations import ENCODER, Line
+from debrief.training.publishing.conversations import ENCODER, StoredLine
 
 NOTE = "Calls made at once stand one after the other, each before its result."
 
@@ -41,16 +41,16 @@ _DECODER = msgspec.json.Decoder(_Line)
 _NO_WORDS = Raw(b'""')
 
 
-def with_single_calls(line: Line) -> Line:
+def with_single_calls(line: StoredLine) -> StoredLine:
     """Return a stored line without a message of several calls; itself when it has none.
 
     What a model says beside its calls stands with the first of them.
     """
-    stored = _DECODER.decode(line)
-    if all(len(message.tool_calls) < 2 for message in stored.messages):
+    if all(len(message.calls) < 2 for message in line.outline.messages):
         return line
+    stored = _DECODER.decode(line.line)
     messages = tuple(_one_by_one(stored.messages))
-    return ENCODER.encode_lines((replace(stored, messages=messages),))
+    return StoredLine(ENCODER.encode_lines((replace(stored, messages=messages),)))
 
 
 def _one_by_one(messages: Sequence[_Message]) -> Iterator[_Message]:

@@ -10,12 +10,10 @@ from __future__ import annotations
 
 import mmap
 import os
-import shutil
 import sys
-import tempfile
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Executor, ThreadPoolExecutor
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from functools import partial
 from typing import IO, TypeAlias
 from zlib import crc32
@@ -31,7 +29,7 @@ _LOOKED_AT = 32_000_000
 _HAND_OVER = 0.0001
 """Seconds after which a thread lets another go on; the usual 5 ms are as long as a block takes."""
 _MOST_BUFFERS = 512
-"""Lines in one call of the system, which takes a thousand."""
+"""Parts of lines in one call of the system, which takes a thousand."""
 
 BytesAt: TypeAlias = Callable[[int, int], Line]
 """Gives the bytes of a file from an offset on, so many; fewer at its end."""
@@ -43,7 +41,7 @@ def reader() -> Iterator[Executor]:
     usual = sys.getswitchinterval()
     sys.setswitchinterval(min(usual, _HAND_OVER))
     try:
-        with ThreadPoolExecutor(max_workers=1) as executor:
+        with ThreadPoolExecutor(max_workers=2) as executor:
             yield executor
     finally:
         sys.setswitchinterval(usual)
@@ -120,19 +118,21 @@ class WritesTogether:
     def __init__(self, file: IO[bytes], block: int = WRITTEN_AT_ONCE) -> None:
         self._handle = file.fileno()
         self._block = block
-        self._lines: list[Line] = []
+        self._parts: list[Line] = []
         self._held = 0
 
-    def add(self, line: Line) -> None:
-        """Add a line.
+    def add(self, parts: Sequence[Line]) -> int:
+        """Add a line in parts, and return its size in bytes.
 
         Raises:
             OSError: it, or one before it, could not be written.
         """
-        self._lines.append(line)
-        self._held += len(line)
-        if self._held >= self._block or len(self._lines) >= _MOST_BUFFERS:
+        size = sum(map(len, parts))
+        self._parts += parts
+        self._held += size
+        if self._held >= self._block or len(self._parts) >= _MOST_BUFFERS:
             self.close()
+        return size
 
     def close(self) -> None:
         """Write what is left.
@@ -140,38 +140,27 @@ class WritesTogether:
         Raises:
             OSError: something could not be written.
         """
-        left, self._lines, self._held = self._lines, [], 0
-        while left:
-            written = os.writev(self._handle, left)
-            done = 0
-            while done < len(left) and written >= len(left[done]):
-                written -= len(left[done])
+        parts, held, done = self._parts, self._held, 0
+        self._parts, self._held = [], 0
+        while done < len(parts):
+            written = os.writev(self._handle, parts[done : done + _MOST_BUFFERS])
+            if written == held:
+                return
+            while done < len(parts) and written >= len(parts[done]):
+                written -= len(parts[done])
                 done += 1
-            del left[:done]
-            if left:
-                left[0] = memoryview(left[0])[written:]
+            if written:
+                parts[done] = memoryview(parts[done])[written:]
 
 
 @contextmanager
-def lines_in(file: IO[bytes] | None, *, anywhere: bool = False) -> Iterator[BytesAt]:
-    """Yield what gives the bytes of a file; of none, nothing.
-
-    Those of a file of the system are looked at where they are. Others are read, from their
-    beginning to their end; if they are wanted ``anywhere``, by several threads perhaps, the file
-    is first brought to this machine's disk.
-    """
-    with ExitStack() as stack:
-        if file is not None and anywhere and not _of_the_system(file):
-            copy = stack.enter_context(tempfile.TemporaryFile())
-            shutil.copyfileobj(file, copy, READ_AT_ONCE)
-            copy.flush()
-            file = copy
-        if file is None or (_of_the_system(file) and not os.fstat(file.fileno()).st_size):
-            yield lambda offset, size: b""
-        elif _of_the_system(file):
-            yield _Mapped(file)
-        else:
-            yield partial(_read, file)
+def lines_in(file: IO[bytes] | None) -> Iterator[BytesAt]:
+    """Yield what gives the bytes of a file, asked for from its beginning to its end; of none,
+    nothing. Those of a file of the system are looked at where they are."""
+    if file is None or of_the_system(file):
+        yield Mapped.of(file) or _nothing
+    else:
+        yield partial(_read, file)
 
 
 def checksum_of(at: BytesAt) -> int:
@@ -183,21 +172,37 @@ def checksum_of(at: BytesAt) -> int:
     return checksum
 
 
-class _Mapped:
+class Mapped:
     """A file's bytes where the system has them; what was looked at does not count as ours for
     long, however large the file is."""
 
-    def __init__(self, file: IO[bytes]) -> None:
-        self._map = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
-        self._view = memoryview(self._map)
+    def __init__(self, handle: int) -> None:
+        self._map = mmap.mmap(handle, 0, access=mmap.ACCESS_READ)
+        self.view = memoryview(self._map)
         self._given = 0
 
+    @classmethod
+    def of(cls, file: IO[bytes] | None) -> Mapped | None:
+        """Return the bytes of a file of the system; None when there are none."""
+        if file is None or not os.fstat(file.fileno()).st_size:
+            return None
+        return cls(file.fileno())
+
     def __call__(self, offset: int, size: int) -> memoryview:
+        """Return the bytes from an offset on, so many; fewer at the end."""
+        self.will_look_at(size)
+        return self.view[offset : offset + size]
+
+    def will_look_at(self, size: int) -> None:
+        """Tell that so many bytes are looked at next, those of before no more."""
         self._given += size
         if self._given > _LOOKED_AT and hasattr(mmap, "MADV_DONTNEED"):
             self._given = 0
             self._map.madvise(mmap.MADV_DONTNEED)
-        return self._view[offset : offset + size]
+
+
+def _nothing(offset: int, size: int) -> bytes:
+    return b""
 
 
 def _read(file: IO[bytes], offset: int, size: int) -> bytes:
@@ -206,7 +211,8 @@ def _read(file: IO[bytes], offset: int, size: int) -> bytes:
     return file.read(size)
 
 
-def _of_the_system(file: IO[bytes]) -> bool:
+def of_the_system(file: IO[bytes]) -> bool:
+    """Tell whether the system has a file of its own behind it."""
     try:
         file.fileno()
     except (OSError, ValueError, AttributeError):

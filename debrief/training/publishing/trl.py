@@ -9,11 +9,9 @@ from msgspec import Struct
 
 from debrief.training.publishing.columns import Columns, ListOf
 from debrief.training.publishing.conversations import (
-    ENCODER,
-    STORED,
-    Line,
     Made,
     Message,
+    StoredLine,
     rendered,
     template_problems,
     text_of,
@@ -36,11 +34,10 @@ class _Line(Struct, frozen=True, forbid_unknown_fields=True):
 _CHECKED = msgspec.json.Decoder(_Line)
 
 
-def convert(line: Line, _: object = None) -> Iterator[Made]:
+def convert(stored: StoredLine, _: object = None) -> Iterator[Made]:
     """Yield the stored line as TRL takes it."""
-    stored = STORED.decode(line)
-    made = _Line(rendered(stored.messages), text_of(stored.tools), stored.metadata.session_id)
-    yield ENCODER.encode_lines((made,)), ()
+    rest = b',"tools":%b,"session_id":%b}\n' % (text_of(stored.tools), stored.session_id)
+    yield (b'{"messages":', *rendered(stored), rest), ()
 
 
 def problems(line: bytes) -> Iterator[str]:

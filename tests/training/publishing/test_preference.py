@@ -7,10 +7,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
+from debrief.training.publishing.conversations import StoredLine
 from debrief.training.publishing.preference import (
     SMALLEST_MARGIN,
     Entrant,
-    entrant_of,
     pair_line,
     pairs_of,
     problems,
@@ -22,12 +22,14 @@ GOOD = session("good", turn("Fix the loop.", says("Fixed, and the tests pass."))
 BAD = session("bad", turn("Fix the loop.", says("Somehow it does not work.")))
 
 
-def line(of: object, quality: float, judged: float = 0.5, remark: str = "") -> bytes:
+def line(of: object, quality: float, judged: float = 0.5, remark: str = "") -> StoredLine:
     assert isinstance(of, type(GOOD))
     rated = scores(of, quality)
     first = replace(rated.verdicts[0], value=quality, rationale=remark)
     rated = replace(rated, verdicts=(first, *rated.verdicts[1:]))
-    return encode_line(line_of(of, scores=rated, judgements=[judgement(of, score=judged)]))
+    return StoredLine(
+        encode_line(line_of(of, scores=rated, judgements=[judgement(of, score=judged)]))
+    )
 
 
 def test_a_pair_says_by_how_much_and_why() -> None:
@@ -37,7 +39,7 @@ def test_a_pair_says_by_how_much_and_why() -> None:
         same_prompt=True,
     )
     assert made_line is not None
-    data, found = bytes(made_line[0]), made_line[1]
+    data, found = b"".join(made_line[0]), made_line[1]
     assert list(found) == list(problems(data)) == []
     made = json.loads(data)
     assert made["margin"] == 0.6
@@ -59,9 +61,8 @@ def test_copies_that_were_scored_differently_are_no_pair() -> None:
 
 
 def test_sessions_with_one_opening_are_known_by_it() -> None:
-    one, other = entrant_of(0, line(GOOD, 0.9), 0.9), entrant_of(1, line(BAD, 0.3), 0.3)
-    third = entrant_of(2, line(session("third"), 0.3), 0.3)
-    assert one.prompt == other.prompt != third.prompt
+    one, other = line(GOOD, 0.9), line(BAD, 0.3)
+    assert one.opening == other.opening != line(session("third"), 0.3).opening
 
 
 @pytest.mark.parametrize("better", [0.3, 0.2])
@@ -74,8 +75,8 @@ def test_a_pair_the_wrong_way_round_or_of_equals_is_refused(better: float) -> No
 
 ENTRANTS = st.lists(st.tuples(st.floats(0, 1), st.sampled_from(["a", "b", "c"])), max_size=30).map(
     lambda drawn: [
-        Entrant(number=number, quality=quality, prompt=prompt)
-        for number, (quality, prompt) in enumerate(drawn)
+        Entrant(number=number, quality=quality, opening=opening)
+        for number, (quality, opening) in enumerate(drawn)
     ]
 )
 
@@ -88,7 +89,7 @@ def test_each_is_in_one_pair_at_most_and_the_better_one_is_chosen(entrants: list
     for pair in pairs:
         better, worse = entrants[pair.chosen], entrants[pair.rejected]
         assert better.quality - worse.quality >= SMALLEST_MARGIN
-        assert pair.same_prompt == (better.prompt == worse.prompt) or not pair.same_prompt
+        assert pair.same_prompt == (better.opening == worse.opening) or not pair.same_prompt
     free = [one.quality for one in entrants if one.number not in used]
     assert not free or max(free) - min(free) < SMALLEST_MARGIN
 
@@ -96,10 +97,10 @@ def test_each_is_in_one_pair_at_most_and_the_better_one_is_chosen(entrants: list
 def test_those_with_the_same_prompt_are_paired_first() -> None:
     pairs = pairs_of(
         [
-            Entrant(number=0, quality=1.0, prompt="a"),
-            Entrant(number=1, quality=0.0, prompt="b"),
-            Entrant(number=2, quality=0.5, prompt="a"),
-            Entrant(number=3, quality=0.6, prompt="b"),
+            Entrant(number=0, quality=1.0, opening="a"),
+            Entrant(number=1, quality=0.0, opening="b"),
+            Entrant(number=2, quality=0.5, opening="a"),
+            Entrant(number=3, quality=0.6, opening="b"),
         ]
     )
     assert [(pair.chosen, pair.rejected, pair.same_prompt) for pair in pairs] == [

@@ -1,20 +1,25 @@
 from __future__ import annotations
 
 import json
+import shutil
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec import Struct
+from msgspec.structs import replace
 from typer.testing import CliRunner
 
 from debrief.cli.app import app
 from debrief.errors import InputError
 from debrief.lake import Lake
 from debrief.sessions.model import Session
+from debrief.training.model import Split, Status
 from debrief.training.publishing.forms import FORMS
 from debrief.training.publishing.one_set import Wanted
 from debrief.training.publishing.publish import Published, publish
+from debrief.training.store import LINES, PlacedLine
 from tests.training.lakes import TASK, lake_of, stored
 from tests.training.scenario import FINGERPRINT, MONDAY, call, says, session, turn
 
@@ -207,6 +212,49 @@ def test_a_stored_file_that_was_cut_short_is_not_published(
     path.write_bytes(path.read_bytes()[:left])
     with pytest.raises(InputError, match="is not what was written"):
         told(lake, tmp_path / "out", form=form)
+    assert not list((tmp_path / "out").rglob("*.jsonl"))
+
+
+class EarlierPlacedLine(Struct, frozen=True, kw_only=True):
+    """A row as it was before lines were stored with outlines."""
+
+    session_id: str
+    window: int
+    split: Split
+    status: Status
+    quality: float
+    offset: int
+    size: int
+
+
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("single_calls", [False, True])
+def test_a_set_that_was_stored_without_outlines_is_published_as_with_them(
+    lake: Lake, tmp_path: Path, form: str, single_calls: bool
+) -> None:
+    wanted = {"form": form, "single_calls": single_calls}
+    shutil.copytree(lake.url, tmp_path / "lake")
+    earlier, name = Lake(str(tmp_path / "lake")), f"{TASK}/{FINGERPRINT}"
+    rows = list(earlier.read(LINES, name, EarlierPlacedLine))
+    earlier.write(LINES, name, rows, EarlierPlacedLine)
+    told(earlier, tmp_path / "out", **wanted)
+    told(lake, tmp_path / "expected", **wanted)
+    assert files(tmp_path / "out") == files(tmp_path / "expected")
+
+
+@pytest.mark.parametrize("form", ["openai", "trl", "sharegpt", "preference"])
+@pytest.mark.parametrize("outline", ["another line's", "no outline"])
+def test_outlines_that_are_not_of_their_lines_are_no_reason_for_nonsense(
+    lake: Lake, tmp_path: Path, form: str, outline: str
+) -> None:
+    shutil.copytree(lake.url, tmp_path / "lake")
+    broken, name = Lake(str(tmp_path / "lake")), f"{TASK}/{FINGERPRINT}"
+    rows = list(broken.read(LINES, name, PlacedLine))
+    others = [row.outline if outline == "another line's" else b"no" for row in rows[1:] + rows[:1]]
+    mixed = [replace(row, outline=other) for row, other in zip(rows, others, strict=True)]
+    broken.write(LINES, name, mixed, PlacedLine)
+    with pytest.raises(InputError, match="is not what was written"):
+        told(broken, tmp_path / "out", form=form)
     assert not list((tmp_path / "out").rglob("*.jsonl"))
 
 

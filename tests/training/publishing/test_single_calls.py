@@ -10,6 +10,7 @@ from hypothesis import HealthCheck, given, settings
 from debrief.cli.app import app
 from debrief.errors import InputError
 from debrief.sessions.model import Session
+from debrief.training.publishing.conversations import StoredLine
 from debrief.training.publishing.forms import FORMS
 from debrief.training.publishing.one_set import Wanted
 from debrief.training.publishing.publish import publish
@@ -52,10 +53,10 @@ def rendered(messages: list[dict[str, Any]]) -> str:
 
 
 def test_calls_made_at_once_are_told_one_after_the_other() -> None:
-    line = encode_line(line_of(TWO_AT_ONCE))
+    line = StoredLine(encode_line(line_of(TWO_AT_ONCE)))
     told = [
         (m["role"], m["content"], [c["function"]["name"] for c in m.get("tool_calls", [])])
-        for m in json.loads(bytes(with_single_calls(line)))["messages"]
+        for m in json.loads(with_single_calls(line).line.tobytes())["messages"]
     ]
     assert told[-5:] == [
         ("assistant", "Both at once.", ["Bash"]),
@@ -73,14 +74,15 @@ def test_every_line_stays_valid_and_loses_neither_call_nor_result(of: Session) -
         line = encode_line(line_of(of))
     except InputError:
         return
-    made = bytes(with_single_calls(line))
+    told = with_single_calls(StoredLine(line))
+    made = told.line.tobytes()
     assert validate_line(made) == []
     before, after = json.loads(line), json.loads(made)
     assert (after["tools"], after["metadata"]) == (before["tools"], before["metadata"])
     assert all(len(m.get("tool_calls", [])) < 2 for m in after["messages"])
     for found in (_calls, _results, _words):
         assert sorted(found(after)) == sorted(found(before))
-    assert with_single_calls(made) is made
+    assert with_single_calls(told) is told
 
 
 def _calls(line: dict[str, Any]) -> list[str]:

@@ -7,6 +7,7 @@ from pydantic import Field
 
 from assets import versions
 from assets.partitions import ONE_RUN, PAIRS, pair_of
+from assets.presentation import markdown
 from assets.progress import PROGRESS
 from assets.spending import POOL, Spending
 from assets.training import training_sets
@@ -79,7 +80,7 @@ def prompt_candidates(
         metadata = {
             "dagster/partition_row_count": int(row.outcome == "proposed"),
             "outcome": row.outcome,
-            "report": dg.MetadataValue.md(row.report or row.reason),
+            "report": markdown(row.report or row.reason),
             "trials": row.trials,
             **spending.metadata(),
         }

@@ -6,12 +6,13 @@ from assets import versions
 from assets.automation import FOLLOWS
 from assets.judging import judge_evaluations
 from assets.partitions import all_of
-from assets.presentation import picture
+from assets.presentation import markdown, picture
 from assets.scoring import session_scores
 from assets.snapshots import session_metadata
-from assets.weekly import fill, upstream
+from assets.weekly import fill, upstream, working
 from debrief.digests import digest_of
 from debrief.judging.model import JudgeEvaluation
+from debrief.lake import Lake
 from debrief.scoring.model import SessionScores
 from debrief.snapshots.model import SessionMetadataRow
 from debrief.training.decomposition import WeeklyMove, moves_markdown, weekly_moves
@@ -20,6 +21,8 @@ from debrief.training.plots import leaderboard_plot, moves_plot
 from resources.lake import LakeResource
 
 TABLE = "fingerprint_leaderboard"
+FORM = "2"
+"""Raised when the same sessions give other rows."""
 MOVES, MOVES_PICTURE = "weekly_moves", "reports/weekly_moves.png"
 PAGE, PICTURE = "reports/fingerprint_leaderboard.md", "reports/fingerprint_leaderboard.png"
 
@@ -38,15 +41,23 @@ PAGE, PICTURE = "reports/fingerprint_leaderboard.md", "reports/fingerprint_leade
         "it came with other prompts, models, judges or tasks."
     ),
 )
-def fingerprint_leaderboard(lake: LakeResource) -> dg.MaterializeResult[None]:
+def fingerprint_leaderboard(
+    context: dg.AssetExecutionContext, lake: LakeResource
+) -> dg.MaterializeResult[None]:
     """Compare prompts, tools and models."""
     tables = lake.open()
+    with working(context, tables, TABLE, "all"):
+        return _compared(tables)
+
+
+def _compared(tables: Lake) -> dg.MaterializeResult[None]:
     weeks = tables.partitions("session_scores")
     made_from = digest_of(
+        FORM,
         [
             upstream(tables, "session_scores", "session_metadata", "judge_evaluations", week=week)
             for week in weeks
-        ]
+        ],
     )
     filled = fill(
         tables,
@@ -79,15 +90,15 @@ def fingerprint_leaderboard(lake: LakeResource) -> dg.MaterializeResult[None]:
     if moved is None:
         moved = moves_plot(moves.rows)
         tables.write_bytes(MOVES_PICTURE, moved)
-    page, told = leaderboard_markdown(filled.rows), moves_markdown(moves.rows)
-    tables.write_bytes(PAGE, f"{page}\n## What moved the weekly mean\n\n{told}".encode())
+    ranking, told = leaderboard_markdown(filled.rows), moves_markdown(moves.rows)
+    tables.write_bytes(PAGE, f"{ranking}\n## What moved the weekly mean\n\n{told}".encode())
     return dg.MaterializeResult(
         metadata={
             "dagster/row_count": len(filled.rows),
             "made_now": filled.fresh,
-            "leaderboard": dg.MetadataValue.md(page),
+            "leaderboard": markdown(ranking),
             "picture": picture(png, "overall quality with 95 % intervals"),
-            "moves": dg.MetadataValue.md(told),
+            "moves": markdown(told),
             "moves_picture": picture(moved, "what the weekly mean moved by"),
         }
     )

@@ -10,74 +10,89 @@ from assets import versions
 from assets.agreement import judge_agreement
 from assets.automation import PAIRS_FOLLOW
 from assets.judging import judge_evaluations
+from assets.many_pairs import Records, pair_key, pairs_of_run
 from assets.partitions import ONE_RUN, PAIRS, all_of, pair_of
 from assets.presentation import preview
 from assets.progress import PROGRESS
 from assets.rubrics import rubric_evaluations
+from assets.scope import scope
 from assets.scoring import session_scores
 from assets.sessions import raw_sessions
 from assets.snapshots import prompt_snapshots, session_metadata
+from assets.weekly import working
 from debrief.lake import Lake
 from debrief.redaction import contains_secret
 from debrief.rubrics.agreement_page import agreement_shortfall, minimum_agreement
 from debrief.settings import load_settings
 from debrief.training.index import read_index
 from debrief.training.pairs import observed_pairs
-from debrief.training.selection import TrainingOptions, training_options
+from debrief.training.selection import TrainingOptions
 from debrief.training.splitting import EVAL_SHARE
+from debrief.training.standing_choice import options_chosen
 from debrief.training.store import store_training_set, training_path
 from debrief.training.validation import validate_line
 from resources.lake import LakeResource
 
 
 class Selection(dg.Config):
-    """What is taken into a training set; the default takes every session one can learn from."""
+    """What is taken into a training set; what is left open here is as the settings say, and by
+    default every session that one can learn from."""
 
-    min_overall_quality: float = Field(default=0.0, description="From 0 to 1.")
-    status: str = Field(
-        default="any",
+    min_overall_quality: float | None = Field(default=None, description="From 0 to 1. Else 0.")
+    status: str | None = Field(
+        default=None,
         description="`ready`: only sessions that changed something, in which a validation command "
-        "ran, and none of whose redactions needs a look. `any`: no matter.",
+        "ran, and none of whose redactions needs a look. Else `any`: no matter.",
     )
-    ready_without_change: bool = Field(
-        default=False, description="`ready` does not ask for a change."
+    ready_without_change: bool | None = Field(
+        default=None, description="`ready` does not ask for a change."
     )
-    ready_without_validation: bool = Field(
-        default=False, description="`ready` does not ask for a validation command."
+    ready_without_validation: bool | None = Field(
+        default=None, description="`ready` does not ask for a validation command."
     )
-    require_change: bool = Field(default=False, description="Only sessions that changed a file.")
-    require_validation: bool = Field(
-        default=False, description="Only sessions in which a test, lint, type run or build ran."
+    require_change: bool | None = Field(
+        default=None, description="Only sessions that changed a file."
     )
-    allow_unsure_redactions: bool = Field(
-        default=False, description="Also sessions with redactions that nobody looked at."
+    require_validation: bool | None = Field(
+        default=None, description="Only sessions in which a test, lint, type run or build ran."
     )
-    allow_suspected_injections: bool = Field(
-        default=False,
-        description="Also sessions with words that look made for whoever judges them.",
+    allow_unsure_redactions: bool | None = Field(
+        default=None, description="Also sessions with redactions that nobody looked at."
     )
-    tools: list[str] = Field(default=[], description="Empty: every tool.")
-    models: list[str] = Field(default=[], description="Empty: every model.")
-    since: str = Field(default="", description="The first day, such as 2026-10-05 (UTC).")
-    until: str = Field(default="", description="The last day, included.")
-    max_per_repository: int = Field(default=0, description="0: no limit. The best are kept.")
-    near_duplicates: str = Field(
-        default="drop", description="`drop` all but the earliest of copies, or `keep` them."
+    allow_suspected_injections: bool | None = Field(
+        default=None, description="Also sessions with words that look made for whoever judges them."
     )
-    eval_share: float = Field(default=EVAL_SHARE, description="Held out for evaluation, 0 to 1.")
-    max_tokens: int = Field(
-        default=0, description="Longer sessions are split into windows. 0: never."
+    tools: list[str] | None = Field(default=None, description="Empty: every tool.")
+    models: list[str] | None = Field(default=None, description="Empty: every model.")
+    since: str | None = Field(default=None, description="The first day, as 2026-10-05 (UTC).")
+    until: str | None = Field(default=None, description="The last day, included.")
+    max_per_repository: int | None = Field(
+        default=None, description="0: no limit. The best are kept."
+    )
+    near_duplicates: str | None = Field(
+        default=None, description="`drop` all but the earliest of copies, or `keep` them."
+    )
+    eval_share: float | None = Field(
+        default=None, description=f"Held out for evaluation, 0 to 1. Else {EVAL_SHARE:g}."
+    )
+    max_tokens: int | None = Field(
+        default=None,
+        description="Sessions with more, their tools and what chat templates write counted in, are "
+        "split into windows. 0: never.",
+    )
+    pairs: list[str] = Field(
+        default=[],
+        description="Pairs that the run takes beside its partitions, such as "
+        "`1a2b3c4d-5e6f7a8b|fix-parser`.",
     )
 
     def options(self) -> TrainingOptions:
-        """Return the library's form of this.
+        """Return the library's form of this, over the settings.
 
         Raises:
             ConfigurationError: a value makes no sense.
         """
-        given = self.model_dump()
-        optional = ("since", "until", "max_per_repository", "max_tokens")
-        return training_options({**given, **{name: given[name] or None for name in optional}})
+        return options_chosen(load_settings(), self.model_dump(exclude={"pairs"}))
 
 
 @dg.asset(
@@ -116,18 +131,24 @@ def training_sets(
         raise dg.Failure(f"no training set is written: {shortfall}", allow_retries=False)
     observed = observed_pairs(tables)
     options, index = config.options(), read_index(tables)
-    for key in context.partition_keys:
+    records = Records(context)
+    for key in pairs_of_run(context, "training_sets"):
         task, fingerprint = pair_of(key)
         members = observed.get((task, fingerprint))
         if members is None:
             logging.getLogger(PROGRESS).info("training_sets %s: an empty cell", key)
+            records.pass_over(key)
             continue
-        stored = store_training_set(tables, task, fingerprint, members, options, index=index)
+        with working(context, tables, "training_sets", key):
+            stored = store_training_set(
+                tables, task, fingerprint, members, options, index=index, again=scope().again
+            )
         row = stored.row
         told = f"{row.samples} samples of {row.considered} sessions"
         told += "" if stored.changed else " (unchanged)"
         logging.getLogger(PROGRESS).info("training_sets %s %s: %s", task, fingerprint, told)
-        context.add_asset_metadata(
+        records.add(
+            key,
             {
                 "in_short": told,
                 "made_now": row.samples if stored.changed else 0,
@@ -141,7 +162,7 @@ def training_sets(
                     ("reason", "sessions"), [(left.reason, left.count) for left in row.left_out]
                 ),
             },
-            partition_key=key,
+            digest=row.lines_digest,
         )
     return dg.MaterializeResult()
 
@@ -193,6 +214,6 @@ def _lines(
 
 def _checked_pairs(context: dg.AssetCheckExecutionContext, tables: Lake) -> list[str]:
     """Return the pairs that a check looks at: those of its run, or all when it runs alone."""
-    if context.has_partition_key_range or context.has_partition_key:
-        return list(context.partition_keys)
-    return [f"{fingerprint}|{task}" for task, fingerprint in observed_pairs(tables)]
+    return pairs_of_run(context, "training_sets") or [
+        pair_key(task, fingerprint) for task, fingerprint in observed_pairs(tables)
+    ]

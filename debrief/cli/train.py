@@ -13,7 +13,7 @@ from debrief.settings import Settings, load_settings
 from debrief.snapshots.repositories import HOME, find_repository
 from debrief.training.lessons import LessonFilter, lessons_of, plan_lessons, prompts_of
 from debrief.training.model import TrainingSample
-from debrief.training.optimisation import OptimiserOptions, sides_of
+from debrief.training.optimisation import OptimiserOptions
 from debrief.training.trials import NEEDS_A_MODEL, Trials
 
 
@@ -55,7 +55,7 @@ def train(wish: TrainWish) -> None:
     samples = _chosen(found)
     options = OptimiserOptions(trials=wish.trials, most_samples=wish.most_samples)
     if wish.dry_run:
-        _tell_plan(samples, options)
+        _tell_outlay(samples, options, wish, settings)
         return
     from debrief.training.candidates import report_of, write_candidate
     from debrief.training.optimisation import propose
@@ -106,13 +106,23 @@ def _trials(wish: TrainWish, settings: Settings) -> Trials:
     return Trials(models.get(name), secret=key_of(settings), concurrency=models.concurrency)
 
 
-def _tell_plan(samples: list[TrainingSample], options: OptimiserOptions) -> None:
-    train_count, held_out = (min(len(side), options.most_samples) for side in sides_of(samples))
-    prompts = samples[0].used_prompts
-    predictors = 1 + (len(prompts.subagents) if prompts is not None else 0)
-    trials = options.trials + 2 * held_out + train_count
+def _tell_outlay(
+    samples: list[TrainingSample], options: OptimiserOptions, wish: TrainWish, settings: Settings
+) -> None:
+    from debrief.judging.judge_files import litellm_name
+    from debrief.models.choosing import Models
+    from debrief.tokens import count_tokens
+    from debrief.training.outlay import outlay_of
+
+    name = litellm_name(wish.ask or settings.get("DEBRIEF_MODEL"))
+    price = Models(settings, dry_run=True).get(name).price if name else None
+    outlay = outlay_of(samples, options, count_tokens, price)
+    cost = outlay.usage.cost_usd
+    money = "at an unknown price" if cost is None else f"for about ${cost:.4f}"
     console().print(
-        f"{train_count} training samples and {held_out} held-out ones of prompts "
-        f"{samples[0].prompt_fingerprint}; at most about {trials} trials of {predictors + 1} "
-        "calls each, and one call for each rewriting."
+        f"{outlay.trained_on} training samples and {outlay.held_out} held-out ones of prompts "
+        f"{samples[0].prompt_fingerprint}; at most about {outlay.trials} trials: "
+        f"{outlay.calls:,} calls with {outlay.usage.input_tokens:,} tokens and "
+        f"{outlay.usage.output_tokens:,} of answers, {money}"
+        f"{f' ({name})' if name else ', as no model is named'}. Nothing was asked."
     )

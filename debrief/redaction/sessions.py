@@ -255,6 +255,7 @@ def _messages(messages: tuple[Message, ...], visit: _Visit) -> tuple[Message, ..
 def _call(call: ToolCall, visit: _Visit) -> ToolCall:
     return _changed(
         call,
+        name=visit(call.name, "text"),
         input=visit(call.input, "json"),
         result=None if call.result is None else visit(call.result, "text"),
         path=None if call.path is None else visit(call.path, "text"),

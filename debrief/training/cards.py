@@ -8,6 +8,7 @@ from typing import TypeVar
 
 from msgspec import Struct
 
+from debrief.redaction.finder import find
 from debrief.scoring.dimensions import DIMENSIONS
 from debrief.training.model import LeftOut
 from debrief.training.selection import TrainingOptions
@@ -15,6 +16,8 @@ from debrief.training.tallies import Tally
 
 _Key = TypeVar("_Key")
 
+HOW_TO_LOAD = "## How to load it\n\n"
+"""Begins the last part."""
 _MOST_ROWS = 15
 _SESSIONS_NAMED = 5
 
@@ -43,7 +46,18 @@ def training_card(facts: CardFacts) -> str:
         _content(facts.tally),
         _loading(facts),
     ]
-    return "\n\n".join(parts) + "\n"
+    return _without_secrets("\n\n".join(parts) + "\n")
+
+
+def _without_secrets(card: str) -> str:
+    """Return a card without the secrets in it, such as the name of a session that was left out
+    for one."""
+    kept: list[str] = []
+    last = 0
+    for span in find(card):
+        kept += (card[last : span.start], f"({span.kind})")
+        last = span.end
+    return "".join([*kept, card[last:]])
 
 
 def _summary(facts: CardFacts) -> str:
@@ -117,7 +131,7 @@ def _filters(options: TrainingOptions) -> str:
         "models": ", ".join(options.models) or "all",
         "dates": f"{options.since or 'any'} to {options.until or 'any'}",
         "most of one repository": str(options.max_per_repository or "no limit"),
-        "most tokens of a line": str(options.max_tokens or "no limit"),
+        "most tokens of a line, with its tools": str(options.max_tokens or "no limit"),
         "near-duplicates": options.near_duplicates,
         "eval share": f"{options.eval_share:g} of all pairs of repository and week",
     }
@@ -162,7 +176,13 @@ def _content(tally: Tally) -> str:
         form += f" but for {tally.split_sessions} long ones, split into {tally.windows}"
     rows = [
         ("size", f"{tally.size:,} bytes"),
-        ("tokens (o200k_base, messages and arguments)", f"{tally.tokens:,}"),
+        (
+            "tokens (o200k_base, messages and arguments)",
+            f"{tally.tokens:,}: {tally.train_tokens:,} train, "
+            f"{tally.tokens - tally.train_tokens:,} eval",
+        ),
+        ("tokens of the longest line", f"{tally.longest:,}"),
+        ("lines by tokens", _lengths(tally) or "none"),
         ("messages", f"{tally.messages:,}"),
         ("human turns", f"{tally.turns:,}"),
         ("tool calls", f"{tally.calls:,}"),
@@ -174,18 +194,27 @@ def _content(tally: Tally) -> str:
     ]
     return (
         "## What is in it\n\n" + table(("", ""), rows) + "\n\n"
-        f"{form}, subagents' own messages apart. Where a transcript lacks a prompt, a "
-        "result or the end of a turn, a text in round brackets stands for it; an assistant "
-        "message of that kind has `weight` 0. Tool names keep letters, digits, `_` and `-`; a "
+        f"{form}, subagents' own messages, the model's thinking and the agent's reminders to its "
+        "model apart. Where a transcript lacks a prompt, a result or the end of a turn, a text in "
+        "round brackets stands for it. An assistant message of that kind, and what was done on a "
+        "prompt that is not known, has `weight` 0. A line declares the tools that its session "
+        "called, not all that its agent had; their names keep letters, digits, `_` and `-`, and a "
         "dot has become `_`. Schemas of tools that we know are ours, others are read off the "
         "calls. `metadata.scores` holds every score with its kind and range: dimensions and "
-        "judges 0 to 1, rubrics 1 to 5."
+        "judges 0 to 1, rubrics 1 to 5.\n\n"
+        "Secrets are replaced; names of people, addresses and paths of their machines are as the "
+        "sessions have them. What a model may be tuned on is also for the terms of whoever offers "
+        "the models above to say."
     )
+
+
+def _lengths(tally: Tally) -> str:
+    return ", ".join(f"{count} up to {most:,}" for most, count in sorted(tally.lengths.items()))
 
 
 def _loading(facts: CardFacts) -> str:
     return (
-        "## How to load it\n\n```python\n"
+        f"{HOW_TO_LOAD}```python\n"
         "from datasets import load_dataset\n\n"
         f'samples = load_dataset("json", data_files="{plain(facts.fingerprint)}.jsonl", '
         'split="train")\n'

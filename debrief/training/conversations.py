@@ -2,18 +2,20 @@
 
 The conversation holds what the person said, what the model said and called, and what came back,
 in strict turns: a user message, then assistant messages with their results, closed by an
-assistant message without calls. What the transcript lacks is neither invented nor left open: a
-fixed text in round brackets stands for it, and is counted. An assistant message of ours carries
-``weight`` 0, OpenAI's mark for what is not trained on.
+assistant message without calls. A slash command that the model took up is a user message where it
+was typed. What the transcript lacks is neither invented nor left open: a fixed text in round
+brackets stands for it, and is counted. An assistant message of ours, and one on a request that is
+not known, carries ``weight`` 0, OpenAI's mark for what is not trained on.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
+from msgspec import UNSET, Struct
 from msgspec.structs import replace
 
-from debrief.sessions.model import Message, ToolCall
+from debrief.sessions.model import Intervention, Message, ToolCall, Turn
 from debrief.training.formats import call_arguments, call_id, function_name
 from debrief.training.model import ChatCall, ChatFunction, ChatMessage
 
@@ -21,6 +23,56 @@ NO_PROMPT = "(no prompt recorded)"
 NO_RESULT = "(no result recorded)"
 REJECTED = "(the user rejected this call)"
 TURN_ENDED = "(the turn ended here)"
+
+_REMINDER, _REMINDED = "<system-reminder>", "</system-reminder>"
+_REMINDER_S_END = 32
+"""Characters in which a reminder ends, with some white space."""
+
+
+class Request(Struct, frozen=True, kw_only=True):
+    """What a person asked for, and what the model did on it."""
+
+    text: str
+    images: int = 0
+    answers: tuple[Message, ...] = ()
+
+    @property
+    def is_known(self) -> bool:
+        """Whether the transcript tells what was asked, or that it was in images."""
+        return bool(self.text.strip() or self.images)
+
+
+def requests_in(turn: Turn) -> Iterator[Request]:
+    """Yield the requests of a turn: its prompt, and the slash commands that the model took up.
+
+    A command is taken up when the model speaks before anything else is typed. Others, such as
+    ``/clear``, are a person's business with the program alone.
+    """
+    typed = [one for one in turn.interventions if one.kind == "slash_command" and one.text.strip()]
+    text, images = turn.prompt, turn.images
+    answers: list[Message] = []
+    for message in turn.messages:
+        if not (message.text.strip() or message.calls):
+            continue
+        before = [one for one in typed if _was_typed_before(one, message, bool(answers))]
+        typed = [one for one in typed if one not in before]
+        # A prompt that nothing was said on before the command is what came of the command.
+        if before and (answers or not (text.strip() or images)):
+            yield Request(text=text, images=images, answers=tuple(answers))
+            text, images, answers = _command(before[-1].text), 0, []
+        answers.append(message)
+    yield Request(text=text, images=images, answers=tuple(answers))
+
+
+def _was_typed_before(command: Intervention, message: Message, is_under_way: bool) -> bool:
+    if command.at is None or message.at is None:
+        return not is_under_way
+    return command.at <= message.at
+
+
+def _command(text: str) -> str:
+    text = text.strip()
+    return text if text.startswith("/") else f"/{text}"
 
 
 class Conversation:
@@ -30,25 +82,16 @@ class Conversation:
         self.calls: list[tuple[str, dict[str, object]]] = []
         """Each call's tool, as the transcript names it, and its arguments."""
         self.stand_ins = 0
+        self._is_known = True
+        """Whether the last request is."""
         self._messages: list[ChatMessage] = []
         if system.strip():
             self._messages.append(ChatMessage(role="system", content=system))
 
-    def add_turn(self, prompt: str, images: int, answers: Sequence[Message]) -> None:
-        """Add a human prompt and what the model did until the next one."""
-        answers = [answer for answer in answers if answer.text.strip() or answer.calls]
-        if not prompt.strip():
-            if not answers and not images:
-                return
-            prompt = f"({images} image{'s'[: images > 1]})" if images else NO_PROMPT
-            self.stand_ins += 1
-        self._close_turn()
-        if self._last == "user":
-            self._messages[-1] = _joined(self._messages[-1], prompt)
-        else:
-            self._messages.append(ChatMessage(role="user", content=prompt))
-        for answer in answers:
-            self._add_answer(answer)
+    def add_turn(self, turn: Turn) -> None:
+        """Add what was asked for in a turn and what the model did on it."""
+        for request in requests_in(turn):
+            self._add_request(request)
 
     def close(self) -> tuple[ChatMessage, ...]:
         """End the conversation on an assistant message without calls, and return it.
@@ -64,13 +107,35 @@ class Conversation:
     def _last(self) -> str:
         return self._messages[-1].role if self._messages else ""
 
+    def _add_request(self, request: Request) -> None:
+        if request.text.strip():
+            self._ask(request.text, is_known=True)
+        elif request.images:
+            self.stand_ins += 1
+            self._ask(f"({request.images} image{'s'[: request.images > 1]})", is_known=True)
+        elif request.answers and self._last in ("", "system"):
+            self.stand_ins += 1
+            self._ask(NO_PROMPT, is_known=False)
+        for answer in request.answers:
+            self._add_answer(answer)
+
+    def _ask(self, text: str, *, is_known: bool) -> None:
+        self._close_turn()
+        if self._last == "user":
+            self._messages[-1] = _joined(self._messages[-1], text)
+        else:
+            self._messages.append(ChatMessage(role="user", content=text))
+        self._is_known = is_known
+
     def _add_answer(self, answer: Message) -> None:
         text = answer.text if answer.text.strip() else ""
         calls = tuple(self._call(call) for call in answer.calls)
         if self._last == "assistant":
             message = _joined(self._messages.pop(), text)
         else:
-            message = ChatMessage(role="assistant", content=text)
+            message = ChatMessage(
+                role="assistant", content=text, weight=UNSET if self._is_known else 0
+            )
         self._messages.append(replace(message, tool_calls=calls) if calls else message)
         for call, source in zip(calls, answer.calls, strict=True):
             self._messages.append(
@@ -88,7 +153,7 @@ class Conversation:
 
     def _result(self, call: ToolCall) -> str:
         if call.result is not None:
-            return call.result
+            return without_reminders(call.result)
         self.stand_ins += 1
         return REJECTED if call.status == "rejected" else NO_RESULT
 
@@ -96,6 +161,22 @@ class Conversation:
         closed = ending_on_words(self._messages)
         self.stand_ins += len(closed) - len(self._messages)
         self._messages = closed
+
+
+def without_reminders(result: str) -> str:
+    """Return a call's result without what the agent's program put behind it for its model.
+
+    A result that is nothing else stays: it is what came back.
+
+    >>> without_reminders("text\\n\\n<system-reminder>\\nTake care.\\n</system-reminder>\\n")
+    'text'
+    """
+    while result[-_REMINDER_S_END:].rstrip().endswith(_REMINDED):
+        kept, _, reminder = result.rpartition(_REMINDER)
+        if reminder.count(_REMINDED) != 1 or not kept.endswith("\n") or not kept.strip():
+            break
+        result = kept.rstrip("\n")
+    return result
 
 
 def ending_on_words(messages: list[ChatMessage]) -> list[ChatMessage]:
@@ -114,9 +195,16 @@ def marked(messages: Sequence[ChatMessage]) -> tuple[ChatMessage, ...]:
     if any(message.tool_calls for message in messages):
         return tuple(messages)
     return tuple(
-        replace(message, weight=1) if message.role == "assistant" else message
+        replace(message, weight=1)
+        if message.role == "assistant" and message.weight is UNSET
+        else message
         for message in messages
     )
+
+
+def is_trained_on(messages: Sequence[ChatMessage]) -> bool:
+    """Tell whether the model says anything in a conversation that is to be trained on."""
+    return any(message.role == "assistant" and message.weight != 0 for message in messages)
 
 
 def _joined(message: ChatMessage, text: str) -> ChatMessage:

@@ -19,7 +19,7 @@ from msgspec import Struct
 
 from debrief.scoring.model import SessionScores
 from debrief.snapshots.model import UNKNOWN, SessionMetadataRow
-from debrief.weeks import week_of
+from debrief.weeks import week_after, week_of
 
 if TYPE_CHECKING:
     import numpy as np
@@ -213,33 +213,54 @@ def _together(seen: Sequence[_Observation]) -> Iterable[str]:
 
 
 def moves_markdown(moves: Sequence[WeeklyMove]) -> str:
-    """Return the rows as a Markdown table, the latest week first."""
+    """Return the rows as a Markdown table with few columns, the latest week first."""
     if not moves:
         return "No two weeks with scored sessions yet: nothing can have moved.\n"
-    heads = ["week", "n", "mean", "moved", *FACTORS, "the sessions themselves"]
+    heads = ["week", "n", "mean", "moved", "with"]
     lines = ["| " + " | ".join(heads) + " |", "|" + " --- |" * len(heads)]
     for move in reversed(moves):
         cells = [
-            f"{move.week} (after {move.before})",
-            f"{move.sessions} (after {move.sessions_before})",
+            move.week,
+            str(move.sessions),
             f"{move.mean:.2f}",
-            f"**{move.moved:+.2f}**",
-            *(_part(part) for part in move.parts),
-            f"{move.rest:+.2f}",
+            f"**{_signed(move.moved)}**",
+            ", ".join(_told(move)),
         ]
         lines.append("| " + " | ".join(cells) + " |")
-    alike = [f"{move.week}: {', '.join(move.together)}" for move in moves if move.together]
-    note = (
+    oldest = moves[0]
+    notes = [
         "How far the weekly mean of overall quality moved, and with what: other shares of tasks, "
         "prompts, tool and model, or scorer (`judges`), each with its 95 % interval; the rest is "
-        "how the sessions themselves went. The parts add up. Few sessions move a lot by chance."
-    )
+        "how the sessions themselves went. The parts add up. Few sessions move a lot by chance.",
+        f"The first mean, of {oldest.before}, was {oldest.mean_before:.2f} "
+        f"over {oldest.sessions_before} sessions.",
+    ]
+    gaps = [
+        f"{move.week} after {move.before}"
+        for move in moves
+        if move.before != week_after(move.week, -1)
+    ]
+    if gaps:
+        notes.append(f"Weeks without scored sessions lie between: {', '.join(gaps)}.")
+    alike = [f"{move.week}: {', '.join(move.together)}" for move in moves if move.together]
     if alike:
-        note += f"\n\nChanged in the same sessions, and not to be told apart: {'; '.join(alike)}."
-    return "\n".join([*lines, "", note]) + "\n"
+        notes.append(f"Changed in the same sessions, and not to be told apart: {'; '.join(alike)}.")
+    return "\n".join([*lines, "", "\n\n".join(notes)]) + "\n"
 
 
-def _part(part: Part) -> str:
-    if abs(part.value) < 0.0005 and part.high - part.low < 0.001:
-        return "–"
-    return f"{part.value:+.2f} ({part.low:+.2f} to {part.high:+.2f})"
+def _told(move: WeeklyMove) -> Iterator[str]:
+    """Yield what each factor did that did anything, with its interval, and what is left."""
+    for part in move.parts:
+        reach = (part.high - part.low) / 2
+        if abs(part.value) >= 0.0005 or reach >= 0.0005:
+            yield _together_on_a_line(f"{part.factor} {_signed(part.value)} ±{reach:.2f}")
+    yield _together_on_a_line(f"the sessions themselves {_signed(move.rest)}")
+
+
+def _signed(value: float) -> str:
+    text = f"{value:+.2f}"
+    return "0.00" if text in ("-0.00", "+0.00") else text
+
+
+def _together_on_a_line(words: str) -> str:
+    return words.replace(" ", "\u00a0")

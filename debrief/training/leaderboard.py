@@ -7,7 +7,7 @@ Two sessions' qualities are comparable when the same judges (eval fingerprint) a
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Literal
 
 from msgspec import Struct
@@ -47,6 +47,17 @@ class Estimate(Struct, frozen=True, kw_only=True):
     high: float | None = None
 
 
+_NOTHING = Estimate(count=0)
+
+
+class JudgeEstimate(Struct, frozen=True, kw_only=True):
+    """One judge's scores by themselves."""
+
+    judge: str
+    score: Estimate
+    """From 0 to 1, over the sessions that it did not fail on."""
+
+
 class LeaderboardRow(Struct, frozen=True, kw_only=True):
     """One prompt fingerprint with one tool and one model, inside a group."""
 
@@ -67,6 +78,8 @@ class LeaderboardRow(Struct, frozen=True, kw_only=True):
     """Lines added and removed per 1,000 input and output tokens."""
     user_turn_efficiency: Estimate
     """Lines added and removed per human turn."""
+    by_judge: tuple[JudgeEstimate, ...] = ()
+    """Each judge by itself, by name."""
 
     @property
     def group(self) -> tuple[str, str]:
@@ -94,6 +107,7 @@ def leaderboard(
     for judgement in judgements:
         judged[judgement.session_id][judgement.eval_fingerprint].append(judgement)
     members: dict[tuple[str, ...], list[dict[Measure, float | None]]] = defaultdict(list)
+    said: dict[tuple[str, ...], dict[str, list[float]]] = defaultdict(lambda: defaultdict(list))
     for row in sorted(scores, key=lambda row: (row.session_id, row.scoring_fingerprint)):
         known = by_metadata.get(row.session_id)
         if known is None or row.status != "ok" or row.overall_quality is None:
@@ -115,7 +129,10 @@ def leaderboard(
                     "user_turn_efficiency": row.user_turn_efficiency,
                 }
             )
-    return _ranked(members)
+            for judgement in rows:
+                if judgement.status == "ok" and judgement.score is not None:
+                    said[key][judgement.judge].append(judgement.score)
+    return _ranked(members, said)
 
 
 def estimate(values: Sequence[float], upper: float | None = None, lower: float = 0.0) -> Estimate:
@@ -144,20 +161,38 @@ def leaderboard_markdown(rows: Sequence[LeaderboardRow]) -> str:
         first = group[0]
         sessions = sum(row.sessions for row in group)
         heads = ["#", "prompts", "tool", "model", "n", *_HEADS.values()]
-        table = ["| " + " | ".join(heads) + " |", "|" + " --- |" * len(heads)]
+        table = [_line(heads), "|" + " --- |" * len(heads)]
         for row in group:
             cells = [str(row.rank), f"`{row.prompt_fingerprint}`", row.tool, row.model]
             cells += [str(row.sessions), *(_cell(_measure(row, name)) for name in MEASURES)]
-            table.append("| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |")
+            table.append(_line(cells))
         parts.append(
             f"### Eval fingerprint `{first.eval_fingerprint}`, scored by {first.scoring_model} "
             f"(`{first.scoring_fingerprint}`): {sessions} sessions\n\n" + "\n".join(table)
         )
+        parts += _each_judge(group)
     note = (
         "Means with 95 % intervals over sessions (Student's t); no interval below two sessions. "
         "Overlapping intervals do not tell which is better. Groups are not comparable."
     )
     return "\n\n".join([*parts, note]) + "\n"
+
+
+def _each_judge(group: Sequence[LeaderboardRow]) -> Iterator[str]:
+    """Yield a table of the judges of a group, where there are several."""
+    names = sorted({one.judge for row in group for one in row.by_judge})
+    if len(names) < 2:
+        return
+    table = [_line(["#", "prompts", "tool", "model", *names]), "|" + " --- |" * (4 + len(names))]
+    for row in group:
+        known = {one.judge: one.score for one in row.by_judge}
+        cells = [str(row.rank), f"`{row.prompt_fingerprint}`", row.tool, row.model]
+        table.append(_line([*cells, *(_cell(known.get(name, _NOTHING)) for name in names)]))
+    yield "Each judge by itself:\n\n" + "\n".join(table)
+
+
+def _line(cells: Iterable[str]) -> str:
+    return "| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |"
 
 
 def groups_of(rows: Iterable[LeaderboardRow]) -> list[list[LeaderboardRow]]:
@@ -186,6 +221,7 @@ def _judges_beside(
 
 def _ranked(
     members: dict[tuple[str, ...], list[dict[Measure, float | None]]],
+    said: dict[tuple[str, ...], dict[str, list[float]]],
 ) -> list[LeaderboardRow]:
     size: dict[tuple[str, ...], int] = defaultdict(int)
     for key, sessions in members.items():
@@ -221,6 +257,10 @@ def _ranked(
                 judges=estimates["judges"],
                 token_efficiency=estimates["token_efficiency"],
                 user_turn_efficiency=estimates["user_turn_efficiency"],
+                by_judge=tuple(
+                    JudgeEstimate(judge=judge, score=estimate(values, 1.0))
+                    for judge, values in sorted(said[key].items())
+                ),
             )
         )
     return rows

@@ -13,6 +13,7 @@ from debrief.errors import InputError
 from debrief.lake import Lake
 from debrief.slugs import slugify
 from debrief.snapshots.model import UNKNOWN, PromptSnapshot
+from debrief.training.conversations import NO_PROMPT
 from debrief.training.model import JudgeResult, SampleMetadata, TrainingSample
 from debrief.training.plan_samples import load_training_sample
 from debrief.training.publishing.conversations import StoredLine
@@ -113,8 +114,9 @@ def _samples(lake: Lake, row: TrainingSetRow, partition: str) -> Iterator[Traini
 
 def _sample(stored: StoredLine) -> TrainingSample:
     metadata = _METADATA.decode(stored.metadata)
-    first = next(message for message in stored.outline.messages if message.role == "user")
-    request = _TEXT.decode(stored.line[first.start : first.end])
+    prompts = [message for message in stored.outline.messages if message.role == "user"]
+    texts = (_TEXT.decode(stored.line[prompt.start : prompt.end]) for prompt in prompts)
+    request = next((text for text in texts if text != NO_PROMPT), "")
     main, *subagents = metadata.prompts
     known = bool(main.text.strip())
     return TrainingSample(

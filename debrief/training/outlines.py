@@ -12,6 +12,7 @@ import re
 import msgspec
 from msgspec import Struct
 
+from debrief.training.conversations import NO_PROMPT
 from debrief.training.model import Role
 
 
@@ -38,6 +39,11 @@ class MessageOutline(Struct, frozen=True, array_like=True, gc=False):
     weight: int = 0
     """Where the mark of weight begins, the comma before it included; 0 without one."""
 
+    @property
+    def begins(self) -> int:
+        """Where the message itself does."""
+        return self.start - len(self.role) - len(b'{"role":"","content":')
+
 
 class Outline(Struct, frozen=True, array_like=True, gc=False):
     """Where a line's parts are."""
@@ -62,6 +68,7 @@ _PART = re.compile(
 )
 """What is looked for in messages. Quotes in texts are escaped, and texts are passed over whole, so
 nothing in them is taken for one of these."""
+_STANDS_FOR_A_PROMPT = re.compile(re.escape(NO_PROMPT.encode()) + rb"|\(\d+ images?\)")
 _ENCODER, _DECODER = msgspec.msgpack.Encoder(), msgspec.msgpack.Decoder(Outline)
 
 
@@ -107,9 +114,14 @@ def outline_of(line: bytes) -> Outline:
 
 
 def opening_of(line: bytes | memoryview, outline: Outline) -> str:
-    """Return the digest of all up to the end of a line's first prompt: what was asked, of whom."""
-    end = next(message.end for message in outline.messages if message.role == "user")
-    return hashlib.sha256(memoryview(line)[:end]).hexdigest()
+    """Return the digest of all up to the end of a line's first prompt: what was asked, of whom.
+
+    Where a fixed text stands for it, nobody knows what was asked: no other line has that digest.
+    """
+    asked = next(message for message in outline.messages if message.role == "user")
+    text = memoryview(line)
+    is_known = not _STANDS_FOR_A_PROMPT.match(text[asked.start + 1 : asked.end - 1])
+    return hashlib.sha256(text[: asked.end] if is_known else text).hexdigest()
 
 
 def packed(outline: Outline) -> bytes:

@@ -74,9 +74,17 @@ def _judge_results(folder: Path, warnings: list[Problem]) -> list[JudgeResult]:
     for path in sorted(folder.glob("judge_*.json")):
         try:
             found.append(JudgeResult.model_validate_json(path.read_bytes()))
-        except (OSError, ValidationError) as error:
-            warnings.append(_problem(path, f"is no judge's result: {str(error).splitlines()[0]}"))
+        except OSError as error:
+            warnings.append(_problem(path, f"cannot be read: {error.strerror}"))
+        except ValidationError as error:
+            warnings.append(_problem(path, f"is no judge's result: {_reason(error)}"))
     return found
+
+
+def _reason(error: ValidationError) -> str:
+    first = error.errors(include_url=False)[0]
+    where = ".".join(map(str, first["loc"]))
+    return f"{where}: {first['msg']}" if where else first["msg"]
 
 
 def _text(path: Path, warnings: list[Problem]) -> str | None:

@@ -96,7 +96,7 @@ def moves_plot(moves: Sequence[WeeklyMove]) -> bytes:
     if not moves:
         return _notice("No two weeks with scored sessions yet")
     shown = moves[-_MOST_WEEKS:]
-    figure = _figure(max(7.0, min(14.0, 3.0 + 0.75 * len(shown))), 4.2)
+    figure = _figure(max(7.0, min(14.0, 3.0 + 0.75 * len(shown))), 4.8)
     axes = figure.add_subplot()
     names = {
         "tasks": "mix of tasks",
@@ -126,10 +126,10 @@ def moves_plot(moves: Sequence[WeeklyMove]) -> bytes:
     axes.plot(places, moved, "D", color=_INK, markersize=6, label="moved in all")
     axes.axhline(0, color=_INK, linewidth=0.8)
     _style(axes, "What the weekly mean of overall quality moved by")
-    texts = [f"{move.week}\nn = {move.sessions}" for move in shown]
-    axes.set_xticks(places, texts, rotation=30, ha="right", fontsize=8)
+    texts = [f"{move.week}  n = {move.sessions}" for move in shown]
+    axes.set_xticks(places, texts, rotation=90, fontsize=8)
     axes.set_ylabel("points of overall quality", color=_INK)
-    axes.legend(fontsize=8, frameon=False, loc="upper left", bbox_to_anchor=(0, -0.3), ncols=3)
+    figure.legend(fontsize=8, frameon=False, loc="outside lower left", ncols=3)
     return _png(figure)
 
 

@@ -27,6 +27,7 @@ from debrief.training.traits import SessionTraits
 NO_METADATA = "no metadata"
 NOT_SCORED = "not scored"
 NO_ANSWER = "no answer of the model"
+NO_REQUEST = "what the person asked for is not known"
 SUSPECTED = "holds words that look made for whoever judges it: a person should look first"
 NO_CHANGE = "nothing was changed"
 NO_VALIDATION = "no validation command ran"
@@ -69,7 +70,8 @@ class TrainingOptions(BaseModel):
     """The best by overall quality are kept."""
     near_duplicates: Literal["drop", "keep"] = "drop"
     max_tokens: int | None = Field(default=None, ge=256)
-    """Sessions with more tokens of text are split into windows, each a line of its own."""
+    """Sessions with more tokens are split into windows, each a line of its own. Tools count, and
+    so does about what chat templates write around messages."""
     eval_share: float = Field(default=EVAL_SHARE, ge=0, lt=1)
 
     @property
@@ -112,6 +114,7 @@ class Candidate(Struct, frozen=True, kw_only=True):
     place: str
     """The repository that its transcript names, which its side goes by in every training set."""
     answered: bool
+    asked: bool
     growth: int
     validated: bool
     unsure_redactions: int
@@ -159,6 +162,7 @@ def candidate_of(
         repository=(metadata.repository if metadata else "") or traits.repository,
         place=traits.repository,
         answered=traits.answered,
+        asked=traits.asked,
         growth=traits.growth,
         validated=traits.validated,
         unsure_redactions=traits.unsure_redactions,
@@ -204,6 +208,8 @@ def reason_against(candidate: Candidate, options: TrainingOptions) -> str | None
         return candidate.withheld
     if not candidate.answered:
         return NO_ANSWER
+    if not candidate.asked:
+        return NO_REQUEST
     if candidate.suspected and not options.allow_suspected_injections:
         return SUSPECTED
     if options.tools and candidate.tool not in options.tools:

@@ -114,6 +114,7 @@ def store_training_set(
     options: TrainingOptions,
     *,
     index: TrainingIndex | None = None,
+    again: bool = False,
 ) -> StoredTrainingSet:
     """Bring one pair's training set and its card up to date; leave them alone when they are.
 
@@ -124,6 +125,7 @@ def store_training_set(
         members: its session ids by week.
         options: what was chosen at launch.
         index: of the lake, where several sets are stored in a row; read when None.
+        again: make every line again, though nothing that it depends on has changed.
     """
     index = index or read_index(lake)
     with Materials(lake, fingerprint, members) as materials:
@@ -137,13 +139,13 @@ def store_training_set(
             [(name, _session_digest(index, name), digests[name]) for name in ids],
             [index.kinship.of(name) for name in ids],
         )
-        standing = _standing(lake, task, fingerprint, made_from)
+        standing = None if again else _standing(lake, task, fingerprint, made_from)
         if standing is not None:
             return standing
         maker = _SetMaker(
             lake, training_path(task, fingerprint), index, materials, digests, options
         )
-        return maker.store(task, fingerprint, members, made_from, agreement)
+        return maker.store(task, fingerprint, members, made_from, agreement, again=again)
 
 
 class _SetMaker:
@@ -174,12 +176,19 @@ class _SetMaker:
         """By session; offsets are those of the scratch file."""
 
     def store(
-        self, task: str, fingerprint: str, members: Members, made_from: str, agreement: str
+        self,
+        task: str,
+        fingerprint: str,
+        members: Members,
+        made_from: str,
+        agreement: str,
+        *,
+        again: bool,
     ) -> StoredTrainingSet:
         chosen = self._select(members)
         partition = f"{task}/{fingerprint}"
         earlier: dict[str, list[LineRow]] = {}
-        for line in self._lake.read(LINES, partition, LineRow):
+        for line in self._lake.read(LINES, partition, LineRow) if not again else ():
             earlier.setdefault(line.session_id, []).append(line)
         with tempfile.TemporaryFile() as unordered:
             fresh = self._reuse(chosen, earlier, unordered)

@@ -7,6 +7,8 @@ from collections import Counter
 from debrief.training.model import SampleMetadata
 from debrief.training.traits import LanguageLines
 
+_SHORTEST = 1 << 10
+
 
 class Mean:
     """A mean that grows."""
@@ -31,7 +33,9 @@ class Tally:
 
     def __init__(self) -> None:
         self.samples = self.train = self.sessions = self.ready = 0
-        self.size = self.tokens = self.messages = 0
+        self.size = self.tokens = self.train_tokens = self.longest = self.messages = 0
+        self.lengths: Counter[int] = Counter()
+        """Lines by a power of two that their tokens are at most."""
         self.turns = self.calls = self.lines_added = self.lines_removed = 0
         self.redactions = self.stand_ins = self.with_base_commit = 0
         self.split_sessions = self.windows = 0
@@ -78,6 +82,9 @@ class Tally:
         self.size += size
         self.messages += messages
         self.tokens += tokens
+        self.train_tokens += tokens if sample.split == "train" else 0
+        self.longest = max(self.longest, tokens)
+        self.lengths[max(_SHORTEST, 1 << max(0, tokens - 1).bit_length())] += 1
         self.first_day = day if first else min(self.first_day, day)
         self.last_day = max(self.last_day, day)
         self.worst = sample.overall_quality if first else min(self.worst, sample.overall_quality)
@@ -89,10 +96,6 @@ class Tally:
         self.origins[sample.prompt_origin] += 1
         self.with_base_commit += bool(sample.base_commit)
         self.scorers[sample.scoring_model, sample.scoring_fingerprint] += 1
-        for entry in sample.scores:
-            if entry.kind == "judge":
-                key = (entry.name, entry.model, entry.weight)
-                self.judges.setdefault(key, Mean()).add(entry.value)
         if sample.window == 1:
             self._add_first_window(sample)
 
@@ -103,6 +106,10 @@ class Tally:
         self.lines_removed += sample.lines_removed
         self.redactions += sample.redactions
         self.stand_ins += sample.stand_ins
+        for entry in sample.scores:
+            if entry.kind == "judge":
+                key = (entry.name, entry.model, entry.weight)
+                self.judges.setdefault(key, Mean()).add(entry.value)
         if sample.windows > 1:
             self.split_sessions += 1
             self.windows += sample.windows

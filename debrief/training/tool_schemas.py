@@ -1,8 +1,8 @@
 """The ``tools`` of a line: what the session's agent could call, as JSON schemas.
 
-A transcript names the tools but seldom describes them. Those of the usual agents are in a table
-below; of others the calls in the session tell which arguments there are, of which type, and
-which are always given.
+A transcript names the tools but seldom describes them. Those of the usual agents are known;
+of others, and of those that were mostly called in another way, the calls in the session
+tell which arguments there are, of which type, and which are always given.
 
 Each schema has the same three keys, and ``properties`` is the one place where lines differ. A
 loader makes that a free-form column when it sees two tools with different properties, and a fixed
@@ -18,19 +18,12 @@ import msgspec
 from msgspec import Struct
 
 from debrief.training.formats import function_name, whole_text
+from debrief.training.known_tools import OF_ANY_AGENT, TABLES, Known
 from debrief.training.model import Schema, ToolFunction, ToolParameters, ToolSchema
 
 Arguments = Mapping[str, object]
 
 _UNDESCRIBED = "A tool of this session, its arguments as they were used."
-
-
-class _Known(Struct, frozen=True):
-    """A tool whose arguments are known: ``path*`` is required, ``:`` names a type other than
-    string, ``[]`` an array of it."""
-
-    description: str
-    arguments: str = ""
 
 
 class _DeclaredFunction(Struct, frozen=True):
@@ -45,92 +38,6 @@ class _Declared(Struct, frozen=True):
 
 _DECLARED = msgspec.json.Decoder(list[_Declared])
 
-_CLAUDE_CODE: dict[str, _Known] = {
-    "Bash": _Known(
-        "Run a shell command.",
-        "command* description timeout:number run_in_background:boolean",
-    ),
-    "Read": _Known("Read a file.", "file_path* offset:number limit:number pages"),
-    "Edit": _Known(
-        "Replace a text in a file.", "file_path* old_string* new_string* replace_all:boolean"
-    ),
-    "MultiEdit": _Known("Make several replacements in a file.", "file_path* edits*:object[]"),
-    "Write": _Known("Write a file.", "file_path* content*"),
-    "NotebookEdit": _Known(
-        "Edit a cell of a notebook.",
-        "notebook_path* new_source* cell_id cell_number:number cell_type edit_mode",
-    ),
-    "Glob": _Known("Find files by a pattern.", "pattern* path"),
-    "Grep": _Known(
-        "Search the contents of files.",
-        "pattern* path glob output_mode -A:number -B:number -C:number context:number "
-        "-n:boolean -i:boolean type head_limit:number offset:number multiline:boolean",
-    ),
-    "LS": _Known("List a folder.", "path* ignore:string[]"),
-    "Task": _Known(
-        "Hand work to a subagent.",
-        "description* prompt* subagent_type model run_in_background:boolean name team_name",
-    ),
-    "Agent": _Known(
-        "Hand work to a subagent.",
-        "description* prompt* subagent_type model run_in_background:boolean name isolation",
-    ),
-    "TodoWrite": _Known("Write the list of things to do.", "todos*:object[]"),
-    "TaskCreate": _Known("Add a task to the list.", "subject* description activeForm"),
-    "TaskUpdate": _Known("Change a task of the list.", "taskId* status subject owner"),
-    "TaskGet": _Known("Look at a task of the list.", "taskId*"),
-    "TaskList": _Known("Look at the list of tasks."),
-    "TaskOutput": _Known(
-        "Read what a background task printed.", "task_id* block:boolean timeout:number"
-    ),
-    "TaskStop": _Known("Stop a background task.", "task_id*"),
-    "BashOutput": _Known("Read what a background command printed.", "bash_id* filter"),
-    "KillShell": _Known("Stop a background command.", "shell_id*"),
-    "KillBash": _Known("Stop a background command.", "shell_id*"),
-    "WebFetch": _Known("Fetch a page and ask about it.", "url* prompt*"),
-    "WebSearch": _Known(
-        "Search the web.", "query* allowed_domains:string[] blocked_domains:string[]"
-    ),
-    "Skill": _Known("Use a skill.", "skill* args"),
-    "AskUserQuestion": _Known("Ask the person.", "questions*:object[]"),
-    "EnterPlanMode": _Known("Start to plan."),
-    "ExitPlanMode": _Known("Show the plan to the person.", "plan"),
-}
-_DROID: dict[str, _Known] = {
-    "Execute": _Known("Run a shell command.", "command* timeout:number riskLevel"),
-    "Read": _Known("Read a file.", "file_path* offset:number limit:number"),
-    "LS": _Known("List a folder.", "directory_path ignorePatterns:string[]"),
-    "Create": _Known("Create a file.", "file_path* content*"),
-    "Edit": _Known("Replace a text in a file.", "file_path* old_str* new_str*"),
-    "ApplyPatch": _Known("Apply a patch.", "input*"),
-    "Glob": _Known("Find files by patterns.", "patterns*:string[] folder"),
-    "Grep": _Known("Search the contents of files.", "pattern* path output_mode"),
-    "TodoWrite": _Known("Write the list of things to do.", "todos*"),
-    "WebSearch": _Known("Search the web.", "query*"),
-    "FetchUrl": _Known("Fetch a page.", "url*"),
-}
-_CODEX: dict[str, _Known] = {
-    "shell": _Known("Run a command.", "command*:string[] workdir timeout_ms:number"),
-    "exec_command": _Known("Run a shell command.", "cmd* workdir yield_time_ms:number"),
-    "apply_patch": _Known("Apply a patch.", "input*"),
-    "update_plan": _Known("Write the plan.", "plan*:object[] explanation"),
-}
-_RECORDER: dict[str, _Known] = {
-    "repo.readFile": _Known("Read a file of the repository.", "path*"),
-    "apply_patch": _Known("Create, change or delete files.", "ops*:object[]"),
-    "run_cmd": _Known("Run a command.", "cmd* args:string[] cwd"),
-}
-_OF_ANY_AGENT: dict[str, _Known] = {
-    "ask_user": _Known("Ask the person.", "question*"),
-    "report_to_user": _Known("Tell the person something.", "message*"),
-}
-_TABLES: dict[str, dict[str, _Known]] = {
-    "claude-code": _CLAUDE_CODE,
-    "droid": _DROID,
-    "codex": _CODEX,
-    "recorder": _RECORDER,
-}
-
 
 def tool_schemas(agent: str, calls: Iterable[tuple[str, Arguments]]) -> tuple[ToolSchema, ...]:
     """Return the schemas of the tools that a session called, by name.
@@ -139,13 +46,13 @@ def tool_schemas(agent: str, calls: Iterable[tuple[str, Arguments]]) -> tuple[To
         agent: the session's ``tool``, such as ``claude-code``.
         calls: each call's tool, as the transcript names it, and its arguments.
     """
-    known = _TABLES.get(agent, {})
+    known = TABLES.get(agent, {})
     described = {function_name(name): entry for name, entry in known.items()}
     seen: dict[str, list[Arguments]] = {}
     for name, arguments in calls:
         seen.setdefault(function_name(name), []).append(arguments)
     tools = {name: _schema(name, described.get(name), calls) for name, calls in seen.items()}
-    for name, entry in [*described.items(), *_OF_ANY_AGENT.items()]:
+    for name, entry in [*described.items(), *OF_ANY_AGENT.items()]:
         if _all_alike(tools.values()):
             tools.setdefault(name, _schema(name, entry, []))
     return tuple(tools[name] for name in sorted(tools))
@@ -197,7 +104,7 @@ def _all_alike(tools: Iterable[ToolSchema]) -> bool:
     return len(shapes) < 2 or not any(item.required for item in parameters)
 
 
-def _schema(name: str, known: _Known | None, calls: list[Arguments]) -> ToolSchema:
+def _schema(name: str, known: Known | None, calls: list[Arguments]) -> ToolSchema:
     properties: dict[str, Schema] = {}
     required: list[str] = []
     for word in known.arguments.split() if known else ():
@@ -207,10 +114,11 @@ def _schema(name: str, known: _Known | None, calls: list[Arguments]) -> ToolSche
         if argument.endswith("*"):
             required.append(argument_name)
     given = {whole_text(key) for arguments in calls for key in arguments}
+    if known is None or _are_of_another(calls, required, properties):
+        properties = {}
+        required = sorted(key for key in given if all(key in call for call in calls))
     for key in sorted(given - properties.keys()):
         properties[key] = _inferred([call[key] for call in calls if key in call])
-    if known is None:
-        required = sorted(key for key in given if all(key in call for call in calls))
     return ToolSchema(
         function=ToolFunction(
             name=name,
@@ -218,6 +126,17 @@ def _schema(name: str, known: _Known | None, calls: list[Arguments]) -> ToolSche
             parameters=ToolParameters(properties=properties, required=tuple(required)),
         )
     )
+
+
+def _are_of_another(
+    calls: list[Arguments], required: list[str], properties: Mapping[str, Schema]
+) -> bool:
+    """Tell whether calls are of another tool of the same name, or of another version of it: most
+    lack a required argument and give one that is not known. A few such are the model's mistakes."""
+    others = sum(
+        not call.keys() <= properties.keys() and not call.keys() >= set(required) for call in calls
+    )
+    return 2 * others > len(calls)
 
 
 def _of_kind(kind: str) -> Schema:

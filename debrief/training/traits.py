@@ -13,10 +13,11 @@ from msgspec import Struct
 from debrief.offline.checks import check_of
 from debrief.offline.commands import shell_command, simple_commands
 from debrief.sessions.model import Session
+from debrief.training.conversations import requests_in
 from debrief.training.languages import languages_of
 from debrief.training.similarity import message_marks, signature_of
 
-TRAITS = "3"
+TRAITS = "4"
 """Raised when the same session gives other traits: all are read off again."""
 
 
@@ -41,6 +42,8 @@ class SessionTraits(Struct, frozen=True, kw_only=True):
     """The model said or did something that was not taken back."""
     growth: int
     """Lines added plus lines removed."""
+    asked: bool = True
+    """Of something that the model did, it is known what the person had asked for."""
     validated: bool
     """A test, lint or type run or a build ran, whatever it said."""
     unsure_redactions: int
@@ -64,6 +67,7 @@ def traits_of(session: Session) -> SessionTraits:
         model=session.models[0] if session.models else "",
         repository=session.repository,
         answered=answered,
+        asked=was_asked(session),
         growth=session.growth,
         validated=was_validated(session),
         unsure_redactions=session.unsure_redactions,
@@ -83,6 +87,17 @@ def was_answered(session: Session) -> bool:
         if not turn.rewound
         for message in turn.messages
     )
+
+
+def was_asked(session: Session) -> bool:
+    """Tell whether the model did something of which it is known what the person had asked for."""
+    is_known = False
+    for turn in session.turns:
+        for request in requests_in(turn) if not turn.rewound else ():
+            is_known = is_known or request.is_known
+            if is_known and request.answers:
+                return True
+    return False
 
 
 def was_validated(session: Session) -> bool:

@@ -65,8 +65,7 @@ class Trials:
         self.failure: ModelError | None = None
         """The first question that could not be answered, once there was one."""
         self.concurrency = concurrency
-        self.count = 0
-        """Courses judged, those out of the cache included."""
+        self._judged: set[str] = set()
         self._secret = secret
         self._lock = Lock()
 
@@ -139,8 +138,14 @@ class Trials:
             self.failed(error)
             raise
         with self._lock:
-            self.count += 1
+            self._judged.add(digest_of(sample.plan_id, course))
         return asked.value
+
+    @property
+    def count(self) -> int:
+        """How many different courses were judged, those out of the cache included."""
+        with self._lock:
+            return len(self._judged)
 
     def failed(self, error: ModelError) -> None:
         """Note a failure; the first stays."""

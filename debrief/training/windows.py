@@ -4,7 +4,7 @@ A window begins with the system message and a prompt and ends on an assistant me
 calls. It is cut between turns where it can be; a turn that is too long by itself is cut between
 its steps (an assistant message with its results), the prompt being repeated with a remark; and
 of a step that is too long the results are cut. A step whose calls alone are over the budget is
-left out, as arguments cannot be cut and stay arguments.
+left out, as arguments cannot be cut and stay arguments; what follows it begins with the remark.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from collections.abc import Callable, Sequence
 from msgspec.structs import replace
 
 from debrief.errors import InputError
-from debrief.training.conversations import ending_on_words, marked
+from debrief.training.conversations import ending_on_words, is_trained_on, marked
 from debrief.training.model import ChatMessage
 
 CONTINUED = "(continued: earlier steps on this are not shown)"
@@ -35,31 +35,33 @@ def tokens_of(messages: Messages, count: Count) -> int:
 
 
 def windows_of(
-    messages: Messages, budget: int, count: Count
+    messages: Messages, budget: int, count: Count, beside: int = 0
 ) -> tuple[tuple[ChatMessage, ...], ...]:
     """Return the windows of a conversation, in order: itself alone when it fits.
 
     Args:
         messages: a closed conversation.
-        budget: the most tokens that a window's texts, calls' names and arguments may have.
+        budget: the most tokens that a window may have.
         count: counts the tokens of a text.
+        beside: tokens of each message beside its text and its calls' names and arguments.
 
     Raises:
         InputError: the system message leaves less than half of the budget.
     """
-    if tokens_of(messages, count) <= budget:
+    if tokens_of(messages, count) + beside * len(messages) <= budget:
         return (tuple(messages),)
-    return _Cutter(messages, budget, count).windows()
+    return _Cutter(messages, budget, count, beside).windows()
 
 
 class _Cutter:
-    def __init__(self, messages: Messages, budget: int, count: Count) -> None:
+    def __init__(self, messages: Messages, budget: int, count: Count, beside: int) -> None:
         self._count = count
+        self._beside = beside
         self._system = [message for message in messages[:1] if message.role == "system"]
         self._turns = _turns(messages[len(self._system) :])
         # Every window may need a closing message of ours.
-        closing = tokens_of(ending_on_words([ChatMessage(role="tool", content="")])[1:], count)
-        self._budget = budget - tokens_of(self._system, count) - closing
+        closing = self._size(ending_on_words([ChatMessage(role="tool", content="")])[1:])
+        self._budget = budget - self._size(self._system) - closing
         if self._budget < budget / 2:
             raise InputError(
                 "the system message", f"leaves less than half of {budget} tokens for the rest"
@@ -78,17 +80,22 @@ class _Cutter:
             else:
                 self._add_in_pieces(turn)
         self._close()
-        return tuple(marked([*self._system, *window]) for window in self._windows)
+        return tuple(
+            marked([*self._system, *window]) for window in self._windows if is_trained_on(window)
+        )
 
     def _add_in_pieces(self, turn: Messages) -> None:
-        prompt = self._cut(turn[0], self._budget // 4)
+        prompt = self._cut(turn[0], self._budget // 4 - self._beside)
         again = replace(prompt, content=f"{prompt.content}\n\n{CONTINUED}")
         self._add([prompt])
         for step in _steps(turn[1:]):
             if self._used + self._size(step) > self._budget and len(self._current) > 1:
                 self._close()
                 self._add([again])
-            self._add(self._fitted(step))
+            fitted = self._fitted(step)
+            if not fitted:
+                self._current, self._used = [], 0
+            self._add(fitted or [again])
         if len(self._current) == 1:
             self._current, self._used = [], 0
 
@@ -99,9 +106,9 @@ class _Cutter:
             return step
         said, results = step[0], step[1:]
         if not results:
-            return [self._cut(said, left)]
+            return [self._cut(said, left - self._beside)]
         left -= self._size([said])
-        share = left // len(results)
+        share = left // len(results) - self._beside
         if share <= self._count(f"\n{TRUNCATED}"):
             return []
         return [said, *(self._cut(result, share) for result in results)]
@@ -118,7 +125,7 @@ class _Cutter:
         return replace(message, content=text)
 
     def _size(self, messages: Messages) -> int:
-        return tokens_of(messages, self._count)
+        return tokens_of(messages, self._count) + self._beside * len(messages)
 
     def _add(self, messages: Messages) -> None:
         self._current += messages

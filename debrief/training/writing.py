@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from typing import TypeVar
 
 import msgspec
@@ -77,6 +78,7 @@ class LineMaker:
         self._eval_digest = eval_digest
         self._max_tokens = max_tokens
         self._find_secrets = find_secrets or _find_secrets()
+        self._counter = ThreadPoolExecutor(max_workers=1)
 
     def lines_of(
         self,
@@ -113,15 +115,19 @@ class LineMaker:
         )
         windows = samples_of(sample, self._max_tokens) if self._max_tokens else (sample,)
         known = len(known_tokens) == len(windows)
-        counts = known_tokens if known else [tokens_of(w.messages, count_tokens) for w in windows]
+        # The tokeniser leaves the interpreter to the gate.
+        counting = None if known else self._counter.submit(_tokens_of_each, windows)
+        lines = [self._checked(window, known) for window in windows]
         return [
             MadeLine(
-                data=self._checked(window, known),
+                data=line,
                 metadata=window.metadata,
                 messages=len(window.messages),
                 tokens=tokens,
             )
-            for window, tokens in zip(windows, counts, strict=True)
+            for window, line, tokens in zip(
+                windows, lines, counting.result() if counting else known_tokens, strict=True
+            )
         ]
 
     def _checked(self, sample: SampleLine, known: bool) -> bytes:
@@ -133,6 +139,10 @@ class LineMaker:
         if problems:
             raise InputError(culprit, f"{NO_VALID_LINE}: {problems[0]}")
         return data
+
+
+def _tokens_of_each(samples: Iterable[SampleLine]) -> list[int]:
+    return [tokens_of(sample.messages, count_tokens) for sample in samples]
 
 
 class _MetadataOnly(Struct):

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from assets.presentation import preview, table
+from assets.presentation import markdown, preview, table
 
 NO_BREAK = "\u00a0"
 
@@ -33,3 +34,36 @@ def test_a_table_tells_how_many_rows_it_leaves_out() -> None:
 def test_an_identifier_is_shown_by_its_first_eight_digits() -> None:
     shown = table(("session",), [("8a568c43-0000-4000-8000-000000000000",)])
     assert shown.endswith("| 8a568c43 |")
+
+
+WINDOW = 1_000
+"""The UI shows what has so many characters in a window, and cuts what has fewer and is wide."""
+
+
+@pytest.mark.parametrize(
+    ("headers", "row", "in_a_window"),
+    [
+        pytest.param(("reason", "sessions"), ("no answer", 3), False, id="narrow"),
+        pytest.param(("what",), ("many words that wrap " * 4,), False, id="words that wrap"),
+        pytest.param(("file",), ("kept-apart-" * 8,), False, id="broken at hyphens"),
+        pytest.param(("file",), ("unbroken" * 8,), True, id="one long word"),
+        pytest.param(
+            ("session", "started", "tool", "task", "lines"),
+            ("8a568c43", "Mon 02 Nov 11:18", "droid", "keyboard", "+81 −12"),
+            True,
+            id="many columns",
+        ),
+    ],
+)
+def test_a_table_that_the_page_would_cut_is_shown_in_a_window(
+    headers: tuple[str, ...], row: tuple[object, ...], in_a_window: bool
+) -> None:
+    shown = preview(headers, [row]).md_str or ""
+    assert (len(shown) >= WINDOW) is in_a_window
+    assert shown.rstrip() == table(headers, [row]).rstrip()
+
+
+@given(st.text())
+def test_text_without_a_table_is_left_as_it_is(text: str) -> None:
+    words = text.replace("|", " ")
+    assert markdown(words).md_str == words

@@ -77,6 +77,16 @@ def test_what_is_chosen_at_launch_is_left_out_by_reason(lake: Lake) -> None:
     assert shown["dagster/partition_row_count"] == 6
 
 
+def test_a_setting_chooses_for_runs_that_say_nothing(
+    lake: Lake, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("DEBRIEF_TRAINING_MIN_OVERALL_QUALITY", "0.5")
+    shown = metadata(run(lake, training_sets))
+    assert "overall quality below 0.5" in shown["left_out"]
+    config = {"training_sets": {"config": {"min_overall_quality": 0.0}}}
+    assert metadata(run(lake, training_sets, config=config))["dagster/partition_row_count"] == 10
+
+
 def test_a_choice_that_makes_no_sense_is_told(lake: Lake) -> None:
     result = run(lake, training_sets, config={"training_sets": {"config": {"status": "done"}}})
     assert not result.success
@@ -118,7 +128,7 @@ def test_too_little_agreement_with_people_writes_nothing(
 def test_the_leaderboard_tells_what_moved_the_weekly_mean(lake: Lake) -> None:
     result = run(lake, fingerprint_leaderboard)
     shown = metadata(result, "fingerprint_leaderboard")
-    assert "| week | n | mean | moved | tasks | prompts | model | judges |" in shown["moves"]
+    assert "| week | n | mean | moved | with |" in shown["moves"]
     page = lake.read_bytes("reports/fingerprint_leaderboard.md")
     assert page is not None
     assert b"## What moved the weekly mean" in page

@@ -59,7 +59,7 @@ def test_a_session_without_secrets_is_returned_as_the_same_object() -> None:
 
 def test_every_text_of_a_session_is_read() -> None:
     make = Maker(21)
-    tokens = [make.github() for _ in range(14)]
+    tokens = [make.github() for _ in range(15)]
     t = iter(tokens)
     found = redact_session(
         Session(
@@ -85,6 +85,7 @@ def test_every_text_of_a_session_is_read() -> None:
                             text=f"I use {next(t)}",
                             calls=(
                                 call(
+                                    name=next(t),
                                     input=json.dumps({"command": f"curl {next(t)}"}),
                                     result=f"sent {next(t)}",
                                     path=f"/tmp/{next(t)}",
@@ -109,7 +110,7 @@ def test_every_text_of_a_session_is_read() -> None:
     )
     text = msgspec.json.encode(found).decode()
     assert [token for token in tokens if token in text] == []
-    assert found.redactions == 14
+    assert found.redactions == 15
     assert found.unsure_redactions == 0
     assert found.subagents[0].messages[0].text == "ok"
 

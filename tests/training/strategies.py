@@ -8,7 +8,7 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from debrief.sessions.model import Message, Session, ToolCall, Turn
+from debrief.sessions.model import Intervention, Message, Session, ToolCall, Turn
 from tests.training.scenario import MONDAY, session
 
 TEXTS = st.one_of(
@@ -30,6 +30,7 @@ JSON = st.recursive(
     ),
     max_leaves=6,
 )
+MOMENTS = st.none() | st.integers(0, 9).map(lambda minute: MONDAY + timedelta(minutes=minute))
 INPUTS = st.one_of(
     st.dictionaries(st.text(max_size=8), JSON, max_size=4).map(json.dumps),
     JSON.map(json.dumps),
@@ -53,9 +54,15 @@ def messages(draw: st.DrawFn) -> Message:
     return Message(
         id=draw(st.sampled_from(["", "msg_1", "msg_2", "msg_3"])),
         model="opus",
+        at=draw(MOMENTS),
         text=draw(TEXTS),
         calls=tuple(draw(st.lists(calls(), max_size=3))),
     )
+
+
+@st.composite
+def commands(draw: st.DrawFn) -> Intervention:
+    return Intervention(kind="slash_command", text=draw(TEXTS), at=draw(MOMENTS))
 
 
 @st.composite
@@ -65,6 +72,7 @@ def turns(draw: st.DrawFn, number: int) -> Turn:
         prompt=draw(TEXTS) if number else "",
         images=draw(st.integers(0, 2)),
         messages=tuple(draw(st.lists(messages(), max_size=3))),
+        interventions=tuple(draw(st.lists(commands(), max_size=2))),
     )
 
 

@@ -112,6 +112,23 @@ def test_the_parts_always_add_up(drawn: list[tuple[int, float, str, str]]) -> No
         assert all(one.low <= one.value <= one.high for one in move.parts)
 
 
+def test_the_table_of_moves_is_narrow_however_much_changed() -> None:
+    world: World = ([], [])
+    add(world, 0, 0.4, 10, prompt_fingerprint="old", model="small", task="one")
+    add(world, 2, 0.8, 10, prompt_fingerprint="new", model="large", task="two")
+    add(world, 3, 0.7, 10, prompt_fingerprint="new", model="small", task="one")
+    told = moves_markdown(weekly_moves(*world)).replace("\u00a0", " ")
+    head, _, newest, oldest, *_ = told.splitlines()
+    assert head == "| week | n | mean | moved | with |"
+    assert newest.startswith("| 2026-01-26 | 10 | 0.70 | **-0.10** | ")
+    assert oldest.startswith("| 2026-01-19 | 10 | 0.80 | **+0.40** | ")
+    for factor in ("tasks +0.", "prompts +0.", "model +0.", "the sessions themselves +0."):
+        assert factor in oldest
+    assert "judges" not in oldest, "nothing is said of what did nothing"
+    assert "of 2026-01-05, was 0.40 over 10 sessions" in told
+    assert "lie between: 2026-01-19 after 2026-01-05." in told
+
+
 def test_few_weeks_are_told_and_drawn_too() -> None:
     assert "nothing can have moved" in moves_markdown([])
     assert moves_plot([]).startswith(b"\x89PNG")

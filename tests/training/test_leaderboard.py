@@ -84,6 +84,23 @@ def test_a_mean_of_judges_leaves_out_sessions_on_which_one_failed() -> None:
     assert row.judges.mean == pytest.approx(0.8)
 
 
+def test_each_judge_has_an_interval_of_its_own_over_what_it_did_not_fail_on() -> None:
+    made_scores, made_metadata, judged = world(("aaaa", [0.4, 0.6]), ("bbbb", [0.5]))
+    judged.append(judgement(session("aaaa-0"), "plan", None))
+    judged.append(judgement(session("aaaa-1"), "plan", 0.9))
+    rows = leaderboard(made_scores, made_metadata, judged)
+    (first,) = [row for row in rows if row.prompt_fingerprint == "aaaa"]
+    found = {one.judge: one.score for one in first.by_judge}
+    assert found == {"plan": estimate([0.9], 1.0), "reuse": estimate([0.4, 0.6], 1.0)}
+    page = leaderboard_markdown(rows)
+    assert "| # | prompts | tool | model | plan | reuse |" in page
+    assert "| `bbbb` | claude-code | opus | – | 0.50 |" in page
+
+
+def test_one_judge_alone_needs_no_table_of_its_own() -> None:
+    assert "Each judge by itself" not in leaderboard_markdown(leaderboard(*world(("a", [0.5]))))
+
+
 def test_a_session_without_judges_is_in_the_group_of_unknown_ones() -> None:
     made_scores, made_metadata, _ = world(("aaaa", [0.5]))
     (row,) = leaderboard(made_scores, made_metadata)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator
 from datetime import timedelta
 from pathlib import Path
@@ -20,6 +21,7 @@ from debrief.models.language_model import LanguageModel
 from debrief.models.prices import Price, Rates
 from debrief.snapshots.fingerprint import prompt_digest
 from debrief.snapshots.model import PromptSnapshot, PromptSnapshotRow, SubagentPrompt
+from debrief.tokens import count_tokens
 from debrief.training.candidates import candidate_files, report_of, write_candidate
 from debrief.training.lessons import (
     LessonFilter,
@@ -30,6 +32,7 @@ from debrief.training.lessons import (
 )
 from debrief.training.model import TrainingSample
 from debrief.training.optimisation import OptimiserOptions, Proposal, propose, sides_of
+from debrief.training.outlay import outlay_of
 from debrief.training.trials import Trials
 from debrief.weeks import week_of
 from tests.models.openai_server import Call, OpenAIServer, Reply, judged
@@ -290,6 +293,13 @@ def test_lessons_are_the_lines_with_the_prompts_that_were_used(lake: Lake) -> No
     assert "- task_completion: 0.67 of 1" in findings_of(one)
 
 
+def test_the_request_is_the_first_that_is_known(tmp_path: Path) -> None:
+    begun = turn("", says("On it."), number=0)
+    lake = lake_of(tmp_path, [session("s1", begun, turn("Fix it.", says("Fixed.")))])
+    stored(lake)
+    assert [one.plan_content for one in lessons_of(lake, LessonFilter())] == ["Fix it."]
+
+
 @pytest.mark.parametrize(
     ("wanted", "count"),
     [
@@ -374,5 +384,31 @@ def test_the_command_says_what_is_missing(command: Any, arguments: list[str], sa
 def test_a_dry_run_asks_nothing(command: Any, server: OpenAIServer) -> None:
     outcome = command("--dry-run")
     assert outcome.exit_code == 0, outcome.output
-    assert "calls each" in " ".join(outcome.output.split())
+    assert "at an unknown price, as no model is named" in " ".join(outcome.output.split())
     assert server.calls == []
+
+
+def test_a_dry_run_tells_the_cost_where_the_price_is_known(
+    command: Any, server: OpenAIServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    prices = tmp_path / "prices.json"
+    prices.write_text('{"openai/tiny": {"input": 1, "output": 2}}')
+    monkeypatch.setenv("DEBRIEF_PRICES", str(prices))
+    told = " ".join(command("--dry-run", "--ask", "openai/tiny").output.split())
+    (cost,) = re.findall(r"for about \$([\d.]+) \(openai/tiny\)\. Nothing was asked", told)
+    assert 0.01 < float(cost) < 1
+    assert server.calls == []
+
+
+def test_a_run_takes_about_what_was_told_before_and_not_more(
+    server: OpenAIServer, tmp_path: Path
+) -> None:
+    options = OptimiserOptions(trials=30)
+    told = outlay_of(samples(), options, count_tokens)
+    made = propose(samples(), trials(server, tmp_path), options)
+    assert (told.trained_on, told.held_out) == (made.trained_on, made.held_out)
+    assert made.trials <= told.trials
+    assert told.calls / 4 < made.calls <= told.calls
+    assert made.input_tokens <= told.usage.input_tokens
+    assert made.output_tokens <= told.usage.output_tokens
+    assert told.usage.cost_usd is None

@@ -77,11 +77,19 @@ def test_a_part_that_is_missing_or_broken_is_none_with_a_warning(
     assert loaded.sample.judge_results
 
 
-@pytest.mark.parametrize("text", ["{", '{"judge_name": "reuse", "score": 80}'])
-def test_a_broken_judge_costs_only_itself(tmp_path: Path, text: str) -> None:
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ("{", "Invalid JSON"),
+        ('{"judge_name": "reuse", "score": 80}', "score: Input should be less than or equal to 1"),
+    ],
+)
+def test_a_broken_judge_costs_only_itself(tmp_path: Path, text: str, reason: str) -> None:
     loaded = load_training_sample(folder(tmp_path, **{"judge_plan.json": text}))
     assert [one.judge_name for one in loaded.sample.judge_results] == ["reuse"]
-    assert [Path(warning.path).name for warning in loaded.warnings] == ["judge_plan.json"]
+    (warning,) = loaded.warnings
+    assert Path(warning.path).name == "judge_plan.json"
+    assert reason in warning.reason
 
 
 def test_without_metadata_the_tool_is_the_default(tmp_path: Path) -> None:

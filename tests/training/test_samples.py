@@ -14,6 +14,7 @@ from debrief.errors import InputError
 from debrief.sessions.model import Session
 from debrief.training.model import SampleLine
 from debrief.training.samples import encode_line
+from debrief.training.traits import traits_of
 from debrief.training.validation import validate_line
 from tests.training.scenario import (
     call,
@@ -147,9 +148,14 @@ def test_the_digest_of_other_judges_is_not_claimed() -> None:
     [
         pytest.param(session("s", turn("Hello?")), "no answer", id="nobody answered"),
         pytest.param(session("s", turn("Hello?", says(" "))), "no answer", id="blank answer"),
+        pytest.param(
+            session("s", turn("", says("On it."), number=0)),
+            "what the person asked for is not known",
+            id="nobody asked",
+        ),
     ],
 )
-def test_a_session_without_an_answer_is_refused(bad: Session, reason: str) -> None:
+def test_a_session_without_a_request_or_an_answer_is_refused(bad: Session, reason: str) -> None:
     with pytest.raises(InputError, match=reason):
         line_of(bad)
 
@@ -167,9 +173,10 @@ def grammar(line: SampleLine) -> str:
 @given(sessions())
 @settings(suppress_health_check=[HealthCheck.too_slow], max_examples=100, deadline=None)
 def test_any_session_gives_a_valid_line_or_a_reasoned_refusal(any_session: Session) -> None:
-    answers = [message for turn in any_session.turns for message in turn.messages]
-    if not any(answer.text.strip() or answer.calls for answer in answers):
-        with pytest.raises(InputError, match="no answer of the model"):
+    known = traits_of(any_session)
+    if not (known.answered and known.asked):
+        reason = "asked for is not known" if known.answered else "no answer of the model"
+        with pytest.raises(InputError, match=reason):
             line_of(any_session)
         return
     line = line_of(any_session)

@@ -15,11 +15,12 @@ from msgspec.structs import replace
 from debrief.errors import ConfigurationError
 from debrief.lake import Lake
 from debrief.scoring.model import SessionScores
-from debrief.sessions.model import Session
-from debrief.snapshots.model import SessionMetadataRow
-from debrief.training.selection import ACROSS, NEAR_DUPLICATE, SUSPECTED
+from debrief.sessions.model import Intervention, Recorded, Session
+from debrief.snapshots.model import PromptSnapshotRow, SessionMetadataRow, SubagentPrompt
+from debrief.training.pairs import observed_pairs
+from debrief.training.selection import ACROSS, NEAR_DUPLICATE, SUSPECTED, TrainingOptions
 from debrief.training.splitting import side_of
-from debrief.training.store import training_path
+from debrief.training.store import LINES, LineRow, store_training_set, training_path
 from debrief.weeks import week_of
 from tests.training.lakes import TASK, add, lake_of, stored
 from tests.training.scenario import FINGERPRINT, MONDAY, call, metadata, says, session, turn
@@ -82,6 +83,21 @@ def test_after_a_change_the_file_is_what_a_new_lake_would_hold(tmp_path: Path) -
     stored(fresh)
     for name in (training_path(TASK, FINGERPRINT), training_path(TASK, FINGERPRINT, ".card.md")):
         assert lake.read_bytes(name) == fresh.read_bytes(name)
+
+
+def test_made_again_nothing_is_taken_over_from_before(tmp_path: Path) -> None:
+    lake = lake_of(tmp_path, team())
+    first = stored(lake)
+    name = f"{TASK}/{FINGERPRINT}"
+    rows = list(lake.read(LINES, name, LineRow))
+    wrong = [replace(row, tokens=1) for row in rows]
+    lake.write(LINES, name, wrong, LineRow, lambda: first.row.lines_digest)
+    assert not stored(lake).changed
+    assert [row.tokens for row in lake.read(LINES, name, LineRow)] == [1] * len(rows)
+    members = observed_pairs(lake)[TASK, FINGERPRINT]
+    again = store_training_set(lake, TASK, FINGERPRINT, members, TrainingOptions(), again=True)
+    assert (again.changed, again.row) == (False, first.row)
+    assert list(lake.read(LINES, name, LineRow)) == rows
 
 
 @pytest.mark.parametrize("damage", ["cut", "changed", "gone", "card"])
@@ -207,23 +223,54 @@ def test_a_status_that_is_none_is_refused() -> None:
         training_options({"status": "done"})
 
 
-@pytest.mark.parametrize("place", ["prompt", "answer", "argument", "result", "licence"])
+def tool(name: str, description: str, *arguments: str) -> dict[str, Any]:
+    properties = {argument: {"type": "string"} for argument in arguments}
+    parameters = {"type": "object", "properties": properties, "required": list(arguments)}
+    function = {"name": name, "description": description, "parameters": parameters}
+    return {"type": "function", "function": function}
+
+
+PLACES = [
+    *("prompt", "command", "answer", "argument", "argument's name", "result", "file"),
+    *("branch", "model", "id", "description of a tool", "system", "licence", "prompts"),
+]
+
+
+@pytest.mark.parametrize("place", PLACES)
 def test_a_planted_secret_is_in_no_file(tmp_path: Path, place: str) -> None:
-    texts = dict.fromkeys(("prompt", "answer", "argument", "result"), "plain words") | {
-        place: f"export AWS_ACCESS_KEY_ID={KEY}"
-    }
-    used = call("Bash", {"command": texts["argument"]}, texts["result"])
-    leaky = session("leaky", turn(texts["prompt"], says("", used), says(texts["answer"])))
+    texts = dict.fromkeys(PLACES, "words") | {place: f"export AWS_ACCESS_KEY_ID={KEY}"}
+    arguments = {"command": texts["argument"], texts["argument's name"]: texts["file"]}
+    tools = [tool("Bash", "Run.", *arguments), tool("Read", texts["description of a tool"])]
+    leaky = session(
+        texts["id"],
+        turn(
+            texts["prompt"] if place != "command" else "",
+            says("", call("Bash", arguments, texts["result"])),
+            says(texts["answer"]),
+            interventions=(Intervention(kind="slash_command", text=texts["command"]),),
+        ),
+        branch=texts["branch"],
+        models=(texts["model"],),
+        recorded=Recorded(base_commit="", tools=json.dumps(tools)),
+    )
     lake = lake_of(tmp_path, [leaky, *team(3)])
     week = week_of(leaky.started)
-    if place == "licence":
+    changes: list[tuple[str, Any, dict[str, Any]]] = [
+        ("session_metadata", SessionMetadataRow, {"licence": texts["licence"]}),
+        (
+            "prompt_snapshots",
+            PromptSnapshotRow,
+            {"main": texts["system"], "subagents": (SubagentPrompt("helper", texts["prompts"]),)},
+        ),
+    ]
+    for table, kind, fields in changes:
         rows = [
-            replace(row, licence=texts["licence"]) if row.session_id == "leaky" else row
-            for row in lake.read("session_metadata", week, SessionMetadataRow)
+            replace(row, **fields) if row.session_id == leaky.id else row
+            for row in lake.read(table, week, kind)
         ]
-        lake.write("session_metadata", week, rows, SessionMetadataRow)
+        lake.write(table, week, rows, kind)
     made = stored(lake)
-    assert reasons(made) == {"the last gate still found a secret": ("leaky",)}
+    assert reasons(made) == {"the last gate still found a secret": (leaky.id,)}
     written = b"".join(path.read_bytes() for path in (tmp_path / "training").rglob("*.*"))
     assert KEY.encode() not in written
 

@@ -1,8 +1,14 @@
 from __future__ import annotations
 
+import json
+
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from jsonschema import Draft202012Validator
 
+from debrief.training.formats import encode
+from debrief.training.known_tools import TABLES
 from debrief.training.model import ToolParameters
 from debrief.training.tool_schemas import tool_schemas
 from tests.training.strategies import JSON, NAMES
@@ -60,7 +66,9 @@ def test_a_session_of_many_tools_gets_none_that_it_did_not_use() -> None:
 
 @settings(deadline=None)
 @given(
-    st.sampled_from(["claude-code", "droid", "codex", "recorder", "other"]),
+    st.sampled_from(
+        ["claude-code", "droid", "codex", "gemini-cli", "opencode", "recorder", "other"]
+    ),
     st.lists(st.tuples(NAMES, st.dictionaries(st.text(max_size=8), JSON, max_size=3)), max_size=6),
 )
 def test_every_line_shows_a_loader_that_properties_differ(
@@ -69,3 +77,41 @@ def test_every_line_shows_a_loader_that_properties_differ(
     found = [tool.function.parameters for tool in tool_schemas(agent, calls)]
     assert len({frozenset(one.properties) for one in found}) > 1
     assert any(one.required for one in found)
+
+
+@pytest.mark.parametrize("agent", TABLES)
+def test_every_known_tool_alone_makes_a_line_that_any_file_fits(agent: str) -> None:
+    for name in TABLES[agent]:
+        found = parameters(agent, (name, {}))
+        assert len({frozenset(one.properties) for one in found.values()}) > 1
+        for one in found.values():
+            assert set(one.required) <= one.properties.keys()
+            Draft202012Validator.check_schema(json.loads(encode(one)))
+
+
+def test_calls_of_another_version_of_a_tool_are_told_by_their_own_arguments() -> None:
+    edit = parameters("droid", ("Edit", {"file_path": "a", "old_string": "b", "new_string": "c"}))
+    assert set(edit["Edit"].properties) == {"file_path", "new_string", "old_string"}
+    assert edit["Edit"].required == ("file_path", "new_string", "old_string")
+
+
+def test_a_call_by_a_wrong_name_once_leaves_the_tool_what_it_is() -> None:
+    right: dict[str, object] = {"file_path": "a.py"}
+    wrong: dict[str, object] = {"path": "a.py"}
+    read = parameters("claude-code", ("Read", right), ("Read", right), ("Read", wrong))["Read"]
+    assert read.required == ("file_path",)
+    assert {"offset", "path"} <= read.properties.keys()
+
+
+@given(
+    st.sampled_from(["claude-code", "droid", "codex", "recorder"]),
+    st.dictionaries(st.sampled_from(["path", "old_string", "cmd", "ops", "x"]), JSON, min_size=1),
+)
+def test_a_call_gives_all_that_its_tool_requires_or_nothing_unknown(
+    agent: str, arguments: dict[str, object]
+) -> None:
+    for name in ("Edit", "Read", "shell", "apply_patch", "run_cmd", "mine"):
+        schema = parameters(agent, (name, arguments))[name]
+        assert arguments.keys() <= schema.properties.keys()
+        known = parameters(agent, (name, {}))[name].properties.keys()
+        assert set(schema.required) <= arguments.keys() or arguments.keys() <= known

@@ -1,15 +1,19 @@
 from __future__ import annotations
 
+import json
 import re
 
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from msgspec import to_builtins
+from msgspec.structs import replace
 
 from debrief.errors import InputError
 from debrief.sessions.model import Session, Turn
+from debrief.tokens import count_tokens
 from debrief.training.conversations import TURN_ENDED, Conversation
-from debrief.training.model import ChatMessage
+from debrief.training.model import ChatMessage, SampleLine
 from debrief.training.samples import encode_line, samples_of
 from debrief.training.selection import TrainingOptions
 from debrief.training.validation import validate_line
@@ -36,7 +40,7 @@ def words(text: str) -> int:
 def talk(*turns: Turn, system: str = "") -> tuple[ChatMessage, ...]:
     conversation = Conversation(system)
     for one in turns:
-        conversation.add_turn(one.prompt, one.images, one.messages)
+        conversation.add_turn(one)
     return conversation.close()
 
 
@@ -84,23 +88,33 @@ def test_calls_that_are_too_long_are_left_out_whole() -> None:
     assert names == ["Bash"]
 
 
+def test_what_follows_a_step_that_was_left_out_says_that_it_goes_on() -> None:
+    long = call("Write", {"content": text(500)})
+    whole = talk(turn("Go.", says("", long), says("Done.")))
+    assert [shape(window) for window in windows_of(whole, 60, words)] == [
+        [f"user: Go.\n\n{CONTINUED}", "assistant: Done."]
+    ]
+
+
 def test_a_system_message_over_the_budget_is_refused() -> None:
     with pytest.raises(InputError, match="less than half of 100 tokens"):
         windows_of(talk(turn("Go.", says(text(90))), system=text(60)), 100, words)
 
 
-@given(sessions(), st.integers(200, 400))
+@given(sessions(), st.integers(200, 400), st.sampled_from([0, 3]))
 @settings(suppress_health_check=[HealthCheck.too_slow], deadline=None)
-def test_every_window_fits_and_is_a_conversation(any_session: Session, budget: int) -> None:
+def test_every_window_fits_and_is_a_conversation(
+    any_session: Session, budget: int, beside: int
+) -> None:
     try:
         line = line_of(any_session)
     except InputError:
         return
-    windows = windows_of(line.messages, budget, len)
+    windows = windows_of(line.messages, budget, len, beside)
     original = [message.content for message in line.messages if message.role == "assistant"]
     kept = []
     for window in windows:
-        assert tokens_of(window, len) <= budget
+        assert tokens_of(window, len) + beside * len(window) <= budget
         letters = "".join("c" if one.tool_calls else one.role[0] for one in window)
         assert re.fullmatch("s?(u(ct*)*a)+", letters)
         kept += [one for one in window if one.role == "assistant"]
@@ -113,12 +127,35 @@ def test_every_window_fits_and_is_a_conversation(any_session: Session, budget: i
 @settings(suppress_health_check=[HealthCheck.too_slow], max_examples=40, deadline=None)
 def test_every_window_of_any_session_is_a_valid_line(any_session: Session) -> None:
     try:
-        windows = samples_of(line_of(any_session), 64)
+        line = line_of(any_session)
+        windows = windows_of(line.messages, 64, count_tokens)
     except InputError:
         return
-    for number, window in enumerate(windows, 1):
-        assert validate_line(encode_line(window)) == []
-        assert (window.metadata.window, window.metadata.windows) == (number, len(windows))
+    for window in windows:
+        assert validate_line(encode_line(replace(line, messages=window))) == []
+
+
+def test_a_line_s_tokens_count_its_tools_and_what_a_template_writes_around() -> None:
+    used = [says("", call(f"tool{n}", {"path": "a"}, text(60))) for n in range(12)]
+    line = line_of(session("long", turn("Go.", *used, says("Done."))))
+    windows = samples_of(line, 2_400)
+    assert [one.metadata.window for one in windows] == [1, 2]
+    for one in windows:
+        assert count_tokens(rendered(one)) <= 2_400
+    with pytest.raises(InputError, match="tools leave less than half of 1500 tokens"):
+        samples_of(line, 1_500)
+
+
+def rendered(line: SampleLine) -> str:
+    """As the templates of ChatML models render a line."""
+    parts = [f"<|im_start|>system\n# Tools\n{json.dumps(to_builtins(line.tools), indent=0)}"]
+    for message in line.messages:
+        told = [f"<|im_start|>{message.role}\n{message.content}"]
+        for made in message.tool_calls or ():
+            function = {"name": made.function.name, "arguments": made.function.arguments}
+            told.append(f"\n<tool_call>\n{json.dumps(function)}\n</tool_call>")
+        parts.append("".join([*told, "<|im_end|>\n"]))
+    return "".join(parts)
 
 
 def test_a_training_set_holds_the_windows_of_a_long_session_on_one_side() -> None:

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import json
 import random
+import re
 from collections.abc import Sequence
 from datetime import timedelta
 from typing import Any
@@ -182,6 +183,25 @@ def test_the_card_tells_counts_sources_filters_judges_and_what_was_left_out() ->
     assert made.tokens > 0
     assert f'data_files="{FINGERPRINT}.jsonl"' in card
     assert "Nothing was left out." in card
+    assert "| lines by tokens | 7 up to 1,024 |" in card
+
+
+def test_the_card_tells_how_long_lines_are_and_counts_a_split_session_once() -> None:
+    long = session("long", *(turn(f"ask {n}", says(f"w{n} " * 900)) for n in range(4)))
+    made = build([long, session("s1")], options=TrainingOptions(max_tokens=3_000))
+    assert made.samples > 2
+    assert "| reuse | offline | 1 | 2 | 0.80 |" in made.card
+    assert "1 up to 1,024, " in made.card
+    (longest,) = re.findall(r"tokens of the longest line \| ([\d,]+) ", made.card)
+    assert 1_500 < int(longest.replace(",", "")) < 3_000
+
+
+def test_a_session_that_is_named_by_a_secret_is_not_named_on_the_card() -> None:
+    name = "AKIA" + "Q7ZK4MNB2XVH6TRD"
+    made = build([session(name)], find_secrets=None)
+    assert made.lines == b""
+    assert "| the last gate still found a secret | 1 | (aws-access-key-id) |" in made.card
+    assert name not in made.card
 
 
 def test_the_card_s_lines_load_the_file(tmp_path: Any, monkeypatch: pytest.MonkeyPatch) -> None:

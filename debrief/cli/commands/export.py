@@ -66,8 +66,9 @@ def export(
 
     Below it are **TASK/FINGERPRINT/train.jsonl** and **eval.jsonl** with the set's card, and a
     README.md that tells loaders the types. Every line is checked by the rules of who reads the
-    format. Sets are published as they were made; *debrief backfill --stage training_sets* makes
-    them again.
+    format. Sets are published as they were made: what is taken into them, and how long a line may
+    be, is chosen at launch or by settings such as **DEBRIEF_TRAINING_MAX_TOKENS=8192**, and
+    *debrief backfill --stage training_sets* makes them again.
 
     With **--from-recorder** the sets are recorded sessions, split by repository and time, that
     nobody has judged. What was fetched from an API stays until all is here: an export that was

@@ -11,6 +11,7 @@ checksum. So a converted line is asked only for what its form demands beyond tho
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
 from typing import TypeAlias
@@ -24,6 +25,7 @@ from debrief.training.outlines import (
     METADATA,
     TOOLS,
     WEIGHT_SIZE,
+    MessageOutline,
     Outline,
     opening_of,
     outline_of,
@@ -34,6 +36,8 @@ Line: TypeAlias = bytes | memoryview
 """A line with its end, or a part of one."""
 Made: TypeAlias = tuple[Sequence[Line], Iterable[str]]
 """A finished line in parts, and what is wrong with it by the rules of who reads it."""
+Span: TypeAlias = tuple[int, int]
+"""Of bytes of a line: the first, and the one after the last."""
 
 
 class StoredLine:
@@ -134,19 +138,33 @@ class _Declared(Struct, frozen=True, gc=False):
 
 
 ENCODER = msgspec.json.Encoder()
-_QUOTE, _BRACE = b'"{'
+_QUOTE, _BRACE, _ZERO = b'"{0'
+_NOWHERE = (sys.maxsize, sys.maxsize)
 _IDENTITY = msgspec.json.Decoder(_Identity)
 _TEXT = msgspec.json.Decoder(str)
 _TOOLS = msgspec.json.Decoder(list[_Declared])
 
 
-def rendered(stored: StoredLine) -> list[Line]:
+def rendered(stored: StoredLine, leave_out: Sequence[Span] = ()) -> list[Line]:
     """Return the JSON text of a line's messages in parts: their calls' arguments as objects,
-    marks of weight left out."""
+    marks of weight left out.
+
+    Args:
+        stored: the line.
+        leave_out: what else is left out, in order: whole messages with a comma.
+    """
     line, outline = stored.line, stored.outline
     parts: list[Line] = []
     done = len(MESSAGES)
+    spans = iter(leave_out)
+    first, last = next(spans, _NOWHERE)
     for message in outline.messages:
+        if message.start > first:
+            parts.append(line[done:first])
+            done = last
+            first, last = next(spans, _NOWHERE)
+        if message.start < done:
+            continue
         for call in message.calls:
             start, end = call.start, call.end
             parts += line[done:start], object_in(line[start:end])
@@ -156,6 +174,41 @@ def rendered(stored: StoredLine) -> list[Line]:
             done = message.weight + WEIGHT_SIZE
     parts.append(line[done : outline.messages_end])
     return parts
+
+
+def not_trained_on(stored: StoredLine) -> list[Span]:
+    """Return what a form without marks of weight leaves out of a line's messages, in order.
+
+    That is each request with the answers to it when none of them is to be trained on, and the
+    end of a turn that the transcript lacks, with the results before it: the line then ends on
+    calls. Such ends within a line stay, as turns must alternate.
+    """
+    outline = stored.outline
+    messages = outline.messages
+    if not any(message.weight for message in messages):
+        return []
+    unmarked = [not _has_no_weight(stored, message) for message in messages]
+    begins = [number for number, message in enumerate(messages) if message.role == "user"]
+    spans: list[Span] = []
+    for first, after in zip(begins, [*begins[1:], len(messages)], strict=True):
+        answers = [n for n in range(first, after) if messages[n].role == "assistant"]
+        if any(unmarked[n] for n in answers):
+            continue
+        if after < len(messages):
+            spans.append((messages[first].begins, messages[after].begins))
+        else:
+            spans.append((messages[first].begins - 1, outline.messages_end - 1))
+            return spans
+    results = len(messages) - 1
+    while messages[results - 1].role == "tool":
+        results -= 1
+    if not unmarked[-1] and results < len(messages) - 1:
+        spans.append((messages[results].begins - 1, outline.messages_end - 1))
+    return spans
+
+
+def _has_no_weight(stored: StoredLine, message: MessageOutline) -> bool:
+    return bool(message.weight) and stored.line[message.weight + WEIGHT_SIZE - 1] == _ZERO
 
 
 def text_of(tools: Line) -> bytes:
@@ -225,8 +278,6 @@ def template_problems(messages: Sequence[Message], tools: str) -> Iterator[str]:
                 yield f"message {number}: {function.name} is not among the tools"
             if memoryview(function.arguments)[0] != _BRACE:
                 yield f"message {number}: arguments of {call.id} are no object"
-    if open_calls:
-        yield f"calls without a result: {open_calls}"
 
 
 def is_text(value: Raw) -> bool:

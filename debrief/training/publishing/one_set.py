@@ -21,6 +21,7 @@ from debrief.training.publishing.conversations import Line, Made, StoredLine
 from debrief.training.publishing.forms import Form, Rubrics
 from debrief.training.publishing.parquet import ParquetFile
 from debrief.training.publishing.picking import Picks, mapped
+from debrief.training.publishing.set_card import published_card
 from debrief.training.publishing.single_calls import with_single_calls
 from debrief.training.publishing.streams import (
     ReadsAhead,
@@ -130,10 +131,11 @@ class SetPublisher:
         for side, creation in everything:
             if counts[side]:
                 self._keep(creation.name, creation.changed)
-        self._publish_card()
-        return PublishedSet(
+        made = PublishedSet(
             task=self._row.task, fingerprint=self._row.fingerprint, lines=counts, size=size
         )
+        self._publish_card(made)
+        return made
 
     def _create(self, side: Split, suffix: str) -> AbstractContextManager[Creation]:
         return self._place.create(self._target(f"{side}{suffix}"), durable=False)
@@ -145,13 +147,21 @@ class SetPublisher:
             tables[side] = creation, ParquetFile(creation.file, self._form.columns)
         return tables
 
-    def _publish_card(self) -> None:
+    def _publish_card(self, made: PublishedSet) -> None:
         name = training_path(self._row.task, self._row.fingerprint, ".card.md")
-        card = self._lake.read_bytes(name)
-        if card is not None:
+        stored = self._lake.read_bytes(name)
+        if stored is not None:
+            card = published_card(
+                stored.decode(),
+                name=made.name,
+                form=self._form.name,
+                lines=made.lines,
+                min_overall_quality=self._wanted.min_overall_quality,
+                status=self._wanted.status,
+            )
             target = self._target("card.md")
             with self._place.create(target, durable=False) as creation:
-                creation.file.write(card)
+                creation.file.write(card.encode())
             self._keep(target, creation.changed)
 
     def _keep(self, name: str, changed: bool) -> None:

@@ -21,6 +21,7 @@ from debrief.training.publishing.conversations import (
     Made,
     Message,
     StoredLine,
+    not_trained_on,
     rendered,
     template_problems,
     text_of,
@@ -133,7 +134,7 @@ def _paired(entrants: Sequence[Entrant], *, same_prompt: bool) -> tuple[list[Pai
 
 def pair_line(better: StoredLine, worse: StoredLine, *, same_prompt: bool) -> Made | None:
     """Return two stored lines as one; None when they tell the same conversation."""
-    chosen, rejected = rendered(better), rendered(worse)
+    chosen, rejected = (rendered(line, not_trained_on(line)) for line in (better, worse))
     if sum(map(len, chosen)) == sum(map(len, rejected)) and b"".join(chosen) == b"".join(rejected):
         return None
     winner, loser = _RATED.decode(better.metadata), _RATED.decode(worse.metadata)

@@ -16,6 +16,7 @@ from msgspec.structs import replace
 
 from debrief.errors import InputError
 from debrief.lake import Lake
+from debrief.redaction import contains_secret
 from debrief.rubrics.model import Rubric
 from debrief.scoring.model import SCORE_NAMES
 from debrief.training.publishing import sharegpt
@@ -165,10 +166,13 @@ def _manifest(place: Lake, form: Form) -> _Manifest:
 
 
 def _rubrics(lake: Lake) -> dict[str, Rubric]:
+    """Return the rubrics whose texts may leave the machine; lines have passed the gate, and these
+    stand beside them."""
     return {
         f"{name}/{rubric.key}": rubric
         for name in SCORE_NAMES
         for rubric in lake.read("rubrics", name, Rubric)
+        if not contains_secret(msgspec.json.encode(rubric))
     }
 
 

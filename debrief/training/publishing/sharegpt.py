@@ -22,6 +22,7 @@ from debrief.training.publishing.conversations import (
     Made,
     StoredLine,
     is_text,
+    not_trained_on,
     object_in,
 )
 
@@ -34,7 +35,8 @@ COLUMNS: Columns = {
 NOTE = (
     "Calls made at once stand one after the other, each before its result. The form has no place "
     "for what a model says beside a call: such words are left out, and `messages` or `trl` have "
-    "them. `dataset_info.json` is for LLaMA-Factory."
+    "them. Left out are answers to a request that is not known, too, and a conversation whose end "
+    "the transcript lacks ends on a call. `dataset_info.json` is for LLaMA-Factory."
 )
 DATASET_INFO = {
     "formatting": "sharegpt",
@@ -132,6 +134,7 @@ def _turns(stored: StoredLine) -> tuple[list[Speaker], list[Line]]:
     Texts go from string to string without their quotes, which stand in the parts between.
     """
     line, messages = stored.line, stored.outline.messages
+    leave_out = not_trained_on(stored)
     results = {
         message.answers: line[message.start + 1 : message.end - 1]
         for message in messages
@@ -140,6 +143,8 @@ def _turns(stored: StoredLine) -> tuple[list[Speaker], list[Line]]:
     speakers: list[Speaker] = []
     parts: list[Line] = []
     for message in messages:
+        if any(first <= message.start < last for first, last in leave_out):
+            continue
         if message.role == "user":
             speakers.append("human")
             parts += _HUMAN_BEGINS, line[message.start + 1 : message.end - 1]
@@ -157,6 +162,9 @@ def _turns(stored: StoredLine) -> tuple[list[Speaker], list[Line]]:
         elif message.role == "assistant":
             speakers.append("gpt")
             parts += _MODEL_BEGINS, line[message.start + 1 : message.end - 1]
+    if speakers[-1:] == ["observation"]:
+        speakers.pop()
+        parts[-2:] = [b"}"]
     if parts:
         parts[0] = b'{"conversations":[' + bytes(parts[0]).removeprefix(b'"},')
     return speakers, parts

@@ -12,6 +12,7 @@ from debrief.training.publishing.conversations import (
     Made,
     Message,
     StoredLine,
+    not_trained_on,
     rendered,
     template_problems,
     text_of,
@@ -20,8 +21,9 @@ from debrief.training.publishing.conversations import (
 COLUMNS: Columns = {"messages": ListOf("json"), "tools": "string", "session_id": "string"}
 NOTE = (
     "`arguments` are objects, as chat templates want them, and `tools` is JSON text, which TRL "
-    "reads. There are no weights: with `assistant_only_loss` the few assistant messages in round "
-    "brackets that stand for the end of a turn are trained on as well."
+    "reads. There are no weights: answers to a request that is not known are left out, and a line "
+    "whose end the transcript lacks ends on calls. Within a line, the few assistant messages in "
+    "round brackets that stand for the end of a turn are trained on as well."
 )
 
 
@@ -37,7 +39,8 @@ _CHECKED = msgspec.json.Decoder(_Line)
 def convert(stored: StoredLine, _: object = None) -> Iterator[Made]:
     """Yield the stored line as TRL takes it."""
     rest = b',"tools":%b,"session_id":%b}\n' % (text_of(stored.tools), stored.session_id)
-    yield (b'{"messages":', *rendered(stored), rest), ()
+    messages = rendered(stored, not_trained_on(stored))
+    yield (b'{"messages":', *messages, rest), ()
 
 
 def problems(line: bytes) -> Iterator[str]:

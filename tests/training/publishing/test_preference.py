@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
+from debrief.sessions.model import Turn
 from debrief.training.publishing.conversations import StoredLine
 from debrief.training.publishing.preference import (
     SMALLEST_MARGIN,
@@ -63,6 +64,12 @@ def test_copies_that_were_scored_differently_are_no_pair() -> None:
 def test_sessions_with_one_opening_are_known_by_it() -> None:
     one, other = line(GOOD, 0.9), line(BAD, 0.3)
     assert one.opening == other.opening != line(session("third"), 0.3).opening
+
+
+@pytest.mark.parametrize("opening", [turn("", says("On it."), images=1), turn("", images=2)])
+def test_openings_that_nobody_knows_are_not_the_same(opening: Turn) -> None:
+    one, other = (session(name, opening, turn("Go.", says("Ok."))) for name in ("one", "other"))
+    assert line(one, 0.9).opening != line(other, 0.3).opening
 
 
 @pytest.mark.parametrize("better", [0.3, 0.2])

@@ -70,4 +70,5 @@ def bring_back(database: str, file: Path, replace: bool) -> None:
     with RecordStore(url) as store:
         store.migrate()
         count = store.count()
-    console().print(f"Restored {file}: {count} sessions", soft_wrap=True)
+    sessions = "1 session" if count == 1 else f"{count:,} sessions"
+    console().print(f"Restored {file}: {sessions}", soft_wrap=True)

@@ -72,11 +72,11 @@ def export_records(wish: RecordsWish) -> None:
         done = _from_database(wish, settings, status, since, publish)
     else:
         asked = Wanted(task=wish.task, status=status, since=since.isoformat() if since else "")
-        fetched = FetchedRecords(server, settings.home, asked)
-        fetched.fetch()
-        done = publish(fetched)
-        done.left_out.update(fetched.withheld)
-        fetched.forget()
+        with FetchedRecords(server, settings.home, asked, tell=_warn) as fetched:
+            fetched.fetch()
+            done = publish(fetched)
+            done.left_out.update(fetched.withheld)
+            fetched.forget()
     _tell(wish, done)
 
 
@@ -92,11 +92,10 @@ def _from_database(
     from debrief.recorder.storage.store import RecordStore
 
     chosen = SessionFilter(task_id=wish.task or None, status=status, since=since)
-    with (
-        RecordStore(wish.database or database_url(settings)) as store,
-        store.export(chosen) as records,
-    ):
-        return publish(records)
+    with RecordStore(wish.database or database_url(settings)) as store:
+        store.check()
+        with store.export(chosen) as records:
+            return publish(records)
 
 
 def _server(settings: Settings, url: str) -> Remote | None:
@@ -131,18 +130,26 @@ def _split(text: str) -> Split | None:
             raise ConfigurationError(f"--split {text}", "is none", "Give both, train or eval.")
 
 
+def _warn(words: str) -> None:
+    console(stderr=True).print(f"debrief: {words}", style="yellow", soft_wrap=True)
+
+
 def _tell(wish: RecordsWish, done: PublishedRecords) -> None:
     screen = console()
+    if not done.records:
+        of = f" of task {wish.task}" if wish.task else ""
+        _warn(f"there is no such record{of}. See --task, --status and --since.")
     if done.published is not None:
         screen.print(table_of(done.published))
         for warning in done.published.warnings:
-            console(stderr=True).print(f"debrief: {warning}", style="yellow", soft_wrap=True)
+            _warn(warning)
     for name, count in done.files.items():
-        screen.print(f"{name}  {count} records", soft_wrap=True)
+        records = "1 record" if count == 1 else f"{count:,} records"
+        screen.print(f"{name}  {records}", soft_wrap=True)
     reasons = Counter(done.left_out.values())
     for reason, count in reasons.most_common(_MOST_REASONS):
         screen.print(f"left out: {count} of {done.records}: {reason}", soft_wrap=True)
     said = "" if done.changed else " (nothing had changed)"
     screen.print(f"Everything is in {wish.target}{said}", soft_wrap=True)
-    if done.published is not None:
+    if done.published is not None and done.published.sets:
         screen.print(f'Load it: datasets.load_dataset("{wish.target}")', soft_wrap=True)

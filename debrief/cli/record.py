@@ -10,18 +10,24 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from debrief.cli.console import console
+from debrief.cli.record_lines import (
+    MOST_LINES,
+    print_changes,
+    print_missing,
+    ran_line,
+    told_of,
+)
 from debrief.errors import InputError
+from debrief.recorder.paths import readable
 from debrief.recorder.state import RecorderHome, Stop
 from debrief.settings import Settings, load_settings
 
 if TYPE_CHECKING:
-    from debrief.recorder.contracts import Contents, Meta, Record
-    from debrief.recorder.facts import RanCommand
-    from debrief.recorder.sending import Receipt, RecorderServer
+    from debrief.recorder.contracts import Contents, Record
+    from debrief.recorder.sending import RecorderServer
     from debrief.redaction import Redactor
 
 _TIMED_OUT = 124
-_MOST_LINES = 30
 
 
 def start_session(
@@ -36,6 +42,7 @@ def start_session(
     ignore: Sequence[str],
 ) -> None:
     """Start a session and say what comes next."""
+    from debrief.recorder.outlook import hindrance
     from debrief.recorder.session import NewSession, start
 
     settings = load_settings()
@@ -59,6 +66,8 @@ def start_session(
     )
     out.print("Edit as usual; record checks with: debrief record run -- pnpm test")
     out.print("End with: debrief record stop")
+    if found := hindrance(settings, started.task_id):
+        console(stderr=True).print(f"debrief: {found}", style="yellow", soft_wrap=True)
 
 
 def run_command(folder: Path, command: Sequence[str], time_limit: float) -> int:
@@ -96,26 +105,30 @@ def show_session(folder: Path) -> None:
     )
     busy = home.is_busy(session.worktree)
     if session.folder.record() is not None:
-        out.print("Its record is made and not yet sent. Send it with: debrief record stop")
+        out.print(
+            "Its record is made, and was not sent or written. Go on with: debrief record stop"
+        )
         return
     commands = session.folder.commands()
     for filed in commands:
         running = busy and filed.end is None and filed is commands[-1]
-        out.print(f"  {_ran(ran(filed), running=running)}", soft_wrap=True)
+        out.print(f"  {ran_line(ran(filed), running=running)}", soft_wrap=True)
     if not commands:
         out.print("  no command was run")
     record = record_so_far(session, _redactor(settings), utc_now())
-    _print_changes(record.meta)
+    print_changes(record.meta)
     rule = ready_rule(settings.get("DEBRIEF_READY_RULE"))
-    _print_missing(readiness(record, rule))
+    print_missing(readiness(record, rule))
 
 
 def show_all() -> None:
     """Print every session of this machine, and the records that wait."""
     home = RecorderHome(load_settings().home)
     out = console()
-    opened, waiting = home.opened(), home.waiting()
-    for kind, sessions in (("under way", opened), ("waits to be sent", waiting)):
+    unsent = home.unsent()
+    made = {session.path for session in unsent}
+    opened = [session for session in home.opened() if session.path not in made]
+    for kind, sessions in (("under way", opened), ("waits to be sent", unsent)):
         for session in sessions:
             try:
                 known = session.started()
@@ -127,7 +140,7 @@ def show_all() -> None:
                 f"{known.started_at:%F %T} UTC",
                 soft_wrap=True,
             )
-    if not opened and not waiting:
+    if not opened and not unsent:
         out.print("No session is under way, and no record waits.")
 
 
@@ -163,13 +176,13 @@ def stop_session(
     out = console()
     if done.made_before:
         out.print("The record was made by an earlier stop, and is as it was then.")
-    _print_changes(meta)
-    where = f"written to {local}" if local is not None else f"sent, {_told(done.receipt)}"
+    print_changes(meta)
+    where = f"written to {local}" if local is not None else f"sent, {told_of(done.receipt)}"
     if keep and local is None:
         where += f", kept as {home.path / 'kept' / f'{meta.session_id}.json'}"
     out.print(f"Record {meta.session_id}: {done.size:,} bytes, {where}", soft_wrap=True)
     missing = done.receipt.not_ready if done.receipt is not None else done.not_ready
-    _print_missing(missing)
+    print_missing(missing)
 
 
 def upload_waiting(create_task: str | None) -> int:
@@ -179,18 +192,21 @@ def upload_waiting(create_task: str | None) -> int:
     settings = load_settings()
     home = RecorderHome(settings.home)
     out, errors = console(), console(stderr=True)
-    if not home.waiting():
+    if not home.unsent():
         out.print("No record waits.")
         return 0
     with _server(settings) as server:
         for sent in send_waiting(home, server, create_task):
             if sent.receipt is not None:
-                out.print(f"{sent.session_id}: sent, {_told(sent.receipt)}")
+                out.print(f"{sent.session_id}: sent, {told_of(sent.receipt)}")
             else:
                 errors.print(f"{sent.session_id}: {sent.error}", style="red", soft_wrap=True)
-    left = len(home.waiting())
+    left = len(home.unsent())
     if left:
-        errors.print(f"debrief: {left} still {'waits' if left == 1 else 'wait'}", style="red")
+        wait = "waits" if left == 1 else "wait"
+        errors.print(
+            f"debrief: {left} still {wait}. Again with: debrief record upload", style="red"
+        )
     return 1 if left else 0
 
 
@@ -218,11 +234,13 @@ def apply_record(file: Path, folder: Path) -> None:
     record = read_record(file)
     changed = replay(record, folder)
     out = console()
-    for path in changed[:_MOST_LINES]:
-        out.print(f"  {path}", soft_wrap=True)
-    if len(changed) > _MOST_LINES:
-        out.print(f"  and {len(changed) - _MOST_LINES:,} more")
-    out.print(f"{len(changed):,} paths changed; the tree is {record.meta.final_tree}, as recorded.")
+    for path in changed[:MOST_LINES]:
+        out.print(f"  {readable(path)}", soft_wrap=True)
+    if len(changed) > MOST_LINES:
+        out.print(f"  and {len(changed) - MOST_LINES:,} more")
+    paths = "1 path" if len(changed) == 1 else f"{len(changed):,} paths"
+    tree = record.meta.final_tree
+    out.print(f"{paths} changed; the tree is {tree}, as recorded.", soft_wrap=True)
 
 
 def check_record(file: Path, folder: Path) -> int:
@@ -235,21 +253,27 @@ def check_record(file: Path, folder: Path) -> int:
     record = read_record(file)
     meta = record.meta
     out, errors = console(), console(stderr=True)
-    out.print(f"Record {meta.session_id} of task {meta.task_id}, {meta.repo_name}", soft_wrap=True)
-    _print_changes(meta)
+    out.print(
+        f"Record {meta.session_id} of task {meta.task_id}, {readable(meta.repo_name)}",
+        soft_wrap=True,
+    )
+    print_changes(meta)
     problems = problems_of(record)
     if not problems and meta.contents == "full":
         told = rebuilds(record, folder, _redactor(settings))
         if told is None:
-            out.print(f"Not rebuilt: no repository here has its baseline {meta.base_ref}.")
+            out.print(
+                f"Not rebuilt: no repository here has its baseline {meta.base_ref}.",
+                soft_wrap=True,
+            )
         else:
             problems += told
             if not told:
-                out.print(f"It rebuilds its tree, {meta.final_tree}.")
+                out.print(f"It rebuilds its tree, {meta.final_tree}.", soft_wrap=True)
     for problem in problems:
         errors.print(f"debrief: {problem}", style="red", soft_wrap=True)
     if not problems:
-        _print_missing(readiness(record, ready_rule(settings.get("DEBRIEF_READY_RULE"))))
+        print_missing(readiness(record, ready_rule(settings.get("DEBRIEF_READY_RULE"))))
     return 1 if problems else 0
 
 
@@ -278,7 +302,10 @@ def read_record(file: Path) -> Record:
 def _server(settings: Settings) -> RecorderServer:
     from debrief.recorder.sending import server_of
 
-    server = server_of(settings)
+    told = console(stderr=True)
+    server = server_of(
+        settings, tell=lambda words: told.print(f"debrief: {words}", style="yellow", soft_wrap=True)
+    )
     if server.is_exposed:
         warn_of_exposure(server.url)
     return server
@@ -331,45 +358,3 @@ def _show(piece: bytes) -> None:
     with suppress(BrokenPipeError, ValueError):
         sys.stdout.buffer.write(piece)
         sys.stdout.buffer.flush()
-
-
-def _ran(command: RanCommand, *, running: bool) -> str:
-    line = " ".join((command.cmd, *command.args))
-    place = "" if command.cwd == "." else f" in {command.cwd}"
-    if running:
-        return f"{line}{place}: is running"
-    if command.exit_code is None:
-        return f"{line}{place}: {command.ending.strip('()')}"
-    return f"{line}{place}: exit code {command.exit_code}, {command.duration_ms / 1000:.1f} s"
-
-
-def _print_changes(meta: Meta) -> None:
-    out = console()
-    for change in meta.changes[:_MOST_LINES]:
-        numbers = f"+{change.added} -{change.removed}"
-        out.print(f"  {change.kind} {change.path} ({numbers})", soft_wrap=True)
-    if len(meta.changes) > _MOST_LINES:
-        out.print(f"  and {len(meta.changes) - _MOST_LINES:,} more")
-    if not meta.changes:
-        out.print("  nothing was changed")
-    for skipped in meta.skipped[:_MOST_LINES]:
-        out.print(f"  left out {skipped.path}: {skipped.reason}", soft_wrap=True)
-    if len(meta.skipped) > _MOST_LINES:
-        out.print(f"  and {len(meta.skipped) - _MOST_LINES:,} more left out")
-    if meta.redactions.count:
-        kinds = ", ".join(meta.redactions.kinds)
-        out.print(f"  {meta.redactions.count:,} secrets replaced ({kinds})", soft_wrap=True)
-    for warning in meta.warnings:
-        out.print(f"  warning: {warning}", soft_wrap=True, style="yellow")
-
-
-def _print_missing(reasons: Sequence[str]) -> None:
-    out = console()
-    if not reasons:
-        out.print("Ready to train on: nothing is missing.")
-    for reason in reasons:
-        out.print(f"Not ready: {reason}", soft_wrap=True)
-
-
-def _told(receipt: Receipt | None) -> str:
-    return f"stored as {receipt.status}" if receipt is not None else "stored"

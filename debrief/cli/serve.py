@@ -110,7 +110,9 @@ def write_token(store: RecordStore, path: Path) -> None:
             return
         handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
     except OSError as error:
-        raise ConfigurationError(str(path), f"cannot be written ({error.strerror})") from error
+        raise ConfigurationError(
+            str(path), f"cannot be written ({error.strerror})", "Name another: --token-file"
+        ) from error
     with os.fdopen(handle, "w") as file:
         try:
             file.write(_new_token(store) + "\n")

@@ -80,7 +80,9 @@ def _store(database: str) -> Iterator[RecordStore]:
     from debrief.recorder.storage.store import RecordStore
 
     with RecordStore(database or database_url(load_settings())) as store:
-        store.migrate()
+        if store.revision() is None:
+            store.migrate()
+        store.check()
         yield store
 
 

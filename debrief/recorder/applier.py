@@ -6,7 +6,7 @@ import os
 import shutil
 import stat
 import tempfile
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from itertools import pairwise
 from pathlib import Path
@@ -59,11 +59,18 @@ def apply_operations(
     return files
 
 
-def apply_to_folder(root: Path, ops: Sequence[Operation]) -> list[str]:
+def apply_to_folder(
+    root: Path, ops: Sequence[Operation], with_crlf: Collection[str] = ()
+) -> list[str]:
     """Apply the operations to the files below ``root``, all of them or none.
 
     Everything is verified, and every new text written beside the old ones, before the first file
     is replaced. No symbolic link on the way to a file is followed.
+
+    Args:
+        root: the folder.
+        ops: what is done.
+        with_crlf: paths of files that have CRLF here where the operations speak of LF.
 
     Returns:
         The paths that were changed, sorted.
@@ -79,14 +86,20 @@ def apply_to_folder(root: Path, ops: Sequence[Operation]) -> list[str]:
         raise InputError(str(root), "is not a folder")
     gone = {op.path for op in ops if isinstance(op, DeleteFile)}
     before = {path: state for path in paths if (state := _read(root, path, gone)) is not None}
+    before |= {path: _ended(before[path], "\r\n", "\n") for path in with_crlf if path in before}
     after = apply_operations(before, ops)
     changed = [path for path in paths if before.get(path) != after.get(path)]
+    after |= {path: _ended(after[path], "\n", "\r\n") for path in with_crlf if path in after}
     try:
         scratch = Path(tempfile.mkdtemp(prefix=".debrief-", dir=root))
         _replace(root, scratch, changed, after)
     except (OSError, ValueError) as error:
         raise InputError(str(root), f"cannot be written: {error}") from error
     return changed
+
+
+def _ended(state: FileState, old: str, new: str) -> FileState:
+    return FileState(state.mode, state.text.replace(old, new))
 
 
 def _replace(

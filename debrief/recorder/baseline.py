@@ -82,6 +82,12 @@ def _opened(folder: Path) -> Repository:
     try:
         return open_repository(folder)
     except InputError as error:
+        if "must be run in a work tree" in error.reason:
+            raise InputError(
+                str(folder.resolve()),
+                "is in a bare repository, or in a .git folder: there are no files to record",
+                "Name a folder of its working tree: --repo FOLDER",
+            ) from error
         if "not a git repository" not in error.reason:
             raise
         raise InputError(

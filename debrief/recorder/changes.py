@@ -19,8 +19,11 @@ from debrief.recorder.encoding import MAX_STRING
 from debrief.recorder.ignoring import Ignoring
 from debrief.recorder.objects import Entry, Objects
 from debrief.recorder.patches import FilePair, hunks_in, hunks_of
+from debrief.recorder.paths import shown
 from debrief.recorder.repository import find_head
 from debrief.recorder.scratch import Scratch, scratch_of
+
+_MOST_NAMED = 5
 
 
 class ChangedFile(Struct, frozen=True, kw_only=True):
@@ -133,7 +136,7 @@ def find_changes(
             for pair in sorted(pairs, key=lambda pair: pair.path.encode())
         ),
         skipped=tuple(sorted(skipped)),
-        warnings=_warnings(len(pairs), len(skipped)),
+        warnings=_warnings(pairs, len(skipped)),
     )
 
 
@@ -176,6 +179,24 @@ def _without_conflicts(
     return tuple(fitting), (*left_out, *conflicting)
 
 
+def _is_unresolved(pair: FilePair) -> bool:
+    """Tell whether a file got the lines with which git marks what it could not merge."""
+    if pair.after is None or not _is_marked(pair.after.text):
+        return False
+    return pair.before is None or not _is_marked(pair.before.text)
+
+
+def _is_marked(text: str) -> bool:
+    if "<<<<<<< " not in text:
+        return False
+    expected = iter(("<<<<<<< ", "=======", ">>>>>>> "))
+    marker = next(expected)
+    for line in text.split("\n"):
+        if line.startswith(marker) and not (marker := next(expected, "")):
+            return True
+    return False
+
+
 def _above(path: bytes) -> list[bytes]:
     names = path.split(b"/")
     return [b"/".join(names[:count]) for count in range(1, len(names))]
@@ -185,10 +206,14 @@ def _ignored_reason(count: int) -> str:
     return "ignored" if count == 1 else f"ignored ({count:,} changed files)"
 
 
-def _warnings(files: int, skipped: int) -> tuple[str, ...]:
+def _warnings(pairs: Sequence[FilePair], skipped: int) -> tuple[str, ...]:
     warnings = []
-    if files > MANY_FILES:
-        warnings.append(f"{files:,} files changed: over {MANY_FILES} are hard to learn from")
+    if len(pairs) > MANY_FILES:
+        warnings.append(f"{len(pairs):,} files changed: over {MANY_FILES} are hard to learn from")
+    if marked := sorted(shown(pair.path) for pair in pairs if _is_unresolved(pair)):
+        more = f" and {len(marked) - _MOST_NAMED:,} more" if len(marked) > _MOST_NAMED else ""
+        warnings.append(f"conflict markers are left in {', '.join(marked[:_MOST_NAMED])}{more}")
     if skipped:
-        warnings.append(f"{skipped:,} changed paths are not in the record; see skipped")
+        paths = "1 changed path is" if skipped == 1 else f"{skipped:,} changed paths are"
+        warnings.append(f"{paths} not in the record; see skipped")
     return tuple(warnings)

@@ -12,6 +12,17 @@ class StorageError(DebriefError):
     """
 
 
+class AwayError(StorageError):
+    """Nothing answers at the database's address, or what answers lets nobody in.
+
+    Its reason tells where that is, which is none of a client's business.
+    """
+
+
+class RevisionError(StorageError):
+    """The database answers, and has the tables of another version, or none."""
+
+
 class ConflictError(InputError):
     """Something else is already stored under that id or name: a service answers 409."""
 

@@ -7,9 +7,10 @@ is here already stays on the disk, so that a fetch that was ended goes on where 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import ExitStack
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import IO, TYPE_CHECKING
 from uuid import UUID
 
 import msgspec
@@ -18,6 +19,8 @@ from msgspec import Struct
 from debrief.digests import digest_of
 from debrief.errors import InputError
 from debrief.recorder.contracts import Status
+from debrief.recorder.durable import locked
+from debrief.recorder.encoding import MAX_BYTES
 from debrief.recorder.remote import (
     BUSY,
     TOKEN,
@@ -25,11 +28,13 @@ from debrief.recorder.remote import (
     Patience,
     Remote,
     ServerAwayError,
+    flat,
     words_of,
 )
 
 if TYPE_CHECKING:
     import httpx
+    from tenacity import RetryCallState
 
 A_PAGE = 200
 STATUSES: tuple[Status, ...] = ("draft", "ready")
@@ -39,6 +44,7 @@ _MOVES: Mapping[int, str] = {
     404: f"Check {URL}.",
 }
 _FOLDER = "recorder/fetched"
+_LONGEST_LINE = 2 * MAX_BYTES
 
 
 class FetchedRecord(Struct, frozen=True, gc=False):
@@ -97,17 +103,23 @@ _MANIFEST_LINE = msgspec.json.Decoder(_ManifestLine)
 
 
 class FetchedRecords:
-    """The records of a server, brought here before they are read.
+    """The records of a server, brought here before they are read. Use it as a context manager.
 
     Args:
         remote: the server; its token has the scope ``export``.
         home: of this machine's settings; what is fetched waits below it.
         wish: which records.
         patience: how long the server is waited for.
+        tell: is told in words what another attempt is waited for with.
     """
 
     def __init__(
-        self, remote: Remote, home: Path, wish: Wanted, patience: Patience | None = None
+        self,
+        remote: Remote,
+        home: Path,
+        wish: Wanted,
+        patience: Patience | None = None,
+        tell: Callable[[str], None] = lambda words: None,
     ) -> None:
         self.url = remote.url
         self.requests = 0
@@ -115,7 +127,10 @@ class FetchedRecords:
         self._remote = remote
         self._wish = wish
         self._patience = patience or Patience()
+        self._tell = tell
         key = digest_of(self.url, wish)[:16]
+        self._lock = home / _FOLDER / f"{key}.lock"
+        self._exit = ExitStack()
         self._files = {
             status: home / _FOLDER / f"{key}.{status}.jsonl"
             for status in STATUSES
@@ -123,6 +138,23 @@ class FetchedRecords:
         }
         self.withheld: dict[str, str] = {}
         """Why the server did not give a record out, by its id; known once all are fetched."""
+
+    def __enter__(self) -> FetchedRecords:
+        """Be the only process that fetches these records here.
+
+        Raises:
+            InputError: another one does.
+        """
+        mine = self._exit.enter_context(locked(self._lock))
+        if not mine:
+            self._exit.close()
+            raise InputError(
+                self.url, "is being asked for the same records already", "Wait for its end."
+            )
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._exit.close()
 
     def fetch(self) -> None:
         """Bring all records here that are not here yet.
@@ -159,18 +191,15 @@ class FetchedRecords:
         state = _read_state(file)
         handle = os.open(file, os.O_RDWR | os.O_CREAT, 0o600)
         with os.fdopen(handle, "r+b") as kept:
-            kept.truncate(state.size)
-            kept.seek(state.size)
             while True:
                 try:
-                    lines, manifest = self._page(http, status, state.cursor)
+                    manifest = self._page(http, status, state, kept)
                 except _StaleCursorError:
                     state = _State()
-                    kept.truncate(0)
-                    kept.seek(0)
                     continue
-                for line in lines:
-                    kept.write(line + b"\n")
+                except BaseException:
+                    _cut(kept, state.size)
+                    raise
                 kept.flush()
                 state.size, state.cursor = kept.tell(), manifest.cursor
                 for told in manifest.reasons:
@@ -181,9 +210,9 @@ class FetchedRecords:
         self.withheld |= state.withheld
 
     def _page(
-        self, http: httpx.Client, status: Status, cursor: str
-    ) -> tuple[list[bytes], _Manifest]:
-        """Return a page, whole."""
+        self, http: httpx.Client, status: Status, state: _State, kept: IO[bytes]
+    ) -> _Manifest:
+        """Write a whole page behind what is here; return its manifest."""
         import httpx
         from tenacity import (
             Retrying,
@@ -199,10 +228,11 @@ class FetchedRecords:
             stop=stop_after_attempt(patience.attempts) | stop_after_delay(patience.in_all),
             wait=wait_exponential(multiplier=patience.first_wait, max=patience.longest_wait),
             sleep=patience.sleep,
+            before_sleep=self._tell_of_wait,
             reraise=True,
         )
         try:
-            return retrying(self._once, http, status, cursor)
+            return retrying(self._once, http, status, state, kept)
         except (httpx.TransportError, _BrokenOffError) as error:
             raise ServerAwayError(
                 self.url,
@@ -210,9 +240,14 @@ class FetchedRecords:
                 "Run the same again: it goes on where it was.",
             ) from error
 
+    def _tell_of_wait(self, state: RetryCallState) -> None:
+        error = state.outcome.exception() if state.outcome is not None else None
+        why = flat(error) or type(error).__name__
+        self._tell(f"{self.url}: gave no whole page: {why}; again in {state.upcoming_sleep:.0f} s")
+
     def _once(
-        self, http: httpx.Client, status: Status, cursor: str
-    ) -> tuple[list[bytes], _Manifest]:
+        self, http: httpx.Client, status: Status, state: _State, kept: IO[bytes]
+    ) -> _Manifest:
         told = {
             "format": "record",
             "manifest": "true",
@@ -220,28 +255,55 @@ class FetchedRecords:
             "status": status,
             "taskId": self._wish.task,
             "since": self._wish.since,
-            "cursor": cursor,
+            "cursor": state.cursor,
         }
         self.requests += 1
-        answer = http.get("/export.jsonl", params={k: v for k, v in told.items() if v})
-        code = answer.status_code
-        if code in BUSY:
-            raise _BrokenOffError(f"it answered {code}")
-        if code != 200:
-            said = "; ".join(words_of(answer))
-            if cursor and "cursor" in said:
-                raise _StaleCursorError
-            raise InputError(self.url, f"refused ({code}): {said}", _MOVES.get(code, ""))
-        lines = answer.content.split(b"\n")
-        if lines.pop() or not lines:
-            raise _BrokenOffError("its last line has no end")
+        _cut(kept, state.size)
+        asked = {name: value for name, value in told.items() if value}
+        with http.stream("GET", "/export.jsonl", params=asked) as answer:
+            code = answer.status_code
+            if code in BUSY:
+                raise _BrokenOffError(f"it answered {code}")
+            if code != 200:
+                answer.read()
+                said = "; ".join(words_of(answer))
+                if state.cursor and "cursor" in said:
+                    raise _StaleCursorError
+                raise InputError(self.url, f"refused ({code}): {said}", _MOVES.get(code, ""))
+            last, count = None, -1
+            for line in _lines(answer.iter_bytes()):
+                if last is not None:
+                    kept.write(last)
+                last, count = line, count + 1
         try:
-            manifest = _MANIFEST_LINE.decode(lines.pop()).manifest
+            manifest = _MANIFEST_LINE.decode(last or b"").manifest
         except msgspec.DecodeError:
             raise _BrokenOffError("the count at its end is missing") from None
-        if manifest.lines != len(lines) or manifest.lines + manifest.withheld != manifest.sessions:
-            raise _BrokenOffError(f"it counts {manifest.lines} records and sent {len(lines)}")
-        return lines, manifest
+        if manifest.lines != count or manifest.lines + manifest.withheld != manifest.sessions:
+            raise _BrokenOffError(f"it counts {manifest.lines} records and sent {count}")
+        return manifest
+
+
+def _cut(file: IO[bytes], size: int) -> None:
+    file.seek(size)
+    file.truncate()
+
+
+def _lines(pieces: Iterable[bytes]) -> Iterator[bytes]:
+    """Yield lines with their ends, one held at a time."""
+    rest: list[bytes] = []
+    size = 0
+    for piece in pieces:
+        *ended, unfinished = piece.split(b"\n")
+        for line in ended:
+            yield b"".join((*rest, line, b"\n"))
+            rest, size = [], 0
+        rest.append(unfinished)
+        size += len(unfinished)
+        if size > _LONGEST_LINE:
+            raise _BrokenOffError("one of its lines has no end")
+    if size:
+        raise _BrokenOffError("its last line has no end")
 
 
 class _BrokenOffError(Exception):

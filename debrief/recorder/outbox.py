@@ -14,6 +14,8 @@ from debrief.recorder.remote import ServerAwayError, ServerRefusedError
 from debrief.recorder.sending import Receipt, RecorderServer
 from debrief.recorder.state import RECORD, RecorderHome, SessionFolder
 
+UPLOAD = "debrief record upload"
+
 
 class WaitingError(DebriefError):
     """A session is over, and its record waits to be sent."""
@@ -37,18 +39,33 @@ def send_or_wait(home: RecorderHome, session: SessionFolder, server: RecorderSer
     try:
         return _send(home, session, server)
     except (ServerAwayError, ServerRefusedError) as error:
-        waiting = home.await_server(session, session.started().id)
-        raise WaitingError(
-            str(waiting.path / RECORD),
-            f"was not sent and waits: {error}",
-            "Send it later with: debrief record upload",
-        ) from error
+        raise _waiting(home, session, error) from error
+    except KeyboardInterrupt:
+        if not session.exists:
+            raise
+        raise _waiting(home, session, DebriefError("sending it", "was interrupted")) from None
+
+
+def _waiting(home: RecorderHome, session: SessionFolder, error: DebriefError) -> WaitingError:
+    waiting = home.await_server(session, session.started().id)
+    return WaitingError(
+        str(waiting.path / RECORD),
+        f"was not sent and waits: {error.culprit}: {error.reason}",
+        _next_move(error),
+    )
+
+
+def _next_move(error: DebriefError) -> str:
+    if UPLOAD in error.next_move:
+        return error.next_move
+    when = "Then" if error.next_move else "Later"
+    return f"{error.next_move} {when} send it with: {UPLOAD}".lstrip()
 
 
 def send_waiting(
     home: RecorderHome, server: RecorderServer, create_task: str | None = None
 ) -> Iterator[Sent]:
-    """Send every record that waits, and yield what became of it.
+    """Send every record that is made and not sent, and yield what became of it.
 
     A server that is away is not asked again; one that refuses a record may take the next.
 
@@ -62,8 +79,8 @@ def send_waiting(
     """
     if create_task is not None:
         check_task_name(create_task)
-    for session in home.waiting():
-        name = session.path.name
+    for session in home.unsent():
+        name = _id(session) or session.path.name
         try:
             with home.alone_with(session) as mine:
                 if not mine:

@@ -19,6 +19,11 @@ def shown(path: str) -> str:
     return repr(path if len(path) <= _LONGEST_NAME else f"{path[:_LONGEST_NAME]}…")
 
 
+def readable(path: str) -> str:
+    """Return a path as lists show it: as it is, or quoted where a terminal would obey it."""
+    return path if path.isprintable() and path.strip() == path else shown(path)
+
+
 def path_problem(path: str) -> str:
     """Tell why a record may not name ``path``; empty when it may.
 

@@ -229,7 +229,7 @@ def socket_folder(folder: Path, user: ServerUser) -> Path:
         name = f"debrief-{hashlib.sha256(os.fsencode(folder)).hexdigest()[:16]}"
         places = [os.environ.get("XDG_RUNTIME_DIR", ""), tempfile.gettempdir(), "/tmp"]
         usable = [Path(p) / name for p in places[user.other :] if p and _fits(Path(p) / name)]
-        chosen = next((path for path in usable if os.access(path.parent, os.W_OK)), near)
+        chosen = next((path for path in usable if _is_open(path.parent, user)), near)
     chosen.mkdir(mode=0o700, exist_ok=True)
     found = chosen.lstat()
     if stat.S_ISDIR(found.st_mode) and found.st_uid == os.geteuid():
@@ -240,6 +240,12 @@ def socket_folder(folder: Path, user: ServerUser) -> Path:
             str(chosen), "is in the way of the server's socket", "Remove it, then try again."
         )
     return chosen
+
+
+def _is_open(place: Path, user: ServerUser) -> bool:
+    """Tell whether we may make a folder there, and the server's user get to it."""
+    way = (place, *place.absolute().parents) if user.other else ()
+    return os.access(place, os.W_OK) and all(each.stat().st_mode & 0o001 for each in way)
 
 
 def _fits(folder: Path) -> bool:

@@ -18,6 +18,7 @@ URL, TOKEN = "DEBRIEF_RECORDER_URL", "DEBRIEF_RECORDER_TOKEN"
 BUSY = frozenset({408, 425, 429, 500, 502, 503, 504})
 """Answers after which the same request may succeed."""
 _MOST_SAID = 2_000
+_AS = "As https://host[/path]"
 
 
 class ServerAwayError(DebriefError):
@@ -85,22 +86,40 @@ class Remote(Struct, frozen=True):
         return self.url.startswith("http:") and not self.is_local
 
     def client(self, timeout: float) -> httpx.Client:
-        """Return a client that shows the token; a proxy is not asked for this machine."""
+        """Return a client that shows the token; a proxy is not asked for this machine.
+
+        Raises:
+            ConfigurationError: the certificates or the proxy that this machine names are none.
+        """
         import ssl
 
         import httpx
 
         # Certificates take long to load. A context without any trusts nobody.
         secure = not self.is_local or self.url.startswith("https:")
-        return httpx.Client(
-            base_url=self.url,
-            headers={"Authorization": f"Bearer {self.token}"},
-            timeout=timeout,
-            trust_env=not self.is_local,
-            verify=httpx.create_ssl_context()
-            if secure
-            else ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT),
-        )
+        try:
+            return httpx.Client(
+                base_url=self.url,
+                headers={"Authorization": f"Bearer {self.token}"},
+                timeout=timeout,
+                trust_env=not self.is_local,
+                verify=httpx.create_ssl_context()
+                if secure
+                else ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT),
+            )
+        except OSError as error:
+            raise ConfigurationError(
+                "SSL_CERT_FILE",
+                f"names certificates that cannot be used: {error.strerror or flat(error)}",
+                "Correct or unset it, and SSL_CERT_DIR.",
+            ) from error
+        except (ValueError, ImportError, httpx.InvalidURL) as error:
+            # What is wrong with it stays out: a proxy's address may hold a password.
+            raise ConfigurationError(
+                "HTTPS_PROXY, HTTP_PROXY or ALL_PROXY",
+                "names no proxy that can be used",
+                "As http://host:port, or name this server in NO_PROXY.",
+            ) from error
 
 
 def remote_of(settings: Settings, scope: Literal["write", "export"]) -> Remote | None:
@@ -120,10 +139,12 @@ def remote_of(settings: Settings, scope: Literal["write", "export"]) -> Remote |
         return None
     try:
         parts = httpx.URL(url)
-    except httpx.InvalidURL as error:
-        raise ConfigurationError(URL, f"is no address: {error}") from error
-    if parts.scheme not in ("http", "https") or not parts.host or parts.userinfo or parts.query:
-        raise ConfigurationError(URL, "is no plain address of a server", "As https://host[/path]")
+        parts.raw_host.decode("ascii").encode("idna")
+        known = parts.host and (parts.port or 0) < 1 << 16 and not any(map(str.isspace, url))
+    except (httpx.InvalidURL, UnicodeError) as error:
+        raise ConfigurationError(URL, f"is no address: {flat(error)}", _AS) from error
+    if not known or parts.scheme not in ("http", "https") or parts.userinfo or parts.query:
+        raise ConfigurationError(URL, "is no plain address of a server", _AS)
     if not token:
         move = f"Set it to a token with the scope {scope}: debrief tokens create NAME"
         raise ConfigurationError(TOKEN, "is not set", f"{move} --scope {scope}")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import time
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from typing import TYPE_CHECKING, Any
@@ -38,8 +38,9 @@ _PIECE = 65_536
 _MOVES: Mapping[int, str] = {
     401: f"Check {TOKEN}.",
     403: f"Use a token with the scope write: {TOKEN}.",
-    404: f"Check {URL}, and that the task is there: debrief record upload --create-task NAME",
+    404: f"Check {URL}.",
 }
+_NO_TASK = "Make it there: debrief record upload --create-task NAME"
 
 
 class Receipt(Struct, frozen=True, kw_only=True):
@@ -56,12 +57,20 @@ class RecorderServer:
         url: as ``https://records.example.org``.
         token: with the scope ``write``; it is in no error and no log.
         patience: how long it is waited for.
+        tell: is told in words what another attempt is waited for with.
     """
 
-    def __init__(self, url: str, token: str, patience: Patience | None = None) -> None:
+    def __init__(
+        self,
+        url: str,
+        token: str,
+        patience: Patience | None = None,
+        tell: Callable[[str], None] = lambda words: None,
+    ) -> None:
         remote = Remote(url.rstrip("/"), token)
         self.url, self.is_exposed = remote.url, remote.is_exposed
         self._patience = patience or Patience()
+        self._tell = tell
         self._http = remote.client(self._patience.timeout)
 
     def __enter__(self) -> RecorderServer:
@@ -97,6 +106,19 @@ class RecorderServer:
             if error.status != 409:
                 raise
 
+    def has_task(self, task_id: str) -> bool:
+        """Tell whether a task is there; the token needs the scope ``read``. Errors as for
+        ``send``."""
+        try:
+            found = self._call("GET", f"/tasks/{task_id}", b"").get("id")
+        except ServerRefusedError as error:
+            if error.next_move != _NO_TASK:
+                raise
+            return False
+        if found != task_id:
+            raise _not_its_own(self.url)
+        return True
+
     def _call(self, method: str, path: str, body: bytes) -> Mapping[str, Any]:
         import httpx
         from tenacity import (
@@ -112,15 +134,13 @@ class RecorderServer:
             stop=stop_after_attempt(patience.attempts) | stop_after_delay(patience.in_all),
             wait=self._wait,
             sleep=patience.sleep,
+            before_sleep=self._tell_of_wait,
             reraise=True,
         )
         try:
             return retrying(self._once, method, path, body)
-        except _BusyError as busy:
-            raise ServerAwayError(self.url, busy.said, "Later: debrief record upload") from busy
-        except httpx.RequestError as error:
-            reason = f"cannot be reached: {_in_words(error)}"
-            raise ServerAwayError(self.url, reason, "Later: debrief record upload") from error
+        except (_BusyError, httpx.RequestError) as error:
+            raise ServerAwayError(self.url, _in_words(error)) from error
 
     def _once(self, method: str, path: str, body: bytes) -> Mapping[str, Any]:
         answer = self._asked(method, path, body)
@@ -136,8 +156,7 @@ class RecorderServer:
             raise ServerRefusedError(self.url, words_of(answer), _move(answer), answer.status_code)
         told = object_of(answer)
         if not told:
-            reasons = ["gave an answer that is not its own"]
-            raise ServerRefusedError(self.url, reasons, f"Check {URL}.")
+            raise _not_its_own(self.url)
         return told
 
     def _asked(self, method: str, path: str, body: bytes) -> httpx.Response:
@@ -155,6 +174,11 @@ class RecorderServer:
                     raise ServerRefusedError(self.url, ["its answer has no end"], f"Check {URL}.")
         told = {"Retry-After": answer.headers.get("Retry-After", "")}
         return httpx.Response(answer.status_code, headers=told, content=data)
+
+    def _tell_of_wait(self, state: RetryCallState) -> None:
+        error = state.outcome.exception() if state.outcome is not None else None
+        if error is not None:
+            self._tell(f"{self.url}: {_in_words(error)}; again in {state.upcoming_sleep:.0f} s")
 
     def _wait(self, state: RetryCallState) -> float:
         error = state.outcome.exception() if state.outcome is not None else None
@@ -197,8 +221,17 @@ def upload_body(record: bytes, meta: Meta) -> bytes:
     return b'%s,"record":%s}' % (msgspec.json.encode(told)[:-1], record)
 
 
-def server_of(settings: Settings, patience: Patience | None = None) -> RecorderServer:
+def server_of(
+    settings: Settings,
+    patience: Patience | None = None,
+    tell: Callable[[str], None] = lambda words: None,
+) -> RecorderServer:
     """Return the configured server; nothing is sent to it yet.
+
+    Args:
+        settings: of this machine.
+        patience: how long it is waited for.
+        tell: as of ``RecorderServer``.
 
     Raises:
         ConfigurationError: its address or its token is missing or wrong.
@@ -206,11 +239,13 @@ def server_of(settings: Settings, patience: Patience | None = None) -> RecorderS
     remote = remote_of(settings, "write")
     if remote is None:
         raise ConfigurationError(URL, "is not set", "Set it, or write a file: --local FILE")
-    return RecorderServer(remote.url, remote.token, patience)
+    return RecorderServer(remote.url, remote.token, patience, tell)
 
 
 def _move(answer: httpx.Response) -> str:
     told = flat(object_of(answer).get("nextMove") or "")
+    if answer.status_code == 404 and str(object_of(answer).get("place")).startswith("task "):
+        return _NO_TASK
     if answer.status_code in _MOVES:
         return _MOVES[answer.status_code]
     return told or ("" if answer.is_client_error else f"Check {URL}.")
@@ -224,12 +259,18 @@ def _receipt(answer: Mapping[str, Any]) -> Receipt:
     )
 
 
-def _in_words(error: httpx.RequestError) -> str:
+def _not_its_own(url: str) -> ServerRefusedError:
+    return ServerRefusedError(url, ["gave an answer that is not its own"], f"Check {URL}.")
+
+
+def _in_words(error: BaseException) -> str:
     import httpx
 
+    if isinstance(error, _BusyError):
+        return error.said
     if isinstance(error, httpx.TimeoutException):
-        return "no answer in time"
-    return str(error) or type(error).__name__
+        return "cannot be reached: no answer in time"
+    return f"cannot be reached: {flat(error) or type(error).__name__}"
 
 
 def _seconds(text: str) -> float | None:

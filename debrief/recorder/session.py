@@ -25,6 +25,7 @@ from debrief.recorder.contracts import Contents, TaskId
 from debrief.recorder.encoding import MAX_STRING
 from debrief.recorder.execution import execute
 from debrief.recorder.ignoring import Ignoring
+from debrief.recorder.paths import readable
 from debrief.recorder.repository import head_commit
 from debrief.recorder.state import (
     OUTPUT_KEPT,
@@ -70,7 +71,7 @@ class NotCleanError(InputError):
     def __init__(self, worktree: str, paths: Sequence[str]) -> None:
         self.worktree, self.paths = worktree, list(paths)
         many = len(self.paths) > 1
-        shown = "".join(f"\n  {path}" for path in self.paths[:_MOST_PATHS])
+        shown = "".join(f"\n  {readable(path)}" for path in self.paths[:_MOST_PATHS])
         rest = len(self.paths) - _MOST_PATHS
         more = f"\n  and {rest:,} more" if rest > 0 else ""
         super().__init__(
@@ -115,7 +116,7 @@ def start(home: RecorderHome, folder: Path, new: NewSession, *, clock: Clock = u
             prompt=new.prompt,
             contents=new.contents,
             ignore=new.ignore,
-            worktree=os.fsencode(worktree).decode("utf-8", "replace"),
+            worktree=_readable(worktree),
             repo_name=baseline.repo_name,
             repo_remote=baseline.repo_remote,
             branch=baseline.branch,
@@ -230,7 +231,7 @@ def opened(home: RecorderHome, folder: Path) -> Iterator[OpenSession]:
     with _alone(home, worktree):
         session = home.session(worktree)
         if not session.exists:
-            raise _missing(worktree)
+            raise _missing(home, worktree)
         yield OpenSession(worktree, session)
 
 
@@ -243,7 +244,7 @@ def session_of(home: RecorderHome, folder: Path) -> OpenSession:
     worktree = worktree_of(folder)
     session = home.session(worktree)
     if not session.exists:
-        raise _missing(worktree)
+        raise _missing(home, worktree)
     return OpenSession(worktree, session)
 
 
@@ -297,10 +298,27 @@ def _taken(session: SessionFolder) -> InputError:
     )
 
 
-def _missing(worktree: Path) -> InputError:
-    return InputError(
-        str(worktree), "has no session", "Start one: debrief record start --task TASK"
-    )
+def _missing(home: RecorderHome, worktree: Path) -> InputError:
+    begin = "debrief record start --task TASK"
+    if any(_is_of(session, worktree) for session in home.waiting()):
+        return InputError(
+            str(worktree),
+            "has no session under way; the record of an earlier one is made and waits",
+            f"Send it: debrief record upload. Or start another session: {begin}",
+        )
+    others = ". Those of other folders: debrief record status --all" if home.opened() else ""
+    return InputError(str(worktree), "has no session", f"Start one: {begin}{others}")
+
+
+def _is_of(session: SessionFolder, worktree: Path) -> bool:
+    try:
+        return session.started().worktree == _readable(worktree)
+    except InputError:
+        return False
+
+
+def _readable(worktree: Path) -> str:
+    return os.fsencode(worktree).decode("utf-8", "replace")
 
 
 def _timed_out(seconds: float) -> str:

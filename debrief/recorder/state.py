@@ -145,6 +145,11 @@ class SessionFolder:
         path = self.path / RECORD
         return path.read_bytes() if path.is_file() else None
 
+    @property
+    def is_to_be_sent(self) -> bool:
+        """Whether its record is made, and meant for a server."""
+        return (self.path / RECORD).is_file() and (self.path / STOP).is_file()
+
     def file_record(self, data: bytes) -> None:
         """File the record: the moment from which it never changes."""
         write_durably(self.path / RECORD, data)
@@ -257,6 +262,10 @@ class RecorderHome:
     def waiting(self) -> list[SessionFolder]:
         """Return the sessions whose records wait for a server."""
         return _sessions(self.path / "outbox")
+
+    def unsent(self) -> list[SessionFolder]:
+        """Return those that wait, and those that a stop was ended with while it sent them."""
+        return [*self.waiting(), *(each for each in self.opened() if each.is_to_be_sent)]
 
     def await_server(self, session: SessionFolder, session_id: str) -> SessionFolder:
         """Put a session with a record into the outbox, unless it is there."""

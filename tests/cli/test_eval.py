@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import io
 import json
+import threading
 import time
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +17,7 @@ from debrief.cli.app import app
 from tests.cli.shop import SECRET, Shop, server, shop
 from tests.judging.repository import PLAN_ID, git, write
 from tests.models.openai_server import Call, OpenAIServer, Reply, judged
+from tests.waiting import LONG, wait_until
 
 __all__ = ["server", "shop"]
 
@@ -22,6 +25,14 @@ __all__ = ["server", "shop"]
 def test_both_judges_run_at_once_and_say_what_they_think(shop: Shop, server: OpenAIServer) -> None:
     import dspy
 
+    server.most_answers = 0
+
+    def answer_both() -> None:
+        with suppress(AssertionError):
+            wait_until(lambda: server.at_once == 2)
+        server.most_answers = None
+
+    threading.Thread(target=answer_both).start()
     result = shop.eval()
     assert result.exit_code == 0, result.output
     assert server.most_at_once == 2
@@ -77,12 +88,12 @@ def test_one_judge_that_fails_stops_it_at_once_with_the_reason(
     def reply(call: Call) -> Reply:
         if "courage" in call.system:
             return Reply(status=404, error={"message": "no such model: tiny"})
-        return Reply(judged(), latency=20)
+        return Reply(judged(), latency=10 * LONG)
 
     server.reply = reply
     start = time.monotonic()
     result = shop.eval()
-    assert time.monotonic() - start < 10
+    assert time.monotonic() - start < LONG
     assert result.exit_code == 1
     assert "judge courage: openai/tiny: HTTP 404: no such model: tiny" in result.stderr
     assert "Tidy" not in result.stdout

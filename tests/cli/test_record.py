@@ -16,6 +16,7 @@ from debrief.cli.app import app
 from debrief.recorder.encoding import decode_record
 from tests.recorder.session_scenario import Records, a_repository, add_pnpm, records_server
 from tests.snapshots.scenario import git, write
+from tests.waiting import LONG, wait_until
 
 runner = CliRunner()
 
@@ -163,7 +164,7 @@ def test_on_a_terminal_the_prompt_is_asked_for(shop: Path) -> None:
     while b"What is to be done?" not in said:
         said += os.read(ours, 1024)
     os.write(ours, b"Add a discount.\n")
-    assert process.wait(30) == 0
+    assert process.wait(LONG) == 0
     os.close(ours)
     (session,) = (shop.parent / "home/recorder/open").glob("*/session.json")
     assert json.loads(session.read_bytes())["prompt"] == "Add a discount."
@@ -187,7 +188,7 @@ def test_output_is_live_and_an_interruption_is_recorded(shop: Path) -> None:
     process.send_signal(signal.SIGINT)
     with process.stdout:
         assert process.stdout.read().endswith(b"bye\n")
-    assert process.wait(30) == 130
+    assert process.wait(LONG) == 130
     assert "pnpm test: exit code 130" in record("status").stdout
 
 
@@ -223,6 +224,67 @@ def test_a_record_that_waits_is_told_sent_and_forgotten(shop: Path, server: Reco
     assert done.exit_code == 0, done.output
     assert list(server.records) == [second]
     assert "No record waits." in record("upload").stdout
+
+
+def test_a_start_tells_that_the_server_lacks_the_task_and_goes_on(
+    shop: Path, server: Records
+) -> None:
+    done = record("start", "--task", "checkout", "--prompt", "Add a discount.")
+    assert done.exit_code == 0
+    assert "has no task checkout yet" in done.stderr
+    assert "debrief record stop --create-task NAME" in done.stderr
+    write(shop, {"src/cart.ts": "x\n"})
+    assert record("stop", "--create-task", "Checkout").exit_code == 0
+    assert "checkout" in server.tasks
+
+
+def test_a_name_with_orders_for_the_terminal_is_shown_as_text(shop: Path, tmp_path: Path) -> None:
+    started()
+    write(shop, {"src/\x1b[2J\nname": "x\n", "src/\x1b[2J.bin": b"\0"})
+    for told in (record("status"), record("stop", "--local", str(tmp_path / "record.json"))):
+        assert told.exit_code == 0
+        assert "create 'src/\\x1b[2J\\nname' (+1 -0)" in told.stdout
+        assert "left out 'src/\\x1b[2J.bin': binary" in told.stdout
+        assert "\x1b" not in told.output
+    assert record("check", str(tmp_path / "record.json")).output.count("\x1b") == 0
+    assert "\x1b" not in record("start", "--task", "cart", "--prompt", "x").output
+
+
+def test_the_waiting_for_a_busy_server_is_told(shop: Path, server: Records) -> None:
+    started()
+    write(shop, {"src/cart.ts": "x\n"})
+    server.answers = [(503, {"Retry-After": "0"}, b"full")] * 6
+    done = record("stop")
+    assert done.exit_code == 1
+    assert done.stderr.count(f"debrief: {server.url}: is busy (503): full; again in 0 s\n") == 5
+    assert "Later send it with: debrief record upload" in done.stderr
+    done = record("stop")
+    assert (done.exit_code, "Send it: debrief record upload" in done.stderr) == (1, True)
+    assert record("upload").exit_code == 0
+
+
+def test_a_stop_that_is_interrupted_while_it_sends_leaves_a_record_that_waits(
+    shop: Path, server: Records
+) -> None:
+    started()
+    write(shop, {"src/cart.ts": "x\n"})
+    server.hang.clear()
+    process = subprocess.Popen(
+        [sys.executable, "-c", "from debrief.cli.app import app; app()", "record", "stop"],
+        stderr=subprocess.PIPE,
+        cwd=shop,
+        env={**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])},
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
+    )
+    wait_until(lambda: "POST /sessions" in server.asked)
+    process.send_signal(signal.SIGINT)
+    said = process.communicate(timeout=LONG)[1].decode()
+    server.hang.set()
+    assert process.returncode == 1
+    assert "record.json: was not sent and waits: sending it: was interrupted. Later send" in said
+    assert "waits to be sent" in record("status", "--all").stdout
+    assert record("upload").exit_code == 0
+    assert len(server.records) == 1
 
 
 def test_a_record_file_is_checked_and_applied(shop: Path, tmp_path: Path) -> None:

@@ -25,6 +25,7 @@ from debrief.recorder.state import CommandEnd, RecorderHome, Started
 from debrief.recorder.stopping import Stopped, Wish, stop
 from debrief.redaction import Redactor
 from tests.snapshots.scenario import repository, write
+from tests.waiting import LONG
 
 FILES = {
     "package.json": '{"name": "shop"}\n',
@@ -33,13 +34,13 @@ FILES = {
 }
 REDACTOR = Redactor(b"a key of the tests, and no other's")
 RULE = ReadyRule()
-HASTE = Patience(attempts=3, first_wait=0.01, longest_wait=2.0, timeout=5.0, in_all=5.0)
+HASTE = Patience(attempts=3, first_wait=0.01, longest_wait=2.0, timeout=LONG, in_all=LONG)
 
 PNPM = """#!/bin/sh
 case "$1" in
   test) echo "2 passed"; echo "a warning" >&2; echo "done" ;;
   lint) echo "src/cart.ts: 1 problem"; exit 3 ;;
-  build) echo "building"; sleep 60 & echo $! > "$SEEN"; wait ;;
+  build) echo "building"; sleep 600 & echo $! > "$SEEN"; wait ;;
   install) i=0; while [ $i -lt 30 ]; do echo "step $i"; i=$((i+1)); sleep 0.02; done ;;
   *) printf '%s\\n' "$@" ;;
 esac
@@ -126,6 +127,11 @@ class Records:
         return RecorderServer(self.url, "a-token", patience)
 
     def handle(self, method: str, path: str, body: bytes) -> tuple[int, dict[str, Any]]:
+        if method == "GET":
+            task = path.removeprefix("/tasks/")
+            if task in self.tasks:
+                return 200, {"id": task, "name": task}
+            return 404, {"place": f"task {task}", "reasons": ["does not exist"]}
         told = json.loads(body)
         if path == "/tasks":
             known = told["id"] in self.tasks
@@ -155,7 +161,7 @@ def records_server() -> Iterator[Records]:
             body = self.rfile.read(int(self.headers["Content-Length"]))
             served.asked.append(f"{self.command} {self.path}")
             served.tokens.append(self.headers["Authorization"])
-            served.hang.wait(30)
+            served.hang.wait(LONG)
             headers: Mapping[str, str] = {}
             if served.answers:
                 status, headers, data = served.answers.pop(0)
@@ -169,7 +175,7 @@ def records_server() -> Iterator[Records]:
             self.end_headers()
             self.wfile.write(data)
 
-        do_PATCH = do_POST  # noqa: N815
+        do_GET = do_PATCH = do_POST  # noqa: N815
 
         def log_message(self, format: str, *arguments: object) -> None:
             return

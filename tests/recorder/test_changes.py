@@ -61,6 +61,32 @@ def test_texts_come_back_to_the_byte(tmp_path: Path, before: str, after: str) ->
     assert (rebuilt(work, record, tmp_path / "other") / "file").read_bytes() == after.encode()
 
 
+MARKED = "a\n<<<<<<< HEAD\nours\n=======\ntheirs\n>>>>>>> other\nb\n"
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "warned"),
+    [
+        pytest.param("a\nb\n", MARKED, True, id="a merge that was not finished"),
+        pytest.param("a\nb\n", MARKED.replace("\n", "\r\n"), True, id="with CRLF"),
+        pytest.param(
+            "a\n", MARKED.replace("=====", "||||||| base\nwas\n=====", 1), True, id="diff3"
+        ),
+        pytest.param(MARKED, MARKED + "more\n", False, id="markers that were there before"),
+        pytest.param(MARKED, "a\nb\n", False, id="markers that were taken out"),
+        pytest.param("a\n", "Title\n=======\n<<<<<<< HEAD\n", False, id="no whole set"),
+        pytest.param("a\n", "<<<<<<< x\n" * 200_00, False, id="many beginnings and no end"),
+    ],
+)
+def test_conflict_markers_that_are_left_in_are_warned_of(
+    tmp_path: Path, before: str, after: str, warned: bool
+) -> None:
+    work = repository(tmp_path / "work", {"odd\nname": before})
+    write(work, {"odd\nname": after})
+    told = [text for text in recorded(work).meta.warnings if "conflict markers" in text]
+    assert told == (["conflict markers are left in 'odd\\nname'"] if warned else [])
+
+
 def test_an_empty_file_is_created_and_deleted(tmp_path: Path) -> None:
     work = repository(tmp_path / "work", {"old": ""})
     (work / "old").unlink()

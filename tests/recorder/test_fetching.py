@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from threading import Thread
@@ -202,6 +203,49 @@ def test_a_cursor_of_another_history_starts_again(own: Api, tmp_path: Path) -> N
     assert [record.id for record in records] == [id]
 
 
+def test_an_endless_line_is_given_up_on_and_each_attempt_is_told(tmp_path: Path) -> None:
+    told: list[str] = []
+
+    class Endless(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            self.send_response(200)
+            self.end_headers()
+            with suppress(OSError):
+                while True:
+                    self.wfile.write(b"x" * 1_000_000)
+
+        def log_message(self, *_: object) -> None:
+            return
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Endless) as server:
+        Thread(target=server.serve_forever, daemon=True).start()
+        remote = Remote(f"http://127.0.0.1:{server.server_port}", "a-token")
+        records = FetchedRecords(remote, tmp_path, Wanted(), SOON, told.append)
+        with pytest.raises(ServerAwayError, match="one of its lines has no end"):
+            records.fetch()
+        server.shutdown()
+    assert list(records) == []
+    assert [words.split(": ", 1)[1] for words in told] == [
+        "gave no whole page: one of its lines has no end; again in 0 s"
+    ] * 2
+
+
+def test_only_one_process_fetches_the_same_records_at_a_time(own: Api, tmp_path: Path) -> None:
+    with own.client() as client:
+        id = stored(client)
+    with fetched(own, tmp_path) as records:
+        records.fetch()
+        with pytest.raises(InputError, match="for the same records already") as caught:
+            fetched(own, tmp_path).__enter__()
+        assert caught.value.next_move == "Wait for its end."
+        with fetched(own, tmp_path, Wanted(task="forms")) as others:
+            others.fetch()
+        assert [record.id for record in records] == [id]
+    with fetched(own, tmp_path) as records:
+        records.fetch()
+        assert [record.id for record in records] == [id]
+
+
 def test_a_wrong_token_is_told_at_once(own: Api, tmp_path: Path) -> None:
     records = FetchedRecords(Remote(own.url, own.tokens["read"]), tmp_path, Wanted(), SOON)
     with pytest.raises(InputError, match="403"):
@@ -242,7 +286,7 @@ def test_the_command_gives_the_same_from_the_api_and_from_the_database(
     said = exported(
         environ, "--to", str(tmp_path / "raw"), "--format", "record", "--database", database
     )
-    assert "cart.record.jsonl  1 records" in said
+    assert "cart.record.jsonl  1 record" in said
     assert (tmp_path / "raw" / "cart.record.jsonl").read_bytes().count(b"\n") == 1
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
@@ -22,6 +21,7 @@ from debrief.recorder.storage.groups import Arrival, Outcome
 from debrief.recorder.storage.rows import NewRow, Scope
 from debrief.recorder.storage.store import RecordStore
 from tests.recorder.rows import TEXT, row
+from tests.waiting import LONG, wait_until
 
 DAMAGED: dict[str, dict[str, Any]] = {
     "task": {"task_id": "drawer"},
@@ -52,13 +52,12 @@ def wait_for_copies(store: RecordStore, count: int = 1) -> None:
     query = sa.text(
         "SELECT pid FROM pg_stat_activity WHERE query LIKE 'COPY%' AND state = 'active'"
     )
-    limit = time.monotonic() + 10
-    while time.monotonic() < limit:
+
+    def copies() -> bool:
         with store._connection() as connection:
-            if len(connection.execute(query).all()) >= count:
-                return
-        time.sleep(0.01)
-    raise AssertionError("nothing is being stored")
+            return len(connection.execute(query).all()) >= count
+
+    wait_until(copies)
 
 
 def test_all_of_a_group_are_stored_as_each_would_be_alone(store: RecordStore, writer: str) -> None:
@@ -83,7 +82,10 @@ def test_all_of_a_group_are_stored_as_each_would_be_alone(store: RecordStore, wr
         assert alone.model_dump_json() == outcome.model_dump_json()
 
 
-@settings(max_examples=20, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(
+    max_examples=20,
+    suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture],
+)
 @given(
     kinds=st.lists(
         st.tuples(
@@ -235,7 +237,7 @@ def test_a_token_that_is_revoked_while_a_group_is_stored_stores_nothing(
             )
             wait_for_copies(store)
             store.revoke_token(token.name)
-        outcomes = running.result(20)
+        outcomes = running.result(LONG)
 
     assert outcomes == [store.session(good.id), None]
     assert store.count() == 1
@@ -256,7 +258,7 @@ def test_a_group_whose_connection_ends_is_told_so_and_can_come_again(
                 )
             )
         with pytest.raises(StorageError):
-            running.result(20)
+            running.result(LONG)
     assert store.count() == 0
 
     outcomes = store.add_sessions(arrivals)

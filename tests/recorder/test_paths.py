@@ -1,8 +1,12 @@
 from __future__ import annotations
 
-import pytest
+import ast
 
-from debrief.recorder.paths import path_problem
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from debrief.recorder.paths import path_problem, readable
 
 
 @pytest.mark.parametrize(
@@ -81,3 +85,10 @@ def test_a_path_that_leaves_the_folder_or_enters_git_on_any_system_is_refused(
     path: str, problem: str
 ) -> None:
     assert problem in path_problem(path)
+
+
+@given(st.text())
+def test_a_readable_path_gives_a_terminal_no_orders(path: str) -> None:
+    told = readable(path)
+    assert told.isprintable()
+    assert path == told or ast.literal_eval(told).removesuffix("…") in path

@@ -5,7 +5,6 @@ import signal
 import subprocess
 import sys
 import tempfile
-import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
@@ -20,6 +19,7 @@ from debrief.recorder.postgres import EmbeddedPostgres, database_url
 from debrief.recorder.storage.store import RecordStore
 from debrief.settings import load_settings
 from tests.recorder.rows import row, task
+from tests.waiting import is_over, wait_until
 
 _USER = """
 import sys, time
@@ -92,10 +92,8 @@ def kill_server(folder: Path) -> None:
     children = server.children()
     for process in (server, *children):
         process.kill()
-    psutil.wait_procs(children, timeout=10)
-    deadline = time.monotonic() + 10
-    while running(folder) and time.monotonic() < deadline:
-        time.sleep(0.01)
+    wait_until(lambda: all(is_over(process.pid) for process in children))
+    wait_until(lambda: running(folder) is None)
 
 
 def test_a_server_starts_with_its_first_user_and_stops_with_its_last(folder: Path) -> None:
@@ -199,6 +197,17 @@ def test_root_runs_it_as_somebody_else_and_opens_no_folder_for_it(
     with moved(folder, closed / "postgres") as place, EmbeddedPostgres(place, durable=False):
         assert psutil.Process(running(place)).uids().effective != 0
         assert closed.stat().st_mode & 0o777 == 0o700
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="others run the server themselves")
+def test_a_folder_for_temporary_files_that_root_keeps_to_itself_takes_no_socket(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with tempfile.TemporaryDirectory() as closed:
+        (Path(closed) / "inner").mkdir(mode=0o755)
+        monkeypatch.setattr(tempfile, "tempdir", f"{closed}/inner")
+        with EmbeddedPostgres(folder, durable=False) as server, RecordStore(server.url) as store:
+            store.check()
 
 
 def test_data_of_another_major_version_is_left_alone(tmp_path: Path) -> None:

@@ -175,8 +175,24 @@ def test_a_folder_in_no_repository_and_one_without_a_commit_are_refused(
     with pytest.raises(InputError, match="has no commit yet"):
         Shop(tmp_path / "empty", shop.home).start()
     git(tmp_path, "init", "-q", "--bare", "bare")
-    with pytest.raises(InputError, match="must be run in a work tree"):
+    with pytest.raises(InputError, match="is in a bare repository"):
         Shop(tmp_path / "bare", shop.home).start()
+    with pytest.raises(InputError, match="no files to record") as caught:
+        Shop(shop.folder / ".git", shop.home).start()
+    assert caught.value.culprit == str(shop.folder / ".git")
+    assert "--repo FOLDER" in caught.value.next_move
+
+
+def test_a_worktree_that_was_moved_has_no_session_and_the_way_to_it_is_told(
+    shop: Shop, tmp_path: Path
+) -> None:
+    shop.start()
+    shop.folder.rename(tmp_path / "moved")
+    with pytest.raises(InputError, match="has no session") as caught:
+        session_of(shop.home, tmp_path / "moved")
+    assert "debrief record status --all" in caught.value.next_move
+    (tmp_path / "moved").rename(shop.folder)
+    assert session_of(shop.home, shop.folder).folder.exists
 
 
 def test_sessions_are_never_kept_in_the_worktree(shop: Shop) -> None:

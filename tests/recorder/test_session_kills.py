@@ -151,6 +151,40 @@ def test_a_stop_that_is_killed_can_be_repeated_and_the_server_has_one_record(
         server.records.clear()
 
 
+def test_what_a_killed_stop_was_sending_is_sent_by_an_upload_too(
+    shop: Shop, server: Records
+) -> None:
+    started = shop.start()
+    shop.change()
+
+    def stopping() -> None:
+        with server.client() as client:
+            shop.stop(client)
+
+    for _ in each_kill(shop, stopping):
+        with server.client() as client:
+            sent = list(send_waiting(shop.home, client))
+            assert [(one.session_id, one.error) for one in sent] in ([], [(started.id, None)])
+            if shop.home.opened():
+                shop.stop(client)
+        assert list(server.records) == [started.id]
+        server.records.clear()
+
+
+def test_what_was_meant_for_a_file_is_not_sent_by_an_upload(
+    shop: Shop, server: Records, tmp_path: Path
+) -> None:
+    shop.start()
+    shop.change()
+    for _ in each_kill(shop, lambda: shop.stop(tmp_path / "record.json")):
+        with server.client() as client:
+            assert list(send_waiting(shop.home, client)) == []
+        if shop.home.opened():
+            shop.stop(tmp_path / "record.json")
+        (tmp_path / "record.json").unlink()
+    assert server.records == {}
+
+
 def test_a_stop_to_a_file_that_is_killed_can_be_repeated(shop: Shop, tmp_path: Path) -> None:
     shop.start()
     shop.change()

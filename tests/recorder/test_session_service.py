@@ -10,13 +10,16 @@ import pytest
 
 from debrief.recorder.encoding import decode_record, encode_record
 from debrief.recorder.outbox import WaitingError, send_waiting
+from debrief.recorder.outlook import hindrance
 from debrief.recorder.sending import RecorderServer
 from debrief.recorder.state import Stop
 from debrief.recorder.stopping import Wish
 from debrief.recorder.storage.store import RecordStore
+from debrief.settings import load_settings
 from tests.recorder.service.helpers import Api, ensure_task, running
 from tests.recorder.session_scenario import HASTE, Shop, a_shop, add_pnpm
 from tests.snapshots.scenario import write
+from tests.waiting import LONG
 
 
 @pytest.fixture
@@ -74,6 +77,19 @@ def test_a_task_that_is_not_there_makes_the_record_wait_until_it_is(shop: Shop, 
         (sent,) = send_waiting(shop.home, client, "Checkout")
     assert (sent.session_id, sent.error) == (started.id, None)
     assert [task.name for task in api.store.tasks() if task.id == "checkout"] == ["Checkout"]
+
+
+def test_what_the_service_lacks_is_known_at_the_start(api: Api, tmp_path: Path) -> None:
+    def told(task: str, scope: str) -> str:
+        values = {"DEBRIEF_RECORDER_URL": api.url, "DEBRIEF_RECORDER_TOKEN": api.tokens[scope]}
+        settings = load_settings({"DEBRIEF_HOME": str(tmp_path), **values})
+        return str(hindrance(settings, task, LONG) or "")
+
+    assert told("cart", "read") == ""
+    assert "has no task checkout yet" in told("checkout", "read")
+    assert told("checkout", "write") == "", "a token that may only write cannot look"
+    api.store.revoke_token(next(t.name for t in api.store.tokens() if t.name.startswith("read")))
+    assert "was revoked" in told("cart", "read")
 
 
 def test_a_token_without_the_scope_makes_the_record_wait(shop: Shop, api: Api) -> None:

@@ -333,6 +333,62 @@ def test_a_name_that_no_task_can_have_is_refused_before_the_session_ends(
     assert server.asked == []
 
 
+def test_a_worktree_whose_record_waits_is_told_how_it_is_sent(shop: Shop, server: Records) -> None:
+    shop.start(task_id="checkout")
+    shop.change()
+    with server.client() as client:
+        with pytest.raises(WaitingError):
+            shop.stop(client)
+        with pytest.raises(InputError, match="made and waits") as caught:
+            shop.stop(client)
+    assert "debrief record upload" in caught.value.next_move
+    with pytest.raises(InputError, match="made and waits"):
+        shop.run("pnpm", "test")
+    for waiting in shop.home.waiting():
+        shop.home.remove(waiting)
+    with pytest.raises(InputError, match=r"has no session\."):
+        shop.run("pnpm", "test")
+
+
+def test_a_record_is_replayed_where_line_ends_are_converted(
+    shop: Shop, file: Path, tmp_path: Path
+) -> None:
+    write(shop.folder, {".gitattributes": "*.ts text eol=crlf\n"})
+    git(shop.folder, "add", "-A")
+    git(shop.folder, "commit", "-q", "-m", "attributes")
+    shop.start()
+    write(shop.folder, {"src/cart.ts": b"export const cart = [1];\r\nexport const total = 0;\r\n"})
+    write(shop.folder, {"src/new.ts": b"created\r\n"})
+    (shop.folder / "src/old.ts").unlink()
+    record = shop.stop(file).record
+    elsewhere = tmp_path / "elsewhere"
+    git(tmp_path, "clone", "-q", str(shop.folder), str(elsewhere))
+    assert b"\r\n" in (elsewhere / "src/cart.ts").read_bytes()
+    assert replay(record, elsewhere) == ["src/cart.ts", "src/new.ts", "src/old.ts"]
+    assert (elsewhere / "src/cart.ts").read_bytes() == (shop.folder / "src/cart.ts").read_bytes()
+    assert git(elsewhere, "diff", "--stat", "HEAD").endswith(
+        "2 files changed, 1 insertion(+), 2 deletions(-)"
+    )
+
+
+def test_a_record_in_which_secrets_are_replaced_leaves_a_checkout_alone(
+    shop: Shop, file: Path, tmp_path: Path
+) -> None:
+    secret = "ghp_" + "aB3dE6gH9jK2mN5pQ8sT1vW4yZ7cF0xL1oR4"
+    write(shop.folder, {"src/cart.ts": f"const key = '{secret}';\n" + "line\n" * 20})
+    git(shop.folder, "commit", "-q", "-a", "-m", "a secret")
+    shop.start()
+    write(shop.folder, {"src/cart.ts": f"const key = '{secret}';\n" + "line\n" * 21})
+    record = shop.stop(file).record
+    assert record.meta.redactions.count
+    elsewhere = tmp_path / "elsewhere"
+    git(tmp_path, "clone", "-q", str(shop.folder), str(elsewhere))
+    with pytest.raises(InputError, match="in which secrets are replaced") as caught:
+        replay(record, elsewhere)
+    assert caught.value.next_move
+    assert git(elsewhere, "status", "--porcelain") == ""
+
+
 def test_a_record_is_replayed_on_a_clean_checkout_of_its_baseline(
     shop: Shop, file: Path, tmp_path: Path
 ) -> None:
@@ -352,6 +408,8 @@ def test_a_record_is_replayed_on_a_clean_checkout_of_its_baseline(
         replay(record, elsewhere)
     with pytest.raises(InputError, match="is not the top of its worktree"):
         replay(record, elsewhere / "src")
+    with pytest.raises(InputError, match="--to FOLDER"):
+        replay(record, tmp_path)
     assert rebuilds(record, tmp_path, REDACTOR) is None
     git(elsewhere, "checkout", "-q", started.base_ref)
     broken = json.loads(file.read_bytes())

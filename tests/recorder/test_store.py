@@ -34,7 +34,10 @@ def test_a_record_comes_back_byte_for_byte_and_can_be_asked_as_jsonb(store: Reco
         assert connection.execute(query).scalar_one() == "2"
 
 
-@settings(max_examples=20, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(
+    max_examples=20,
+    suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture],
+)
 @given(
     value=st.dictionaries(
         st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0")),

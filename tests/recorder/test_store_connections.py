@@ -10,9 +10,7 @@ from uuid import uuid4
 import pytest
 
 from debrief.errors import ConfigurationError, DebriefError
-from debrief.recorder.errors import (
-    StorageError,
-)
+from debrief.recorder.errors import AwayError, StorageError
 from debrief.recorder.postgres import EmbeddedPostgres
 from debrief.recorder.storage import cursors
 from debrief.recorder.storage.connecting import CONNECTIONS, make_engine
@@ -82,7 +80,7 @@ def test_a_request_that_the_server_ends_is_a_storage_error(
                 "WHERE wait_event = 'advisory'",
             )
             reader.join(0.05)
-    assert [type(failure) for failure in failures] == [StorageError]
+    assert [isinstance(failure, StorageError) for failure in failures] == [True]
 
 
 CALLS: dict[str, Callable[[RecordStore], object]] = {
@@ -90,6 +88,7 @@ CALLS: dict[str, Callable[[RecordStore], object]] = {
     "revision": lambda store: store.revision(),
     "migrate": lambda store: store.migrate(),
     "tasks": lambda store: store.tasks(),
+    "task": lambda store: store.task("cart"),
     "add_task": lambda store: store.add_task(task()),
     "add_session": lambda store: store.add_session(row()),
     "session": lambda store: store.session(uuid4()),
@@ -111,7 +110,7 @@ CALLS: dict[str, Callable[[RecordStore], object]] = {
 @pytest.mark.parametrize("name", CALLS)
 def test_every_call_says_when_the_database_is_away(name: str) -> None:
     store = RecordStore("postgresql://me:hush-hush@127.0.0.1:1/records")
-    with pytest.raises(StorageError, match="debrief database status") as told:
+    with pytest.raises(AwayError, match="See that Postgres runs there") as told:
         CALLS[name](store)
     assert "hush-hush" not in str(told.value)
 

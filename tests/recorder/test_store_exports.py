@@ -19,6 +19,7 @@ from debrief.recorder.storage import cursors
 from debrief.recorder.storage.rows import SessionFilter
 from debrief.recorder.storage.store import RecordStore
 from tests.recorder.rows import row, task
+from tests.waiting import LONG
 
 
 def test_filters_hold_for_listing_count_and_export_alike(store: RecordStore) -> None:
@@ -90,7 +91,7 @@ def test_a_row_that_commits_late_is_not_skipped(store: RecordStore) -> None:
             {"id": str(late.id), "number": number},
         )
         slow.commit()
-        reader.join(20)
+        reader.join(LONG)
     [page] = pages
     assert [found.id for found in page.items] == [late.id, fast.id]
 
@@ -114,7 +115,7 @@ def test_readers_miss_nothing_while_many_write(store: RecordStore) -> None:
     with ThreadPoolExecutor(6) as threads:
         written = list(threads.map(lambda _: store.add_session(row()).id, range(120)))
     done.set()
-    reader.join(30)
+    reader.join(LONG)
     assert sorted(seen) == sorted(written)
 
 

@@ -51,6 +51,8 @@ def record_start(
 
     The last commit is its baseline. Without **--prompt** you are asked for one. Your repository,
     its index and its stash are never touched; the session is kept in **~/.debrief/recorder**.
+    Where **DEBRIEF_RECORDER_URL** is set, you are told at once what would keep the record from
+    that server, such as a task that it does not have.
     """
     from debrief.cli.record import start_session
 

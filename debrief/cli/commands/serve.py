@@ -41,7 +41,10 @@ def serve(
         ),
     ] = "",
     rate: Annotated[
-        float, typer.Option(min=0.1, help="Requests a second that one token may send, over time.")
+        float,
+        typer.Option(
+            min=0.1, max=1e6, help="Requests a second that one token may send, over time."
+        ),
     ] = 400.0,
     log_level: Annotated[
         str, typer.Option("--log-level", help="debug, info, warning or error.")

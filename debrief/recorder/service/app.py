@@ -17,6 +17,7 @@ from debrief.errors import DebriefError
 from debrief.recorder.contracts import NewTask, Upload
 from debrief.recorder.encoding import place_of
 from debrief.recorder.errors import (
+    AwayError,
     ConflictError,
     CursorError,
     NotFoundError,
@@ -96,6 +97,8 @@ def _refusal(request: Request, error: Exception) -> RefusedError:
         return error
     if isinstance(error, UnfitError):
         return RefusedError(422, error.culprit, error.reasons, error.next_move)
+    if isinstance(error, AwayError):
+        return RefusedError(503, "database", "is away", "Try again soon.", {"Retry-After": "5"})
     if isinstance(error, DebriefError):
         status = next((number for kind, number in _STATUS if isinstance(error, kind)), 422)
         headers = {"Retry-After": "5"} if status == 503 else {}

@@ -35,8 +35,13 @@ class Limits(Struct, frozen=True, kw_only=True):
     """Bytes a second that a body has to come at, over all of it, after the grace."""
     idle_seconds: int = 15
     """How long a connection is kept between requests."""
-    stalled_seconds: float = 60.0
-    """How long a client may take no bytes of an answer."""
+    stalled_seconds: float = 300.0
+    """How long a client may take no bytes of an answer, and by how much it may fall behind.
+
+    Its machine holds megabytes that it has not read, and asks for more only when part of them is
+    gone: whoever keeps to the rate below seems to take nothing for up to three minutes."""
+    answer_rate: int = 32_768
+    """Bytes a second that a client has to take an answer at, where it keeps us waiting."""
     request_seconds: float = 60.0
     """The longest that any request but an export may take, once its body is here."""
     health_seconds: float = 3.0

@@ -19,6 +19,7 @@ import orjson
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from debrief.recorder.service.limits import Limits
+from debrief.recorder.service.pace import ReadingPace, bytes_held
 from debrief.recorder.service.problems import MEDIA_TYPE, Problem
 
 if TYPE_CHECKING:
@@ -57,6 +58,7 @@ class GuardedProtocol(HttpToolsProtocol):
         super().__init__(config, server_state, app_state, _loop)
         self._timer: asyncio.TimerHandle | None = None
         self._write_timer: asyncio.TimerHandle | None = None
+        self._pace = ReadingPace(self.limits.stalled_seconds, self.limits.answer_rate)
         self._begun = self.loop.time()
         self._received = 0
         self._in_body = False
@@ -258,21 +260,28 @@ class GuardedProtocol(HttpToolsProtocol):
     def pause_writing(self) -> None:
         """Give the client a time in which to take what was written."""
         super().pause_writing()
-        self._stop_write_timer()
-        self._write_timer = self.loop.call_later(self.limits.stalled_seconds, self._abort)
+        self._pace.pause(self.loop.time(), bytes_held(self.transport))
+        self._look_at_pace()
 
     def resume_writing(self) -> None:
         """The client reads on."""
         self._stop_write_timer()
+        self._pace.resume(self.loop.time(), bytes_held(self.transport))
         super().resume_writing()
+
+    def _look_at_pace(self) -> None:
+        """End the connection if the client is too slow; look again when it could be."""
+        self._stop_write_timer()
+        left = self._pace.left(self.loop.time(), bytes_held(self.transport))
+        if left > 0:
+            self._write_timer = self.loop.call_later(left, self._look_at_pace)
+        else:
+            self.transport.abort()
 
     def _stop_write_timer(self) -> None:
         if self._write_timer is not None:
             self._write_timer.cancel()
             self._write_timer = None
-
-    def _abort(self) -> None:
-        self.transport.abort()
 
     # Ends
 

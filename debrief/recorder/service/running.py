@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import socket
 import threading
@@ -33,10 +34,17 @@ def listen(host: str, port: int) -> socket.socket:
         family, *_, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
         return socket.create_server(address[:2], family=family, backlog=_BACKLOG)
     except (OSError, OverflowError) as error:
-        reason = getattr(error, "strerror", None) or str(error)
         raise ConfigurationError(
-            f"{host}:{port}", f"cannot be listened on ({reason})", "Name another: --host, --port"
+            f"{host}:{port}",
+            f"cannot be listened on ({_in_words(error)})",
+            "Name another: --host, --port",
         ) from error
+
+
+def _in_words(error: OSError | OverflowError) -> str:
+    if isinstance(error, socket.gaierror) or not isinstance(error, OSError) or not error.errno:
+        return getattr(error, "strerror", None) or str(error)
+    return os.strerror(error.errno)
 
 
 def is_local(host: str) -> bool:

@@ -21,7 +21,9 @@ Text = Annotated[
 CursorText = Annotated[
     str, StringConstraints(min_length=1, max_length=200, pattern=r"^[A-Za-z0-9_.:=-]+$")
 ]
-_MOMENT = re.compile(r"\d{4}-\d\d-\d\d[Tt ]")
+_MOMENT = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}[Tt ]")
+_LOST_PLUS = re.compile(r":[0-9.]+ [0-9]{2}:?[0-9]{2}$")
+_NUMBER = re.compile(r"[0-9]{1,10}")
 StatusChoice = Literal["any", "draft", "ready"]
 
 
@@ -58,6 +60,15 @@ def _written_out(value: object) -> object:
     """Refuse numbers, which pydantic would read as seconds since 1970."""
     if isinstance(value, str) and not _MOMENT.match(value):
         raise ValueError("is no moment such as 2026-01-31T00:00:00Z")
+    if isinstance(value, str) and _LOST_PLUS.search(value):
+        raise ValueError("has a space for the + of its zone: write %2B")
+    return value
+
+
+def _in_digits(value: object) -> object:
+    """Refuse what pydantic would read as a number as well: +5, 1_0, digits of other scripts."""
+    if isinstance(value, str) and not _NUMBER.fullmatch(value):
+        raise ValueError("is no number in plain digits")
     return value
 
 
@@ -68,7 +79,8 @@ def _storable(moment: datetime) -> datetime:
 
 
 Moment = Annotated[AwareDatetime, BeforeValidator(_written_out), AfterValidator(_storable)]
-PageSize = Annotated[int, Query(ge=1, le=500, description="How many at most.")]
+InDigits = BeforeValidator(_in_digits)
+PageSize = Annotated[int, Query(ge=1, le=500, description="How many at most."), InDigits]
 Cursor = Annotated[
     CursorText | None, Query(description="From an earlier answer: goes on where that ended.")
 ]

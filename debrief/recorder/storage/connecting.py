@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from debrief.errors import ConfigurationError, DebriefError, InputError
-from debrief.recorder.errors import NotFoundError, StorageError, UnknownTaskError
+from debrief.recorder.errors import AwayError, NotFoundError, StorageError, UnknownTaskError
 
 if TYPE_CHECKING:
     from sqlalchemy import URL, Connection, Engine
@@ -25,6 +25,10 @@ _SESSION = (
     "SET idle_in_transaction_session_timeout TO '10s'"
 )
 _AWAY = "Look at: debrief database status. The same request can be made again."
+_UNREACHED = (
+    "See that Postgres runs there (debrief database status); DATABASE_URL or --database names "
+    "another place."
+)
 _NOT_MIGRATED = {"42P01", "42703", "3F000"}
 """No such table, column or schema."""
 
@@ -138,6 +142,8 @@ def meaning(error: BaseException | None) -> DebriefError:
         return InputError("a value", f"cannot be stored: {reason}")
     if code in _NOT_MIGRATED:
         return StorageError("the database", reason, "Run: debrief database migrate")
+    if isinstance(error, psycopg2.OperationalError) and not code:
+        return AwayError("the database", reason, _UNREACHED)
     return StorageError("the database", reason, _AWAY)
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from debrief.errors import InputError
-from debrief.recorder.errors import StorageError
+from debrief.recorder.errors import RevisionError
 
 if TYPE_CHECKING:
     from alembic.config import Config
@@ -51,7 +51,7 @@ def migrate(connection: Connection, revision: str = "head") -> tuple[str | None,
         The revisions before and after.
 
     Raises:
-        StorageError: the database was made by a newer version.
+        RevisionError: the database was made by a newer version.
         InputError: there is no such revision.
     """
     import sqlalchemy as sa
@@ -82,23 +82,23 @@ def require(revision: str | None) -> None:
     """Make sure that a database's revision is the one that this version works with.
 
     Raises:
-        StorageError: it is an older one, a newer one, or none.
+        RevisionError: it is an older one, a newer one, or none.
     """
     if revision is not None and revision not in _revisions():
         raise newer(revision)
     wanted = head()
     if revision != wanted:
         state = "has no tables yet" if revision is None else f"has revision {revision}"
-        raise StorageError(
+        raise RevisionError(
             "the recorder's database",
             f"{state}, and this version works with {wanted}",
             "Run: debrief database migrate",
         )
 
 
-def newer(revision: str) -> StorageError:
+def newer(revision: str) -> RevisionError:
     """Return the error of a database that is ahead of this version."""
-    return StorageError(
+    return RevisionError(
         "the recorder's database",
         f"has revision {revision}, which this version of Debrief does not know",
         "Upgrade Debrief to the version that made it, or migrate the database back with that "

@@ -48,6 +48,19 @@ def tasks(connection: sa.Connection) -> tuple[Task, ...]:
     return tuple(Task(**row) for row in rows)
 
 
+def task(connection: sa.Connection, id: str) -> Task:
+    """Return one task.
+
+    Raises:
+        NotFoundError: there is none.
+    """
+    query = sa.select(task_table).where(task_table.c.id == id)
+    found = connection.execute(query).mappings().one_or_none()
+    if found is None:
+        raise NotFoundError(f"task {id}", "does not exist", "Make it: POST /tasks")
+    return Task(**found)
+
+
 def add_task(connection: sa.Connection, task: NewTask) -> tuple[Task, bool]:
     """Make a task where there is none of that id.
 

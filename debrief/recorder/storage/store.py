@@ -108,6 +108,15 @@ class RecordStore:
         with self._connection() as connection:
             return sessions.tasks(connection)
 
+    def task(self, id: str) -> Task:
+        """Return one task.
+
+        Raises:
+            NotFoundError: there is none.
+        """
+        with self._connection() as connection:
+            return sessions.task(connection, id)
+
     def add_task(self, task: NewTask) -> Task:
         """Make a task; the same again is the same.
 

@@ -7,7 +7,6 @@ import logging
 import socket
 import ssl
 import threading
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from io import StringIO
@@ -34,6 +33,7 @@ from debrief.recorder.storage.store import RecordStore
 from debrief.redaction import Redactor
 from tests.recorder.records import build
 from tests.recorder.rows import row
+from tests.waiting import LONG
 
 KEY = b"a key of the tests, and no other's"
 JSON = {"Content-Type": "application/json"}
@@ -57,7 +57,7 @@ class Api(Struct):
         """Return a client that has a token."""
         headers = {"Authorization": f"Bearer {self.tokens[scopes]}"}
         return httpx.Client(
-            base_url=self.url, headers=headers, timeout=30, verify=NO_TLS, **options
+            base_url=self.url, headers=headers, timeout=LONG, verify=NO_TLS, **options
         )
 
     def lines(self) -> list[dict[str, Any]]:
@@ -66,7 +66,7 @@ class Api(Struct):
 
     def connection(self) -> socket.socket:
         """Return a bare connection."""
-        return socket.create_connection(("127.0.0.1", self.port), timeout=20)
+        return socket.create_connection(("127.0.0.1", self.port), timeout=LONG)
 
 
 def token_secrets(store: RecordStore) -> dict[str, str]:
@@ -99,13 +99,13 @@ def running(
     logger.setLevel(logging.DEBUG)
     thread = threading.Thread(target=server.run, args=([listener],), daemon=True)
     thread.start()
-    assert started.wait(20)
+    assert started.wait(LONG)
     port = listener.getsockname()[1]
     try:
         yield Api(url_of(listener), port, app, service, store, token_secrets(store), log)
     finally:
         server.should_exit = True
-        thread.join(20)
+        thread.join(LONG)
         listener.close()
         logger.removeHandler(handler)
         assert not thread.is_alive()
@@ -167,11 +167,3 @@ def assert_problem(answer: httpx.Response, status: int, words: str = "") -> dict
     assert problem["place"] in problem["detail"]
     assert words in problem["detail"], problem["detail"]
     return problem
-
-
-def wait_until(true: Any, seconds: float = 10.0) -> None:
-    """Wait until something holds."""
-    limit = time.monotonic() + seconds
-    while not true():
-        assert time.monotonic() < limit, "it did not come true in time"
-        time.sleep(0.02)

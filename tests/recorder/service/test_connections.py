@@ -15,8 +15,10 @@ from debrief.recorder.postgres import EmbeddedPostgres
 from debrief.recorder.service.limits import Limits
 from debrief.recorder.storage.store import RecordStore
 from tests.postgres import TEMPLATE, execute
-from tests.recorder.service.helpers import Api, ensure_task, running, stored, wait_until
+from tests.recorder.service.helpers import Api, ensure_task, running, stored
+from tests.waiting import LONG, wait_until
 
+SOON = LONG / 2
 IMPATIENT = Limits(
     head_seconds=0.4, body_grace=0.4, idle_seconds=1, stalled_seconds=0.5, connections=64
 )
@@ -66,12 +68,12 @@ def test_a_head_that_drips_is_late_as_well(hurried: Api) -> None:
     with hurried.connection() as connection:
         connection.settimeout(0.05)
         with suppress(OSError):
-            while time.monotonic() < started + 30:
+            while time.monotonic() < started + SOON:
                 connection.sendall(b"G")
                 with suppress(TimeoutError):
                     if connection.recv(1000):
                         break
-    assert time.monotonic() - started < 20
+    assert time.monotonic() - started < SOON
 
 
 def test_a_body_that_drips_is_late(hurried: Api) -> None:
@@ -80,7 +82,7 @@ def test_a_body_that_drips_is_late(hurried: Api) -> None:
         connection.sendall(_head(hurried, "Content-Length: 5000"))
         connection.settimeout(0.05)
         answer = b""
-        while not answer and time.monotonic() < started + 10:
+        while not answer and time.monotonic() < started + SOON:
             with suppress(TimeoutError):
                 connection.sendall(b" ")
                 answer = connection.recv(1000)
@@ -88,14 +90,17 @@ def test_a_body_that_drips_is_late(hurried: Api) -> None:
     assert b"came at less than" in answer
 
 
-def test_a_body_that_comes_steadily_may_take_longer_than_the_grace(hurried: Api) -> None:
+def test_a_body_that_comes_steadily_may_take_longer_than_the_grace(
+    record_store: RecordStore,
+) -> None:
     body = json.dumps({"id": "steady", "name": "x", "description": "y" * 5_000}).encode()
     body += b" " * (60_000 - len(body))
-    with hurried.connection() as connection:
-        connection.sendall(_head(hurried, "Content-Length: 60000", "Connection: close"))
+    limits = Limits(body_grace=0.2, body_rate=200)
+    with running(record_store, limits) as api, api.connection() as connection:
+        connection.sendall(_head(api, "Content-Length: 60000", "Connection: close"))
         for start in range(0, 60_000, 6_000):
             connection.sendall(body[start : start + 6_000])
-            time.sleep(0.08)
+            time.sleep(0.05)
 
         answer = _all_of(connection)
 
@@ -103,14 +108,23 @@ def test_a_body_that_comes_steadily_may_take_longer_than_the_grace(hurried: Api)
 
 
 def test_a_connection_is_kept_between_requests_and_not_for_ever(hurried: Api) -> None:
-    with hurried.connection() as connection:
-        connection.sendall(b"GET /health HTTP/1.1\r\nHost: x\r\n\r\n")
-        assert connection.recv(10_000).startswith(b"HTTP/1.1 200")
-        time.sleep(0.6)
-        connection.sendall(b"GET /health HTTP/1.1\r\nHost: x\r\n\r\n")
-        assert connection.recv(10_000).startswith(b"HTTP/1.1 200")
+    for _ in range(20):
+        with hurried.connection() as connection:
+            started = time.monotonic()
+            connection.sendall(b"GET /health HTTP/1.1\r\nHost: x\r\n\r\n")
+            assert connection.recv(10_000).startswith(b"HTTP/1.1 200")
+            time.sleep(0.6)
+            again = b""
+            with suppress(OSError):
+                connection.sendall(b"GET /health HTTP/1.1\r\nHost: x\r\n\r\n")
+                again = connection.recv(10_000)
+            if not again and time.monotonic() - started > 0.9:
+                continue  # This machine let us wait for as long as the service waits for us.
+            assert again.startswith(b"HTTP/1.1 200")
 
-        assert _all_of(connection) == b""
+            assert _all_of(connection) == b""
+            return
+    pytest.fail("this machine is too slow for a connection to be used twice")
 
 
 def test_a_thousand_slow_connections_do_not_keep_a_good_client_waiting(hurried: Api) -> None:
@@ -122,7 +136,7 @@ def test_a_thousand_slow_connections_do_not_keep_a_good_client_waiting(hurried: 
                 started = time.monotonic()
                 assert httpx.get(f"{hurried.url}/health").status_code == 200
                 assert stored(client)
-                assert time.monotonic() - started < 20
+                assert time.monotonic() - started < SOON
 
 
 def test_slow_connections_make_room_before_their_time_is_over(record_store: RecordStore) -> None:
@@ -135,7 +149,7 @@ def test_slow_connections_make_room_before_their_time_is_over(record_store: Reco
         with api.client() as client:
             started = time.monotonic()
             assert stored(client)
-            assert time.monotonic() - started < 60
+            assert time.monotonic() - started < SOON
 
 
 @pytest.mark.parametrize(
@@ -374,11 +388,11 @@ def test_more_bodies_at_once_than_there_is_room_for_are_told_to_come_again(
 
 
 def test_a_token_that_asks_too_often_is_told_when_to_come_again(record_store: RecordStore) -> None:
-    limits = Limits(requests_a_second=0.5, burst=3)
+    limits = Limits(requests_a_second=0.01, burst=3)
     with running(record_store, limits) as api, api.client("read") as client:
         answers = [client.get("/tasks") for _ in range(5)]
 
         assert [answer.status_code for answer in answers] == [200, 200, 200, 429, 429]
-        assert int(answers[-1].headers["retry-after"]) in (1, 2)
+        assert 1 <= int(answers[-1].headers["retry-after"]) <= 100
         with api.client("all") as another:
             assert another.get("/tasks").status_code == 200

@@ -29,6 +29,7 @@ def test_a_task_is_made_once(client: httpx.Client) -> None:
     assert client.post("/tasks", json=task).json() == made.json()
     assert_problem(client.post("/tasks", json={**task, "name": "Other"}), 409, "another id")
     assert made.json() in client.get("/tasks").json()["tasks"]
+    assert client.get("/tasks/tailwind-setup").json() == made.json()
 
 
 @pytest.mark.parametrize(
@@ -96,6 +97,11 @@ BAD_VALUES = [
     ("/sessions", "limit", "9" * 400),
     ("/sessions", "limit", "many"),
     ("/sessions", "limit", ""),
+    ("/sessions", "limit", "1_0"),
+    ("/sessions", "limit", "+5"),
+    ("/sessions", "limit", " 5"),
+    ("/sessions", "limit", "\uff15"),
+    ("/sessions", "since", "2026-11-02T09:42:00 01:00"),
     ("/sessions", "status", "done"),
     ("/sessions", "since", "yesterday"),
     ("/sessions", "since", "0.5"),
@@ -118,6 +124,7 @@ BAD_VALUES = [
     ("/export.jsonl", "format", "csv"),
     ("/export.jsonl", "split", "test"),
     ("/export.jsonl", "limit", "0"),
+    ("/export.jsonl", "limit", "1_0"),
     ("/export.jsonl", "limit", str(2**31)),
     ("/export.jsonl", "manifest", "perhaps"),
     ("/export.jsonl", "cursor", "nonsense"),
@@ -170,6 +177,8 @@ def test_what_is_not_there_is_told_so(client: httpx.Client) -> None:
     assert_problem(client.get(f"/sessions/{uuid4()}/record"), 404)
     assert_problem(client.get("/nowhere"), 404, "openapi.json")
     assert_problem(client.get("/tasks/"), 404)
+    assert_problem(client.get("/tasks/nowhere"), 404, "task nowhere: does not exist")
+    assert_problem(client.get("/tasks/No%20Where"), 422)
     assert_problem(client.get("/docs"), 404)
 
 
@@ -255,6 +264,20 @@ def test_health_tells_when_the_database_is_away(api: Api) -> None:
         assert_problem(answer, 503)
         assert answer.headers["retry-after"]
         assert "postgresql://" not in answer.text
+        assert "127.0.0.1" not in answer.text
+
+
+def test_a_zone_whose_plus_was_not_escaped_is_told_how_it_is(client: httpx.Client) -> None:
+    assert_problem(client.get("/sessions?since=2026-11-02T09:42:00+01:00"), 422, "write %2B")
+
+
+def test_health_tells_when_the_database_is_of_another_revision(record_store: RecordStore) -> None:
+    with running(record_store) as api:
+        record_store.migrate("0002")
+        problem = assert_problem(httpx.get(f"{api.url}/health"), 503, "has revision 0002")
+        assert problem["nextMove"] == "Run: debrief database migrate"
+        record_store.migrate()
+        assert httpx.get(f"{api.url}/health").status_code == 200
 
 
 def test_the_log_tells_of_requests_and_never_what_they_hold(api: Api, client: httpx.Client) -> None:

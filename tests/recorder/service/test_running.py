@@ -14,14 +14,17 @@ from pathlib import Path
 
 import httpx
 import pytest
+from typer.testing import CliRunner
 
+from debrief.cli.app import app
 from debrief.cli.serve import ready_rule, write_token
 from debrief.errors import ConfigurationError
 from debrief.recorder.checks import ReadyRule
 from debrief.recorder.service.running import is_local, listen
 from debrief.recorder.storage.store import RecordStore
 from tests.recorder.records import build
-from tests.recorder.service.helpers import ensure_task, fill, wait_until
+from tests.recorder.service.helpers import ensure_task, fill
+from tests.waiting import LONG, wait_until
 
 
 @contextmanager
@@ -40,12 +43,12 @@ def _process(
             env={**os.environ, "DEBRIEF_HOME": str(folder / "home"), "COLUMNS": "200"},
         )
     try:
-        wait_until(lambda: "health:" in told.read_text() or process.poll() is not None, 60)
+        wait_until(lambda: "health:" in told.read_text() or process.poll() is not None)
         assert process.poll() is None, log.read_text()
         yield process, told.read_text()
     finally:
         process.kill()
-        process.wait(20)
+        process.wait(LONG)
 
 
 def test_a_process_tells_how_to_begin_and_ends_what_it_began(
@@ -62,7 +65,7 @@ def test_a_process_tells_how_to_begin_and_ends_what_it_began(
         assert stat.S_IMODE(token_file.stat().st_mode) == 0o600
         headers = {"Authorization": f"Bearer {token_file.read_text().strip()}"}
         count = 0
-        with httpx.stream("GET", f"{url}/export.jsonl", headers=headers, timeout=30) as answer:
+        with httpx.stream("GET", f"{url}/export.jsonl", headers=headers, timeout=LONG) as answer:
             pieces = answer.iter_bytes()
             count += next(pieces).count(b"\n")
             process.send_signal(signal.SIGTERM)
@@ -71,7 +74,7 @@ def test_a_process_tells_how_to_begin_and_ends_what_it_began(
                 count += piece.count(b"\n")
 
         assert count == 60
-        assert process.wait(20) == 0
+        assert process.wait(LONG) == 0
     events = [json.loads(line) for line in (tmp_path / "log").read_text().splitlines()]
     assert [event["route"] for event in events if event["event"] == "request"] == ["/export.jsonl"]
     assert not [event for event in events if event["level"] == "error"]
@@ -79,7 +82,7 @@ def test_a_process_tells_how_to_begin_and_ends_what_it_began(
 
 def _reachable(url: str) -> bool:
     try:
-        httpx.get(f"{url}/health", timeout=5)
+        httpx.get(f"{url}/health", timeout=LONG)
     except httpx.TransportError:
         return False
     return True
@@ -91,7 +94,7 @@ def test_the_first_start_says_how_to_make_a_token(postgres_url: str, tmp_path: P
         assert "Migrated the database" in told
         assert "TLS" in (tmp_path / "log").read_text()
         process.send_signal(signal.SIGINT)
-        assert process.wait(20) == 0
+        assert process.wait(LONG) == 0
 
 
 def test_a_token_file_is_used_again_and_never_overwritten(
@@ -143,10 +146,18 @@ def test_a_ready_rule_that_is_none_is_refused(text: str) -> None:
 def test_an_address_that_is_taken_or_not_ours_is_told() -> None:
     with listen("127.0.0.1", 0) as taken:
         port = taken.getsockname()[1]
-        with pytest.raises(ConfigurationError, match=f"127.0.0.1:{port}: cannot be listened on"):
+        reason = rf"127.0.0.1:{port}: cannot be listened on \(Address already in use\)"
+        with pytest.raises(ConfigurationError, match=reason):
             listen("127.0.0.1", port)
     with pytest.raises(ConfigurationError, match="--host"):
         listen("no.such.host.invalid", 0)
+
+
+@pytest.mark.parametrize("rate", ["0", "-1", "inf", "nan", "many"])
+def test_a_rate_that_is_none_is_refused(rate: str) -> None:
+    done = CliRunner().invoke(app, ["serve", "--port", "0", "--rate", rate])
+    assert done.exit_code == 2
+    assert "--rate" in done.stderr
 
 
 @pytest.mark.parametrize(

@@ -14,12 +14,14 @@ from debrief.recorder.service.app import create_app
 from debrief.recorder.service.auth import OPEN_PATHS
 from debrief.recorder.storage.rows import SCOPES
 from tests.recorder.service.helpers import NO_TLS, Api, assert_problem, body_of, new_record
+from tests.waiting import LONG
 
 NEEDED = {
     ("GET", "/tasks"): "read",
     ("POST", "/tasks"): "write",
     ("POST", "/sessions"): "write",
     ("GET", "/sessions"): "read",
+    ("GET", "/tasks/{id}"): "read",
     ("GET", "/sessions/{id}"): "read",
     ("GET", "/sessions/{id}/record"): "export",
     ("PATCH", "/sessions/{id}"): "write",
@@ -51,7 +53,7 @@ def route(request: pytest.FixtureRequest) -> tuple[str, str]:
 def _ask(api: Api, route: tuple[str, str], headers: list[tuple[str, str]]) -> httpx.Response:
     path = re.sub(r"\{\w+\}", str(uuid4()), route[1])
     return httpx.request(
-        route[0], api.url + path, headers=headers, content=b"{", timeout=20, verify=NO_TLS
+        route[0], api.url + path, headers=headers, content=b"{", timeout=LONG, verify=NO_TLS
     )
 
 
@@ -122,14 +124,14 @@ def test_a_token_that_was_just_used_is_refused_as_soon_as_it_is_revoked(api: Api
     name = f"short-{uuid4().hex[:8]}"
     secret = api.store.add_token(name, ["write"])[1]
     headers = {"Authorization": f"Bearer {secret}", "Content-Type": "application/json"}
-    with httpx.Client(base_url=api.url, headers=headers, timeout=30, verify=NO_TLS) as client:
+    with httpx.Client(base_url=api.url, headers=headers, timeout=LONG, verify=NO_TLS) as client:
         kept = new_record()
         assert client.post("/sessions", content=body_of(kept)).status_code == 201
         api.store.revoke_token(name)
 
         later = new_record()
         assert_problem(client.post("/sessions", content=body_of(later)), 401)
-    with httpx.Client(base_url=api.url, headers=headers, timeout=30, verify=NO_TLS) as client:
+    with httpx.Client(base_url=api.url, headers=headers, timeout=LONG, verify=NO_TLS) as client:
         for body in (body_of(later), body_of(kept), b"{}", b"nonsense"):
             assert_problem(client.post("/sessions", content=body), 401)
     with pytest.raises(NotFoundError):
@@ -142,7 +144,7 @@ def test_what_a_revoked_token_sends_first_is_refused_as_its_own(api: Api, body: 
     secret = api.store.add_token(name, ["write"])[1]
     headers = {"Authorization": f"Bearer {secret}", "Content-Type": "application/json"}
     kept = body_of(new_record())
-    with httpx.Client(base_url=api.url, headers=headers, timeout=30, verify=NO_TLS) as client:
+    with httpx.Client(base_url=api.url, headers=headers, timeout=LONG, verify=NO_TLS) as client:
         assert client.post("/sessions", content=kept).status_code == 201
         api.store.revoke_token(name)
 

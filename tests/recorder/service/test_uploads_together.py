@@ -20,8 +20,8 @@ from tests.recorder.service.helpers import (
     new_record,
     running,
     upload,
-    wait_until,
 )
+from tests.waiting import LONG, wait_until
 
 
 @contextmanager
@@ -38,9 +38,9 @@ def test_what_waits_for_the_database_is_stored_by_few_transactions(api: Api) -> 
     with ThreadPoolExecutor(24) as pool, api.client() as client:
         with halted(api.store):
             answers = [pool.submit(upload, client, record) for record in records]
-            wait_until(lambda: api.service.limits.bodies - api.service.bodies.free == size, 20)
+            wait_until(lambda: api.service.limits.bodies - api.service.bodies.free == size)
             assert not any(answer.done() for answer in answers)
-        sessions = [answer.result(20).json() for answer in answers]
+        sessions = [answer.result(LONG).json() for answer in answers]
         listed = client.get("/sessions", params={"repoName": "together"}).json()["sessions"]
 
     assert [one["id"] for one in sessions] == [str(one.meta.session_id) for one in records]
@@ -72,11 +72,11 @@ def test_each_of_those_that_come_together_gets_its_own_answer(api: Api) -> None:
             )
             # What is refused for what it is does not wait for the others.
             for refused, status in ((contrary, 422), (nonsense, 400), (barred, 403)):
-                assert_problem(refused.result(20), status)
-        assert {one.result(20).status_code for one in (first, *good, *again)} == {201}
-        assert_problem(conflict.result(20), 409, "new id")
-        assert_problem(homeless.result(20), 404, "nobody-made-it")
-        assert_problem(late.result(20), 401, "revoked")
+                assert_problem(refused.result(LONG), status)
+        assert {one.result(LONG).status_code for one in (first, *good, *again)} == {201}
+        assert_problem(conflict.result(LONG), 409, "new id")
+        assert_problem(homeless.result(LONG), 404, "nobody-made-it")
+        assert_problem(late.result(LONG), 401, "revoked")
 
 
 def test_a_database_that_does_not_answer_in_time_is_told_and_a_retry_is_harmless(
@@ -105,7 +105,7 @@ def test_more_uploads_than_may_wait_are_told_to_come_again(store: RecordStore) -
                 wait_until(lambda: sum(answer.done() for answer in answers) > 0 or _full(api))
                 time.sleep(0.5)
                 told = [answer.result() for answer in answers if answer.done()]
-            statuses = {answer.result(20).status_code for answer in answers}
+            statuses = {answer.result(LONG).status_code for answer in answers}
         assert statuses <= {201, 503}
         for answer in told:
             assert_problem(answer, 503, "too many requests wait")

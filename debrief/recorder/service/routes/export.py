@@ -11,7 +11,7 @@ from debrief.recorder.service.auth import needs
 from debrief.recorder.service.documented import guarded
 from debrief.recorder.service.lines import MEDIA_TYPE, Lines, LinesResponse
 from debrief.recorder.service.state import Provided
-from debrief.recorder.service.values import Cursor, Sessions
+from debrief.recorder.service.values import Cursor, InDigits, Sessions
 from debrief.recorder.service.work import busy
 from debrief.training.model import Split
 
@@ -59,7 +59,9 @@ async def export_lines(
         Split | None, Query(description="Only this side of the train/eval split.")
     ] = None,
     limit: Annotated[
-        int | None, Query(ge=1, le=2**31 - 1, description="How many sessions at most.")
+        int | None,
+        Query(ge=1, le=2**31 - 1, description="How many sessions at most."),
+        InDigits,
     ] = None,
     cursor: Cursor = None,
     manifest: Annotated[

@@ -6,7 +6,7 @@ from typing import Annotated
 
 from fastapi import APIRouter, Depends
 
-from debrief.recorder.contracts import Contract, NewTask, Task
+from debrief.recorder.contracts import Contract, NewTask, Task, TaskId
 from debrief.recorder.ingest import read_json, read_model
 from debrief.recorder.service.auth import needs
 from debrief.recorder.service.bodies import small_body
@@ -31,6 +31,17 @@ class Tasks(Contract):
 async def list_tasks(service: Provided) -> Tasks:
     """Return all tasks."""
     return Tasks(tasks=list(await service.work.do(service.store.tasks)))
+
+
+@router.get(
+    "/tasks/{id}",
+    dependencies=[Depends(needs("read"))],
+    responses=guarded(404),
+    summary="One task.",
+)
+async def show_task(service: Provided, id: TaskId) -> Task:
+    """Return a task; 404 when there is none of that id."""
+    return await service.work.do(service.store.task, id)
 
 
 @router.post(

@@ -7,9 +7,10 @@ import dagster as dg
 from assets import versions
 from assets.judging import judge_evaluations
 from assets.partitions import all_of
-from assets.presentation import preview
+from assets.presentation import markdown, preview
 from assets.rubrics import rubric_evaluations
 from assets.scoring import session_scores
+from assets.weekly import working
 from debrief.errors import InputError
 from debrief.lake import Lake
 from debrief.rubrics.agreement import AGREEMENT, ALL, AgreementRow
@@ -42,9 +43,16 @@ PAGE = "reports/judge_agreement.md"
         "It fails when there are labels and none matches a session."
     ),
 )
-def judge_agreement(lake: LakeResource, langfuse: LangfuseResource) -> dg.MaterializeResult[None]:
+def judge_agreement(
+    context: dg.AssetExecutionContext, lake: LakeResource, langfuse: LangfuseResource
+) -> dg.MaterializeResult[None]:
     """Compare people's labels with what was judged."""
     tables = lake.open()
+    with working(context, tables, "judge_agreement", "all"):
+        return _measured(tables, langfuse)
+
+
+def _measured(tables: Lake, langfuse: LangfuseResource) -> dg.MaterializeResult[None]:
     here = find_repository(Path.cwd())
     labels = read_labels(load_settings(), langfuse.open(), here.root if here else Path.cwd())
     try:
@@ -57,7 +65,7 @@ def judge_agreement(lake: LakeResource, langfuse: LangfuseResource) -> dg.Materi
     return dg.MaterializeResult(
         metadata={
             "dagster/row_count": len(agreement.rows),
-            "agreement": dg.MetadataValue.md(page),
+            "agreement": markdown(page),
             "labels": agreement.labels,
             "matched": agreement.matched,
             "unmatched": len(agreement.unmatched),

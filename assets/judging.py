@@ -52,7 +52,8 @@ def judge_evaluations(
     evaluators = evaluator.open(context.run)
     spending = Spending(evaluators)
     mark = evaluators.eval_fingerprint
-    tables.write(JUDGE_SETS, mark, evaluators.judges, Judge)
+    if not evaluators.dry_run:
+        tables.write(JUDGE_SETS, mark, evaluators.judges, Judge)
 
     def one_week(week: str) -> Metadata:
         tally = Tally()

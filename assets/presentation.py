@@ -3,15 +3,24 @@
 import base64
 import re
 from collections.abc import Iterable, Sequence
+from itertools import zip_longest
 from typing import Any
 
 import dagster as dg
 
 PREVIEW_ROWS = 12
 _UUID = re.compile(r"\b([0-9a-f]{8})(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}\b")
+_BAR = re.compile(r"(?<!\\)\|")
+_BREAKS = re.compile(r"(?<=-)| ")
 _CELL = 90
 _ON_ONE_LINE = 20
 """Characters of a cell that is not broken at its spaces: times, and pairs of figures."""
+_IN_A_WINDOW = 1_000
+"""Characters from which on the UI shows Markdown in a window of its own. What is shorter goes into
+a cell of the page, which cuts off what is too wide for it."""
+_CELL_OF_THE_PAGE = 48
+"""Characters that there is room for in it, on a screen 1,280 wide."""
+_BETWEEN_COLUMNS = 2
 
 
 def table(headers: Sequence[str], rows: Iterable[Sequence[Any]]) -> str:
@@ -30,13 +39,36 @@ def preview(
     text = table(headers, rows[:limit])
     if len(rows) > limit:
         text += f"\n\n*and {len(rows) - limit} more*"
-    return dg.MetadataValue.md(text)
+    return markdown(text)
+
+
+def markdown(text: str) -> dg.MarkdownMetadataValue:
+    """Return Markdown as metadata, so that the UI cuts none of its tables."""
+    return dg.MetadataValue.md(text.ljust(_IN_A_WINDOW) if _is_wide(text) else text)
 
 
 def picture(png: bytes, words: str) -> dg.MarkdownMetadataValue:
     """Return a picture as metadata, with words for those who cannot see it."""
     data = base64.b64encode(png).decode("ascii")
     return dg.MetadataValue.md(f"![{words}](data:image/png;base64,{data})")
+
+
+def _is_wide(text: str) -> bool:
+    """Tell whether a table in a text cannot be made narrow enough by breaking its lines."""
+    columns: list[int] = []
+    for line in [*text.splitlines(), ""]:
+        if line.startswith("|"):
+            words = [_longest_word(cell) for cell in _BAR.split(line)[1:-1]]
+            columns = [max(pair) for pair in zip_longest(columns, words, fillvalue=0)]
+        elif sum(columns) + _BETWEEN_COLUMNS * len(columns) > _CELL_OF_THE_PAGE:
+            return True
+        else:
+            columns = []
+    return False
+
+
+def _longest_word(cell: str) -> int:
+    return max((len(word) for word in _BREAKS.split(cell.replace("*", ""))), default=0)
 
 
 def _cell(value: Any) -> str:

@@ -2,9 +2,7 @@
 
 from collections.abc import Sequence
 
-import dagster as dg
-
-from assets.presentation import preview
+from assets.presentation import markdown, preview
 from assets.weekly import counted
 from debrief.rubrics.linting import lint
 from debrief.rubrics.model import (
@@ -63,7 +61,7 @@ def set_shown(
     page = rubrics_markdown(rows, extracted=source, marks=marks, trials=trials)
     return {
         **counted(rows),
-        "page": dg.MetadataValue.md(page),
+        "page": markdown(page),
         "held_out_effects": preview(
             ("rubric", "effect", "low", "high", "p", "best/worst", "kept", "why"),
             [

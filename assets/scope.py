@@ -40,14 +40,7 @@ class Scope(msgspec.Struct, frozen=True):
 
         A task is the one that the session is filed under, or the one its transcript tells.
         """
-        filed = {
-            row.session_id: row for row in lake.read("session_metadata", week, SessionMetadataRow)
-        }
-        return {
-            head.id
-            for head in lake.read("raw_sessions", week, SessionHead)
-            if self.where.takes(_facts(head, filed.get(head.id)))
-        }
+        return {name for name, facts in facts_of(lake, week) if self.where.takes(facts)}
 
     def sessions(self, lake: Lake, week: str) -> Iterator[Session]:
         """Yield the sessions of a week that are meant."""
@@ -82,6 +75,13 @@ def scoped(context: dg.AssetExecutionContext) -> Iterator[Scope]:
         yield scope()
     finally:
         _SCOPE.reset(token)
+
+
+def facts_of(lake: Lake, week: str) -> Iterator[tuple[str, dict[str, set[str]]]]:
+    """Yield each session of a week with what conditions can ask of it, by field."""
+    filed = {row.session_id: row for row in lake.read("session_metadata", week, SessionMetadataRow)}
+    for head in lake.read("raw_sessions", week, SessionHead):
+        yield head.id, _facts(head, filed.get(head.id))
 
 
 def _facts(head: SessionHead, filed: SessionMetadataRow | None) -> dict[str, set[str]]:

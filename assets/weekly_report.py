@@ -6,6 +6,7 @@ from assets import versions
 from assets.doings import done_for
 from assets.judging import judge_evaluations
 from assets.partitions import all_of
+from assets.presentation import markdown
 from assets.reports import fingerprint_leaderboard
 from assets.rubrics import rubric_evaluations, rubrics
 from assets.scoring import session_scores
@@ -57,7 +58,7 @@ def weekly_report(
         }
         return {
             "dagster/partition_row_count": report.now.sessions,
-            "page": dg.MetadataValue.md(page),
+            "page": markdown(page),
             "path": dg.MetadataValue.path(written.path),
             "failures": report.now.failed,
             **{key: round(value, 6) for key, value in figures.items() if value is not None},

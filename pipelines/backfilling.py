@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterable, Sequence
+from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct
@@ -36,7 +37,8 @@ def run_backfill(choice: Choice, wanted: Wanted, consent: Consent) -> None:
     """Bring one stage up to date over the partitions that are wanted.
 
     Raises:
-        DebriefError: there is no such stage or partition, or a run failed.
+        InputError: there is no such stage, or no partition that answers to the options.
+        DebriefError: a run failed.
         ConfigurationError: it costs something and nobody agreed.
     """
     if consent.max_cost_usd is not None and not consent.max_cost_usd >= 0:
@@ -44,24 +46,36 @@ def run_backfill(choice: Choice, wanted: Wanted, consent: Consent) -> None:
             f"--max-cost-usd {consent.max_cost_usd}", "is no limit", "Give a number from 0 up."
         )
     settings = choice.settle()
+    import dagster as dg
+
     from assets.handing_out import in_queue
+    from assets.partitions import PAIRS, add_pairs, pair_of
     from pipelines.definitions import defs
     from pipelines.instance import open_instance
     from pipelines.progress import show_progress
     from pipelines.recovery import settle_at_start
     from pipelines.targets import batches
+    from pipelines.unmet import nothing_to_take
 
     graph = defs.resolve_asset_graph()
     names = sorted(key.to_user_string() for key in graph.materializable_asset_keys)
     if wanted.stage not in names:
-        known = f"There are: {', '.join(names)}."
-        raise InputError(f"--stage {wanted.stage}", "is no stage", known)
+        raise InputError(f"--stage {wanted.stage}", "is no stage", _meant(wanted.stage, names))
+    of_pairs = graph.get(dg.AssetKey(wanted.stage)).partitions_def == PAIRS
+    if wanted.fingerprint and not of_pairs and not wanted.downstream:
+        raise InputError(
+            f"--fingerprint {wanted.fingerprint}",
+            f"is that of a training set, and {wanted.stage} has none",
+            "--where fingerprint=… takes the sessions of a prompt.",
+        )
     show_progress()
     with open_instance(settings) as instance:
         settle_at_start(instance)
         outlook = _outlook(settings, choice, instance, wanted, consent)
         spent = _Spent(consent.max_cost_usd)
         for number, batch in enumerate(batches(graph, wanted, outlook)):
+            if wanted.stage in batch.assets and not batch.targets and not batch.current:
+                raise nothing_to_take(wanted, outlook)
             _tell(batch)
             agreed = _agree(batch, wanted, outlook, consent)
             if consent.dry_run:
@@ -76,13 +90,20 @@ def run_backfill(choice: Choice, wanted: Wanted, consent: Consent) -> None:
                 raise ConfigurationError(
                     ", ".join(batch.assets), "were left out: nobody agreed", "Add --yes."
                 )
+            add_pairs(instance, (pair_of(key) for each in batch.targets for key in each.pairs))
             if in_queue(settings):
                 hand_out(batch.targets, wanted, instance, spent)
                 continue
             for target in batch.targets:
                 for each in _ranges(target):
-                    _take(target.assets, each, wanted, instance, spent)
+                    _take(target, each, wanted, instance, spent)
         spent.tell()
+
+
+def _meant(stage: str, names: list[str]) -> str:
+    known = f"There are: {', '.join(names)}."
+    close = get_close_matches(stage, names, n=1)
+    return f"Did you mean {close[0]}? {known}" if close else known
 
 
 class _Spent:
@@ -205,14 +226,21 @@ def hand_out(
     """
     from pipelines.distribution import carry_out, describe, pieces_of
     from pipelines.launching import QUIET
+    from pipelines.ranges import tags_of
 
     tags = {**wanted.scope.tags, "debrief/backfill": wanted.stage}
-    ranges = [(target.assets, each) for target in targets for each in _ranges(target)]
-    config = {**QUIET, **spent.config(len(ranges) or 1)}
+    ranges = [(target, each) for target in targets for each in _ranges(target)]
+    bound = spent.config(len(ranges) or 1)
     pieces = [
         piece
-        for assets, each in ranges
-        for piece in pieces_of("", [each], tags, config, assets=assets)
+        for target, each in ranges
+        for piece in pieces_of(
+            "",
+            [each],
+            {**tags, **tags_of(each, target.pairs)},
+            {**QUIET, **bound, **target.config},
+            assets=target.assets,
+        )
     ]
 
     def add(run: dg.DagsterRun) -> None:
@@ -232,7 +260,7 @@ def _ranges(target: Target) -> list[tuple[str, str]]:
 
 
 def _take(
-    assets: Sequence[str],
+    target: Target,
     partitions: tuple[str, str],
     wanted: Wanted,
     instance: dg.DagsterInstance,
@@ -242,15 +270,14 @@ def _take(
 
     from pipelines.definitions import defs
     from pipelines.launching import QUIET, raise_on_failure
-    from pipelines.ranges import range_tags
+    from pipelines.ranges import tags_of
 
-    first, last = partitions
-    tags = range_tags(first, last) if first else {}
+    tags = tags_of(partitions, target.pairs)
     result = defs.resolve_implicit_global_asset_job_def().execute_in_process(
         instance=instance,
-        asset_selection=[dg.AssetKey(name) for name in assets],
+        asset_selection=[dg.AssetKey(name) for name in target.assets],
         tags={**tags, **wanted.scope.tags, "debrief/backfill": wanted.stage},
-        run_config={**QUIET, **spent.config()},
+        run_config={**QUIET, **spent.config(), **target.config},
         raise_on_error=False,
     )
     spent.add(result.all_events)

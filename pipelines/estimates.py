@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
@@ -10,6 +11,7 @@ from msgspec import Struct
 
 from assets.doings import done_in
 from assets.made_from import final_rubrics
+from assets.progress import PROGRESS
 from debrief.errors import DebriefError
 from debrief.evaluators import Evaluators
 from debrief.judging.evaluation import version_of
@@ -20,6 +22,7 @@ from debrief.rubrics.judging import version_of as words_of
 from debrief.sessions.heads import SessionHead
 from debrief.weekly.model import added_up
 from pipelines.due import Outlook
+from pipelines.progress import hushed
 from pipelines.scoring_sizes import Chunks, Sizes, total
 from pipelines.targets import Target, Wanted
 
@@ -32,6 +35,7 @@ ASKING = (
     "prompt_candidates",
 )
 """Stages that ask language models."""
+_READING, _SCORING, _MINING = "raw_sessions", "session_scores", "extracted_rubrics"
 
 
 class Estimate(Struct, frozen=True, kw_only=True):
@@ -52,6 +56,8 @@ class Estimate(Struct, frozen=True, kw_only=True):
 
     def describe(self) -> str:
         """Return the estimate in a line."""
+        if self.cost_usd is None and not self.calls:
+            return f"{self.stage}: not known ({self.basis})"
         calls, cost = f"{self.calls:,} calls", "cost not known"
         if self.cost_usd is not None:
             cost = f"${self.cost_usd:.4f}"
@@ -121,9 +127,28 @@ def estimates(targets: Iterable[Target], wanted: Wanted, outlook: Outlook) -> It
         for stage in target.assets:
             if stage in ASKING:
                 weeks.setdefault(stage, []).append(target)
+    calls: dict[str, int] = {}
     for stage, found in weeks.items():
+        if unread := _unread(found, outlook):
+            told = f"{len(unread)} weeks are" if len(unread) > 1 else "1 week is"
+            basis = f"{told} new or changed: --stage {_READING}, without more, reads first"
+            yield Estimate(stage=stage, cost_usd=None, basis=basis)
+            continue
+        if stage == _MINING and calls.get(_SCORING):
+            basis = f"known once {_SCORING} is done: it is mined from the best and the worst"
+            yield Estimate(stage=stage, cost_usd=None, basis=basis)
+            continue
         known = _from_records(stage, found, wanted, outlook)
-        yield known if known is not None else _rehearsed(stage, found, wanted)
+        estimate = known if known is not None else _rehearsed(stage, found, wanted)
+        calls[stage] = estimate.calls
+        yield estimate
+
+
+def _unread(targets: Iterable[Target], outlook: Outlook) -> list[str]:
+    """Return the weeks of which nobody can tell what they hold before they were read."""
+    weeks = {week for each in targets if _READING in each.assets for week in each.why}
+    due = outlook.due((_READING,), sorted(weeks), force=False).weeks
+    return [week for week, why in due.items() if why != "unrecorded"]
 
 
 def _from_records(
@@ -275,7 +300,8 @@ def _rehearsed(stage: str, targets: list[Target], wanted: Wanted) -> Estimate:
         "resources": {"evaluator": {"config": {"dry_run": True}}},
     }
     done = []
-    with dg.DagsterInstance.ephemeral() as instance:
+    logging.getLogger(PROGRESS).info("working out what %s would take", stage)
+    with hushed(), dg.DagsterInstance.ephemeral() as instance:
         for target in targets:
             result = job.execute_in_process(
                 instance=instance,

@@ -74,8 +74,12 @@ def parse_weeks(texts: Iterable[str]) -> tuple[str, ...]:
                     f"{end or 'nothing'} is not the date of a Monday",
                     "Weeks are written 2026-11-16, ranges 2026-10-05..2026-11-16.",
                 )
-        if last < first or first < FIRST_WEEK:
-            raise InputError(f"--week {text}", f"must run forwards, from {FIRST_WEEK} on")
+        if last < first:
+            raise InputError(f"--week {text}", "runs backwards", f"Write {last}..{first}.")
+        if first < FIRST_WEEK:
+            raise InputError(
+                f"--week {text}", f"begins before {FIRST_WEEK}", "No week before that is looked at."
+            )
         while first <= last:
             weeks.add(first)
             first = week_after(first)

@@ -1,6 +1,8 @@
 """Progress of a run on the terminal: what the stages say, without Dagster's own bookkeeping."""
 
 import logging
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 import dagster as dg
 
@@ -23,6 +25,18 @@ def show_progress() -> None:
     logger.propagate = False
     if not logger.handlers:
         logger.addHandler(_Lines())
+
+
+@contextmanager
+def hushed() -> Iterator[None]:
+    """Print no progress meanwhile, of what is tried and not kept."""
+    logger = logging.getLogger(PROGRESS)
+    before = logger.level
+    logger.setLevel(logging.WARNING)
+    try:
+        yield
+    finally:
+        logger.setLevel(before)
 
 
 @dg.logger(None, "Prints nothing: for commands that show progress themselves.")

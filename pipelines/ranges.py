@@ -3,13 +3,13 @@
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Sequence
 
-from dagster import MultiPartitionKey
 from dagster._core.storage.tags import (
     ASSET_PARTITION_RANGE_END_TAG,
     ASSET_PARTITION_RANGE_START_TAG,
 )
 
 from assets.handing_out import weeks_a_run
+from assets.many_pairs import COUNT_TAG, pair_key
 from debrief.settings import load_settings
 from debrief.weeks import runs_of_weeks, week_after
 
@@ -19,6 +19,17 @@ Tags = dict[str, str]
 def range_tags(first: str, last: str) -> Tags:
     """Return the tags of a run that takes every partition from ``first`` to ``last``."""
     return {ASSET_PARTITION_RANGE_START_TAG: first, ASSET_PARTITION_RANGE_END_TAG: last}
+
+
+def tags_of(partitions: tuple[str, str], pairs: Sequence[str] = ()) -> Tags:
+    """Return the tags of a run; none for an asset without partitions.
+
+    Args:
+        partitions: the first and the last one; empty for an asset without.
+        pairs: all that the run takes, when it takes pairs.
+    """
+    tags = range_tags(*partitions) if partitions[0] else {}
+    return {**tags, COUNT_TAG: str(len(pairs))} if len(pairs) > 1 else tags
 
 
 def week_ranges(weeks: Iterable[str]) -> list[tuple[str, str]]:
@@ -49,7 +60,7 @@ def pair_ranges(
         wanted[fingerprint].add(task)
     for fingerprint in sorted(wanted):
         for run in _neighbours(wanted[fingerprint], tasks):
-            yield _key(run[0], fingerprint), _key(run[-1], fingerprint)
+            yield pair_key(run[0], fingerprint), pair_key(run[-1], fingerprint)
 
 
 def _neighbours(wanted: set[str], order: Iterable[str]) -> Iterator[list[str]]:
@@ -62,7 +73,3 @@ def _neighbours(wanted: set[str], order: Iterable[str]) -> Iterator[list[str]]:
             run = []
     if run:
         yield run
-
-
-def _key(task: str, fingerprint: str) -> str:
-    return str(MultiPartitionKey({"task": task, "fingerprint": fingerprint}))

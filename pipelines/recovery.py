@@ -10,6 +10,7 @@ import json
 import time
 
 import dagster as dg
+from dagster._core.events import JobFailureData, RunFailureReason
 from dagster._core.storage.tags import GRPC_INFO_TAG
 
 from debrief.errors import DebriefError
@@ -38,6 +39,9 @@ _ENDED = [
 def settle_dead_runs(instance: dg.DagsterInstance, keeper: Keeper | None = None) -> list[str]:
     """Mark the runs that nobody works on any more as failed, with the reason.
 
+    Where Dagster's own monitoring is off, those too that did not begin, or did not stop, in the
+    time that its settings give.
+
     Args:
         instance: where the runs are.
         keeper: knows who is alive; by default the one that the settings name.
@@ -53,26 +57,82 @@ def settle_dead_runs(instance: dg.DagsterInstance, keeper: Keeper | None = None)
     settled = []
     for run in runs:
         leases = found[run.run_id] or found.get(run.tags.get(PARENT_TAG, ""), [])
-        if leases:
-            reason = _told(leases) if all(keeper.is_dead(lease) for lease in leases) else ""
-        else:
-            silent = _silence(instance, run) > keeper.dead
-            reason = _NO_SERVER if silent and _server_is_gone(run) else ""
+        reason = _why_dead(instance, keeper, run, leases)
         now = instance.get_run_by_id(run.run_id) if reason else None
-        if now is None or now.status not in _UNDER_WAY:
+        if now is None or now.status is not run.status:
             continue
         if now.status is dg.DagsterRunStatus.CANCELING:
             instance.report_run_canceled(now, reason)
         else:
-            instance.report_run_failed(now, reason)
+            never = now.status is dg.DagsterRunStatus.STARTING
+            why = JobFailureData(None, RunFailureReason.START_TIMEOUT) if never else None
+            instance.report_run_failed(now, reason, why)
         settled.append(run.run_id)
     return settled
 
 
+def _why_dead(
+    instance: dg.DagsterInstance, keeper: Keeper, run: dg.DagsterRun, leases: list[Lease]
+) -> str:
+    """Return why nobody will work on a run any more; empty while somebody may."""
+    if leases:
+        return _told(leases) if all(keeper.is_dead(lease) for lease in leases) else ""
+    if _silence(instance, run) > keeper.dead and _server_is_gone(run):
+        return _NO_SERVER
+    return _late(instance, run)
+
+
+def _late(instance: dg.DagsterInstance, run: dg.DagsterRun) -> str:
+    """Return what is told of a run that should have begun or stopped; empty for any other.
+
+    Dagster's monitoring does this itself, but can be switched on only where each run has a worker
+    of its own: it would end the stages that a run of the whole graph makes in its process.
+    """
+    marks = {
+        dg.DagsterRunStatus.STARTING: (
+            dg.DagsterEventType.PIPELINE_STARTING,
+            instance.run_monitoring_start_timeout_seconds,
+            "begin",
+        ),
+        dg.DagsterRunStatus.CANCELING: (
+            dg.DagsterEventType.PIPELINE_CANCELING,
+            instance.run_monitoring_cancel_timeout_seconds,
+            "stop",
+        ),
+    }
+    if instance.run_monitoring_enabled or run.status not in marks:
+        return ""
+    mark, limit, what = marks[run.status]
+    since = _last_event(instance, run, mark)
+    if since is None or time.time() - since < limit:
+        return ""
+    told = f"It did not {what} within {limit:g} s (run_monitoring in dagster.yaml)."
+    return f"{told} {_told_by_launcher(instance, run)}".strip()
+
+
+def _told_by_launcher(instance: dg.DagsterInstance, run: dg.DagsterRun) -> str:
+    """Return what the launcher knows of a run's worker, such as why its pod is not there."""
+    try:
+        return instance.run_launcher.get_run_worker_debug_info(run) or ""
+    except Exception as error:
+        # It is asked for a hint, and a cluster that does not answer is one.
+        return f"What launched it knows nothing of it: {error}"
+
+
 def _silence(instance: dg.DagsterInstance, run: dg.DagsterRun) -> float:
     """Return the seconds since a run's last event."""
-    last = instance.event_log_storage.get_logs_for_run(run.run_id, limit=1, ascending=False)
-    return time.time() - last[0].timestamp if last else 0.0
+    last = _last_event(instance, run)
+    return time.time() - last if last is not None else 0.0
+
+
+def _last_event(
+    instance: dg.DagsterInstance, run: dg.DagsterRun, kind: dg.DagsterEventType | None = None
+) -> float | None:
+    """Return when a run's last event was, or the last of a kind."""
+    last = instance.event_log_storage.get_logs_for_run(
+        run.run_id, of_type=kind, limit=1, ascending=False
+    )
+    return last[0].timestamp if last else None
 
 
 def _server_is_gone(run: dg.DagsterRun) -> bool:
@@ -133,8 +193,8 @@ def free_slots(instance: dg.DagsterInstance, keeper: Keeper | None = None) -> li
     default_status=dg.DefaultSensorStatus.RUNNING,
     description=(
         "Marks runs as failed whose process was killed and that would stand as started for good, "
-        "and gives their places in pools back. What they had finished stays, and the next run "
-        "goes on from there."
+        "or whose process never came to be, and gives their places in pools back. What they had "
+        "finished stays, and the next run goes on from there."
     ),
 )
 def dead_runs(context: dg.SensorEvaluationContext) -> dg.SkipReason:

@@ -9,13 +9,13 @@ from dagster import AssetKey
 from dagster._core.definitions.assets.graph.base_asset_graph import BaseAssetGraph
 from msgspec import Struct
 
+from assets.many_pairs import config_of, runs_over
 from assets.partitions import PAIRS, SCORES, TASKS, WEEKS
 from assets.scope import Scope
-from debrief.errors import InputError
 from debrief.training.pairs import observed_pairs
 from debrief.weeks import runs_of_weeks
 from pipelines.due import Due, Outlook, Why
-from pipelines.ranges import Tags, pair_ranges, range_tags
+from pipelines.ranges import Tags, pair_ranges, tags_of
 
 ON_REQUEST = ("prompt_candidates",)
 """Stages that cost a lot of calls: taken when they are named, never because of what they follow."""
@@ -41,6 +41,8 @@ class Target(Struct, frozen=True, kw_only=True):
     last: str = ""
     why: dict[str, Why] = {}
     """Of each week."""
+    pairs: tuple[str, ...] = ()
+    """All that the run takes, of which its partition is the first."""
 
     @property
     def partitions(self) -> tuple[str, str]:
@@ -50,11 +52,18 @@ class Target(Struct, frozen=True, kw_only=True):
     @property
     def tags(self) -> Tags:
         """Return the run's tags; none for an asset without partitions."""
-        return range_tags(self.first, self.last) if self.first else {}
+        return tags_of(self.partitions, self.pairs)
+
+    @property
+    def config(self) -> dict[str, Any]:
+        """Return the run configuration that names its pairs; empty when its tags name all."""
+        return config_of(self.assets[0], self.pairs)
 
     def describe(self) -> str:
         """Return the target in words."""
         where = f": {self.first} … {self.last}" if self.first else ""
+        if len(self.pairs) > 1:
+            where = f": {len(self.pairs)} pairs from {self.pairs[0]} to {self.pairs[-1]}"
         told = ", ".join(f"{n} {why}" for why, n in Counter(self.why.values()).most_common())
         return f"{', '.join(self.assets)}{where}{f' ({told})' if told else ''}"
 
@@ -73,9 +82,6 @@ def batches(graph: BaseAssetGraph[Any], wanted: Wanted, outlook: Outlook) -> Ite
 
     Yielded one by one, since what is due of a stage, and which pairs there are, is known only
     after the runs before it.
-
-    Raises:
-        InputError: no partition answers to the options.
     """
     chosen = {AssetKey(wanted.stage)}
     if wanted.downstream:
@@ -84,12 +90,7 @@ def batches(graph: BaseAssetGraph[Any], wanted: Wanted, outlook: Outlook) -> Ite
     weeks = _weeks(wanted, outlook)
     for keys in _neighbours(graph, chosen):
         names = tuple(key.to_user_string() for key in keys)
-        batch = _batch(names, graph.get(keys[0]).partitions_def, weeks, wanted, outlook)
-        if not batch.targets and not batch.current and wanted.stage in names:
-            raise InputError(
-                wanted.stage, "has no partition that answers to these options", _next_move(wanted)
-            )
-        yield batch
+        yield _batch(names, graph.get(keys[0]).partitions_def, weeks, wanted, outlook)
 
 
 def _batch(
@@ -108,6 +109,10 @@ def _batch(
     elif partitions == SCORES:
         keys = SCORES.get_partition_keys()
         ranges = [(keys[0], keys[-1])]
+    elif names == ("training_sets",):
+        runs = runs_over(_pairs(weeks, wanted, outlook))
+        targets = (Target(assets=names, first=run[0], last=run[0], pairs=run) for run in runs)
+        return Batch(assets=names, targets=tuple(targets))
     elif partitions == PAIRS:
         order = TASKS.get_partition_keys(dynamic_partitions_store=outlook.instance)
         ranges = list(pair_ranges(_pairs(weeks, wanted, outlook), order))
@@ -161,9 +166,3 @@ def _neighbours(graph: BaseAssetGraph[Any], chosen: set[AssetKey]) -> Iterator[l
         batch.append(key)
     if batch:
         yield batch
-
-
-def _next_move(wanted: Wanted) -> str:
-    if wanted.stage == "raw_sessions":
-        return "debrief sources lists what there is to read."
-    return "See debrief run first."

@@ -16,7 +16,8 @@ from dagster._core.storage.tags import MAX_RETRIES_TAG, RETRY_STRATEGY_TAG
 
 from assets.doings import done_for
 from assets.handing_out import in_queue
-from assets.partitions import SCORES, TASKS
+from assets.many_pairs import config_of, runs_over
+from assets.partitions import SCORES, add_pairs
 from assets.progress import PROGRESS
 from assets.weekly_report import report_path
 from debrief.sessions.scanning import is_told
@@ -29,7 +30,7 @@ from debrief.weekly.report import headline, report_of
 from pipelines.distribution import carry_out, describe, pieces_of
 from pipelines.failures import first_failure
 from pipelines.queue import COORDINATORS, QUEUE_TAG, TASK_TAG
-from pipelines.ranges import Tags, pair_ranges, range_tags, week_ranges
+from pipelines.ranges import Tags, range_tags, tags_of, week_ranges
 from pipelines.telling import tell, tell_death, tell_failure
 from resources.attendance import ACCOUNT_TAG, PARENT_TAG, account_of, steps_have_processes
 from resources.lake import LakeResource
@@ -105,9 +106,10 @@ def take_training_sets(
     if agreement:
         context.log.warning(agreement)
     pairs = observed_pairs(lake.open(), weeks)
-    order = TASKS.get_partition_keys(dynamic_partitions_store=context.instance)
-    for first, last in pair_ranges(pairs, order):
-        launch(context, "training_sets_job", range_tags(first, last))
+    add_pairs(context.instance, pairs)
+    for keys in runs_over(pairs):
+        tags = tags_of((keys[0], keys[0]), keys)
+        launch(context, "training_sets_job", tags, config_of("training_sets", keys))
     return weeks
 
 
@@ -198,8 +200,16 @@ def launch_over(
         )
 
 
-def launch(context: dg.OpExecutionContext, job: str, tags: Tags) -> None:
+def launch(
+    context: dg.OpExecutionContext, job: str, tags: Tags, config: Mapping[str, Any] | None = None
+) -> None:
     """Run a stage job here and now, on the same instance and resources.
+
+    Args:
+        context: of the step that launches it.
+        job: its name.
+        tags: of the run.
+        config: of its steps.
 
     Raises:
         dg.Failure: the run failed; what it had finished stays.
@@ -210,7 +220,7 @@ def launch(context: dg.OpExecutionContext, job: str, tags: Tags) -> None:
         stop_with_parent(watch_of(context.run_id))
     result = defs.resolve_job_def(job).execute_in_process(
         instance=context.instance,
-        run_config=_inherited(context.run_config),
+        run_config={**_inherited(context.run_config), **(config or {})},
         tags={**tags, **_tags(context), **_worker(context)},
         raise_on_error=False,
     )

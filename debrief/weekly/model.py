@@ -6,6 +6,22 @@ from collections.abc import Iterable
 
 from msgspec import Struct
 
+STAGES = (
+    "raw_sessions",
+    "prompt_snapshots",
+    "session_metadata",
+    "judge_evaluations",
+    "session_scores",
+    "langfuse_scores",
+    "extracted_rubrics",
+    "rubrics",
+    "rubric_evaluations",
+    "judge_agreement",
+    "training_sets",
+    "fingerprint_leaderboard",
+)
+"""In the order in which one follows from another, whichever a run came to first."""
+
 
 class Done(Struct, frozen=True, kw_only=True):
     """What a stage did for one of its partitions."""
@@ -44,8 +60,10 @@ def added_up(stage: str, parts: Iterable[Done]) -> Done:
 
 
 def by_stage(parts: Iterable[Done]) -> list[Done]:
-    """Return one sum a stage, in the order in which stages come first."""
+    """Return one sum a stage, in the order of ``STAGES``; others follow as they come."""
     stages: dict[str, list[Done]] = {}
     for part in parts:
         stages.setdefault(part.stage, []).append(part)
-    return [added_up(stage, found) for stage, found in stages.items()]
+    place = {stage: number for number, stage in enumerate(STAGES)}
+    names = sorted(stages, key=lambda stage: place.get(stage, len(place)))
+    return [added_up(stage, stages[stage]) for stage in names]

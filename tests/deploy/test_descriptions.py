@@ -16,6 +16,7 @@ import pytest
 import typer
 import yaml
 from dagster._cli import create_dagster_cli
+from dagster._core.launcher import RunLauncher
 from dagster._daemon.cli import cli as daemon
 from dagster_webserver.cli import dagster_webserver
 
@@ -133,10 +134,23 @@ def test_kubernetes_gives_dagster_the_same_settings() -> None:
 
 
 def test_no_run_is_ended_for_having_no_pod_of_its_own() -> None:
-    assert VALUES["additionalInstanceConfig"]["run_monitoring"] == {"enabled": False}
+    monitoring = VALUES["additionalInstanceConfig"]["run_monitoring"]
+    assert monitoring["enabled"] is False
+    assert sorted(monitoring)[:2] == ["cancel_timeout_seconds", "enabled"]
     ours = yaml.safe_load((DEPLOY / "dagster.yaml").read_text())["run_monitoring"]
     job = VALUES["runLauncher"]["config"]["k8sRunLauncher"]["runK8sConfig"]["jobSpecConfig"]
     assert job["activeDeadlineSeconds"] == ours["max_runtime_seconds"]
+
+
+def test_the_launcher_of_kubernetes_is_in_the_image_and_knows_its_settings() -> None:
+    import dagster_k8s
+    from kubernetes.client import V1JobSpec
+
+    launcher = VALUES["runLauncher"]
+    assert issubclass(getattr(dagster_k8s, launcher["type"]), RunLauncher)
+    assert "\ndagster-k8s==" in (DEPLOY / "locks" / "team.lock").read_text()
+    jobs = launcher["config"]["k8sRunLauncher"]["runK8sConfig"]["jobSpecConfig"]
+    assert set(jobs) <= set(V1JobSpec.attribute_map.values())
 
 
 def test_the_chart_writes_none_of_what_is_given_to_it_whole() -> None:

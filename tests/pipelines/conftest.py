@@ -14,7 +14,7 @@ import pipelines.command  # noqa: F401  (adds its commands)
 from debrief.cli.app import app
 from debrief.lake import Lake
 
-SECONDS = 240
+SECONDS = 1_200
 ELSEWHERE = (
     "DAGSTER_HOME",
     "DEBRIEF_LAKE",

@@ -27,7 +27,9 @@ def lake(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Lake:
     return Lake(str(tmp_path / "lake"))
 
 
-def observe(lake: Lake, instance: dg.DagsterInstance, *pairs: tuple[str, str]) -> None:
+def observe(
+    lake: Lake, instance: dg.DagsterInstance, *pairs: tuple[str, str], week: str = WEEK
+) -> None:
     from debrief.judging.model import JudgeEvaluation
 
     rows: list[SessionMetadataRow] = []
@@ -36,13 +38,20 @@ def observe(lake: Lake, instance: dg.DagsterInstance, *pairs: tuple[str, str]) -
         prompt, _, mark = fingerprint.partition("-")
         rows.append(metadata(f"s{number}", task=task, prompt_fingerprint=prompt))
         judged.append(judgement(f"s{number}", eval_fingerprint=mark))
-    lake.write("session_metadata", WEEK, rows, SessionMetadataRow)
-    lake.write("judge_evaluations", WEEK, judged, JudgeEvaluation)
+    lake.write("session_metadata", week, rows, SessionMetadataRow)
+    lake.write("judge_evaluations", week, judged, JudgeEvaluation)
     add_pairs(instance, pairs)
 
 
 def scored(instance: dg.DagsterInstance, week: str) -> None:
     instance.report_runless_asset_event(dg.AssetMaterialization(session_scores.key, partition=week))
+
+
+def written(instance: dg.DagsterInstance, pair: tuple[str, str]) -> None:
+    key = dg.MultiPartitionKey({TASK: pair[0], FINGERPRINT: pair[1]})
+    instance.report_runless_asset_event(
+        dg.AssetMaterialization(dg.AssetKey("training_sets"), partition=key)
+    )
 
 
 def asked_for(result: dg.EvaluateAutomationConditionsResult) -> set[tuple[str, str]]:
@@ -86,14 +95,30 @@ def test_a_training_set_that_was_made_is_left_until_its_samples_change(lake: Lak
         first = tick(instance)
         scored(instance, WEEK)
         second = tick(instance, first)
-        key = dg.MultiPartitionKey({TASK: PAIR[0], FINGERPRINT: PAIR[1]})
-        instance.report_runless_asset_event(
-            dg.AssetMaterialization(dg.AssetKey("training_sets"), partition=key)
-        )
+        written(instance, PAIR)
         third = tick(instance, second)
         assert asked_for(third) == set()
         scored(instance, WEEK)
         assert asked_for(tick(instance, third)) == {PAIR}
+
+
+def test_a_week_brings_the_pairs_of_its_own_sessions_alone(lake: Lake) -> None:
+    with dg.DagsterInstance.ephemeral() as instance:
+        observe(lake, instance, PAIR)
+        observe(lake, instance, OTHER, week=LATER)
+        first = tick(instance)
+        scored(instance, WEEK)
+        scored(instance, LATER)
+        second = tick(instance, first)
+        assert asked_for(second) == {PAIR, OTHER}
+        written(instance, PAIR)
+        written(instance, OTHER)
+        third = tick(instance, second)
+        assert asked_for(third) == set()
+        scored(instance, LATER)
+        fourth = tick(instance, third)
+        assert asked_for(fourth) == {OTHER}
+        assert fourth.get_num_requested(dg.AssetKey("fingerprint_leaderboard")) == 1
 
 
 def test_without_a_session_nothing_is_asked_for(lake: Lake) -> None:

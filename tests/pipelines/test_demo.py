@@ -242,7 +242,9 @@ def test_a_backfill_of_one_task_takes_its_pairs_only(demo: Demo) -> None:
     [
         pytest.param(["--stage", "scores"], "is no stage", id="a stage that is none"),
         pytest.param(
-            ["--stage", "training_sets", "--task", "nobody"], "no partition", id="an unknown task"
+            ["--stage", "training_sets", "--task", "nobody"],
+            "fits no session. There are: ",
+            id="an unknown task",
         ),
         pytest.param(["--stage", "rubrics", "--week", "2026-10-06"], "Monday", id="a Tuesday"),
     ],

@@ -30,5 +30,5 @@ def test_processes_that_open_a_new_storage_at_once_all_succeed(tmp_path: Path) -
         )
         for _ in range(3)
     ]
-    ended = [(process.communicate(timeout=120), process.returncode) for process in started]
+    ended = [(process.communicate(timeout=600), process.returncode) for process in started]
     assert [(out.strip(), code) for (out, _), code in ended] == [("0", 0)] * 3, ended

@@ -11,7 +11,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
-from contextlib import ExitStack, closing
+from contextlib import closing, suppress
 from pathlib import Path
 
 import psutil
@@ -19,6 +19,8 @@ import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
 from pipelines.up import Ports
+from tests.ports import free_port
+from tests.waiting import is_over, wait_until
 
 
 class Running:
@@ -50,7 +52,7 @@ class Running:
         return command
 
     def wait_for(self, text: str) -> None:
-        limit = time.monotonic() + 180
+        limit = time.monotonic() + 300
         while text not in self.output.read_text():
             assert self.process.poll() is None, self.output.read_text()
             assert time.monotonic() < limit, self.output.read_text()
@@ -70,9 +72,10 @@ class Running:
 
 
 def free_ports() -> Ports:
-    with ExitStack() as stack:
-        sockets = [stack.enter_context(socket.create_server(("127.0.0.1", 0))) for _ in range(3)]
-        ui, api, metrics = (found.getsockname()[1] for found in sockets)
+    ports = set[int]()
+    while len(ports) < 3:
+        ports.add(free_port())
+    ui, api, metrics = ports
     return Ports(ui=ui, api=api, metrics=metrics)
 
 
@@ -82,7 +85,7 @@ def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
     yield whole
     if whole.process.poll() is None:
         whole.process.terminate()
-        whole.process.wait(60)
+        whole.process.wait(180)
 
 
 def test_the_ui_the_api_and_the_metrics_answer(running: Running) -> None:
@@ -113,27 +116,34 @@ def test_a_second_one_on_the_same_home_is_refused_with_the_reason(running: Runni
 
 
 def test_a_killed_api_is_started_again(running: Running) -> None:
-    (api,) = (p for p in running.family() if "serve" in p.cmdline()[3:])
+    (api,) = (p for p in running.family() if "serve" in words_of(p)[3:])
     api.send_signal(signal.SIGKILL)
     running.wait_for("api ended by signal 9; starting it again in 1 s")
-    limit = time.monotonic() + 60
-    while time.monotonic() < limit:
-        try:
-            if running.get(running.ports.api, "/health")[0] == 200:
-                return
-        except OSError:
-            time.sleep(0.1)
-    pytest.fail("the API did not come back")
+
+    def answers() -> bool:
+        with suppress(OSError):
+            return running.get(running.ports.api, "/health")[0] == 200
+        return False
+
+    wait_until(answers)
+
+
+def words_of(process: psutil.Process) -> list[str]:
+    """The command of a process; nothing of one that has ended meanwhile."""
+    try:
+        return process.cmdline()
+    except psutil.NoSuchProcess:
+        return []
 
 
 def test_sigterm_ends_all_of_it(running: Running) -> None:
     family = running.family()
-    names = {process.name() for process in family}
+    postgres = [process for process in family if "postgres" in "".join(words_of(process)[:1])]
     running.process.terminate()
-    assert running.process.wait(90) == 0
+    assert running.process.wait(180) == 0
     assert running.output.read_text().endswith("Debrief is down.\n")
-    assert "postgres" in names
-    assert [process for process in family if process.is_running()] == []
+    assert postgres
+    wait_until(lambda: all(is_over(process.pid) for process in family))
     assert not (running.home / "postgres" / "data" / "postmaster.pid").exists()
 
 

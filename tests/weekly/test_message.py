@@ -50,7 +50,7 @@ def test_a_server_that_is_not_there_costs_nothing_but_a_reason() -> None:
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         port = taken.getsockname()[1]
-    reason = send(f"http://127.0.0.1:{port}/x", "hello", REDACTOR, sleep=lambda _: None)
+        reason = send(f"http://127.0.0.1:{port}/x", "hello", REDACTOR, sleep=lambda _: None)
     assert "could not be reached: ConnectError" in reason
 
 

@@ -90,3 +90,9 @@ def test_a_price_that_nobody_knows_makes_the_sum_unknown() -> None:
     parts = [Done(stage="a", calls=1, cost_usd=None), Done(stage="a", calls=1, cost_usd=1.0)]
     assert added_up("a", parts).cost_usd is None
     assert [part.calls for part in by_stage(parts)] == [2]
+
+
+def test_stages_are_told_in_the_order_of_the_graph_and_unknown_ones_last() -> None:
+    names = ["rubrics", "new", "session_scores", "raw_sessions", "rubrics"]
+    told = [part.stage for part in by_stage(Done(stage=name) for name in names)]
+    assert told == ["raw_sessions", "session_scores", "rubrics", "new"]

@@ -19,7 +19,7 @@ up: .venv/.run
 	@exec $(BIN)/debrief up
 
 test: check
-	$(BIN)/python -m pytest -n 2
+	$(BIN)/python -m pytest -n 2 --hypothesis-seed=0
 
 check: .venv/.test
 	$(BIN)/ruff format --check

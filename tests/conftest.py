@@ -2,10 +2,18 @@
 
 from __future__ import annotations
 
+import atexit
+import os
+import re
+import resource
+import shutil
+import signal
+import tempfile
+from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import settings
+from hypothesis import HealthCheck, settings
 
 from tests.postgres import postgres_server, postgres_url, record_store, shared_store
 
@@ -13,8 +21,34 @@ from tests.postgres import postgres_server, postgres_url, record_store, shared_s
 __all__ = ["postgres_server", "postgres_url", "record_store", "shared_store"]
 
 # A test is to fail for what it finds, not for what else the machine is doing.
-settings.register_profile("patient", deadline=None)
+settings.register_profile("patient", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("patient")
+
+# What is set on the machine of the day leads no test to other places, keys, proxies or colours.
+_ELSEWHERE = re.compile(
+    r"(AWS|CLAUDE|DAGSTER|DEBRIEF|GIT|LANGFUSE)_\w+|PG[A-Z]+|DATABASE_URL|\w+_API_KEY|\w+_PROXY"
+    r"|\w*COLOR\w*|PY_COLORS|GITHUB_ACTIONS|COLUMNS|LINES|XDG_CONFIG_\w+",
+    re.IGNORECASE,
+)
+for _name in [name for name in os.environ if _ELSEWHERE.fullmatch(name)]:
+    del os.environ[_name]
+
+# Nor does what the person at work keeps at home: transcripts, keys, the settings of git.
+if "PYTEST_XDIST_WORKER" not in os.environ:
+    os.environ.setdefault("XDG_CACHE_HOME", str(Path.home() / ".cache"))
+    _HOME = tempfile.mkdtemp(prefix="debrief-home-")
+    atexit.register(shutil.rmtree, _HOME, ignore_errors=True)
+    os.environ["HOME"] = _HOME
+
+# A thousand connections have two ends each here; many systems allow 1,024 files to begin with.
+_SOFT, _HARD = resource.getrlimit(resource.RLIMIT_NOFILE)
+_WANTED = 8_192 if _HARD == resource.RLIM_INFINITY else min(8_192, _HARD)
+if _SOFT != resource.RLIM_INFINITY and _SOFT < _WANTED:
+    resource.setrlimit(resource.RLIMIT_NOFILE, (_WANTED, _HARD))
+
+# Whatever is started in the background of a shell ignores it, and so would all that is started here.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 TOGETHER = {"tests/pipelines/test_staleness.py": "tests/pipelines/test_demo.py"}
 """Files that share what is made for a session: the worker of the one has the other too."""

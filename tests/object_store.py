@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import socket
 import threading
 import uuid
 from collections import Counter
@@ -16,6 +15,8 @@ import httpx
 import pytest
 from msgspec import Struct
 from werkzeug.serving import BaseWSGIServer, make_server
+
+from tests.ports import free_port
 
 KEY, SECRET = "tests-key", "tests-secret"
 
@@ -32,9 +33,7 @@ class ObjectStoreServer:
         self._thread: threading.Thread | None = None
         self.requests: Counter[str] = Counter()
         """By method, since the start."""
-        with socket.socket() as free:
-            free.bind(("127.0.0.1", 0))
-            self.port: int = free.getsockname()[1]
+        self.port = free_port()
 
     @property
     def url(self) -> str:

@@ -38,7 +38,7 @@ def postgres_url(postgres_server: EmbeddedPostgres) -> Iterator[str]:
 def record_store(postgres_server: EmbeddedPostgres) -> Iterator[RecordStore]:
     """A store without anything in it, and nobody else's while the test runs."""
     name = common_database(postgres_server)
-    execute(postgres_server, f"SET lock_timeout = '20s'; {_EMPTIED}", name)
+    execute(postgres_server, f"SET lock_timeout = '120s'; {_EMPTIED}", name)
     with RecordStore(postgres_server.url_of(name)) as store:
         yield store
 

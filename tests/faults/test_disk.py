@@ -16,6 +16,7 @@ from debrief.judging.model import JudgeEvaluation
 from debrief.lake import Lake
 from tests.benchmarks.judging import START
 from tests.faults.judging import ROOT, TABLE, WEEK
+from tests.waiting import LONG
 
 LIMIT = 120_000
 
@@ -31,7 +32,7 @@ def test_a_week_that_does_not_fit_names_its_file_and_leaves_the_old_one(tmp_path
         text=True,
         cwd=ROOT,
         preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (LIMIT, LIMIT)),
-        timeout=60,
+        timeout=LONG,
     )
     assert said.returncode == 0, said.stderr
     assert TABLE in said.stdout

@@ -9,6 +9,7 @@ from tests.benchmarks.judging_faults import score_of, structs_with
 from tests.faults.judging import Machine
 from tests.models.openai_server import OpenAIServer
 from tests.object_store import known, object_store
+from tests.waiting import LONG, wait_until
 
 SESSIONS = 6
 QUESTIONS = 2 * SESSIONS
@@ -23,18 +24,21 @@ def test_a_run_waits_for_the_store_and_asks_nothing_again(tmp_path: Path) -> Non
         url = f"s3://{store.bucket()}/lake"
         machine = Machine(tmp_path, server, lake=url, more=store.environment)
         machine.write_sessions(SESSIONS)
+        server.most_answers = QUESTIONS // 2
         run = machine.start()
-        while len(server.delivered) < QUESTIONS // 2:
+
+        def answered(count: int) -> bool:
             assert run.poll() is None
-            time.sleep(0.01)
+            return len(server.delivered) >= count
+
+        wait_until(lambda: answered(QUESTIONS // 2))
         store.stop()
-        while len(server.delivered) < QUESTIONS:
-            assert run.poll() is None
-            time.sleep(0.01)
+        server.most_answers = None
+        wait_until(lambda: answered(QUESTIONS))
         time.sleep(2.0)
         assert run.poll() is None
         store.start()
-        said, _ = run.communicate(timeout=120)
+        said, _ = run.communicate(timeout=LONG)
         assert said.splitlines()[-1] == "succeeded", said
         assert server.received == QUESTIONS
         assert [row.status for row in machine.rows()] == ["ok"] * QUESTIONS

@@ -10,11 +10,14 @@ import sys
 import time
 from collections.abc import Iterator, Mapping
 from pathlib import Path
+from typing import Any
 
 import dagster as dg
 import pytest
 from dagster._core.events import DagsterEvent, DagsterEventType
+from dagster._core.launcher import DefaultRunLauncher
 from dagster._core.storage.tags import GRPC_INFO_TAG
+from dagster._serdes import ConfigurableClassData
 from msgspec.structs import replace
 
 from debrief.settings import load_settings
@@ -151,6 +154,77 @@ def test_a_run_that_died_before_it_began_is_found_too(
     time.sleep(0.02)
     assert settle_dead_runs(instance, impatient) == [starting]
     assert status(instance, waiting) is dg.DagsterRunStatus.STARTING
+
+
+class Tower(DefaultRunLauncher):
+    """A launcher that knows why a run's pod is not there, or that cannot be asked."""
+
+    told: str | None = "0/3 nodes are available: 3 Insufficient memory."
+
+    def get_run_worker_debug_info(
+        self, run: dg.DagsterRun, include_container_logs: bool | None = True
+    ) -> str | None:
+        if self.told is None:
+            raise ConnectionError("the cluster does not answer")
+        return self.told
+
+    @classmethod
+    def from_config_value(cls, inst_data: ConfigurableClassData | None, config_value: Any) -> Tower:
+        return cls(inst_data=inst_data, **config_value)
+
+
+def monitored(folder: Path, **settings: Any) -> dg.DagsterInstance:
+    """An instance with settings for the monitoring of runs, on a cluster."""
+    folder.mkdir(exist_ok=True)
+    return dg.DagsterInstance.local_temp(
+        str(folder),
+        overrides={
+            "run_monitoring": settings,
+            "run_launcher": {"module": __name__, "class": "Tower", "config": {}},
+        },
+    )
+
+
+def test_a_run_whose_pod_never_starts_is_ended_in_time_and_told_why(
+    tmp_path: Path, keeper: Keeper
+) -> None:
+    patient = {"enabled": False, "start_timeout_seconds": 900, "cancel_timeout_seconds": 900}
+    for limits, ended in ((patient, False), ({**patient, "start_timeout_seconds": 0}, True)):
+        with monitored(tmp_path / str(ended), **limits) as instance:
+            run = instance.create_run_for_job(nothing).run_id
+            event(instance, run, DagsterEventType.RUN_STARTING)
+            working = started(instance)
+            assert settle_dead_runs(instance, keeper) == ([run] if ended else [])
+            assert status(instance, working) is STARTED
+            if ended:
+                assert status(instance, run) is FAILURE
+                told = instance.all_logs(run)[-1].message or ""
+                assert "did not begin within 0 s" in told
+                assert "3 Insufficient memory" in told
+                assert settle_dead_runs(instance, keeper) == []
+
+
+def test_a_run_that_does_not_stop_is_ended_in_time_though_the_cluster_cannot_be_asked(
+    tmp_path: Path, keeper: Keeper, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Tower, "told", None)
+    with monitored(tmp_path, enabled=False, cancel_timeout_seconds=0) as instance:
+        run = instance.create_run_for_job(nothing).run_id
+        event(instance, run, DagsterEventType.RUN_STARTING)
+        event(instance, run, DagsterEventType.RUN_CANCELING)
+        assert settle_dead_runs(instance, keeper) == [run]
+        assert status(instance, run) is dg.DagsterRunStatus.CANCELED
+        assert "the cluster does not answer" in (instance.all_logs(run)[-1].message or "")
+
+
+def test_where_dagster_watches_runs_itself_it_is_left_to_that(
+    tmp_path: Path, keeper: Keeper
+) -> None:
+    with monitored(tmp_path, enabled=True, start_timeout_seconds=0) as instance:
+        run = instance.create_run_for_job(nothing).run_id
+        event(instance, run, DagsterEventType.RUN_STARTING)
+        assert settle_dead_runs(instance, keeper) == []
+        assert status(instance, run) is dg.DagsterRunStatus.STARTING
 
 
 def test_the_ui_settles_what_died_before_it_was_started(

@@ -20,6 +20,7 @@ from debrief.models.cache import Cache
 from debrief.models.language_model import LanguageModel
 from debrief.sessions.model import Session
 from tests.models.openai_server import Call, OpenAIServer, Reply, judged
+from tests.waiting import LONG
 
 JUDGES = Path(__file__).parents[2] / "judges"
 JUDGE = Judge(
@@ -39,7 +40,7 @@ def server() -> Iterator[OpenAIServer]:
 @pytest.fixture
 def make_judge(server: OpenAIServer) -> MakeJudge:
     def make(history: bool = False, secret: bytes = b"", **options: Any) -> DspyJudge:
-        chosen = {"timeout": 5.0, "pause": 0.01, "attempts": 3, **options}
+        chosen = {"timeout": LONG, "pause": 0.01, "attempts": 3, **options}
         made: dict[str, LanguageModel] = {}
 
         def model(name: str) -> LanguageModel:

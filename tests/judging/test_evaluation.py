@@ -20,6 +20,7 @@ from debrief.judging.evaluation import (
 from debrief.judging.model import ChangeContext, Judge, JudgeEvaluation, Judgement
 from debrief.offline.evaluator import OfflineEvaluator
 from debrief.sessions.model import Session
+from tests.waiting import LONG
 
 MakeSession = Callable[..., Session]
 JUDGES = [
@@ -137,7 +138,7 @@ class Meeting:
         self.barrier = threading.Barrier(parties)
 
     def judge(self, judge: Judge, context: ChangeContext, session: Session) -> Judgement:
-        self.barrier.wait(timeout=10)
+        self.barrier.wait(timeout=LONG)
         return Judgement(score=0.5, feedback=session.id)
 
 

@@ -9,6 +9,7 @@ from debrief.scoring.model import SessionScores
 from debrief.scoring.scorer import score_session
 from tests.langfuse.server import LangfuseServer
 from tests.scoring.scenario import ScriptedScorer, session
+from tests.waiting import LONG
 
 
 class Clock:
@@ -24,7 +25,7 @@ class Clock:
 def client_of(
     server: LangfuseServer, clock: Clock | None = None, attempts: int = 4, secret: str = "sk-test"
 ) -> LangfuseClient:
-    patience = Patience(attempts=attempts, timeout=5, sleep=(clock or Clock()).sleep)
+    patience = Patience(attempts=attempts, timeout=LONG, sleep=(clock or Clock()).sleep)
     return LangfuseClient(server.host, server.public_key, secret, patience)
 
 

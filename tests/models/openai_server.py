@@ -18,6 +18,8 @@ from dataclasses import dataclass, field
 from types import TracebackType
 from typing import Any, Literal
 
+from tests.waiting import LONG
+
 Manner = Literal["whole", "cut", "hang", "close"]
 LETTERS_A_TOKEN = 4
 CACHED_BLOCK = 128
@@ -114,8 +116,11 @@ class OpenAIServer:
         self.received = 0
         self.delivered: Counter[str] = Counter()
         """Usable answers that reached a client that was still there, by question."""
+        self.most_answers: int | None = None
+        """So many are given, and all others wait until it is raised; None gives them all."""
         self.at_once = 0
         self.most_at_once = 0
+        self._given = 0
         self._seen: list[str] = []
         self._loop = asyncio.new_event_loop()
         self._ready = threading.Event()
@@ -129,7 +134,7 @@ class OpenAIServer:
 
     def __enter__(self) -> OpenAIServer:
         self._thread.start()
-        self._ready.wait(10)
+        assert self._ready.wait(LONG)
         return self
 
     def __exit__(
@@ -139,7 +144,7 @@ class OpenAIServer:
         trace: TracebackType | None,
     ) -> None:
         self._loop.call_soon_threadsafe(self._loop.stop)
-        self._thread.join(10)
+        self._thread.join(LONG)
 
     def _run(self) -> None:
         asyncio.set_event_loop(self._loop)
@@ -191,8 +196,11 @@ class OpenAIServer:
             await reader.read()
             return False
         await asyncio.sleep(reply.latency)
+        while self.most_answers is not None and self._given >= self.most_answers:
+            await asyncio.sleep(0.005)
         if reply.manner == "close" or reader.at_eof():
             return False
+        self._given += 1
         body = reply.raw if reply.raw is not None else json.dumps(self._body(call, reply)).encode()
         headers = {"content-type": "application/json", "content-length": str(len(body))}
         lines = [f"{name}: {value}" for name, value in {**headers, **reply.headers}.items()]

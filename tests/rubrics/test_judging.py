@@ -96,14 +96,14 @@ def test_a_failure_is_a_row_with_its_reason_and_is_tried_again(workers: int) -> 
 
 
 def test_several_workers_are_kept_busy_and_a_sessions_first_rubric_goes_alone() -> None:
-    judge = CountingJudge(seconds=0.02)
+    seconds = 0.1
+    judge = CountingJudge(seconds)
     sessions = [session(n) for n in range(20)]
     started = time.perf_counter()
     rows = list(evaluate_rubrics(sessions, RUBRICS, judge, workers=8))
-    ideal = 60 * 0.02 / 8
     assert len(rows) == 60
     assert judge.most_at_once == 8
-    assert time.perf_counter() - started < 6 * ideal
+    assert time.perf_counter() - started < 60 * seconds, "no faster than one after the other"
     for one in sessions:
         assert next(asked for asked in judge.asked if asked[0] == one.id)[1] == "rubric_001"
 

@@ -21,6 +21,7 @@ from debrief.rubrics.model_miner import ModelMiner
 from debrief.tokens import count_tokens
 from tests.models.openai_server import Call, OpenAIServer, Reply
 from tests.rubrics.scenario import GOOD, SCALE, WEEK, a_week, mined, rubric, session
+from tests.waiting import LONG
 
 SECRET = b"of this machine"
 Make = Callable[..., LanguageModel]
@@ -39,7 +40,7 @@ def model(server: OpenAIServer, tmp_path: Path) -> Make:
     """A model as a process of its own would have it, with the cache that all processes share."""
 
     def make(**options: Any) -> LanguageModel:
-        chosen = {"timeout": 10.0, "pause": 0.01, "attempts": 2, **options}
+        chosen = {"timeout": LONG, "pause": 0.01, "attempts": 2, **options}
         cache = Cache(tmp_path / "answers.sqlite")
         return LanguageModel("openai/m", api_key="k", base_url=server.url, cache=cache, **chosen)
 
@@ -142,7 +143,9 @@ def test_judging_keeps_the_server_busy_and_asks_nothing_twice(
     server: OpenAIServer, model: Make
 ) -> None:
     latency, concurrency = 0.15, 16
-    server.reply = lambda call: Reply(JUDGED, latency=latency)
+    server.reply = lambda call: Reply(
+        JUDGED, latency=latency if server.most_at_once >= concurrency else 5 * latency
+    )
     sessions = [session(n) for n in range(20)]
     rubrics = [rubric(n, name=f"Rubric {n}") for n in range(1, 9)]
     ask = model(concurrency=concurrency)
@@ -153,7 +156,7 @@ def test_judging_keeps_the_server_busy_and_asks_nothing_twice(
     took = time.perf_counter() - started
     assert all(row.status == "ok" for row in rows)
     assert server.most_at_once == concurrency
-    assert took < 6 * len(rows) * latency / concurrency
+    assert took < len(rows) * latency, "no faster than one after the other"
     sent = server.received
     other = ModelRubricJudge("m", model().ask, secret=SECRET)
     again = list(evaluate_rubrics(sessions, rubrics, other, workers=concurrency))

@@ -220,6 +220,7 @@ def outcome_of(case: dict[str, Any]) -> dict[str, Any]:
         return {"status": "retry"}
 
 
+@pytest.mark.skipif(not SHARED.is_file(), reason="the collection of cases is not beside us")
 def test_every_case_of_the_shared_collection_comes_out_as_it_says() -> None:
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     wrong = []

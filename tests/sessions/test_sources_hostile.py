@@ -86,14 +86,21 @@ def test_loops_of_symbolic_links_end_and_linked_files_are_met_once(tmp_path: Pat
     assert dead.path.endswith("dead.jsonl")
 
 
-def test_what_may_not_be_read_is_told_and_the_rest_is_read(tmp_path: Path) -> None:
-    folder = written(tmp_path / "logs", session(1))
+@pytest.fixture
+def open_folder() -> Iterator[Path]:
+    """A folder that every user can get to, which cannot be said of those that pytest makes."""
+    with tempfile.TemporaryDirectory(dir="/tmp") as place:
+        Path(place).chmod(0o755)
+        yield Path(place)
+
+
+def test_what_may_not_be_read_is_told_and_the_rest_is_read(open_folder: Path) -> None:
+    folder = written(open_folder / "logs", session(1))
     secret = session(2).write(folder / "secret.jsonl")
     closed = folder / "closed"
     written(closed, session(3))
-    for path in (tmp_path, *tmp_path.parents):
-        if path.is_relative_to(tempfile.gettempdir()) and path != Path(tempfile.gettempdir()):
-            path.chmod(path.stat().st_mode | 0o055)
+    for path in open_folder.rglob("*"):
+        path.chmod(path.stat().st_mode | 0o055)
     secret.chmod(0)
     closed.chmod(0)
     try:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 import threading
@@ -16,6 +17,7 @@ from debrief.recorder.postgres import EmbeddedPostgres
 from debrief.state.leases import Keeper
 from debrief.state.postgres import PostgresState
 from debrief.state.processes import this_process
+from tests.waiting import LONG, wait_until
 
 ROOT = Path(__file__).parents[2]
 PARENT = """
@@ -36,15 +38,12 @@ def step(file):
 if __name__ == "__main__":
     child = multiprocessing.get_context("spawn").Process(target=step, args=(sys.argv[1],))
     child.start()
-    time.sleep(60)
+    time.sleep(600)
 """
 
 
 def read_until(path: Path, beginning: str) -> str:
-    limit = time.monotonic() + 60
-    while not (path.exists() and path.read_text().startswith(beginning)):
-        assert time.monotonic() < limit
-        time.sleep(0.01)
+    wait_until(lambda: path.exists() and path.read_text().startswith(beginning))
     return path.read_text()
 
 
@@ -57,8 +56,8 @@ def heard_long_ago(server: EmbeddedPostgres) -> None:
 
 def test_a_server_that_is_restarted_loses_nothing_and_nobody_notices(tmp_path: Path) -> None:
     server = EmbeddedPostgres(tmp_path / "postgres", durable=False)
-    state = PostgresState(server.url, patience=30)
-    keeper = Keeper(PostgresState(server.url, patience=30), dead=6.0)
+    state = PostgresState(server.url, patience=LONG)
+    keeper = Keeper(PostgresState(server.url, patience=LONG), dead=30.0)
     stop = threading.Event()
     done: list[str] = []
 
@@ -91,7 +90,8 @@ def test_a_server_that_is_restarted_loses_nothing_and_nobody_notices(tmp_path: P
         keeper.renew()
         watch.check()
         stop.set()
-        thread.join(30)
+        thread.join(LONG)
+        assert not thread.is_alive()
     assert [state.get(name) for name in done] == [name.encode() for name in done]
     calls, _ = state.spent("run")
     assert len(done) <= calls <= len(done) + 1
@@ -103,7 +103,9 @@ def test_a_step_stops_when_the_process_of_its_run_is_killed(tmp_path: Path) -> N
     script, told = tmp_path / "parent.py", tmp_path / "told"
     script.write_text(PARENT)
     parent = subprocess.Popen(
-        [sys.executable, str(script), str(told)], env={"PYTHONPATH": str(ROOT)}, cwd=ROOT
+        [sys.executable, str(script), str(told)],
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        cwd=ROOT,
     )
     read_until(told, "works on")
     parent.kill()

@@ -185,7 +185,10 @@ def not_trained_on(stored: StoredLine) -> list[Span]:
     """
     outline = stored.outline
     messages = outline.messages
-    if not any(message.weight for message in messages):
+    for message in messages:
+        if message.weight:
+            break
+    else:
         return []
     unmarked = [not _has_no_weight(stored, message) for message in messages]
     begins = [number for number, message in enumerate(messages) if message.role == "user"]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import tempfile
 from collections.abc import Generator, Iterator, Sequence
 from concurrent.futures import Executor
@@ -20,13 +19,13 @@ from debrief.training.publishing import preference
 from debrief.training.publishing.conversations import Line, Made, StoredLine
 from debrief.training.publishing.forms import Form, Rubrics
 from debrief.training.publishing.parquet import ParquetFile
-from debrief.training.publishing.picking import Picks, mapped
 from debrief.training.publishing.set_card import published_card
 from debrief.training.publishing.single_calls import with_single_calls
 from debrief.training.publishing.streams import (
     ReadsAhead,
     WritesTogether,
     checksum_of,
+    lines_anywhere,
     lines_in,
     reader,
 )
@@ -171,11 +170,11 @@ class SetPublisher:
     def _target(self, name: str) -> str:
         return f"{self._row.task}/{self._row.fingerprint}/{name}"
 
-    def _made(self, file: IO[bytes] | None, workers: Executor) -> Iterator[tuple[Split, Parts]]:
+    def _made(self, file: IO[bytes] | None, worker: Executor) -> Iterator[tuple[Split, Parts]]:
         """Yield the finished lines; at the end, what was read must be what was written."""
         made = self._converted if self._form.convert is not None else self._paired
         try:
-            same = yield from made(file, workers)
+            same = yield from made(file, worker)
         except msgspec.DecodeError:
             same = False
         if not same:
@@ -186,14 +185,14 @@ class SetPublisher:
             )
 
     def _converted(
-        self, file: IO[bytes] | None, workers: Executor
+        self, file: IO[bytes] | None, worker: Executor
     ) -> Generator[tuple[Split, Parts], None, bool]:
         """Yield converted lines; return whether what was read is what was written."""
         convert = self._form.convert
         if convert is None:
             return True
         with lines_in(file) as at:
-            lines = ReadsAhead(at, self._rows(), workers)
+            lines = ReadsAhead(at, self._rows(), worker)
             for row, line in lines:
                 if self._is_wanted(row):
                     told = self._told(line, row.outline)
@@ -202,45 +201,42 @@ class SetPublisher:
             return crc32(at(lines.end, 1), lines.checksum) == self._row.lines_checksum
 
     def _paired(
-        self, file: IO[bytes] | None, workers: Executor
+        self, file: IO[bytes] | None, worker: Executor
     ) -> Generator[tuple[Split, Parts], None, bool]:
         """Yield pairs of lines; return whether what was read is what was written."""
-        with mapped(file) as at, tempfile.TemporaryFile() as outlines:
-            if at is None:
-                return next(self._rows(), None) is None
-            checksum = workers.submit(checksum_of, at)
+        with lines_anywhere(file) as at, tempfile.TemporaryFile() as kept:
+            checksum = worker.submit(checksum_of, at)
             entrants: dict[Split, list[preference.Entrant]] = {side: [] for side in SIDES}
-            sizes: list[int] = []
-            ends = [0]
+            places: list[tuple[int, int, int, int]] = []
+            end = 0
             for number, row in enumerate(self._rows()):
-                sizes.append(row.size)
-                ends.append(ends[-1] + outlines.write(row.outline))
+                size = kept.write(row.outline)
+                places.append((row.offset, row.size, end, size))
+                end += size
                 if self._is_wanted(row) and row.window == 1:
                     opening = row.opening or StoredLine(at(row.offset, row.size)).opening
                     entrants[row.split].append(
                         preference.Entrant(number=number, quality=row.quality, opening=opening)
                     )
-            outlines.flush()
-            if sum(sizes) > len(at.view):
-                return False
-            picks = Picks(at, sizes, workers)
-            for side in SIDES:
-                pairs = preference.pairs_of(entrants[side])
-                wanted = [number for pair in pairs for number in (pair.chosen, pair.rejected)]
-                lines = (
-                    self._told(line, os.pread(outlines.fileno(), ends[n + 1] - ends[n], ends[n]))
-                    for n, line in zip(wanted, picks.lines(wanted), strict=True)
-                )
-                for pair, better, worse in zip(pairs, lines, lines, strict=True):
-                    made = preference.pair_line(better, worse, same_prompt=pair.same_prompt)
-                    if made is not None:
-                        yield side, self._checked(better, made)
+            kept.flush()
+            with lines_anywhere(kept) as outlines:
+
+                def told(number: int) -> StoredLine:
+                    offset, size, place, length = places[number]
+                    return self._told(at(offset, size), outlines(place, length))
+
+                for side in SIDES:
+                    for pair in preference.pairs_of(entrants[side]):
+                        better, worse = told(pair.chosen), told(pair.rejected)
+                        made = preference.pair_line(better, worse, same_prompt=pair.same_prompt)
+                        if made is not None:
+                            yield side, self._checked(better, made)
             return checksum.result() == self._row.lines_checksum
 
     def _rows(self) -> Iterator[PlacedLine]:
         return self._lake.read(LINES, f"{self._row.task}/{self._row.fingerprint}", PlacedLine)
 
-    def _told(self, line: memoryview, outline: bytes) -> StoredLine:
+    def _told(self, line: Line, outline: Line) -> StoredLine:
         stored = StoredLine(line, outline)
         made = with_single_calls(stored) if self._wanted.single_calls else stored
         if made is not stored:

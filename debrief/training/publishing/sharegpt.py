@@ -134,7 +134,6 @@ def _turns(stored: StoredLine) -> tuple[list[Speaker], list[Line]]:
     Texts go from string to string without their quotes, which stand in the parts between.
     """
     line, messages = stored.line, stored.outline.messages
-    leave_out = not_trained_on(stored)
     results = {
         message.answers: line[message.start + 1 : message.end - 1]
         for message in messages
@@ -142,9 +141,9 @@ def _turns(stored: StoredLine) -> tuple[list[Speaker], list[Line]]:
     }
     speakers: list[Speaker] = []
     parts: list[Line] = []
+    for first, last in not_trained_on(stored):
+        messages = tuple(one for one in messages if not first <= one.start < last)
     for message in messages:
-        if any(first <= message.start < last for first, last in leave_out):
-            continue
         if message.role == "user":
             speakers.append("human")
             parts += _HUMAN_BEGINS, line[message.start + 1 : message.end - 1]

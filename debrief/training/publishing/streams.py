@@ -10,10 +10,12 @@ from __future__ import annotations
 
 import mmap
 import os
+import shutil
 import sys
+import tempfile
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Executor, ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from functools import partial
 from typing import IO, TypeAlias
 from zlib import crc32
@@ -22,13 +24,13 @@ from debrief.training.publishing.conversations import Line
 from debrief.training.store import PlacedLine
 
 READ_AT_ONCE = 4_000_000
-WRITTEN_AT_ONCE = 256_000
+WRITTEN_AT_ONCE = 2_000_000
 """Bytes."""
 _LOOKED_AT = 32_000_000
 """Bytes of a file that may be in our memory."""
 _HAND_OVER = 0.0001
 """Seconds after which a thread lets another go on; the usual 5 ms are as long as a block takes."""
-_MOST_BUFFERS = 512
+_MOST_BUFFERS = 1_000
 """Parts of lines in one call of the system, which takes a thousand."""
 
 BytesAt: TypeAlias = Callable[[int, int], Line]
@@ -41,7 +43,7 @@ def reader() -> Iterator[Executor]:
     usual = sys.getswitchinterval()
     sys.setswitchinterval(min(usual, _HAND_OVER))
     try:
-        with ThreadPoolExecutor(max_workers=2) as executor:
+        with ThreadPoolExecutor(max_workers=1) as executor:
             yield executor
     finally:
         sys.setswitchinterval(usual)
@@ -128,9 +130,11 @@ class WritesTogether:
             OSError: it, or one before it, could not be written.
         """
         size = sum(map(len, parts))
+        if len(self._parts) + len(parts) > _MOST_BUFFERS:
+            self.close()
         self._parts += parts
         self._held += size
-        if self._held >= self._block or len(self._parts) >= _MOST_BUFFERS:
+        if self._held >= self._block:
             self.close()
         return size
 
@@ -140,27 +144,51 @@ class WritesTogether:
         Raises:
             OSError: something could not be written.
         """
-        parts, held, done = self._parts, self._held, 0
+        parts, held = self._parts, self._held
         self._parts, self._held = [], 0
-        while done < len(parts):
-            written = os.writev(self._handle, parts[done : done + _MOST_BUFFERS])
+        while parts:
+            written = os.writev(self._handle, parts[:_MOST_BUFFERS])
             if written == held:
                 return
-            while done < len(parts) and written >= len(parts[done]):
-                written -= len(parts[done])
-                done += 1
-            if written:
-                parts[done] = memoryview(parts[done])[written:]
+            held -= written
+            parts = _rest(parts, written)
+
+
+def _rest(parts: Sequence[Line], written: int) -> list[Line]:
+    done = 0
+    while done < len(parts) and written >= len(parts[done]):
+        written -= len(parts[done])
+        done += 1
+    if not written:
+        return list(parts[done:])
+    return [memoryview(parts[done])[written:], *parts[done + 1 :]]
 
 
 @contextmanager
 def lines_in(file: IO[bytes] | None) -> Iterator[BytesAt]:
     """Yield what gives the bytes of a file, asked for from its beginning to its end; of none,
     nothing. Those of a file of the system are looked at where they are."""
-    if file is None or of_the_system(file):
-        yield Mapped.of(file) or _nothing
+    if file is not None and _of_the_system(file):
+        yield _Mapped(file) if os.fstat(file.fileno()).st_size else _nothing
     else:
-        yield partial(_read, file)
+        yield partial(_read, file) if file is not None else _nothing
+
+
+@contextmanager
+def lines_anywhere(file: IO[bytes] | None) -> Iterator[BytesAt]:
+    """Yield what gives the bytes of a file, asked for in any order and by several threads; of
+    none, nothing. What is no file of the system is first brought to this machine's disk.
+
+    They are read rather than looked at where they are: a line from anywhere in a file is not at
+    hand, and the system fetches it whole.
+    """
+    with ExitStack() as stack:
+        if file is not None and not _of_the_system(file):
+            copy = stack.enter_context(tempfile.TemporaryFile())
+            shutil.copyfileobj(file, copy, READ_AT_ONCE)
+            copy.flush()
+            file = copy
+        yield partial(_read_at, file.fileno()) if file is not None else _nothing
 
 
 def checksum_of(at: BytesAt) -> int:
@@ -172,37 +200,29 @@ def checksum_of(at: BytesAt) -> int:
     return checksum
 
 
-class Mapped:
+class _Mapped:
     """A file's bytes where the system has them; what was looked at does not count as ours for
     long, however large the file is."""
 
-    def __init__(self, handle: int) -> None:
-        self._map = mmap.mmap(handle, 0, access=mmap.ACCESS_READ)
-        self.view = memoryview(self._map)
+    def __init__(self, file: IO[bytes]) -> None:
+        self._map = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+        self._view = memoryview(self._map)
         self._given = 0
 
-    @classmethod
-    def of(cls, file: IO[bytes] | None) -> Mapped | None:
-        """Return the bytes of a file of the system; None when there are none."""
-        if file is None or not os.fstat(file.fileno()).st_size:
-            return None
-        return cls(file.fileno())
-
     def __call__(self, offset: int, size: int) -> memoryview:
-        """Return the bytes from an offset on, so many; fewer at the end."""
-        self.will_look_at(size)
-        return self.view[offset : offset + size]
-
-    def will_look_at(self, size: int) -> None:
-        """Tell that so many bytes are looked at next, those of before no more."""
         self._given += size
         if self._given > _LOOKED_AT and hasattr(mmap, "MADV_DONTNEED"):
             self._given = 0
             self._map.madvise(mmap.MADV_DONTNEED)
+        return self._view[offset : offset + size]
 
 
 def _nothing(offset: int, size: int) -> bytes:
     return b""
+
+
+def _read_at(handle: int, offset: int, size: int) -> bytes:
+    return os.pread(handle, size, offset)
 
 
 def _read(file: IO[bytes], offset: int, size: int) -> bytes:
@@ -211,7 +231,7 @@ def _read(file: IO[bytes], offset: int, size: int) -> bytes:
     return file.read(size)
 
 
-def of_the_system(file: IO[bytes]) -> bool:
+def _of_the_system(file: IO[bytes]) -> bool:
     """Tell whether the system has a file of its own behind it."""
     try:
         file.fileno()

@@ -14,6 +14,7 @@ from debrief.training.publishing.streams import (
     ReadsAhead,
     WritesTogether,
     checksum_of,
+    lines_anywhere,
     lines_in,
 )
 from debrief.training.store import PlacedLine
@@ -86,6 +87,20 @@ def test_a_disk_that_is_full_is_told(tmp_path: Path) -> None:
         sink = WritesTogether(file, block=1)
         with pytest.raises(OSError, match="space"):
             sink.add([b"one"])
+
+
+@pytest.mark.parametrize("kind", ["of the system", "in memory"])
+@pytest.mark.parametrize("size", [0, 10_240])
+def test_any_place_of_a_file_is_given_in_any_order(kind: str, size: int, tmp_path: Path) -> None:
+    data = bytes(range(256)) * (size // 256)
+    (tmp_path / "data").write_bytes(data)
+    with (
+        (tmp_path / "data").open("rb") if kind == "of the system" else BytesIO(data) as file,
+        lines_anywhere(file) as at,
+    ):
+        for offset, wanted in ((10_000, 240), (0, 1), (5_000, 4_096), (0, 10_240), (9, 0)):
+            assert bytes(at(offset, wanted)) == data[offset : offset + wanted]
+        assert checksum_of(at) == crc32(data)
 
 
 def test_a_file_that_is_not_there_has_no_bytes() -> None:

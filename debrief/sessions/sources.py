@@ -12,10 +12,8 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 
-from msgspec import UNSET
 from msgspec.structs import replace
 
-from debrief.digests import digest_of
 from debrief.errors import InputError
 from debrief.sessions.model import Session, UnreadTranscript
 from debrief.sessions.readers import READERS
@@ -24,7 +22,7 @@ from debrief.sessions.readers.finding import FoundFile, Walk, head_of, looking_o
 from debrief.sessions.readers.jsonl import decodes
 from debrief.sessions.readers.moments import moment, moment_of_change
 from debrief.sessions.scanning import FileStamp, Origin, Scan, ScanEntry, identified
-from debrief.sessions.uniting import united
+from debrief.sessions.uniting import united, with_digest
 from debrief.weeks import FIRST_WEEK, week_of
 
 __all__ = ["Scan", "ScanEntry", "default_folders", "read_week", "scan"]
@@ -168,12 +166,6 @@ def _read_group(
             yield _unread(entry, f"not kept: {type(error).__name__}: {error}", 0, False)
         return
     yield session
-
-
-def with_digest(session: Session) -> Session:
-    """Return a session with the digest of all that it holds but its status."""
-    bare = replace(session, digest="", status=UNSET)
-    return replace(session, digest=digest_of(bare))
 
 
 def _line_of(error: InputError) -> int:

@@ -21,8 +21,8 @@ from debrief.sessions.model import Session, UnreadTranscript
 from debrief.sessions.readers import READERS
 from debrief.sessions.readers.base import Reader, Transcript
 from debrief.sessions.scanning import entry_here, told_entry, told_path
-from debrief.sessions.sources import Scan, ScanEntry, read_week, scan, with_digest
-from debrief.sessions.uniting import completed
+from debrief.sessions.sources import Scan, ScanEntry, read_week, scan
+from debrief.sessions.uniting import completed, with_digest
 
 SESSIONS_TABLE, UNREAD_TABLE = "raw_sessions", "unread_transcripts"
 SCAN_TABLE, SCAN_PARTITION, GONE_PARTITION = "scan", "transcripts", "gone"

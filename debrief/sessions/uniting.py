@@ -5,9 +5,17 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Sequence
 from datetime import datetime
 
+from msgspec import UNSET
 from msgspec.structs import replace
 
+from debrief.digests import digest_of
 from debrief.sessions.model import Message, Session, Subagent, Turn, Usage
+
+
+def with_digest(session: Session) -> Session:
+    """Return a session with the digest of all that it holds but its status."""
+    bare = replace(session, digest="", status=UNSET)
+    return replace(session, digest=digest_of(bare))
 
 
 def united(readings: Sequence[Session]) -> Session:

@@ -11,6 +11,7 @@ import pytest
 import yaml
 
 from assets.partitions import PAIRS, SCORES, WEEKS
+from debrief.weekly.model import STAGES
 from pipelines.definitions import defs
 from pipelines.schedules import weekly
 
@@ -51,6 +52,15 @@ def test_an_asset_has_its_partitions_and_says_what_it_is(name: str) -> None:
 def test_the_graph_has_the_assets_of_the_design_and_no_others() -> None:
     keys = defs.resolve_asset_graph().materializable_asset_keys
     assert {key.to_user_string() for key in keys} == set(PARTITIONS)
+
+
+def test_the_report_of_a_week_tells_the_stages_in_the_order_of_the_graph() -> None:
+    graph = defs.resolve_asset_graph()
+    told = [dg.AssetKey(stage) for stage in STAGES]
+    assert set(told) <= graph.materializable_asset_keys
+    for number, key in enumerate(told):
+        later = set(told[number + 1 :])
+        assert not later & graph.get_ancestor_asset_keys(key), key
 
 
 def test_every_asset_has_a_code_version() -> None:

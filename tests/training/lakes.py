@@ -4,26 +4,33 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
+
+from msgspec.structs import replace
 
 from debrief.judging.model import JudgeEvaluation
 from debrief.lake import Lake
 from debrief.rubrics.model import RubricEvaluation
 from debrief.scoring.model import SessionScores
 from debrief.sessions.model import Session
-from debrief.snapshots.model import PromptSnapshotRow, SessionMetadataRow
+from debrief.snapshots.model import PromptSnapshotRow, SessionMetadataRow, SubagentPrompt
 from debrief.training.pairs import observed_pairs
 from debrief.training.selection import training_options
 from debrief.training.store import StoredTrainingSet, store_training_set
 from debrief.weeks import week_of
 from tests.training.scenario import (
     FINGERPRINT,
+    MONDAY,
     judgement,
     metadata,
     rubric_evaluation,
+    says,
     scores,
+    session,
     snapshot,
+    turn,
 )
 
 TASK = "checkout"
@@ -65,3 +72,24 @@ def stored(
     """Make the training set of a pair."""
     members = observed_pairs(lake)[task, fingerprint]
     return store_training_set(lake, task, fingerprint, members, training_options(options))
+
+
+def lake_of_lessons(folder: Path) -> Lake:
+    """File ten sessions under a main prompt and a subagent's, and make their training set."""
+    sessions = [
+        session(
+            f"s{n:02d}",
+            turn(f"Fix part {n} and its word{n}.", says(f"Did it for part {n}, word{n}.")),
+            started=MONDAY + timedelta(weeks=n),
+            repository=f"repo{n}",
+        )
+        for n in range(10)
+    ]
+    made = lake_of(folder, sessions)
+    for one in sessions:
+        subagents = (SubagentPrompt("reviewer", "Review it."),)
+        row = replace(snapshot(one, "Be brief."), subagents=subagents)
+        made.write("prompt_snapshots", week_of(one.started), [row], PromptSnapshotRow)
+    kept = stored(made, eval_share=0.5).row
+    assert min(kept.train, kept.eval) > 1
+    return made

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator
-from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -20,24 +19,15 @@ from debrief.models.cache import Cache
 from debrief.models.language_model import LanguageModel
 from debrief.models.prices import Price, Rates
 from debrief.snapshots.fingerprint import prompt_digest
-from debrief.snapshots.model import PromptSnapshot, PromptSnapshotRow, SubagentPrompt
+from debrief.snapshots.model import PromptSnapshot
 from debrief.tokens import count_tokens
 from debrief.training.candidates import candidate_files, report_of, write_candidate
-from debrief.training.lessons import (
-    LessonFilter,
-    findings_of,
-    lessons_of,
-    plan_lessons,
-    prompts_of,
-)
 from debrief.training.model import TrainingSample
 from debrief.training.optimisation import OptimiserOptions, Proposal, propose, sides_of
 from debrief.training.outlay import outlay_of
 from debrief.training.trials import Trials
-from debrief.weeks import week_of
 from tests.models.openai_server import Call, OpenAIServer, Reply, judged
-from tests.training.lakes import TASK, lake_of, stored
-from tests.training.scenario import FINGERPRINT, MONDAY, PROMPT, says, session, snapshot, turn
+from tests.training.lakes import lake_of_lessons
 
 HABIT = "Write a failing test first"
 MAIN = "---\nname: main\n---\nBe brief."
@@ -251,90 +241,7 @@ def test_a_proposed_secret_is_not_written(server: OpenAIServer, tmp_path: Path) 
 
 @pytest.fixture(scope="module")
 def lake(tmp_path_factory: pytest.TempPathFactory) -> Lake:
-    sessions = [
-        session(
-            f"s{n:02d}",
-            turn(f"Fix part {n} and its word{n}.", says(f"Did it for part {n}, word{n}.")),
-            started=MONDAY + timedelta(weeks=n),
-            repository=f"repo{n}",
-        )
-        for n in range(10)
-    ]
-    made = lake_of(tmp_path_factory.mktemp("lake"), sessions)
-    for one in sessions:
-        row = snapshot(one, "Be brief.")
-        helped = [SubagentPrompt("reviewer", "Review it.")]
-        made.write(
-            "prompt_snapshots",
-            week_of(one.started),
-            [PromptSnapshotRow(**{**_fields(row), "subagents": tuple(helped)})],
-            PromptSnapshotRow,
-        )
-    kept = stored(made, eval_share=0.5).row
-    assert min(kept.train, kept.eval) > 1
-    return made
-
-
-def _fields(row: Any) -> dict[str, Any]:
-    return {name: getattr(row, name) for name in row.__struct_fields__}
-
-
-def test_lessons_are_the_lines_with_the_prompts_that_were_used(lake: Lake) -> None:
-    found = list(lessons_of(lake, LessonFilter()))
-    assert len(found) == 10
-    assert prompts_of(found) == {PROMPT: 10}
-    one = found[0]
-    assert one.plan_content == "Fix part 0 and its word0."
-    assert one.used_prompts == PromptSnapshot(
-        main="Be brief.", subagents={"reviewer": "Review it."}
-    )
-    assert {sample.split for sample in found} == {"train", "eval"}
-    assert "- reuse: 0.80 of 1. uses what is there" in findings_of(one)
-    assert "- task_completion: 0.67 of 1" in findings_of(one)
-
-
-def test_the_request_is_the_first_that_is_known(tmp_path: Path) -> None:
-    begun = turn("", says("On it."), number=0)
-    lake = lake_of(tmp_path, [session("s1", begun, turn("Fix it.", says("Fixed.")))])
-    stored(lake)
-    assert [one.plan_content for one in lessons_of(lake, LessonFilter())] == ["Fix it."]
-
-
-@pytest.mark.parametrize(
-    ("wanted", "count"),
-    [
-        ({"task": TASK}, 10),
-        ({"task": "other"}, 0),
-        ({"fingerprint": PROMPT}, 10),
-        ({"fingerprint": FINGERPRINT}, 10),
-        ({"fingerprint": "00000000"}, 0),
-        ({"tool": "droid"}, 0),
-        ({"model": "opus", "tool": "claude-code"}, 10),
-    ],
-)
-def test_lessons_are_filtered(lake: Lake, wanted: dict[str, str], count: int) -> None:
-    assert len(list(lessons_of(lake, LessonFilter(**wanted)))) == count
-
-
-def test_samples_that_eval_exported_are_lessons_too(tmp_path: Path) -> None:
-    for number in range(12):
-        place = tmp_path / f"plan-{number}"
-        (place / "prompts").mkdir(parents=True)
-        (place / "prompts/main.md").write_text("Be brief.")
-        (place / "plan.md").write_text(f"Do part {number}.")
-        (place / "judge_reuse.json").write_text('{"judge_name": "reuse", "score": 0.5}')
-        told = {"tool": "droid", "prompt_fingerprint": PROMPT, "eval_fingerprint": "a3f8b2c1"}
-        (place / "metadata.json").write_text(json.dumps(told))
-    (tmp_path / "plan-0/plan.md").unlink()
-    (tmp_path / "empty").mkdir()
-    found = list(plan_lessons(tmp_path, LessonFilter(tool="droid", fingerprint=FINGERPRINT)))
-    assert len(found) == 11
-    assert {one.split for one in found} == {"train", "eval"}
-    assert list(plan_lessons(tmp_path, LessonFilter(tool="claude-code"))) == []
-    assert [one.plan_id for one in plan_lessons(tmp_path, LessonFilter(task="plan-3"))] == [
-        "plan-3"
-    ]
-    assert list(plan_lessons(tmp_path / "nowhere", LessonFilter())) == []
+    return lake_of_lessons(tmp_path_factory.mktemp("lake"))
 
 
 @pytest.fixture

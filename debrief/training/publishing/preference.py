@@ -40,10 +40,10 @@ COLUMNS: Columns = {
     "rejected_session": "string",
 }
 NOTE = (
-    "`chosen` and `rejected` are whole conversations, `margin` the difference of their overall "
-    f"qualities (at least {SMALLEST_MARGIN:g}), `reasons` what the scores say of it. Only where "
-    "`same_prompt` is true do both answer the same prompt, as DPO needs it: filter for it. Both "
-    "of a pair are on the same side of the split."
+    "`chosen` and `rejected` are conversations, as in `trl`, `margin` the difference of their "
+    f"overall qualities (at least {SMALLEST_MARGIN:g}), `reasons` what the scores say of it. Only "
+    "where `same_prompt` is true do both answer the same prompt, as DPO needs it: filter for it. "
+    "Both of a pair are on the same side of the split."
 )
 _MOST_REASONS = 3
 _TOOLS = msgspec.json.Decoder(list[ToolSchema])

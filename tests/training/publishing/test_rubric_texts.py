@@ -9,6 +9,7 @@ from debrief.rubrics.model import Rubric
 from debrief.training.publishing.one_set import Wanted
 from debrief.training.publishing.publish import publish
 from tests.training.lakes import lake_of, stored
+from tests.training.publishing.test_forms import RUBRICS
 from tests.training.publishing.test_publish import team
 
 KEY = "AKIA" + "Q7ZK4MNB2XVH6TRD"
@@ -17,14 +18,7 @@ KEY = "AKIA" + "Q7ZK4MNB2XVH6TRD"
 def test_a_rubric_whose_text_holds_a_secret_is_not_published(tmp_path: Path) -> None:
     lake = lake_of(tmp_path / "lake", team()[:2])
     stored(lake)
-    rubric = Rubric(
-        id="rubric_001",
-        key="states-the-goal",
-        score_name="excellence",
-        name="States the goal",
-        description="The first prompt says what will be true.",
-        scoring_criteria="1: no\n5: yes",
-    )
+    (rubric,) = RUBRICS.values()
     texts = [rubric.description, f"It says export AWS_ACCESS_KEY_ID={KEY}."]
     found = []
     for number, text in enumerate(texts):

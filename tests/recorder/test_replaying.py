@@ -1,0 +1,94 @@
+"""Records applied to a checkout by themselves."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from debrief.errors import InputError
+from debrief.recorder.encoding import decode_record
+from debrief.recorder.replaying import rebuilds, replay
+from debrief.recorder.session import NotCleanError
+from tests.recorder.session_scenario import REDACTOR, Shop, a_shop, add_pnpm
+from tests.snapshots.scenario import git, write
+
+
+@pytest.fixture
+def shop(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Shop:
+    monkeypatch.setenv("PATH", add_pnpm(tmp_path))
+    return a_shop(tmp_path)
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    return tmp_path / "record.json"
+
+
+def test_a_record_is_replayed_where_line_ends_are_converted(
+    shop: Shop, file: Path, tmp_path: Path
+) -> None:
+    write(shop.folder, {".gitattributes": "*.ts text eol=crlf\n"})
+    git(shop.folder, "add", "-A")
+    git(shop.folder, "commit", "-q", "-m", "attributes")
+    shop.start()
+    write(shop.folder, {"src/cart.ts": b"export const cart = [1];\r\nexport const total = 0;\r\n"})
+    write(shop.folder, {"src/new.ts": b"created\r\n"})
+    (shop.folder / "src/old.ts").unlink()
+    record = shop.stop(file).record
+    elsewhere = tmp_path / "elsewhere"
+    git(tmp_path, "clone", "-q", str(shop.folder), str(elsewhere))
+    assert b"\r\n" in (elsewhere / "src/cart.ts").read_bytes()
+    assert replay(record, elsewhere) == ["src/cart.ts", "src/new.ts", "src/old.ts"]
+    assert (elsewhere / "src/cart.ts").read_bytes() == (shop.folder / "src/cart.ts").read_bytes()
+    assert git(elsewhere, "diff", "--stat", "HEAD").endswith(
+        "2 files changed, 1 insertion(+), 2 deletions(-)"
+    )
+
+
+def test_a_record_in_which_secrets_are_replaced_leaves_a_checkout_alone(
+    shop: Shop, file: Path, tmp_path: Path
+) -> None:
+    secret = "ghp_" + "aB3dE6gH9jK2mN5pQ8sT1vW4yZ7cF0xL1oR4"
+    write(shop.folder, {"src/cart.ts": f"const key = '{secret}';\n" + "line\n" * 20})
+    git(shop.folder, "commit", "-q", "-a", "-m", "a secret")
+    shop.start()
+    write(shop.folder, {"src/cart.ts": f"const key = '{secret}';\n" + "line\n" * 21})
+    record = shop.stop(file).record
+    assert record.meta.redactions.count
+    elsewhere = tmp_path / "elsewhere"
+    git(tmp_path, "clone", "-q", str(shop.folder), str(elsewhere))
+    with pytest.raises(InputError, match="in which secrets are replaced") as caught:
+        replay(record, elsewhere)
+    assert caught.value.next_move
+    assert git(elsewhere, "status", "--porcelain") == ""
+
+
+def test_a_record_is_replayed_on_a_clean_checkout_of_its_baseline(
+    shop: Shop, file: Path, tmp_path: Path
+) -> None:
+    started = shop.start()
+    shop.change()
+    record = shop.stop(file).record
+    elsewhere = tmp_path / "elsewhere"
+    git(tmp_path, "clone", "-q", str(shop.folder), str(elsewhere))
+    assert rebuilds(record, elsewhere, REDACTOR) == []
+    assert replay(record, elsewhere) == ["src/cart.ts", "src/discount.ts", "src/old.ts"]
+    assert not (elsewhere / "src/old.ts").exists()
+    with pytest.raises(NotCleanError):
+        replay(record, elsewhere)
+    git(elsewhere, "add", "-A")
+    git(elsewhere, "commit", "-q", "-m", "done")
+    with pytest.raises(InputError, match="is not at the record's baseline"):
+        replay(record, elsewhere)
+    with pytest.raises(InputError, match="is not the top of its worktree"):
+        replay(record, elsewhere / "src")
+    with pytest.raises(InputError, match="--to FOLDER"):
+        replay(record, tmp_path)
+    assert rebuilds(record, tmp_path, REDACTOR) is None
+    git(elsewhere, "checkout", "-q", started.base_ref)
+    broken = json.loads(file.read_bytes())
+    broken["meta"]["finalTree"] = "0" * 40
+    other = decode_record(json.dumps(broken).encode())
+    assert rebuilds(other, elsewhere, REDACTOR)

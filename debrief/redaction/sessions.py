@@ -21,7 +21,15 @@ from debrief.redaction.prefilter import Hit, Prefilter
 from debrief.redaction.redactor import Redacted, Redactor
 from debrief.redaction.rules import prefilter
 from debrief.redaction.spans import Span, union, without
-from debrief.sessions.model import Message, Recorded, Session, Subagent, ToolCall, Turn
+from debrief.sessions.model import (
+    DeclaredTool,
+    Message,
+    Recorded,
+    Session,
+    Subagent,
+    ToolCall,
+    Turn,
+)
 
 _Form = Literal["text", "json", "patch"]
 _Item = TypeVar("_Item", bound=msgspec.Struct)
@@ -209,16 +217,31 @@ def _rebuild(session: Session, visit: _Visit) -> Session:
             session.problems,
             lambda problem: _changed(problem, reason=visit(problem.reason, "text")),
         ),
+        declared_tools=_declared(session.declared_tools, visit),
         recorded=_recorded(session.recorded, visit),
+    )
+
+
+def _declared(
+    tools: tuple[DeclaredTool, ...] | UnsetType, visit: _Visit
+) -> tuple[DeclaredTool, ...] | UnsetType:
+    if tools is UNSET:
+        return UNSET
+    return _each(
+        tools,
+        lambda tool: _changed(
+            tool,
+            name=visit(tool.name, "text"),
+            description=visit(tool.description, "text"),
+            parameters=visit(tool.parameters, "json"),
+        ),
     )
 
 
 def _recorded(recorded: Recorded | UnsetType, visit: _Visit) -> Recorded | UnsetType:
     if recorded is UNSET:
         return UNSET
-    return _changed(
-        recorded, system=visit(recorded.system, "text"), tools=visit(recorded.tools, "json")
-    )
+    return _changed(recorded, system=visit(recorded.system, "text"))
 
 
 def _turn(turn: Turn, visit: _Visit) -> Turn:

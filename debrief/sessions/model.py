@@ -140,6 +140,17 @@ class TranscriptRef(Struct, frozen=True, kw_only=True, gc=False):
     """JSON records that were decoded."""
 
 
+class DeclaredTool(Struct, frozen=True, kw_only=True, gc=False):
+    """A tool as the source itself describes it to the model."""
+
+    name: str
+    """As calls of it name it."""
+    description: str = ""
+    parameters: str = ""
+    """The JSON schema of its arguments, as compact JSON text of an object; empty when the source
+    does not tell."""
+
+
 class Recorded(Struct, frozen=True, kw_only=True, gc=False):
     """What a recorder's record tells of a session that no transcript does."""
 
@@ -147,8 +158,6 @@ class Recorded(Struct, frozen=True, kw_only=True, gc=False):
     """The commit that the work started from."""
     system: str = ""
     """The instructions that it started with; empty for none."""
-    tools: str = ""
-    """The tools' own schemas, as JSON text of a list."""
     verified: bool = False
     """Applying the changes to the base commit was seen to give the tree that was left behind."""
     withheld: str = ""
@@ -192,6 +201,9 @@ class Session(Struct, frozen=True, kw_only=True):
     digest: str = ""
     """SHA-256 of this normal form without this field and ``status``: later stages redo a session
     when, and only when, it changes."""
+    declared_tools: tuple[DeclaredTool, ...] | UnsetType = UNSET
+    """What the model was told it could call, where the source holds it: most transcripts name
+    tools only where they are called."""
     recorded: Recorded | UnsetType = UNSET
     """Of a recorder's session alone."""
     status: RecordStatus | UnsetType = UNSET

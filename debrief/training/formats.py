@@ -12,6 +12,8 @@ import orjson
 
 CALL_ID = re.compile(r"[A-Za-z0-9]{9}\Z")
 FUNCTION_NAME = re.compile(r"[a-zA-Z0-9_-]{1,64}\Z")
+MOST_TOOLS = 128
+"""OpenAI takes no more in a line."""
 
 _LONGEST_NAME = 64
 _NOT_IN_A_NAME = re.compile(r"[^a-zA-Z0-9_-]")

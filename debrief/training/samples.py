@@ -24,7 +24,7 @@ from debrief.training.model import (
     ToolSchema,
 )
 from debrief.training.score_entries import score_entries
-from debrief.training.tool_schemas import declared_schemas, tool_schemas
+from debrief.training.tool_schemas import tool_schemas, without_uncalled
 from debrief.training.windows import windows_of
 
 _AROUND_A_LINE, _AROUND_A_MESSAGE = 128, 32
@@ -37,8 +37,9 @@ def samples_of(sample: SampleLine, max_tokens: int) -> tuple[SampleLine, ...]:
     """Return a session's line as lines of at most ``max_tokens`` each, itself when it fits.
 
     Counted are the texts and calls, the tools, and what chat templates usually write around them,
-    as a trainer cuts off what is over its limit. The metadata speaks of the whole session on each
-    line, but for ``window``.
+    as a trainer cuts off what is over its limit. Tools that the session was told of and never
+    called give way where all of them would leave less than half of the tokens. The metadata speaks
+    of the whole session on each line, but for ``window``.
 
     Raises:
         InputError: the tools or the system message leave less than half of the tokens, or
@@ -46,8 +47,17 @@ def samples_of(sample: SampleLine, max_tokens: int) -> tuple[SampleLine, ...]:
     """
     from debrief.tokens import count_tokens
 
+    def beside(tools: tuple[ToolSchema, ...]) -> int:
+        return max_tokens - _AROUND_A_LINE - count_tokens(encode(tools).decode()) * 4 // 3
+
     culprit = f"session {sample.metadata.session_id}"
-    left = max_tokens - _AROUND_A_LINE - count_tokens(encode(sample.tools).decode()) * 4 // 3
+    left = beside(sample.tools)
+    if left < max_tokens / 2:
+        called = {
+            call.function.name for message in sample.messages for call in message.tool_calls or ()
+        }
+        sample = replace(sample, tools=without_uncalled(sample.tools, called))
+        left = beside(sample.tools)
     if left < max_tokens / 2:
         raise InputError(culprit, f"its tools leave less than half of {max_tokens} tokens")
     # The same texts are counted whole, by turn and by step.
@@ -110,7 +120,7 @@ def sample_of(
     digest = eval_digest or metadata.eval_digest
     return SampleLine(
         messages=messages,
-        tools=_tools(session, metadata, conversation.calls),
+        tools=tool_schemas(metadata.tool, conversation.calls, session.declared_tools or ()),
         metadata=SampleMetadata(
             session_id=label(session.id),
             session_digest=session.digest,
@@ -164,14 +174,6 @@ def model_of(session: Session, metadata: SessionMetadataRow | None) -> str:
 def repository_of(session: Session, metadata: SessionMetadataRow | None) -> str:
     """Return the repository that a session is filed under; empty when none is known."""
     return (metadata.repository if metadata else "") or session.repository
-
-
-def _tools(
-    session: Session, metadata: SessionMetadataRow, calls: list[tuple[str, dict[str, object]]]
-) -> tuple[ToolSchema, ...]:
-    """Return the schemas of a line: as its transcript declares them, else as they are known."""
-    declared = declared_schemas(session.recorded.tools, calls) if session.recorded else ()
-    return declared or tool_schemas(metadata.tool, calls)
 
 
 def _prompts(snapshot: PromptSnapshotRow | None) -> tuple[PromptText, ...]:

@@ -32,7 +32,7 @@ from debrief.training.tallies import Tally
 from debrief.training.writing import LineMaker, metadata_of_line
 
 INDEX, LINES = "training_index", "training_lines"
-LINE_FORMAT = "5"
+LINE_FORMAT = "6"
 """Raised when the same sessions give other lines: every training set is written again."""
 
 

@@ -1,8 +1,9 @@
 """The ``tools`` of a line: what the session's agent could call, as JSON schemas.
 
-A transcript names the tools but seldom describes them. Those of the usual agents are known;
-of others, and of those that were mostly called in another way, the calls in the session
-tell which arguments there are, of which type, and which are always given.
+A schema that the session's source declares stands as it is. Most transcripts name the tools and
+do not describe them. Those of the usual agents are known; of others, and of those that were
+mostly called in another way, the calls in the session tell which arguments there are, of which
+type, and which are always given.
 
 Each schema has the same three keys, and ``properties`` is the one place where lines differ. A
 loader makes that a free-form column when it sees two tools with different properties, and a fixed
@@ -12,88 +13,96 @@ same arguments gets one more tool that its agent has as well.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 
-import msgspec
-from msgspec import Struct
+from msgspec.structs import replace
 
-from debrief.training.formats import function_name, whole_text
+from debrief.sessions.model import DeclaredTool
+from debrief.training.declared_schemas import UNDESCRIBED, schema_of
+from debrief.training.formats import MOST_TOOLS, function_name, whole_text
 from debrief.training.known_tools import OF_ANY_AGENT, TABLES, Known
 from debrief.training.model import Schema, ToolFunction, ToolParameters, ToolSchema
 
 Arguments = Mapping[str, object]
 
-_UNDESCRIBED = "A tool of this session, its arguments as they were used."
 
-
-class _DeclaredFunction(Struct, frozen=True):
-    name: str
-    description: str = ""
-    parameters: ToolParameters = ToolParameters()
-
-
-class _Declared(Struct, frozen=True):
-    function: _DeclaredFunction
-
-
-_DECLARED = msgspec.json.Decoder(list[_Declared])
-
-
-def tool_schemas(agent: str, calls: Iterable[tuple[str, Arguments]]) -> tuple[ToolSchema, ...]:
-    """Return the schemas of the tools that a session called, by name.
+def tool_schemas(
+    agent: str,
+    calls: Iterable[tuple[str, Arguments]],
+    declared: Sequence[DeclaredTool] = (),
+) -> tuple[ToolSchema, ...]:
+    """Return the schemas of the tools that a session called or was told of, by name.
 
     Args:
         agent: the session's ``tool``, such as ``claude-code``.
         calls: each call's tool, as the transcript names it, and its arguments.
+        declared: the tools that the session's source describes; beyond 128 tools those that were
+            not called are left out, the last first.
     """
-    known = TABLES.get(agent, {})
-    described = {function_name(name): entry for name, entry in known.items()}
+    known = {function_name(name): entry for name, entry in TABLES.get(agent, {}).items()}
+    told: dict[str, ToolSchema] = {}
+    for tool in declared:
+        schema = schema_of(tool)
+        if schema is not None:
+            told.setdefault(schema.function.name, schema)
     seen: dict[str, list[Arguments]] = {}
-    for name, arguments in calls:
-        seen.setdefault(function_name(name), []).append(arguments)
-    tools = {name: _schema(name, described.get(name), calls) for name, calls in seen.items()}
-    for name, entry in [*described.items(), *OF_ANY_AGENT.items()]:
-        if _all_alike(tools.values()):
-            tools.setdefault(name, _schema(name, entry, []))
-    return tuple(tools[name] for name in sorted(tools))
+    for called, arguments in calls:
+        seen.setdefault(function_name(called), []).append(arguments)
+    tools: dict[str, ToolSchema] = {}
+    for name, given in seen.items():
+        tools[name] = _declared(told.get(name), given) or _schema(name, known.get(name), given)
+    for name, schema in told.items():
+        if len(tools) < MOST_TOOLS:
+            tools.setdefault(name, schema)
+    return _unlike(tools, {name: _schema(name, entry, []) for name, entry in known.items()})
 
 
-def declared_schemas(
-    declared: str, calls: Iterable[tuple[str, Arguments]]
+def without_uncalled(
+    tools: Iterable[ToolSchema], called: Collection[str]
 ) -> tuple[ToolSchema, ...]:
-    """Return the schemas that a transcript itself declares, by name; empty when they will not do.
-
-    They do when they describe every call, and when a loader can read their types.
+    """Return the tools that were called, and as few others as tell a loader that tools differ.
 
     Args:
-        declared: JSON text of a list, as in OpenAI's ``tools``.
-        calls: each call's tool, as the transcript names it, and its arguments.
+        tools: of a line.
+        called: names of those that a call in it is of, as they stand there.
     """
-    try:
-        found = _DECLARED.decode(declared)
-    except msgspec.DecodeError:
-        return ()
-    tools = {
-        name: ToolSchema(
-            function=ToolFunction(
-                name=name,
-                description=tool.function.description or _UNDESCRIBED,
-                parameters=ToolParameters(
-                    properties=dict(tool.function.parameters.properties),
-                    required=tuple(tool.function.parameters.required),
-                ),
-            )
-        )
-        for tool in found
-        for name in (function_name(tool.function.name),)
-    }
-    for name, arguments in calls:
-        tool = tools.get(function_name(name))
-        if tool is None or set(arguments) - tool.function.parameters.properties.keys():
-            return ()
-    if len(tools) < len(found) or _all_alike(tools.values()):
-        return ()
+    by_name = {tool.function.name: tool for tool in tools}
+    kept = {name: tool for name, tool in by_name.items() if name in called}
+    return _unlike(kept, by_name)
+
+
+def _unlike(
+    tools: dict[str, ToolSchema], others: Mapping[str, ToolSchema]
+) -> tuple[ToolSchema, ...]:
+    """Return tools by name, with as many others as a loader needs to see that tools differ."""
+    anyones = {name: _schema(name, entry, []) for name, entry in OF_ANY_AGENT.items()}
+    for name, schema in [*others.items(), *anyones.items()]:
+        if _all_alike(tools.values()):
+            tools.setdefault(name, schema)
     return tuple(tools[name] for name in sorted(tools))
+
+
+def _declared(schema: ToolSchema | None, calls: list[Arguments]) -> ToolSchema | None:
+    """Return a declared schema with what calls give besides; None when they are of another tool."""
+    if schema is None:
+        return None
+    parameters = schema.function.parameters
+    if _are_of_another(calls, parameters.required, parameters.properties):
+        return None
+    besides = _besides(calls, parameters.properties)
+    if not besides:
+        return schema
+    properties = {**parameters.properties, **besides}
+    return replace(
+        schema,
+        function=replace(schema.function, parameters=replace(parameters, properties=properties)),
+    )
+
+
+def _besides(calls: list[Arguments], known: Collection[str]) -> dict[str, Schema]:
+    """Return schemas of the arguments that are not known, as they were used."""
+    given = {whole_text(key) for arguments in calls for key in arguments} - set(known)
+    return {key: _inferred([call[key] for call in calls if key in call]) for key in sorted(given)}
 
 
 def _all_alike(tools: Iterable[ToolSchema]) -> bool:
@@ -113,23 +122,22 @@ def _schema(name: str, known: Known | None, calls: list[Arguments]) -> ToolSchem
         properties[argument_name] = _of_kind(kind or "string")
         if argument.endswith("*"):
             required.append(argument_name)
-    given = {whole_text(key) for arguments in calls for key in arguments}
     if known is None or _are_of_another(calls, required, properties):
         properties = {}
+        given = {whole_text(key) for arguments in calls for key in arguments}
         required = sorted(key for key in given if all(key in call for call in calls))
-    for key in sorted(given - properties.keys()):
-        properties[key] = _inferred([call[key] for call in calls if key in call])
+    properties |= _besides(calls, properties)
     return ToolSchema(
         function=ToolFunction(
             name=name,
-            description=known.description if known else _UNDESCRIBED,
+            description=known.description if known else UNDESCRIBED,
             parameters=ToolParameters(properties=properties, required=tuple(required)),
         )
     )
 
 
 def _are_of_another(
-    calls: list[Arguments], required: list[str], properties: Mapping[str, Schema]
+    calls: list[Arguments], required: Sequence[str], properties: Mapping[str, Schema]
 ) -> bool:
     """Tell whether calls are of another tool of the same name, or of another version of it: most
     lack a required argument and give one that is not known. A few such are the model's mistakes."""

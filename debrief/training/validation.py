@@ -9,7 +9,7 @@ from typing import ClassVar, Literal
 import msgspec
 from msgspec import UNSET, Raw, Struct, UnsetType
 
-from debrief.training.formats import CALL_ID, FUNCTION_NAME, parsed_arguments
+from debrief.training.formats import CALL_ID, FUNCTION_NAME, MOST_TOOLS, parsed_arguments
 from debrief.training.model import (
     ChatCall,
     ChatMessage,
@@ -19,7 +19,6 @@ from debrief.training.model import (
     ToolSchema,
 )
 
-_MOST_TOOLS = 128
 _METADATA = frozenset(SampleMetadata.__struct_fields__)
 _KEYS = {
     "system": {"role", "content"},
@@ -158,8 +157,8 @@ def _keys(plain: dict[str, object]) -> Iterator[str]:
 
 
 def _tools(tools: Sequence[ToolSchema]) -> Iterator[str]:
-    if not 0 < len(tools) <= _MOST_TOOLS:
-        yield f"{len(tools)} tools, and there must be 1 to {_MOST_TOOLS}"
+    if not 0 < len(tools) <= MOST_TOOLS:
+        yield f"{len(tools)} tools, and there must be 1 to {MOST_TOOLS}"
     names = [tool.function.name for tool in tools]
     if len(set(names)) < len(names):
         yield "two tools have one name"

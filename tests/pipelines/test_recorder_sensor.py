@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
@@ -216,4 +215,3 @@ def test_from_a_worktree_to_a_training_set(
     assert (metadata.prompt_origin, metadata.prompts[0].text) == ("recorded", "Work carefully.")
     assert metadata.scoring_model == "offline"
     assert session.recorded
-    assert json.loads(session.recorded.tools)

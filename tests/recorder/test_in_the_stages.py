@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any, Literal
 
@@ -27,7 +26,7 @@ from debrief.training.selection import (
     TrainingOptions,
     reason_against,
 )
-from debrief.training.tool_schemas import declared_schemas
+from debrief.training.tool_schemas import tool_schemas
 from debrief.training.traits import was_validated
 from tests.recorder.records import build
 
@@ -107,26 +106,9 @@ def test_languages_are_those_of_all_files_of_a_patch() -> None:
     assert languages_of(session()) == {"TypeScript": 7, "Markdown": 2}
 
 
-@pytest.mark.parametrize(
-    "declared",
-    [
-        "",
-        "no JSON",
-        "[]",
-        json.dumps([{"function": {"name": "run_cmd"}}]),
-        json.dumps([{"function": {"name": n}} for n in ("a.b", "a_b")]),
-        json.dumps([{"function": {"name": "a", "parameters": {"type": "array"}}}]),
-    ],
-    ids=["nothing", "no JSON", "no tools", "none that fits", "two of one name", "no object"],
-)
-def test_declared_tools_that_will_not_do_are_passed_over(declared: str) -> None:
-    assert declared_schemas(declared, [("run_cmd", {"cmd": "pnpm"})]) == ()
-
-
 def test_declared_tools_stand_under_names_that_models_are_tuned_with() -> None:
-    recorded = session().recorded
-    assert recorded
-    names = [tool.function.name for tool in declared_schemas(recorded.tools, [])]
+    told = session().declared_tools or ()
+    names = [tool.function.name for tool in tool_schemas("recorder", [], told)]
     assert names == ["apply_patch", "repo_readFile", "run_cmd"]
 
 

@@ -220,11 +220,9 @@ def test_a_session_stands_in_the_lake_with_all_that_its_record_tells(tmp_path: P
     assert session.recorded
     assert secret not in session.recorded.system
     assert session.redactions == 1
-    assert [tool["function"]["name"] for tool in json.loads(session.recorded.tools)] == [
-        "repo.readFile",
-        "apply_patch",
-        "run_cmd",
-    ]
+    tools = session.declared_tools or ()
+    assert [tool.name for tool in tools] == ["repo.readFile", "apply_patch", "run_cmd"]
+    assert all(json.loads(tool.parameters)["required"] for tool in tools)
 
 
 @pytest.mark.parametrize(

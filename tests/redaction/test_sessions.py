@@ -13,6 +13,7 @@ import msgspec
 from debrief.redaction.redactor import Redactor
 from debrief.redaction.sessions import redact_patch, redact_session
 from debrief.sessions.model import (
+    DeclaredTool,
     Intervention,
     Message,
     Problem,
@@ -215,3 +216,17 @@ def test_redacting_a_session_twice_changes_nothing() -> None:
     )
     assert once.unsure_redactions == 1
     assert redact_session(once, REDACTOR) is once
+
+
+def test_what_a_source_tells_of_its_tools_is_read_too() -> None:
+    secret = "ghp_" + "a1B2c3D4e5F6" * 3
+    told = DeclaredTool(
+        name="fetch",
+        description=f"Fetch with {secret}.",
+        parameters=json.dumps({"properties": {"token": {"default": secret}}}),
+    )
+    clean = redact_session(session(declared_tools=(told,)), REDACTOR)
+    assert secret not in str(clean)
+    (tool,) = clean.declared_tools or ()
+    assert list(json.loads(tool.parameters)["properties"]) == ["token"]
+    assert clean.redactions == 2

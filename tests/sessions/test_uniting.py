@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from debrief.sessions.model import (
+    DeclaredTool,
     Message,
     Session,
     Subagent,
@@ -102,3 +103,14 @@ def test_any_parts_unite_to_all_turns_once_in_order(parts: list[set[int]]) -> No
     assert [each.prompt for each in both.turns] == [f"Prompt {number}" for number in expected]
     assert [each.number for each in both.turns] == list(range(1, len(expected) + 1))
     assert both.api_calls == both.usage.output == len(expected)
+
+
+def test_tools_that_either_reading_declares_are_declared_once() -> None:
+    shown, hidden = (DeclaredTool(name=name, parameters="{}") for name in ("shown", "hidden"))
+    other = replace(shown, description="As an older version had it.")
+    longer = replace(session("a", turn(1), turn(2)), declared_tools=(shown,))
+    shorter = replace(session("b", turn(1)), declared_tools=(other, hidden))
+    for readings in ([longer, shorter], [shorter, longer]):
+        declared = united(readings).declared_tools or ()
+        assert sorted(declared, key=lambda tool: tool.name) == [hidden, shown]
+    assert not united([session("a", turn(1)), session("b", turn(1))]).declared_tools

@@ -11,6 +11,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 
 from debrief.errors import InputError
+from debrief.sessions.declared import declared_tools
 from debrief.sessions.model import Session
 from debrief.training.model import SampleLine
 from debrief.training.samples import encode_line
@@ -47,6 +48,7 @@ def load(folder: Path, *files: Iterable[bytes]) -> Any:
 
 
 FULL = session("full")
+FREE = {"parameters": {"properties": {"a": {"properties": {"b": {"const": 1.5}}}}}}
 LINES = {
     "everything known": line_of(
         FULL,
@@ -64,6 +66,30 @@ LINES = {
     ),
     "names like dates": line_of(
         session("2026-01-05", task="2026-01-05", repository="2026-01-05", branch="2026-01-05")
+    ),
+    "tools that its source declares": line_of(
+        session(
+            "told",
+            turn("Go.", says("", call("f", {"a": 1}, "x")), says("Done.")),
+            declared_tools=declared_tools(
+                {
+                    "f": {
+                        "description": "2026-01-05",
+                        "parameters": {
+                            "properties": {
+                                "a": {"type": "integer", "maximum": 2**64 - 1, "enum": [1, "x"]},
+                                "b": {"items": [{"type": ["string", "null"]}, True]},
+                                "c": {"anyOf": [{"default": "2026-01-05"}, {"type": "null"}]},
+                            }
+                        },
+                    },
+                    "g": {"parameters": {"properties": {"a": {"default": None}}}},
+                }
+            ),
+        )
+    ),
+    "one tool that its source declares": line_of(
+        session("told", turn("Go.", says("Done.")), declared_tools=declared_tools({"f": FREE}))
     ),
     "every type of argument": line_of(
         session(

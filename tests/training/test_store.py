@@ -15,7 +15,8 @@ from msgspec.structs import replace
 from debrief.errors import ConfigurationError
 from debrief.lake import Lake
 from debrief.scoring.model import SessionScores
-from debrief.sessions.model import Intervention, Recorded, Session
+from debrief.sessions.declared import declared_tools
+from debrief.sessions.model import Intervention, Session
 from debrief.snapshots.model import PromptSnapshotRow, SessionMetadataRow, SubagentPrompt
 from debrief.training.pairs import observed_pairs
 from debrief.training.selection import ACROSS, NEAR_DUPLICATE, SUSPECTED, TrainingOptions
@@ -251,7 +252,7 @@ def test_a_planted_secret_is_in_no_file(tmp_path: Path, place: str) -> None:
         ),
         branch=texts["branch"],
         models=(texts["model"],),
-        recorded=Recorded(base_commit="", tools=json.dumps(tools)),
+        declared_tools=declared_tools(tools),
     )
     lake = lake_of(tmp_path, [leaky, *team(3)])
     week = week_of(leaky.started)

@@ -7,11 +7,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
 
-from debrief.training.formats import encode
+from debrief.sessions.model import DeclaredTool
+from debrief.training.formats import MOST_TOOLS, encode, function_name, whole_text
 from debrief.training.known_tools import TABLES
 from debrief.training.model import ToolParameters
-from debrief.training.tool_schemas import tool_schemas
-from tests.training.strategies import JSON, NAMES
+from debrief.training.tool_schemas import tool_schemas, without_uncalled
+from tests.training.strategies import INPUTS, JSON, NAMES
 
 
 def parameters(agent: str, *calls: tuple[str, dict[str, object]]) -> dict[str, ToolParameters]:
@@ -115,3 +116,147 @@ def test_a_call_gives_all_that_its_tool_requires_or_nothing_unknown(
         assert arguments.keys() <= schema.properties.keys()
         known = parameters(agent, (name, {}))[name].properties.keys()
         assert set(schema.required) <= arguments.keys() or arguments.keys() <= known
+
+
+LOOK = DeclaredTool(name="look", parameters='{"properties":{"at":{}},"required":["at"]}')
+
+
+def declared(name: str, schema: object, description: str = "Told by its source.") -> DeclaredTool:
+    return DeclaredTool(name=name, description=description, parameters=json.dumps(schema))
+
+
+COUNTED: dict[str, object] = {
+    "type": "object",
+    "properties": {
+        "number": {"type": "integer", "minimum": 1, "description": "Of the request."},
+        "state": {"enum": ["open", None]},
+    },
+    "required": ["number"],
+    "additionalProperties": False,
+}
+
+
+def test_a_declared_schema_stands_as_its_source_tells_it() -> None:
+    called = [("hub.fetch", {"number": 3})]
+    (fetch, _) = tool_schemas("codex", called, [declared("hub.fetch", COUNTED), LOOK])
+    assert (fetch.function.name, fetch.function.description) == ("hub_fetch", "Told by its source.")
+    assert fetch.function.parameters.properties == COUNTED["properties"]
+    assert fetch.function.parameters.required == ("number",)
+
+
+def test_a_declared_tool_that_was_never_called_is_declared_all_the_same() -> None:
+    tools = tool_schemas("codex", [("exec_command", {"cmd": "ls"})], [declared("fetch", COUNTED)])
+    assert [tool.function.name for tool in tools] == ["exec_command", "fetch"]
+    assert "workdir" in tools[0].function.parameters.properties
+
+
+def test_what_the_source_declares_beats_what_is_known_of_the_agent() -> None:
+    own = declared("Bash", {"properties": {"command": {"type": "string", "maxLength": 9}}})
+    tools = tool_schemas("claude-code", [("Bash", {"command": "ls"}), ("Read", {})], [own])
+    assert tools[0].function.parameters.properties == {
+        "command": {"type": "string", "maxLength": 9}
+    }
+    assert "file_path" in tools[1].function.parameters.properties
+
+
+def test_an_argument_that_a_declared_tool_lacks_is_read_off_the_calls() -> None:
+    (fetch, _) = tool_schemas(
+        "codex", [("fetch", {"number": 3, "loud": True})], [declared("fetch", COUNTED)]
+    )
+    assert fetch.function.parameters.properties["loud"] == {"type": "boolean"}
+    assert fetch.function.parameters.properties["number"] == COUNTED["properties"]["number"]  # type: ignore[index]
+
+
+def test_calls_of_another_tool_of_the_same_name_are_not_described_by_it() -> None:
+    (fetch, _) = tool_schemas(
+        "codex", [("fetch", {"url": "a"}), ("fetch", {"url": "b"})], [declared("fetch", COUNTED)]
+    )
+    assert fetch.function.parameters.properties == {"url": {"type": "string"}}
+
+
+def test_definitions_are_written_out_where_they_are_used() -> None:
+    schema = {
+        "$defs": {
+            "Place": {"type": "object", "properties": {"file": {"$ref": "#/$defs/Name"}}},
+            "Name": {"type": "string"},
+            "Tree": {"type": "object", "properties": {"child": {"$ref": "#/$defs/Tree"}}},
+        },
+        "properties": {
+            "at": {"$ref": "#/$defs/Place", "description": "Where."},
+            "all": {"type": "array", "items": {"$ref": "#/$defs/Place"}},
+            "tree": {"$ref": "#/$defs/Tree"},
+            "gone": {"$ref": "#/$defs/Nowhere", "title": "Gone"},
+            "any": True,
+        },
+    }
+    (edit, _) = tool_schemas("codex", [], [declared("edit", schema), LOOK])
+    place = {"type": "object", "properties": {"file": {"type": "string"}}}
+    assert edit.function.parameters.properties == {
+        "at": {**place, "description": "Where."},
+        "all": {"type": "array", "items": place},
+        "tree": {"type": "object", "properties": {"child": {}}},
+        "gone": {"title": "Gone"},
+        "any": {},
+    }
+
+
+def test_definitions_that_would_never_be_written_out_are_cut_short() -> None:
+    names = [f"d{number}" for number in range(40)]
+    schema = {
+        "$defs": {
+            name: {"anyOf": [{"$ref": f"#/$defs/{after}"}, {"$ref": f"#/$defs/{after}"}]}
+            for name, after in zip(names, [*names[1:], "end"], strict=True)
+        },
+        "properties": {"all": {"$ref": "#/$defs/d0"}},
+    }
+    assert len(encode(tool_schemas("codex", [], [declared("f", schema)]))) < 50_000
+
+
+def test_a_property_that_is_named_like_a_reference_is_a_property() -> None:
+    inner = {"$ref": {"type": "string"}, "definitions": {"type": "array"}}
+    schema = {"properties": {**inner, "in": {"type": "object", "properties": inner}}}
+    (link, _) = tool_schemas("codex", [], [declared("link", schema), LOOK])
+    assert link.function.parameters.properties == schema["properties"]
+
+
+def test_a_schema_that_is_nested_without_an_end_in_sight_is_cut_short() -> None:
+    deep = '{"items":' * 800 + "{}" + "}" * 800
+    told = DeclaredTool(name="f", parameters=f'{{"properties":{{"a":{deep}}}}}')
+    (f, _) = tool_schemas("codex", [("f", {"a": 1})], [told, LOOK])
+    assert 400 < len(encode(f.function.parameters.properties)) < 1_000
+
+
+def test_no_more_tools_are_declared_than_a_line_may_have() -> None:
+    many = [declared(f"tool{number:03}", COUNTED) for number in range(200)]
+    tools = tool_schemas("codex", [("exec_command", {"cmd": "ls"}), ("tool199", {})], many)
+    names = [tool.function.name for tool in tools]
+    assert len(names) == MOST_TOOLS
+    assert {"exec_command", "tool199", "tool000"} <= set(names)
+
+
+def test_tools_without_those_that_were_not_called_still_show_a_loader_that_they_differ() -> None:
+    many = [declared(f"tool{number}", COUNTED) for number in range(9)]
+    tools = tool_schemas("codex", [("exec_command", {"cmd": "ls"}), ("tool3", {})], many)
+    kept = [tool.function.name for tool in without_uncalled(tools, {"exec_command", "tool3"})]
+    assert kept == ["exec_command", "tool3"]
+    alone = without_uncalled(tools, {"tool3"})
+    assert len(alone) == 2
+
+
+@settings(deadline=None)
+@given(
+    st.lists(st.builds(DeclaredTool, name=NAMES, description=st.text(), parameters=INPUTS)),
+    st.lists(st.tuples(NAMES, st.dictionaries(st.text(max_size=8), JSON, max_size=3)), max_size=6),
+)
+def test_whatever_is_declared_a_line_describes_every_call(
+    told: list[DeclaredTool], calls: list[tuple[str, dict[str, object]]]
+) -> None:
+    tools = tool_schemas("codex", calls, told)
+    taken = {tool.function.name: set(tool.function.parameters.properties) for tool in tools}
+    assert len(taken) == len(tools)
+    for name, arguments in calls:
+        assert {whole_text(key) for key in arguments} <= taken[function_name(name)]
+    for tool in tools:
+        assert set(tool.function.parameters.required) <= taken[tool.function.name]
+    assert len({frozenset(one) for one in taken.values()}) > 1
+    assert json.loads(encode(tools))

@@ -10,7 +10,7 @@ from msgspec import to_builtins
 from msgspec.structs import replace
 
 from debrief.errors import InputError
-from debrief.sessions.model import Session, Turn
+from debrief.sessions.model import DeclaredTool, Session, Turn
 from debrief.tokens import count_tokens
 from debrief.training.conversations import TURN_ENDED, Conversation
 from debrief.training.model import ChatMessage, SampleLine
@@ -144,6 +144,24 @@ def test_a_line_s_tokens_count_its_tools_and_what_a_template_writes_around() -> 
         assert count_tokens(rendered(one)) <= 2_400
     with pytest.raises(InputError, match="tools leave less than half of 1500 tokens"):
         samples_of(line, 1_500)
+
+
+def test_tools_that_were_never_called_give_way_to_the_conversation() -> None:
+    told = [
+        DeclaredTool(
+            name=f"tool{n}", description=text(90), parameters=f'{{"properties":{{"a{n}":{{}}}}}}'
+        )
+        for n in range(20)
+    ]
+    used = [says("", call("tool7", {"a7": 1}, text(60))), says("Done.")]
+    line = line_of(session("told", turn("Go.", *used), declared_tools=tuple(told)))
+    (whole,) = samples_of(line, 16_000)
+    assert len(whole.tools) > 20
+    (small,) = samples_of(line, 1_500)
+    assert "tool7" in [tool.function.name for tool in small.tools]
+    assert len(small.tools) == 2
+    assert small.messages == whole.messages
+    assert validate_line(encode_line(small)) == []
 
 
 def rendered(line: SampleLine) -> str:

@@ -7,7 +7,11 @@ from collections.abc import Callable, Iterable, Sequence
 from datetime import datetime
 from typing import Any
 
+from msgspec import UNSET
+
+from debrief.sessions.declared import unique
 from debrief.sessions.model import (
+    DeclaredTool,
     Message,
     Problem,
     Session,
@@ -69,6 +73,8 @@ class Reading:
         self.references: list[TranscriptRef] = []
         self.settings: list[TranscriptRef] = []
         """Files beside the transcript that completed it."""
+        self.declared: tuple[DeclaredTool, ...] = ()
+        """The tools that the transcript describes, as they come."""
         self.orphan_results = 0
         self.child_calls: dict[str, str] = {}
         """The calls that started subagents, by the subagents' session ids."""
@@ -197,6 +203,7 @@ def assemble(
         lines_removed=sum(call.removed for call in calls),
         compactions=reading.timeline.compactions,
         problems=tuple(problem for part in parts for problem in part.problems),
+        declared_tools=unique(reading.declared) or UNSET,
     )
 
 

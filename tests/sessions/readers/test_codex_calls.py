@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec import UNSET
 
 from tests.sessions.readers.codex_scenario import (
     PATCH,
@@ -18,6 +19,7 @@ from tests.sessions.readers.codex_scenario import (
     item,
     meta,
     read_one,
+    said,
 )
 
 
@@ -174,3 +176,66 @@ def test_other_tools_answers_are_taken_from_their_events(tmp_path: Path) -> None
         ("docs__search", "failed"),
         ("load", "ok"),
     ]
+
+
+SCHEMA = {
+    "type": "object",
+    "properties": {"number": {"type": "integer", "description": "Of the request."}},
+    "required": ["number"],
+}
+
+
+def test_the_tools_that_a_rollout_declares_are_kept_as_it_describes_them(tmp_path: Path) -> None:
+    loaded = {"name": "read_terminal", "description": "Look.", "inputSchema": SCHEMA}
+    later = {"name": "handoff", "inputSchema": SCHEMA, "deferLoading": True}
+    grouped = {"type": "namespace", "name": "app", "tools": [loaded, later]}
+    session = read_one(
+        tmp_path,
+        meta(dynamic_tools=[{**loaded, "deferLoading": False}, later, grouped, "no tool", None]),
+        *asked(1, "go"),
+        said(2, "assistant", "Done."),
+    )
+    assert session.declared_tools
+    assert [tool.name for tool in session.declared_tools] == ["read_terminal", "app__read_terminal"]
+    assert session.declared_tools[0].description == "Look."
+    assert json.loads(session.declared_tools[0].parameters) == SCHEMA
+
+
+def test_a_tool_that_was_searched_for_is_declared_under_the_name_it_is_called_by(
+    tmp_path: Path,
+) -> None:
+    found = {"name": "_fetch", "description": "Fetch.", "parameters": SCHEMA, "defer_loading": True}
+    session = read_one(
+        tmp_path,
+        meta(),
+        *asked(1, "go"),
+        item(2, "tool_search_call", call_id="c1", arguments={"query": "requests"}),
+        item(
+            3,
+            "tool_search_output",
+            call_id="c1",
+            tools=[{"type": "namespace", "name": "mcp__hub", "tools": [found]}],
+        ),
+        item(
+            4,
+            "function_call",
+            name="_fetch",
+            namespace="mcp__hub",
+            call_id="c2",
+            arguments='{"number":3}',
+        ),
+        answered(5, "c2", "it is merged"),
+    )
+    search, fetch = calls_of(session)
+    assert (search.name, fetch.name) == ("tool_search", "mcp__hub_fetch")
+    (tool,) = session.declared_tools or ()
+    assert (tool.name, json.loads(tool.parameters)) == ("mcp__hub_fetch", SCHEMA)
+
+
+def test_a_rollout_that_declares_no_tools_has_none(tmp_path: Path) -> None:
+    nothing: tuple[Any, ...] = (None, [], {}, "text", [3])
+    for told in nothing:
+        session = read_one(
+            tmp_path, meta(dynamic_tools=told), *asked(1, "go"), said(2, "assistant", "Done.")
+        )
+        assert session.declared_tools is UNSET

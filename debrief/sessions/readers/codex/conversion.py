@@ -7,6 +7,7 @@ from datetime import datetime
 from pathlib import PurePosixPath
 from typing import Any
 
+from debrief.sessions.declared import declared_tools, qualified
 from debrief.sessions.readers.assembly import Reading
 from debrief.sessions.readers.codex.edits import changes_of, patch_in
 from debrief.sessions.readers.codex.forks import CopiedHistory
@@ -115,6 +116,7 @@ class Conversion:
         self._model = self._model or string(payload.get("model"))
         facts.parent = parent_of(payload)
         facts.is_subagent = is_subagent(payload)
+        self._reading.declared += declared_tools(_loaded(payload.get("dynamic_tools")))
         git = payload.get("git")
         if type(git) is dict:
             facts.branch = string(git.get("branch"))
@@ -131,9 +133,12 @@ class Conversion:
         elif kind in ("function_call", "custom_tool_call", "tool_search_call"):
             given = payload.get("arguments", payload.get("input"))
             name = string(payload.get("name")) or str(kind).removesuffix("_call")
+            name = qualified(payload.get("namespace"), name)
             self._call(string(payload.get("call_id")), name, given, at)
         elif kind in ("function_call_output", "custom_tool_call_output", "tool_search_output"):
             output = payload.get("output", payload.get("tools"))
+            if kind == "tool_search_output":
+                self._reading.declared += declared_tools(payload.get("tools"))
             self._output(string(payload.get("call_id")), read_output(output), at)
         elif kind == "local_shell_call":
             name = string(payload.get("call_id")) or string(payload.get("id"))
@@ -332,6 +337,18 @@ class Conversion:
                 self._draft(None)
             self._timeline.spend(usage)
             self._answered = True
+
+
+def _loaded(tools: Any) -> list[Any]:
+    """Return those of the tools that the model is told of from the beginning; the others it has
+    to search for, and the search's result tells them."""
+    found: list[Any] = []
+    for tool in tools if type(tools) is list else ():
+        if type(tool) is dict and type(tool.get("tools")) is list:
+            found.append({**tool, "tools": _loaded(tool["tools"])})
+        elif type(tool) is dict and tool.get("deferLoading") is not True:
+            found.append(tool)
+    return found
 
 
 def is_subagent(meta: Record) -> bool:

@@ -7,8 +7,10 @@ from datetime import UTC, datetime
 from hashlib import sha256
 
 import msgspec
+from msgspec import UNSET
 
 from debrief.errors import InputError
+from debrief.sessions.declared import declared_tools
 from debrief.sessions.model import (
     CallStatus,
     Message,
@@ -119,12 +121,12 @@ class _Conversion:
             problems=tuple(self._problems),
             redactions=meta.redactions.count,
             unsure_redactions=meta.redactions.unsure,
+            declared_tools=declared_tools(bytes(self._record.tools).decode()) or UNSET,
             recorded=Recorded(
                 base_commit=meta.base_ref,
                 system="\n\n".join(
                     m.content for m in self._record.messages if m.role == "system" and m.content
                 ),
-                tools=bytes(self._record.tools).decode(),
                 verified=meta.verified,
                 withheld="" if full else NO_CONTENTS,
             ),

@@ -9,10 +9,11 @@ from typing import Any
 import msgspec
 import pytest
 from hypothesis import HealthCheck, given, settings
+from msgspec.structs import replace
 
 from debrief.errors import InputError
 from debrief.rubrics.model import Rubric
-from debrief.sessions.model import Session
+from debrief.sessions.model import DeclaredTool, Session
 from debrief.training.publishing.conversations import StoredLine
 from debrief.training.publishing.forms import FORMS, form_named
 from debrief.training.samples import encode_line
@@ -104,6 +105,26 @@ def test_openai_gets_messages_and_tools_alone_with_arguments_as_text() -> None:
     TypeAdapter(list[ChatCompletionFunctionToolParam]).validate_python(line["tools"])
     called = line["messages"][2]["tool_calls"][0]["function"]
     assert called == {"name": "Bash", "arguments": '{"command":"ls"}'}
+
+
+def test_openai_gets_descriptions_of_tools_that_it_takes() -> None:
+    told = [
+        DeclaredTool(name=name, description=text, parameters='{"properties":{"a":{"type":"null"}}}')
+        for name, text in [("brief", "Look."), ("long", "word " * 400), ("whole", "w" * 1_025)]
+    ]
+    line = stored(replace(BUSY, declared_tools=tuple(told)))
+    (made,) = as_form("openai", line)
+    (original,) = as_form("messages", line)
+    assert made["messages"] == original["messages"]
+    described = {one["function"]["name"]: one["function"] for one in made["tools"]}
+    before = {one["function"]["name"]: one["function"] for one in original["tools"]}
+    assert described.keys() == before.keys()
+    assert described["brief"] == before["brief"]
+    for name in ("long", "whole"):
+        description = described[name].pop("description")
+        assert 1_000 < len(description) <= 1_024
+        assert before[name].pop("description").startswith(description.removesuffix(" …"))
+        assert described[name] == before[name]
 
 
 @pytest.mark.parametrize("size", [100, 31_900, 100_000])
@@ -207,6 +228,7 @@ def put(path: str, value: object) -> Callable[[dict[str, Any]], None]:
         ("openai", put("messages.1.name", "ann"), "expected shape"),
         ("openai", put("messages.2.tool_calls.0.function.arguments", {}), "expected shape"),
         ("openai", put("tools", []), "0 tools"),
+        ("openai", put("tools.0.function.description", "w" * 1_025), "1,025 characters"),
         ("trl", put("tools", "[]"), "tools is not"),
         ("trl", put("tools", []), "expected shape"),
         ("trl", put("messages.1.content", None), "no text"),

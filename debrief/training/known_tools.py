@@ -63,6 +63,15 @@ _CLAUDE_CODE: dict[str, Known] = {
     "AskUserQuestion": Known("Ask the person.", "questions*:object[]"),
     "ToolSearch": Known("Find tools that can be used.", "query* max_results:number"),
     "LSP": Known("Ask the language server.", "operation* filePath* line*:number character*:number"),
+    "SendMessage": Known("Send a message to another agent."),
+    "TeamCreate": Known("Found a team of agents.", "team_name* description agent_type"),
+    "TeamDelete": Known("Dissolve the team of agents."),
+    "CronCreate": Known("Have a prompt sent at times.", "cron* prompt* recurring:boolean"),
+    "CronDelete": Known("Have a prompt no longer sent at times.", "id*"),
+    "CronList": Known("List the prompts that are sent at times."),
+    "ScheduleWakeup": Known("Go on later.", "delaySeconds*:number prompt* reason*"),
+    "ListMcpResourcesTool": Known("List what servers of tools offer to read.", "server"),
+    "ReadMcpResourceTool": Known("Read what a server of tools offers.", "server* uri*"),
     "EnterPlanMode": Known("Start to plan."),
     "ExitPlanMode": Known("Show the plan to the person.", "plan"),
 }
@@ -92,6 +101,15 @@ _CODEX: dict[str, Known] = {
     "view_image": Known("Look at an image.", "path*"),
     "apply_patch": Known("Apply a patch.", "input*"),
     "update_plan": Known("Write the plan.", "plan*:object[] explanation"),
+    "web_search": Known("Search the web.", "query queries:string[] type"),
+    "tool_search": Known("Find tools that can be used.", "query* limit:number"),
+    "exec": Known("Run a script that calls tools.", "input*"),
+    "wait": Known(
+        "Read what a running script printed.",
+        "cell_id* yield_time_ms:number max_tokens:number",
+    ),
+    "list_mcp_resources": Known("List what servers of tools offer to read.", "server cursor"),
+    "read_mcp_resource": Known("Read what a server of tools offers.", "server* uri*"),
 }
 _RECORDER: dict[str, Known] = {
     "repo.readFile": Known("Read a file of the repository.", "path*"),

@@ -22,9 +22,9 @@ from debrief.training.publishing.parquet import ParquetFile
 from debrief.training.publishing.set_card import published_card
 from debrief.training.publishing.single_calls import with_single_calls
 from debrief.training.publishing.streams import (
+    WRITTEN_AT_ONCE,
     ReadsAhead,
     WritesTogether,
-    checksum_of,
     lines_anywhere,
     lines_in,
     reader,
@@ -204,8 +204,10 @@ class SetPublisher:
         self, file: IO[bytes] | None, worker: Executor
     ) -> Generator[tuple[Split, Parts], None, bool]:
         """Yield pairs of lines; return whether what was read is what was written."""
-        with lines_anywhere(file) as at, tempfile.TemporaryFile() as kept:
-            checksum = worker.submit(checksum_of, at)
+        with ExitStack() as stack:
+            at = stack.enter_context(lines_anywhere(file))
+            kept = stack.enter_context(tempfile.TemporaryFile(buffering=WRITTEN_AT_ONCE))
+            checksum = worker.submit(at.checksum)
             entrants: dict[Split, list[preference.Entrant]] = {side: [] for side in SIDES}
             places: list[tuple[int, int, int, int]] = []
             end = 0
@@ -219,18 +221,18 @@ class SetPublisher:
                         preference.Entrant(number=number, quality=row.quality, opening=opening)
                     )
             kept.flush()
-            with lines_anywhere(kept) as outlines:
+            outlines = stack.enter_context(lines_in(kept))
 
-                def told(number: int) -> StoredLine:
-                    offset, size, place, length = places[number]
-                    return self._told(at(offset, size), outlines(place, length))
+            def told(number: int) -> StoredLine:
+                offset, size, place, length = places[number]
+                return self._told(at(offset, size), outlines(place, length))
 
-                for side in SIDES:
-                    for pair in preference.pairs_of(entrants[side]):
-                        better, worse = told(pair.chosen), told(pair.rejected)
-                        made = preference.pair_line(better, worse, same_prompt=pair.same_prompt)
-                        if made is not None:
-                            yield side, self._checked(better, made)
+            for side in SIDES:
+                for pair in preference.pairs_of(entrants[side]):
+                    better, worse = told(pair.chosen), told(pair.rejected)
+                    made = preference.pair_line(better, worse, same_prompt=pair.same_prompt)
+                    if made is not None:
+                        yield side, self._checked(better, made)
             return checksum.result() == self._row.lines_checksum
 
     def _rows(self) -> Iterator[PlacedLine]:

@@ -49,7 +49,7 @@ _MOST_REASONS = 3
 _TOOLS = msgspec.json.Decoder(list[ToolSchema])
 
 
-class Entrant(Struct, frozen=True, kw_only=True):
+class Entrant(Struct, frozen=True, kw_only=True, gc=False):
     """A line as far as pairing needs it."""
 
     number: int
@@ -59,7 +59,7 @@ class Entrant(Struct, frozen=True, kw_only=True):
     """Digest of its system message and first prompt."""
 
 
-class Pair(Struct, frozen=True, kw_only=True):
+class Pair(Struct, frozen=True, kw_only=True, gc=False):
     """Two lines by number."""
 
     chosen: int
@@ -113,6 +113,9 @@ def pairs_of(entrants: Iterable[Entrant]) -> list[Pair]:
     found: list[Pair] = []
     left: list[Entrant] = []
     for group in groups.values():
+        if len(group) == 1:
+            left += group
+            continue
         pairs, rest = _paired(group, same_prompt=True)
         found += pairs
         left += rest

@@ -25,6 +25,7 @@ from debrief.training.store import PlacedLine
 
 READ_AT_ONCE = 4_000_000
 WRITTEN_AT_ONCE = 2_000_000
+CHECKED_AT_ONCE = 1_000_000
 """Bytes."""
 _LOOKED_AT = 32_000_000
 """Bytes of a file that may be in our memory."""
@@ -175,7 +176,7 @@ def lines_in(file: IO[bytes] | None) -> Iterator[BytesAt]:
 
 
 @contextmanager
-def lines_anywhere(file: IO[bytes] | None) -> Iterator[BytesAt]:
+def lines_anywhere(file: IO[bytes] | None) -> Iterator[Anywhere]:
     """Yield what gives the bytes of a file, asked for in any order and by several threads; of
     none, nothing. What is no file of the system is first brought to this machine's disk.
 
@@ -188,16 +189,36 @@ def lines_anywhere(file: IO[bytes] | None) -> Iterator[BytesAt]:
             shutil.copyfileobj(file, copy, READ_AT_ONCE)
             copy.flush()
             file = copy
-        yield partial(_read_at, file.fileno()) if file is not None else _nothing
+        yield Anywhere(None if file is None else file.fileno())
 
 
-def checksum_of(at: BytesAt) -> int:
-    """Return the CRC-32 of all that there is."""
-    checksum = offset = 0
-    while block := at(offset, READ_AT_ONCE):
-        checksum = crc32(block, checksum)
-        offset += len(block)
-    return checksum
+class Anywhere:
+    """The bytes of a file of the system, asked for in any order and by several threads.
+
+    Args:
+        handle: the file's; None for none.
+    """
+
+    def __init__(self, handle: int | None) -> None:
+        self._handle = handle
+
+    def __call__(self, offset: int, size: int) -> bytes:
+        """Return the bytes from an offset on, so many; fewer at the end."""
+        return b"" if self._handle is None else os.pread(self._handle, size, offset)
+
+    def checksum(self) -> int:
+        """Return the CRC-32 of all that there is.
+
+        All is read into one place: memory that comes and goes holds up other threads.
+        """
+        if self._handle is None:
+            return 0
+        block = memoryview(bytearray(CHECKED_AT_ONCE))
+        checksum = offset = 0
+        while size := os.preadv(self._handle, [block], offset):
+            checksum = crc32(block[:size], checksum)
+            offset += size
+        return checksum
 
 
 class _Mapped:
@@ -219,10 +240,6 @@ class _Mapped:
 
 def _nothing(offset: int, size: int) -> bytes:
     return b""
-
-
-def _read_at(handle: int, offset: int, size: int) -> bytes:
-    return os.pread(handle, size, offset)
 
 
 def _read(file: IO[bytes], offset: int, size: int) -> bytes:

@@ -11,9 +11,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from debrief.training.publishing.streams import (
+    CHECKED_AT_ONCE,
     ReadsAhead,
     WritesTogether,
-    checksum_of,
     lines_anywhere,
     lines_in,
 )
@@ -90,7 +90,7 @@ def test_a_disk_that_is_full_is_told(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("kind", ["of the system", "in memory"])
-@pytest.mark.parametrize("size", [0, 10_240])
+@pytest.mark.parametrize("size", [0, 10_240, 2 * CHECKED_AT_ONCE + 512])
 def test_any_place_of_a_file_is_given_in_any_order(kind: str, size: int, tmp_path: Path) -> None:
     data = bytes(range(256)) * (size // 256)
     (tmp_path / "data").write_bytes(data)
@@ -100,9 +100,9 @@ def test_any_place_of_a_file_is_given_in_any_order(kind: str, size: int, tmp_pat
     ):
         for offset, wanted in ((10_000, 240), (0, 1), (5_000, 4_096), (0, 10_240), (9, 0)):
             assert bytes(at(offset, wanted)) == data[offset : offset + wanted]
-        assert checksum_of(at) == crc32(data)
+        assert at.checksum() == crc32(data)
 
 
 def test_a_file_that_is_not_there_has_no_bytes() -> None:
-    with lines_in(None) as at:
-        assert (at(0, 10), checksum_of(at)) == (b"", 0)
+    with lines_in(None) as in_order, lines_anywhere(None) as at:
+        assert (in_order(0, 10), at(0, 10), at.checksum()) == (b"", b"", 0)

@@ -207,7 +207,6 @@ class SetPublisher:
         with ExitStack() as stack:
             at = stack.enter_context(lines_anywhere(file))
             kept = stack.enter_context(tempfile.TemporaryFile(buffering=WRITTEN_AT_ONCE))
-            checksum = worker.submit(at.checksum)
             entrants: dict[Split, list[preference.Entrant]] = {side: [] for side in SIDES}
             places: list[tuple[int, int, int, int]] = []
             end = 0
@@ -221,6 +220,7 @@ class SetPublisher:
                         preference.Entrant(number=number, quality=row.quality, opening=opening)
                     )
             kept.flush()
+            checksum = worker.submit(at.checksum)
             outlines = stack.enter_context(lines_in(kept))
 
             def told(number: int) -> StoredLine:

@@ -1,1 +1,1 @@
-"""Langfuse: scores out, and read back."""
+"""Langfuse: scores out and read back, sessions in."""

@@ -15,6 +15,8 @@ from debrief.langfuse.listing import timestamp
 from debrief.sessions.model import Session
 
 FIELDS = "core,basic,io,metadata,model,usage,trace_context"
+WHOLE = "attributes,tools"
+"""Metadata that servers give whole only when asked: tools are declared there."""
 
 Row = Mapping[str, Any]
 Span = tuple[datetime, datetime]
@@ -88,11 +90,13 @@ def observations(
         ServerAwayError: the server cannot be reached or stays busy.
         RequestRefusedError: status 404 when the server is too old for this way.
     """
-    bounds = {}
+    bounds: dict[str, str] = {}
     if span is not None:
         begin, last = span
         bounds["fromStartTime"] = timestamp(begin)
         bounds["toStartTime"] = timestamp(last + _MOMENT)
+    if "metadata" in fields.split(","):
+        bounds["expandMetadata"] = WHOLE
     return client.observations(sessionId=session_id, fields=fields, **bounds)
 
 

@@ -35,7 +35,7 @@ WINDOW = timedelta(days=28)
 LOOKBACK = timedelta(days=7)
 """How late an observation may reach the server and still be noticed by the next listing."""
 
-_CONVERSION = "1"
+_CONVERSION = "2"
 """Raised when observations are made into sessions in another way: all are fetched again."""
 _AT_ONCE = 4
 _SKEW = timedelta(days=1)

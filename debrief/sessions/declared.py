@@ -1,8 +1,8 @@
 """The tools that a source declares itself, in whatever vendor's words.
 
 OpenAI wraps a function or lays it flat, Anthropic and the Model Context Protocol call its
-arguments an input schema, Gemini puts functions into a list of their own, Codex groups them by
-namespace, and tracing libraries write any of these as JSON text.
+arguments an input schema, Bedrock wraps that once more, Gemini puts functions into a list of their
+own, Codex groups them by namespace, and tracing libraries write any of these as JSON text.
 """
 
 from __future__ import annotations
@@ -80,6 +80,10 @@ def _tools(value: object, depth: int, namespace: object = "") -> Iterator[Declar
         yield from _tools(group, depth - 1, named or namespace)
     elif isinstance(function := value.get("function"), dict):
         yield from _tool(function)
+    elif isinstance(custom := value.get("custom"), dict):
+        yield from _tool({**custom, "type": "custom"})
+    elif isinstance(specification := value.get("toolSpec"), dict):
+        yield from _tool(specification)
     elif isinstance(value.get("name"), str):
         yield from _tool(value, value.get("namespace") or namespace)
     else:

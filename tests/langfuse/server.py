@@ -262,7 +262,9 @@ class LangfuseServer:
         start = int(base64.b64decode(query["cursor"])) if "cursor" in query else 0
         end = start + min(limit, self.page)
         cursor = {"cursor": base64.b64encode(str(end).encode()).decode()}
-        return 200, {"data": rows[start:end], "meta": cursor if end < len(rows) else {}}
+        whole = query.get("expandMetadata", "").split(",")
+        shown = [_shortened(row, whole) for row in rows[start:end]]
+        return 200, {"data": shown, "meta": cursor if end < len(rows) else {}}
 
     def _session(self, identity: str) -> tuple[int, Json]:
         traces = [trace for trace in self.traces if trace["sessionId"] == identity]
@@ -277,6 +279,15 @@ class LangfuseServer:
                 own = [row for row in self.observations if row["traceId"] == identity]
                 return 200, {**trace, "observations": own, "scores": []}
         return 404, {"message": "Trace not found", "error": "LangfuseNotFoundError"}
+
+
+def _shortened(row: Json, whole: list[str]) -> Json:
+    """Cut the metadata that was not asked for whole, which starts at 200 characters."""
+    metadata = row.get("metadata")
+    if not isinstance(metadata, dict):
+        return row
+    texts = {key: v if isinstance(v, str) else json.dumps(v) for key, v in metadata.items()}
+    return {**row, "metadata": {k: v if k in whole else v[:200] for k, v in texts.items()}}
 
 
 def _within(timestamp: str, query: Mapping[str, str]) -> bool:

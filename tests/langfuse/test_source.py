@@ -8,10 +8,11 @@ from pathlib import Path
 
 import orjson
 import pytest
+from msgspec.structs import replace
 
 from debrief.errors import ConfigurationError
 from debrief.lake import Lake
-from debrief.langfuse.source import LangfuseSource, source_from_settings
+from debrief.langfuse.source import FETCHED_TABLE, LangfuseSource, source_from_settings
 from debrief.redaction.redactor import Redactor
 from debrief.sessions.model import Session, UnreadTranscript
 from debrief.sessions.sources import Scan
@@ -134,6 +135,22 @@ def test_what_did_not_change_is_not_fetched_again(server: LangfuseServer, lake: 
     _, sessions, _ = taken(lake, source)
     assert sorted(fetched(server)) == ["s0", "s0", "s1"]
     assert [len(session.turns) for session in sessions] == [2, 1]
+
+
+def test_what_an_older_version_made_of_observations_is_made_anew(
+    server: LangfuseServer, lake: Lake
+) -> None:
+    Recorder(server, "s0").trace("t0", "go", "Done.")
+    source = source_of(server)
+    _, (session,), _ = taken(lake, source)
+    (key,) = lake.partitions(FETCHED_TABLE)
+    older = replace(session, turns=())
+    lake.write(FETCHED_TABLE, key, [older], Session, lambda: "made by an older version")
+    found = scan_into(lake, [], server=source)
+    store_week(lake, found, WEEK, REDACTOR, source, again=True)
+    (stored,) = lake.read("raw_sessions", WEEK, Session)
+    assert stored.turns == session.turns
+    assert fetched(server) == ["s0", "s0"]
 
 
 def test_an_observation_that_was_filled_in_later_is_fetched(

@@ -1,0 +1,315 @@
+"""Turns from traces: a trace is a turn when somebody asks for something in it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+
+from debrief.langfuse.calls import Call, Calls, Repeats
+from debrief.langfuse.chat import said_by
+from debrief.langfuse.listing import moment_of
+from debrief.langfuse.messages import Said
+from debrief.langfuse.observed import Observed, match, observed_in, same_tool
+from debrief.langfuse.parts import ToldCall
+from debrief.langfuse.tools import declared_by
+from debrief.langfuse.traces import ANSWERS, TOOLS, Row, Trace, id_of, kind_of
+from debrief.langfuse.usage import usage_of
+from debrief.langfuse.values import decoded
+from debrief.langfuse.words import Asked, answer_in, data_in
+from debrief.sessions.declared import unique
+from debrief.sessions.model import DeclaredTool, Message, Turn, Usage
+
+_NOTHING = ("None", "null")
+"""How an integration may write down that a model said nothing."""
+
+
+@dataclass(slots=True, eq=False)
+class _Draft:
+    """A message as it becomes known."""
+
+    id: str
+    source: str
+    """The observation that tells it."""
+    model: str = ""
+    at: datetime | None = None
+    text: str = ""
+    usage: Usage = field(default_factory=Usage)
+    calls: list[Call] = field(default_factory=list)
+    observed: list[Observed] = field(default_factory=list)
+    """What happened after it and may be of its calls."""
+    is_a_place: bool = False
+    """Nobody said it: it is there for what happened before anybody said anything."""
+
+    def made(self) -> Message:
+        text = "" if self.calls and self.text.strip() in _NOTHING else self.text
+        return Message(
+            id=self.id,
+            model=self.model,
+            at=self.at,
+            text=text,
+            calls=tuple(call.made() for call in self.calls),
+            usage=self.usage,
+        )
+
+
+@dataclass(slots=True, eq=False)
+class _OpenTurn:
+    number: int
+    asked: Asked
+    at: datetime | None
+    ended: datetime | None = None
+    drafts: list[_Draft] = field(default_factory=list)
+    has_tools: bool = False
+    """The model was told of tools or called some, so that other spans are none of them."""
+    _texts: set[str] = field(default_factory=set)
+
+    @property
+    def calls(self) -> list[Call]:
+        return [call for draft in self.drafts for call in draft.calls]
+
+    @property
+    def is_silent(self) -> bool:
+        return not any(draft.text or draft.calls or draft.observed for draft in self.drafts)
+
+    def add(self, *drafts: _Draft) -> None:
+        self.drafts += drafts
+        self._texts.update(draft.text.strip() for draft in drafts)
+
+    def says(self, text: str) -> bool:
+        return text.strip() in self._texts
+
+    def made(self) -> Turn:
+        return Turn(
+            number=self.number,
+            prompt=self.asked.text,
+            at=self.at,
+            ended=self.ended,
+            images=self.asked.images,
+            messages=tuple(
+                draft.made() for draft in self.drafts if draft.calls or not draft.is_a_place
+            ),
+        )
+
+
+class Assembly:
+    """Turns as they grow, trace by trace in the order of time."""
+
+    def __init__(self) -> None:
+        self.declared: tuple[DeclaredTool, ...] = ()
+        """The tools that the models were told of, each once."""
+        self._calls = Calls()
+        self._turns: list[_OpenTurn] = []
+
+    def add(self, trace: Trace) -> None:
+        """Add a trace."""
+        turns = [self._add_rows(trace, asked, rows) for asked, rows in trace.requests()]
+        if trace.root is not None:
+            self._last_words(trace.root, trace, turns[-1])
+
+    def finished(self) -> tuple[Turn, ...]:
+        """Return the turns, every call with what came back from it; to be called once."""
+        for turn in self._turns:
+            _place_observed(turn)
+        return tuple(turn.made() for turn in self._turns)
+
+    def _turn_for(self, trace: Trace, asked: Asked, rows: Sequence[Row]) -> _OpenTurn:
+        """Return the turn that a request belongs to: one before where nobody asks anything new."""
+        last = self._turns[-1] if self._turns else None
+        if last is not None:
+            if asked.goes_on:
+                return self._turn_of_results(asked.said) or last
+            if trace.is_blank or (not trace.answers and _is_of_a_tool(trace, last)):
+                return last
+            if last.is_silent and asked.text and asked.text == last.asked.text:
+                return last
+        turn = _OpenTurn(len(self._turns) + 1, asked, moment_of(rows[0].get("startTime")))
+        self._turns.append(turn)
+        return turn
+
+    def _turn_of_results(self, said: Sequence[Said]) -> _OpenTurn | None:
+        """Return the turn whose calls came to the results that a request goes on from."""
+        new = said[_spoken(said) + 1 :]
+        results = (result for one in reversed(new) for result in one.results)
+        known = (self._calls.by_id(result.call_id) for result in results)
+        return next((self._turns[calls[-1].turn - 1] for calls in known if calls), None)
+
+    def _add_rows(self, trace: Trace, asked: Asked, rows: Sequence[Row]) -> _OpenTurn:
+        turn = self._turn_for(trace, asked, rows)
+        ends = (moment_of(row.get("endTime")) for row in rows)
+        turn.ended = max((at for at in (*ends, turn.ended) if at is not None), default=None)
+        for row in rows:
+            kind = kind_of(row)
+            if kind not in TOOLS:
+                given, gave = decoded(row.get("input")), decoded(row.get("output"))
+                declared = declared_by(row, given, gave)
+                if declared:
+                    self.declared = unique((*self.declared, *declared))
+                    turn.has_tools = True
+            if kind in ANSWERS:
+                self._take_results(row, trace, turn)
+                if id_of(row) not in trace.covered_until:
+                    self._answer(row, gave, trace, turn)
+                for cover in trace.covers_that_end_with(row):
+                    self._cover(cover, trace, turn)
+            elif trace.may_be_a_tool_s(row) or (row is trace.root and _is_of_a_tool(trace, turn)):
+                _observe(row, turn)
+        return turn
+
+    def _take_results(self, row: Row, trace: Trace, turn: _OpenTurn) -> None:
+        """Take what an input tells of calls, and the calls themselves that nothing else tells."""
+        said = trace.asked_in(row).said
+        for repeats in self._calls.settle(said, trace.id, turn.number, _spoken(said)):
+            text, at = said[repeats.place].text, moment_of(row.get("startTime"))
+            alike = (d for d in reversed(turn.drafts) if not d.calls and d.text == text)
+            draft = next(alike, None)
+            if draft is None:
+                source = id_of(row)
+                draft = _Draft(f"{source}:input:{repeats.place}", source, at=at, text=text)
+                turn.add(draft)
+            self._add_repeated(repeats, draft, trace, turn)
+
+    def _add_repeated(self, repeats: Repeats, draft: _Draft, trace: Trace, turn: _OpenTurn) -> None:
+        for told, result in repeats.calls:
+            call = self._call(told, draft, trace, turn)
+            if result is not None:
+                call.answer(result.text, result.status)
+
+    def _call(self, told: ToldCall, draft: _Draft, trace: Trace, turn: _OpenTurn) -> Call:
+        call = self._calls.add(told, trace.id, turn.number, draft.at)
+        draft.calls.append(call)
+        turn.has_tools = True
+        return call
+
+    def _answer(self, row: Row, gave: object, trace: Trace, turn: _OpenTurn) -> None:
+        """Add what a model said and called."""
+        draft = _draft_of(row)
+        if kind_of(row) == "EMBEDDING":
+            turn.add(draft)
+            return
+        said = _after_the_echo(said_by(gave))
+        if not said:
+            text = answer_in(gave) or data_in(row.get("output"))
+            draft.text = "" if row.get("level") == "ERROR" and text == _why(row) else text
+            turn.add(draft)
+            return
+        drafts = [draft]
+        is_new = False
+        for one in said:
+            if one.role == "assistant":
+                told = [c for c in one.calls if not c.id or not self._calls.find(c, trace.id)]
+                if one.text.strip() and not turn.says(one.text):
+                    is_new = True
+                is_new = is_new or bool(told) or not one.calls
+                drafts[-1].text = "\n\n".join(filter(None, (drafts[-1].text, one.text)))
+                for call in told:
+                    self._call(call, drafts[-1], trace, turn)
+            if one.results and drafts[-1].calls:
+                drafts.append(_Draft(f"{draft.id}:{len(drafts)}", draft.source, draft.model))
+                drafts[-1].at = draft.at
+        self._calls.settle(said, trace.id, turn.number, len(said))
+        if is_new:
+            turn.add(*(d for d in drafts if d is draft or d.text or d.calls))
+
+    def _cover(self, row: Row, trace: Trace, turn: _OpenTurn) -> None:
+        """Add of a generation around others what these do not tell themselves."""
+        inner = [draft for draft in turn.drafts if id_of(row) in trace.above(draft.source)]
+        gave = decoded(row.get("output"))
+        if not inner:
+            self._answer(row, gave, trace, turn)
+            return
+        last = inner[-1]
+        known = {(call.name, call.key) for draft in inner for call in draft.calls}
+        for one in _after_the_echo(said_by(gave)):
+            for told in one.calls:
+                is_known = any(call.turn == turn.number for call in self._calls.by_id(told.id))
+                if not is_known and (told.name, told.key) not in known:
+                    self._call(told, last, trace, turn)
+        text = answer_in(gave)
+        if text.strip() and not turn.says(text):
+            turn.add(_Draft(id_of(row), id_of(row), at=last.at, text=text))
+        if not any(draft.usage != Usage() for draft in inner):
+            last.usage = usage_of(row)
+        last.model = last.model or model_of(row)
+
+    def _last_words(self, root: Row, trace: Trace, turn: _OpenTurn) -> None:
+        """Add what a root says that no model said."""
+        if kind_of(root) in (*ANSWERS, *TOOLS) or _is_of_a_tool(trace, turn):
+            return
+        at = moment_of(root.get("endTime")) or moment_of(root.get("startTime"))
+        gave = decoded(root.get("output"))
+        if not trace.answers and any(one.calls for one in said_by(gave)):
+            self._answer({**root, "model": "", "usageDetails": None}, gave, trace, turn)
+            return
+        text = answer_in(gave) or ("" if trace.answers else data_in(root.get("output")))
+        if text and not turn.says(text):
+            turn.add(_Draft(f"{id_of(root)}:output", id_of(root), at=at, text=text))
+
+
+def model_of(row: Row) -> str:
+    """Return the model that answered; empty when nothing tells."""
+    return str(row.get("model") or row.get("providedModelName") or "")
+
+
+def _draft_of(row: Row) -> _Draft:
+    return _Draft(
+        id=id_of(row),
+        source=id_of(row),
+        model=model_of(row),
+        at=moment_of(row.get("startTime")),
+        usage=usage_of(row),
+    )
+
+
+def _why(row: Row) -> str:
+    return str(row.get("statusMessage") or "")
+
+
+def _spoken(said: Sequence[Said]) -> int:
+    """Return where in a conversation a person spoke last; -1 for nowhere."""
+    places = range(len(said) - 1, -1, -1)
+    return next((n for n in places if said[n].role == "user" and said[n].has_words), -1)
+
+
+def _after_the_echo(said: Sequence[Said]) -> Sequence[Said]:
+    """Return what is new in an output that repeats the conversation first."""
+    return said[_spoken(said) + 1 :]
+
+
+def _is_of_a_tool(trace: Trace, turn: _OpenTurn) -> bool:
+    """Tell whether a trace without a model is of a tool, called in a turn: some functions are
+    traced by themselves."""
+    root = trace.root if trace.root is not None else trace.rows[0]
+    if trace.answers:
+        return False
+    if kind_of(root) in TOOLS:
+        return True
+    name = str(root.get("name") or "")
+    return any(call.result is None and same_tool(name, call.name) for call in turn.calls)
+
+
+def _observe(row: Row, turn: _OpenTurn) -> None:
+    """Keep an observation beside the message that came before it, or by itself."""
+    if not turn.drafts:
+        at, source = moment_of(row.get("startTime")), id_of(row)
+        turn.add(_Draft(f"{source}:call", source, at=at, is_a_place=True))
+    turn.drafts[-1].observed.append(observed_in(row, kind_of(row) in TOOLS))
+
+
+def _place_observed(turn: _OpenTurn) -> None:
+    """Give a turn's calls what was observed of them; what is of none is a call of its own.
+
+    Where models tell their calls, a span is none by itself, and of a tool's observation inside
+    another's one is enough.
+    """
+    observed = [one for draft in turn.drafts for one in draft.observed]
+    left = set(match(turn.calls, observed))
+    whole = {one.id for one in observed}
+    halves = {one.parent for one in observed if one not in left}
+    for draft in turn.drafts:
+        for one in draft.observed:
+            is_part = one.parent in whole or one.id in halves
+            if one in left and (not turn.has_tools or (one.is_a_tool_s and not is_part)):
+                call = Call(one.id, one.name, one.arguments, one.key, "", turn.number)
+                one.answer(call)
+                draft.calls.append(call)

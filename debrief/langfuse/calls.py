@@ -1,0 +1,222 @@
+"""The calls of a session, told once, and what came back from them, told again and again.
+
+A model's output tells a call. Its result is told by the inputs after it, each of which repeats
+the whole conversation up to there, and often by an observation of the tool as well. Nothing of
+this may be counted twice, although vendors differ in whether calls have ids, and whether an id is
+used once, once a trace, or for every call of a tool.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+from debrief.langfuse.messages import Said
+from debrief.langfuse.parts import ToldCall, ToldResult
+from debrief.sessions.model import CallStatus, ToolCall
+
+
+@dataclass(slots=True, eq=False)
+class Call:
+    """A call as it becomes known."""
+
+    id: str
+    name: str
+    arguments: str
+    key: str
+    """The arguments in one spelling."""
+    trace: str
+    turn: int
+    told: datetime | None = None
+    """When its message began."""
+    at: datetime | None = None
+    """When its tool began, where that was observed."""
+    result: str | None = None
+    status: CallStatus = "unanswered"
+    observed: bool = False
+    """An observation of the tool was found."""
+
+    def answer(self, text: str, status: CallStatus) -> None:
+        """Take a result."""
+        self.result, self.status = text, status
+
+    def made(self) -> ToolCall:
+        """Return it in the normal form."""
+        return ToolCall(
+            id=self.id,
+            name=self.name,
+            input=self.arguments,
+            result=self.result,
+            status=self.status,
+            at=self.at or self.told,
+        )
+
+
+@dataclass(slots=True, eq=False)
+class _Repeated:
+    """A call as an input repeats it."""
+
+    call: ToldCall
+    place: int
+    """Of its message in the input."""
+    result: ToldResult | None = None
+    known: Call | None = None
+
+
+_KeyOfCall = Callable[[Call], Hashable]
+_KeyOfRepeated = Callable[[_Repeated], Hashable]
+
+
+class Calls:
+    """All calls that a session's models told so far."""
+
+    def __init__(self) -> None:
+        self._by_key: dict[Hashable, list[Call]] = {}
+        self._settled: dict[int, Said] = {}
+        """Messages that were taken before, by the place of each in memory."""
+
+    def add(self, told: ToldCall, trace: str, turn: int, at: datetime | None) -> Call:
+        """Take a call that a model tells for the first time."""
+        call = Call(told.id, told.name, told.arguments, told.key, trace, turn, at)
+        for key in _keys(call.id, call.name, call.key, trace, turn):
+            self._by_key.setdefault(key, []).append(call)
+        return call
+
+    def find(self, told: ToldCall, trace: str) -> Call | None:
+        """Return the call of a trace that is told once more, nothing having come back from it."""
+        found = self._by_key.get(("trace", trace, told.id, told.name, told.key), ())
+        return next((call for call in reversed(found) if call.result is None), None)
+
+    def by_id(self, call_id: str) -> Sequence[Call]:
+        """Return the calls that have an id, in the order that they were told."""
+        return self._by_key.get(("id", call_id), ()) if call_id else ()
+
+    def settle(self, said: Sequence[Said], trace: str, turn: int, since: int) -> list[Repeats]:
+        """Take the results that a conversation tells, and return the calls that nobody told yet.
+
+        Args:
+            said: an input, which repeats what was said before. What it has in common with an
+                input before, in the very same objects, is not looked at again.
+            trace: that it belongs to.
+            turn: that it belongs to.
+            since: where in ``said`` a person spoke last; calls before are none of this turn.
+        """
+        repeated, loose = _paired(said, self._settled)
+        self._settled.update((id(one), one) for one in said)
+        self._recognise(repeated, trace, turn)
+        for one in repeated:
+            if one.known is not None and one.result is not None and one.known.result is None:
+                one.known.answer(one.result.text, one.result.status)
+        for result in loose:
+            self._answer(result, trace, turn)
+        unknown: dict[int, Repeats] = {}
+        for one in repeated:
+            if one.known is None and one.place > since:
+                unknown.setdefault(one.place, Repeats(one.place, [])).calls.append(
+                    (one.call, one.result)
+                )
+        return list(unknown.values())
+
+    def _recognise(self, repeated: list[_Repeated], trace: str, turn: int) -> None:
+        """Find the told calls that are repeated: of several alike, the latest by the latest."""
+
+        def find(wanted: list[_Repeated], keys: _KeyOfRepeated, unless: _KeyOfCall) -> None:
+            left: dict[Hashable, int] = {}
+            for one in reversed(wanted):
+                key = keys(one)
+                found = self._by_key.get(key, ())
+                at = left.get(key, len(found)) - 1
+                while at >= 0 and (found[at] in taken or unless(found[at])):
+                    at -= 1
+                left[key] = max(at, 0)
+                if at >= 0:
+                    one.known = found[at]
+                    taken.add(found[at])
+
+        taken: set[Call] = set()
+        with_id = [one for one in repeated if one.call.id]
+        find(with_id, lambda r: ("trace", trace, *_told(r)), lambda _: False)
+        rest = [one for one in with_id if one.known is None]
+        find(rest, lambda r: ("any", *_told(r)), lambda _: False)
+        rest = [one for one in with_id if one.known is None]
+        find(rest, lambda r: ("id", r.call.id), lambda call: len(self.by_id(call.id)) > 1)
+        rest = [one for one in with_id if one.known is None]
+        find(rest, lambda r: ("turn", turn, r.call.name, r.call.key), lambda call: bool(call.id))
+        rest = [one for one in repeated if not one.call.id]
+        find(rest, lambda r: ("turn", turn, r.call.name, r.call.key), lambda _: False)
+
+    def _answer(self, result: ToldResult, trace: str, turn: int) -> None:
+        """Give a result to its call where the input repeats the result alone."""
+        if result.call_id:
+            found = [call for call in self.by_id(result.call_id) if call.result is None]
+            own = [call for call in found if call.trace == trace]
+            call = next(reversed(own or found), None)
+        else:
+            waiting = self._by_key.get(("turn", turn), ())
+            call = next((c for c in waiting if c.result is None and _fits(result, c.name)), None)
+        if call is not None:
+            call.answer(result.text, result.status)
+
+
+@dataclass(slots=True)
+class Repeats:
+    """A message of the model that only a later input tells: what it called, and what came back."""
+
+    place: int
+    calls: list[tuple[ToldCall, ToldResult | None]]
+
+
+def _keys(call_id: str, name: str, key: str, trace: str, turn: int) -> Iterable[Hashable]:
+    if call_id:
+        yield "id", call_id
+        yield "any", call_id, name, key
+    yield "trace", trace, call_id, name, key
+    yield "turn", turn, name, key
+    yield "turn", turn
+
+
+def _told(repeated: _Repeated) -> tuple[str, str, str]:
+    return repeated.call.id, repeated.call.name, repeated.call.key
+
+
+def _fits(result: ToldResult, name: str) -> bool:
+    return not result.name or result.name == name
+
+
+def _paired(
+    said: Sequence[Said], settled: Mapping[int, Said]
+) -> tuple[list[_Repeated], list[ToldResult]]:
+    """Return the calls in a conversation with their results, and the results without a call.
+
+    A result answers the first call of its id that waits, else of its name, else at all. Where a
+    later message calls the same once more, what the one before called waits no longer.
+    """
+    repeated: list[_Repeated] = []
+    waiting: dict[tuple[str, str], deque[_Repeated]] = {}
+    loose: list[ToldResult] = []
+    for place, one in enumerate(said):
+        if id(one) in settled:
+            continue
+        made = [_Repeated(call, place) for call in one.calls]
+        repeated += made
+        waiting.update(_by_what_answers_name(made))
+        for result in one.results:
+            key = ("id", result.call_id) if result.call_id else ("name", result.name)
+            queue = waiting.get(key if key[1] else ("any", ""), deque())
+            while queue and queue[0].result is not None:
+                queue.popleft()
+            if queue:
+                queue[0].result = result
+            else:
+                loose.append(result)
+    return repeated, loose
+
+
+def _by_what_answers_name(made: Sequence[_Repeated]) -> dict[tuple[str, str], deque[_Repeated]]:
+    queues: dict[tuple[str, str], deque[_Repeated]] = {}
+    for one in made:
+        for key in (("id", one.call.id), ("name", one.call.name), ("any", "")):
+            queues.setdefault(key, deque()).append(one)
+    return queues

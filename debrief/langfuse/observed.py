@@ -1,0 +1,220 @@
+"""Observations of tools, and which of the calls that a model told each of them is of."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from datetime import datetime
+from typing import Any
+
+import orjson
+from msgspec import Struct
+
+from debrief.langfuse.calls import Call
+from debrief.langfuse.listing import moment_of
+from debrief.langfuse.parts import result_of, result_text, same_spelling
+from debrief.langfuse.values import arguments_of, decoded, first_text, plain
+from debrief.sessions.model import CallStatus
+
+Row = Mapping[str, Any]
+
+_IDS = (
+    "gen_ai.tool.call.id",
+    "ai.toolCall.id",
+    "tool_call.id",
+    "tool_call_id",
+    "toolCallId",
+    "tool_use_id",
+)
+_NAMES = ("gen_ai.tool.name", "ai.toolCall.name", "tool.name", "tool_name")
+_MARKS = ("tool.", "tool_", "toolCall")
+_OF_MESSAGES = ("tool_call_id", "isError", "is_error")
+"""What tells that an output is a message or an answer of a server, and not the tool's own data."""
+_NOTHING = ("{}", "[]", "null")
+"""Results that tell less than any other."""
+_BEFORE_A_NAME = (" ", ".", "/", ":")
+_BEFORE_A_SERVER_S_NAME = ("__", ".", "/", ":")
+
+
+class Observed(Struct, frozen=True, eq=False):
+    """One observation of a tool."""
+
+    id: str
+    """The observation's own."""
+    parent: str
+    """The id of the observation that it is a part of; empty for none."""
+    call_id: str
+    """Of the call that it is of, where the integration tells; empty where not."""
+    name: str
+    arguments: str
+    """As compact JSON text of an object."""
+    key: str
+    """The arguments in one spelling."""
+    inner_key: str
+    """The same of what stands under their only key, where that is all that they are."""
+    at: datetime | None
+    result: str | None
+    status: CallStatus
+    """``ok`` where nothing tells how it went."""
+    is_a_tool_s: bool
+    """The integration says that it is a tool's; else it only may be."""
+
+    def answer(self, call: Call) -> None:
+        """Give a call what was observed of it, which is exact where a message may be shortened."""
+        call.observed = True
+        call.at = self.at or call.at
+        failed = call.status in ("failed", "rejected") and self.status == "ok"
+        if self.result is not None and not (call.result and self.result in _NOTHING):
+            call.answer(self.result, call.status if failed else self.status)
+        elif self.status == "failed":
+            call.status = "failed"
+
+
+def observed_in(row: Row, is_a_tool_s: bool) -> Observed:
+    """Return an observation as one of a tool."""
+    given, gave = decoded(row.get("input")), decoded(row.get("output"))
+    facts = _facts(row)
+    told = gave.get("kwargs") if isinstance(gave, dict) and gave.get("lc") == 1 else gave
+    message = told if isinstance(told, dict) else {}
+    failed = row.get("level") == "ERROR"
+    if any(key in message for key in _OF_MESSAGES):
+        failed = failed or result_of(message).status == "failed"
+    status: CallStatus = "failed" if failed else "ok"
+    result = None if gave is None or gave == "" else _text_of(row.get("output"), gave)
+    if failed and (why := row.get("statusMessage")) and str(why) != result:
+        result = "\n".join(filter(None, (result, str(why))))
+    if isinstance(given, dict) and set(given) == {"args", "kwargs"} and not given["args"]:
+        given = given["kwargs"]
+    arguments = arguments_of(given)
+    return Observed(
+        id=str(row.get("id")),
+        parent=str(row.get("parentObservationId") or ""),
+        call_id=_told(facts, _IDS) or first_text(message, "tool_call_id"),
+        name=_told(facts, _NAMES) or str(row.get("name") or row.get("type") or "tool"),
+        arguments=arguments,
+        key=same_spelling(arguments),
+        inner_key=same_spelling(arguments_of(_inside(given))),
+        at=moment_of(row.get("startTime")),
+        result=result,
+        status=status,
+        is_a_tool_s=is_a_tool_s,
+    )
+
+
+def match(calls: Sequence[Call], observed: Iterable[Observed]) -> list[Observed]:
+    """Give each call what was observed of it, and return the observations of no call.
+
+    By id where one is told; else by name, what came back alike before the same arguments alone,
+    and those before arguments that a framework filled up or changed.
+    """
+    by_id: dict[str, list[Call]] = {}
+    by_key: dict[str, list[Call]] = {}
+    for call in calls:
+        by_id.setdefault(call.id, []).append(call)
+        by_key.setdefault(call.key, []).append(call)
+    rest: list[Observed] = []
+    for one in observed:
+        found = by_id.get(one.call_id, []) if one.call_id else []
+        waiting = [call for call in found if not call.observed]
+        if waiting:
+            one.answer(waiting[0])
+        elif not found:
+            rest.append(one)
+    for fits in (_same_result, _anyhow):
+        rest = [one for one in rest if not _matched(by_key.get(one.key, ()), one, fits)]
+        rest = [one for one in rest if not _matched(by_key.get(one.inner_key, ()), one, fits)]
+    for fits in (_more_arguments, _anyhow):
+        left = [call for call in calls if not call.observed]
+        rest = [one for one in rest if not _matched(left, one, fits)]
+    return rest
+
+
+def same_tool(observed: str, called: str) -> bool:
+    """Tell whether an observation's name is that of a tool: itself, behind what a framework says
+    of it (``execute_tool search``), or without the server that the model knows it by.
+
+    >>> same_tool("running tool: search", "search"), same_tool("search", "mcp__web__search")
+    (True, True)
+    >>> same_tool("search", "re_search")
+    False
+    """
+    if observed == called:
+        return True
+    if observed.endswith(called):
+        return observed.removesuffix(called).endswith(_BEFORE_A_NAME)
+    return called.endswith(observed) and called.removesuffix(observed).endswith(
+        _BEFORE_A_SERVER_S_NAME
+    )
+
+
+def _matched(calls: Sequence[Call], one: Observed, fits: Callable[[Observed, Call], bool]) -> bool:
+    """Give an observation to the call that it fits: the first of the latest message before it."""
+    found: Call | None = None
+    for call in calls:
+        if call.observed or _is_before(one.at, call.told):
+            continue
+        is_later = found is None or _is_before(found.told, call.told)
+        if is_later and same_tool(one.name, call.name) and fits(one, call):
+            found = call
+    if found is not None:
+        one.answer(found)
+    return found is not None
+
+
+def _is_before(one: datetime | None, other: datetime | None) -> bool:
+    return one is not None and other is not None and one < other
+
+
+def _same_result(one: Observed, call: Call) -> bool:
+    return call.result == one.result
+
+
+def _more_arguments(one: Observed, call: Call) -> bool:
+    observed, called = orjson.loads(one.arguments), orjson.loads(call.arguments)
+    return all(name in observed and observed[name] == value for name, value in called.items())
+
+
+def _anyhow(one: Observed, call: Call) -> bool:
+    return True
+
+
+def _text_of(output: object, gave: object) -> str:
+    """Return what a tool gave: the words in the usual covers, else its very text."""
+    if not isinstance(gave, dict | list):
+        return result_text(_unquoted(gave))
+    text = result_text(gave)
+    return plain(output) if text == plain(gave) else text
+
+
+def _unquoted(value: object) -> object:
+    """Return a text that was written down as JSON as it was before."""
+    if not (isinstance(value, str) and len(value) > 1 and value[0] == value[-1] == '"'):
+        return value
+    try:
+        return orjson.loads(value)
+    except orjson.JSONDecodeError:
+        return value
+
+
+def _inside(arguments: object) -> object:
+    """Return what stands under the only key of arguments that some integrations put around them."""
+    if isinstance(arguments, dict) and set(arguments) == {"input"}:
+        return decoded(arguments["input"])
+    return arguments
+
+
+def _told(facts: dict[str, Any], names: tuple[str, ...]) -> str:
+    """Return a name or an id, which some write down as JSON."""
+    told = _unquoted(first_text(facts, *names))
+    return told if isinstance(told, str) else ""
+
+
+def _facts(row: Row) -> dict[str, Any]:
+    """Return the names and ids that stand in an observation's metadata."""
+    metadata = decoded(row.get("metadata"))
+    if not isinstance(metadata, dict):
+        return {}
+    told = metadata.get("attributes")
+    if isinstance(told, str) and not any(mark in told for mark in _MARKS):
+        return metadata
+    attributes = decoded(told)
+    return {**metadata, **attributes} if isinstance(attributes, dict) else metadata

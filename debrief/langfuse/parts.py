@@ -1,0 +1,320 @@
+"""The parts of a message, in any vendor's words: texts, pictures, calls of tools, their results.
+
+OpenAI puts calls beside a message's content, Anthropic and Bedrock into it, Gemini into ``parts``
+without a type, OpenTelemetry into typed ``parts``, and the Responses API makes items of them that
+belong to no message. Their keys hardly overlap, so one table of each reads them all.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import orjson
+from msgspec import Struct
+
+from debrief.langfuse.values import (
+    arguments_of,
+    decoded,
+    first_of,
+    first_text,
+    plain,
+    without_binaries,
+)
+from debrief.sessions.model import CallStatus
+
+Json = dict[str, Any]
+
+_CALLS = frozenset(
+    (
+        "tool_use",
+        "server_tool_use",
+        "mcp_tool_use",
+        "tool-call",
+        "tool_call",
+        "toolCall",
+        "server_tool_call",
+        "function_call",
+        "custom_tool_call",
+        "mcp_call",
+    )
+)
+_BUILT_IN = frozenset(
+    (
+        "web_search_call",
+        "file_search_call",
+        "computer_call",
+        "code_interpreter_call",
+        "local_shell_call",
+        "shell_call",
+        "apply_patch_call",
+        "tool_search_call",
+    )
+)
+_WRAPPED_CALLS = ("functionCall", "function_call", "toolUse", "toolRequest", "tool_call")
+_RESULTS = frozenset(
+    (
+        "tool_result",
+        "tool-result",
+        "tool_call_response",
+        "server_tool_call_response",
+        "tool-error",
+        "function_result",
+    )
+)
+_ENDINGS_OF_RESULTS = ("_tool_result", "_call_output")
+_WRAPPED_RESULTS = (
+    "functionResponse",
+    "function_response",
+    "toolResult",
+    "toolResponse",
+    "tool_call_result",
+)
+_INNER = ("function", "custom")
+_IDS = ("call_id", "toolCallId", "tool_call_id", "toolUseId", "tool_use_id", "id", "ref")
+_NAMES = ("name", "toolName", "tool_name")
+_GIVEN = ("arguments", "args", "input", "tool_kwargs", "action", "operation")
+_CAME_BACK = ("output", "result", "response", "content", "value", "error")
+_THOUGHTS = frozenset(
+    ("thinking", "redacted_thinking", "reasoning", "reasoning_content", "reasoning_text", "thought")
+)
+_PICTURES = frozenset(("image", "image_url", "input_image", "image_file", "image-url"))
+_BINARIES = frozenset(
+    ("blob", "file", "uri", "file_data", "input_audio", "audio", "input_file", "video", "document")
+)
+_COVERED, _COVERED_SOON = '"function_result"', 64
+"""A cover that some write as text around a result, and in how many characters it shows."""
+_AROUND_CONTENT = {"content", "isError", "structuredContent", "_meta", "meta", "is_error"}
+_ERRORS = ("error", "failed", "tool-error", "error-text", "error-json")
+_REMINDER, _REMINDED = "<system-reminder>", "</system-reminder>"
+
+
+class ToldCall(Struct, frozen=True, gc=False):
+    """A call as a message tells it."""
+
+    id: str
+    """Empty where the vendor gives calls none."""
+    name: str
+    arguments: str
+    """As compact JSON text of an object."""
+    key: str
+    """The arguments in one spelling, whatever order they were written in."""
+
+
+class ToldResult(Struct, frozen=True, gc=False):
+    """What came back from a call, as a message tells it."""
+
+    call_id: str
+    name: str
+    text: str
+    status: CallStatus = "ok"
+
+
+class Parts:
+    """What the parts of one message hold, gathered part by part."""
+
+    def __init__(self) -> None:
+        self.texts: list[str] = []
+        self.images = 0
+        self.calls: list[ToldCall] = []
+        self.results: list[ToldResult] = []
+        self.known = 0
+        """Parts that were understood, whatever they held."""
+
+    def add_all(self, parts: Iterable[Any]) -> None:
+        """Add parts in their order; what nobody understands is passed over."""
+        for part in parts:
+            self.known += self._add(part)
+
+    @property
+    def text(self) -> str:
+        """The words, parts on lines of their own."""
+        return "\n".join(filter(None, self.texts))
+
+    def _add(self, part: Any) -> bool:
+        if isinstance(part, str):
+            self.texts.append(without_binaries(part))
+            return True
+        if not isinstance(part, dict):
+            return False
+        if isinstance(part.get("message_content"), dict):
+            part = part["message_content"]
+        kind = first_text(part, "type")
+        if (result := result_in(part)) is not None:
+            self.results.append(result)
+        elif (call := call_in(part)) is not None:
+            self.calls.append(call)
+            self.results.extend(own_results(part, call))
+        elif kind in _THOUGHTS or part.get("thought") is True:
+            pass
+        elif kind in _PICTURES or _mime(part).startswith("image"):
+            self.images += 1
+        elif kind in _BINARIES or _mime(part):
+            pass
+        elif (text := _text(part)) is not None:
+            if not _is_reminder(text):
+                self.texts.append(without_binaries(text))
+        else:
+            return False
+        return True
+
+
+def call_in(item: Json) -> ToldCall | None:
+    """Return the call that a part, or an item beside a message's content, is; None if it is none.
+
+    A tool's definition, which looks much like a call of it, has no arguments.
+    """
+    for key in _WRAPPED_CALLS:
+        if isinstance(item.get(key), dict):
+            return call_of({**item[key], "id": first_text(item[key], *_IDS)})
+    kind = first_text(item, "type", "block_type")
+    if kind in _BUILT_IN:
+        return call_of({"name": kind.removesuffix("_call"), **item})
+    function = item.get("function") or item.get("custom")
+    if isinstance(function, dict):
+        return call_of(item) if any(key in function for key in _GIVEN) else None
+    if kind in _CALLS or ("toolCallId" in item and any(key in item for key in _GIVEN)):
+        return call_of(item)
+    return None
+
+
+def call_of(item: Any) -> ToldCall | None:
+    """Return the call that an entry of a list of calls tells; None when it names no tool."""
+    if not isinstance(item, dict):
+        return None
+    if isinstance(item.get("tool_call"), dict):
+        item = item["tool_call"]
+    inner: Json = next((one for key in _INNER if isinstance(one := item.get(key), dict)), {})
+    name = first_text(inner, *_NAMES) or first_text(item, *_NAMES)
+    if not name:
+        return None
+    given = first_of(inner, *_GIVEN)
+    if given is None:
+        given = first_of(item, *_GIVEN)
+    if given is None:
+        given = {key: item[key] for key in ("code", "queries") if item.get(key)}
+    text = arguments_of(given)
+    return ToldCall(first_text(item, *_IDS), name, text, same_spelling(text))
+
+
+def result_in(item: Json) -> ToldResult | None:
+    """Return the result that a part, or an item beside messages, is; None if it is none."""
+    for key in _WRAPPED_RESULTS:
+        if isinstance(inner := item.get(key), dict):
+            origin = inner.get("origin")
+            return result_of({**origin, **inner} if isinstance(origin, dict) else inner)
+    kind = first_text(item, "type")
+    return result_of(item) if kind in _RESULTS or kind.endswith(_ENDINGS_OF_RESULTS) else None
+
+
+def result_of(item: Json) -> ToldResult:
+    """Return the result that an item tells which is known to be one."""
+    came_back = first_of(item, *_CAME_BACK)
+    status = _status(item)
+    if status == "ok" and isinstance(cover := decoded(came_back), dict):
+        status = _status({key: cover.get(key) for key in ("type", "isError", "is_error")})
+    return ToldResult(
+        call_id=first_text(item, *_IDS),
+        name=first_text(item, *_NAMES),
+        text=result_text(came_back),
+        status=status,
+    )
+
+
+def own_results(item: Json, call: ToldCall) -> tuple[ToldResult, ...]:
+    """Return the result of a call that the model's own server carried out, which stands in it."""
+    if item.get("type") != "mcp_call" or first_of(item, "output", "error") is None:
+        return ()
+    failed = item.get("error") is not None
+    text = result_text(item["error"] if failed else item["output"])
+    return (ToldResult(call.id, call.name, text, "failed" if failed else "ok"),)
+
+
+def _status(item: Json) -> CallStatus:
+    if item.get("type") == "execution-denied":
+        return "rejected"
+    if any(item.get(key) is True for key in ("is_error", "isError", "error")):
+        return "failed"
+    told = item.get("status"), item.get("type")
+    return "failed" if any(one in _ERRORS for one in told) else "ok"
+
+
+def result_text(value: object, depth: int = 6) -> str:
+    """Return a result as text: the words where it comes as parts of a message or in one of the
+    usual covers, else as it is. A text is what the model saw, whatever it holds."""
+    if isinstance(value, str):
+        value = decoded(value) if _COVERED in value[:_COVERED_SOON] else value
+    if depth and isinstance(value, dict):
+        inner = _inside(value)
+        if inner is not None:
+            return result_text(inner, depth - 1)
+    if isinstance(value, list) and value:
+        parts = Parts()
+        parts.add_all({"text": plain(p["json"])} if _is_json(p) else p for p in value)
+        if parts.known == len(value) and not isinstance(value[0], str):
+            return "\n".join([*filter(None, parts.texts), *["[image]"] * parts.images])
+    return plain(value)
+
+
+def _inside(item: Json) -> object:
+    """Return what a cover around a result holds; None when it is no cover."""
+    kind = first_text(item, "type")
+    if item.get("lc") == 1 and isinstance(item.get("kwargs"), dict):
+        return item["kwargs"].get("content", "")
+    if kind in ("text", "json", "error-text", "error-json", "content") and "value" in item:
+        return item["value"] if item["value"] is not None else ""
+    if kind == "execution-denied":
+        return item.get("reason") or ""
+    if kind == "function_result":
+        return first_of(item, "result", "output") or ""
+    if kind == "tool" and "content" in item:
+        return item["content"] if item["content"] is not None else ""
+    if isinstance(item.get("content"), list) and set(item) <= _AROUND_CONTENT:
+        return item["content"]
+    if len(item) == 1 and isinstance(only := first_of(item, "result", "output"), str):
+        return only
+    return None
+
+
+def _is_json(part: object) -> bool:
+    return isinstance(part, dict) and set(part) == {"json"}
+
+
+def _text(part: Json) -> str | None:
+    text = part.get("text")
+    if isinstance(text, dict):
+        text = text.get("value")
+    if isinstance(text, str):
+        return text
+    kind = first_text(part, "type")
+    if kind == "refusal":
+        return first_text(part, "refusal")
+    content = part.get("content")
+    return content if isinstance(content, str) and kind.endswith("text") else None
+
+
+def _is_reminder(text: str) -> bool:
+    """Tell whether a part is what an agent's program tells its model between a person's words."""
+    text = text.strip()
+    return text.startswith(_REMINDER) and text.endswith(_REMINDED)
+
+
+def _mime(part: Json) -> str:
+    """Return the kind of data that a part holds in place of words; empty for none."""
+    for key in ("inlineData", "inline_data", "fileData", "file_data", "media"):
+        if isinstance(inner := part.get(key), dict):
+            return first_text(inner, "mimeType", "mime_type", "contentType") or "data"
+    if first_text(part, "type") in _BINARIES:
+        return first_text(part, "modality", "mime_type", "mimeType", "mediaType")
+    for key in ("image", "video", "audio", "document"):
+        if isinstance(part.get(key), dict):
+            return key
+    return ""
+
+
+def same_spelling(arguments: str) -> str:
+    """Return JSON text with its keys sorted."""
+    try:
+        return orjson.dumps(orjson.loads(arguments), option=orjson.OPT_SORT_KEYS).decode()
+    except (orjson.JSONDecodeError, TypeError):
+        return arguments

@@ -1,0 +1,132 @@
+"""One trace: its observations, and how they hang together."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from debrief.langfuse.chat import Memory
+from debrief.langfuse.words import Asked, asked_in
+
+Row = Mapping[str, Any]
+
+TOOLS = ("TOOL", "RETRIEVER")
+ANSWERS = ("GENERATION", "EMBEDDING")
+_MAYBE_TOOLS = ("SPAN", "EVENT")
+
+
+def kind_of(row: Row) -> str:
+    """Return what an observation is of, in capitals."""
+    return str(row.get("type") or "SPAN").upper()
+
+
+def id_of(row: Row) -> str:
+    """Return an observation's id as text."""
+    return str(row.get("id"))
+
+
+class Trace:
+    """One trace.
+
+    Args:
+        identity: of the trace.
+        rows: its observations in the order of their start; at least one.
+        memory: of the session's requests.
+    """
+
+    def __init__(self, identity: str, rows: Sequence[Row], memory: Memory) -> None:
+        self.id = identity
+        self._memory = memory
+        self._asked: dict[int, Asked] = {}
+        self.rows = rows
+        self.root = next((row for row in rows if row.get("isRootObservation")), None)
+        self.answers = [row for row in rows if kind_of(row) in ANSWERS]
+        self._parents = {id_of(row): str(row.get("parentObservationId") or "") for row in rows}
+        self._with_parts = set(self._parents.values())
+        self.covered_until: dict[str, Row] = {}
+        """Generations that are there for others, by id, and the last of those: one for a loop of
+        steps, or the same request to a model seen by two integrations."""
+        generations = {id_of(row): row for row in self.answers}
+        for row in self.answers:
+            for identity in self.above(id_of(row)):
+                if identity in generations:
+                    self.covered_until[identity] = row
+
+    @property
+    def is_blank(self) -> bool:
+        """Whether nothing was traced of what went in and what came out."""
+        told = (row.get(name) for row in self.rows for name in ("input", "output"))
+        return all(one is None or one == "" for one in told)
+
+    def above(self, identity: str) -> list[str]:
+        """Return the ids of all observations that one is part of, the nearest first."""
+        found: list[str] = []
+        at = self._parents.get(identity, "")
+        while at and at not in found:
+            found.append(at)
+            at = self._parents.get(at, "")
+        return found
+
+    def covers_that_end_with(self, row: Row) -> list[Row]:
+        """Return the generations of whose parts an observation is the last, inner ones first."""
+        ended = {identity for identity, last in self.covered_until.items() if last is row}
+        return [one for one in reversed(self.answers) if id_of(one) in ended] if ended else []
+
+    def may_be_a_tool_s(self, row: Row) -> bool:
+        """Tell whether an observation may be one of a tool: it says so, or has no parts."""
+        if kind_of(row) in TOOLS:
+            return True
+        is_a_leaf = id_of(row) not in self._with_parts
+        return kind_of(row) in _MAYBE_TOOLS and row is not self.root and is_a_leaf
+
+    def asked_in(self, row: Row) -> Asked:
+        """Return what the input of one of its observations asks for."""
+        key = id(row)
+        if key not in self._asked:
+            self._asked[key] = asked_in(row.get("input"), self._memory)
+        return self._asked[key]
+
+    def asked(self) -> Asked:
+        """Return what is asked for in it: by its root, else by its first generation."""
+        generations = [row for row in self.answers if kind_of(row) == "GENERATION"]
+        with_input = [row for row in self.rows if row.get("input") not in (None, "")]
+        data = Asked()
+        for row in (self.root, *generations[:1], *self.answers[:1], *with_input[:1]):
+            asked = self.asked_in(row) if row is not None else data
+            if asked.said or asked.in_words:
+                return asked
+            data = data if data.text else asked
+        return data
+
+    def requests(self) -> list[tuple[Asked, Sequence[Row]]]:
+        """Return what is asked for in it, and the observations that belong to each request.
+
+        Some keep a whole session in one trace. That shows in generations side by side of which
+        one repeats what was asked before, and the answer, and has something new behind.
+        """
+        first = self.asked()
+        if len(self.answers) < 2 or (self.root is not None and not self._is_bare(self.root)):
+            return [(first, self.rows)]
+        starts: list[tuple[Asked, int]] = []
+        for place, row in enumerate(self.rows):
+            if kind_of(row) != "GENERATION" or not self._is_beside(row):
+                continue
+            asked = self.asked_in(row)
+            if asked.said and (not starts or asked.is_next_after(starts[-1][0])):
+                starts.append((asked, place))
+        if len(starts) < 2:
+            return [(first, self.rows)]
+        places = [0, *(place for _, place in starts[1:]), len(self.rows)]
+        pieces = zip(starts, places[:-1], places[1:], strict=True)
+        return [(asked, self.rows[begin:end]) for (asked, _), begin, end in pieces]
+
+    def _is_beside(self, row: Row) -> bool:
+        parent = self._parents[id_of(row)]
+        return parent == self._parents[id_of(self.answers[0])]
+
+    def _is_bare(self, root: Row) -> bool:
+        """Tell whether the root is there for its trace alone, and asks for nothing by itself."""
+        if kind_of(root) in ANSWERS or id_of(root) == self.id:
+            return True
+        asked = self.asked_in(root)
+        return not (asked.said or asked.in_words)

@@ -1,0 +1,570 @@
+"""Sessions whose models are traced: their calls told once, with what came back from them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from debrief.langfuse.fetcher import SessionFetcher
+from debrief.sessions.model import Session, ToolCall, Turn
+from tests.langfuse.dropin import READ, TEST, DropIn, call, calls, says, tool, user
+from tests.langfuse.scenario import client_of
+from tests.langfuse.server import LangfuseServer, Mode
+from tests.langfuse.test_fetcher import Recorder
+
+
+@pytest.fixture
+def server() -> Iterator[LangfuseServer]:
+    with LangfuseServer() as running:
+        yield running
+
+
+def fetched(server: LangfuseServer) -> Session:
+    return SessionFetcher(client_of(server)).fetch_session("s1")
+
+
+def calls_of(turn: Turn) -> list[ToolCall]:
+    return [call for message in turn.messages for call in message.calls]
+
+
+def told(turn: Turn) -> list[tuple[str, str, str | None, str]]:
+    return [(call.name, call.input, call.result, call.status) for call in calls_of(turn)]
+
+
+def test_a_trace_that_goes_on_from_a_result_is_no_turn(server: LangfuseServer) -> None:
+    agent = DropIn(server)
+    first = call("c1", "read_file", path="cart.py")
+    agent.asks(user("Fix the cart."), answers=calls(first, text="Let me look."))
+    agent.asks(tool("c1", "total = 0"), answers=calls(call("c2", "run_tests", folder="tests")))
+    agent.asks(tool("c2", "2 passed"), answers=says("Fixed."))
+    session = fetched(server)
+    (turn,) = session.turns
+    assert turn.prompt == "Fix the cart."
+    assert [message.text for message in turn.messages] == ["Let me look.", "", "Fixed."]
+    assert told(turn) == [
+        ("read_file", '{"path":"cart.py"}', "total = 0", "ok"),
+        ("run_tests", '{"folder":"tests"}', "2 passed", "ok"),
+    ]
+    assert [message.model for message in turn.messages] == ["gpt-4o"] * 3
+    assert (session.usage.input, session.usage.output, session.api_calls) == (300, 30, 3)
+    assert [one.name for one in session.declared_tools or ()] == ["read_file", "run_tests"]
+
+
+@pytest.mark.parametrize("mode", ["dual", "old"])
+def test_every_kind_of_server_tells_the_same_conversation(mode: Mode) -> None:
+    def recorded(server: LangfuseServer) -> Session:
+        agent = DropIn(server)
+        agent.asks(user("Go."), answers=calls(call("c1", "read_file", path="a")))
+        agent.asks(tool("c1", "text"), answers=says("Done."))
+        parts: dict[str, Any] = {"trace": "whole", "isRootObservation": False}
+        agent.asks(user("And b?"), answers=calls(call("c2", "read_file", path="b")), **parts)
+        agent.asks(tool("c2", "more"), answers=says("Done again."), **parts)
+        return fetched(server)
+
+    with LangfuseServer() as newer:
+        expected = recorded(newer)
+    with LangfuseServer(mode) as server:
+        assert recorded(server).turns == expected.turns
+    assert [turn.prompt for turn in expected.turns] == ["Go.", "And b?"]
+
+
+def test_what_every_input_repeats_is_told_once(server: LangfuseServer) -> None:
+    agent = DropIn(server)
+    for number in range(20):
+        agent.asks(
+            user(f"Fix part {number}."),
+            answers=calls(call(f"c{number}", "read_file", path="cart.py")),
+        )
+        agent.asks(tool(f"c{number}", f"part {number}"), answers=says(f"Fixed {number}."))
+    session = fetched(server)
+    assert [turn.prompt for turn in session.turns] == [f"Fix part {n}." for n in range(20)]
+    assert [len(turn.messages) for turn in session.turns] == [2] * 20
+    assert [calls_of(turn)[0].result for turn in session.turns] == [f"part {n}" for n in range(20)]
+    assert len(session.declared_tools or ()) == 2
+
+
+def test_calls_at_once_get_their_results_in_any_order(server: LangfuseServer) -> None:
+    agent = DropIn(server)
+    made = [call(f"c{n}", "read_file", path=f"{n}.py") for n in range(3)]
+    agent.asks(user("Read all."), answers=calls(*made))
+    agent.asks(tool("c2", "two"), tool("c0", "zero"), tool("c1", "one"), answers=says("Read."))
+    (turn,) = fetched(server).turns
+    assert [call.result for call in calls_of(turn)] == ["zero", "one", "two"]
+    assert [len(message.calls) for message in turn.messages] == [3, 0]
+
+
+def test_a_call_whose_result_never_comes_stays_unanswered(server: LangfuseServer) -> None:
+    agent = DropIn(server)
+    agent.asks(user("Go."), answers=calls(call("c1", "read_file", path="a")))
+    agent.asks(user("Never mind."), answers=says("As you wish."))
+    first, second = fetched(server).turns
+    assert told(first) == [("read_file", '{"path":"a"}', None, "unanswered")]
+    assert (second.prompt, told(second)) == ("Never mind.", [])
+
+
+def test_a_result_that_comes_with_the_next_prompt_belongs_to_the_turn_before(
+    server: LangfuseServer,
+) -> None:
+    agent = DropIn(server)
+    agent.asks(user("Go."), answers=calls(call("c1", "read_file", path="a")))
+    agent.asks(tool("c1", "late"), user("And now?"), answers=says("Done."))
+    first, second = fetched(server).turns
+    assert told(first) == [("read_file", '{"path":"a"}', "late", "ok")]
+    assert (second.prompt, len(second.messages)) == ("And now?", 1)
+
+
+def test_an_id_that_another_trace_used_before_is_another_call(server: LangfuseServer) -> None:
+    agent = DropIn(server)
+    agent.asks(user("First."), answers=calls(call("read_file", "read_file", path="a")))
+    agent.asks(tool("read_file", "of a"), answers=says("One."))
+    agent.asks(user("Second."), answers=calls(call("read_file", "read_file", path="b")))
+    agent.asks(tool("read_file", "of b"), answers=says("Two."))
+    agent.asks(user("Third."), answers=calls(call("read_file", "read_file", path="a")))
+    agent.asks(tool("read_file", "of a again"), answers=says("Three."))
+    results = [calls_of(turn)[0].result for turn in fetched(server).turns]
+    assert results == ["of a", "of b", "of a again"]
+
+
+def test_an_id_whose_first_call_was_never_answered_answers_the_second(
+    server: LangfuseServer,
+) -> None:
+    agent = DropIn(server)
+    agent.asks(user("First."), answers=calls(call("read_file", "read_file", path="a")))
+    agent.asks(user("Again."), answers=calls(call("read_file", "read_file", path="a")))
+    agent.asks(tool("read_file", "of a"), answers=says("Done."))
+    results = [calls_of(turn)[0].result for turn in fetched(server).turns]
+    assert results == [None, "of a"]
+
+
+def test_an_id_that_a_history_cut_short_repeats_is_the_latest_call(server: LangfuseServer) -> None:
+    agent = DropIn(server)
+    agent.asks(user("First."), answers=calls(call("c1", "read_file", path="a")))
+    agent.asks(tool("c1", "one"), answers=says("One."))
+    agent.before = []
+    agent.asks(user("Second."), answers=calls(call("c1", "read_file", path="a")))
+    agent.asks(tool("c1", "two"), answers=says("Two."))
+    assert [calls_of(turn)[0].result for turn in fetched(server).turns] == ["one", "two"]
+
+
+def test_the_first_result_that_is_told_stands(server: LangfuseServer) -> None:
+    agent = DropIn(server)
+    agent.asks(user("Go."), answers=calls(call("c1", "read_file", path="a")))
+    agent.asks(tool("c1", "the whole file"), answers=says("Read."))
+    agent.before[-2] = tool("c1", "[cleared]")
+    agent.asks(user("And?"), answers=says("That was it."))
+    assert calls_of(fetched(server).turns[0])[0].result == "the whole file"
+
+
+def test_calls_without_ids_are_told_apart_by_their_place(server: LangfuseServer) -> None:
+    def ask(name: str, **args: object) -> dict[str, Any]:
+        return {"role": "model", "parts": [{"functionCall": {"name": name, "args": args}}]}
+
+    def answer(name: str, told: str) -> dict[str, Any]:
+        part = {"functionResponse": {"name": name, "response": {"result": told}}}
+        return {"role": "user", "parts": [part]}
+
+    recorder = Recorder(server)
+    history: list[dict[str, Any]] = [{"role": "user", "parts": [{"text": "Read twice."}]}]
+    for number in range(3):
+        done: dict[str, Any] = {"role": "model", "parts": [{"text": "Done."}]}
+        output = ask("read", path="a") if number < 2 else done
+        recorder.observe(
+            f"t{number}",
+            "GENERATION",
+            "gemini",
+            input=json.dumps({"contents": history}),
+            output=json.dumps({"candidates": [{"content": output}]}),
+            model="gemini",
+        )
+        history += [output, answer("read", f"time {number}")]
+    (turn,) = fetched(server).turns
+    assert [call.result for call in calls_of(turn)] == ["time 0", "time 1"]
+    assert turn.messages[-1].text == "Done."
+
+
+def test_a_failed_result_is_failed(server: LangfuseServer) -> None:
+    given = [{"role": "user", "content": "Go."}]
+    made = [
+        {"type": "tool_use", "id": f"toolu_{n}", "name": "read", "input": {"n": n}}
+        for n in range(2)
+    ]
+    back = [
+        {"type": "tool_result", "tool_use_id": "toolu_1", "content": "gone", "is_error": True},
+        {
+            "type": "tool_result",
+            "tool_use_id": "toolu_0",
+            "content": [{"type": "text", "text": "x"}],
+        },
+    ]
+    answer = {"role": "assistant", "content": [{"type": "text", "text": "Looking."}, *made]}
+    recorder = Recorder(server)
+    recorder.observe("t1", "GENERATION", "anthropic", input=given, output=answer, model="claude")
+    history = [*given, answer, {"role": "user", "content": back}]
+    recorder.observe("t2", "GENERATION", "anthropic", input=history, output="Done.", model="claude")
+    (turn,) = fetched(server).turns
+    assert [(call.result, call.status) for call in calls_of(turn)] == [
+        ("x", "ok"),
+        ("gone", "failed"),
+    ]
+    assert [message.text for message in turn.messages] == ["Looking.", "Done."]
+
+
+def test_words_beside_a_result_are_a_prompt_and_a_programs_reminders_are_none(
+    server: LangfuseServer,
+) -> None:
+    def after(*parts: dict[str, Any]) -> list[dict[str, Any]]:
+        made = {"type": "tool_use", "id": "toolu_1", "name": "read", "input": {}}
+        result = {"type": "tool_result", "tool_use_id": "toolu_1", "content": "x"}
+        return [
+            {"role": "user", "content": "Go."},
+            {"role": "assistant", "content": [made]},
+            {"role": "user", "content": [result, *parts]},
+        ]
+
+    reminder = {"type": "text", "text": "<system-reminder>\nMind the list.\n</system-reminder>"}
+    recorder = Recorder(server)
+    first = after()[:1]
+    recorder.observe("t1", "GENERATION", "llm", input=first, output=after()[1], model="claude")
+    recorder.observe("t2", "GENERATION", "llm", input=after(reminder), output="Hm.", model="claude")
+    stop = {"type": "text", "text": "No, stop."}
+    recorder.observe("t3", "GENERATION", "llm", input=after(reminder, stop), output="Stopped.")
+    first_turn, second = fetched(server).turns
+    assert told(first_turn) == [("read", "{}", "x", "ok")]
+    assert [message.text for message in first_turn.messages] == ["", "Hm."]
+    assert second.prompt == "No, stop."
+
+
+def test_an_observation_of_a_tool_and_the_call_of_it_are_one(server: LangfuseServer) -> None:
+    agent = DropIn(server)
+    agent.asks(
+        user("Go."),
+        answers=calls(call("c1", "run_tests", folder="a"), call("c2", "run_tests", folder="b")),
+        trace="t",
+    )
+    of_b = {"gen_ai.tool.name": "run_tests", "gen_ai.tool.call.id": "c2"}
+    agent.observe(
+        "t",
+        "TOOL",
+        "running tool: run_tests",
+        input={"folder": "b"},
+        level="ERROR",
+        statusMessage="exit 1",
+        metadata={"attributes": json.dumps(of_b)},
+    )
+    quoted = {"tool_call_id": '"c2"'}
+    agent.observe("t", "TOOL", "again", input={"folder": "b"}, metadata=quoted, output="other")
+    seen = agent.observe(
+        "t", "TOOL", "run_tests", input='{"folder": "a"}', output="2 passed, whole"
+    )
+    agent.asks(tool("c1", "2 pas..."), tool("c2", "exit 1"), answers=says("Done."), trace="t")
+    (turn,) = fetched(server).turns
+    assert told(turn) == [
+        ("run_tests", '{"folder":"a"}', "2 passed, whole", "ok"),
+        ("run_tests", '{"folder":"b"}', "exit 1", "failed"),
+    ]
+    row = next(row for row in server.observations if row["id"] == seen)
+    at = calls_of(turn)[0].at
+    assert at is not None
+    assert row["startTime"].startswith(at.isoformat()[:19])
+
+
+def test_observations_of_calls_alike_are_told_apart_by_what_came_back(
+    server: LangfuseServer,
+) -> None:
+    agent = DropIn(server)
+    made = [call(f"c{n}", "run_tests", folder="a") for n in range(2)]
+    agent.asks(user("Go."), answers=calls(*made), trace="t")
+    agent.observe("t", "TOOL", "run_tests", input={"folder": "a"}, output="2 passed")
+    agent.asks(tool("c0", "1 failed"), tool("c1", "2 passed"), answers=says("Done."), trace="t")
+    (turn,) = fetched(server).turns
+    assert [call.result for call in calls_of(turn)] == ["1 failed", "2 passed"]
+
+
+def test_a_tool_that_no_model_called_is_a_call_and_a_span_is_none(server: LangfuseServer) -> None:
+    agent = DropIn(server)
+    agent.asks(user("Go."), answers=calls(call("c1", "read_file", path="a")), trace="t")
+    agent.observe("t", "SPAN", "ChannelWrite", input={"x": 1}, output="y")
+    agent.observe("t", "SPAN", "read_file", input={"path": "a", "lines": 100}, output="text")
+    agent.observe("t", "TOOL", "format", input={"path": "b"}, output="formatted")
+    (turn,) = fetched(server).turns
+    assert told(turn) == [
+        ("read_file", '{"path":"a"}', "text", "ok"),
+        ("format", '{"path":"b"}', "formatted", "ok"),
+    ]
+
+
+def test_a_tool_that_two_integrations_trace_is_called_once(server: LangfuseServer) -> None:
+    agent = DropIn(server)
+    agent.asks(user("Go."), answers=calls(call("c1", "mcp__shop__search", q="x")), trace="t")
+    outer = agent.observe("t", "TOOL", "MCP request", input={"method": "call"}, output="{}")
+    inner = agent.observe(
+        "t", "TOOL", "search", input={"q": "x"}, output="found", parentObservationId=outer
+    )
+    agent.observe("t", "TOOL", "retry", input={}, output="found", parentObservationId=inner)
+    (turn,) = fetched(server).turns
+    assert told(turn) == [("mcp__shop__search", '{"q":"x"}', "found", "ok")]
+
+
+def test_a_tools_own_data_is_kept_as_it_wrote_it(server: LangfuseServer) -> None:
+    recorder = Recorder(server)
+    outputs = (
+        '{\n  "status": "error", "n": 1.50\n}',
+        '"quoted"',
+        {"content": [{"type": "text", "text": "no"}], "isError": True},
+        {"type": "tool", "content": "gone", "tool_call_id": "x", "status": "error"},
+    )
+    for number, output in enumerate(outputs):
+        recorder.observe("t", "TOOL", f"tool {number}", input={}, output=output)
+    (turn,) = fetched(server).turns
+    assert [(call.result, call.status) for call in calls_of(turn)] == [
+        (outputs[0], "ok"),
+        ("quoted", "ok"),
+        ("no", "failed"),
+        ("gone", "failed"),
+    ]
+
+
+def test_spans_are_calls_where_no_model_tells_of_any(server: LangfuseServer) -> None:
+    recorder = Recorder(server)
+    root = recorder.observe(
+        "t", "SPAN", "turn", input="Go.", output="Done.", isRootObservation=True
+    )
+    recorder.observe("t", "GENERATION", "llm", parentObservationId=root, input="Go.", output="Hm.")
+    recorder.observe(
+        "t", "SPAN", "search", parentObservationId=root, input={"q": 1}, output="found"
+    )
+    (turn,) = fetched(server).turns
+    assert told(turn) == [("search", '{"q":1}', "found", "ok")]
+
+
+def test_a_function_that_is_traced_by_itself_is_the_call_that_was_waiting(
+    server: LangfuseServer,
+) -> None:
+    agent = DropIn(server)
+    agent.asks(user("Go."), answers=calls(call("c1", "read_file", path="a")))
+    agent.observe(
+        "f1",
+        "SPAN",
+        "read_file",
+        input={"args": [], "kwargs": {"path": "a"}},
+        output="text",
+        isRootObservation=True,
+    )
+    agent.observe(
+        "f2", "TOOL", "audit", input={"path": "a"}, isRootObservation=True, output="noted"
+    )
+    agent.asks(tool("c1", "te..."), answers=says("Done."))
+    (turn,) = fetched(server).turns
+    assert told(turn) == [
+        ("read_file", '{"path":"a"}', "text", "ok"),
+        ("audit", '{"path":"a"}', "noted", "ok"),
+    ]
+
+
+def test_a_generation_around_another_tells_what_that_one_leaves_out(server: LangfuseServer) -> None:
+    recorder = Recorder(server)
+    made = [{"toolCallId": "c1", "toolName": "weather", "input": '{"city":"Oslo"}'}]
+    usage = {"usageDetails": {"input": 60, "output": 8}, "model": "gpt-5"}
+    loop = recorder.observe(
+        "t",
+        "GENERATION",
+        "ai.generateText",
+        input='{"prompt":"Is it raining?"}',
+        output="It is dry.",
+        isRootObservation=True,
+        **usage,
+    )
+    asked = [{"role": "user", "content": [{"type": "text", "text": "Is it raining?"}]}]
+    step = {"parentObservationId": loop, **usage}
+    recorder.observe("t", "GENERATION", "step", input=asked, output=json.dumps(made), **step)
+    recorder.observe(
+        "t", "TOOL", "weather", input={"city": "Oslo"}, output={"rain": 0}, parentObservationId=loop
+    )
+    recorder.observe("t", "GENERATION", "step", input=asked, output="It is dry.", **step)
+    session = fetched(server)
+    (turn,) = session.turns
+    assert turn.prompt == "Is it raining?"
+    assert [message.text for message in turn.messages] == ["", "It is dry."]
+    assert told(turn) == [("weather", '{"city":"Oslo"}', '{"rain":0}', "ok")]
+    assert session.usage.output == 16
+
+
+def test_two_integrations_that_see_the_same_requests_tell_them_once(
+    server: LangfuseServer,
+) -> None:
+    recorder = Recorder(server)
+    first = calls(call("c1", "read_file", path="a"))
+    history = [user("Go."), first, tool("c1", "text")]
+    root = recorder.observe("t", "SPAN", "run", input="Go.", isRootObservation=True)
+    for given, answer, text in ((history[:1], first, "None"), (history, says("Done."), "Done.")):
+        outer = recorder.observe(
+            "t",
+            "GENERATION",
+            "invoke",
+            input=given,
+            output={"choices": [{"message": answer}]},
+            parentObservationId=root,
+        )
+        recorder.observe(
+            "t",
+            "GENERATION",
+            "chat",
+            input="user: Go.",
+            output=text,
+            model="gpt-4o",
+            parentObservationId=outer,
+        )
+    (turn,) = fetched(server).turns
+    assert told(turn) == [("read_file", '{"path":"a"}', "text", "ok")]
+    assert [(m.text, m.model) for m in turn.messages] == [("", "gpt-4o"), ("Done.", "gpt-4o")]
+
+
+def test_a_history_tells_what_was_said_where_no_output_does(server: LangfuseServer) -> None:
+    agent = DropIn(server)
+    example = [user("Example."), calls(call("x", "read_file", path="x")), tool("x", "y"), says("z")]
+    agent.before += example
+    agent.asks(user("Go."), answers=calls(call("c1", "read_file", path="a"), text="Looking."))
+    server.observations.clear()
+    agent.asks(tool("c1", "text"), answers=says("Done."))
+    (turn,) = fetched(server).turns
+    assert turn.prompt == "Go."
+    assert [message.text for message in turn.messages] == ["Looking.", "Done."]
+    assert told(turn) == [("read_file", '{"path":"a"}', "text", "ok")]
+
+
+def test_results_that_stand_alone_find_their_calls(server: LangfuseServer) -> None:
+    recorder = Recorder(server)
+    made = {
+        "type": "function_call",
+        "call_id": "c1",
+        "name": "read",
+        "arguments": '{"p":1}',
+        "id": "f",
+    }
+    recorder.observe("t1", "GENERATION", "r", input="Go.", output=[made], model="gpt-5")
+    back = [{"type": "function_call_output", "call_id": "c1", "output": "text"}]
+    answer = [
+        {
+            "type": "message",
+            "role": "assistant",
+            "content": [{"type": "output_text", "text": "Ok."}],
+        }
+    ]
+    recorder.observe("t2", "GENERATION", "r", input=back, output=answer, model="gpt-5")
+    (turn,) = fetched(server).turns
+    assert told(turn) == [("read", '{"p":1}', "text", "ok")]
+    assert turn.messages[-1].text == "Ok."
+
+
+def test_a_session_kept_in_one_trace_has_all_its_turns(server: LangfuseServer) -> None:
+    agent = DropIn(server)
+    parts: dict[str, Any] = {"isRootObservation": False, "trace": "t"}
+    agent.asks(user("One."), answers=calls(call("c1", "read_file", path="a")), **parts)
+    agent.asks(tool("c1", "text"), answers=says("First."), **parts)
+    agent.asks(user("Two."), answers=says("Second."), **parts)
+    session = fetched(server)
+    assert [turn.prompt for turn in session.turns] == ["One.", "Two."]
+    assert [[m.text for m in turn.messages] for turn in session.turns] == [
+        ["", "First."],
+        ["Second."],
+    ]
+
+
+def test_other_models_inside_a_turn_are_no_turns(server: LangfuseServer) -> None:
+    recorder = Recorder(server)
+    parts = {"model": "m"}
+    recorder.observe("t", "GENERATION", "plan", input=[user("Go.")], output="A plan.", **parts)
+    recorder.observe(
+        "t", "GENERATION", "work", input=[user("Context."), user("Follow the plan.")], output="Ok."
+    )
+    assert [turn.prompt for turn in fetched(server).turns] == ["Go."]
+
+
+def test_a_request_that_failed_and_was_made_again_is_one_turn(server: LangfuseServer) -> None:
+    agent = DropIn(server)
+    agent.asks(user("Go."), answers="overloaded", level="ERROR", statusMessage="overloaded")
+    agent.asks(answers=says("Done."))
+    (turn,) = fetched(server).turns
+    assert [message.text for message in turn.messages] == ["", "Done."]
+
+
+def test_a_trace_of_which_nothing_is_told_is_no_turn(server: LangfuseServer) -> None:
+    agent = DropIn(server)
+    agent.asks(user("Go."), answers=says("Done."))
+    agent.observe("t2", "GENERATION", "raw", model="gpt-4o", isRootObservation=True)
+    (turn,) = fetched(server).turns
+    assert [message.text for message in turn.messages] == ["Done.", ""]
+
+
+def test_the_same_prompt_twice_is_two_turns(server: LangfuseServer) -> None:
+    agent = DropIn(server)
+    agent.asks(user("Go on."), answers=says("One."))
+    agent.asks(user("Go on."), answers=says("Two."))
+    assert [turn.prompt for turn in fetched(server).turns] == ["Go on.", "Go on."]
+
+
+def test_pictures_are_counted_and_never_written_out(server: LangfuseServer) -> None:
+    data = "data:image/png;base64," + "iVBORw0KGgo" * 50
+    content = [
+        {"type": "text", "text": "What is wrong here?"},
+        {"type": "image_url", "image_url": {"url": data}},
+        {"type": "input_audio", "input_audio": {"data": "UklGR" * 50, "format": "wav"}},
+        {"type": "blob", "modality": "image", "content": "iVBORw0KGgo" * 50},
+    ]
+    recorder = Recorder(server)
+    recorder.observe("t1", "GENERATION", "llm", input=[{"role": "user", "content": content}])
+    recorder.observe("t2", "SPAN", "turn", input={"picture": data}, isRootObservation=True)
+    recorder.observe("t3", "SPAN", "turn", input=f"see {data} there", isRootObservation=True)
+    shown, alone, inside = fetched(server).turns
+    assert (shown.prompt, shown.images) == ("What is wrong here?", 2)
+    assert alone.prompt == "[image/png]"
+    assert inside.prompt == "see [image/png] there"
+
+
+@pytest.mark.parametrize(
+    ("given", "prompt"),
+    [
+        ({"args": ["Fix it."], "kwargs": {}}, "Fix it."),
+        ({"args": [], "kwargs": {"user": 7, "question": "Why?"}}, "Why?"),
+        ({"args": [7, [user("Fix it.")]], "kwargs": {}}, "Fix it."),
+        ({"prompt": "Fix it.", "tools": [READ]}, "Fix it."),
+        ({"tools": [READ, TEST]}, ""),
+        ({"system": "Be kind.", "prompt": "Fix it."}, "Fix it."),
+        ({"input": "Fix it.", "instructions": "Be kind."}, "Fix it."),
+        ({"new_message": {"role": "user", "parts": [{"text": "hi"}]}, "user_id": "u"}, "hi"),
+        ([[{"type": "human", "content": "Fix it."}]], "Fix it."),
+        ([user("a"), says("{"), user("Fix it."), says("{")], "Fix it."),
+    ],
+    ids=[
+        "argument",
+        "named argument",
+        "messages among arguments",
+        "tools that the server put in",
+        "tools alone",
+        "system beside",
+        "instructions beside",
+        "agent kit",
+        "nested",
+        "beginning of an answer",
+    ],
+)
+def test_a_prompt_is_found_in_what_a_root_was_given(
+    server: LangfuseServer, given: object, prompt: str
+) -> None:
+    Recorder(server).observe("t1", "SPAN", "run", input=given, isRootObservation=True)
+    assert [turn.prompt for turn in fetched(server).turns] == [prompt]
+
+
+def test_a_roots_data_is_no_message_where_models_spoke(server: LangfuseServer) -> None:
+    recorder = Recorder(server)
+    root = recorder.observe(
+        "t", "SPAN", "run", input="Go.", output={"ok": True, "n": 3}, isRootObservation=True
+    )
+    recorder.observe(
+        "t", "GENERATION", "llm", parentObservationId=root, input="Go.", output="Done."
+    )
+    (turn,) = fetched(server).turns
+    assert [message.text for message in turn.messages] == ["Done."]

@@ -1,0 +1,58 @@
+"""A session of which only requests to a model are traced, all the way to a line that trains."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import msgspec
+import pytest
+
+from debrief.langfuse.fetcher import SessionFetcher
+from debrief.redaction.redactor import Redactor
+from debrief.redaction.sessions import redact_session
+from debrief.training.validation import validate_line
+from tests.langfuse.dropin import READ, TEST, DropIn, call, calls, says, tool, user
+from tests.langfuse.scenario import client_of
+from tests.langfuse.server import LangfuseServer, Mode
+from tests.training.scenario import line_of
+
+REDACTOR = Redactor(b"k" * 32)
+SECRET = "ghp_" + "a1B2c3D4e5F6" * 3
+
+
+@pytest.mark.parametrize("mode", ["events_only", "old"])
+def test_three_traces_of_a_client_become_one_turn_and_one_line(mode: Mode) -> None:
+    unused = {"type": "function", "function": {"name": "deploy", "parameters": {"type": "object"}}}
+    with LangfuseServer(mode) as server:
+        agent = DropIn(server, tools=[READ, TEST, unused])
+        agent.asks(
+            user("Fix the cart."),
+            answers=calls(call("c1", "read_file", path="cart.py", lines=20), text="Let me look."),
+        )
+        agent.asks(
+            tool("c1", f"token = '{SECRET}'"),
+            answers=calls(call("c2", "run_tests", folder="tests")),
+        )
+        agent.asks(tool("c2", "2 passed"), answers=says("Fixed and tested."))
+        fetcher = SessionFetcher(client_of(server), lambda one: redact_session(one, REDACTOR))
+        session = fetcher.fetch_session("s1")
+    assert len(session.turns) == 1
+    line = line_of(session)
+    assert validate_line(msgspec.json.encode(line)) == []
+    told: dict[str, Any] = json.loads(msgspec.json.encode(line))
+    assert [message["role"] for message in told["messages"]] == [
+        *("user", "assistant", "tool", "assistant", "tool", "assistant")
+    ]
+    first, second = (message["tool_calls"][0] for message in told["messages"][1:4:2])
+    assert json.loads(first["function"]["arguments"]) == {"path": "cart.py", "lines": 20}
+    assert json.loads(second["function"]["arguments"]) == {"folder": "tests"}
+    assert SECRET not in msgspec.json.encode(line).decode()
+    assert told["messages"][4]["content"] == "2 passed"
+    assert told["messages"][-1]["content"] == "Fixed and tested."
+    by_name = {one["function"]["name"]: one["function"] for one in told["tools"]}
+    assert set(by_name) == {"read_file", "run_tests", "deploy"}
+    for declared in (READ, TEST):
+        function = declared["function"]
+        assert by_name[function["name"]]["description"] == function["description"]
+        assert by_name[function["name"]]["parameters"] == function["parameters"]

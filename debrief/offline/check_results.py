@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 
+import orjson
 from msgspec import Struct
 
 from debrief.offline.checks import check_of
@@ -16,6 +17,8 @@ from debrief.offline.model import CheckKind
 from debrief.sessions.model import ToolCall
 
 _LOOKED_AT = 40_000
+_HEAD = 400
+_STILL_RUNNING = re.compile(r"^(?:Process running with session|Script running with cell) ID", re.M)
 _ANSI = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
 _EXIT = re.compile(r"\A(?:Error: )?Exit code:? (\d+)|\bexited with (?:code|status) (\d+)", re.I)
 
@@ -56,8 +59,13 @@ def checks_in(call: ToolCall, command: str) -> list[Check]:
     found = list(dict.fromkeys(filter(None, map(check_of, commands))))
     if not found:
         return []
-    text = _ANSI.sub("", (call.result or "")[-_LOOKED_AT:])
-    if call.result is None or call.status in ("rejected", "unanswered") or _NOT_RUN.search(text):
+    text = _ANSI.sub("", _printed(call.result or "")[-_LOOKED_AT:])
+    if (
+        call.result is None
+        or call.status in ("rejected", "unanswered")
+        or (call.exit_code is None and _STILL_RUNNING.search(call.result[:_HEAD]))
+        or _NOT_RUN.search(text)
+    ):
         return [Check(kind=k, tool=t, result=CheckResult(passed=None)) for k, t in found]
     failed = _failed(call)
     readings = [_read(kind, text, alone=len(found) == 1) for kind, _ in found]
@@ -74,6 +82,24 @@ def checks_in(call: ToolCall, command: str) -> list[Check]:
         Check(kind="test" if result.tests else kind, tool=tool, result=result)
         for (kind, tool), result in zip(found, results, strict=True)
     ]
+
+
+def _printed(result: str) -> str:
+    """Return what commands printed: a script may tell it inside JSON, one object a line."""
+    if not result.startswith("Script "):
+        return result
+    return "\n".join(map(_out_of_json, result.split("\n")))
+
+
+def _out_of_json(line: str) -> str:
+    if not line.startswith("{"):
+        return line
+    try:
+        told = orjson.loads(line)
+    except orjson.JSONDecodeError:
+        return line
+    output = told.get("output")
+    return output if isinstance(output, str) else line
 
 
 def _read(kind: CheckKind, text: str, alone: bool) -> CheckResult | None:

@@ -21,8 +21,16 @@ def _set(words: str) -> frozenset[str]:
 
 _SHELLS = _set(
     "bash shell execute exec_command local_shell local_shell_call run_shell_command run_command "
-    "runinterminal run_in_terminal terminal container.exec powershell unified_exec run_cmd"
+    "runinterminal run_in_terminal terminal container.exec powershell unified_exec run_cmd "
+    "shell_command"
 )
+_SCRIPT = "exec"
+"""A tool that runs a script, which calls the other tools."""
+_IN_A_SCRIPT = re.compile(
+    r"""\bcmd["']?\s*:\s*("(?:[^"\\]|\\.)*"|'(?:[^'\\]|\\.)*'|`(?:[^`\\]|\\.)*`)""", re.DOTALL
+)
+_ESCAPED = re.compile(r"\\(.)", re.DOTALL)
+_LETTERS = {"n": "\n", "t": "\t", "r": "\r"}
 _HEREDOC = re.compile(
     r"<<-?\s*(['\"]?)(\w+)\1([^\n]*)\n.*?(?:^[ \t]*\2[ \t]*$|\Z)", re.DOTALL | re.M
 )
@@ -53,10 +61,17 @@ _RUNNERS = {
 
 
 def shell_command(call: ToolCall) -> str | None:
-    """Return the command of a call of a shell tool; None when it is another tool's call."""
-    if call.name.lower().rpartition("__")[2] not in _SHELLS:
+    """Return the command of a call of a shell tool; None when it is another tool's call.
+
+    Of a script that calls tools, it is the shell commands in it, one a line.
+    """
+    tool = call.name.lower().rpartition("__")[2]
+    if tool not in _SHELLS and tool != _SCRIPT:
         return None
     fields = arguments(call)
+    script = fields.get("input")
+    if tool == _SCRIPT and isinstance(script, str):
+        return "\n".join(map(_literal, _IN_A_SCRIPT.findall(script))) or None
     command = fields.get("command", fields.get("cmd", fields.get("script")))
     if isinstance(command, str) and isinstance(fields.get("args"), list):
         command = [command, *fields["args"]]  # type: ignore[misc]
@@ -66,6 +81,10 @@ def shell_command(call: ToolCall) -> str | None:
             return words[2]
         return shlex.join(words)
     return command if isinstance(command, str) else None
+
+
+def _literal(quoted: str) -> str:
+    return _ESCAPED.sub(lambda found: _LETTERS.get(found[1], found[1]), quoted[1:-1])
 
 
 @lru_cache(maxsize=4096)

@@ -287,6 +287,9 @@ class Conversation:
                 yield Stop(prompt.turn, "correction", prompt.own, prompt)
         for turn in self.session.turns:
             for deed in turn.interventions:
+                if deed.kind == "remark" and correction_in(deed.text):
+                    said = Prompt(turn, deed.text)
+                    yield Stop(turn.number, "correction", said.own, said)
                 if deed.kind in ("interruption", "rejection"):
                     said = Prompt(turn, deed.text if deed.kind == "rejection" else "")
                     yield Stop(turn.number, deed.kind, said.own, said)

@@ -159,7 +159,7 @@ class _Reading:
                 self.note("rejections", turn.number, _first_line(deed.text) or "call rejected")
             elif deed.kind == "answer":
                 self.note("answers", turn.number, _first_line(deed.text))
-            if deed.kind == "rejection" and (words := correction_in(deed.text)):
+            if deed.kind in ("rejection", "remark") and (words := correction_in(deed.text)):
                 self.note("corrections", turn.number, words)
         if turn.compacted:
             self.note("compactions", turn.number, "conversation compacted")

@@ -31,5 +31,6 @@ class SessionHead(Struct, frozen=True, kw_only=True):
     redactions: int = 0
     unsure_redactions: int = 0
     digest: str = ""
+    base_commit: str | UnsetType = UNSET
     recorded: Recorded | UnsetType = UNSET
     status: RecordStatus | UnsetType = UNSET

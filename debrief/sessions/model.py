@@ -14,7 +14,8 @@ from typing import Literal
 from msgspec import UNSET, Struct, UnsetType
 
 CallStatus = Literal["ok", "failed", "rejected", "unanswered"]
-InterventionKind = Literal["interruption", "rejection", "answer", "slash_command"]
+InterventionKind = Literal["interruption", "rejection", "answer", "remark", "slash_command"]
+"""``remark``: words that were typed while the model worked and reached it beside a result."""
 TurnOrigin = Literal["prompt", "queued", "preamble"]
 RecordStatus = Literal["draft", "ready"]
 SubagentPlace = Literal["inline", "file", "progress"]
@@ -204,6 +205,11 @@ class Session(Struct, frozen=True, kw_only=True):
     declared_tools: tuple[DeclaredTool, ...] | UnsetType = UNSET
     """What the model was told it could call, where the source holds it: most transcripts name
     tools only where they are called."""
+    notices: tuple[datetime, ...] | UnsetType = UNSET
+    """When the agent's program told the model something that nobody asked for and no call brought:
+    that work in the background ended, or what another agent has to say. In order."""
+    base_commit: str | UnsetType = UNSET
+    """The repository's commit that the work started from, where the transcript tells."""
     recorded: Recorded | UnsetType = UNSET
     """Of a recorder's session alone."""
     status: RecordStatus | UnsetType = UNSET

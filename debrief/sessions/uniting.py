@@ -99,6 +99,8 @@ def _with(base: Session, other: Session) -> Session:
         ),
         problems=(*base.problems, *other.problems),
         declared_tools=_declared(base, other),
+        notices=tuple(sorted({*(base.notices or ()), *(other.notices or ())})) or UNSET,
+        base_commit=base.base_commit or other.base_commit,
     )
 
 
@@ -118,12 +120,13 @@ def _messages(session: Session) -> Iterable[Message]:
 def _rest(turn: Turn, known: set[str], prompts: set[str]) -> Turn | None:
     """Return a turn without the messages that are known; None when nothing is left of it.
 
-    A prompt that was still queued in one copy may stand as a prompt in the other.
+    A prompt on which nothing else was said is known when its words are, whatever time the copy
+    gives it, and whether or not it was still queued there.
     """
     messages = tuple(message for message in turn.messages if message.id not in known)
-    if not messages and turn.number == 0 and not turn.interventions:
-        return None
-    if not messages and turn.origin == "queued" and turn.prompt in prompts:
+    if messages:
+        return replace(turn, messages=messages)
+    if turn.prompt in prompts or (turn.number == 0 and not turn.interventions):
         return None
     return replace(turn, messages=messages)
 

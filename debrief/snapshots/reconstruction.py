@@ -27,19 +27,24 @@ _SUBAGENT_FOLDERS = {CLAUDE_CODE: AGENTS_FOLDER, DROID: ".factory/droids"}
 
 
 def reconstruct(
-    repository: Path, tool: str, branch: str, moment: datetime
+    repository: Path, tool: str, branch: str, moment: datetime, known: str = ""
 ) -> tuple[PromptSnapshot, str] | None:
-    """Return the prompts committed last before ``moment``, and the commit; None without any.
+    """Return the prompts at the session's commit, and the commit; None without any.
+
+    That is the one that is known, else, and where the repository does not have it, the last
+    before ``moment``.
 
     Args:
         repository: a folder inside the repository's work tree.
         tool: which tool's files to look for.
         branch: the session's branch; HEAD is taken when it is gone.
         moment: when the session began.
+        known: the commit that the session says it began at; empty when it does not tell.
     """
     if not repository.is_dir():
         return None
-    commit = _commit_before(repository, branch, int(moment.timestamp()))
+    commit = known if known and _has(repository, known) else None
+    commit = commit or _commit_before(repository, branch, int(moment.timestamp()))
     if commit is None:
         return None
     snapshot = _snapshot_at(repository, tool, commit)
@@ -71,6 +76,15 @@ def _commit_before(repository: Path, branch: str, moment: int) -> str | None:
         if found.strip():
             return found.decode("ascii").strip()
     return None
+
+
+@lru_cache(maxsize=1024)
+def _has(repository: Path, commit: str) -> bool:
+    try:
+        git(repository, "cat-file", "-e", f"{commit}^{{commit}}")
+    except InputError:
+        return False
+    return True
 
 
 @lru_cache(maxsize=256)

@@ -22,7 +22,7 @@ from debrief.snapshots.model import (
 )
 from debrief.snapshots.reconstruction import commit_at, reconstruct
 
-ROWS = "2"
+ROWS = "3"
 """Raised when the same session gives another row of metadata."""
 
 Redact = Callable[[str], str]
@@ -46,7 +46,8 @@ def snapshot_row(session: SessionHead, captures: Captures, redact: Redact) -> Pr
         told = PromptSnapshot(main=session.recorded.system)
         return _row(session, "recorded", told, "the session's record", redact)
     place = _repository_of(session)
-    found = place and reconstruct(place, session.tool, session.branch, session.started)
+    known = session.base_commit or ""
+    found = place and reconstruct(place, session.tool, session.branch, session.started, known)
     if found:
         snapshot, commit = found
         return _row(session, "reconstructed", snapshot, f"commit {commit}", redact)
@@ -66,7 +67,10 @@ def metadata_row(
     stated = capture.metadata if capture is not None else None
     place = _repository_of(session)
     recorded = session.recorded or None
-    commit = recorded.base_commit if recorded is not None else _stated_commit(stated)
+    if recorded is not None:
+        commit = recorded.base_commit
+    else:
+        commit = _stated_commit(stated) or session.base_commit or ""
     if place is not None and not commit:
         commit = commit_at(place, session.branch, session.started)
     return SessionMetadataRow(

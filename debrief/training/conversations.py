@@ -4,18 +4,22 @@ The conversation holds what the person said, what the model said and called, and
 in strict turns: a user message, then assistant messages with their results, closed by an
 assistant message without calls. A slash command that the model took up is a user message where it
 was typed. What the transcript lacks is neither invented nor left open: a fixed text in round
-brackets stands for it, and is counted. An assistant message of ours, and one on a request that is
-not known, carries ``weight`` 0, OpenAI's mark for what is not trained on.
+brackets stands for it, and is counted. An assistant message of ours, one on a request that is not
+known or after a notice that is not told, and one that the person interrupted before it came to its
+calls carry ``weight`` 0, OpenAI's mark for what is not trained on.
 """
 
 from __future__ import annotations
 
+import re
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Sequence
+from datetime import datetime
 
 from msgspec import UNSET, Struct
 from msgspec.structs import replace
 
-from debrief.sessions.model import Intervention, Message, ToolCall, Turn
+from debrief.sessions.model import Intervention, Message, Session, ToolCall, Turn
 from debrief.training.formats import call_arguments, call_id, function_name
 from debrief.training.model import ChatCall, ChatFunction, ChatMessage
 
@@ -24,6 +28,9 @@ NO_RESULT = "(no result recorded)"
 REJECTED = "(the user rejected this call)"
 TURN_ENDED = "(the turn ended here)"
 
+_PICTURE = "[Image #"
+_THOUGHTS = re.compile(r"\A\s*<(think|thinking)>.*?</\1>\s*", re.DOTALL)
+_TYPED = ("slash_command", "remark")
 _REMINDER, _REMINDED = "<system-reminder>", "</system-reminder>"
 _REMINDER_S_END = 32
 """Characters in which a reminder ends, with some white space."""
@@ -35,6 +42,12 @@ class Request(Struct, frozen=True, kw_only=True):
     text: str
     images: int = 0
     answers: tuple[Message, ...] = ()
+    is_stopped: bool = False
+    """The person interrupted the model after the last answer: it was not at its end."""
+    is_notice: bool = False
+    """Nobody asked: the agent's program told the model something that no line tells."""
+    after_notices: tuple[int, ...] = ()
+    """Places of the answers before which it did so while the model worked."""
 
     @property
     def is_known(self) -> bool:
@@ -42,26 +55,58 @@ class Request(Struct, frozen=True, kw_only=True):
         return bool(self.text.strip() or self.images)
 
 
-def requests_in(turn: Turn) -> Iterator[Request]:
-    """Yield the requests of a turn: its prompt, and the slash commands that the model took up.
+def requests_in(turn: Turn, notices: Sequence[datetime] = ()) -> Iterator[Request]:
+    """Yield the requests of a turn: its prompt, remarks made while the model worked, the slash
+    commands that it took up, and notices on which it went on when it had come to its end.
 
     A command is taken up when the model speaks before anything else is typed. Others, such as
     ``/clear``, are a person's business with the program alone.
+
+    Args:
+        turn: of a session.
+        notices: the session's, in order.
     """
-    typed = [one for one in turn.interventions if one.kind == "slash_command" and one.text.strip()]
+    typed = [one for one in turn.interventions if one.kind in _TYPED and one.text.strip()]
+    heard = bisect_left(notices, turn.at) if turn.at else 0
+    is_notice = False
     text, images = turn.prompt, turn.images
     answers: list[Message] = []
+    after_notices: list[int] = []
     for message in turn.messages:
-        if not (message.text.strip() or message.calls):
+        if not (without_thoughts(message.text).strip() or message.calls):
             continue
         before = [one for one in typed if _was_typed_before(one, message, bool(answers))]
         typed = [one for one in typed if one not in before]
-        # A prompt that nothing was said on before the command is what came of the command.
-        if before and (answers or not (text.strip() or images)):
-            yield Request(text=text, images=images, answers=tuple(answers))
-            text, images, answers = _command(before[-1].text), 0, []
+        due = max(heard, bisect_right(notices, message.at) if message.at else 0)
+        is_noticed, heard = bool(answers) and due > heard, due
+        if not answers and (text.strip() or images):
+            # A prompt that nothing was said on before a command is what came of the command.
+            remarks = [_words(one) for one in before if one.kind == "remark"]
+            text = "\n\n".join(filter(None, [text, *remarks]))
+        elif before or (is_noticed and not answers[-1].calls):
+            yield Request(
+                text=text,
+                images=images,
+                answers=tuple(answers),
+                is_notice=is_notice,
+                after_notices=tuple(after_notices),
+            )
+            text, images = "\n\n".join(map(_words, _heard(before))), 0
+            answers, after_notices, is_notice = [], [], not before
+        elif is_noticed:
+            after_notices.append(len(answers))
         answers.append(message)
-    yield Request(text=text, images=images, answers=tuple(answers))
+    yield Request(
+        text=text,
+        images=images,
+        answers=tuple(answers),
+        is_stopped=_is_stopped(turn, answers),
+        is_notice=is_notice,
+        after_notices=tuple(after_notices),
+    )
+    for remark in typed:
+        if remark.kind == "remark":
+            yield Request(text=_words(remark))
 
 
 def _was_typed_before(command: Intervention, message: Message, is_under_way: bool) -> bool:
@@ -70,9 +115,21 @@ def _was_typed_before(command: Intervention, message: Message, is_under_way: boo
     return command.at <= message.at
 
 
-def _command(text: str) -> str:
-    text = text.strip()
-    return text if text.startswith("/") else f"/{text}"
+def _is_stopped(turn: Turn, answers: Sequence[Message]) -> bool:
+    last = answers[-1].at if answers else None
+    stops = [one.at for one in turn.interventions if one.kind == "interruption"]
+    return any(at is None or last is None or at >= last for at in stops)
+
+
+def _heard(typed: Sequence[Intervention]) -> list[Intervention]:
+    """Return all remarks, and of the commands the last: that is the one that was taken up."""
+    commands = [one for one in typed if one.kind == "slash_command"]
+    return [one for one in typed if one.kind == "remark" or one is commands[-1]]
+
+
+def _words(typed: Intervention) -> str:
+    text = typed.text.strip()
+    return text if typed.kind == "remark" or text.startswith("/") else f"/{text}"
 
 
 class Conversation:
@@ -88,9 +145,9 @@ class Conversation:
         if system.strip():
             self._messages.append(ChatMessage(role="system", content=system))
 
-    def add_turn(self, turn: Turn) -> None:
-        """Add what was asked for in a turn and what the model did on it."""
-        for request in requests_in(turn):
+    def add_turn(self, turn: Turn, notices: Sequence[datetime] = ()) -> None:
+        """Add what was asked for in a turn and what the model did on it, and on notices."""
+        for request in requests_in(turn, notices):
             self._add_request(request)
 
     def close(self) -> tuple[ChatMessage, ...]:
@@ -108,16 +165,18 @@ class Conversation:
         return self._messages[-1].role if self._messages else ""
 
     def _add_request(self, request: Request) -> None:
-        if request.text.strip():
-            self._ask(request.text, is_known=True)
-        elif request.images:
-            self.stand_ins += 1
-            self._ask(f"({request.images} image{'s'[: request.images > 1]})", is_known=True)
-        elif request.answers and self._last in ("", "system"):
+        if request.is_known:
+            pictures = _pictures(request)
+            self.stand_ins += bool(pictures)
+            text = request.text if request.text.strip() else ""
+            self._ask("\n\n".join(filter(None, [text, pictures])), is_known=True)
+        elif request.answers and (request.is_notice or self._last in ("", "system")):
             self.stand_ins += 1
             self._ask(NO_PROMPT, is_known=False)
-        for answer in request.answers:
-            self._add_answer(answer)
+        for place, answer in enumerate(request.answers):
+            self._add_answer(answer, is_told=place not in request.after_notices)
+        if request.is_stopped and self._last == "assistant":
+            self._messages[-1] = replace(self._messages[-1], weight=0)
 
     def _ask(self, text: str, *, is_known: bool) -> None:
         self._close_turn()
@@ -127,14 +186,15 @@ class Conversation:
             self._messages.append(ChatMessage(role="user", content=text))
         self._is_known = is_known
 
-    def _add_answer(self, answer: Message) -> None:
-        text = answer.text if answer.text.strip() else ""
+    def _add_answer(self, answer: Message, *, is_told: bool) -> None:
+        text = without_thoughts(answer.text)
+        text = text if text.strip() else ""
         calls = tuple(self._call(call) for call in answer.calls)
         if self._last == "assistant":
             message = _joined(self._messages.pop(), text)
         else:
             message = ChatMessage(
-                role="assistant", content=text, weight=UNSET if self._is_known else 0
+                role="assistant", content=text, weight=UNSET if self._is_known and is_told else 0
             )
         self._messages.append(replace(message, tool_calls=calls) if calls else message)
         for call, source in zip(calls, answer.calls, strict=True):
@@ -163,6 +223,22 @@ class Conversation:
         self._messages = closed
 
 
+def _pictures(request: Request) -> str:
+    """Return what stands for the images of a request whose words do not mark their places."""
+    if not request.images or _PICTURE in request.text:
+        return ""
+    return f"({request.images} image{'s'[: request.images > 1]})"
+
+
+def without_thoughts(text: str) -> str:
+    """Return what the model said without the thoughts that it wrote out before it.
+
+    >>> without_thoughts("<think>A cat?</think>\\n\\nA cat.")
+    'A cat.'
+    """
+    return _THOUGHTS.sub("", text) if "</think" in text else text
+
+
 def without_reminders(result: str) -> str:
     """Return a call's result without what the agent's program put behind it for its model.
 
@@ -177,6 +253,16 @@ def without_reminders(result: str) -> str:
             break
         result = kept.rstrip("\n")
     return result
+
+
+def conversation_of(session: Session, system: str = "") -> Conversation:
+    """Return a session's conversation, without the turns that the person went back behind: what
+    the model said later, it said without having seen them."""
+    conversation = Conversation(system)
+    for turn in session.turns:
+        if not turn.rewound:
+            conversation.add_turn(turn, session.notices or ())
+    return conversation
 
 
 def ending_on_words(messages: list[ChatMessage]) -> list[ChatMessage]:

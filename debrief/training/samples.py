@@ -13,7 +13,7 @@ from debrief.rubrics.model import RubricEvaluation
 from debrief.scoring.model import SessionScores
 from debrief.sessions.model import Session
 from debrief.snapshots.model import PromptSnapshotRow, SessionMetadataRow
-from debrief.training.conversations import Conversation, is_trained_on
+from debrief.training.conversations import conversation_of, is_trained_on
 from debrief.training.formats import encode, label, time_text
 from debrief.training.model import (
     PromptText,
@@ -107,10 +107,7 @@ def sample_of(
     """
     if scores.overall_quality is None:
         raise InputError(f"session {session.id}", "not scored", "Score its week first.")
-    conversation = Conversation(snapshot.main if snapshot else "")
-    for turn in session.turns:
-        if not turn.rewound:
-            conversation.add_turn(turn)
+    conversation = conversation_of(session, snapshot.main if snapshot else "")
     messages = conversation.close()
     if not any(message.role == "assistant" for message in messages):
         raise InputError(f"session {session.id}", "no answer of the model")

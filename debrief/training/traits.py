@@ -13,11 +13,11 @@ from msgspec import Struct
 from debrief.offline.checks import check_of
 from debrief.offline.commands import shell_command, simple_commands
 from debrief.sessions.model import Session
-from debrief.training.conversations import requests_in
+from debrief.training.conversations import conversation_of, is_trained_on
 from debrief.training.languages import languages_of
 from debrief.training.similarity import message_marks, signature_of
 
-TRAITS = "4"
+TRAITS = "5"
 """Raised when the same session gives other traits: all are read off again."""
 
 
@@ -58,7 +58,8 @@ class SessionTraits(Struct, frozen=True, kw_only=True):
 
 def traits_of(session: Session) -> SessionTraits:
     """Read the traits of a session."""
-    answered = was_answered(session)
+    messages = conversation_of(session).close()
+    answered = any(message.role == "assistant" for message in messages)
     return SessionTraits(
         session_id=session.id,
         session_digest=session.digest,
@@ -67,7 +68,7 @@ def traits_of(session: Session) -> SessionTraits:
         model=session.models[0] if session.models else "",
         repository=session.repository,
         answered=answered,
-        asked=was_asked(session),
+        asked=is_trained_on(messages),
         growth=session.growth,
         validated=was_validated(session),
         unsure_redactions=session.unsure_redactions,
@@ -81,23 +82,7 @@ def traits_of(session: Session) -> SessionTraits:
 
 def was_answered(session: Session) -> bool:
     """Tell whether the model said or called anything in a turn that was not taken back."""
-    return any(
-        message.text.strip() or message.calls
-        for turn in session.turns
-        if not turn.rewound
-        for message in turn.messages
-    )
-
-
-def was_asked(session: Session) -> bool:
-    """Tell whether the model did something of which it is known what the person had asked for."""
-    is_known = False
-    for turn in session.turns:
-        for request in requests_in(turn) if not turn.rewound else ():
-            is_known = is_known or request.is_known
-            if is_known and request.answers:
-                return True
-    return False
+    return any(message.role == "assistant" for message in conversation_of(session).close())
 
 
 def was_validated(session: Session) -> bool:

@@ -131,6 +131,8 @@ def test_a_run_that_says_it_passed_but_exits_with_an_error_failed() -> None:
     [
         ("Exit code 127\n/bin/bash: line 1: pytest: command not found", "failed"),
         ("Command running in background with ID: b1", "ok"),
+        ("Wall time: 1.0 seconds\nProcess running with session ID 5\nOutput:\n", "ok"),
+        ("Script running with cell ID 27\nWall time 11.0 seconds\nOutput:\n", "ok"),
         ("collected 0 items\n\nno tests ran in 0.01s", "failed"),
         ("<tool_use_error>Sibling tool call errored</tool_use_error>", "failed"),
         ("refused", "rejected"),
@@ -139,6 +141,12 @@ def test_a_run_that_says_it_passed_but_exits_with_an_error_failed() -> None:
 )
 def test_a_check_that_never_ran_neither_passed_nor_failed(text: str | None, status: str) -> None:
     assert [row[1] for row in results("pytest", text, status)] == [None]
+
+
+def test_what_a_script_tells_as_json_is_read_as_it_was_printed() -> None:
+    told = [{"exit_code": 1, "output": "F.\n== 1 failed, 13 passed in 0.5s =="}, {"output": ""}]
+    text = "\n".join(["Script completed", "Output:", *map(json.dumps, told), "{no json"])
+    assert results("pytest", text, "failed", 1) == [("test", False, 1, 14)]
 
 
 def test_several_checks_in_one_command_each_take_their_own_words() -> None:

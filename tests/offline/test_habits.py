@@ -119,6 +119,7 @@ def test_an_answer_to_the_agents_question_is_weighed(reply: str, level: int) -> 
         (STOP, ("the colours look odd to me",), 3),
         (STOP, ("put the menu into the header instead",), 4),
         (Intervention(kind="rejection", text="use the flex layout in menu.css instead"), (), 5),
+        (Intervention(kind="remark", text="no, use the flex layout in menu.css"), (), 5),
     ],
 )
 def test_the_words_at_a_stop_are_weighed(

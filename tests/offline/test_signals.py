@@ -163,12 +163,14 @@ def test_what_the_person_did_is_told_by_turn(story: MakeStory) -> None:
         .turn("thanks, perfect")
         .say("welcome")
         .deed("answer", "the second one")
+        .deed("remark", "no, not in that file")
         .session()
     )
     signals = read_signals(session)
     assert seen(signals.corrections) == [
         (1, "no, use the existing client"),
         (2, "you forgot the header"),
+        (3, "no, not in that file"),
     ]
     assert seen(signals.rejections) == [(1, "no, use the existing client")]
     assert [s.turn for s in signals.interruptions] == [2]

@@ -7,6 +7,7 @@ from datetime import UTC, datetime, timedelta
 
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec import UNSET
 from msgspec.structs import replace
 
 from debrief.sessions.model import (
@@ -85,6 +86,12 @@ def test_a_prompt_that_was_still_queued_in_the_older_copy_is_one_turn() -> None:
     assert [each.origin for each in both.turns] == ["prompt", "prompt"]
 
 
+def test_a_prompt_to_which_a_copy_gives_another_time_is_one_turn() -> None:
+    later = replace(turn(1), at=START + timedelta(days=1))
+    both = united([session("a", later), session("b", turn(1), turn(2))])
+    assert [each.prompt for each in both.turns] == ["Prompt 1", "Prompt 2"]
+
+
 def test_subagents_that_only_one_reading_has_are_kept() -> None:
     agent = Subagent(id="a1", messages=(Message(id="am", model="x", usage=Usage(5, 5)),))
     both = united([session("a", subagents=(agent,)), session("b", turn(1))])
@@ -103,6 +110,14 @@ def test_any_parts_unite_to_all_turns_once_in_order(parts: list[set[int]]) -> No
     assert [each.prompt for each in both.turns] == [f"Prompt {number}" for number in expected]
     assert [each.number for each in both.turns] == list(range(1, len(expected) + 1))
     assert both.api_calls == both.usage.output == len(expected)
+
+
+def test_notices_and_the_commit_are_those_of_either_reading() -> None:
+    early, late = START + timedelta(minutes=1), START + timedelta(minutes=2)
+    one = replace(session("a", turn(1)), notices=(late,), base_commit="a" * 40)
+    both = united([one, replace(session("b", turn(1), turn(2)), notices=(early, late))])
+    assert (both.notices, both.base_commit) == ((early, late), "a" * 40)
+    assert united([session("a"), session("b")]).notices is UNSET
 
 
 def test_tools_that_either_reading_declares_are_declared_once() -> None:

@@ -3,6 +3,9 @@ from __future__ import annotations
 from datetime import timedelta
 from pathlib import Path
 
+from msgspec import UNSET
+from msgspec.structs import replace
+
 from debrief.snapshots.captures import find_captures
 from debrief.snapshots.fingerprint import compute_prompt_fingerprint, prompt_digest
 from debrief.snapshots.model import PromptSnapshot
@@ -84,6 +87,23 @@ def test_a_folder_that_is_no_repository_or_empty_gives_nothing(tmp_path: Path) -
     git(empty, "init", "--quiet")
     for place in (tmp_path, tmp_path / "nowhere", empty):
         assert reconstruct(place, "claude-code", "main", MONDAY) is None
+
+
+def test_a_commit_that_the_session_names_comes_before_its_time(tmp_path: Path) -> None:
+    shop = repository(tmp_path / "shop")
+    first = git(shop, "rev-parse", "HEAD")
+    second = commit(shop, {"CLAUDE.md": "Later words."}, MONDAY + 2 * HOUR)
+    known = [
+        found[0].main
+        for commit in (second, "f" * 40, "")
+        if (found := reconstruct(shop, "claude-code", "main", MONDAY + HOUR, commit))
+    ]
+    assert known == ["Later words.", "Test first.\n", "Test first.\n"]
+    session = head(cwd=str(shop), branch="main", started=MONDAY + HOUR)
+    for named, told in ((second, second), ("f" * 40, "f" * 40), (UNSET, first)):
+        named_session = replace(session, base_commit=named)
+        row = snapshot_row(named_session, NOTHING, plain)
+        assert metadata_row(named_session, row, NOTHING).base_commit == told
 
 
 def test_a_row_says_where_its_prompts_came_from(tmp_path: Path) -> None:

@@ -4,16 +4,27 @@ from __future__ import annotations
 
 import json
 from datetime import timedelta
-from typing import Any
+from typing import Any, get_args
 
 from hypothesis import strategies as st
+from msgspec import UNSET
 
-from debrief.sessions.model import Intervention, Message, Session, ToolCall, Turn
+from debrief.sessions.model import (
+    Intervention,
+    InterventionKind,
+    Message,
+    Session,
+    ToolCall,
+    Turn,
+)
 from tests.training.scenario import MONDAY, session
 
 TEXTS = st.one_of(
     st.sampled_from(
-        ["", " ", "2026-01-05", "null", "{}", "\u2028\x00\r\n", "\ud83d lone", "héllo"]
+        [
+            *("", " ", "2026-01-05", "null", "{}", "\u2028\x00\r\n", "\ud83d lone", "héllo"),
+            *("<think>x</think>", "<think>x</think>y", "[Image #1]"),
+        ]
     ),
     st.text(max_size=30),
 )
@@ -61,8 +72,9 @@ def messages(draw: st.DrawFn) -> Message:
 
 
 @st.composite
-def commands(draw: st.DrawFn) -> Intervention:
-    return Intervention(kind="slash_command", text=draw(TEXTS), at=draw(MOMENTS))
+def deeds(draw: st.DrawFn) -> Intervention:
+    kind = draw(st.sampled_from(get_args(InterventionKind)))
+    return Intervention(kind=kind, text=draw(TEXTS), at=draw(MOMENTS))
 
 
 @st.composite
@@ -70,9 +82,10 @@ def turns(draw: st.DrawFn, number: int) -> Turn:
     return Turn(
         number=number,
         prompt=draw(TEXTS) if number else "",
+        at=draw(MOMENTS),
         images=draw(st.integers(0, 2)),
         messages=tuple(draw(st.lists(messages(), max_size=3))),
-        interventions=tuple(draw(st.lists(commands(), max_size=2))),
+        interventions=tuple(draw(st.lists(deeds(), max_size=3))),
     )
 
 
@@ -87,6 +100,7 @@ def sessions(draw: st.DrawFn, id: str | None = None) -> Session:
         "task": draw(st.sampled_from(["checkout", "2026-01-05"])),
         "repository": draw(st.sampled_from(["", "shop", "2026-01-05T10:00:00Z"])),
         "models": draw(st.sampled_from([(), ("opus",), ("2026-01-05",)])),
+        "notices": tuple(sorted(draw(st.lists(MOMENTS.filter(bool), max_size=3)))) or UNSET,
     }
     started = MONDAY + timedelta(seconds=draw(st.integers(0, 10**7)))
     name = id if id is not None else draw(st.sampled_from(["s1", "2026-01-05", "\udc80"]))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from datetime import datetime
@@ -24,6 +25,7 @@ from debrief.sessions.places import place_of
 from debrief.sessions.readers.jsonl import JsonLines
 from debrief.sessions.readers.timeline import NO_USAGE, Timeline, decoded_arguments
 
+_COMMIT = re.compile(r"[0-9a-f]{40}|[0-9a-f]{64}")
 _MOST_PROBLEMS = 100
 
 
@@ -36,6 +38,8 @@ class Facts:
         self.cwd = ""
         self.branch = ""
         self.repository = ""
+        self.commit = ""
+        """The repository's when the session began, as whole hex digits."""
         self.version = ""
         self.model = ""
         self.parent = ""
@@ -204,6 +208,8 @@ def assemble(
         compactions=reading.timeline.compactions,
         problems=tuple(problem for part in parts for problem in part.problems),
         declared_tools=unique(reading.declared) or UNSET,
+        notices=tuple(sorted(reading.timeline.notices)) or UNSET,
+        base_commit=facts.commit if _COMMIT.fullmatch(facts.commit) else UNSET,
     )
 
 

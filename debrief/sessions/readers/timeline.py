@@ -104,11 +104,12 @@ class MessageDraft:
 
     def build(self) -> Message:
         """Return the finished message."""
+        texts = [text.strip("\n") for text in self.texts if text.strip()] if self.texts else ()
         return Message(
             id=self.id,
             model=self.model,
             at=self.at,
-            text="\n\n".join(self.texts),
+            text="\n\n".join(texts),
             calls=tuple(call.build() for call in self.calls),
             usage=self.usage,
         )
@@ -164,6 +165,7 @@ class Timeline:
         self.slash_commands = 0
         self.messages = 0
         self.calls: dict[str, CallDraft] = {}
+        self.notices: list[datetime] = []
         self.message: MessageDraft | None = None
         """The message that parts are added to; None right after a prompt."""
         self._turns: list[_TurnDraft] = []
@@ -263,7 +265,7 @@ class Timeline:
     def result(
         self,
         call: CallDraft,
-        text: str,
+        text: str | None,
         *,
         failed: bool,
         at: datetime | None,
@@ -274,11 +276,14 @@ class Timeline:
 
         A refusal by the person becomes a rejection with their words, and the result of a tool
         that asks them something becomes an answer.
+
+        Args:
+            text: None where the transcript tells that the call ended, and not what came back.
         """
         self.touch(at)
         if call.status != "unanswered":
             return
-        if failed and is_rejection(text):
+        if failed and text is not None and is_rejection(text):
             self.reject(call, text, at)
             return
         call.result = text
@@ -286,7 +291,7 @@ class Timeline:
         call.status = "failed" if failed else "ok"
         call.edit = edit
         if not failed and call.name in ASKING_TOOLS:
-            self.intervene("answer", text, at)
+            self.intervene("answer", text or "", at)
 
     def reject(self, call: CallDraft, text: str, at: datetime | None) -> None:
         """Record that the person refused a call, with what the model was told."""
@@ -312,6 +317,12 @@ class Timeline:
         self._touch(turn, at)
         if kind == "interruption":
             self.message = None
+
+    def notice(self, at: datetime | None) -> None:
+        """Record that the agent's program told the model something of its own accord."""
+        if at is not None:
+            self.notices.append(at)
+        self.message = None
 
     def spend(self, usage: Usage) -> None:
         """Add tokens to the session, and to the message that they were spent on."""

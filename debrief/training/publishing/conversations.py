@@ -192,21 +192,26 @@ def not_trained_on(stored: StoredLine) -> list[Span]:
         return []
     unmarked = [not _has_no_weight(stored, message) for message in messages]
     begins = [number for number, message in enumerate(messages) if message.role == "user"]
-    spans: list[Span] = []
-    for first, after in zip(begins, [*begins[1:], len(messages)], strict=True):
-        answers = [n for n in range(first, after) if messages[n].role == "assistant"]
-        if any(unmarked[n] for n in answers):
-            continue
-        if after < len(messages):
-            spans.append((messages[first].begins, messages[after].begins))
-        else:
-            spans.append((messages[first].begins - 1, outline.messages_end - 1))
-            return spans
-    results = len(messages) - 1
-    while messages[results - 1].role == "tool":
-        results -= 1
-    if not unmarked[-1] and results < len(messages) - 1:
-        spans.append((messages[results].begins - 1, outline.messages_end - 1))
+    exchanges = list(zip(begins, [*begins[1:], len(messages)], strict=True))
+    trained = [
+        any(unmarked[n] for n in range(first, after) if messages[n].role == "assistant")
+        for first, after in exchanges
+    ]
+    while exchanges and not trained[len(exchanges) - 1]:
+        exchanges.pop()
+    spans = [
+        (messages[first].begins, messages[after].begins)
+        for (first, after), is_trained in zip(exchanges, trained, strict=False)
+        if not is_trained
+    ]
+    end = exchanges[-1][1] if exchanges else begins[0]
+    if exchanges and not unmarked[end - 1]:
+        results = end - 1
+        while messages[results - 1].role == "tool":
+            results -= 1
+        end = results if results < end - 1 else end
+    if end < len(messages):
+        spans.append((messages[end].begins - 1, outline.messages_end - 1))
     return spans
 
 

@@ -56,12 +56,117 @@ def test_text_in_blocks_and_images_are_turns(tmp_path: Path) -> None:
     ]
 
 
+OPENED = "<ide_opened_file>The user opened the file a.py in the IDE.</ide_opened_file>"
+REMINDED = "<system-reminder>\nBe brief.\n</system-reminder>"
+PLAN = "Implement the following plan:\n\n# Retry\n\n1. Wait."
+WHERE = (
+    "\n\n\nIf you need specific details from before exiting plan mode (like error messages), "
+    "read the full transcript at: /home/ann/.claude/projects/shop/a b.jsonl"
+)
+SELECTED = "<ide_selection>x = 1</ide_selection>"
+
+
+@pytest.mark.parametrize(
+    ("texts", "prompt"),
+    [
+        ([OPENED, "explain this"], "explain this"),
+        ([f"{OPENED}\n{REMINDED}\nexplain this"], "explain this"),
+        ([REMINDED, OPENED, "explain this"], "explain this"),
+        ([OPENED, SELECTED, "explain this"], f"{SELECTED}\nexplain this"),
+        ([OPENED], OPENED),
+        (["<b>explain</b>", OPENED], "<b>explain</b>"),
+        ([f"{PLAN}{WHERE}"], PLAN),
+        ([f"{PLAN}{WHERE}\n\n## Notes"], f"{PLAN}{WHERE}\n\n## Notes"),
+    ],
+    ids=[
+        "a block",
+        "in one text",
+        "several",
+        "a selection",
+        "nothing else",
+        "behind",
+        "an approved plan",
+        "a plan that tells of one",
+    ],
+)
+def test_what_the_program_tells_of_itself_is_no_part_of_a_prompt(
+    tmp_path: Path, texts: list[str], prompt: str
+) -> None:
+    log = Log()
+    log.user([{"type": "text", "text": text} for text in texts])
+    assert prompts(log.read(tmp_path)) == [prompt]
+
+
+def test_words_beside_a_result_are_a_remark(tmp_path: Path) -> None:
+    log = Log()
+    log.user("Go")
+    log.calls("c1", "Bash", command="gh api user")
+    answer = {"type": "tool_result", "tool_use_id": "c1", "content": "ann"}
+    record = log.user([answer, {"type": "text", "text": REMINDED + "\nmy name there is ann2"}])
+    log.says("Thanks.")
+    (turn,) = log.read(tmp_path).turns
+    assert [call.result for call in turn.messages[0].calls] == ["ann"]
+    (remark,) = turn.interventions
+    assert (remark.kind, remark.text) == ("remark", "my name there is ann2")
+    assert remark.at is not None
+    assert record["timestamp"] == remark.at.isoformat().replace("+00:00", "Z")
+
+
+@pytest.mark.parametrize(
+    ("text", "fields"),
+    [
+        (REMINDED, {}),
+        ("[Request interrupted by user for tool use]", {}),
+        ("Do this", {"isMeta": True}),
+        ("Do this", {"isSidechain": True}),
+    ],
+)
+def test_what_no_person_said_beside_a_result_is_no_remark(
+    tmp_path: Path, text: str, fields: dict[str, Any]
+) -> None:
+    log = Log()
+    log.user("Go")
+    log.calls("c1", "Bash", command="ls")
+    answer = {"type": "tool_result", "tool_use_id": "c1", "content": "a.py"}
+    log.user([answer, {"type": "text", "text": text}], **fields)
+    (turn,) = log.read(tmp_path).turns
+    assert (turn.prompt, turn.interventions) == ("Go", ())
+
+
+NOTICE = "<task-notification>\n<status>completed</status>\n</task-notification>"
+
+
+def test_notices_of_work_in_the_background_are_kept_by_their_times(tmp_path: Path) -> None:
+    log = Log()
+    log.user("Go")
+    log.says("Running.")
+    first = log.user(NOTICE)
+    log.user(NOTICE, isSidechain=True)
+    attachment = {"type": "queued_command", "prompt": NOTICE, "commandMode": "task-notification"}
+    second = log.add("attachment", attachment=attachment)
+    log.user(NOTICE, timestamp=None)
+    session = log.read(tmp_path)
+    assert [turn.prompt for turn in session.turns] == ["Go"]
+    assert [at.isoformat().replace("+00:00", "Z") for at in session.notices or ()] == [
+        first["timestamp"],
+        second["timestamp"],
+    ]
+
+
 def test_message_content_may_be_a_string_anywhere(tmp_path: Path) -> None:
     log = Log()
     log.user("Hi")
     log.add("assistant", message={"id": "m", "role": "assistant", "content": "Hello"})
     session = log.read(tmp_path)
     assert session.turns[0].messages[0].text == "Hello"
+
+
+def test_empty_lines_around_an_answer_are_left_out(tmp_path: Path) -> None:
+    log = Log()
+    log.user("Hi")
+    log.says("\n\n    x = 1\n", "\n\nThat is it.", " \n", id="m1")
+    (turn,) = log.read(tmp_path).turns
+    assert [each.text for each in turn.messages] == ["    x = 1\n\nThat is it."]
 
 
 def test_slash_commands_are_counted_apart_with_what_was_typed(tmp_path: Path) -> None:

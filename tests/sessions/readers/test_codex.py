@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec import UNSET
 
 from debrief.errors import InputError
 from debrief.sessions.model import Usage
@@ -55,6 +56,16 @@ def test_a_rollout_tells_its_facts_once_though_it_repeats_them(tmp_path: Path) -
     assert [each.text for turn in session.turns for each in turn.messages] == ["hi", "yes"]
 
 
+@pytest.mark.parametrize(
+    ("named", "commit"), [("a" * 40, "a" * 40), ("a" * 64, "a" * 64), ("main", UNSET), (7, UNSET)]
+)
+def test_the_commit_that_the_work_began_at_is_kept(
+    tmp_path: Path, named: object, commit: object
+) -> None:
+    session = read_one(tmp_path, meta(git={"commit_hash": named}), *asked(1, "hello"))
+    assert session.base_commit == commit
+
+
 def test_context_that_stands_as_a_users_message_is_no_prompt(tmp_path: Path) -> None:
     session = read_one(
         tmp_path,
@@ -66,6 +77,20 @@ def test_context_that_stands_as_a_users_message_is_no_prompt(tmp_path: Path) -> 
         said(3, "assistant", "done"),
     )
     assert prompts_of(session) == ["fix it"]
+
+
+def test_what_another_agent_came_to_is_a_notice(tmp_path: Path) -> None:
+    session = read_one(
+        tmp_path,
+        meta(),
+        *asked(1, "go"),
+        said(2, "assistant", "It runs."),
+        said(3, "user", "<subagent_notification>\n{}\n</subagent_notification>"),
+        said(4, "assistant", "It is done."),
+    )
+    assert [(at - session.started).seconds for at in session.notices or ()] == [3]
+    (turn,) = session.turns
+    assert [each.text for each in turn.messages] == ["It runs.", "It is done."]
 
 
 def test_without_prompt_events_the_users_items_are_the_prompts(tmp_path: Path) -> None:
@@ -81,8 +106,27 @@ def test_without_prompt_events_the_users_items_are_the_prompts(tmp_path: Path) -
     assert [turn.number for turn in session.turns] == [1, 2]
 
 
-def test_an_editors_context_is_taken_off_the_prompt_and_images_are_counted(tmp_path: Path) -> None:
-    words = "# Files mentioned by the user:\n\n## a.png\n\n## My request for Codex:\nadd it\n"
+OPEN = "# Context from my IDE setup:\n\n## Active file: a.py\n\n"
+TABS = "## Open tabs:\n- a.py: src/a.py\n\n"
+DROPPED = "# Files mentioned by the user:\n\n## a.png: /tmp/a.png\n\n"
+SELECTED = "## Active selection of the file:\nx = 1\n"
+ASKED = "## My request for Codex:\nadd it"
+
+
+@pytest.mark.parametrize(
+    ("words", "prompt"),
+    [
+        (f"{OPEN}{TABS}{ASKED}\n", "add it"),
+        (f"{OPEN}{TABS}## My request:\nadd it\n", "add it"),
+        (f"{OPEN}{SELECTED}{TABS}{ASKED}\n", f"{SELECTED}{TABS}{ASKED}"),
+        (f"{DROPPED}{ASKED}\n", f"{DROPPED}{ASKED}"),
+        (f"{OPEN}{TABS}{DROPPED}{ASKED}\n", f"{DROPPED}{ASKED}"),
+    ],
+    ids=["open files", "a newer heading", "a selection", "dropped files", "both"],
+)
+def test_what_an_editor_has_open_is_taken_off_a_prompt_and_what_the_person_chose_is_not(
+    tmp_path: Path, words: str, prompt: str
+) -> None:
     session = read_one(
         tmp_path,
         meta(),
@@ -90,7 +134,19 @@ def test_an_editors_context_is_taken_off_the_prompt_and_images_are_counted(tmp_p
         event(1, "user_message", message=words, images=[], local_images=["a.png"]),
     )
     (turn,) = session.turns
-    assert (turn.prompt, turn.images) == ("add it", 1)
+    assert (turn.prompt, turn.images) == (prompt, 1)
+
+
+@pytest.mark.parametrize("is_event_first", [True, False])
+def test_words_that_only_differ_in_the_notes_of_a_memory_are_said_once(
+    tmp_path: Path, is_event_first: bool
+) -> None:
+    notes = "<oai-mem-citation>\n<citation_entries>\nMEMORY.md:1-2\n</citation_entries>\n"
+    told = event(2, "agent_message", message="It is done.\n\n")
+    whole = said(2, "assistant", f"It is done.\n\n{notes}</oai-mem-citation>")
+    both = [told, whole] if is_event_first else [whole, told]
+    session = read_one(tmp_path, meta(), *asked(1, "go"), *both)
+    assert [each.text for turn in session.turns for each in turn.messages] == ["It is done."]
 
 
 def test_a_review_is_a_slash_command_and_its_own_prompt_is_nobodys(tmp_path: Path) -> None:

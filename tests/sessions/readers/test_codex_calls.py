@@ -32,6 +32,9 @@ from tests.sessions.readers.codex_scenario import (
         ('{"output":"ok","metadata":{"exit_code":0}}', "ok", 0),
         ('{"output":"no","metadata":{"exit_code":3}}', "failed", 3),
         ([{"type": "input_text", "text": "Script completed\n"}], "ok", None),
+        ('Script completed\nOutput:\n{"exit_code":0}\n{"exit_code":2}\n', "failed", 2),
+        ('Script completed\nOutput:\n{"exit_code":0}', "ok", 0),
+        ('Script completed\nOutput:\ndata = {"exit_code":2}', "ok", None),
         ([{"type": "input_text", "text": "Script failed\nboom"}], "failed", None),
         ({"content": "no", "success": False}, "failed", None),
         ("exec command rejected by user", "rejected", None),
@@ -52,6 +55,43 @@ def test_an_output_tells_how_the_call_ended(
     (call,) = calls_of(session)
     assert (call.name, call.status, call.exit_code) == ("exec_command", status, code)
     assert json.loads(call.input) == {"cmd": "make"}
+
+
+def test_the_blocks_of_an_output_begin_on_lines_of_their_own(tmp_path: Path) -> None:
+    texts = ("Script completed\nOutput:\n", '{"exit_code":0}', "", '{"exit_code":1}\n', "end")
+    session = read_one(
+        tmp_path,
+        meta(),
+        *asked(1, "go"),
+        called(2, "exec", "c1", script="a(); b()"),
+        answered(3, "c1", [{"type": "input_text", "text": text} for text in texts]),
+    )
+    (call,) = calls_of(session)
+    assert call.result == 'Script completed\nOutput:\n{"exit_code":0}\n{"exit_code":1}\nend'
+
+
+def test_what_is_said_after_a_search_comes_after_it_and_its_findings_are_not_known(
+    tmp_path: Path,
+) -> None:
+    session = read_one(
+        tmp_path,
+        meta(),
+        *asked(1, "go"),
+        said(2, "assistant", "I look it up."),
+        item(3, "web_search_call", status="completed", action={"query": "retries"}),
+        said(4, "assistant", "The manual says three."),
+        called(5, "exec_command", "c1", cmd="ls"),
+        answered(6, "c1", "a.py"),
+    )
+    assert [
+        (message.text, [call.name for call in message.calls])
+        for turn in session.turns
+        for message in turn.messages
+    ] == [("I look it up.", ["web_search"]), ("The manual says three.", ["exec_command"])]
+    assert [(call.status, call.result) for call in calls_of(session)] == [
+        ("ok", None),
+        ("ok", "a.py"),
+    ]
 
 
 def test_an_event_answers_a_call_whose_own_output_never_came(tmp_path: Path) -> None:
@@ -156,6 +196,21 @@ def test_patches_within_a_script_belong_to_the_script(tmp_path: Path) -> None:
     assert (alone.name, alone.status, alone.added) == ("apply_patch", "ok", 1)
 
 
+def test_a_script_is_known_while_the_model_talks_and_not_in_the_next_turn(tmp_path: Path) -> None:
+    added = changes(a_py={"type": "add", "content": "x\n"})
+    patched = event(6, "patch_apply_end", call_id="p1", success=True, changes=added)
+    running = [
+        *asked(1, "go"),
+        item(2, "custom_tool_call", name="exec", call_id="c1", input="one()"),
+        item(3, "custom_tool_call_output", call_id="c1", output="ok"),
+        item(4, "custom_tool_call", name="exec", call_id="c2", input="two()"),
+    ]
+    talked = read_one(tmp_path, meta(), *running, said(5, "assistant", "It runs."), patched)
+    assert [call.name for call in calls_of(talked)] == ["exec", "exec"]
+    stopped = read_one(tmp_path, meta(), *running, *asked(5, "again"), patched)
+    assert [call.name for call in calls_of(stopped)] == ["exec", "exec", "apply_patch"]
+
+
 def test_other_tools_answers_are_taken_from_their_events(tmp_path: Path) -> None:
     session = read_one(
         tmp_path,
@@ -228,6 +283,7 @@ def test_a_tool_that_was_searched_for_is_declared_under_the_name_it_is_called_by
     )
     search, fetch = calls_of(session)
     assert (search.name, fetch.name) == ("tool_search", "mcp__hub_fetch")
+    assert json.loads(search.result or "")["tools"] == [found]
     (tool,) = session.declared_tools or ()
     assert (tool.name, json.loads(tool.parameters)) == ("mcp__hub_fetch", SCHEMA)
 

@@ -26,6 +26,7 @@ class Stream:
     def __init__(self, **start: Any) -> None:
         self.records: list[dict[str, Any]] = []
         context = {"cwd": "/home/ann/shop", "branch": "main", "repository": "ann/shop"}
+        context["headCommit"] = "a" * 40
         facts = {"sessionId": "p1", "copilotVersion": "1.0.64", "context": context}
         self.add("session.start", **{**facts, **start})
 
@@ -72,6 +73,7 @@ def test_a_stream_gives_facts_turns_and_models(tmp_path: Path) -> None:
     session = stream.say("yes", model="huge").say("really").read(tmp_path)
     assert (session.id, session.tool, session.tool_version) == ("p1", "copilot-cli", "1.0.64")
     assert (session.repository, session.branch, session.task) == ("shop", "main", "shop")
+    assert session.base_commit == "a" * 40
     assert [(turn.prompt, turn.images) for turn in session.turns] == [("hello", 1), ("again", 0)]
     assert [each.model for turn in session.turns for each in turn.messages] == [
         "small",
@@ -185,6 +187,13 @@ def test_a_completion_tells_how_the_call_ended(
     assert (call.status, call.exit_code) == (status, code)
 
 
+def test_a_call_that_ended_without_a_word_has_no_result(tmp_path: Path) -> None:
+    (call,) = calls_of(
+        Stream().ask("go").run("bash", {"command": "x"}, success=True).read(tmp_path)
+    )
+    assert (call.status, call.result) == ("ok", None)
+
+
 def test_a_permission_that_the_person_denied_is_a_rejection_with_their_words(
     tmp_path: Path,
 ) -> None:
@@ -208,6 +217,12 @@ def test_questions_interruptions_and_compactions_are_noted(tmp_path: Path) -> No
     session = stream.ask("on").say("ok").read(tmp_path)
     assert [each.kind for each in session.turns[0].interventions] == ["answer", "interruption"]
     assert (session.compactions, session.turns[1].compacted) == (1, True)
+
+
+def test_a_notification_is_a_notice(tmp_path: Path) -> None:
+    stream = Stream().ask("go").say("It runs.").add("system.notification", content="done")
+    session = stream.say("It is done.").read(tmp_path)
+    assert [(at - session.started).seconds for at in session.notices or ()] == [3]
 
 
 def test_an_agent_within_the_stream_is_a_subagent(tmp_path: Path) -> None:

@@ -72,7 +72,7 @@ def test_what_the_model_alone_or_the_screen_alone_sees_is_no_prompt(tmp_path: Pa
     assert [turn.images for turn in session.turns] == [0, 1]
 
 
-def test_words_beside_a_tool_result_are_an_answer_and_begin_no_turn(tmp_path: Path) -> None:
+def test_words_beside_a_tool_result_are_a_remark_and_begin_no_turn(tmp_path: Path) -> None:
     session = read_one(
         tmp_path,
         [
@@ -84,7 +84,7 @@ def test_words_beside_a_tool_result_are_an_answer_and_begin_no_turn(tmp_path: Pa
     )
     (turn,) = session.turns
     assert [(each.kind, each.text) for each in turn.interventions] == [
-        ("answer", "that is the wrong file")
+        ("remark", "that is the wrong file")
     ]
 
 

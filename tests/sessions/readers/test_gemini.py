@@ -60,6 +60,19 @@ def calls_of(session: Session) -> list[ToolCall]:
     return [one for turn in session.turns for each in turn.messages for one in each.calls]
 
 
+def test_what_the_program_says_to_keep_the_model_going_is_no_prompt(tmp_path: Path) -> None:
+    session = read_one(
+        tmp_path,
+        message(1, "user", "hello"),
+        message(2, "gemini", "hi"),
+        message(3, "user", "System: Please continue."),
+        message(4, "gemini", "and welcome"),
+        message(5, "user", "Please continue."),
+    )
+    assert [turn.prompt for turn in session.turns] == ["hello", "Please continue."]
+    assert [each.text for each in session.turns[0].messages] == ["hi", "and welcome"]
+
+
 def test_a_chat_gives_turns_models_and_tokens(tmp_path: Path) -> None:
     counts = {"input": 1000, "output": 10, "cached": 600, "thoughts": 30, "tool": 5, "total": 1045}
     session = read_one(

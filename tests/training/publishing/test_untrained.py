@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+from datetime import timedelta
 from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, given, settings
+from msgspec.structs import replace
 
 from debrief.errors import InputError
 from debrief.sessions.model import Session, Turn
@@ -15,7 +17,7 @@ from debrief.training.publishing.conversations import StoredLine
 from debrief.training.publishing.forms import FORMS
 from debrief.training.publishing.single_calls import with_single_calls
 from debrief.training.samples import encode_line
-from tests.training.scenario import call, line_of, says, session, turn
+from tests.training.scenario import MONDAY, call, line_of, says, session, turn
 from tests.training.strategies import sessions
 
 LS, CAT = call("Bash", {"command": "ls"}, "a.py"), call("Bash", {"command": "cat a.py"}, "x = 1")
@@ -24,8 +26,8 @@ KNOWN = turn("Fix it.", says("Fixed."), number=2)
 BROKEN_OFF = turn("And test it.", says("Both.", LS, CAT), number=3)
 
 
-def published(form: str, *turns: Turn, single_calls: bool = False) -> dict[str, Any]:
-    line = StoredLine(encode_line(line_of(session("s1", *turns))))
+def published(form: str, *turns: Turn, single_calls: bool = False, **fields: Any) -> dict[str, Any]:
+    line = StoredLine(encode_line(line_of(session("s1", *turns, **fields))))
     convert = FORMS[form].convert
     assert convert is not None
     ((parts, _),) = convert(with_single_calls(line) if single_calls else line, {})
@@ -47,6 +49,13 @@ def told(line: dict[str, Any]) -> list[str]:
 def test_answers_to_a_request_that_is_not_known_are_left_out() -> None:
     assert told(published("trl", UNKNOWN, KNOWN)) == [*("user: Fix it.", "assistant: Fixed.")]
     assert told(published("sharegpt", UNKNOWN, KNOWN)) == ["human: Fix it.", "gpt: Fixed."]
+
+
+def test_what_was_said_on_news_at_the_end_is_left_out() -> None:
+    moments = [MONDAY + timedelta(minutes=minute) for minute in range(4)]
+    answers = [replace(says(text), at=at) for text, at in zip("abcd", moments, strict=True)]
+    line = published("trl", turn("Review it.", *answers), notices=(moments[2], moments[3]))
+    assert told(line) == ["user: Review it.", "assistant: a\n\nb"]
 
 
 def test_a_line_whose_end_is_lacking_ends_on_calls() -> None:

@@ -6,6 +6,8 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
+from msgspec import UNSET
+
 from debrief.sessions.model import (
     Message,
     Problem,
@@ -64,7 +66,7 @@ def session_of(
         cwd=main.cwd,
         started=started,
         ended=started if ended is None else max(started, ended),
-        title=main.title,
+        title=main.title.text,
         transcripts=tuple(each.file.ref() for each in conversations),
         turns=turns,
         subagents=subagents,
@@ -75,6 +77,7 @@ def session_of(
         lines_removed=sum(call.removed for call in calls),
         compactions=main.compactions,
         problems=tuple(problems),
+        notices=tuple(sorted(filter(None, main.notices))) or UNSET,
     )
 
 

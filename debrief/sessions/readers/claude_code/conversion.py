@@ -20,6 +20,7 @@ from debrief.sessions.readers.claude_code.records import (
     Tokens,
 )
 from debrief.sessions.readers.claude_code.threads import Spent, Thread
+from debrief.sessions.readers.claude_code.titles import Title
 from debrief.sessions.readers.claude_code.turns import Prompt, text_or_none
 from debrief.sessions.readers.claude_code.words import (
     INTERRUPTED_CALL,
@@ -30,7 +31,7 @@ from debrief.sessions.readers.claude_code.words import (
     exit_code_of,
     kind_of,
     pictures_in,
-    words_in,
+    said_in,
     words_of_refusal,
 )
 from debrief.sessions.readers.jsonl import JsonLines, string, whole_number
@@ -65,6 +66,7 @@ class Conversation:
         """Inputs of the calls that started subagents, by call id."""
         self.started_by: dict[str, str] = {}
         """The call that started a subagent, by the subagent's id."""
+        self.notices: list[datetime | None] = []
         self.slash_commands = 0
         self.compactions = 0
         self.parents: dict[str, str | None] = {}
@@ -74,11 +76,9 @@ class Conversation:
         self.cwd = ""
         self.branch = ""
         self.version = ""
-        self.title = ""
+        self.title = Title()
         self.conversational = False
         """Some record is a prompt, an answer or a tool's result."""
-        self._title_rank = 0
-        self._summaries: list[tuple[Any, str]] = []
         self._drafts: dict[tuple[str, Any, Any], MessageDraft] = {}
         self._calls: dict[str, tuple[CallDraft, Thread]] = {}
         self._early: dict[str, tuple[Block, Any, datetime | None]] = {}
@@ -128,7 +128,7 @@ class Conversation:
                     handler(record, at)
             except (TypeError, ValueError) as error:
                 self.file.report(f"a record of an unexpected shape: {error}")
-        self._settle_title()
+        self.title.settle(self.parents)
 
     def _again(self, record: Record) -> None:
         """Take from a repeated record, which a resumption may write, only what may have grown."""
@@ -246,6 +246,9 @@ class Conversation:
                 outcome = record.toolUseResult if len(results) == 1 else None
                 for block in results:
                     self._result(block, outcome, at)
+                is_mine = thread is self.main and not (self.is_agent or record.isMeta)
+                if is_mine and len(content) > len(results):
+                    self._remark(said_in(content), at)
                 return
         if record.isMeta or record.isVisibleInTranscriptOnly:
             return
@@ -256,12 +259,17 @@ class Conversation:
             return
         if thread is not self.main or self.is_agent:
             if not thread.prompt:
-                thread.prompt = "\n".join(words_in(content)).strip()
+                thread.prompt = said_in(content)
             return
         self._human(record, content, at)
 
+    def _remark(self, text: str, at: datetime | None) -> None:
+        """Take the words that the person typed while a call ran, which stand beside its result."""
+        if text and kind_of(text) == "prompt":
+            self.main.intervene("remark", text, at)
+
     def _human(self, record: Record, content: Any, at: datetime | None) -> None:
-        text = "\n".join(words_in(content)).strip()
+        text = said_in(content)
         images = pictures_in(content)
         if not text:
             if images:
@@ -273,6 +281,8 @@ class Conversation:
         elif kind == "slash_command":
             self.slash_commands += 1
             self.main.intervene("slash_command", command_in(text), at)
+        elif kind == "notice":
+            self.notices.append(at)
         elif kind == "interruption" and not (
             text.startswith(INTERRUPTED_CALL) and self.main.just_rejected
         ):
@@ -348,12 +358,14 @@ class Conversation:
         attachment = record.attachment
         if type(attachment) is not dict or attachment.get("type") != "queued_command":
             return
-        if attachment.get("commandMode") != "prompt" or record.isSidechain or self.is_agent:
+        if record.isSidechain or self.is_agent:
             return
         content = attachment.get("prompt")
-        text = "\n".join(words_of(content)).strip()
-        images = images_in(content)
-        if (text and kind_of(text) == "prompt") or (images and not text):
+        text, images = "\n".join(words_of(content)).strip(), images_in(content)
+        kind = kind_of(text)
+        if kind == "notice":
+            self.notices.append(at)
+        elif kind == "prompt" and (text or images) and attachment.get("commandMode") == "prompt":
             self.conversational = True
             self._prompt(record, text, at, images, queued=True)
 
@@ -376,20 +388,4 @@ class Conversation:
             self._user(inner, stamp, thread)
 
     def _title_record(self, record: Record, at: datetime | None) -> None:
-        kind = record.type
-        if kind == "summary":
-            self._summaries.append((record.leafUuid, string(record.summary)))
-            return
-        is_custom = kind == "custom-title"
-        title = string(record.customTitle if is_custom else record.aiTitle).strip()
-        rank = 2 if is_custom else 1
-        if title and rank >= self._title_rank:
-            self.title, self._title_rank = title, rank
-
-    def _settle_title(self) -> None:
-        """Take a summary for the title when it is of this file: older versions mixed them up."""
-        if self.title:
-            return
-        for leaf, summary in self._summaries:
-            if summary and type(leaf) is str and leaf in self.parents:
-                self.title = summary.strip()
+        self.title.take(record)

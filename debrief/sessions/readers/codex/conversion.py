@@ -12,7 +12,7 @@ from debrief.sessions.readers.assembly import Reading
 from debrief.sessions.readers.codex.edits import changes_of, patch_in
 from debrief.sessions.readers.codex.forks import CopiedHistory
 from debrief.sessions.readers.codex.outputs import Output, read_output
-from debrief.sessions.readers.codex.prompts import is_human, own_words
+from debrief.sessions.readers.codex.prompts import is_human, is_notice, own_words, without_citations
 from debrief.sessions.readers.codex.tokens import TokenMeter
 from debrief.sessions.readers.jsonl import JsonLines, Record, compact_json, string
 from debrief.sessions.readers.moments import moment
@@ -66,6 +66,7 @@ class Conversion:
         self._has_prompt_events = False
         self._reviewing = False
         self._numbered = 0
+        self._calls_before = 0
         self._stand_ins: dict[str, tuple[str, bool]] = {}
         """What events say of calls whose own output may never come: text, and whether it failed."""
 
@@ -120,6 +121,7 @@ class Conversion:
         git = payload.get("git")
         if type(git) is dict:
             facts.branch = string(git.get("branch"))
+            facts.commit = string(git.get("commit_hash"))
             facts.repository = repository_of(string(git.get("repository_url")))
 
     def _context(self, payload: Record) -> None:
@@ -145,7 +147,7 @@ class Conversion:
             self._call(name, "local_shell", payload.get("action"), at)
         elif kind == "web_search_call":
             call = self._call(string(payload.get("id")), "web_search", payload.get("action"), at)
-            self._timeline.result(call, "", failed=payload.get("status") == "failed", at=at)
+            self._timeline.result(call, None, failed=payload.get("status") == "failed", at=at)
         elif kind == "token_count":
             self._tokens(payload)
 
@@ -161,6 +163,8 @@ class Conversion:
         texts = [string(block.get("text")) for block in blocks]
         if any(text.startswith(_ABORTED) for text in texts):
             self._interrupt(at)
+        if any(map(is_notice, texts)):
+            self._timeline.notice(at)
         words = [text for text in texts if is_human(text)]
         images = sum(block.get("type") == "input_image" for block in blocks)
         if not words and not images:
@@ -216,12 +220,14 @@ class Conversion:
     def _prompt(self, text: str, at: datetime | None, images: int, *, provisional: bool) -> None:
         self._timeline.prompt(text, at, images=images, provisional=provisional)
         self._told.clear()
+        self._calls_before = len(self._timeline.calls)
 
     def _interrupt(self, at: datetime | None) -> None:
         self._timeline.intervene("interruption", "", at)
 
     def _say(self, text: str, teller: str, at: datetime | None) -> None:
         """Add the model's words, which an event and an item tell once each, in either order."""
+        text = without_citations(text).strip("\n")
         if not text.strip():
             return
         other = ("event" if teller == "item" else "item", text)
@@ -234,7 +240,7 @@ class Conversion:
     def _draft(self, at: datetime | None) -> MessageDraft:
         self._reviewing = False
         message = self._timeline.message
-        if message is None or self._answered:
+        if message is None or self._answered or _has_results(message):
             self._numbered += 1
             name = f"{self._facts.id or 'message'}-{self._numbered}"
             message = self._timeline.begin_message(name, self._model, at)
@@ -293,8 +299,7 @@ class Conversion:
 
     def _script(self) -> CallDraft | None:
         """Return the running script that a nested call came from, if one runs."""
-        message = self._timeline.message
-        for call in reversed(message.calls if message else ()):
+        for call in reversed(list(self._timeline.calls.values())[self._calls_before :]):
             if call.status == "unanswered" and call.name.endswith("exec"):
                 return call
         return None
@@ -337,6 +342,12 @@ class Conversion:
                 self._draft(None)
             self._timeline.spend(usage)
             self._answered = True
+
+
+def _has_results(message: MessageDraft) -> bool:
+    """Tell whether calls of a message were answered: what comes next was said knowing that."""
+    ends = (message.calls[0], message.calls[-1]) if message.calls else ()
+    return any(call.status != "unanswered" for call in ends)
 
 
 def _loaded(tools: Any) -> list[Any]:

@@ -8,15 +8,19 @@ from typing import Any
 import orjson
 from msgspec import Struct
 
+from debrief.sessions.readers.jsonl import string
+
 _EXIT_CODE = re.compile(
     r"^(?:Process exited with code|Exit code:|exit code:) ?(-?\d+)", re.MULTILINE
 )
+_SCRIPTED_CODE = re.compile(r'^\{[^\n]*?"exit_code":(-?\d+)', re.MULTILINE)
 _FAILURE = re.compile(
     r"apply_patch verification failed|failed to parse function arguments|exec_command failed"
     r"|Script failed|unsupported call|aborted by user|execution error|failed in sandbox"
     r"|(?:exec command|patch|command) rejected|user rejected|rejected by user|timed out",
     re.IGNORECASE,
 )
+_PICTURES = ("image", "input_image", "input_audio", "input_file")
 _HEAD = 400
 _FAILURE_HEAD = 120
 
@@ -36,8 +40,7 @@ def read_output(value: Any, success: Any = None) -> Output:
     or an object.
     """
     if isinstance(value, list):
-        text = "".join(_block_text(block) for block in value)
-        return _judged(text, success)
+        return _judged(_lines_of(value), success)
     if isinstance(value, dict):
         return _from_object(value, success)
     if not isinstance(value, str):
@@ -55,7 +58,7 @@ def read_output(value: Any, success: Any = None) -> Output:
 def _from_object(value: dict[str, Any], success: Any) -> Output:
     inner = value.get("output", value.get("content"))
     if isinstance(inner, list):
-        text = "".join(_block_text(block) for block in inner)
+        text = _lines_of(inner)
     else:
         text = inner if isinstance(inner, str) else _dumped(value)
     metadata = value.get("metadata")
@@ -67,7 +70,7 @@ def _from_object(value: dict[str, Any], success: Any) -> Output:
 
 def _judged(text: str, success: Any) -> Output:
     code = _EXIT_CODE.search(text, 0, _HEAD)
-    exit_code = int(code[1]) if code else None
+    exit_code = int(code[1]) if code else _exit_code_in_script(text)
     failed = (
         success is False
         or bool(exit_code)
@@ -76,11 +79,30 @@ def _judged(text: str, success: Any) -> Output:
     return Output(text, failed, exit_code)
 
 
+def _exit_code_in_script(text: str) -> int | None:
+    """Return the first failure that a script tells of its commands as JSON, else their 0."""
+    if not text.startswith("Script "):
+        return None
+    codes = [int(code) for code in _SCRIPTED_CODE.findall(text)]
+    return next(filter(None, codes), 0) if codes else None
+
+
+def _lines_of(blocks: list[Any]) -> str:
+    """Return the texts of blocks, each on a line of its own."""
+    text = ""
+    for block in filter(None, map(_block_text, blocks)):
+        text += block if not text or text.endswith("\n") else f"\n{block}"
+    return text
+
+
 def _block_text(block: Any) -> str:
     if not isinstance(block, dict):
         return str(block)
     text = block.get("text")
-    return text if isinstance(text, str) else f"[{block.get('type', 'block')}]"
+    if isinstance(text, str):
+        return text
+    kind = string(block.get("type")) or "block"
+    return f"[{kind}]" if kind in _PICTURES or len(block) == 1 else _dumped(block)
 
 
 def _dumped(value: Any) -> str:

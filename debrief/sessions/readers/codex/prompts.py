@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import re
 
+_NOTICE = "<subagent_notification>"
 _MACHINE = (
     "<environment_context>",
     "<user_instructions>",
     "<user_action>",
     "<turn_aborted>",
     "<skill>",
-    "<subagent_notification>",
+    _NOTICE,
     "<user_shell_command>",
     "<permissions instructions>",
     "<collaboration_mode>",
@@ -19,8 +20,12 @@ _MACHINE = (
     "# AGENTS.md",
     "Warning: apply_patch was requested via",
 )
-_REQUEST = re.compile(r"^## My request for Codex:\n", re.MULTILINE)
-_CONTEXT = ("# Context from my IDE setup:", "# Files mentioned by the user:")
+_CONTEXT = "# Context from my IDE setup:"
+_CHOSEN = re.compile(
+    r"^(?=# Files mentioned by the user:|## Active selection of the file:)", re.MULTILINE
+)
+_REQUEST = re.compile(r"^## My request(?: for Codex)?:\n", re.MULTILINE)
+_CITATION = re.compile(r"\s*<oai-mem-citation>.*?</oai-mem-citation>", re.DOTALL)
 
 
 def is_human(text: str) -> bool:
@@ -29,10 +34,22 @@ def is_human(text: str) -> bool:
     return bool(text) and not text.startswith(_MACHINE)
 
 
+def is_notice(text: str) -> bool:
+    """Tell whether a user message tells the model what another agent came to."""
+    return text.lstrip().startswith(_NOTICE)
+
+
 def own_words(text: str) -> str:
-    """Return the prompt without the context that an editor put before it."""
-    if text.lstrip().startswith(_CONTEXT):
-        match = _REQUEST.search(text)
-        if match:
-            return text[match.end() :].strip()
-    return text
+    """Return the prompt without what an editor told of the files that were open.
+
+    What the person selected or dropped in stays: the words that follow speak of it.
+    """
+    if not text.lstrip().startswith(_CONTEXT):
+        return text
+    match = _CHOSEN.search(text) or _REQUEST.search(text)
+    return text[match.end() :].strip() if match else text
+
+
+def without_citations(text: str) -> str:
+    """Return what the model said without the notes of its memory that nobody was shown."""
+    return _CITATION.sub("", text) if "<oai-mem-citation>" in text else text

@@ -75,6 +75,8 @@ class Conversion:
             self._shutdown(data)
         elif kind == "session.compaction_complete" and data.get("success") is not False:
             self._timeline.compact()
+        elif kind == "system.notification":
+            self._timeline.notice(at)
         elif kind == "abort":
             self._timeline.intervene("interruption", "", at)
         elif kind == "permission.requested":
@@ -111,6 +113,7 @@ class Conversion:
         if type(context) is dict:
             facts.cwd = facts.cwd or string(context.get("cwd"))
             facts.branch = facts.branch or string(context.get("branch"))
+            facts.commit = facts.commit or string(context.get("headCommit"))
             facts.repository = facts.repository or string(context.get("repository")).split("/")[-1]
 
     def _ask(self, data: Record, at: datetime | None) -> None:
@@ -178,7 +181,8 @@ class Conversion:
         result = data.get("result")
         result = result if type(result) is dict else {}
         error = data.get("error")
-        text = _text_of(result, error)
+        told = _text_of(result, error)
+        text = told or ""
         code = _EXIT_CODE.search(text)
         exit_code = int(code[1]) if code else None
         failed = (
@@ -193,7 +197,7 @@ class Conversion:
         edit = None
         if not failed:
             edit = edit_of(call.name, call.input, result)
-        reading.timeline.result(call, text, failed=failed, at=at, exit_code=exit_code, edit=edit)
+        reading.timeline.result(call, told, failed=failed, at=at, exit_code=exit_code, edit=edit)
 
     def _permitted(self, data: Record, at: datetime | None) -> None:
         result = data.get("result")
@@ -242,13 +246,13 @@ def _usage(usage: Record) -> Usage:
     )
 
 
-def _text_of(result: Record, error: Any) -> str:
+def _text_of(result: Record, error: Any) -> str | None:
     if type(error) is dict:
         return string(error.get("message"))
     content = result.get("content", result.get("text_result_for_llm"))
     if type(content) is str:
         return content
-    return compact_json(content) if content is not None else ""
+    return compact_json(content) if content is not None else None
 
 
 def _is_refusal(error: Any) -> bool:

@@ -161,7 +161,7 @@ def _ask(
         timeline.intervene("interruption", "", at)
     elif answers:
         if prompt:
-            timeline.intervene("answer", prompt, at)
+            timeline.intervene("remark", prompt, at)
     else:
         timeline.prompt(prompt, at, images=images)
 

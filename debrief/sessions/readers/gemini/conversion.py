@@ -17,6 +17,8 @@ SHELL = "run_shell_command"
 
 _EXIT_CODE = re.compile(r"^Exit Code: (-?\d+)", re.MULTILINE)
 _REFERENCED = re.compile(r"\s*--- Content from referenced files ---")
+_NUDGE = "System: Please continue."
+"""What the program says in the person's name when an answer broke off."""
 _CANCELLED = re.compile(r"request cancelled|cancelled by user|user cancelled", re.IGNORECASE)
 
 
@@ -61,8 +63,8 @@ def _ask(message: Record, at: datetime | None, rewound: bool, reading: Reading) 
         if text.strip():
             words.append(text)
         images += _is_image(part)
-    if words or images:
-        prompt = "\n".join(words)
+    prompt = "\n".join(words)
+    if (words or images) and prompt.strip() != _NUDGE:
         reading.timeline.prompt(prompt, at, images=images, rewound=rewound)
 
 

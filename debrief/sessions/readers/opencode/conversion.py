@@ -94,7 +94,7 @@ def _answer(
     for part in parts:
         kind = part.get("type")
         if kind == "text" and not part.get("synthetic"):
-            text = string(part.get("text")).strip("\n")
+            text = string(part.get("text"))
             if text.strip():
                 draft.texts.append(text)
         elif kind == "tool":

@@ -112,7 +112,7 @@ def sample_of(
     if not any(message.role == "assistant" for message in messages):
         raise InputError(f"session {session.id}", "no answer of the model")
     if not is_trained_on(messages):
-        raise InputError(f"session {session.id}", "what the person asked for is not known")
+        raise InputError(f"session {session.id}", "no answer in full to a request that is known")
     fingerprint = eval_fingerprint or metadata.eval_fingerprint
     digest = eval_digest or metadata.eval_digest
     return SampleLine(

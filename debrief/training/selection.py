@@ -27,7 +27,7 @@ from debrief.training.traits import SessionTraits
 NO_METADATA = "no metadata"
 NOT_SCORED = "not scored"
 NO_ANSWER = "no answer of the model"
-NO_REQUEST = "what the person asked for is not known"
+NO_REQUEST = "no answer in full to a request that is known"
 SUSPECTED = "holds words that look made for whoever judges it: a person should look first"
 NO_CHANGE = "nothing was changed"
 NO_VALIDATION = "no validation command ran"

@@ -176,7 +176,7 @@ def test_the_digest_of_other_judges_is_not_claimed() -> None:
         pytest.param(session("s", turn("Hello?", says(" "))), "no answer", id="blank answer"),
         pytest.param(
             session("s", turn("", says("On it."), number=0)),
-            "what the person asked for is not known",
+            "no answer in full to a request that is known",
             id="nobody asked",
         ),
     ],
@@ -201,7 +201,7 @@ def grammar(line: SampleLine) -> str:
 def test_any_session_gives_a_valid_line_or_a_reasoned_refusal(any_session: Session) -> None:
     known = traits_of(any_session)
     if not (known.answered and known.asked):
-        reason = "asked for is not known" if known.answered else "no answer of the model"
+        reason = "to a request that is known" if known.answered else "no answer of the model"
         with pytest.raises(InputError, match=reason):
             line_of(any_session)
         return

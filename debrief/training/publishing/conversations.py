@@ -176,12 +176,17 @@ def rendered(stored: StoredLine, leave_out: Sequence[Span] = ()) -> list[Line]:
     return parts
 
 
-def not_trained_on(stored: StoredLine) -> list[Span]:
+def not_trained_on(stored: StoredLine, *, alternating: bool = False) -> list[Span]:
     """Return what a form without marks of weight leaves out of a line's messages, in order.
 
-    That is each request with the answers to it when none of them is to be trained on, and the
-    end of a turn that the transcript lacks, with the results before it: the line then ends on
-    calls. Such ends within a line stay, as turns must alternate.
+    That is each request with the answers to it when none of them is to be trained on, and what
+    stands behind a turn's last results for its end, or broke off there. Where that is the end of
+    the line, the results go as well: it then ends on calls.
+
+    Args:
+        stored: the line.
+        alternating: whoever reads it wants a message of the model between results and a prompt,
+            so that ends within the line stay.
     """
     outline = stored.outline
     messages = outline.messages
@@ -199,11 +204,13 @@ def not_trained_on(stored: StoredLine) -> list[Span]:
     ]
     while exchanges and not trained[len(exchanges) - 1]:
         exchanges.pop()
-    spans = [
-        (messages[first].begins, messages[after].begins)
-        for (first, after), is_trained in zip(exchanges, trained, strict=False)
-        if not is_trained
-    ]
+    spans: list[Span] = []
+    for (first, after), is_trained in zip(exchanges[:-1], trained, strict=False):
+        last = after - 1
+        if not is_trained:
+            spans.append((messages[first].begins, messages[after].begins))
+        elif not (alternating or unmarked[last]) and messages[last - 1].role == "tool":
+            spans.append((messages[last].begins, messages[after].begins))
     end = exchanges[-1][1] if exchanges else begins[0]
     if exchanges and not unmarked[end - 1]:
         results = end - 1

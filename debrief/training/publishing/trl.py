@@ -21,9 +21,8 @@ from debrief.training.publishing.conversations import (
 COLUMNS: Columns = {"messages": ListOf("json"), "tools": "string", "session_id": "string"}
 NOTE = (
     "`arguments` are objects, as chat templates want them, and `tools` is JSON text, which TRL "
-    "reads. There are no weights: answers to a request that is not known are left out, and a line "
-    "whose end the transcript lacks ends on calls. Within a line, the few assistant messages in "
-    "round brackets that stand for the end of a turn are trained on as well."
+    "reads. There are no weights: answers to a request that is not known are left out. A line "
+    "whose end the transcript lacks ends on calls; a turn within it that has no end, on results."
 )
 
 

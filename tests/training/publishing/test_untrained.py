@@ -11,7 +11,7 @@ from hypothesis import HealthCheck, given, settings
 from msgspec.structs import replace
 
 from debrief.errors import InputError
-from debrief.sessions.model import Session, Turn
+from debrief.sessions.model import Intervention, Session, Turn
 from debrief.training.conversations import NO_PROMPT, TURN_ENDED
 from debrief.training.publishing.conversations import StoredLine
 from debrief.training.publishing.forms import FORMS
@@ -23,6 +23,7 @@ from tests.training.strategies import sessions
 LS, CAT = call("Bash", {"command": "ls"}, "a.py"), call("Bash", {"command": "cat a.py"}, "x = 1")
 UNKNOWN = turn("", says("It is done already.", LS), says("Really."))
 KNOWN = turn("Fix it.", says("Fixed."), number=2)
+STOP = Intervention(kind="interruption")
 BROKEN_OFF = turn("And test it.", says("Both.", LS, CAT), number=3)
 
 
@@ -76,9 +77,25 @@ def test_so_does_one_whose_calls_are_told_one_after_the_other() -> None:
     ]
 
 
-def test_an_end_within_a_line_stays_as_turns_must_alternate() -> None:
-    lines = told(published("trl", BROKEN_OFF, turn("Why?", says("Because."), number=4)))
-    assert lines[-3:] == [f"assistant: {TURN_ENDED}", "user: Why?", "assistant: Because."]
+def test_what_stands_for_an_end_within_a_line_is_left_out() -> None:
+    why = turn("Why?", says("Because."), number=4)
+    expected = ["tool: x = 1", "user: Why?", "assistant: Because."]
+    assert told(published("trl", BROKEN_OFF, why))[-3:] == expected
+    stopped = turn("Look.", says("Well, I"), interventions=(STOP,))
+    assert told(published("trl", BROKEN_OFF, stopped, why))[-3:] == expected
+
+
+def test_where_turns_must_alternate_it_stays() -> None:
+    lines = told(published("sharegpt", BROKEN_OFF, turn("Why?", says("Because."), number=4)))
+    assert lines[-3:] == [f"gpt: {TURN_ENDED}", "human: Why?", "gpt: Because."]
+
+
+def test_words_that_the_person_broke_off_behind_results_are_left_out() -> None:
+    broken = turn("Test it.", says("", LS), says("Well, I"), interventions=(STOP,))
+    lines = told(published("trl", broken, turn("Why?", says("Because."), number=2)))
+    assert lines == [
+        *("user: Test it.", "assistant: +", "tool: a.py", "user: Why?", "assistant: Because.")
+    ]
 
 
 @pytest.mark.parametrize("form", ["messages", "openai"])
@@ -98,6 +115,8 @@ def by_marks(messages: list[dict[str, Any]]) -> list[dict[str, Any]]:
     kept = list(exchanges[0])
     for exchange in exchanges[1:]:
         if any(m["role"] == "assistant" and m.get("weight") != 0 for m in exchange):
+            if kept and kept[-1].get("weight") == 0 and kept[-2]["role"] == "tool":
+                kept.pop()
             kept += exchange
     if kept[-1].get("weight") == 0:
         while not kept[-1].get("tool_calls"):

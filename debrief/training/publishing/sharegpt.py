@@ -36,8 +36,8 @@ NOTE = (
     "Calls made at once stand one after the other, each before its result. The form has no place "
     "for what a model says beside a call: such words are left out, and `messages` or `trl` have "
     "them. Left out are answers to a request that is not known, too, and a conversation whose end "
-    "the transcript lacks ends on a call; within it, a text in round brackets stands for an end, as "
-    "turns must alternate. `dataset_info.json` is for LLaMA-Factory."
+    "the transcript lacks ends on a call; within it a text in round brackets stands for an end, "
+    "since turns must alternate. `dataset_info.json` is for LLaMA-Factory."
 )
 DATASET_INFO = {
     "formatting": "sharegpt",

@@ -254,7 +254,7 @@ def test_a_sessions_notices_count_in_its_line() -> None:
     review = turn("Review it.", said("It runs.", 1), said("It is done.", 3))
     line = line_of(session("s1", review, notices=(MONDAY + timedelta(minutes=2),)))
     assert [m.weight for m in line.messages if m.role == "assistant"] == [1, 0]
-    with pytest.raises(InputError, match="not known"):
+    with pytest.raises(InputError, match="a request that is known"):
         line_of(session("s1", turn("", *review.messages, number=0)))
 
 

@@ -46,34 +46,17 @@ class StoredLine:
     Args:
         line: its bytes.
         outline: where its parts are, as it is stored; looked for when empty.
+
+    Raises:
+        msgspec.DecodeError: the stored outline is none, or of another line.
     """
 
-    __slots__ = ("_outline", "_stored", "line")
+    __slots__ = ("line", "outline")
 
     def __init__(self, line: Line, outline: Line = b"") -> None:
         self.line = memoryview(line)
-        self._stored = outline
-        self._outline: Outline | None = None
-
-    @property
-    def outline(self) -> Outline:
-        """Where its parts are.
-
-        Raises:
-            msgspec.DecodeError: the stored outline is none, or of another line.
-        """
-        if self._outline is None:
-            self._outline = self._found()
-        return self._outline
-
-    def _found(self) -> Outline:
-        if not self._stored:
-            return outline_of(bytes(self.line))
-        outline = unpacked(self._stored)
-        for end, name in ((outline.messages_end, TOOLS), (outline.tools_end, METADATA)):
-            if self.line[end : end + len(name)] != name:
-                raise msgspec.DecodeError("this is the outline of another line")
-        return outline
+        self.outline = _checked(unpacked(outline), self.line) if outline else outline_of(bytes(line))
+        """Where its parts are."""
 
     @property
     def opening(self) -> str:
@@ -143,6 +126,16 @@ _NOWHERE = (sys.maxsize, sys.maxsize)
 _IDENTITY = msgspec.json.Decoder(_Identity)
 _TEXT = msgspec.json.Decoder(str)
 _TOOLS = msgspec.json.Decoder(list[_Declared])
+
+
+def _checked(outline: Outline, line: memoryview) -> Outline:
+    tools, metadata = outline.messages_end, outline.tools_end
+    if (
+        line[tools : tools + len(TOOLS)] != TOOLS
+        or line[metadata : metadata + len(METADATA)] != METADATA
+    ):
+        raise msgspec.DecodeError("this is the outline of another line")
+    return outline
 
 
 def rendered(stored: StoredLine, leave_out: Sequence[Span] = ()) -> list[Line]:

@@ -67,7 +67,7 @@ class Pair(Struct, frozen=True, kw_only=True, gc=False):
     same_prompt: bool
 
 
-class _Comparison(Struct, frozen=True):
+class _Comparison(Struct, frozen=True, gc=False):
     margin: float
     reasons: list[str]
     same_prompt: bool
@@ -94,7 +94,7 @@ class _Score(Struct, frozen=True, gc=False):
     comment: str
 
 
-class _Rated(Struct, frozen=True):
+class _Rated(Struct, frozen=True, gc=False):
     session_id: str
     overall_quality: float
     scoring_model: str

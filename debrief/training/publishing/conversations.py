@@ -55,7 +55,7 @@ class StoredLine:
 
     def __init__(self, line: Line, outline: Line = b"") -> None:
         self.line = memoryview(line)
-        self.outline = _checked(unpacked(outline), self.line) if outline else outline_of(bytes(line))
+        self.outline = _read(outline, self.line) if outline else outline_of(bytes(line))
         """Where its parts are."""
 
     @property
@@ -128,7 +128,8 @@ _TEXT = msgspec.json.Decoder(str)
 _TOOLS = msgspec.json.Decoder(list[_Declared])
 
 
-def _checked(outline: Outline, line: memoryview) -> Outline:
+def _read(stored: Line, line: memoryview) -> Outline:
+    outline = unpacked(stored)
     tools, metadata = outline.messages_end, outline.tools_end
     if (
         line[tools : tools + len(TOOLS)] != TOOLS

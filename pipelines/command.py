@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import sys
 from typing import Annotated
 
@@ -170,7 +171,10 @@ def ui(
     offline: Offline = False,
     port: Annotated[int, typer.Option(help="Port on 127.0.0.1.")] = 3000,
 ) -> None:
-    """Open the Dagster UI on a lake, with its schedule and backfills. Stop it with Ctrl-C."""
+    """Open the Dagster UI on a lake, with its schedule and backfills.
+
+    Ctrl-C or SIGTERM stops it.
+    """
     from debrief.settings import load_settings
     from pipelines.instance import open_instance, prepare_home, prepare_workspace
     from pipelines.options import Choice
@@ -190,6 +194,8 @@ def ui(
     arguments = [sys.executable, "-m", "dagster", "dev", "-w", str(workspace)]
     arguments += ["-h", "127.0.0.1", "-p", str(port)]
     typer.echo(f"http://127.0.0.1:{port}  (Ctrl-C stops it)")
+    # What a script starts in the background ignores Ctrl-C, and Dagster would ignore SIGTERM too.
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
     os.execv(sys.executable, arguments)
 
 

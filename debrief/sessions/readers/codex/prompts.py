@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import re
 
+from debrief.sessions.readers.elements import without
+
 _NOTICE = "<subagent_notification>"
 _MACHINE = (
     "<environment_context>",
@@ -25,7 +27,7 @@ _CHOSEN = re.compile(
     r"^(?=# Files mentioned by the user:|## Active selection of the file:)", re.MULTILINE
 )
 _REQUEST = re.compile(r"^## My request(?: for Codex)?:\n", re.MULTILINE)
-_CITATION = re.compile(r"\s*<oai-mem-citation>.*?</oai-mem-citation>", re.DOTALL)
+_CITATION = "oai-mem-citation"
 
 
 def is_human(text: str) -> bool:
@@ -52,4 +54,4 @@ def own_words(text: str) -> str:
 
 def without_citations(text: str) -> str:
     """Return what the model said without the notes of its memory that nobody was shown."""
-    return _CITATION.sub("", text) if "<oai-mem-citation>" in text else text
+    return without(text, (_CITATION,))

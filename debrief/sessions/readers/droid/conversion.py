@@ -11,6 +11,7 @@ import orjson
 from debrief.sessions.model import Usage
 from debrief.sessions.readers.assembly import Reading
 from debrief.sessions.readers.blocks import text_of
+from debrief.sessions.readers.elements import without
 from debrief.sessions.readers.jsonl import JsonLines, compact_json, string, whole_number
 from debrief.sessions.readers.moments import moment
 from debrief.sessions.readers.patches import (
@@ -34,7 +35,7 @@ MACHINE_VISIBILITY = frozenset({"llm_only", "user_only"})
 CONTEXT = "context-"
 """What the ids of messages with context for the model begin with."""
 
-_REMINDER = re.compile(r"<(system-reminder|system-notification)>.*?</\1>", re.DOTALL)
+_REMINDERS = ("system-reminder", "system-notification")
 _ATTACHED_FILE = re.compile(r"Contents of .+ \(lines \d+-\d+ of \d+\):\n")
 _EXIT_CODE = re.compile(
     r"\[Process exited with code (-?\d+)\]|\(exit code:? (-?\d+)\)|\bexit code:? (-?\d+)",
@@ -151,7 +152,7 @@ def _ask(
         elif kind == "text":
             text = string(block.get("text"))
             if "<system-" in text:
-                text = _REMINDER.sub("", text).strip()
+                text = without(text, _REMINDERS).strip()
             if text.strip() and not _ATTACHED_FILE.match(text):
                 texts.append(text)
     if machine or not (texts or images):

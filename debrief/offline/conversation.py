@@ -15,12 +15,13 @@ _LOOKED_AT = 20_000
 _QUOTE = 160
 _CODE = re.compile(r"```.*?(?:```|\Z)|`[^`\n]+`", re.DOTALL)
 _FOREIGN = re.compile(
-    r"```.*?(?:```|\Z)|^\s*[>│].*$|^\s*at .*$|^\s*File \".*$|https?://\S+|^\s*\d+[→:\t|].*$"
-    r"|<([\w-]+)[^>]*>.*?</\1>|^.*[;{]\s*$"
-    r"|^\s*(?:def \w+\(|class \w+[(:]|assert |func \w+\(|(?:const|let|var) \w+ =|@\w+[.(]|\"\"\"|//"
-    r"|import \w+ from|from [\w.]+ import|E\s{3}).*$",
+    r"```.*?(?:```|\Z)|^[ \t]*[>│][^\n]*$|^[ \t]*at [^\n]*$|^[ \t]*File \"[^\n]*$|https?://\S+"
+    r"|^[ \t]*\d+[→:\t|][^\n]*$|<([\w-]+)[^>]*>.*?</\1>|^[^\n]*[;{][ \t]*$"
+    r"|^[ \t]*(?:def \w+\(|class \w+[(:]|assert |func \w+\(|(?:const|let|var) \w+ =|@\w+[.(]"
+    r"|\"\"\"|//|import \w+ from|from [\w.]+ import|E[ \t]{3})[^\n]*$",
     re.DOTALL | re.MULTILINE,
 )
+"""Fences and tags go over lines; all else is of one."""
 _HEADING = re.compile(r"[ \t]*(?:#{1,6} [^\n]*|(?:\S+ ){0,5}\S+:)\s*\n\s*(?=\S)")
 _SENTENCE_END = re.compile(r"[.!?;:]\s+")
 _WORD = re.compile(r"[^\W\d_](?:[\w'-]*\w)?")
@@ -212,7 +213,7 @@ class Prompt:
     @cached_property
     def listed(self) -> int:
         """Items of numbered lists."""
-        return len(re.findall(r"^\s*\d{1,2}[.)]\s+\S", self.looked_at, re.MULTILINE))
+        return len(re.findall(r"^[ \t]*\d{1,2}[.)]\s+\S", self.looked_at, re.MULTILINE))
 
     def find(self, section: str, text: str | None = None) -> list[re.Match[str]]:
         """Return where the vocabulary's rules of ``section`` match the person's own words."""

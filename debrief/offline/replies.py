@@ -13,10 +13,12 @@ from importlib import resources
 
 _LOOKED_AT = 400
 _NOT_OWN_WORDS = re.compile(
-    r"```.*?(?:```|\Z)|`[^`\n]*`|^\s*[>|].*$|^\s*at .*$|^\s*File \".*$|https?://\S+"
-    r"|^\s*\d+[→:\t|].*$|^[\[{].*$|<([\w-]+)[^>]*>.*?</\1>|[\"“„][^\"”“\n]{12,}[\"”“]",
+    r"```.*?(?:```|\Z)|`[^`\n]*`|^[ \t]*[>|][^\n]*$|^[ \t]*at [^\n]*$|^[ \t]*File \"[^\n]*$"
+    r"|https?://\S+|^[ \t]*\d+[→:\t|][^\n]*$|^[\[{][^\n]*$|<([\w-]+)[^>]*>.*?</\1>"
+    r"|[\"“„][^\"”“\n]{12,}[\"”“]",
     re.DOTALL | re.MULTILINE,
 )
+"""Fences and tags go over lines; all else is of one."""
 _REPORTED = re.compile(
     r"\b(?:review(?:er)?|comment|issue|ticket|feedback|customer|user)s?\b[^.\n]{0,30}"
     r"\b(?:says?|said|reads?|asks?|wrote|claims?|reports?)\b[^\n]*",

@@ -155,6 +155,22 @@ def test_pasted_text_is_not_taken_for_the_persons_own_words() -> None:
     assert look_at(pasted)["states-the-result"].level == 1
 
 
+@pytest.mark.parametrize(
+    "pasted",
+    [
+        "> somebody's words",
+        "  at render (menu.js:3)",
+        'File "menu.py", line 3',
+        "12: x = 1",
+        "let open = true;",
+        "if (open) {",
+    ],
+)
+def test_what_stands_before_and_after_a_pasted_line_is_the_persons_own(pasted: str) -> None:
+    asked = f"The menu should close on escape.\n{pasted}\nIt must keep its state."
+    assert look_at(session(1, (asked,)))["states-the-result"].level == 4
+
+
 def test_a_habit_without_occasion_is_left_out() -> None:
     seen = look_at(session(1, ("Add a menu",)))
     assert not {
@@ -210,5 +226,6 @@ def test_each_habit_has_a_name_of_its_own_and_five_anchors() -> None:
 
 
 def test_a_prompt_of_megabytes_is_looked_at_in_no_time() -> None:
-    talk = Conversation(session(1, ("A" * 5_000_000, "x `y` " * 100_000)))
+    vast = ("A" * 5_000_000, "x `y` " * 100_000, "x" + "\n" * 5_000_000 + "y", "<br>\n" * 100_000)
+    talk = Conversation(session(1, vast))
     assert [habit.key for habit in HABITS if habit.look(talk)]

@@ -116,6 +116,11 @@ def test_only_the_beginning_of_a_long_prompt_is_a_verdict() -> None:
     assert correction_in("Write a spec. " + "word " * 200 + "you forgot the index") is None
 
 
+@pytest.mark.parametrize("pasted", ["> looks good", "  at render (menu.js:3)", "[1, 2]", "7: x"])
+def test_words_after_a_pasted_line_count(pasted: str) -> None:
+    assert correction_in(f"{pasted}\nThat is wrong, you forgot the index.")
+
+
 @given(st.text(max_size=500))
 def test_a_quote_is_short_and_on_one_line(text: str) -> None:
     assert len(own_words(text)) <= 400

@@ -148,7 +148,7 @@ class Assembly:
                     turn.has_tools = True
             if kind in ANSWERS:
                 self._take_results(row, trace, turn)
-                if id_of(row) not in trace.covered_until:
+                if id_of(row) not in trace.covers:
                     self._answer(row, gave, trace, turn)
                 for cover in trace.covers_that_end_with(row):
                     self._cover(cover, trace, turn)
@@ -213,7 +213,7 @@ class Assembly:
 
     def _cover(self, row: Row, trace: Trace, turn: _OpenTurn) -> None:
         """Add of a generation around others what these do not tell themselves."""
-        inner = [draft for draft in turn.drafts if id_of(row) in trace.above(draft.source)]
+        inner = [draft for draft in turn.drafts if trace.is_within(draft.source, id_of(row))]
         gave = decoded(row.get("output"))
         if not inner:
             self._answer(row, gave, trace, turn)

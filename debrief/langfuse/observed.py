@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import Any
@@ -31,6 +33,9 @@ _OF_MESSAGES = ("tool_call_id", "isError", "is_error")
 """What tells that an output is a message or an answer of a server, and not the tool's own data."""
 _NOTHING = ("{}", "[]", "null")
 """Results that tell less than any other."""
+_UNDER_WAY = 200
+"""Calls of a tool that may wait for their results at once; of which an observation with other
+arguments may be."""
 _BEFORE_A_NAME = (" ", ".", "/", ":")
 _BEFORE_A_SERVER_S_NAME = ("__", ".", "/", ":")
 
@@ -107,10 +112,8 @@ def match(calls: Sequence[Call], observed: Iterable[Observed]) -> list[Observed]
     and those before arguments that a framework filled up or changed.
     """
     by_id: dict[str, list[Call]] = {}
-    by_key: dict[str, list[Call]] = {}
     for call in calls:
         by_id.setdefault(call.id, []).append(call)
-        by_key.setdefault(call.key, []).append(call)
     rest: list[Observed] = []
     for one in observed:
         found = by_id.get(one.call_id, []) if one.call_id else []
@@ -119,13 +122,58 @@ def match(calls: Sequence[Call], observed: Iterable[Observed]) -> list[Observed]
             one.answer(waiting[0])
         elif not found:
             rest.append(one)
+    by_key: dict[str, list[Call]] = {}
+    for call in calls:
+        by_key.setdefault(call.key, []).append(call)
+    alike = {key: _Latest(found) for key, found in by_key.items()}
     for fits in (_same_result, _anyhow):
-        rest = [one for one in rest if not _matched(by_key.get(one.key, ()), one, fits)]
-        rest = [one for one in rest if not _matched(by_key.get(one.inner_key, ()), one, fits)]
-    for fits in (_more_arguments, _anyhow):
-        left = [call for call in calls if not call.observed]
-        rest = [one for one in rest if not _matched(left, one, fits)]
+        rest = [one for one in rest if one.key not in alike or not alike[one.key].takes(one, fits)]
+        rest = [
+            one
+            for one in rest
+            if one.inner_key not in alike or not alike[one.inner_key].takes(one, fits)
+        ]
+    given: dict[str, dict[str, Any]] = {}
+
+    def more_arguments(one: Observed, call: Call) -> bool:
+        for text in (one.arguments, call.arguments):
+            if text not in given:
+                given[text] = orjson.loads(text)
+        observed, called = given[one.arguments], given[call.arguments]
+        return all(name in observed and observed[name] == value for name, value in called.items())
+
+    for fits in (more_arguments, _anyhow):
+        left = _Latest(calls)
+        rest = [one for one in rest if not left.takes(one, fits)]
     return rest
+
+
+class _Latest:
+    """Calls that were not observed yet, those of the latest message first, and of that the first
+    one: an observation is of the latest that was told before it."""
+
+    def __init__(self, calls: Iterable[Call]) -> None:
+        self._by_name: dict[str, list[Call]] = {}
+        for call in calls:
+            if not call.observed:
+                self._by_name.setdefault(call.name, []).append(call)
+        for alike in self._by_name.values():
+            alike.sort(key=_how_late, reverse=True)
+
+    def takes(self, one: Observed, fits: Callable[[Observed, Call], bool]) -> bool:
+        """Give an observation to the call that it fits, if there is one."""
+        found: list[Call] = []
+        for name, alike in self._by_name.items():
+            if same_tool(one.name, name):
+                waiting = (c for c in alike if not (c.observed or _is_before(one.at, c.told)))
+                under_way = itertools.islice(waiting, _UNDER_WAY)
+                found += itertools.islice((call for call in under_way if fits(one, call)), 1)
+        if not found:
+            return False
+        latest = max(found, key=_how_late)
+        one.answer(latest)
+        self._by_name[latest.name].remove(latest)
+        return True
 
 
 def same_tool(observed: str, called: str) -> bool:
@@ -146,20 +194,6 @@ def same_tool(observed: str, called: str) -> bool:
     )
 
 
-def _matched(calls: Sequence[Call], one: Observed, fits: Callable[[Observed, Call], bool]) -> bool:
-    """Give an observation to the call that it fits: the first of the latest message before it."""
-    found: Call | None = None
-    for call in calls:
-        if call.observed or _is_before(one.at, call.told):
-            continue
-        is_later = found is None or _is_before(found.told, call.told)
-        if is_later and same_tool(one.name, call.name) and fits(one, call):
-            found = call
-    if found is not None:
-        one.answer(found)
-    return found is not None
-
-
 def _is_before(one: datetime | None, other: datetime | None) -> bool:
     return one is not None and other is not None and one < other
 
@@ -168,9 +202,8 @@ def _same_result(one: Observed, call: Call) -> bool:
     return call.result == one.result
 
 
-def _more_arguments(one: Observed, call: Call) -> bool:
-    observed, called = orjson.loads(one.arguments), orjson.loads(call.arguments)
-    return all(name in observed and observed[name] == value for name, value in called.items())
+def _how_late(call: Call) -> float:
+    return call.told.timestamp() if call.told is not None else -math.inf
 
 
 def _anyhow(one: Observed, call: Call) -> bool:

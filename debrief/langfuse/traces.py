@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 from debrief.langfuse.chat import Memory
@@ -43,14 +43,13 @@ class Trace:
         self.answers = [row for row in rows if kind_of(row) in ANSWERS]
         self._parents = {id_of(row): str(row.get("parentObservationId") or "") for row in rows}
         self._with_parts = set(self._parents.values())
-        self.covered_until: dict[str, Row] = {}
-        """Generations that are there for others, by id, and the last of those: one for a loop of
-        steps, or the same request to a model seen by two integrations."""
-        generations = {id_of(row): row for row in self.answers}
-        for row in self.answers:
-            for identity in self.above(id_of(row)):
-                if identity in generations:
-                    self.covered_until[identity] = row
+        generations = {id_of(row) for row in self.answers}
+        self._generations_above = self._nearest(generations)
+        self._covers: dict[int, list[Row]] = {}
+        self.covers: set[str] = set()
+        """Ids of the generations that are there for others: one for a loop of steps, or the same
+        request to a model seen by two integrations."""
+        self._find_covers()
 
     @property
     def is_blank(self) -> bool:
@@ -58,19 +57,44 @@ class Trace:
         told = (row.get(name) for row in self.rows for name in ("input", "output"))
         return all(one is None or one == "" for one in told)
 
-    def above(self, identity: str) -> list[str]:
-        """Return the ids of all observations that one is part of, the nearest first."""
-        found: list[str] = []
-        at = self._parents.get(identity, "")
-        while at and at not in found:
-            found.append(at)
-            at = self._parents.get(at, "")
-        return found
+    def is_within(self, part: str, cover: str) -> bool:
+        """Tell whether an observation is part of a generation, by their ids."""
+        at = self._generations_above.get(part, "")
+        seen = {part}
+        while at and at != cover and at not in seen:
+            seen.add(at)
+            at = self._generations_above.get(at, "")
+        return bool(at) and at == cover
 
     def covers_that_end_with(self, row: Row) -> list[Row]:
         """Return the generations of whose parts an observation is the last, inner ones first."""
-        ended = {identity for identity, last in self.covered_until.items() if last is row}
-        return [one for one in reversed(self.answers) if id_of(one) in ended] if ended else []
+        return self._covers.get(id(row), [])
+
+    def _nearest(self, wanted: Collection[str]) -> dict[str, str]:
+        """Return which of the wanted ids is the next above each observation; empty for none."""
+        found: dict[str, str] = {}
+        for start in self._parents:
+            way: list[str] = []
+            at = start
+            while at in self._parents and at not in found:
+                found[at] = ""
+                way.append(at)
+                at = self._parents[at]
+            for one in reversed(way):
+                above = self._parents[one]
+                found[one] = above if above in wanted else found.get(above, "")
+        return found
+
+    def _find_covers(self) -> None:
+        by_id = {id_of(row): row for row in self.answers}
+        ended: dict[str, Row] = {}
+        for row in reversed(self.answers):
+            at = self._generations_above.get(id_of(row), "")
+            while at and at not in ended:
+                ended[at] = row
+                self._covers.setdefault(id(row), []).append(by_id[at])
+                at = self._generations_above.get(at, "")
+        self.covers = set(ended)
 
     def may_be_a_tool_s(self, row: Row) -> bool:
         """Tell whether an observation may be one of a tool: it says so, or has no parts."""

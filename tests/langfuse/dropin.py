@@ -9,6 +9,9 @@ import json
 from collections.abc import Sequence
 from typing import Any
 
+from debrief.langfuse.fetcher import SessionFetcher
+from debrief.sessions.model import Session, ToolCall, Turn
+from tests.langfuse.scenario import client_of
 from tests.langfuse.server import LangfuseServer
 from tests.langfuse.test_fetcher import Recorder, iso
 
@@ -103,3 +106,17 @@ class DropIn(Recorder):
         if isinstance(answers, dict):
             self.before.append(answers)
         return made
+
+
+def fetched(server: LangfuseServer) -> Session:
+    """The server's only session, fetched and made into one of ours."""
+    return SessionFetcher(client_of(server)).fetch_session("s1")
+
+
+def calls_of(turn: Turn) -> list[ToolCall]:
+    return [call for message in turn.messages for call in message.calls]
+
+
+def told(turn: Turn) -> list[tuple[str, str, str | None, str]]:
+    """Of each call its tool, arguments, result and status."""
+    return [(call.name, call.input, call.result, call.status) for call in calls_of(turn)]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import pickle
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -21,12 +20,6 @@ from tests.langfuse.scenario import Clock, client_of
 from tests.langfuse.server import LangfuseServer, Trouble
 
 KEYS = {"LANGFUSE_PUBLIC_KEY": "pk-test", "LANGFUSE_SECRET_KEY": "sk-test"}
-
-
-@pytest.fixture
-def server() -> Iterator[LangfuseServer]:
-    with LangfuseServer() as running:
-        yield running
 
 
 def settings(**values: str) -> Settings:

@@ -3,35 +3,26 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
 
-from debrief.langfuse.fetcher import SessionFetcher
-from debrief.sessions.model import Session, ToolCall, Turn
-from tests.langfuse.dropin import READ, TEST, DropIn, call, calls, says, tool, user
-from tests.langfuse.scenario import client_of
+from debrief.sessions.model import Session
+from tests.langfuse.dropin import (
+    READ,
+    TEST,
+    DropIn,
+    call,
+    calls,
+    calls_of,
+    fetched,
+    says,
+    told,
+    tool,
+    user,
+)
 from tests.langfuse.server import LangfuseServer, Mode
 from tests.langfuse.test_fetcher import Recorder
-
-
-@pytest.fixture
-def server() -> Iterator[LangfuseServer]:
-    with LangfuseServer() as running:
-        yield running
-
-
-def fetched(server: LangfuseServer) -> Session:
-    return SessionFetcher(client_of(server)).fetch_session("s1")
-
-
-def calls_of(turn: Turn) -> list[ToolCall]:
-    return [call for message in turn.messages for call in message.calls]
-
-
-def told(turn: Turn) -> list[tuple[str, str, str | None, str]]:
-    return [(call.name, call.input, call.result, call.status) for call in calls_of(turn)]
 
 
 def test_a_trace_that_goes_on_from_a_result_is_no_turn(server: LangfuseServer) -> None:
@@ -235,191 +226,6 @@ def test_words_beside_a_result_are_a_prompt_and_a_programs_reminders_are_none(
     assert told(first_turn) == [("read", "{}", "x", "ok")]
     assert [message.text for message in first_turn.messages] == ["", "Hm."]
     assert second.prompt == "No, stop."
-
-
-def test_an_observation_of_a_tool_and_the_call_of_it_are_one(server: LangfuseServer) -> None:
-    agent = DropIn(server)
-    agent.asks(
-        user("Go."),
-        answers=calls(call("c1", "run_tests", folder="a"), call("c2", "run_tests", folder="b")),
-        trace="t",
-    )
-    of_b = {"gen_ai.tool.name": "run_tests", "gen_ai.tool.call.id": "c2"}
-    agent.observe(
-        "t",
-        "TOOL",
-        "running tool: run_tests",
-        input={"folder": "b"},
-        level="ERROR",
-        statusMessage="exit 1",
-        metadata={"attributes": json.dumps(of_b)},
-    )
-    quoted = {"tool_call_id": '"c2"'}
-    agent.observe("t", "TOOL", "again", input={"folder": "b"}, metadata=quoted, output="other")
-    seen = agent.observe(
-        "t", "TOOL", "run_tests", input='{"folder": "a"}', output="2 passed, whole"
-    )
-    agent.asks(tool("c1", "2 pas..."), tool("c2", "exit 1"), answers=says("Done."), trace="t")
-    (turn,) = fetched(server).turns
-    assert told(turn) == [
-        ("run_tests", '{"folder":"a"}', "2 passed, whole", "ok"),
-        ("run_tests", '{"folder":"b"}', "exit 1", "failed"),
-    ]
-    row = next(row for row in server.observations if row["id"] == seen)
-    at = calls_of(turn)[0].at
-    assert at is not None
-    assert row["startTime"].startswith(at.isoformat()[:19])
-
-
-def test_observations_of_calls_alike_are_told_apart_by_what_came_back(
-    server: LangfuseServer,
-) -> None:
-    agent = DropIn(server)
-    made = [call(f"c{n}", "run_tests", folder="a") for n in range(2)]
-    agent.asks(user("Go."), answers=calls(*made), trace="t")
-    agent.observe("t", "TOOL", "run_tests", input={"folder": "a"}, output="2 passed")
-    agent.asks(tool("c0", "1 failed"), tool("c1", "2 passed"), answers=says("Done."), trace="t")
-    (turn,) = fetched(server).turns
-    assert [call.result for call in calls_of(turn)] == ["1 failed", "2 passed"]
-
-
-def test_a_tool_that_no_model_called_is_a_call_and_a_span_is_none(server: LangfuseServer) -> None:
-    agent = DropIn(server)
-    agent.asks(user("Go."), answers=calls(call("c1", "read_file", path="a")), trace="t")
-    agent.observe("t", "SPAN", "ChannelWrite", input={"x": 1}, output="y")
-    agent.observe("t", "SPAN", "read_file", input={"path": "a", "lines": 100}, output="text")
-    agent.observe("t", "TOOL", "format", input={"path": "b"}, output="formatted")
-    (turn,) = fetched(server).turns
-    assert told(turn) == [
-        ("read_file", '{"path":"a"}', "text", "ok"),
-        ("format", '{"path":"b"}', "formatted", "ok"),
-    ]
-
-
-def test_a_tool_that_two_integrations_trace_is_called_once(server: LangfuseServer) -> None:
-    agent = DropIn(server)
-    agent.asks(user("Go."), answers=calls(call("c1", "mcp__shop__search", q="x")), trace="t")
-    outer = agent.observe("t", "TOOL", "MCP request", input={"method": "call"}, output="{}")
-    inner = agent.observe(
-        "t", "TOOL", "search", input={"q": "x"}, output="found", parentObservationId=outer
-    )
-    agent.observe("t", "TOOL", "retry", input={}, output="found", parentObservationId=inner)
-    (turn,) = fetched(server).turns
-    assert told(turn) == [("mcp__shop__search", '{"q":"x"}', "found", "ok")]
-
-
-def test_a_tools_own_data_is_kept_as_it_wrote_it(server: LangfuseServer) -> None:
-    recorder = Recorder(server)
-    outputs = (
-        '{\n  "status": "error", "n": 1.50\n}',
-        '"quoted"',
-        {"content": [{"type": "text", "text": "no"}], "isError": True},
-        {"type": "tool", "content": "gone", "tool_call_id": "x", "status": "error"},
-    )
-    for number, output in enumerate(outputs):
-        recorder.observe("t", "TOOL", f"tool {number}", input={}, output=output)
-    (turn,) = fetched(server).turns
-    assert [(call.result, call.status) for call in calls_of(turn)] == [
-        (outputs[0], "ok"),
-        ("quoted", "ok"),
-        ("no", "failed"),
-        ("gone", "failed"),
-    ]
-
-
-def test_spans_are_calls_where_no_model_tells_of_any(server: LangfuseServer) -> None:
-    recorder = Recorder(server)
-    root = recorder.observe(
-        "t", "SPAN", "turn", input="Go.", output="Done.", isRootObservation=True
-    )
-    recorder.observe("t", "GENERATION", "llm", parentObservationId=root, input="Go.", output="Hm.")
-    recorder.observe(
-        "t", "SPAN", "search", parentObservationId=root, input={"q": 1}, output="found"
-    )
-    (turn,) = fetched(server).turns
-    assert told(turn) == [("search", '{"q":1}', "found", "ok")]
-
-
-def test_a_function_that_is_traced_by_itself_is_the_call_that_was_waiting(
-    server: LangfuseServer,
-) -> None:
-    agent = DropIn(server)
-    agent.asks(user("Go."), answers=calls(call("c1", "read_file", path="a")))
-    agent.observe(
-        "f1",
-        "SPAN",
-        "read_file",
-        input={"args": [], "kwargs": {"path": "a"}},
-        output="text",
-        isRootObservation=True,
-    )
-    agent.observe(
-        "f2", "TOOL", "audit", input={"path": "a"}, isRootObservation=True, output="noted"
-    )
-    agent.asks(tool("c1", "te..."), answers=says("Done."))
-    (turn,) = fetched(server).turns
-    assert told(turn) == [
-        ("read_file", '{"path":"a"}', "text", "ok"),
-        ("audit", '{"path":"a"}', "noted", "ok"),
-    ]
-
-
-def test_a_generation_around_another_tells_what_that_one_leaves_out(server: LangfuseServer) -> None:
-    recorder = Recorder(server)
-    made = [{"toolCallId": "c1", "toolName": "weather", "input": '{"city":"Oslo"}'}]
-    usage = {"usageDetails": {"input": 60, "output": 8}, "model": "gpt-5"}
-    loop = recorder.observe(
-        "t",
-        "GENERATION",
-        "ai.generateText",
-        input='{"prompt":"Is it raining?"}',
-        output="It is dry.",
-        isRootObservation=True,
-        **usage,
-    )
-    asked = [{"role": "user", "content": [{"type": "text", "text": "Is it raining?"}]}]
-    step = {"parentObservationId": loop, **usage}
-    recorder.observe("t", "GENERATION", "step", input=asked, output=json.dumps(made), **step)
-    recorder.observe(
-        "t", "TOOL", "weather", input={"city": "Oslo"}, output={"rain": 0}, parentObservationId=loop
-    )
-    recorder.observe("t", "GENERATION", "step", input=asked, output="It is dry.", **step)
-    session = fetched(server)
-    (turn,) = session.turns
-    assert turn.prompt == "Is it raining?"
-    assert [message.text for message in turn.messages] == ["", "It is dry."]
-    assert told(turn) == [("weather", '{"city":"Oslo"}', '{"rain":0}', "ok")]
-    assert session.usage.output == 16
-
-
-def test_two_integrations_that_see_the_same_requests_tell_them_once(
-    server: LangfuseServer,
-) -> None:
-    recorder = Recorder(server)
-    first = calls(call("c1", "read_file", path="a"))
-    history = [user("Go."), first, tool("c1", "text")]
-    root = recorder.observe("t", "SPAN", "run", input="Go.", isRootObservation=True)
-    for given, answer, text in ((history[:1], first, "None"), (history, says("Done."), "Done.")):
-        outer = recorder.observe(
-            "t",
-            "GENERATION",
-            "invoke",
-            input=given,
-            output={"choices": [{"message": answer}]},
-            parentObservationId=root,
-        )
-        recorder.observe(
-            "t",
-            "GENERATION",
-            "chat",
-            input="user: Go.",
-            output=text,
-            model="gpt-4o",
-            parentObservationId=outer,
-        )
-    (turn,) = fetched(server).turns
-    assert told(turn) == [("read_file", '{"path":"a"}', "text", "ok")]
-    assert [(m.text, m.model) for m in turn.messages] == [("", "gpt-4o"), ("Done.", "gpt-4o")]
 
 
 def test_a_history_tells_what_was_said_where_no_output_does(server: LangfuseServer) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -88,12 +87,6 @@ class Recorder:
             level="ERROR",
             statusMessage="boom",
         )
-
-
-@pytest.fixture
-def server() -> Iterator[LangfuseServer]:
-    with LangfuseServer() as running:
-        yield running
 
 
 def test_a_trace_is_a_turn_with_its_messages_and_calls(server: LangfuseServer) -> None:

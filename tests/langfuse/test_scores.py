@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
 
 import pytest
 from msgspec.structs import replace
@@ -22,12 +21,6 @@ from debrief.scoring.model import SessionScores
 from tests.langfuse.scenario import Clock, client_of, failed, scored
 from tests.langfuse.server import LangfuseServer, Mode, Trouble, Wire
 from tests.langfuse.test_fetcher import Recorder
-
-
-@pytest.fixture
-def server() -> Iterator[LangfuseServer]:
-    with LangfuseServer() as running:
-        yield running
 
 
 @pytest.mark.parametrize("wire", ["object", "list"])

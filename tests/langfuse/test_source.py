@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from datetime import datetime, timedelta
 from pathlib import Path
 
@@ -36,12 +35,6 @@ class Times:
 
     def __call__(self) -> datetime:
         return self.now
-
-
-@pytest.fixture
-def server() -> Iterator[LangfuseServer]:
-    with LangfuseServer() as running:
-        yield running
 
 
 @pytest.fixture

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from typing import Any
 
 import orjson
@@ -104,12 +103,6 @@ def test_a_tool_is_found_wherever_it_is_declared(place: str) -> None:
 )
 def test_what_only_looks_like_tools_declares_none(row: dict[str, Any]) -> None:
     assert declared(row) == ()
-
-
-@pytest.fixture
-def server() -> Iterator[LangfuseServer]:
-    with LangfuseServer() as running:
-        yield running
 
 
 def test_a_sessions_tools_are_those_of_all_its_requests_once(server: LangfuseServer) -> None:

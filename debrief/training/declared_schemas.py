@@ -11,8 +11,9 @@ from debrief.training.model import Schema, ToolFunction, ToolParameters, ToolSch
 UNDESCRIBED = "A tool of this session, its arguments as they were used."
 
 _DEFINITIONS = ("$defs", "definitions")
-_MOST_INLINED, _DEEPEST = 500, 64
-"""Definitions may use each other so often that writing them out would take forever."""
+_MOST_INLINED, _DEEPEST = 5_000, 64
+"""Values out of definitions, after which no more are written out, as they may use each other so
+often that it would take forever."""
 
 
 def schema_of(tool: DeclaredTool) -> ToolSchema | None:
@@ -68,6 +69,8 @@ class _Inlined:
         return found if isinstance(found, dict) else {}
 
     def _written_out(self, value: object, within: tuple[str, ...], depth: int) -> object:
+        if within and isinstance(value, list | dict):
+            self._left -= len(value)
         if isinstance(value, list):
             return [self._written_out(item, within, depth - 1) for item in value] if depth else []
         if not isinstance(value, dict):
@@ -80,7 +83,7 @@ class _Inlined:
             for key, item in value.items()
             if key != "$ref" or not isinstance(item, str)
         }
-        if not isinstance(reference, str) or reference in within or not self._left:
+        if not isinstance(reference, str) or reference in within or self._left <= 0:
             return beside
         self._left -= 1
         definition = self._definitions.get(reference)

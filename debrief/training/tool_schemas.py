@@ -51,10 +51,14 @@ def tool_schemas(
     tools: dict[str, ToolSchema] = {}
     for name, given in seen.items():
         tools[name] = _declared(told.get(name), given) or _schema(name, known.get(name), given)
-    for name, schema in told.items():
-        if len(tools) < MOST_TOOLS:
-            tools.setdefault(name, schema)
-    return _unlike(tools, {name: _schema(name, entry, []) for name, entry in known.items()})
+    others = {name: _schema(name, entry, []) for name, entry in known.items()}
+    uncalled = {name: schema for name, schema in told.items() if name not in tools}
+    made = _unlike(tools | uncalled, others)
+    while len(made) > MOST_TOOLS and uncalled:
+        too_many = len(made) - MOST_TOOLS
+        uncalled = dict(list(uncalled.items())[:-too_many])
+        made = _unlike(tools | uncalled, others)
+    return made
 
 
 def without_uncalled(
@@ -72,9 +76,10 @@ def without_uncalled(
 
 
 def _unlike(
-    tools: dict[str, ToolSchema], others: Mapping[str, ToolSchema]
+    tools: Mapping[str, ToolSchema], others: Mapping[str, ToolSchema]
 ) -> tuple[ToolSchema, ...]:
     """Return tools by name, with as many others as a loader needs to see that tools differ."""
+    tools = dict(tools)
     anyones = {name: _schema(name, entry, []) for name, entry in OF_ANY_AGENT.items()}
     for name, schema in [*others.items(), *anyones.items()]:
         if _all_alike(tools.values()):

@@ -212,6 +212,16 @@ def test_definitions_that_would_never_be_written_out_are_cut_short() -> None:
     assert len(encode(tool_schemas("codex", [], [declared("f", schema)]))) < 50_000
 
 
+def test_a_long_definition_is_not_written_out_hundreds_of_times() -> None:
+    properties = {f"p{number}": {"$ref": "#/$defs/Name"} for number in range(300)}
+    names = [f"name {number}" for number in range(6_000)]
+    schema = {"$defs": {"Name": {"enum": names}}, "properties": properties}
+    (_, many) = tool_schemas("codex", [], [declared("many", schema), LOOK])
+    told = many.function.parameters.properties
+    assert list(told) == list(properties)
+    assert sum("enum" in one for one in told.values()) == 1
+
+
 def test_a_property_that_is_named_like_a_reference_is_a_property() -> None:
     inner = {"$ref": {"type": "string"}, "definitions": {"type": "array"}}
     schema = {"properties": {**inner, "in": {"type": "object", "properties": inner}}}
@@ -232,6 +242,15 @@ def test_no_more_tools_are_declared_than_a_line_may_have() -> None:
     names = [tool.function.name for tool in tools]
     assert len(names) == MOST_TOOLS
     assert {"exec_command", "tool199", "tool000"} <= set(names)
+
+
+def test_nor_where_one_more_is_needed_for_a_loader_to_see_that_they_differ() -> None:
+    alike = [declared(f"tool{number:03}", COUNTED) for number in range(MOST_TOOLS)]
+    tools = tool_schemas("unheard-of", [("tool127", {"number": 1})], alike)
+    assert len(tools) == MOST_TOOLS
+    names = {tool.function.name for tool in tools}
+    assert {"tool127", "tool000"} <= names
+    assert len({frozenset(tool.function.parameters.properties) for tool in tools}) > 1
 
 
 def test_tools_without_those_that_were_not_called_still_show_a_loader_that_they_differ() -> None:

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Sequence
 from datetime import datetime
 
-from msgspec import UNSET, UnsetType
+from msgspec import UNSET
 from msgspec.structs import replace
 
 from debrief.digests import digest_of
-from debrief.sessions.model import DeclaredTool, Message, Session, Subagent, Turn, Usage
+from debrief.sessions.declared import unique
+from debrief.sessions.model import Message, Session, Subagent, Turn, Usage
 
 
 def with_digest(session: Session) -> Session:
@@ -98,16 +99,11 @@ def _with(base: Session, other: Session) -> Session:
             *(ref for ref in other.transcripts if ref.path not in paths),
         ),
         problems=(*base.problems, *other.problems),
-        declared_tools=_declared(base, other),
+        declared_tools=unique((*(base.declared_tools or ()), *(other.declared_tools or ())))
+        or UNSET,
         notices=tuple(sorted({*(base.notices or ()), *(other.notices or ())})) or UNSET,
         base_commit=base.base_commit or other.base_commit,
     )
-
-
-def _declared(base: Session, other: Session) -> tuple[DeclaredTool, ...] | UnsetType:
-    """Return what either reading declares; the first one's where both declare a tool."""
-    tools = {tool.name: tool for each in (other, base) for tool in each.declared_tools or ()}
-    return tuple(tools.values()) or UNSET
 
 
 def _messages(session: Session) -> Iterable[Message]:

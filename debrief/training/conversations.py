@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime
 
 from msgspec import UNSET, Struct
@@ -286,6 +286,11 @@ def marked(messages: Sequence[ChatMessage]) -> tuple[ChatMessage, ...]:
         else message
         for message in messages
     )
+
+
+def is_answered(messages: Iterable[ChatMessage]) -> bool:
+    """Tell whether the model said or called anything in a conversation."""
+    return any(message.role == "assistant" for message in messages)
 
 
 def is_trained_on(messages: Sequence[ChatMessage]) -> bool:

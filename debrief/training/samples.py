@@ -13,7 +13,7 @@ from debrief.rubrics.model import RubricEvaluation
 from debrief.scoring.model import SessionScores
 from debrief.sessions.model import Session
 from debrief.snapshots.model import PromptSnapshotRow, SessionMetadataRow
-from debrief.training.conversations import conversation_of, is_trained_on
+from debrief.training.conversations import conversation_of, is_answered, is_trained_on
 from debrief.training.formats import encode, label, time_text
 from debrief.training.model import (
     PromptText,
@@ -109,7 +109,7 @@ def sample_of(
         raise InputError(f"session {session.id}", "not scored", "Score its week first.")
     conversation = conversation_of(session, snapshot.main if snapshot else "")
     messages = conversation.close()
-    if not any(message.role == "assistant" for message in messages):
+    if not is_answered(messages):
         raise InputError(f"session {session.id}", "no answer of the model")
     if not is_trained_on(messages):
         raise InputError(f"session {session.id}", "no answer in full to a request that is known")

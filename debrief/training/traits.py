@@ -13,7 +13,7 @@ from msgspec import Struct
 from debrief.offline.checks import check_of
 from debrief.offline.commands import shell_command, simple_commands
 from debrief.sessions.model import Session
-from debrief.training.conversations import conversation_of, is_trained_on
+from debrief.training.conversations import conversation_of, is_answered, is_trained_on
 from debrief.training.languages import languages_of
 from debrief.training.similarity import message_marks, signature_of
 
@@ -59,7 +59,7 @@ class SessionTraits(Struct, frozen=True, kw_only=True):
 def traits_of(session: Session) -> SessionTraits:
     """Read the traits of a session."""
     messages = conversation_of(session).close()
-    answered = any(message.role == "assistant" for message in messages)
+    answered = is_answered(messages)
     return SessionTraits(
         session_id=session.id,
         session_digest=session.digest,
@@ -82,7 +82,7 @@ def traits_of(session: Session) -> SessionTraits:
 
 def was_answered(session: Session) -> bool:
     """Tell whether the model said or called anything in a turn that was not taken back."""
-    return any(message.role == "assistant" for message in conversation_of(session).close())
+    return is_answered(conversation_of(session).close())
 
 
 def was_validated(session: Session) -> bool:

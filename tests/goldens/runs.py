@@ -1,0 +1,101 @@
+"""Golden runs: the whole graph over fixed sessions, at fixed paths, with a fixed redaction key.
+
+``python -m tests.goldens.runs demo|shared LAKE`` makes one and prints its digests. With
+``--write`` they become the committed ones: do so only in a commit that says why they change.
+``--rows TABLE`` prints a table's rows instead, to see what differs between two commits.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+import debrief
+from tests.goldens.digests import digests_of, rows_of
+
+HERE = Path(__file__).parent
+PROJECT = HERE.parents[1]
+SOURCES = {
+    "demo": Path(debrief.__file__).parent / "samples" / "data",
+    "shared": PROJECT.parent / "shared" / "sessions",
+}
+FIXED = Path("/tmp/debrief-goldens")
+"""Where sessions are copied to: their rows hold the paths of their transcripts."""
+KEY = "0123456789abcdef" * 4
+"""The redaction key: placeholders for secrets depend on it."""
+TOUCHED = 1_780_272_000
+"""When all files were last changed: a transcript without times is dated by it."""
+
+
+def golden(name: str) -> Path:
+    """Return the file of a run's committed digests."""
+    return HERE / f"{name}.json"
+
+
+def sessions_of(name: str) -> Path:
+    """Return the run's sessions at their fixed path, copied there if they are not yet."""
+    source, place = SOURCES[name], FIXED / name
+    if not place.exists():
+        FIXED.mkdir(exist_ok=True)
+        fresh = Path(tempfile.mkdtemp(dir=FIXED))
+        shutil.copytree(source, fresh / name, copy_function=shutil.copyfile)
+        for path in (fresh / name).rglob("*"):
+            path.chmod(0o755 if path.is_dir() else 0o644)
+            os.utime(path, (TOUCHED, TOUCHED))
+        try:
+            (fresh / name).rename(place)
+        except OSError:
+            if not place.exists():  # else another process was faster
+                raise
+        shutil.rmtree(fresh)
+    return place
+
+
+def run(name: str, lake: Path, home: Path) -> None:
+    """Run the whole graph offline over a golden run's sessions, in a process of its own."""
+    kept = {k: v for k, v in os.environ.items() if not k.startswith(("DEBRIEF_", "DAGSTER_"))}
+    environment = {
+        **kept,
+        "HOME": str(home),
+        "DEBRIEF_HOME": str(home / ".debrief"),
+        "DEBRIEF_REDACTION_KEY": KEY,
+        "DEBRIEF_LANGFUSE": "off",
+    }
+    command = [sys.executable, "-m", "pipelines.command", "run", "--offline"]
+    command += ["--sessions", str(sessions_of(name)), "--lake", str(lake)]
+    done = subprocess.run(
+        command, env=environment, cwd=PROJECT, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def main() -> None:
+    """Make a golden run and print or write what it came to."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("name", choices=sorted(SOURCES))
+    parser.add_argument("lake", type=Path, help="a folder; a run that is there is not made again")
+    parser.add_argument("--write", action="store_true")
+    parser.add_argument("--rows", metavar="TABLE")
+    chosen = parser.parse_args()
+    if not chosen.lake.exists():
+        with tempfile.TemporaryDirectory() as home:
+            run(chosen.name, chosen.lake, Path(home))
+    if chosen.rows:
+        for row in rows_of(chosen.lake / chosen.rows):
+            print(row.decode())
+        return
+    text = json.dumps(digests_of(chosen.lake), indent=1, sort_keys=True) + "\n"
+    if chosen.write:
+        golden(chosen.name).write_text(text)
+    else:
+        print(text, end="")
+
+
+if __name__ == "__main__":
+    main()

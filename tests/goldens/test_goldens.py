@@ -1,0 +1,24 @@
+"""What a run leaves behind is, row by row and byte by byte, what is committed here."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.goldens.digests import digests_of
+from tests.goldens.runs import SOURCES, golden, run
+
+
+@pytest.mark.parametrize("name", sorted(SOURCES))
+def test_a_run_leaves_the_rows_and_files_that_are_committed(name: str, tmp_path: Path) -> None:
+    if name == "shared" and not SOURCES[name].is_dir():
+        pytest.skip("the shared sessions are not on this machine")
+    run(name, tmp_path / "lake", tmp_path / "home")
+    made, expected = digests_of(tmp_path / "lake"), json.loads(golden(name).read_text())
+    for part in ("tables", "files"):
+        changed = {
+            k for k in expected[part] | made[part] if expected[part].get(k) != made[part].get(k)
+        }
+        assert not changed, f"{name}: {part} changed; see tests/goldens/runs.py"

@@ -14,7 +14,7 @@ or two, and a year takes twice as long."""
 
 
 def in_queue(settings: Settings) -> bool:
-    """Tell whether runs are handed to workers, rather than carried out here.
+    """Return whether runs are handed to workers, rather than carried out here.
 
     Raises:
         ConfigurationError: ``DEBRIEF_LAUNCH`` is neither ``queue`` nor ``here``.

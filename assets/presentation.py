@@ -54,7 +54,7 @@ def picture(png: bytes, words: str) -> dg.MarkdownMetadataValue:
 
 
 def _is_wide(text: str) -> bool:
-    """Tell whether a table in a text cannot be made narrow enough by breaking its lines."""
+    """Return whether a table in a text cannot be made narrow enough by breaking its lines."""
     columns: list[int] = []
     for line in [*text.splitlines(), ""]:
         if line.startswith("|"):

@@ -34,5 +34,5 @@ def slugify(name: str) -> str:
 
 
 def is_slug(key: str) -> bool:
-    """Tell whether ``key`` has the form of a partition key."""
+    """Return whether ``key`` has the form of a partition key."""
     return SLUG.match(key) is not None

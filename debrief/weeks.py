@@ -20,7 +20,7 @@ def week_of(moment: datetime) -> str:
 
 
 def is_week(key: str) -> bool:
-    """Tell whether ``key`` is the ISO date of a Monday."""
+    """Return whether ``key`` is the ISO date of a Monday."""
     try:
         day = date.fromisoformat(key)
     except ValueError:

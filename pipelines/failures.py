@@ -12,7 +12,7 @@ INTERRUPTED = "DagsterExecutionInterruptedError"
 
 
 def was_interrupted(result: dg.ExecuteInProcessResult) -> bool:
-    """Tell whether somebody stopped the run, so that nothing is wrong with what it did."""
+    """Return whether somebody stopped the run, so that nothing is wrong with what it did."""
     return any(
         event.step_failure_data.error is not None
         and INTERRUPTED in (event.step_failure_data.error.cls_name or "")

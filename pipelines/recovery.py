@@ -136,7 +136,7 @@ def _last_event(
 
 
 def _server_is_gone(run: dg.DagsterRun) -> bool:
-    """Tell whether the code server that was to run it cannot be reached any more.
+    """Return whether the code server that was to run it cannot be reached any more.
 
     A run with steps in processes of their own gives no sign of life while none of them runs.
     """

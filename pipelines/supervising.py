@@ -269,7 +269,7 @@ class _Running:
         return process.returncode
 
     def alive(self) -> bool:
-        """Tell whether the process runs; one that has ended keeps its number until ``kill``."""
+        """Return whether the process runs; one that has ended keeps its number until ``kill``."""
         if self.process is None or self.process.returncode is not None:
             return False
         look = os.WEXITED | os.WNOHANG | os.WNOWAIT

@@ -25,7 +25,7 @@ def team_home(settings: Settings) -> Path:
 
 
 def is_team_home(settings: Settings) -> bool:
-    """Tell whether ``debrief up`` was used for the lake of these settings."""
+    """Return whether ``debrief up`` was used for the lake of these settings."""
     told = team_home(settings) / _LAKE
     return told.is_file() and told.read_text(encoding="utf-8") == settings.lake
 
@@ -57,7 +57,7 @@ def write_configuration(settings: Settings, home: Path) -> None:
 
 
 def is_ours(home: Path) -> bool:
-    """Tell whether a folder's ``dagster.yaml`` was written by Debrief."""
+    """Return whether a folder's ``dagster.yaml`` was written by Debrief."""
     try:
         return (home / CONFIGURATION).read_text(encoding="utf-8").startswith(_OURS)
     except FileNotFoundError:

@@ -50,7 +50,7 @@ def tell_failure(context: dg.HookContext) -> None:
 
 
 def tell_death(instance: dg.DagsterInstance, run: dg.DagsterRun, log: Logger) -> bool:
-    """Send word of a run that failed as a whole, and tell whether there was need to.
+    """Send word of a run that failed as a whole, and return whether there was need to.
 
     No step of it can have told: its process was killed, or did not come so far.
     """

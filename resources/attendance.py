@@ -57,7 +57,7 @@ def account_of(run: dg.DagsterRun) -> str:
 
 
 def steps_have_processes(context: dg.OpExecutionContext | dg.AssetExecutionContext) -> bool:
-    """Tell whether a step's process is not the run's own, which may die and leave it behind."""
+    """Return whether a step's process is not the run's own, which may die and leave it behind."""
     name = context.job_def.executor_def.name
     execution: Any = context.run.run_config.get("execution") or {}
     config = execution.get("config") or {}

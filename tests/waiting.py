@@ -20,7 +20,7 @@ def wait_until(true: Callable[[], object], seconds: float = LONG) -> None:
 
 
 def is_over(pid: int) -> bool:
-    """Tell whether a process has ended, be it that nobody has asked how."""
+    """Return whether a process has ended, be it that nobody has asked how."""
     try:
         return psutil.Process(pid).status() == psutil.STATUS_ZOMBIE
     except psutil.NoSuchProcess:

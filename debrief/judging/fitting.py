@@ -102,7 +102,7 @@ def left_out_note(
 
 
 def is_generated(path: str) -> bool:
-    """Tell whether a file's name says that a program wrote it."""
+    """Return whether a file's name says that a program wrote it."""
     return _GENERATED.search(path) is not None
 
 

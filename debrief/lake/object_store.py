@@ -193,6 +193,6 @@ class _Ranges(io.RawIOBase):
 
 
 def _is_empty_range(error: OSError) -> bool:
-    """Tell whether a range was refused because the object is empty."""
+    """Return whether a range was refused because the object is empty."""
     response = getattr(error.__cause__, "response", None) or {}
     return response.get("Error", {}).get("Code") in ("InvalidRange", "416")

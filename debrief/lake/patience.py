@@ -133,7 +133,7 @@ class Patience:
 
 
 def is_passing(error: BaseException) -> bool:
-    """Tell whether the same request may succeed later."""
+    """Return whether the same request may succeed later."""
     if isinstance(error, DebriefError | PermissionError | FileNotFoundError) or _replaced(error):
         return False
     code, status = _code(error)
@@ -147,7 +147,7 @@ def is_passing(error: BaseException) -> bool:
 
 
 def _replaced(error: BaseException) -> bool:
-    """Tell whether the version that was being read is no longer there."""
+    """Return whether the version that was being read is no longer there."""
     return "FileExpired" in _kinds(error) or _code(error)[0] == "PreconditionFailed"
 
 

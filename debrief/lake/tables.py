@@ -270,7 +270,7 @@ class Lake:
             scratch.unlink(missing_ok=True)
 
     def _holds(self, path: str, file: typing.IO[bytes]) -> bool:
-        """Tell whether a file of the lake has the content of an open one."""
+        """Return whether a file of the lake has the content of an open one."""
         size = file.tell()
         with self._place.opened(path) as standing:
             if standing is None or standing.seek(0, os.SEEK_END) != size:

@@ -277,7 +277,7 @@ def _after_the_echo(said: Sequence[Said]) -> Sequence[Said]:
 
 
 def _is_of_a_tool(trace: Trace, turn: _OpenTurn) -> bool:
-    """Tell whether a trace without a model is of a tool, called in a turn: some functions are
+    """Return whether a trace without a model is of a tool, called in a turn: some functions are
     traced by themselves."""
     root = trace.root if trace.root is not None else trace.rows[0]
     if trace.answers:

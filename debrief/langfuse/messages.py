@@ -66,7 +66,7 @@ class Said(Struct, frozen=True, kw_only=True):
 
 
 def is_definition(item: object) -> bool:
-    """Tell whether an entry among messages defines a tool, as LangChain's handler writes it."""
+    """Return whether an entry among messages defines a tool, as LangChain's handler writes it."""
     if not isinstance(item, dict) or item.get("role") != "tool" or "tool_call_id" in item:
         return False
     content = item.get("content")
@@ -118,7 +118,7 @@ def message_of(role: Role, parts: Parts) -> Said:
 
 
 def tells_its_role(item: Json) -> bool:
-    """Tell whether an item says whose message it is."""
+    """Return whether an item says whose message it is."""
     return _role(_uncovered(item)) is not None
 
 

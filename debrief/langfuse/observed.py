@@ -177,7 +177,7 @@ class _Latest:
 
 
 def same_tool(observed: str, called: str) -> bool:
-    """Tell whether an observation's name is that of a tool: itself, behind what a framework says
+    """Return whether an observation's name is that of a tool: itself, behind what a framework says
     of it (``execute_tool search``), or without the server that the model knows it by.
 
     >>> same_tool("running tool: search", "search"), same_tool("search", "mcp__web__search")

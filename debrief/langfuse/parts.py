@@ -294,7 +294,7 @@ def _text(part: Json) -> str | None:
 
 
 def _is_reminder(text: str) -> bool:
-    """Tell whether a part is what an agent's program tells its model between a person's words."""
+    """Return whether a part is what an agent's program tells its model between a person's words."""
     text = text.strip()
     return text.startswith(_REMINDER) and text.endswith(_REMINDED)
 

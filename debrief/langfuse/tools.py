@@ -92,7 +92,7 @@ def _in_metadata(metadata: Mapping[str, Any]) -> Iterator[DeclaredTool]:
 
 
 def _are_tools(value: object) -> bool:
-    """Tell whether a list that anybody may have put there is one of tools and of nothing else."""
+    """Return whether a list that anybody may have put there is one of tools and of nothing else."""
     listed = _listed(value)
     return bool(listed) and all(map(_is_like_a_tool, listed))
 

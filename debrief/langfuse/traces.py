@@ -58,7 +58,7 @@ class Trace:
         return all(one is None or one == "" for one in told)
 
     def is_within(self, part: str, cover: str) -> bool:
-        """Tell whether an observation is part of a generation, by their ids."""
+        """Return whether an observation is part of a generation, by their ids."""
         at = self._generations_above.get(part, "")
         seen = {part}
         while at and at != cover and at not in seen:
@@ -97,7 +97,7 @@ class Trace:
         self.covers = set(ended)
 
     def may_be_a_tool_s(self, row: Row) -> bool:
-        """Tell whether an observation may be one of a tool: it says so, or has no parts."""
+        """Return whether an observation may be one of a tool: it says so, or has no parts."""
         if kind_of(row) in TOOLS:
             return True
         is_a_leaf = id_of(row) not in self._with_parts
@@ -149,7 +149,7 @@ class Trace:
         return parent == self._parents[id_of(self.answers[0])]
 
     def _is_bare(self, root: Row) -> bool:
-        """Tell whether the root is there for its trace alone, and asks for nothing by itself."""
+        """Return whether the root is there for its trace alone, and asks for nothing by itself."""
         if kind_of(root) in ANSWERS or id_of(root) == self.id:
             return True
         asked = self.asked_in(root)

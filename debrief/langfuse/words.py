@@ -35,7 +35,7 @@ class Asked(Struct, frozen=True, kw_only=True):
     """The conversation that the input is, if it is one."""
 
     def is_next_after(self, other: Asked) -> bool:
-        """Tell whether this is asked later in the conversation in which the other was asked."""
+        """Return whether this is asked later in the conversation in which the other was asked."""
         before = [one.text for one in self.said if one.role == "user" and one.has_words][:-1]
         return not self.goes_on and self.requests > other.requests and other.text in before
 

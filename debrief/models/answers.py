@@ -125,7 +125,7 @@ def json_values(text: str) -> list[Found]:
 
 
 def is_cut_short(text: str) -> bool:
-    """Tell whether ``text`` ends inside an object or array that begins a line of it."""
+    """Return whether ``text`` ends inside an object or array that begins a line of it."""
     last = 0
     for _start, end in _spans(text):
         last = end

@@ -68,7 +68,7 @@ class Budget:
 
     @property
     def limited(self) -> bool:
-        """Tell whether there is any limit."""
+        """Return whether there is any limit."""
         return self.max_cost_usd is not None or self.max_calls is not None
 
     def check(self, model: str, price: Price | None) -> None:

@@ -103,7 +103,7 @@ def _signs(text: str) -> Iterator[str]:
 
 
 def _is_plain(text: str) -> bool:
-    """Tell whether folding would change nothing."""
+    """Return whether folding would change nothing."""
     return text.isascii() and not _CONTROLS.search(text)
 
 

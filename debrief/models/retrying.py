@@ -47,7 +47,7 @@ def sent_until_answered(
 
 
 def is_passing(error: BaseException) -> bool:
-    """Tell whether the same request may succeed later.
+    """Return whether the same request may succeed later.
 
     Rate limits, server errors, time limits and broken connections pass, and so does a body that
     is no answer at all: a gateway's page under status 200, half a JSON, nothing. A missing key,

@@ -134,7 +134,7 @@ def _failed(call: ToolCall) -> bool:
 
 
 def _status_is_the_checks(commands: tuple[tuple[str, ...], ...]) -> bool:
-    """Tell whether a failure of the whole command must be that of its checks."""
+    """Return whether a failure of the whole command must be that of its checks."""
     return all(
         check_of(words) is not None or words[0].rpartition("/")[2] in _NEVER_FAIL
         for words in commands

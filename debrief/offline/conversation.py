@@ -229,7 +229,7 @@ class Prompt:
         )
 
     def says(self, section: str) -> bool:
-        """Tell whether a rule of ``section`` matches."""
+        """Return whether a rule of ``section`` matches."""
         return any(rule.search(self.own) for rule in rules()[section])
 
     def sighting(self, section: str = "") -> Sighting:
@@ -322,7 +322,7 @@ class Conversation:
 
 
 def is_ask(prompt: Prompt) -> bool:
-    """Tell whether a prompt asks for work: no reply, nudge or wrapping up alone."""
+    """Return whether a prompt asks for work: no reply, nudge or wrapping up alone."""
     if prompt.says("wrap_ups") or prompt.says("nudges"):
         return False
     return not (prompt.says("replies") and len(prompt.words) < 6)

@@ -38,7 +38,7 @@ class Places:
         self._paths: set[str] = set()
 
     def knows(self, path: str) -> bool:
-        """Tell whether a file was edited before."""
+        """Return whether a file was edited before."""
         return path in self._paths
 
     def add(self, edit: Edit) -> int | None:

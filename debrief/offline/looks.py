@@ -24,7 +24,7 @@ _SCRIPT = re.compile(r"^[\d,$;\s]*p?$|^s[/|#].*|^\d*$")
 
 
 def is_search(call: ToolCall, command: str | None) -> bool:
-    """Tell whether a call searched, by a tool of its own or through a shell."""
+    """Return whether a call searched, by a tool of its own or through a shell."""
     if command is None:
         return call.name.lower() in _SEARCHES
     return any(

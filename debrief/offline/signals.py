@@ -235,7 +235,7 @@ def _closing(turns: tuple[Turn, ...]) -> Sighting | None:
 
 
 def _answered_after(last: Turn | None) -> bool:
-    """Tell whether the model still answered after the last interruption of a turn."""
+    """Return whether the model still answered after the last interruption of a turn."""
     if last is None or not last.messages:
         return False
     stops = [d.at for d in last.interventions if d.kind == "interruption" and d.at]

@@ -77,7 +77,7 @@ def command_problem(cmd: str, args: Sequence[str], cwd: str = ".") -> str:
 
 
 def is_validation(cmd: str, args: Sequence[str]) -> bool:
-    """Tell whether a command of the allowlist lints, tests or builds."""
+    """Return whether a command of the allowlist lints, tests or builds."""
     pattern = _pattern_of(tuple(args)) if cmd == table().program else ()
     return bool(pattern) and pattern[-1] in table().validation
 

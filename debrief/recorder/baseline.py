@@ -62,7 +62,7 @@ def baseline_of(folder: Path) -> Baseline:
 
 
 def has_commit(worktree: Path, commit: str) -> bool:
-    """Tell whether a commit is in the repository, as far as its own object goes."""
+    """Return whether a commit is in the repository, as far as its own object goes."""
     try:
         git(worktree, "cat-file", "-e", f"{commit}^{{commit}}", environment=QUIET)
     except InputError:

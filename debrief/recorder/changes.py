@@ -180,7 +180,7 @@ def _without_conflicts(
 
 
 def _is_unresolved(pair: FilePair) -> bool:
-    """Tell whether a file got the lines with which git marks what it could not merge."""
+    """Return whether a file got the lines with which git marks what it could not merge."""
     if pair.after is None or not _is_marked(pair.after.text):
         return False
     return pair.before is None or not _is_marked(pair.before.text)

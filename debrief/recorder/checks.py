@@ -95,7 +95,7 @@ def validations_of(record: Record) -> list[CommandSummary]:
 
 
 def is_validated(record: Record) -> bool:
-    """Tell whether a validation command ran on the tree that the record rebuilds."""
+    """Return whether a validation command ran on the tree that the record rebuilds."""
     return any(one.on_final_tree for one in validations_of(record))
 
 

@@ -193,7 +193,7 @@ def _working_bytes(scratch: Scratch, item: Difference) -> bytes | None:
 
 
 def _is_stored(scratch: Scratch, objects: Objects, item: Difference) -> bool:
-    """Tell whether the baseline's blob is what Git LFS keeps instead of the file."""
+    """Return whether the baseline's blob is what Git LFS keeps instead of the file."""
     if objects.size(item.old_id) > _LARGEST_POINTER:
         return False
     found = _POINTER.match(objects.read(item.old_id))

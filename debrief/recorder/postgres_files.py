@@ -243,7 +243,7 @@ def socket_folder(folder: Path, user: ServerUser) -> Path:
 
 
 def _is_open(place: Path, user: ServerUser) -> bool:
-    """Tell whether we may make a folder there, and the server's user get to it."""
+    """Return whether we may make a folder there, and the server's user get to it."""
     way = (place, *place.absolute().parents) if user.other else ()
     return os.access(place, os.W_OK) and all(each.stat().st_mode & 0o001 for each in way)
 

@@ -164,7 +164,7 @@ def _text(data: bytes) -> str:
 
 
 def _belongs(top: Path, git_dir: Path) -> bool:
-    """Tell whether the working tree's own ``.git`` is, or names, the git folder."""
+    """Return whether the working tree's own ``.git`` is, or names, the git folder."""
     marker = top / ".git"
     try:
         if marker.is_dir():

@@ -113,7 +113,7 @@ class Scratch:
         return [line.split(b"\t", 1)[1] for line in lines if line.startswith(b"160000 ")]
 
     def is_repository(self, path: bytes) -> bool:
-        """Tell whether a folder of the working tree is the top folder of another repository."""
+        """Return whether a folder of the working tree is the top folder of another repository."""
         return (self.repository.top / os.fsdecode(path) / ".git").exists()
 
     def _add(self, leave_out: Sequence[bytes]) -> None:

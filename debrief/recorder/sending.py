@@ -107,7 +107,7 @@ class RecorderServer:
                 raise
 
     def has_task(self, task_id: str) -> bool:
-        """Tell whether a task is there; the token needs the scope ``read``. Errors as for
+        """Return whether a task is there; the token needs the scope ``read``. Errors as for
         ``send``."""
         try:
             found = self._call("GET", f"/tasks/{task_id}", b"").get("id")

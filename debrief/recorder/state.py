@@ -237,7 +237,7 @@ class RecorderHome:
         return folder
 
     def is_busy(self, worktree: Path) -> bool:
-        """Tell whether a process is changing the session, as a running command is."""
+        """Return whether a process is changing the session, as a running command is."""
         with locked(self.path / "locks" / _digest(worktree)) as mine:
             return not mine
 

@@ -91,7 +91,7 @@ def judge_field(name: str, value: str) -> tuple[str, bool] | None:
 
 
 def is_basic(value: str) -> bool:
-    """Tell whether a value is base64 of ``user:password`` with a password worth hiding."""
+    """Return whether a value is base64 of ``user:password`` with a password worth hiding."""
     try:
         plain = base64.b64decode(value, validate=True).decode("ascii")
     except (binascii.Error, ValueError):

@@ -50,7 +50,7 @@ def _github(secret: str) -> bool:
 
 
 def has_crc(secret: str) -> bool:
-    """Tell whether the last six characters are the base-62 CRC-32 of those after the prefix.
+    """Return whether the last six characters are the base-62 CRC-32 of those after the prefix.
 
     GitHub and npm sign their tokens so; a match proves the format, however dull the token is.
     """

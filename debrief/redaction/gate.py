@@ -71,6 +71,6 @@ def _in_text(text: str, name: str, path: str) -> Iterator[Finding]:
 
 @lru_cache(maxsize=16_384)
 def _is_harmless(word: str, name: str) -> bool:
-    """Tell whether there is no secret in a short string: keys, roles and names come again on
+    """Return whether there is no secret in a short string: keys, roles and names come again on
     every line."""
     return not find(word, name)

@@ -11,7 +11,7 @@ from debrief.redaction.plausibility import words
 
 NameClass = Literal["password", "secret", "auth", "key", ""]
 """What a value under a name may be: a password, a generated secret, base64 of ``user:password``,
-or a key of which only the value itself can tell whether it is secret."""
+or a key of which only the value itself can return whether it is secret."""
 
 KEYWORDS = (
     r"pass(?:w|phr|code|\b)|pwd?\b|pw[_\-]|pwd|kennwort|senha|contrase|mot_?de_?passe|secret|"

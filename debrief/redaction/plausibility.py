@@ -93,7 +93,7 @@ def entropy(value: str) -> float:
 
 
 def is_placeholder(value: str) -> bool:
-    """Tell whether a value stands for a secret instead of being one: ``<your-key>``, ``xxxx``."""
+    """Return whether a value stands for a secret instead of being one: ``<your-key>``, ``xxxx``."""
     plain = value.lower().replace("_", "-")
     if plain in ("null", "none", "hidden") or any(stock in plain for stock in _STOCK):
         return True
@@ -101,19 +101,19 @@ def is_placeholder(value: str) -> bool:
 
 
 def is_sample(secret: str) -> bool:
-    """Tell whether a string in a known secret format is a documentation's sample of it."""
+    """Return whether a string in a known secret format is a documentation's sample of it."""
     if len(set(secret[-16:])) < 5 or _LONG_STUTTER.search(secret):
         return True
     return _STOCK_IN_FORMAT.search(secret.lower()) is not None
 
 
 def is_uuid(value: str) -> bool:
-    """Tell whether a value is a UUID in its usual form."""
+    """Return whether a value is a UUID in its usual form."""
     return _UUID.match(value) is not None
 
 
 def is_reference(value: str) -> bool:
-    """Tell whether a value is code, a path, a URL, a time or a version, not a literal."""
+    """Return whether a value is code, a path, a URL, a time or a version, not a literal."""
     if _TIME.match(value) or _PLACE.match(value):
         return True
     call = _CALL.match(value)
@@ -152,7 +152,7 @@ def classes(value: str) -> int:
 
 
 def is_random(value: str, least: int = 16) -> bool:
-    """Tell whether a value looks like a generated token or key of at least ``least`` characters.
+    """Return whether a value looks like a generated token or key of at least ``least`` characters.
 
     Digests look the same; whether the value's name speaks of a secret is for the caller.
     """
@@ -172,7 +172,7 @@ def is_random(value: str, least: int = 16) -> bool:
 
 
 def is_weak(value: str) -> bool:
-    """Tell whether a value is one of the passwords that only samples and tests use."""
+    """Return whether a value is one of the passwords that only samples and tests use."""
     plain = value.lower()
     for form in (plain, plain.translate(_LEET)):
         if re.sub(r"[^a-z]+", "", form) in _WEAK or re.sub(r"[\W_\d]+\Z", "", form) in _WEAK:
@@ -181,7 +181,7 @@ def is_weak(value: str) -> bool:
 
 
 def is_password(value: str, least: int = 8, strict: bool = False) -> bool:
-    """Tell whether a value looks like a password that somebody chose or generated.
+    """Return whether a value looks like a password that somebody chose or generated.
 
     Args:
         value: the candidate, quotes taken off.

@@ -51,6 +51,6 @@ def prefilter() -> Prefilter:
 
 
 def may_hold_secret(json_text: str) -> bool:
-    """Tell whether the strings of a JSON text have to be looked at one by one."""
+    """Return whether the strings of a JSON text have to be looked at one by one."""
     data = json_text.encode("utf-8", "surrogatepass")
     return b"\\/" in data or bool(prefilter().scan(data))

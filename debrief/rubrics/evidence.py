@@ -16,7 +16,7 @@ _TURN = re.compile(r"\bturns?\s+(\d{1,5})\b", re.IGNORECASE)
 
 
 def stands(evidence: Evidence, session: Session) -> bool:
-    """Tell whether the quote stands in the person's words of that turn.
+    """Return whether the quote stands in the person's words of that turn.
 
     Case, line breaks, spaces and typographic quotes do not count; every other character does.
     """

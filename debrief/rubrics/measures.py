@@ -31,7 +31,7 @@ class Measure(Struct, frozen=True, kw_only=True):
     """By session id."""
 
     def answers_to(self, name: str) -> bool:
-        """Tell whether a label of that name is about this."""
+        """Return whether a label of that name is about this."""
         return _plain(name) in self.names
 
 

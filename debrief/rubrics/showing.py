@@ -86,7 +86,7 @@ def show_rubrics(text: str, *, secret: bytes = b"") -> tuple[str, str]:
 
 
 def is_lifted(answer: str, *, reasoning: str, shown: Shown, question: str = "") -> bool:
-    """Tell whether an answer only repeats what it was shown: then nobody judged anything.
+    """Return whether an answer only repeats what it was shown: then nobody judged anything.
 
     Args:
         answer: whole, as it was sent.
@@ -127,7 +127,7 @@ def _fitting(session: Session, budget: int) -> str:
 
 
 def _fits(text: str, budget: int) -> bool:
-    """Tell whether text fits, without counting what is far too long to."""
+    """Return whether text fits, without counting what is far too long to."""
     return len(text) <= _LONGEST_TOKEN * budget and count_tokens(text) <= budget
 
 

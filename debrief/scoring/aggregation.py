@@ -44,7 +44,7 @@ def aggregate(chunks: Sequence[ChunkVerdicts]) -> tuple[tuple[Verdict, ...], flo
 
 
 def is_uncertain(chunk_agreement: float | None) -> bool:
-    """Tell whether a session's chunks disagree so much that its scores should be looked at."""
+    """Return whether a session's chunks disagree so much that its scores should be looked at."""
     return chunk_agreement is not None and chunk_agreement < UNCERTAIN_BELOW
 
 

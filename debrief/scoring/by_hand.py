@@ -34,7 +34,7 @@ class Prompt(msgspec.Struct, frozen=True):
 
     @property
     def is_answered(self) -> bool:
-        """Tell whether somebody left an answer."""
+        """Return whether somebody left an answer."""
         return self.answer.is_file()
 
 

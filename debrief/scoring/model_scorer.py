@@ -91,7 +91,7 @@ def turns_shown(session: Session, chunk: Chunk) -> set[int]:
 
 
 def _is_lifted(rationales: Sequence[str], shown: str) -> bool:
-    """Tell whether rationales are the recording's own words: then nobody judged anything."""
+    """Return whether rationales are the recording's own words: then nobody judged anything."""
     lifted = [said for said in map(_folded, rationales) if said in shown]
     return len(lifted) == len(rationales) or any(len(said) >= _NO_ACCIDENT for said in lifted)
 

@@ -126,7 +126,7 @@ class Scan(Struct, frozen=True):
 
 
 def is_told(entry: ScanEntry) -> bool:
-    """Tell whether the entry is a transcript or was meant to be one, not just any JSON file."""
+    """Return whether the entry is a transcript or was meant to be one, not just any JSON file."""
     return bool(entry.source or entry.reason)
 
 

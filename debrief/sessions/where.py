@@ -28,7 +28,7 @@ class Where(Struct, frozen=True):
         return ";".join(f"{field}={','.join(patterns)}" for field, patterns in self.conditions)
 
     def takes(self, facts: Mapping[str, Iterable[str]]) -> bool:
-        """Tell whether a session is meant.
+        """Return whether a session is meant.
 
         Args:
             facts: what is known of it, by field; a field that is not there fits nothing.

@@ -132,7 +132,7 @@ def remove(path: Path) -> Change:
 
 
 def status(path: Path, command: str) -> HookStatus:
-    """Tell whether a settings file has our hook, and whether it would work."""
+    """Return whether a settings file has our hook, and whether it would work."""
     try:
         text = _read(path)
         settings = _parsed(path, text)

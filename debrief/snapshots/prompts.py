@@ -96,7 +96,7 @@ def subagent_names(paths: Iterable[str]) -> dict[str, str]:
 
 
 def is_text(name: str) -> bool:
-    """Tell whether a file's name can be stored as text."""
+    """Return whether a file's name can be stored as text."""
     return shown(name) == name
 
 

@@ -23,7 +23,7 @@ _KEY = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9_-]|\.(?!\.)){0,127}\Z")
 
 
 def is_key(text: object) -> bool:
-    """Tell whether ``text`` can name a capture's folder: a plan id or a session id."""
+    """Return whether ``text`` can name a capture's folder: a plan id or a session id."""
     return isinstance(text, str) and _KEY.match(text) is not None
 
 

@@ -136,7 +136,7 @@ class Keeper:
             self._attended.discard(run)
 
     def is_dead(self, lease: Lease) -> bool:
-        """Tell whether a holder will not be heard of again."""
+        """Return whether a holder will not be heard of again."""
         return lease.silence > self.dead or _is_gone(lease)
 
     def leases_of(self, run: str) -> list[Lease]:

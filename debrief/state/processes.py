@@ -1,4 +1,4 @@
-"""Which process this is, so that another one can tell whether it still runs."""
+"""Which process this is, so that another one can return whether it still runs."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class Process(Struct, frozen=True, kw_only=True):
 
     @property
     def is_gone(self) -> bool:
-        """Tell whether it surely runs no more; False where that cannot be seen from here."""
+        """Return whether it surely runs no more; False where that cannot be seen from here."""
         if self.machine != _machine():
             return False
         started = _started(self.number)

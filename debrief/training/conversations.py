@@ -289,12 +289,12 @@ def marked(messages: Sequence[ChatMessage]) -> tuple[ChatMessage, ...]:
 
 
 def is_answered(messages: Iterable[ChatMessage]) -> bool:
-    """Tell whether the model said or called anything in a conversation."""
+    """Return whether the model said or called anything in a conversation."""
     return any(message.role == "assistant" for message in messages)
 
 
 def is_trained_on(messages: Sequence[ChatMessage]) -> bool:
-    """Tell whether the model says anything in a conversation that is to be trained on."""
+    """Return whether the model says anything in a conversation that is to be trained on."""
     return any(message.role == "assistant" and message.weight != 0 for message in messages)
 
 

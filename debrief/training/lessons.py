@@ -38,12 +38,12 @@ class LessonFilter(Struct, frozen=True, kw_only=True):
     """A prompt fingerprint, or a pair of prompt and eval fingerprint."""
 
     def takes_set(self, row: TrainingSetRow) -> bool:
-        """Tell whether a training set can hold such samples."""
+        """Return whether a training set can hold such samples."""
         prompt = row.fingerprint.rpartition("-")[0]
         return self.task in ("", row.task) and self.fingerprint in ("", row.fingerprint, prompt)
 
     def takes(self, sample: TrainingSample) -> bool:
-        """Tell whether a sample is one of them."""
+        """Return whether a sample is one of them."""
         return self.tool in ("", sample.tool) and self.model in ("", sample.model or "")
 
 

@@ -111,7 +111,7 @@ def _besides(calls: list[Arguments], known: Collection[str]) -> dict[str, Schema
 
 
 def _all_alike(tools: Iterable[ToolSchema]) -> bool:
-    """Tell whether a loader could take ``properties`` for a fixed record, or has no required
+    """Return whether a loader could take ``properties`` for a fixed record, or has no required
     argument to read that list's type off."""
     parameters = [tool.function.parameters for tool in tools]
     shapes = {frozenset(item.properties) for item in parameters}
@@ -144,7 +144,7 @@ def _schema(name: str, known: Known | None, calls: list[Arguments]) -> ToolSchem
 def _are_of_another(
     calls: list[Arguments], required: Sequence[str], properties: Mapping[str, Schema]
 ) -> bool:
-    """Tell whether calls are of another tool of the same name, or of another version of it: most
+    """Return whether calls are of another tool of the same name, or of another version of it: most
     lack a required argument and give one that is not known. A few such are the model's mistakes."""
     others = sum(
         not call.keys() <= properties.keys() and not call.keys() >= set(required) for call in calls

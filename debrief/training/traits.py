@@ -81,12 +81,12 @@ def traits_of(session: Session) -> SessionTraits:
 
 
 def was_answered(session: Session) -> bool:
-    """Tell whether the model said or called anything in a turn that was not taken back."""
+    """Return whether the model said or called anything in a turn that was not taken back."""
     return is_answered(conversation_of(session).close())
 
 
 def was_validated(session: Session) -> bool:
-    """Tell whether a test, lint or type run or a build ran in the session, whatever it said."""
+    """Return whether a test, lint or type run or a build ran in the session, whatever it said."""
     for turn in session.turns:
         for message in turn.messages:
             for call in message.calls:

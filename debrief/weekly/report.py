@@ -57,7 +57,7 @@ class WeeklyReport(Struct, frozen=True, kw_only=True):
 
     @property
     def did_something(self) -> bool:
-        """Tell whether the run made a row or asked a question."""
+        """Return whether the run made a row or asked a question."""
         return any(part.fresh or part.calls for part in self.done)
 
 
@@ -117,7 +117,7 @@ def headline(report: WeeklyReport) -> str:
 
 
 def _is_whole(part: Done) -> bool:
-    """Tell whether a stage's partition is not a week."""
+    """Return whether a stage's partition is not a week."""
     return len(part.partition) != 10 or not part.partition[:4].isdigit()
 
 

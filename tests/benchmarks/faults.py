@@ -165,7 +165,7 @@ def _wait(until: Callable[[], bool]) -> None:
 
 
 def all_done(stage: Stage) -> bool:
-    """Tell whether no run is under way or to come."""
+    """Return whether no run is under way or to come."""
     with stage.instance() as instance:
         return not instance.get_runs(
             dg.RunsFilter(

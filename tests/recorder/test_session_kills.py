@@ -68,7 +68,7 @@ def is_killed_at(step: int, work: Callable[[], object]) -> bool:
 
 
 def _is_step(event: str, arguments: tuple[Any, ...]) -> bool:
-    """Tell whether something that others can see changes next: every file gets its name by one."""
+    """Return whether something that others can see changes next: every file gets its name by one."""
     first = str(arguments[0]) if arguments else ""
     if event == "open":
         return first.endswith(".output")

@@ -34,7 +34,7 @@ def cache(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.Mo
 
 
 def asks(run: dg.DagsterRun) -> bool:
-    """Set one call aside for a run that may make one in all; tell whether there was room."""
+    """Set one call aside for a run that may make one in all; return whether there was room."""
     models = EvaluatorResource(max_calls=1).open(run).models
     assert models is not None
     try:

@@ -352,7 +352,7 @@ class GuardedProtocol(HttpToolsProtocol):
 
 
 def _is_plain(headers: list[tuple[bytes, bytes]], version: str) -> bool:
-    """Tell whether a head says once where it is for, and in one way where its body ends."""
+    """Return whether a head says once where it is for, and in one way where its body ends."""
     if version not in ("1.0", "1.1"):
         return False
     hosts, codings = 0, []
@@ -367,7 +367,7 @@ def _is_plain(headers: list[tuple[bytes, bytes]], version: str) -> bool:
 
 
 def _make_room(newest: GuardedProtocol) -> bool:
-    """Close the connection whose client has kept us waiting longest; tell whether there was one."""
+    """Close the connection whose client has kept us waiting longest; say whether there was one."""
     waiting = [
         other
         for other in newest.connections

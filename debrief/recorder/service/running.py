@@ -48,7 +48,7 @@ def _in_words(error: OSError | OverflowError) -> str:
 
 
 def is_local(host: str) -> bool:
-    """Tell whether only this machine can reach an address."""
+    """Return whether only this machine can reach an address."""
     return host in ("localhost", "::1") or host.startswith("127.")
 
 

@@ -48,7 +48,7 @@ def first_time(head: bytes) -> datetime | None:
 
 
 def is_whole(head: bytes) -> bool:
-    """Tell whether a beginning is a whole file."""
+    """Return whether a beginning is a whole file."""
     return len(head) < HEAD
 
 

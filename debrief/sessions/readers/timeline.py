@@ -45,7 +45,7 @@ _REFUSAL_HEAD = 400
 
 
 def is_rejection(text: str) -> bool:
-    """Tell whether a failed call's result says that the person refused the call."""
+    """Return whether a failed call's result says that the person refused the call."""
     return _REJECTED.search(text[:_REFUSAL_HEAD]) is not None
 
 
@@ -173,12 +173,12 @@ class Timeline:
 
     @property
     def empty(self) -> bool:
-        """Tell whether nothing was told yet that belongs to a session."""
+        """Return whether nothing was told yet that belongs to a session."""
         return not self._turns
 
     @property
     def compacting(self) -> bool:
-        """Tell whether a compaction was recorded and nothing was told since."""
+        """Return whether a compaction was recorded and nothing was told since."""
         return self._compacting
 
     def prompt(

@@ -290,5 +290,5 @@ def template_problems(messages: Sequence[Message], tools: str) -> Iterator[str]:
 
 
 def is_text(value: Raw) -> bool:
-    """Tell whether undecoded JSON is a string."""
+    """Return whether undecoded JSON is a string."""
     return memoryview(value)[0] == _QUOTE

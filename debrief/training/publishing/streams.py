@@ -249,7 +249,7 @@ def _read(file: IO[bytes], offset: int, size: int) -> bytes:
 
 
 def _of_the_system(file: IO[bytes]) -> bool:
-    """Tell whether the system has a file of its own behind it."""
+    """Return whether the system has a file of its own behind it."""
     try:
         file.fileno()
     except (OSError, ValueError, AttributeError):

@@ -40,7 +40,7 @@ class Thread:
 
     @property
     def just_rejected(self) -> bool:
-        """Tell whether the latest event is the rejection of a call."""
+        """Return whether the latest event is the rejection of a call."""
         for event in reversed(self.events):
             if not isinstance(event, datetime):
                 return type(event) is Intervention and event.kind == "rejection"

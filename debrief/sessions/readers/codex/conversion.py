@@ -345,7 +345,7 @@ class Conversion:
 
 
 def _has_results(message: MessageDraft) -> bool:
-    """Tell whether calls of a message were answered: what comes next was said knowing that."""
+    """Return whether calls of a message were answered: what comes next was said knowing that."""
     ends = (message.calls[0], message.calls[-1]) if message.calls else ()
     return any(call.status != "unanswered" for call in ends)
 
@@ -363,7 +363,7 @@ def _loaded(tools: Any) -> list[Any]:
 
 
 def is_subagent(meta: Record) -> bool:
-    """Tell whether another agent, and no person, began the session."""
+    """Return whether another agent, and no person, began the session."""
     source = meta.get("source")
     return type(source) is dict and "subagent" in source
 

@@ -26,7 +26,7 @@ class CopiedHistory:
         self._inside = False
 
     def holds(self, record: Record) -> bool:
-        """Tell whether ``record`` is a copy; to be asked for every record, in order."""
+        """Return whether ``record`` is a copy; to be asked for every record, in order."""
         kind = record.get("type")
         payload = record.get("payload")
         if kind == "session_meta" and type(payload) is dict:

@@ -31,13 +31,13 @@ _CITATION = "oai-mem-citation"
 
 
 def is_human(text: str) -> bool:
-    """Tell whether a user message among the response items may be a person's."""
+    """Return whether a user message among the response items may be a person's."""
     text = text.lstrip()
     return bool(text) and not text.startswith(_MACHINE)
 
 
 def is_notice(text: str) -> bool:
-    """Tell whether a user message tells the model what another agent came to."""
+    """Return whether a user message tells the model what another agent came to."""
     return text.lstrip().startswith(_NOTICE)
 
 

@@ -22,7 +22,7 @@ _ID_IN_NAME = re.compile(r"[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}")
 
 
 def claims(head: bytes) -> bool:
-    """Tell whether a file with this beginning is a rollout, of the wrapped or the bare layout."""
+    """Return whether a file with this beginning is a rollout, of the wrapped or the bare layout."""
     first = head.lstrip()
     first = first[: first.find(b"\n")] if b"\n" in first else first
     if _WRAPPED.search(first) and _PAYLOAD.search(first):

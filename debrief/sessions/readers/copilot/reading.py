@@ -17,7 +17,7 @@ _EVENTS = "events"
 
 
 def claims(head: bytes) -> bool:
-    """Tell whether a file with this beginning is a stream of events that starts a session."""
+    """Return whether a file with this beginning is a stream of events that starts a session."""
     return bool(_START.match(head) and _DATA.search(head))
 
 

@@ -20,7 +20,7 @@ _SETTINGS = ".settings.json"
 
 
 def claims(head: bytes) -> bool:
-    """Tell whether a file with this beginning is droid's: its first record starts a session."""
+    """Return whether a file with this beginning is droid's: its first record starts a session."""
     return _START.match(head) is not None
 
 

@@ -27,7 +27,7 @@ _FIRST = 4096
 
 
 def claims(head: bytes) -> bool:
-    """Tell whether a file with this beginning is a chat: it names its session and project."""
+    """Return whether a file with this beginning is a chat: it names its session and project."""
     return bool(_PREAMBLE.match(head) and _ID.search(head) and _PROJECT.search(head))
 
 

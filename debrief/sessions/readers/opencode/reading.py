@@ -41,7 +41,7 @@ class StoredSession(Struct, frozen=True):
 
 
 def is_export(head: bytes) -> bool:
-    """Tell whether a file with this beginning is an exported session."""
+    """Return whether a file with this beginning is an exported session."""
     return bool(_EXPORT.match(head) and _SESSION_IN_EXPORT.search(head))
 
 

@@ -76,7 +76,7 @@ class RecordReader:
 
 
 def _claims(path: str) -> bool:
-    """Tell whether a file begins with a record, which other files with messages do not."""
+    """Return whether a file begins with a record, which other files with messages do not."""
     head = head_of(path)
     if not _BEGINNING.match(head):
         return False

@@ -8,7 +8,7 @@ from msgspec import Struct
 
 from debrief.sessions.model import Message, Session, Subagent, ToolCall, Turn
 
-_TELLING = 40
+_COMPARED = 40
 
 
 class Activity(Struct, frozen=True):
@@ -24,8 +24,8 @@ class Activity(Struct, frozen=True):
 
 def activity_of(session: Session, turns: Iterable[int] | None = None) -> Activity:
     """Return what happened in the turns of these numbers; in all of them by default."""
-    wanted = None if turns is None else frozenset(turns)
-    chosen = tuple(turn for turn in session.turns if wanted is None or turn.number in wanted)
+    numbers = None if turns is None else frozenset(turns)
+    chosen = tuple(turn for turn in session.turns if numbers is None or turn.number in numbers)
     children = _by_turn(session)
     messages: list[Message] = []
     calls: list[tuple[int, str, ToolCall]] = []
@@ -52,8 +52,8 @@ def _by_turn(session: Session) -> dict[int, list[Subagent]]:
         return groups
     handed = list(_handed(session))
     for child in session.subagents:
-        telling = _plain(child.prompt)[:_TELLING]
-        number = next((n for n, text in handed if telling and telling in text), None)
+        beginning = _plain(child.prompt)[:_COMPARED]
+        number = next((n for n, text in handed if beginning and beginning in text), None)
         if number is None:
             number = _by_time(session, child)
         groups.setdefault(number, []).append(child)

@@ -85,7 +85,7 @@ def checks_in(call: ToolCall, command: str) -> list[Check]:
 
 
 def _printed(result: str) -> str:
-    """Return what commands printed: a script may tell it inside JSON, one object a line."""
+    """Return what commands printed: a script may wrap it in JSON, one object a line."""
     if not result.startswith("Script "):
         return result
     return "\n".join(map(_out_of_json, result.split("\n")))
@@ -95,10 +95,10 @@ def _out_of_json(line: str) -> str:
     if not line.startswith("{"):
         return line
     try:
-        told = orjson.loads(line)
+        parsed = orjson.loads(line)
     except orjson.JSONDecodeError:
         return line
-    output = told.get("output")
+    output = parsed.get("output")
     return output if isinstance(output, str) else line
 
 
@@ -117,7 +117,7 @@ def _by_status(
     if failed:
         if not certain or others_failed:
             return CheckResult(passed=None, tests=tests)
-        return CheckResult(passed=False, quote=_telling_line(text), tests=tests)
+        return CheckResult(passed=False, quote=_significant_line(text), tests=tests)
     if others_failed:
         return CheckResult(passed=None, tests=tests)
     broken = _BROKEN.search(text)
@@ -304,7 +304,7 @@ def _tested(total: int, failures: int, line: str) -> CheckResult:
     )
 
 
-def _telling_line(text: str) -> str:
+def _significant_line(text: str) -> str:
     found = _BROKEN.search(text) or _ERRORISH.search(text)
     return _line_at(text, found) if found else _last_line(text)
 

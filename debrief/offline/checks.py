@@ -3,12 +3,19 @@
 from __future__ import annotations
 
 import re
+from typing import get_args
 
 from debrief.offline.model import CheckKind
 
 
 def _set(words: str) -> frozenset[str]:
     return frozenset(words.split())
+
+
+def _by_command(**commands: str) -> dict[str, CheckKind]:
+    """Return the kind of each command, given the commands of each kind, commas between."""
+    kinds = get_args(CheckKind)
+    return {name: kind for kind in kinds for name in commands.get(kind, "").split(", ") if name}
 
 
 _SCRIPT_RUNNERS = _set("npm pnpm yarn bun make just mise task rake composer invoke gmake")
@@ -21,99 +28,53 @@ _SCRIPT_WORDS: tuple[tuple[re.Pattern[str], CheckKind], ...] = (
     ),
     (re.compile(r"(^|[:_-])(build|compile)($|[:_-])"), "build"),
 )
-_PLAIN: dict[str, CheckKind] = {
-    **dict.fromkeys(
-        _set(
-            "pytest py.test nose2 tox nox jest vitest mocha ava gotestsum rspec phpunit ctest bats "
-            "ginkgo behave"
-        ),
-        "test",
+_PLAIN = _by_command(
+    test=(
+        "pytest, py.test, nose2, tox, nox, jest, vitest, mocha, ava, gotestsum, rspec, "
+        "phpunit, ctest, bats, ginkgo, behave"
     ),
-    **dict.fromkeys(
-        _set(
-            "flake8 pylint eslint golangci-lint staticcheck rubocop shellcheck stylelint ktlint "
-            "swiftlint hadolint oxlint yamllint markdownlint actionlint"
-        ),
-        "lint",
+    lint=(
+        "flake8, pylint, eslint, golangci-lint, staticcheck, rubocop, shellcheck, "
+        "stylelint, ktlint, swiftlint, hadolint, oxlint, yamllint, markdownlint, "
+        "actionlint"
     ),
-    **dict.fromkeys(_set("mypy pyright basedpyright tsc vue-tsc svelte-check pyre srb"), "types"),
-    **dict.fromkeys(_set("ninja webpack xcodebuild"), "build"),
-}
-_WITH_WORD: dict[tuple[str, str], CheckKind] = {
-    ("go", "test"): "test",
-    ("go", "vet"): "lint",
-    ("go", "build"): "build",
-    ("cargo", "test"): "test",
-    ("cargo", "nextest"): "test",
-    ("cargo", "clippy"): "lint",
-    ("cargo", "check"): "build",
-    ("cargo", "build"): "build",
-    ("mix", "test"): "test",
-    ("mix", "credo"): "lint",
-    ("mix", "dialyzer"): "types",
-    ("mix", "compile"): "build",
-    ("dotnet", "test"): "test",
-    ("dotnet", "build"): "build",
-    ("swift", "test"): "test",
-    ("swift", "build"): "build",
-    ("zig", "build"): "build",
-    ("deno", "test"): "test",
-    ("deno", "lint"): "lint",
-    ("deno", "check"): "types",
-    ("bun", "test"): "test",
-    ("node", "--test"): "test",
-    ("flutter", "test"): "test",
-    ("dart", "test"): "test",
-    ("playwright", "test"): "test",
-    ("cypress", "run"): "test",
-    ("bazel", "test"): "test",
-    ("bazel", "build"): "build",
-    ("cmake", "--build"): "build",
-    ("next", "build"): "build",
-    ("next", "lint"): "lint",
-    ("vite", "build"): "build",
-    ("docker", "build"): "build",
-    ("ruff", "check"): "lint",
-    ("ruff", "format"): "lint",
-    ("biome", "check"): "lint",
-    ("biome", "lint"): "lint",
-    ("biome", "ci"): "lint",
-    ("prettier", "--check"): "lint",
-    ("black", "--check"): "lint",
-    ("isort", "--check"): "lint",
-    ("pre-commit", "run"): "lint",
-    ("ty", "check"): "types",
-    ("tsgo", "--noEmit"): "types",
-    ("terraform", "validate"): "lint",
-}
-_JVM_GOALS: dict[str, CheckKind] = {
-    "test": "test",
-    "check": "test",
-    "verify": "test",
-    "build": "build",
-    "assemble": "build",
-    "compile": "build",
-    "package": "build",
-}
+    types="mypy, pyright, basedpyright, tsc, vue-tsc, svelte-check, pyre, srb",
+    build="ninja, webpack, xcodebuild",
+)
+_WITH_WORD = _by_command(
+    test=(
+        "go test, cargo test, cargo nextest, mix test, dotnet test, swift test, deno "
+        "test, bun test, node --test, flutter test, dart test, playwright test, cypress "
+        "run, bazel test"
+    ),
+    lint=(
+        "go vet, cargo clippy, mix credo, deno lint, next lint, ruff check, ruff format, "
+        "biome check, biome lint, biome ci, prettier --check, black --check, isort "
+        "--check, pre-commit run, terraform validate"
+    ),
+    build=(
+        "go build, cargo check, cargo build, mix compile, dotnet build, swift build, zig "
+        "build, bazel build, cmake --build, next build, vite build, docker build"
+    ),
+    types="mix dialyzer, deno check, ty check, tsgo --noEmit",
+)
+_JVM_GOALS = _by_command(
+    test="test, check, verify",
+    build="build, assemble, compile, package",
+)
 _WITH_WORD.update(
     {
-        (program, goal): kind
+        f"{program} {goal}": kind
         for program in ("mvn", "mvnw", "gradle", "gradlew", "sbt")
         for goal, kind in _JVM_GOALS.items()
     }
 )
-_MODULES: dict[str, CheckKind] = {
-    "pytest": "test",
-    "unittest": "test",
-    "mypy": "types",
-    "pyright": "types",
-    "ruff": "lint",
-    "flake8": "lint",
-    "pylint": "lint",
-    "build": "build",
-    "compileall": "build",
-    "py_compile": "build",
-}
+_MODULES = _by_command(
+    test="pytest, unittest",
+    types="mypy, pyright",
+    lint="ruff, flake8, pylint",
+    build="build, compileall, py_compile",
+)
 _MARKS_NO_RUN = _set(
     "--version -V --help -h --collect-only --markers --fixtures --listTests --list"
 )
@@ -134,7 +95,7 @@ def check_of(words: tuple[str, ...]) -> tuple[CheckKind, str] | None:
         return _PLAIN[program], program
     plain = [word for word in rest if not word.startswith("-")]
     for word in (*plain[:1], *rest[:3]):
-        kind = _WITH_WORD.get((program, word))
+        kind = _WITH_WORD.get(f"{program} {word}")
         if kind:
             return kind, f"{program} {word}".replace(" --", " ")
     if program in _SCRIPT_RUNNERS:

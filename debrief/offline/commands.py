@@ -40,24 +40,11 @@ _VALUED = _set("--with --group --extra --directory --project --package -C -n -k 
 _PLACED = _set("git npm pnpm yarn bun make gmake just go cargo mix")
 _PLACES = _set("-C --filter -F --prefix --cwd --dir --workspace --manifest-path --git-dir")
 _KEYWORDS = _set("! { then do else if while")
-_RUNNERS = {
-    ("uv", "run"),
-    ("uv", "tool"),
-    ("poetry", "run"),
-    ("pipenv", "run"),
-    ("pdm", "run"),
-    ("hatch", "run"),
-    ("rye", "run"),
-    ("pixi", "run"),
-    ("bundle", "exec"),
-    ("pnpm", "exec"),
-    ("pnpm", "dlx"),
-    ("npm", "exec"),
-    ("yarn", "exec"),
-    ("yarn", "dlx"),
-    ("mise", "exec"),
-    ("docker", "exec"),
-}
+_RUNNER_COMMANDS = (
+    "uv run, uv tool, poetry run, pipenv run, pdm run, hatch run, rye run, pixi run, bundle exec, "
+    "pnpm exec, pnpm dlx, npm exec, yarn exec, yarn dlx, mise exec, docker exec"
+)
+_RUNNERS = frozenset(_RUNNER_COMMANDS.split(", "))
 
 
 def shell_command(call: ToolCall) -> str | None:
@@ -164,7 +151,7 @@ def _unwrapped(words: list[str]) -> list[str]:
             words = _past_options(words[1:])
         elif words[0] in ("timeout", "gtimeout"):
             words = _past_options(words[1:])[1:]
-        elif tuple(words[:2]) in _RUNNERS:
+        elif " ".join(words[:2]) in _RUNNERS:
             words = _past_options(words[2:])
             words = words[1:] if words[:1] in (["--"], ["run"]) else words
         elif words[0] == "xargs":

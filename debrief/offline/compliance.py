@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from debrief.offline.activity import Activity
-from debrief.offline.asks import Asks, stems_of
 from debrief.offline.commands import arguments, shell_command
 from debrief.offline.dimensions import (
     Setting,
@@ -11,6 +10,7 @@ from debrief.offline.dimensions import (
     weigh_last_checks,
 )
 from debrief.offline.model import Signals
+from debrief.offline.request_features import RequestFeatures, stems_of
 from debrief.offline.weighing import Weighing, cited, counted, some, turns_of
 
 _CALLS_READ = 4_000
@@ -18,19 +18,19 @@ _ITEM_COVERED = 0.5
 _NAMED = 3
 
 
-def weigh_compliance(asks: Asks, activity: Activity, signals: Signals) -> Weighing:
+def weigh_compliance(request: RequestFeatures, activity: Activity, signals: Signals) -> Weighing:
     """Weigh how far the work covers the plan: named files, names, list items, words, and the
     kinds of work that it asks for; what the user had to correct; how checks stood at the end."""
     if not signals.messages:
-        return weigh_completion(signals, Setting(asked_for_change=asks.change))
+        return weigh_completion(signals, Setting(asked_for_change=request.change))
     weighing = Weighing(0.2)
     traces = _Traces(activity, signals)
-    _weigh_files(weighing, asks, traces)
-    _weigh_names(weighing, asks, traces)
-    _weigh_items(weighing, asks, traces)
-    _weigh_words(weighing, asks, traces)
-    _weigh_kinds(weighing, asks, signals, traces)
-    _weigh_scope(weighing, asks, traces)
+    _weigh_files(weighing, request, traces)
+    _weigh_names(weighing, request, traces)
+    _weigh_items(weighing, request, traces)
+    _weigh_words(weighing, request, traces)
+    _weigh_kinds(weighing, request, signals, traces)
+    _weigh_scope(weighing, request, traces)
     weigh_last_checks(weighing, signals)
     if signals.corrections:
         share = min(1.0, 2 * len(signals.corrections) / max(signals.turns, 1))
@@ -71,43 +71,43 @@ class _Traces:
         self.hard_stems = stems_of("\n".join([*self.changed, self.written, self.touched]))
 
 
-def _weigh_files(weighing: Weighing, asks: Asks, traces: _Traces) -> None:
-    if not asks.files:
+def _weigh_files(weighing: Weighing, request: RequestFeatures, traces: _Traces) -> None:
+    if not request.files:
         return
-    changed = [name for name in asks.files if _among(name, traces.changed)]
+    changed = [name for name in request.files if _among(name, traces.changed)]
     seen = [
         name
-        for name in asks.files
-        if name not in changed and (name in traces.touched or name in asks.attached)
+        for name in request.files
+        if name not in changed and (name in traces.touched or name in request.attached)
     ]
-    share = (len(changed) + 0.4 * len(seen)) / len(asks.files)
-    if not asks.change:
-        share = (len(changed) + len(seen)) / len(asks.files)
-    said = f"{len(changed)} of {counted(len(asks.files), 'file{s}')} named in the plan changed"
+    share = (len(changed) + 0.4 * len(seen)) / len(request.files)
+    if not request.change:
+        share = (len(changed) + len(seen)) / len(request.files)
+    said = f"{len(changed)} of {counted(len(request.files), 'file{s}')} named in the plan changed"
     if seen:
         said += f", {len(seen)} looked at"
-    missing = [name for name in asks.files if name not in changed and name not in seen]
+    missing = [name for name in request.files if name not in changed and name not in seen]
     if missing and share < 1:
         said += f" (not touched: {', '.join(missing[:_NAMED])})"
-    weighing.add(2.0 * (share - 0.4) * some(len(asks.files), 1), said)
+    weighing.add(2.0 * (share - 0.4) * some(len(request.files), 1), said)
 
 
-def _weigh_names(weighing: Weighing, asks: Asks, traces: _Traces) -> None:
-    if not asks.names:
+def _weigh_names(weighing: Weighing, request: RequestFeatures, traces: _Traces) -> None:
+    if not request.names:
         return
-    hard = [name for name in asks.names if name in traces.written or name in traces.touched]
-    soft = [name for name in asks.names if name not in hard and name in traces.said]
-    share = (len(hard) + 0.5 * len(soft)) / len(asks.names)
-    missing = [name for name in asks.names if name not in hard and name not in soft]
-    said = f"{len(hard)} of {counted(len(asks.names), 'name{s}')} of the plan found in the work"
+    hard = [name for name in request.names if name in traces.written or name in traces.touched]
+    soft = [name for name in request.names if name not in hard and name in traces.said]
+    share = (len(hard) + 0.5 * len(soft)) / len(request.names)
+    missing = [name for name in request.names if name not in hard and name not in soft]
+    said = f"{len(hard)} of {counted(len(request.names), 'name{s}')} of the plan found in the work"
     if missing and share < 1:
         said += f" (not {', '.join(missing[:_NAMED])})"
-    weighing.add(1.7 * (share - 0.4) * some(len(asks.names), 2), said)
+    weighing.add(1.7 * (share - 0.4) * some(len(request.names), 2), said)
 
 
-def _weigh_items(weighing: Weighing, asks: Asks, traces: _Traces) -> None:
-    stems = traces.hard_stems if asks.change else traces.stems
-    measured = [(item, stems_of(item)) for item in asks.items]
+def _weigh_items(weighing: Weighing, request: RequestFeatures, traces: _Traces) -> None:
+    stems = traces.hard_stems if request.change else traces.stems
+    measured = [(item, stems_of(item)) for item in request.items]
     measured = [(item, words) for item, words in measured if len(words) >= 2]
     if len(measured) < 2:
         return
@@ -119,51 +119,53 @@ def _weigh_items(weighing: Weighing, asks: Asks, traces: _Traces) -> None:
     weighing.add(2.2 * (share - 0.5) * some(len(measured), 2), said)
 
 
-def _weigh_words(weighing: Weighing, asks: Asks, traces: _Traces) -> None:
-    if len(asks.words) < 3:
+def _weigh_words(weighing: Weighing, request: RequestFeatures, traces: _Traces) -> None:
+    if len(request.words) < 3:
         return
-    share = len(asks.words & traces.stems) / len(asks.words)
-    alone = not (asks.files or asks.names or asks.items)
-    weight = (2.4 if alone else 1.2) * (share - 0.5) * some(len(asks.words), 4)
+    share = len(request.words & traces.stems) / len(request.words)
+    alone = not (request.files or request.names or request.items)
+    weight = (2.4 if alone else 1.2) * (share - 0.5) * some(len(request.words), 4)
     weighing.add(weight, f"{share:.0%} of the plan's telling words come back in the work")
 
 
-def _weigh_kinds(weighing: Weighing, asks: Asks, signals: Signals, traces: _Traces) -> None:
-    if asks.change and not signals.edits:
+def _weigh_kinds(
+    weighing: Weighing, request: RequestFeatures, signals: Signals, traces: _Traces
+) -> None:
+    if request.change and not signals.edits:
         weighing.add(-1.5, "a change was asked for, and no editing tool changed anything")
-    elif asks.change:
+    elif request.change:
         weighing.add(
             0.3, f"{counted(len(traces.changed), 'file{s}')} changed, as a change was asked"
         )
-    if asks.tests:
+    if request.tests:
         tests = [run for run in signals.checks if run.kind == "test"]
         wrote = any("test" in path.lower() or "spec" in path.lower() for path in traces.changed)
         if tests or wrote:
             where = f" (turn {tests[-1].turn})" if tests else ""
             did = "run" if tests else "written"
             weighing.add(0.5, f"tests were asked for, and {did}{where}")
-        elif asks.change:
+        elif request.change:
             weighing.add(-0.7, "tests were asked for, and none was written or run")
-    if asks.commit:
+    if request.commit:
         if signals.commits:
             weighing.add(0.5, f"committed as asked ({turns_of(signals.commits)})")
         else:
             weighing.add(-0.5, "a commit or pull request was asked for, and none was made")
-    if asks.docs and asks.change and signals.edits:
+    if request.docs and request.change and signals.edits:
         wrote = any(path.lower().endswith((".md", ".mdx", ".rst")) for path in traces.changed)
         said = "documentation was asked for, and " + ("written" if wrote else "none was written")
         weighing.add(0.25 if wrote else -0.4, said)
 
 
-def _weigh_scope(weighing: Weighing, asks: Asks, traces: _Traces) -> None:
+def _weigh_scope(weighing: Weighing, request: RequestFeatures, traces: _Traces) -> None:
     """Look for new files that nothing in the plan speaks of."""
-    if len(asks.words) < 6 or not traces.created:
+    if len(request.words) < 6 or not traces.created:
         return
     strange = [
         path
         for path in sorted(traces.created)
-        if not (stems_of("/".join(path.split("/")[-2:])) & asks.words)
-        and not _named(path, asks.files)
+        if not (stems_of("/".join(path.split("/")[-2:])) & request.words)
+        and not _named(path, request.files)
     ]
     if strange:
         weight = -0.7 * some(len(strange), 2)

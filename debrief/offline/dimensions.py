@@ -9,7 +9,14 @@ from collections.abc import Callable
 from msgspec import Struct
 
 from debrief.offline.model import CheckKind, CheckRun, Signals
-from debrief.offline.weighing import Weighing, cited, counted, looks_of, some, turns_of
+from debrief.offline.weighing import (
+    Weighing,
+    cited,
+    counted,
+    exploration_before_edits,
+    some,
+    turns_of,
+)
 from debrief.scoring.model import DimensionName, Verdict
 
 _TASK = {"failed": 0.0, "partial": 0.33, "complete": 0.67, "exceeded": 1.0}
@@ -182,7 +189,7 @@ def tool_mastery(signals: Signals, setting: Setting) -> Verdict:
         weight = -0.8 * some(len(signals.blind_edits), 1.5)
         weighing.add(weight, cited("edit{s} of files not looked at before", signals.blind_edits))
     if signals.edits and signals.searched_before_first_edit:
-        weighing.add(0.35, looks_of(signals))
+        weighing.add(0.35, exploration_before_edits(signals))
     if signals.parallel_messages:
         share = signals.parallel_messages / signals.messages
         weight = 0.9 * min(1.0, 4 * share)

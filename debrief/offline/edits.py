@@ -4,20 +4,19 @@ from __future__ import annotations
 
 import re
 
-from debrief.offline.model import Edit
+from debrief.offline.model import EditHunk
 from debrief.sessions.model import ToolCall
-from debrief.sessions.readers.patches import Edit as FileEdit
-from debrief.sessions.readers.patches import edits_of_call
+from debrief.sessions.readers.patches import Edit, edits_of_call
 
 _HUNK = re.compile(r"^@@ -(\d+)(?:,(\d+))? \+(\d+)(?:,(\d+))? @@", re.MULTILINE)
 _SHORT = 8
 
 
-def edits_of(turn: int, call: ToolCall) -> list[Edit]:
+def edits_of(turn: int, call: ToolCall) -> list[EditHunk]:
     """Return the hunks of a call; none when it edited nothing, failed, or was rejected."""
     if call.status != "ok":
         return []
-    edits: list[Edit] = []
+    edits: list[EditHunk] = []
     for edit in edits_of_call(call):
         found = list(_HUNK.finditer(edit.patch))
         if not found:
@@ -34,20 +33,20 @@ class Places:
 
     def __init__(self) -> None:
         self._writers: dict[tuple[str, str], int] = {}
-        self._faint: dict[str, list[Edit]] = {}
+        self._faint: dict[str, list[EditHunk]] = {}
         self._paths: set[str] = set()
 
     def knows(self, path: str) -> bool:
         """Return whether a file was edited before."""
         return path in self._paths
 
-    def add(self, edit: Edit) -> int | None:
+    def add(self, edit: EditHunk) -> int | None:
         """Remember an edit; return the turn of the earlier one that wrote what it changes.
 
-        An edit goes back when it takes away a telling line that an earlier one wrote. Where
+        An edit goes back when it takes away a significant line that an earlier one wrote. Where
         neither has such lines, line numbers decide; edits further up may have shifted them.
         """
-        written, taken = _telling(edit.added_lines), _telling(edit.removed_lines)
+        written, taken = _significant(edit.added_lines), _significant(edit.removed_lines)
         turns = [self._writers.pop((edit.path, line), None) for line in taken]
         earlier = next((turn for turn in turns if turn is not None), None)
         faint = self._faint.setdefault(edit.path, [])
@@ -60,15 +59,15 @@ class Places:
         return earlier
 
 
-def _telling(lines: tuple[str, ...]) -> list[str]:
+def _significant(lines: tuple[str, ...]) -> list[str]:
     return [line for line in map(str.strip, lines) if len(line) > _SHORT]
 
 
-def _overlap(earlier: Edit, later: Edit) -> bool:
+def _overlap(earlier: EditHunk, later: EditHunk) -> bool:
     return earlier.start <= later.end + 1 and later.start <= earlier.end + 1
 
 
-def _hunk(turn: int, path: str, match: re.Match[str], body: list[str]) -> Edit:
+def _hunk(turn: int, path: str, match: re.Match[str], body: list[str]) -> EditHunk:
     added = tuple(line[1:] for line in body if line.startswith("+"))
     removed = tuple(line[1:] for line in body if line.startswith("-"))
     number = int(match[3])
@@ -82,7 +81,7 @@ def _hunk(turn: int, path: str, match: re.Match[str], body: list[str]) -> Edit:
         elif line.startswith(" "):
             number += 1
     start = changed[0] if changed else number
-    return Edit(
+    return EditHunk(
         turn=turn,
         path=path,
         created=match[1] == "0" and match[2] == "0",
@@ -95,9 +94,9 @@ def _hunk(turn: int, path: str, match: re.Match[str], body: list[str]) -> Edit:
     )
 
 
-def _bare(turn: int, call: FileEdit) -> Edit:
+def _bare(turn: int, call: Edit) -> EditHunk:
     """An edit whose source records counts alone."""
-    return Edit(
+    return EditHunk(
         turn=turn,
         path=call.path,
         created=False,

@@ -12,7 +12,6 @@ import threading
 from debrief.errors import ConfigurationError
 from debrief.judging.model import WORKTREE, ChangeContext, Judge, Judgement
 from debrief.offline.activity import activity_of, first_prompt
-from debrief.offline.asks import read_asks
 from debrief.offline.compliance import weigh_compliance
 from debrief.offline.dimensions import (
     Setting,
@@ -21,6 +20,7 @@ from debrief.offline.dimensions import (
     weigh_execution,
 )
 from debrief.offline.model import Signals
+from debrief.offline.request_features import read_request
 from debrief.offline.reuse import weigh_reuse
 from debrief.offline.signals import read_signals
 from debrief.offline.weighing import Weighing
@@ -60,15 +60,15 @@ class OfflineEvaluator:
         signals = self._signals(session)
         if judge.name == "code-reuse":
             weighing = weigh_reuse(
-                activity_of(session), signals, looks_seen=session.source != WORKTREE
+                activity_of(session), signals, exploration_recorded=session.source != WORKTREE
             )
             feedback = weighing.rationale(
                 "No code was written with an editing tool, so nothing could be reused or copied: "
                 "the score says nothing either way."
             )
         elif judge.name == "plan-compliance":
-            asks = read_asks(context.plan_content)
-            weighing = weigh_compliance(asks, activity_of(session), signals)
+            request = read_request(context.plan_content)
+            weighing = weigh_compliance(request, activity_of(session), signals)
             feedback = weighing.rationale("The plan names nothing that could be followed up.")
         else:
             setting = _setting(context.plan_content)
@@ -104,11 +104,11 @@ class OfflineEvaluator:
 
 
 def _setting(task: str, last_part: bool = True) -> Setting:
-    asks = read_asks(task)
+    request = read_request(task)
     return Setting(
-        asked_for_change=asks.change,
-        asked_for_tests=asks.tests,
-        asked_for_docs=asks.docs,
+        asked_for_change=request.change,
+        asked_for_tests=request.tests,
+        asked_for_docs=request.docs,
         last_part=last_part,
     )
 

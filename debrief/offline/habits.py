@@ -1,7 +1,7 @@
 """Habits: what a person observably does when working with an agent, each on a scale from 1 to 5.
 
 A habit is about the user, and never about how much they type: each scale counts what is said,
-not how long it takes. What the scales say is what `habit_looks` sees, line for line.
+not how long it takes. What the scales say is what `habit_detectors` sees, line for line.
 """
 
 from __future__ import annotations
@@ -11,9 +11,9 @@ from functools import cache
 
 from msgspec import Struct
 
-from debrief.offline import habit_looks as looks
-from debrief.offline.conversation import Conversation, content_words
-from debrief.offline.habit_looks import Look
+from debrief.offline import habit_detectors as detectors
+from debrief.offline.dialogue import Dialogue, content_words
+from debrief.offline.habit_detectors import Detection
 from debrief.scoring.model import ScoreName
 from debrief.sessions.model import Session
 
@@ -27,7 +27,7 @@ class Habit(Struct, frozen=True, kw_only=True):
     description: str
     scale: tuple[str, str, str, str, str]
     """What 1, 2, 3, 4 and 5 look like."""
-    look: Callable[[Conversation], Look | None]
+    detect: Callable[[Dialogue], Detection | None]
     shares: frozenset[ScoreName] = frozenset()
     """Score names that are computed from the same signals, so that a link between habit and
     score is partly there by construction."""
@@ -51,7 +51,7 @@ HABITS: tuple[Habit, ...] = (
             "The first prompt names two or more",
             "The first prompt names a file and the symbol or line in it",
         ),
-        look=looks.names_the_place,
+        detect=detectors.names_the_place,
     ),
     Habit(
         key="states-the-result",
@@ -64,7 +64,7 @@ HABITS: tuple[Habit, ...] = (
             "The first prompt says it in two or more sentences",
             "The first prompt says it in two or more, with a check, an example or a literal",
         ),
-        look=looks.states_the_result,
+        detect=detectors.states_the_result,
     ),
     Habit(
         key="sets-limits",
@@ -78,7 +78,7 @@ HABITS: tuple[Habit, ...] = (
             "The first prompt sets one limit",
             "The first prompt sets two or more limits",
         ),
-        look=looks.sets_limits,
+        detect=detectors.sets_limits,
     ),
     Habit(
         key="shows-the-failure",
@@ -92,7 +92,7 @@ HABITS: tuple[Habit, ...] = (
             "Gives the message, test or output itself",
             "Gives it together with the command or steps that led to it",
         ),
-        look=looks.shows_the_failure,
+        detect=detectors.shows_the_failure,
     ),
     Habit(
         key="asks-for-proof",
@@ -105,7 +105,7 @@ HABITS: tuple[Habit, ...] = (
             "The first prompt asks for tests",
             "The first prompt asks for tests and names the test or the command",
         ),
-        look=looks.asks_for_proof,
+        detect=detectors.requests_proof,
     ),
     Habit(
         key="gives-examples",
@@ -118,7 +118,7 @@ HABITS: tuple[Habit, ...] = (
             "The first prompt shows an example or a literal",
             "The first prompt shows an example and says what must come of it",
         ),
-        look=looks.gives_examples,
+        detect=detectors.gives_examples,
     ),
     Habit(
         key="plans-first",
@@ -131,12 +131,12 @@ HABITS: tuple[Habit, ...] = (
             "The first prompt asks for a plan or refers to one",
             "The first prompt holds ordered steps or a plan that names its places",
         ),
-        look=looks.plans_first,
+        detect=detectors.plans_first,
     ),
     Habit(
         key="explains-why",
         name="Explains the Reason",
-        description="The user tells why the work is wanted and how things are now.",
+        description="The user tells why the work is topic and how things are now.",
         scale=(
             "No prompt tells a reason",
             "The first reason comes after the first prompt",
@@ -144,7 +144,7 @@ HABITS: tuple[Habit, ...] = (
             "The first prompt tells the reason",
             "The first prompt tells the reason and how things are now",
         ),
-        look=looks.explains_why,
+        detect=detectors.explains_why,
     ),
     Habit(
         key="says-it-up-front",
@@ -157,7 +157,7 @@ HABITS: tuple[Habit, ...] = (
             "One later prompt adds a requirement",
             "No later prompt adds a requirement",
         ),
-        look=looks.says_it_up_front,
+        detect=detectors.says_it_up_front,
         shares=frozenset({"user_turn_efficiency"}),
     ),
     Habit(
@@ -171,7 +171,7 @@ HABITS: tuple[Habit, ...] = (
             "One of four or more later requests is about something else",
             "Every request goes on with the same work",
         ),
-        look=looks.stays_on_topic,
+        detect=detectors.stays_on_topic,
     ),
     Habit(
         key="needs-no-corrections",
@@ -184,7 +184,7 @@ HABITS: tuple[Habit, ...] = (
             "Up to a fifth of the later prompts do",
             "No prompt has to put the agent right",
         ),
-        look=looks.needs_no_corrections,
+        detect=detectors.needs_no_corrections,
         shares=frozenset({"excellence"}),
     ),
     Habit(
@@ -198,7 +198,7 @@ HABITS: tuple[Habit, ...] = (
             "Says what is wanted instead",
             "Says what is wanted instead, and where or why",
         ),
-        look=looks.says_what_instead,
+        detect=detectors.says_what_instead,
     ),
     Habit(
         key="lets-it-finish",
@@ -211,7 +211,7 @@ HABITS: tuple[Habit, ...] = (
             "Interrupts the agent once in five or more prompts",
             "Never interrupts the agent",
         ),
-        look=looks.lets_it_finish,
+        detect=detectors.lets_it_finish,
         shares=frozenset({"excellence"}),
     ),
     Habit(
@@ -225,7 +225,7 @@ HABITS: tuple[Habit, ...] = (
             "Answers in words of their own, or picks an offered answer",
             "Answers with a decision and its place, reason or detail",
         ),
-        look=looks.answers_questions,
+        detect=detectors.answers_questions,
     ),
     Habit(
         key="avoids-vague-asks",
@@ -238,7 +238,7 @@ HABITS: tuple[Habit, ...] = (
             "Up to three in twenty prompts are vague",
             "No prompt is vague",
         ),
-        look=looks.avoids_vague_asks,
+        detect=detectors.avoids_vague_requests,
     ),
     Habit(
         key="fits-the-first-prompt",
@@ -252,7 +252,7 @@ HABITS: tuple[Habit, ...] = (
             "14 to 24 words, or 251 to 450",
             "25 to 250 words",
         ),
-        look=looks.fits_the_first_prompt,
+        detect=detectors.fits_the_first_prompt,
     ),
     Habit(
         key="needs-few-prompts",
@@ -265,7 +265,7 @@ HABITS: tuple[Habit, ...] = (
             "3 or 4 prompts",
             "1 or 2 prompts",
         ),
-        look=looks.needs_few_prompts,
+        detect=detectors.needs_few_prompts,
         shares=frozenset({"user_turn_efficiency"}),
     ),
     Habit(
@@ -279,7 +279,7 @@ HABITS: tuple[Habit, ...] = (
             "Says that the result holds",
             "Says that the result holds and what was checked or comes next",
         ),
-        look=looks.closes_the_loop,
+        detect=detectors.closes_the_loop,
         shares=frozenset({"excellence"}),
     ),
 )
@@ -301,8 +301,8 @@ def nearest_habit(words: str) -> tuple[Habit, float]:
     The number beside it, from 0 to 1, is the share of the rarer words that they have in common;
     rare means that few habits use the word.
     """
-    wanted = content_words(words)
-    rated = [(_closeness(wanted, habit), habit) for habit in HABITS]
+    topic = content_words(words)
+    rated = [(_closeness(topic, habit), habit) for habit in HABITS]
     closeness, habit = max(rated, key=lambda pair: pair[0])
     return habit, closeness
 
@@ -321,21 +321,21 @@ def _rarity() -> dict[str, float]:
     return {word: 1 / count for word, count in used.items()}
 
 
-def _closeness(wanted: frozenset[str], habit: Habit) -> float:
+def _closeness(topic: frozenset[str], habit: Habit) -> float:
     rarity = _rarity()
     name = content_words(habit.name)
-    shared = sum(rarity[w] * (2 if w in name else 1) for w in wanted & _words_of(habit))
-    known = sum(rarity.get(word, 0.0) for word in wanted)
+    shared = sum(rarity[w] * (2 if w in name else 1) for w in topic & _words_of(habit))
+    known = sum(rarity.get(word, 0.0) for word in topic)
     return min(1.0, shared / known) if known else 0.0
 
 
-def look_at(session: Session) -> dict[str, Look]:
+def detect_habits(session: Session) -> dict[str, Detection]:
     """Return what is seen of each habit in a session; habits without occasion are left out.
 
     A session without a human prompt shows nothing.
     """
-    talk = Conversation(session)
-    if not talk.prompts:
+    dialogue = Dialogue(session)
+    if not dialogue.prompts:
         return {}
-    seen = ((habit.key, habit.look(talk)) for habit in HABITS)
-    return {key: look for key, look in seen if look is not None}
+    seen = ((habit.key, habit.detect(dialogue)) for habit in HABITS)
+    return {key: detection for key, detection in seen if detection is not None}

@@ -10,7 +10,7 @@ CheckKind = Literal["test", "lint", "types", "build"]
 HazardKind = Literal["destructive", "bypass", "exposure", "remote_code", "secret"]
 
 
-class Edit(Struct, frozen=True, kw_only=True, gc=False):
+class EditHunk(Struct, frozen=True, kw_only=True, gc=False):
     """One hunk of a successful edit."""
 
     turn: int
@@ -66,7 +66,7 @@ class Signals(Struct, frozen=True, kw_only=True):
     messages: int
     calls: int
     checks: tuple[CheckRun, ...]
-    edits: tuple[Edit, ...]
+    edits: tuple[EditHunk, ...]
     """Edits that succeeded, in order."""
     tool_errors: tuple[Sighting, ...]
     """Calls that the tool itself refused; a check that found failures is none."""
@@ -123,11 +123,6 @@ class Signals(Struct, frozen=True, kw_only=True):
         return 1000 * self.growth / self.tokens if self.tokens else None
 
     @property
-    def growth_per_turn(self) -> float | None:
-        """Lines added and removed per human turn; None without turns."""
-        return self.growth / self.turns if self.turns else None
-
-    @property
     def calls_per_turn(self) -> float | None:
         """Tool calls per human turn; None without turns."""
         return self.calls / self.turns if self.turns else None
@@ -138,11 +133,6 @@ class Signals(Struct, frozen=True, kw_only=True):
             if run.passed is not None and (not kinds or run.kind in kinds):
                 return run
         return None
-
-    def first_check(self, *kinds: CheckKind) -> CheckRun | None:
-        """Return the first check with a known outcome, of these kinds or of any."""
-        known = (run for run in self.checks if run.passed is not None)
-        return next((run for run in known if not kinds or run.kind in kinds), None)
 
     def open_checks(self) -> list[CheckRun]:
         """Return the checks whose last known outcome was a failure: one for all tests, else one

@@ -9,9 +9,9 @@ from collections.abc import Iterable
 from debrief.offline.activity import Activity
 from debrief.offline.commands import shell_command
 from debrief.offline.edits import edits_of
-from debrief.offline.looks import is_search, read_key
-from debrief.offline.model import Edit, Signals
-from debrief.offline.weighing import Weighing, counted, looks_of, some
+from debrief.offline.file_access import is_search, read_key
+from debrief.offline.model import EditHunk, Signals
+from debrief.offline.weighing import Weighing, counted, exploration_before_edits, some
 
 _BLOCK = 4
 _LINE_NUMBER = re.compile(r"^(?:[^\s:]+:)?[ \t]*\d+[→\t|:-]", re.MULTILINE)
@@ -38,11 +38,13 @@ _ORDINARY = re.compile(
 )
 
 
-def weigh_reuse(activity: Activity, signals: Signals, *, looks_seen: bool = True) -> Weighing:
+def weigh_reuse(
+    activity: Activity, signals: Signals, *, exploration_recorded: bool = True
+) -> Weighing:
     """Weigh the reuse of what exists: no copies, names called rather than written anew, a look
     before writing, edits rather than new files.
 
-    ``looks_seen`` is False for changes alone, which do not show who looked at what."""
+    ``exploration_recorded`` is False for changes alone, which do not show who looked at what."""
     code = [edit for edit in signals.edits if not _NO_CODE.search(edit.path)]
     if not code:
         return Weighing(0.0)
@@ -50,11 +52,11 @@ def weigh_reuse(activity: Activity, signals: Signals, *, looks_seen: bool = True
     written = _Written(activity)
     _weigh_copies(weighing, written)
     _weigh_names(weighing, written)
-    if not looks_seen:
+    if not exploration_recorded:
         pass
     elif signals.searched_before_first_edit:
         weight = 0.5 * some(signals.searches + signals.reads, 4)
-        weighing.add(weight, looks_of(signals))
+        weighing.add(weight, exploration_before_edits(signals))
     else:
         weighing.add(-0.8, f"the first edit (turn {code[0].turn}) came before any look around")
     created = {edit.path for edit in code if edit.created and not _TEST_FILE.search(edit.path)}
@@ -71,7 +73,7 @@ def weigh_reuse(activity: Activity, signals: Signals, *, looks_seen: bool = True
 
 
 class _Written:
-    """What stands at the end of what was written, and what had been read before it was."""
+    """The end state of what was written, and what had been read before it was."""
 
     def __init__(self, activity: Activity) -> None:
         self.lines: dict[str, list[tuple[int, str]]] = {}
@@ -95,9 +97,9 @@ class _Written:
             elif is_search(call, command):
                 self._names(call.result, "a search result")
 
-    def _edit(self, edit: Edit) -> None:
+    def _edit(self, edit: EditHunk) -> None:
         lines = self.lines.setdefault(edit.path, [])
-        gone = Counter(_telling(edit.removed_lines))
+        gone = Counter(_significant(edit.removed_lines))
         self.removed.update(gone)
         if gone:
             kept = []
@@ -107,14 +109,14 @@ class _Written:
                 else:
                     kept.append((turn, line))
             lines[:] = kept[::-1]
-        lines += [(edit.turn, line) for line in _telling(edit.added_lines)]
+        lines += [(edit.turn, line) for line in _significant(edit.added_lines)]
 
     def _read(self, path: str, text: str) -> None:
         if path in self.lines or _NO_CODE.search(path):
             return
         plain = _LINE_NUMBER.sub("", text)
         self._names(plain, path)
-        for block in _blocks(_telling(plain.split("\n"))):
+        for block in _blocks(_significant(plain.split("\n"))):
             self.read_blocks.setdefault(block, path)
 
     def _names(self, text: str, path: str) -> None:
@@ -187,7 +189,7 @@ def _weigh_names(weighing: Weighing, written: _Written) -> None:
         weighing.add(-0.35, "nothing that had been read is called by what was written")
 
 
-def _telling(lines: Iterable[str]) -> list[str]:
+def _significant(lines: Iterable[str]) -> list[str]:
     """Return lines that say something, blanks folded: no imports, brackets, short ends."""
     folded = (" ".join(line.split()) for line in lines)
     return [line for line in folded if len(line) >= 10 and not _IMPORT.match(line)]

@@ -13,13 +13,13 @@ from debrief.offline.activity import Activity, activity_of
 from debrief.offline.check_results import checks_in
 from debrief.offline.commands import arguments, shell_command, simple_commands
 from debrief.offline.edits import Places, edits_of
+from debrief.offline.file_access import is_search, read_key
 from debrief.offline.hazards import hazards_of
-from debrief.offline.looks import is_search, read_key
-from debrief.offline.model import CheckRun, Edit, Hazard, Sighting, Signals
+from debrief.offline.model import CheckRun, EditHunk, Hazard, Sighting, Signals
 from debrief.offline.replies import approval_in, correction_in
 from debrief.sessions.model import Message, Session, ToolCall, Turn
 
-__all__ = ["CheckRun", "Edit", "Hazard", "Sighting", "Signals", "read_signals"]
+__all__ = ["CheckRun", "EditHunk", "Hazard", "Sighting", "Signals", "read_signals"]
 
 _WORDY = 20
 _SOFT = frozenset(["grep", "rg", "diff", "cmp", "test", "[", "which", "pgrep", "gh", "false"])
@@ -46,7 +46,7 @@ class _Reading:
     def __init__(self, activity: Activity) -> None:
         self.activity = activity
         self.checks: list[CheckRun] = []
-        self.edits: list[Edit] = []
+        self.edits: list[EditHunk] = []
         self.places = Places()
         self.found: dict[str, list[Sighting]] = {}
         self.hazards: list[Hazard] = []
@@ -88,7 +88,7 @@ class _Reading:
         sibling = "Sibling tool call errored" in (call.result or "")[:80]
         if call.status == "failed" and not checked and not sibling:
             self.note("tool_errors", turn, f"{_label(call)}: {_first_line(call.result)}")
-        self._look(turn, call, command)
+        self._detected(turn, call, command)
         edits = edits_of(turn, call)
         for edit in edits:
             self._edit(position, edit)
@@ -117,7 +117,7 @@ class _Reading:
         failed_softly = call.exit_code in (None, 1) and commands and commands[-1][0] in _SOFT
         return bool(checks) or bool(failed_softly)
 
-    def _look(self, turn: int, call: ToolCall, command: str | None) -> None:
+    def _detected(self, turn: int, call: ToolCall, command: str | None) -> None:
         if is_search(call, command):
             self.searches += 1
         key = read_key(call, command)
@@ -131,7 +131,7 @@ class _Reading:
         if self.last_edit < 0 and (self.searches or self.reads):
             self.looked_first = True
 
-    def _edit(self, position: int, edit: Edit) -> None:
+    def _edit(self, position: int, edit: EditHunk) -> None:
         known = edit.path in self.seen_paths or self.places.knows(edit.path)
         if not edit.created and not known:
             self.note("blind_edits", edit.turn, _name(edit.path))

@@ -1,6 +1,6 @@
 """Weighing evidence: from signals to one number from 0 to 1, and the reasons for it.
 
-Reasons add up as log-odds, so that many weak ones and a few strong ones can be told apart over
+Reasons add up as log-odds, so that many weak ones and a few strong ones can be distinguished over
 the whole scale, and no sum leaves it.
 """
 
@@ -32,8 +32,8 @@ class Weighing:
     def add_half(self, other: Weighing) -> None:
         """Take in another weighing at half its weight."""
         self._sum += other._sum / 2
-        told = {text for _, text in self._reasons}
-        self._reasons += [(w / 2, text) for w, text in other._reasons if text not in told]
+        known = {text for _, text in self._reasons}
+        self._reasons += [(w / 2, text) for w, text in other._reasons if text not in known]
 
     @property
     def score(self) -> float:
@@ -60,7 +60,7 @@ def some(count: float, half: float) -> float:
     return count / (count + half) if count > 0 else 0.0
 
 
-def looks_of(signals: Signals) -> str:
+def exploration_before_edits(signals: Signals) -> str:
     """Say how much was looked at before and while editing."""
     searches = counted(signals.searches, "search{s}").replace("searchs", "searches")
     return f"looked first: {searches}, {counted(signals.reads, 'read{s}')}"

@@ -12,8 +12,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from msgspec import Struct
 
-from debrief.offline.habit_looks import Look
-from debrief.offline.habits import HABITS, Habit, look_at
+from debrief.offline.habit_detectors import Detection
+from debrief.offline.habits import HABITS, Habit, detect_habits
 from debrief.rubrics.contrast import (
     Effect,
     Sides,
@@ -72,7 +72,7 @@ class _Seen(Struct, frozen=True):
 
     id: str
     week: str
-    looks: Mapping[str, Look]
+    looks: Mapping[str, Detection]
     evidence: Mapping[str, tuple[Evidence, ...]]
 
 
@@ -212,7 +212,7 @@ def _see(session: Session) -> _Seen:
     key = (session.id, session.digest)
     seen = _SEEN.get(key) if session.digest else None
     if seen is None:
-        looks = look_at(session)
+        looks = detect_habits(session)
         evidence = {
             k: tuple(only_standing(_quotes(look, session), session)) for k, look in looks.items()
         }
@@ -223,7 +223,7 @@ def _see(session: Session) -> _Seen:
     return seen
 
 
-def _quotes(look: Look, session: Session) -> Iterator[Evidence]:
+def _quotes(look: Detection, session: Session) -> Iterator[Evidence]:
     for seen in look.sightings:
         yield Evidence(session_id=session.id, turn=seen.turn, quote=seen.quote)
 

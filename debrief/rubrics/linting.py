@@ -8,7 +8,7 @@ from typing import Literal, Protocol
 
 from msgspec import Struct
 
-from debrief.offline.conversation import content_words
+from debrief.offline.dialogue import content_words
 
 Rule = Literal[
     "double-barrelled", "hedged", "unanchored", "overlap", "about-the-ai", "rewards-length"

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from debrief.errors import InputError
-from debrief.offline.conversation import Conversation
-from debrief.offline.habit_looks import Look
+from debrief.offline.dialogue import Dialogue
+from debrief.offline.habit_detectors import Detection
 from debrief.offline.habits import Habit, habit_of, nearest_habit
 from debrief.rubrics.model import NoOccasionError, Rubric, RubricJudgement
 from debrief.sessions.model import Session
@@ -29,10 +29,10 @@ class OfflineRubricJudge:
             InputError: no habit is near the rubric.
         """
         habit, caveat = _habit_behind(rubric)
-        talk = Conversation(session)
-        if not talk.prompts:
+        dialogue = Dialogue(session)
+        if not dialogue.prompts:
             raise NoOccasionError(f"session {session.id}", "has no human prompt")
-        look = habit.look(talk)
+        look = habit.detect(dialogue)
         if look is None:
             raise NoOccasionError(
                 f"session {session.id}", f'gives no occasion for "{habit.name}"{caveat}'
@@ -59,7 +59,7 @@ def _habit_behind(rubric: Rubric) -> tuple[Habit, str]:
     )
 
 
-def _reasoning(habit: Habit, look: Look) -> str:
+def _reasoning(habit: Habit, look: Detection) -> str:
     seen = "; ".join(f"turn {s.turn}: “{s.quote}”" for s in look.sightings if s.quote)
     where = f" Evidence: {seen}." if seen else ""
     return f"The user {look.finding}.{where} On the scale: {habit.scale[look.level - 1]}."

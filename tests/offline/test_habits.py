@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from debrief.offline.conversation import Conversation, quote_at
-from debrief.offline.habits import HABITS, habit_of, look_at, nearest_habit
+from debrief.offline.dialogue import Dialogue, quote_at
+from debrief.offline.habits import HABITS, detect_habits, habit_of, nearest_habit
 from debrief.sessions.model import Intervention
 from tests.rubrics.scenario import BAD, GOOD, session
 
@@ -93,7 +93,7 @@ STOP = Intervention(kind="interruption")
 def test_each_habit_is_placed_on_its_scale(
     habit: str, prompts: tuple[str, ...], level: int
 ) -> None:
-    assert look_at(session(1, prompts))[habit].level == level
+    assert detect_habits(session(1, prompts))[habit].level == level
 
 
 @pytest.mark.parametrize(
@@ -108,7 +108,7 @@ def test_each_habit_is_placed_on_its_scale(
 )
 def test_an_answer_to_the_agents_question_is_weighed(reply: str, level: int) -> None:
     asked = session(1, ("Add a menu", reply), replies=("Which of the two do you want?",))
-    assert look_at(asked)["answers-questions"].level == level
+    assert detect_habits(asked)["answers-questions"].level == level
 
 
 @pytest.mark.parametrize(
@@ -126,7 +126,7 @@ def test_the_words_at_a_stop_are_weighed(
     stop: Intervention, following: tuple[str, ...], level: int
 ) -> None:
     stopped = session(1, ("Add a menu", *following), stops={1: (stop,)})
-    assert look_at(stopped)["says-what-instead"].level == level
+    assert detect_habits(stopped)["says-what-instead"].level == level
 
 
 @pytest.mark.parametrize(
@@ -134,7 +134,7 @@ def test_the_words_at_a_stop_are_weighed(
 )
 def test_interruptions_are_counted(stops: int, prompts: int, level: int) -> None:
     stopped = session(1, ("Add one",) * prompts, stops={1: (STOP,) * stops})
-    assert look_at(stopped)["lets-it-finish"].level == level
+    assert detect_habits(stopped)["lets-it-finish"].level == level
 
 
 def test_a_session_that_turns_to_other_work_is_noticed() -> None:
@@ -144,15 +144,15 @@ def test_a_session_that_turns_to_other_work_is_noticed() -> None:
     left = session(
         1, ("Add a menu to the shop header", "Translate the invoice letters into Polish language")
     )
-    assert look_at(kept)["stays-on-topic"].level == 5
-    assert look_at(left)["stays-on-topic"].level == 3
+    assert detect_habits(kept)["stays-on-topic"].level == 5
+    assert detect_habits(left)["stays-on-topic"].level == 3
 
 
 def test_pasted_text_is_not_taken_for_the_persons_own_words() -> None:
     pasted = session(
         1, ("Look at this\n> it should close and must not flicker\n```\nmust be so\n```",)
     )
-    assert look_at(pasted)["states-the-result"].level == 1
+    assert detect_habits(pasted)["states-the-result"].level == 1
 
 
 @pytest.mark.parametrize(
@@ -168,22 +168,24 @@ def test_pasted_text_is_not_taken_for_the_persons_own_words() -> None:
 )
 def test_what_stands_before_and_after_a_pasted_line_is_the_persons_own(pasted: str) -> None:
     asked = f"The menu should close on escape.\n{pasted}\nIt must keep its state."
-    assert look_at(session(1, (asked,)))["states-the-result"].level == 4
+    assert detect_habits(session(1, (asked,)))["states-the-result"].level == 4
 
 
 def test_a_habit_without_occasion_is_left_out() -> None:
-    seen = look_at(session(1, ("Add a menu",)))
+    seen = detect_habits(session(1, ("Add a menu",)))
     assert not {
         "answers-questions",
         "says-what-instead",
         "stays-on-topic",
         "closes-the-loop",
     } & set(seen)
-    assert look_at(session(1, ())) == {}
+    assert detect_habits(session(1, ())) == {}
 
 
 def test_german_words_are_understood() -> None:
-    seen = look_at(session(1, ("Das Menü muss sich schließen, weil es derzeit ohne Test hängt",)))
+    seen = detect_habits(
+        session(1, ("Das Menü muss sich schließen, weil es derzeit ohne Test hängt",))
+    )
     assert seen["states-the-result"].level >= 3
     assert seen["explains-why"].level == 5
 
@@ -197,14 +199,14 @@ PROMPTS = st.lists(
 
 @given(PROMPTS)
 def test_every_look_is_on_the_scale_and_quotes_what_stands_there(prompts: list[str]) -> None:
-    seen = look_at(session(1, prompts))
+    seen = detect_habits(session(1, prompts))
     for look in seen.values():
         assert look.level in {1, 2, 3, 4, 5}
         assert look.finding
         for sighting in look.sightings:
             assert sighting.quote in prompts[sighting.turn - 1]
             assert "\n" not in sighting.quote
-    assert look_at(session(1, prompts)) == seen
+    assert detect_habits(session(1, prompts)) == seen
 
 
 @given(st.text(max_size=600), st.integers(0, 599))
@@ -227,5 +229,5 @@ def test_each_habit_has_a_name_of_its_own_and_five_anchors() -> None:
 
 def test_a_prompt_of_megabytes_is_looked_at_in_no_time() -> None:
     vast = ("A" * 5_000_000, "x `y` " * 100_000, "x" + "\n" * 5_000_000 + "y", "<br>\n" * 100_000)
-    talk = Conversation(session(1, vast))
-    assert [habit.key for habit in HABITS if habit.look(talk)]
+    dialogue = Dialogue(session(1, vast))
+    assert [habit.key for habit in HABITS if habit.detect(dialogue)]

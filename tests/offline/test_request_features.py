@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from debrief.offline.asks import read_asks, stems_of
+from debrief.offline.request_features import read_request, stems_of
 
 PLAN = """# Retry uploads
 
@@ -27,13 +27,17 @@ Then commit.
 
 
 def test_a_plan_is_read_for_files_names_items_and_kinds_of_work() -> None:
-    asks = read_asks(PLAN)
-    assert asks.files == ("src/shop/upload.py", "docs/retries.md")
-    assert asks.attached == ("docs/retries.md",)
-    assert asks.names == ("Uploader.send", "MAX_TRIES", "back_off")
-    assert asks.items == ("Retry on status 429 and 503", "Add unit tests", "Update the changelog")
-    assert (asks.change, asks.tests, asks.commit, asks.docs) == (True, True, True, True)
-    assert "legac" not in asks.words
+    request = read_request(PLAN)
+    assert request.files == ("src/shop/upload.py", "docs/retries.md")
+    assert request.attached == ("docs/retries.md",)
+    assert request.names == ("Uploader.send", "MAX_TRIES", "back_off")
+    assert request.items == (
+        "Retry on status 429 and 503",
+        "Add unit tests",
+        "Update the changelog",
+    )
+    assert (request.change, request.tests, request.commit, request.docs) == (True, True, True, True)
+    assert "legac" not in request.words
 
 
 @pytest.mark.parametrize(
@@ -49,7 +53,7 @@ def test_a_plan_is_read_for_files_names_items_and_kinds_of_work() -> None:
     ],
 )
 def test_a_question_is_told_from_a_change(prompt: str, change: bool) -> None:
-    assert read_asks(prompt).change is change
+    assert read_request(prompt).change is change
 
 
 @pytest.mark.parametrize(
@@ -64,12 +68,12 @@ def test_a_question_is_told_from_a_change(prompt: str, change: bool) -> None:
     ],
 )
 def test_asking_for_a_commit_is_told_from_speaking_of_one(prompt: str, commit: bool) -> None:
-    assert read_asks(prompt).commit is commit
+    assert read_request(prompt).commit is commit
 
 
 def test_what_the_editor_adds_is_no_ask() -> None:
     prompt = "<ide_opened_file>The user opened a/b.py</ide_opened_file>\nfix c.py"
-    assert read_asks(prompt).files == ("c.py",)
+    assert read_request(prompt).files == ("c.py",)
 
 
 def test_forms_of_a_word_and_parts_of_a_name_meet() -> None:
@@ -79,8 +83,8 @@ def test_forms_of_a_word_and_parts_of_a_name_meet() -> None:
 
 @given(st.text(max_size=400))
 def test_any_text_can_be_read(text: str) -> None:
-    asks = read_asks(text)
-    assert set(asks.attached) <= set(asks.files)
+    request = read_request(text)
+    assert set(request.attached) <= set(request.files)
 
 
 @pytest.mark.parametrize(
@@ -89,5 +93,5 @@ def test_any_text_can_be_read(text: str) -> None:
 )
 def test_hostile_plans_are_read_in_no_time(text: str) -> None:
     began = time.process_time()
-    read_asks(text)
+    read_request(text)
     assert time.process_time() - began < 2.0

@@ -62,7 +62,7 @@ _STOP_WORDS = (
 _STOP = frozenset(_STOP_WORDS.split())
 
 
-class Asks(Struct, frozen=True, kw_only=True):
+class RequestFeatures(Struct, frozen=True, kw_only=True):
     """What is asked for."""
 
     files: tuple[str, ...]
@@ -70,7 +70,7 @@ class Asks(Struct, frozen=True, kw_only=True):
     attached: tuple[str, ...]
     """Of those, the ones given along with an ``@``: their content came with the prompt."""
     names: tuple[str, ...]
-    """Identifiers, and what stands in backticks."""
+    """Identifiers, and what is in backticks."""
     items: tuple[str, ...]
     """List items."""
     words: frozenset[str]
@@ -82,7 +82,7 @@ class Asks(Struct, frozen=True, kw_only=True):
     docs: bool
 
 
-def read_asks(text: str) -> Asks:
+def read_request(text: str) -> RequestFeatures:
     """Read what ``text``, a prompt or plan in Markdown, asks for; sections that say what is out
     of scope are passed over."""
     text = _NOT_THE_ASK.sub(" ", _OUT_OF_SCOPE.sub("", text[:_LOOKED_AT]))
@@ -92,7 +92,7 @@ def read_asks(text: str) -> Asks:
     names = _unique([*ticked, *_identifiers(_FILE.sub(" ", text))])
     question = bool(_QUESTION.match(text)) or text.strip().endswith("?")
     change = bool(_CHANGES.search(text))
-    return Asks(
+    return RequestFeatures(
         files=files,
         attached=_unique(match[1] for match in named if match[0].startswith("@")),
         names=names,

@@ -47,117 +47,18 @@ _LINE = re.compile(r"\blines? \d+|:\d{1,5}\b|\bL\d+\b|#L\d+")
 _LINK = re.compile(
     r"https?://\S+|(?<!\w)#\d{1,6}\b|\b(?=[0-9a-f]*\d)(?=[0-9a-f]*[a-f])[0-9a-f]{7,40}\b"
 )
-_IDLE = frozenset(
-    [
-        "a",
-        "an",
-        "and",
-        "any",
-        "are",
-        "as",
-        "at",
-        "be",
-        "but",
-        "by",
-        "can",
-        "could",
-        "do",
-        "does",
-        "for",
-        "from",
-        "get",
-        "go",
-        "has",
-        "have",
-        "how",
-        "i",
-        "if",
-        "in",
-        "is",
-        "it",
-        "its",
-        "just",
-        "let",
-        "like",
-        "me",
-        "my",
-        "need",
-        "not",
-        "now",
-        "of",
-        "ok",
-        "on",
-        "one",
-        "or",
-        "our",
-        "out",
-        "please",
-        "should",
-        "so",
-        "some",
-        "that",
-        "the",
-        "their",
-        "them",
-        "then",
-        "there",
-        "these",
-        "they",
-        "this",
-        "to",
-        "up",
-        "us",
-        "use",
-        "want",
-        "was",
-        "we",
-        "were",
-        "what",
-        "when",
-        "where",
-        "which",
-        "will",
-        "with",
-        "would",
-        "yes",
-        "you",
-        "your",
-        "all",
-        "also",
-        "am",
-        "because",
-        "been",
-        "did",
-        "don't",
-        "i'm",
-        "i'd",
-        "it's",
-        "let's",
-        "make",
-        "more",
-        "no",
-        "only",
-        "see",
-        "still",
-        "sure",
-        "than",
-        "thanks",
-        "try",
-        "very",
-        "while",
-        "why",
-        "work",
-        "works",
-        "working",
-        "able",
-        "add",
-        "fix",
-        "change",
-    ]
+_IDLE_WORDS = (
+    "a an and any are as at be but by can could do does for from get go has have how i if in is "
+    "it its just let like me my need not now of ok on one or our out please should so some that "
+    "the their them then there these they this to up us use want was we were what when where "
+    "which will with would yes you your all also am because been did don't i'm i'd it's let's "
+    "make more no only see still sure than thanks try very while why work works working able add "
+    "fix change"
 )
+_IDLE = frozenset(_IDLE_WORDS.split())
 
 
-class Prompt:
+class HumanPrompt:
     """One prompt of the person."""
 
     def __init__(self, turn: Turn, text: str) -> None:
@@ -237,71 +138,71 @@ class Prompt:
         for found in self.find(section) if section else ():
             if place := self.text.replace("’", "'").find(found[0].strip()) + 1:
                 return Sighting(self.turn, quote_at(self.text, past_headings(self.text, place - 1)))
-        return Sighting(self.turn, quote_at(self.text, telling_line(self.text)))
+        return Sighting(self.turn, quote_at(self.text, first_significant_line(self.text)))
 
     def sighting_of(self, words: str) -> Sighting:
         """Return the line around ``words``, which stand in this prompt."""
         return Sighting(self.turn, quote_at(self.text, max(self.text.find(words), 0)))
 
 
-class Stop:
+class Objection:
     """Where the person interrupted, refused a call, or said that something was wrong."""
 
-    def __init__(self, turn: int, kind: str, words: str, prompt: Prompt) -> None:
+    def __init__(self, turn: int, kind: str, words: str, prompt: HumanPrompt) -> None:
         self.turn = turn
         self.kind = kind
         self.words = words
         self.prompt = prompt
 
 
-class Conversation:
+class Dialogue:
     """All that a person said and did in a session."""
 
     def __init__(self, session: Session) -> None:
         self.session = session
         self.turns = tuple(t for t in session.turns if t.number > 0 and t.prompt.strip())
-        self.prompts = tuple(Prompt(turn, turn.prompt) for turn in self.turns)
+        self.prompts = tuple(HumanPrompt(turn, turn.prompt) for turn in self.turns)
 
     @property
-    def first(self) -> Prompt:
+    def first(self) -> HumanPrompt:
         """The first prompt; there is one, or nothing can be measured."""
         return self.prompts[0]
 
     @property
-    def later(self) -> tuple[Prompt, ...]:
+    def later(self) -> tuple[HumanPrompt, ...]:
         """All prompts but the first."""
         return self.prompts[1:]
 
     @cached_property
-    def corrections(self) -> tuple[Stop, ...]:
+    def corrections(self) -> tuple[Objection, ...]:
         """Later prompts, and words at a refused call, that say the agent went wrong."""
-        return tuple(stop for stop in self.stops if stop.kind == "correction")
+        return tuple(objection for objection in self.objections if objection.kind == "correction")
 
     @cached_property
-    def stops(self) -> tuple[Stop, ...]:
+    def objections(self) -> tuple[Objection, ...]:
         """Interruptions, refusals and corrections, in order."""
-        return tuple(self._stops())
+        return tuple(self._objections())
 
-    def _stops(self) -> Iterator[Stop]:
+    def _objections(self) -> Iterator[Objection]:
         for prompt in self.later:
             if correction_in(prompt.text):
-                yield Stop(prompt.turn, "correction", prompt.own, prompt)
+                yield Objection(prompt.turn, "correction", prompt.own, prompt)
         for turn in self.session.turns:
             for deed in turn.interventions:
                 if deed.kind == "remark" and correction_in(deed.text):
-                    said = Prompt(turn, deed.text)
-                    yield Stop(turn.number, "correction", said.own, said)
+                    said = HumanPrompt(turn, deed.text)
+                    yield Objection(turn.number, "correction", said.own, said)
                 if deed.kind in ("interruption", "rejection"):
-                    said = Prompt(turn, deed.text if deed.kind == "rejection" else "")
-                    yield Stop(turn.number, deed.kind, said.own, said)
+                    said = HumanPrompt(turn, deed.text if deed.kind == "rejection" else "")
+                    yield Objection(turn.number, deed.kind, said.own, said)
 
     @cached_property
     def interruptions(self) -> int:
         """How often the person stopped the agent."""
-        return sum(stop.kind == "interruption" for stop in self.stops)
+        return sum(objection.kind == "interruption" for objection in self.objections)
 
     @cached_property
-    def asked(self) -> tuple[tuple[str, Prompt], ...]:
+    def asked(self) -> tuple[tuple[str, HumanPrompt], ...]:
         """The agent's closing questions, each with the prompt that came next."""
         pairs = []
         for turn, prompt in zip(self.turns, self.later, strict=False):
@@ -321,7 +222,7 @@ class Conversation:
         )
 
 
-def is_ask(prompt: Prompt) -> bool:
+def is_ask(prompt: HumanPrompt) -> bool:
     """Return whether a prompt asks for work: no reply, nudge or wrapping up alone."""
     if prompt.says("wrap_ups") or prompt.says("nudges"):
         return False
@@ -359,7 +260,7 @@ def past_headings(text: str, place: int) -> int:
     return place
 
 
-def telling_line(text: str) -> int:
+def first_significant_line(text: str) -> int:
     """Return where the first line of some substance begins."""
     place = 0
     for line in text.split("\n")[:8]:

@@ -1,0 +1,389 @@
+"""How each habit is seen in a session: one function a habit, from 1 to 5, with evidence.
+
+Each follows its habit's five lines to the letter. None means that the session gave the habit no
+occasion, which says nothing for it or against it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from msgspec import Struct
+
+from debrief.offline.dialogue import Dialogue, HumanPrompt, Objection, content_words, is_ask
+from debrief.offline.model import Sighting
+
+
+class Detection(Struct, frozen=True, kw_only=True):
+    """What was seen of a habit in one session."""
+
+    level: int
+    """From 1 to 5, as the habit's scale says."""
+    value: float
+    """The number behind the level: a count, or a share from 0 to 1."""
+    finding: str
+    """What was seen, as the end of a sentence about the user."""
+    sightings: tuple[Sighting, ...] = ()
+    """Where: words that stand in these turns."""
+
+
+def _detected(level: int, value: float, finding: str, *sightings: Sighting) -> Detection:
+    return Detection(level=level, value=value, finding=finding, sightings=sightings[:3])
+
+
+def _first_with(prompts: Sequence[HumanPrompt], section: str) -> HumanPrompt | None:
+    return next((prompt for prompt in prompts if prompt.says(section)), None)
+
+
+def names_the_place(dialogue: Dialogue) -> Detection:
+    """See whether the first prompt names files, symbols or links."""
+    first = dialogue.first
+    if not first.anchors:
+        later = next((prompt for prompt in dialogue.later if prompt.anchors), None)
+        if later is None:
+            return _detected(1, 0, "names no file, symbol or link in any prompt", first.sighting())
+        finding = f"names nothing in the code before turn {later.turn}"
+        return _detected(2, 0, finding, first.sighting(), later.sighting_of(_anchor(later)))
+    at = first.sighting_of(_anchor(first))
+    exact = bool(first.paths) and (bool(first.symbols) or first.names_a_line)
+    if exact:
+        place = first.symbols[0] if first.symbols else "a line"
+        return _detected(5, first.anchors, f"names {first.paths[0]} and, in it, {place}", at)
+    names = "one place" if first.anchors == 1 else f"{first.anchors} places"
+    level = 3 if first.anchors == 1 else 4
+    return _detected(level, first.anchors, f"names {names}, {_anchor(first)} first", at)
+
+
+def _anchor(prompt: HumanPrompt) -> str:
+    return (*prompt.paths, *prompt.symbols, *prompt.links)[0]
+
+
+def states_the_result(dialogue: Dialogue) -> Detection:
+    """See whether the first prompt says what must be true in the end."""
+    first = dialogue.first
+    stated = first.count("expectations")
+    if not stated:
+        later = _first_with(dialogue.later, "expectations")
+        if later is None:
+            return _detected(1, 0, "never says what the result must be", first.sighting())
+        finding = f"first says in turn {later.turn} what the result must be"
+        return _detected(2, 0, finding, later.sighting("expectations"))
+    at = first.sighting("expectations")
+    if stated > 1 and (first.says("proofs") or first.has_code or first.says("examples")):
+        finding = "says what the result must be and how that is to be seen"
+        return _detected(5, stated, finding, at, first.sighting("proofs"))
+    finding = "says what the result must be" + (" in one sentence" if stated == 1 else "")
+    return _detected(3 if stated == 1 else 4, stated, finding, at)
+
+
+def sets_limits(dialogue: Dialogue) -> Detection:
+    """See whether the first prompt says what must not change or be done."""
+    first = dialogue.first
+    limits = first.count("limits")
+    if limits:
+        finding = f"sets {'one limit' if limits == 1 else f'{limits} limits'} in the first prompt"
+        return _detected(4 if limits == 1 else 5, limits, finding, first.sighting("limits"))
+    later = _first_with(dialogue.later, "limits")
+    if dialogue.corrections:
+        objection = dialogue.corrections[0]
+        finding = f"sets no limit at first and takes something back in turn {objection.turn}"
+        return _detected(1, 0, finding, objection.prompt.sighting())
+    if later is not None:
+        finding = f"sets the first limit in turn {later.turn}"
+        return _detected(3, 0, finding, later.sighting("limits"))
+    return _detected(2, 0, "sets no limit", first.sighting())
+
+
+def shows_the_failure(dialogue: Dialogue) -> Detection | None:
+    """See whether a failure that the person reports is shown as it appeared."""
+    reports = [p for p in dialogue.prompts if p.says("failures") and not _is_plan(p)]
+    if not reports:
+        return None
+    reported = reports[0]
+    exact = reported.find("exact_failures", reported.looked_at) or reported.has_code
+    if exact:
+        how = reported.says("reproductions") or reported.find("reproductions", reported.looked_at)
+        finding = "gives the exact failure" + (" and what led to it" if how else "")
+        return _detected(5 if how else 4, 1, finding, reported.sighting("failures"))
+    if any(p.find("exact_failures", p.looked_at) or p.has_code for p in reports[1:]):
+        finding = "reports a failure and gives its exact words only later"
+        return _detected(2, 0, finding, reported.sighting("failures"))
+    if reported.says("reproductions") or len(reported.words) >= 12:
+        finding = "describes the failure in words, without its message or test"
+        return _detected(3, 0, finding, reported.sighting("failures"))
+    finding = "says that something fails and not what was seen"
+    return _detected(1, 0, finding, reported.sighting("failures"))
+
+
+def _is_plan(prompt: HumanPrompt) -> bool:
+    return prompt.says("plans") and prompt.listed >= 3
+
+
+def requests_proof(dialogue: Dialogue) -> Detection:
+    """See whether the person asks that the work be checked, and how."""
+    asking = _first_with(dialogue.prompts, "proofs")
+    if asking is None:
+        return _detected(1, 0, "never asks for a check or a test", dialogue.first.sighting())
+    at = asking.sighting("proofs")
+    tests = any("test" in word or "lint" in word or "spec" in word for word in asking.words)
+    if asking is not dialogue.first:
+        finding = f"asks for {'tests' if tests else 'a check'} in turn {asking.turn}, not at first"
+        return _detected(3 if tests else 2, 1, finding, at)
+    exact = tests and any(
+        "test" in name.casefold() or "spec" in name.casefold() or " " in name
+        for name in (*asking.paths, *asking.symbols)
+    )
+    if exact:
+        return _detected(5, 1, "asks at once for a check and names the test or command", at)
+    finding = "asks at once for tests" if tests else "asks at once for a check"
+    return _detected(4 if tests else 3, 1, finding, at)
+
+
+def gives_examples(dialogue: Dialogue) -> Detection:
+    """See whether the person shows what is meant."""
+    first = dialogue.first
+    shown = first.says("examples") or first.has_code
+    like = first.says("models")
+    if shown and first.says("expectations"):
+        finding = "shows an example and what must come of it"
+        return _detected(5, 2, finding, first.sighting("examples"))
+    if shown:
+        return _detected(4, 1, "shows an example in the first prompt", first.sighting("examples"))
+    if like:
+        finding = "points to something that the work should be like"
+        return _detected(3, 1, finding, first.sighting("models"))
+    later = next((p for p in dialogue.later if p.says("examples") or p.has_code), None)
+    if later is not None:
+        finding = f"shows the first example in turn {later.turn}"
+        return _detected(2, 0, finding, later.sighting("examples"))
+    return _detected(1, 0, "shows no example", first.sighting())
+
+
+def plans_first(dialogue: Dialogue) -> Detection:
+    """See whether the work starts from a plan."""
+    first = dialogue.first
+    if first.listed >= 3 or first.says("plans"):
+        exact = first.listed >= 3 or first.anchors >= 3
+        finding = "starts from " + ("ordered steps" if exact else "a plan that is referred to")
+        return _detected(5 if exact else 4, max(first.listed, 1), finding, first.sighting("plans"))
+    if first.says("plan_requests"):
+        finding = "asks for a plan or an opinion before the work"
+        return _detected(4, 1, finding, first.sighting("plan_requests"))
+    later = _first_with(dialogue.later, "plan_requests") or _first_with(dialogue.later, "plans")
+    if later is not None:
+        level = 3 if later is dialogue.later[0] else 2
+        section = "plan_requests" if later.says("plan_requests") else "plans"
+        return _detected(level, 0, f"comes to a plan in turn {later.turn}", later.sighting(section))
+    return _detected(1, 0, "neither gives nor asks for a plan", first.sighting())
+
+
+def explains_why(dialogue: Dialogue) -> Detection:
+    """See whether the reason and the present state are reported."""
+    first = dialogue.first
+    reason, state = first.says("reasons"), first.says("states")
+    if reason and state:
+        finding = "tells the reason and how things are now"
+        return _detected(5, 2, finding, first.sighting("reasons"), first.sighting("states"))
+    if reason:
+        return _detected(4, 1, "tells the reason", first.sighting("reasons"))
+    if state:
+        return _detected(3, 1, "tells how things are now, not why", first.sighting("states"))
+    later = _first_with(dialogue.later, "reasons")
+    if later is not None:
+        finding = f"tells the first reason in turn {later.turn}"
+        return _detected(2, 0, finding, later.sighting("reasons"))
+    return _detected(1, 0, "tells no reason", first.sighting())
+
+
+def says_it_up_front(dialogue: Dialogue) -> Detection:
+    """See how much is asked for only after the first prompt."""
+    extra = [p for p in dialogue.later if is_ask(p) and p.says("extras")]
+    count = len(extra)
+    if not count:
+        return _detected(
+            5, 0, "adds no requirement after the first prompt", dialogue.first.sighting()
+        )
+    finding = f"adds requirements in {_turns(extra)}"
+    return _detected(max(1, 5 - count), count, finding, *(p.sighting("extras") for p in extra))
+
+
+def stays_on_topic(dialogue: Dialogue) -> Detection | None:
+    """See whether later prompts go on with the work of the first."""
+    requests = [p for p in dialogue.later if is_ask(p) and len(content_words(p.own)) >= 4]
+    if not requests:
+        return None
+    known = set(content_words(dialogue.first.looked_at))
+    strangers: list[HumanPrompt] = []
+    for turn, prompt in zip(dialogue.turns, dialogue.prompts, strict=True):
+        words = content_words(prompt.own)
+        if prompt in requests and not words & known and not prompt.says("extras"):
+            strangers.append(prompt)
+        known |= words
+        for message in turn.messages:
+            known |= content_words(message.text)
+            for call in message.calls:
+                known |= content_words((call.path or "").replace("/", " ").replace("_", " "))
+    count = len(strangers)
+    if not count:
+        return _detected(5, 0, "keeps to one topic", requests[-1].sighting())
+    share = count / len(requests)
+    level = 4 if count == 1 and share <= 0.25 else 3 if count == 1 else 2 if share <= 0.5 else 1
+    finding = f"turns to something else in {_turns(strangers)}"
+    return _detected(level, count, finding, *(p.sighting() for p in strangers))
+
+
+def needs_no_corrections(dialogue: Dialogue) -> Detection:
+    """See how often the person has to put the agent right."""
+    count = len(dialogue.corrections)
+    if not count:
+        return _detected(5, 0, "never has to put the agent right", dialogue.first.sighting())
+    share = count / max(len(dialogue.later), count)
+    level = 4 if share <= 0.2 else 3 if share <= 0.34 else 2 if share <= 0.5 else 1
+    finding = f"puts the agent right {_times(count)} in {len(dialogue.prompts)} prompts"
+    return _detected(
+        level, share, finding, *(objection.prompt.sighting() for objection in dialogue.corrections)
+    )
+
+
+def says_what_instead(dialogue: Dialogue) -> Detection | None:
+    """See what the person says where they stop or correct the agent."""
+    stops = _with_words_after(dialogue)
+    if not stops:
+        return None
+    levels = sorted(_stop_level(prompt) for _, prompt in stops)
+    level = levels[len(levels) // 2] if len(levels) % 2 else levels[len(levels) // 2 - 1]
+    finding = {
+        1: "stops the agent without a word",
+        2: "says that something is wrong and no more",
+        3: "says what is wrong",
+        4: "says what is wanted instead",
+        5: "says what is wrong, what is wanted instead, and where or why",
+    }[level]
+    seen = [prompt.sighting() for _, prompt in stops if prompt is not None]
+    often = "the one time" if len(stops) == 1 else f"typically, of {len(stops)} times"
+    return _detected(level, len(stops), f"{finding} ({often})", *seen)
+
+
+def _with_words_after(dialogue: Dialogue) -> list[tuple[Objection, HumanPrompt | None]]:
+    """Pair each stop with its words: its own, else those of the prompt that follows it."""
+    pairs: list[tuple[Objection, HumanPrompt | None]] = []
+    for objection in dialogue.objections:
+        said: HumanPrompt | None = objection.prompt if objection.words.strip() else None
+        if said is None:
+            said = next((p for p in dialogue.prompts if p.turn == objection.turn + 1), None)
+        pairs.append((objection, said))
+    return pairs
+
+
+def _stop_level(prompt: HumanPrompt | None) -> int:
+    if prompt is None:
+        return 1
+    if len(prompt.words) < 4 and not prompt.anchors:
+        return 2
+    if not prompt.says("instead"):
+        return 3
+    return 5 if prompt.anchors or prompt.says("reasons") else 4
+
+
+def lets_it_finish(dialogue: Dialogue) -> Detection:
+    """See how often the person interrupts the agent."""
+    count = dialogue.interruptions
+    if not count:
+        return _detected(5, 0, "never interrupts the agent", dialogue.first.sighting())
+    prompts = len(dialogue.prompts)
+    level = 4 if count == 1 and prompts >= 5 else 3 if count == 1 else 2 if count == 2 else 1
+    turns = [s.turn for s in dialogue.objections if s.kind == "interruption"]
+    seen = [p.sighting() for p in dialogue.prompts if p.turn in turns]
+    finding = f"interrupts the agent {_times(count)} in {prompts} prompts"
+    return _detected(level, count / prompts, finding, *seen)
+
+
+def answers_questions(dialogue: Dialogue) -> Detection | None:
+    """See how the person answers what the agent asks."""
+    levels = [(_answer_level(reply), reply.sighting()) for _, reply in dialogue.asked]
+    levels += [(4, answer) for answer in dialogue.answers]
+    if not levels:
+        return None
+    mean = sum(level for level, _ in levels) / len(levels)
+    worst = min(levels, key=lambda pair: pair[0])
+    best = max(levels, key=lambda pair: pair[0])
+    seen = (best[1],) if best[1] == worst[1] else (best[1], worst[1])
+    finding = f"answers {len(levels)} of the agent's questions, at {mean:.1f} of 5 on average"
+    return _detected(round(mean), mean, finding, *seen)
+
+
+def _answer_level(reply: HumanPrompt) -> int:
+    if reply.says("evasions"):
+        return 1
+    if reply.says("nudges"):
+        return 2
+    if len(reply.words) < 3 and not reply.anchors:
+        return 3
+    return 5 if reply.anchors or reply.says("reasons") or len(reply.words) >= 8 else 4
+
+
+def avoids_vague_requests(dialogue: Dialogue) -> Detection:
+    """See how many prompts leave the agent to guess what is meant."""
+    vague = [
+        p for p in dialogue.prompts if p.says("vague") or (p is dialogue.first and _says_little(p))
+    ]
+    if not vague:
+        return _detected(5, 0, "makes no vague request", dialogue.first.sighting())
+    share = len(vague) / len(dialogue.prompts)
+    finding = f"leaves the agent to guess in {_turns(vague)}"
+    level = 4 if share <= 0.15 else 3 if share <= 0.3 else 2 if share <= 0.5 else 1
+    if vague[0] is dialogue.first:
+        level = min(level, 2)
+    return _detected(level, share, finding, *(p.sighting() for p in vague))
+
+
+def _says_little(prompt: HumanPrompt) -> bool:
+    return len(prompt.words) < 5 and not prompt.anchors
+
+
+def fits_the_first_prompt(dialogue: Dialogue) -> Detection:
+    """See whether the first prompt is neither a stub nor a flood."""
+    words = len(dialogue.first.words)
+    bands = ((5, 25, 250), (4, 14, 450), (3, 9, 900), (2, 5, 1800))
+    level = next((level for level, least, most in bands if least <= words <= most), 1)
+    finding = f"opens with {words} words of their own"
+    return _detected(level, words, finding, dialogue.first.sighting())
+
+
+def needs_few_prompts(dialogue: Dialogue) -> Detection:
+    """See how many prompts the session takes."""
+    count = len(dialogue.prompts)
+    level = 5 if count <= 2 else 4 if count <= 4 else 3 if count <= 7 else 2 if count <= 12 else 1
+    return _detected(
+        level, count, f"uses {count} prompt{'s' * (count != 1)}", dialogue.prompts[-1].sighting()
+    )
+
+
+def closes_the_loop(dialogue: Dialogue) -> Detection | None:
+    """See how the person ends a session of several prompts."""
+    if len(dialogue.prompts) < 2:
+        return None
+    last = dialogue.prompts[-1]
+    stopped = any(s.turn == last.turn for s in dialogue.objections)
+    if stopped:
+        return _detected(1, 0, "leaves after a correction or an interruption", last.sighting())
+    accepted = len(last.words) < 40 and (last.says("verified") or last.says("acceptances"))
+    if accepted and (last.says("wrap_ups") or last.anchors or len(last.words) > 6):
+        return _detected(5, 1, "says that the result holds and what comes of it", last.sighting())
+    if accepted:
+        return _detected(4, 1, "says that the result holds", last.sighting())
+    if last.says("wrap_ups"):
+        return _detected(3, 1, "has the work committed or shipped", last.sighting("wrap_ups"))
+    return _detected(2, 0, "leaves without a word on the result", last.sighting())
+
+
+def _turns(prompts: Sequence[HumanPrompt]) -> str:
+    numbers = [str(prompt.turn) for prompt in prompts]
+    if len(numbers) == 1:
+        return f"turn {numbers[0]}"
+    shown = ", ".join(numbers[:6]) + (" …" if len(numbers) > 6 else "")
+    return f"turns {shown}"
+
+
+def _times(count: int) -> str:
+    return "once" if count == 1 else "twice" if count == 2 else f"{count} times"

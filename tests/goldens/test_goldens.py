@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.goldens import exports
 from tests.goldens.digests import digests_of
 from tests.goldens.runs import SOURCES, golden, run
 
@@ -22,3 +23,8 @@ def test_a_run_leaves_the_rows_and_files_that_are_committed(name: str, tmp_path:
             k for k in expected[part] | made[part] if expected[part].get(k) != made[part].get(k)
         }
         assert not changed, f"{name}: {part} changed; see tests/goldens/runs.py"
+    if name == "demo":
+        exported = exports.digests_of_exports(tmp_path / "lake")
+        committed = json.loads(exports.COMMITTED.read_text())
+        changed = {k for k in committed | exported if committed.get(k) != exported.get(k)}
+        assert not changed, f"exports changed: {changed}; see tests/goldens/exports.py"

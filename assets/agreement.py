@@ -18,7 +18,6 @@ from debrief.rubrics.agreement_page import (
     MINIMUM,
     agreement_markdown,
     agreement_shortfall,
-    minimum_agreement,
 )
 from debrief.rubrics.agreement_store import read_labels, store_agreement
 from debrief.rubrics.page import plain
@@ -91,7 +90,7 @@ def _measured(tables: Lake, langfuse: LangfuseResource) -> dg.MaterializeResult[
 def agreement_suffices(lake: LakeResource) -> dg.AssetCheckResult:
     """Look at the rows that stand."""
     tables = lake.open()
-    minimum = minimum_agreement(load_settings())
+    minimum = load_settings().min_agreement
     shortfall = agreement_shortfall(tables, minimum)
     return dg.AssetCheckResult(
         passed=not shortfall,

@@ -2,10 +2,8 @@
 
 import dagster as dg
 
-from debrief.errors import ConfigurationError
 from debrief.settings import Settings, load_settings
 
-_LAUNCH, _QUEUE = "DEBRIEF_LAUNCH", "queue"
 _WEEKS_A_RUN = 4
 """Of a run that is handed to a worker."""
 _WEEKS_A_RUN_HERE = 26
@@ -14,30 +12,13 @@ or two, and a year takes twice as long."""
 
 
 def in_queue(settings: Settings) -> bool:
-    """Return whether runs are handed to workers, rather than carried out here.
-
-    Raises:
-        ConfigurationError: ``DEBRIEF_LAUNCH`` is neither ``queue`` nor ``here``.
-    """
-    told = settings.get(_LAUNCH, "here")
-    if told not in (_QUEUE, "here"):
-        raise ConfigurationError(_LAUNCH, f"{told!r} is not known", "Say queue or here.")
-    return told == _QUEUE
+    """Return whether runs are handed to workers, rather than carried out here."""
+    return settings.launch == "queue"
 
 
 def weeks_a_run(settings: Settings) -> int:
-    """Return over how many weeks one run goes at most.
-
-    Raises:
-        ConfigurationError: ``DEBRIEF_WEEKS_A_RUN`` is no number from 1 up.
-    """
-    usual = _WEEKS_A_RUN if in_queue(settings) else _WEEKS_A_RUN_HERE
-    told = settings.get("DEBRIEF_WEEKS_A_RUN") or str(usual)
-    if not (told.isascii() and told.isdecimal() and int(told) > 0):
-        raise ConfigurationError(
-            "DEBRIEF_WEEKS_A_RUN", f"{told!r} is no number from 1 up", "Correct it."
-        )
-    return int(told)
+    """Return over how many weeks one run goes at most."""
+    return settings.weeks_a_run or (_WEEKS_A_RUN if in_queue(settings) else _WEEKS_A_RUN_HERE)
 
 
 def policy_of_weeks() -> dg.BackfillPolicy:

@@ -22,7 +22,7 @@ from assets.snapshots import prompt_snapshots, session_metadata
 from assets.weekly import working
 from debrief.lake import Lake
 from debrief.redaction import contains_secret
-from debrief.rubrics.agreement_page import agreement_shortfall, minimum_agreement
+from debrief.rubrics.agreement_page import agreement_shortfall
 from debrief.settings import load_settings
 from debrief.training.index import read_index
 from debrief.training.pairs import observed_pairs
@@ -126,7 +126,7 @@ def training_sets(
 ) -> dg.MaterializeResult[None]:
     """Write the files of the run's pairs."""
     tables = lake.open()
-    shortfall = agreement_shortfall(tables, minimum_agreement(load_settings()))
+    shortfall = agreement_shortfall(tables, load_settings().min_agreement)
     if shortfall:
         raise dg.Failure(f"no training set is written: {shortfall}", allow_retries=False)
     observed = observed_pairs(tables)

@@ -55,9 +55,8 @@ class Evaluators(Struct, frozen=True, kw_only=True):
 
 def judges_folder(settings: Settings, repository: Path) -> Path:
     """Return where the judges are: the repository's own, else the project's."""
-    named = settings.get("DEBRIEF_JUDGES")
-    if named:
-        return Path(named).expanduser()
+    if settings.judges:
+        return settings.judges
     own = repository / ".debrief" / "judges"
     return own if own.is_dir() else folder("judges")
 
@@ -98,7 +97,7 @@ def make_evaluators(
     place = judges_folder(settings, repository or Path.cwd())
     if offline:
         return _offline(_chosen(load_judges(place, model=OFFLINE), only))
-    chosen = model or settings.get("DEBRIEF_MODEL")
+    chosen = model or settings.model
     judges = _chosen(load_judges(place, model=chosen or None), only)
     models = Models(
         settings,

@@ -160,7 +160,7 @@ def _outlook(
     scan = Scan()
     if wanted.stage == "raw_sessions":
         scan = scan_into(lake, store.places(), server=store.server())
-    offline = not choice.model and settings.get("DEBRIEF_OFFLINE") == "1"
+    offline = not choice.model and settings.offline
     return Outlook(
         lake=lake,
         instance=instance,

@@ -173,14 +173,14 @@ def chosen_here(settings: Settings) -> dict[str, Any]:
     A worker's own environment tells it everything else: keys, limits, servers.
     """
     evaluator = {
-        "offline": settings.get("DEBRIEF_OFFLINE") == "1",
-        "model": settings.get("DEBRIEF_MODEL"),
+        "offline": settings.offline,
+        "model": settings.model,
     }
     chosen: dict[str, dict[str, Any]] = {
         "evaluator": {name: value for name, value in evaluator.items() if value},
         "lake": {"url": settings.lake},
-        "sessions": {"folders": split_places(settings.get("DEBRIEF_SESSIONS"))},
-        "langfuse": {"enabled": settings.get("DEBRIEF_LANGFUSE") != "off"},
+        "sessions": {"folders": split_places(settings.sessions)},
+        "langfuse": {"enabled": settings.langfuse},
     }
     return {name: {"config": config} for name, config in chosen.items()}
 

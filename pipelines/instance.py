@@ -64,9 +64,8 @@ def dagster_home(settings: Settings) -> Path:
     lake carries its history in ``.dagster``, so that the two are moved, copied and deleted
     together; for one in an object store it is kept under ``DEBRIEF_HOME``.
     """
-    named = settings.get("DAGSTER_HOME")
-    if named:
-        return Path(named).expanduser().absolute()
+    if settings.dagster_home:
+        return settings.dagster_home.absolute()
     if is_team_home(settings):
         return team_home(settings)
     if "://" in settings.lake:
@@ -81,7 +80,7 @@ def prepare_home(settings: Settings) -> Path:
     if in_queue(settings):
         prepare_queue_home(home)
     configuration = home / "dagster.yaml"
-    if not configuration.exists() and settings.get(URL):
+    if not configuration.exists() and settings.dagster_database_url:
         write_configuration(settings, home)
     elif not configuration.exists():
         configuration.write_text(DAGSTER_YAML, encoding="utf-8")

@@ -12,14 +12,13 @@ import json
 import os
 import sys
 from collections.abc import Mapping
-from pathlib import Path
 
 import dagster as dg
 from dagster import DagsterRunStatus
 from dagster._core.storage.tags import GRPC_INFO_TAG
 
 from debrief.settings import load_settings
-from pipelines.team_home import URL, make_schema, write_configuration
+from pipelines.team_home import make_schema, write_configuration
 
 POOLS: Mapping[str, int] = {"language_model": 2, "langfuse": 1}
 """How many steps of a pool run at once unless somebody chose otherwise: each asks with
@@ -58,10 +57,10 @@ def end_orphans(instance: dg.DagsterInstance, socket: str) -> list[str]:
 def main(socket: str = "") -> None:
     """Care for the instance that the environment names."""
     settings = load_settings()
-    if url := settings.get(URL):
+    if url := settings.dagster_database_url:
         make_schema(url)
-    if home := settings.get("DAGSTER_HOME"):
-        write_configuration(settings, Path(home))
+    if settings.dagster_home:
+        write_configuration(settings, settings.dagster_home)
     with dg.DagsterInstance.get() as instance:
         give_limits(instance)
         for run_id in end_orphans(instance, socket) if socket else []:

@@ -72,7 +72,7 @@ def _check_evaluators(settings: Settings, model: str) -> None:
     """Find out now, and not a minute into the run, that a judge or a key is wrong."""
     from debrief.evaluators import make_evaluators
 
-    offline = not model and settings.get("DEBRIEF_OFFLINE") == "1"
+    offline = not model and settings.offline
     make_evaluators(settings, offline=offline, model=model)
 
 

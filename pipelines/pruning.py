@@ -1,6 +1,5 @@
 """Old runs and their events, taken out of Dagster's storage; what tells of today's state stays."""
 
-import os
 from collections.abc import Iterable
 from datetime import UTC, datetime, timedelta
 
@@ -9,8 +8,8 @@ from dagster import DagsterEventType
 from dagster._core.storage.dagster_run import FINISHED_STATUSES
 from msgspec import Struct
 
-KEEP_DAYS = 90.0
-SETTING = "DEBRIEF_KEEP_RUNS_DAYS"
+from debrief.settings import load_settings
+
 _PAGE = 500
 
 
@@ -25,7 +24,7 @@ class Pruned(Struct, frozen=True):
 
 def keep_days() -> float:
     """Return for how many days runs are kept, as the environment says."""
-    return float(os.environ.get(SETTING) or KEEP_DAYS)
+    return load_settings().keep_runs_days
 
 
 def prune(instance: dg.DagsterInstance, days: float, *, dry_run: bool = False) -> Pruned:

@@ -31,12 +31,11 @@ def broker_of(settings: Settings) -> str:
     Raises:
         ConfigurationError: none is set.
     """
-    told = settings.get(BROKER)
-    if not told:
+    if not settings.broker:
         raise ConfigurationError(
             BROKER, "is not set", "Name the broker that hands out runs: redis://host:6379/0."
         )
-    return told
+    return settings.broker
 
 
 def queue_configuration() -> dict[str, Any]:

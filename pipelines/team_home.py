@@ -20,8 +20,7 @@ _MOST_RUNS = 8
 
 def team_home(settings: Settings) -> Path:
     """Return the folder that is ``DAGSTER_HOME`` under ``debrief up``, unless one is named."""
-    named = settings.get("DAGSTER_HOME")
-    return Path(named).expanduser().absolute() if named else settings.home.absolute() / FOLDER
+    return (settings.dagster_home or settings.home / FOLDER).absolute()
 
 
 def is_team_home(settings: Settings) -> bool:
@@ -103,7 +102,7 @@ def dagster_database_url(settings: Settings) -> str:
     """
     from debrief.recorder.postgres import database_url
 
-    return settings.get(URL) or in_schema(database_url(settings))
+    return settings.dagster_database_url or in_schema(database_url(settings))
 
 
 def in_schema(url: str) -> str:

@@ -14,7 +14,7 @@ import dagster as dg
 from debrief.errors import DebriefError
 from debrief.redaction.redactor import Redactor, key_of
 from debrief.settings import Settings, load_settings
-from debrief.weekly.message import UI_URL, send, webhook_of
+from debrief.weekly.message import send, webhook_of
 from pipelines.failures import INTERRUPTED, failure_for_strangers
 from resources.attendance import PARENT_TAG
 
@@ -35,7 +35,7 @@ def tell(log: Logger, text: str, run_id: str) -> None:
 
 def where(settings: Settings, run_id: str) -> str:
     """Return where a run is to be looked at."""
-    ui = settings.get(UI_URL).rstrip("/")
+    ui = settings.ui_url.rstrip("/")
     return f"{ui}/runs/{run_id}" if ui else f"(run {run_id})"
 
 

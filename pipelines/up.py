@@ -91,7 +91,7 @@ def parts(home: Path, url: str, code: Path, ports: Ports) -> tuple[Part, ...]:
         "DAGSTER_HOME": str(home),
         "DAGSTER_DISABLE_TELEMETRY": "1",
         URL: url,
-        UI_URL: load_settings().get(UI_URL) or f"http://{LOCAL}:{ports.ui}",
+        UI_URL: load_settings().ui_url or f"http://{LOCAL}:{ports.ui}",
         "PYTHONUNBUFFERED": "1",
     }
     workspace = str(home / "workspace.yaml")
@@ -248,7 +248,7 @@ def _code_socket(home: Path) -> Path:
 @contextmanager
 def _postgres(settings: Settings) -> Iterator[tuple[str, tuple[Watched, ...]]]:
     """Yield the address of Dagster's tables, and the embedded server if they are in that."""
-    if settings.get(URL) or settings.get("DATABASE_URL"):
+    if settings.dagster_database_url or settings.database_url:
         yield dagster_database_url(settings), ()
         return
     from debrief.recorder.postgres import FOLDER, EmbeddedPostgres
@@ -280,7 +280,7 @@ def _postgres(settings: Settings) -> Iterator[tuple[str, tuple[Watched, ...]]]:
 def _greeting(settings: Settings, ports: Ports) -> str:
     from debrief.recorder.storage.connecting import address_of
 
-    url = settings.get("DATABASE_URL")
+    url = settings.database_url
     database = (
         address_of(url)
         .set(drivername="postgresql")

@@ -34,7 +34,7 @@ def work(settings: Settings, *, coordinator: bool = False, name: str = "") -> No
     from pipelines.instance import dagster_home, open_instance
 
     broker = broker_of(settings)
-    if not settings.get("DAGSTER_DATABASE_URL"):
+    if not settings.dagster_database_url:
         raise ConfigurationError(
             "DAGSTER_DATABASE_URL", "is not set", "Name the Postgres that holds Dagster's tables."
         )

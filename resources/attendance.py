@@ -5,9 +5,8 @@ from typing import Any
 import dagster as dg
 from dagster._core.storage.tags import RETRY_NUMBER_TAG
 
-from debrief.errors import ConfigurationError
-from debrief.settings import Settings, load_settings
-from debrief.state.leases import DEAD, Ended, Keeper, keeper_of
+from debrief.settings import load_settings
+from debrief.state.leases import Ended, Keeper, keeper_of
 from debrief.state.opening import open_state
 from debrief.state.watch import watch_of
 
@@ -21,8 +20,6 @@ _STOPPED = (
     dg.DagsterRunStatus.CANCELED,
     dg.DagsterRunStatus.CANCELING,
 )
-_SHORTEST = 3.0
-"""Seconds of silence before which nobody may be declared dead."""
 
 
 def attend(instance: dg.DagsterInstance, run: dg.DagsterRun) -> Keeper:
@@ -73,25 +70,7 @@ def keeper_of_this_machine() -> Keeper:
         ConfigurationError: a setting is wrong, or the shared state cannot be opened.
     """
     settings = load_settings()
-    return keeper_of(open_state(settings), dead=silence(settings))
-
-
-def silence(settings: Settings) -> float:
-    """Return after how many seconds without a sign of life a process counts as dead.
-
-    Raises:
-        ConfigurationError: ``DEBRIEF_LEASE_SECONDS`` is no such number.
-    """
-    told = settings.get("DEBRIEF_LEASE_SECONDS")
-    try:
-        seconds = float(told or DEAD)
-    except ValueError:
-        seconds = 0.0
-    if not _SHORTEST <= seconds < float("inf"):
-        raise ConfigurationError(
-            "DEBRIEF_LEASE_SECONDS", f"{told!r} is no number from {_SHORTEST:g} up", "Correct it."
-        )
-    return seconds
+    return keeper_of(open_state(settings), dead=settings.lease_seconds)
 
 
 def _ended(instance: dg.DagsterInstance, runs: list[str]) -> Ended | None:

@@ -53,7 +53,7 @@ class EvaluatorResource(dg.ConfigurableResource):  # type: ignore[type-arg]
             ConfigurationError: a model is needed and no key for it is set.
         """
         settings = load_settings()
-        offline = self.offline or (not self.model and settings.get("DEBRIEF_OFFLINE") == "1")
+        offline = self.offline or (not self.model and settings.offline)
         return make_evaluators(
             settings,
             offline=offline,

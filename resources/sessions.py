@@ -59,7 +59,7 @@ class SessionStore(dg.ConfigurableResource):  # type: ignore[type-arg]
             DebriefError: a store is away, or refuses.
         """
         settings = load_settings()
-        named = self.folders or split_places(settings.get("DEBRIEF_SESSIONS"))
+        named = self.folders or split_places(settings.sessions)
         return places_here(named, settings.home) or list(default_folders(Path.home()))
 
     def redactor(self) -> Redactor:

@@ -13,6 +13,7 @@ from debrief.settings import load_settings
 from debrief.snapshots.capture import file_run, only_run_of, prepare, repository_of
 from debrief.snapshots.filing import transcript_folders
 from debrief.snapshots.hook import CAPTURE_VARIABLE
+from debrief.snapshots.prompts import CLAUDE_CODE
 from debrief.snapshots.running import COMMANDS, start, tool_command
 
 _MODEL = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:/@\[\]-]*\Z")
@@ -38,7 +39,9 @@ def code_plan(
         raise InputError(f"tool {tool}", "is not known", f"Known: {', '.join(COMMANDS)}.")
     if model is not None and not _MODEL.match(model):
         raise InputError(repr(model), "is no model's name", "Such as opus or sonnet.")
-    command = tool_command(tool, settings.get(COMMANDS[tool][0]))
+    command = tool_command(
+        tool, settings.claude_command if tool == CLAUDE_CODE else settings.droid_command
+    )
     repository = repository_of(folder)
     places = transcript_folders(tool, os.environ, Path.home())
     out = console(stderr=True)

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from datetime import UTC, date, datetime
 from typing import TYPE_CHECKING
 
-from msgspec import Struct, structs
+from msgspec import Struct
 
 from debrief.cli.console import console
 from debrief.cli.export import status_of, table_of
@@ -16,7 +16,7 @@ from debrief.errors import ConfigurationError
 from debrief.recorder.contracts import Status
 from debrief.recorder.fetching import FetchedRecords, Wanted
 from debrief.recorder.publishing import PublishedRecords, publish_as_records, publish_records
-from debrief.recorder.remote import URL, Remote, remote_of
+from debrief.recorder.remote import Remote, remote_of
 from debrief.settings import Settings, load_settings
 from debrief.training.model import Split
 from debrief.training.selection import training_options
@@ -100,7 +100,7 @@ def _from_database(
 
 def _server(settings: Settings, url: str) -> Remote | None:
     if url:
-        settings = structs.replace(settings, values={**settings.values, URL: url})
+        settings = settings.model_copy(update={"recorder_url": url})
     remote = remote_of(settings, "export")
     if remote is not None and remote.is_exposed:
         warn_of_exposure(remote.url)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 import sys
 from collections.abc import Sequence
 from contextlib import suppress
@@ -55,7 +54,7 @@ def start_session(
             prompt=_asked() if words is None else words,
             system=_text("system", system, system_file),
             contents=contents,
-            ignore=(*_usual_ignores(settings), *ignore),
+            ignore=(*settings.recorder_ignore, *ignore),
         ),
     )
     out = console()
@@ -117,7 +116,7 @@ def show_session(folder: Path) -> None:
         out.print("  no command was run")
     record = record_so_far(session, _redactor(settings), utc_now())
     print_changes(record.meta)
-    rule = ready_rule(settings.get("DEBRIEF_READY_RULE"))
+    rule = ready_rule(settings.ready_rule)
     print_missing(readiness(record, rule))
 
 
@@ -160,7 +159,7 @@ def stop_session(
 
     settings = load_settings()
     home = RecorderHome(settings.home)
-    rule = ready_rule(settings.get("DEBRIEF_READY_RULE"))
+    rule = ready_rule(settings.ready_rule)
     wish = Wish(
         summary=summary,
         ignore=tuple(ignore),
@@ -273,7 +272,7 @@ def check_record(file: Path, folder: Path) -> int:
     for problem in problems:
         errors.print(f"debrief: {problem}", style="red", soft_wrap=True)
     if not problems:
-        print_missing(readiness(record, ready_rule(settings.get("DEBRIEF_READY_RULE"))))
+        print_missing(readiness(record, ready_rule(settings.ready_rule)))
     return 1 if problems else 0
 
 
@@ -324,10 +323,6 @@ def _redactor(settings: Settings) -> Redactor:
     from debrief.redaction.redactor import Redactor, key_of
 
     return Redactor(key_of(settings))
-
-
-def _usual_ignores(settings: Settings) -> list[str]:
-    return shlex.split(settings.get("DEBRIEF_RECORDER_IGNORE"))
 
 
 def _text(name: str, given: str | None, file: Path | None) -> str | None:

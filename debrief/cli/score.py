@@ -118,7 +118,7 @@ def score(wanted: Wanted) -> int:
 def _scorer(wanted: Wanted, settings: Settings) -> ChunkScorer:
     if wanted.answers:
         return HandScorer(Path(wanted.answers), wanted.model or AGENT)
-    offline = wanted.offline or (not wanted.model and settings.get("DEBRIEF_OFFLINE") == "1")
+    offline = wanted.offline or (not wanted.model and settings.offline)
     return make_evaluators(settings, offline=offline, model=wanted.model).chunk_scorer
 
 
@@ -149,7 +149,7 @@ def _found(
         return session_in_file(Path(wanted.session), redact)
     session = session_in_lake(lake, wanted.session)
     if session is None:
-        named = settings.get("DEBRIEF_SESSIONS").split(os.pathsep)
+        named = settings.sessions.split(os.pathsep)
         folders = [Path(folder).expanduser() for folder in named if folder]
         folders = folders or default_folders(Path.home())
         session = session_in_folders(folders, wanted.session, redact)

@@ -55,7 +55,7 @@ def serve(wish: Wish) -> None:
     level = wish.log_level.lower()
     if level not in LEVELS:
         raise ConfigurationError("--log-level", f"is {level}", f"It is one of {', '.join(LEVELS)}.")
-    rule = ready_rule(wish.ready or settings.get(_RULE_SETTING))
+    rule = ready_rule(wish.ready or settings.ready_rule)
     redactor = Redactor(key_of(settings))
     limits = Limits(requests_a_second=wish.rate, burst=max(1, round(10 * wish.rate)))
     listener = listen(wish.host, wish.port)

@@ -40,7 +40,7 @@ def train(wish: TrainWish) -> None:
         DebriefError: there are no fitting samples, no model is configured, or it failed.
     """
     settings = load_settings()
-    if wish.offline or (not wish.ask and settings.get("DEBRIEF_OFFLINE") == "1"):
+    if wish.offline or (not wish.ask and settings.offline):
         raise ConfigurationError("debrief train", NEEDS_A_MODEL, "Name one with --ask.")
     repository = find_repository(wish.folder)
     if repository is None:
@@ -97,7 +97,7 @@ def _trials(wish: TrainWish, settings: Settings) -> Trials:
     from debrief.models.choosing import Models
     from debrief.redaction.redactor import key_of
 
-    name = litellm_name(wish.ask or settings.get("DEBRIEF_MODEL"))
+    name = litellm_name(wish.ask or settings.model)
     if not name:
         raise ConfigurationError(
             "debrief train", NEEDS_A_MODEL, "Name one with --ask, or set DEBRIEF_MODEL."
@@ -114,7 +114,7 @@ def _tell_outlay(
     from debrief.tokens import count_tokens
     from debrief.training.outlay import outlay_of
 
-    name = litellm_name(wish.ask or settings.get("DEBRIEF_MODEL"))
+    name = litellm_name(wish.ask or settings.model)
     price = Models(settings, dry_run=True).get(name).price if name else None
     outlay = outlay_of(samples, options, count_tokens, price)
     cost = outlay.usage.cost_usd

@@ -28,7 +28,6 @@ LARGEST_PAGE = 1_000
 _BUSY = frozenset({408, 425, 429, 500, 502, 503, 504})
 _TOO_MUCH = frozenset({500, 502, 504})
 _SMALLEST_PAGE, _SHRINKING = 10, 10
-_SETTINGS = ("LANGFUSE_PUBLIC_KEY", "LANGFUSE_SECRET_KEY")
 
 
 class ServerAwayError(LangfuseError):
@@ -251,13 +250,17 @@ def langfuse_from_settings(settings: Settings) -> LangfuseClient | None:
     it is; ``DEBRIEF_LANGFUSE_REQUESTS_A_MINUTE`` keeps to a plan's limit.
 
     Raises:
-        ConfigurationError: only a part of the three settings is there, the host is no URL, or
-            the limit is no number.
+        ConfigurationError: only a part of the three settings is there, or the host is no URL.
     """
-    if settings.get("DEBRIEF_LANGFUSE").lower() in ("off", "0", "false", "no"):
+    if not settings.langfuse:
         return None
-    host = settings.get("LANGFUSE_BASE_URL") or settings.get("LANGFUSE_HOST")
-    given = {"LANGFUSE_HOST": host, **{name: settings.get(name) for name in _SETTINGS}}
+    host = settings.langfuse_host
+    public_key, secret_key = settings.langfuse_public_key, settings.langfuse_secret_key
+    given = {
+        "LANGFUSE_HOST": host,
+        "LANGFUSE_PUBLIC_KEY": public_key,
+        "LANGFUSE_SECRET_KEY": secret_key,
+    }
     if not any(given.values()):
         return None
     missing = [name for name, value in given.items() if not value]
@@ -269,22 +272,8 @@ def langfuse_from_settings(settings: Settings) -> LangfuseClient | None:
         )
     if not host.startswith(("https://", "http://")):
         raise ConfigurationError("LANGFUSE_HOST", f"{host!r} is no URL", "Write https://….")
-    patience = Patience(requests_a_minute=_requests_a_minute(settings))
-    return LangfuseClient(host, given[_SETTINGS[0]], given[_SETTINGS[1]], patience)
-
-
-def _requests_a_minute(settings: Settings) -> float | None:
-    name = "DEBRIEF_LANGFUSE_REQUESTS_A_MINUTE"
-    text = settings.get(name)
-    if not text:
-        return None
-    try:
-        number = float(text)
-    except ValueError:
-        number = 0.0
-    if not 0 < number < float("inf"):
-        raise ConfigurationError(name, f"{text!r} is no number above 0", "Write 30, for example.")
-    return number
+    patience = Patience(requests_a_minute=settings.langfuse_requests_a_minute)
+    return LangfuseClient(host, public_key, secret_key, patience)
 
 
 @cache

@@ -182,26 +182,20 @@ def source_from_settings(settings: Settings, asked: bool = False) -> LangfuseSou
         asked: somebody asks for it, whatever the setting says.
 
     Raises:
-        ConfigurationError: it is asked for and not configured, or the date is none.
+        ConfigurationError: it is asked for and not configured.
     """
-    by_setting = settings.get("DEBRIEF_LANGFUSE_SESSIONS").lower() in ("1", "on", "true", "yes")
-    if not (asked or by_setting):
+    if not (asked or settings.langfuse_sessions):
         return None
     client = langfuse_from_settings(settings)
     if client is None:
-        if settings.get("DEBRIEF_LANGFUSE"):
+        if not settings.langfuse:
             return None
         raise ConfigurationError(
             "DEBRIEF_LANGFUSE_SESSIONS",
             "asks for sessions of a server, and none is configured",
             "Set LANGFUSE_HOST, LANGFUSE_PUBLIC_KEY and LANGFUSE_SECRET_KEY.",
         )
-    told = settings.get("DEBRIEF_LANGFUSE_SINCE")
-    try:
-        since = datetime.fromisoformat(told) if told else FIRST
-    except ValueError:
-        reason = f"{told!r} is no date"
-        raise ConfigurationError("DEBRIEF_LANGFUSE_SINCE", reason, "Write 2026-01-05.") from None
+    since = settings.langfuse_since or FIRST
     return LangfuseSource(client, since if since.tzinfo else since.replace(tzinfo=UTC))
 
 

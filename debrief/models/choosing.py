@@ -2,23 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from pathlib import Path
-from typing import TypeVar
-
 from debrief.errors import ConfigurationError
 from debrief.models.budget import Budget
 from debrief.models.cache import Cache
-from debrief.models.language_model import CONCURRENCY, TIMEOUT, LanguageModel
+from debrief.models.language_model import LanguageModel
 from debrief.models.prices import price_of
-from debrief.models.retrying import PAUSE
 from debrief.models.usage import Spent, all_spent
 from debrief.settings import Settings
 from debrief.state.opening import open_state
 from debrief.state.pruning import prune_daily
 from debrief.state.watch import watch_of
-
-Number = TypeVar("Number", int, float)
 
 _KEYS = {
     "azure_ai": "AZURE_AI_API_KEY",
@@ -52,7 +45,7 @@ class Models:
         dry_run: count what would be asked, and ask nothing.
 
     Raises:
-        ConfigurationError: a setting is wrong.
+        ConfigurationError: the shared state cannot be opened.
     """
 
     def __init__(
@@ -68,21 +61,15 @@ class Models:
         self._settings = settings
         self._dry_run = dry_run
         self._made: dict[str, LanguageModel] = {}
-        self.concurrency = _number(settings, "DEBRIEF_CONCURRENCY", int) or CONCURRENCY
-        self._timeout = _number(settings, "DEBRIEF_TIMEOUT", float) or TIMEOUT
-        pause = _number(settings, "DEBRIEF_RETRY_PAUSE", float)
-        self._pause = PAUSE if pause is None else pause
-        named = settings.get("DEBRIEF_FALLBACK_MODELS").split(",")
-        self._fallbacks = [name.strip() for name in named if name.strip()]
-        off = settings.get("DEBRIEF_CACHE").lower() in ("off", "0", "false", "no")
+        self.concurrency = settings.concurrency
         self._watch = watch_of(run) if run else None
-        self._cache = None if off else Cache(open_state(settings))
+        self._cache = Cache(open_state(settings)) if settings.cache else None
         if self._cache is not None and run:
             prune_daily(self._cache.state, settings)
         if max_cost_usd is None:
-            max_cost_usd = _number(settings, "DEBRIEF_MAX_COST_USD", float)
+            max_cost_usd = settings.max_cost_usd
         if max_calls is None:
-            max_calls = _number(settings, "DEBRIEF_MAX_CALLS", int)
+            max_calls = settings.max_calls
         account = account or run
         shared = bool(account) and (max_cost_usd is not None or max_calls is not None)
         self.budget = Budget(
@@ -100,7 +87,7 @@ class Models:
                 is not known and the run is limited in money.
         """
         if name not in self._made:
-            others = [other for other in self._fallbacks if other != name]
+            others = [other for other in self._settings.fallback_models if other != name]
             fallbacks = [self._make(other, ()) for other in others]
             self._made[name] = self._make(name, fallbacks)
         return self._made[name]
@@ -116,16 +103,14 @@ class Models:
     def _make(self, name: str, fallbacks: list[LanguageModel] | tuple[()]) -> LanguageModel:
         settings = self._settings
         key, base_url = _access(name, settings, needed=not self._dry_run)
-        own = settings.get("DEBRIEF_PRICES")
-        prices = Path(own).expanduser() if own else settings.home / "prices.json"
         return LanguageModel(
             name,
             api_key=key,
             base_url=base_url,
-            timeout=self._timeout,
-            pause=self._pause,
+            timeout=settings.timeout,
+            pause=settings.retry_pause,
             concurrency=self.concurrency,
-            price=price_of(name, prices, packaged=not base_url),
+            price=price_of(name, settings.prices, packaged=not base_url),
             cache=self._cache,
             budget=self.budget,
             fallbacks=fallbacks,
@@ -152,10 +137,8 @@ def key_name(model: str) -> str:
 def _access(model: str, settings: Settings, needed: bool) -> tuple[str, str]:
     provider = _provider(model)
     name = key_name(model)
-    key = settings.get(name)
-    base_url = settings.get("DEBRIEF_MODEL_BASE_URL") or settings.get(
-        f"{_prefix(provider)}_API_BASE"
-    )
+    key = settings.variable(name)
+    base_url = settings.model_base_url or settings.variable(f"{_prefix(provider)}_API_BASE")
     if not key and base_url:
         return "none", base_url
     if not key and needed and provider not in _OWN_CREDENTIALS:
@@ -174,16 +157,3 @@ def _provider(model: str) -> str:
 
 def _prefix(provider: str) -> str:
     return provider.upper().replace("-", "_")
-
-
-def _number(settings: Settings, name: str, kind: Callable[[str], Number]) -> Number | None:
-    text = settings.get(name)
-    if not text:
-        return None
-    try:
-        number = kind(text)
-    except ValueError:
-        number = None
-    if number is None or not 0 <= number < float("inf"):
-        raise ConfigurationError(name, f"{text!r} is no number from 0 up", "Correct it.")
-    return number

@@ -9,7 +9,7 @@ from __future__ import annotations
 import threading
 
 from debrief.errors import ConfigurationError, DebriefError
-from debrief.recorder.remote import URL, Patience, ServerAwayError, ServerRefusedError
+from debrief.recorder.remote import Patience, ServerAwayError, ServerRefusedError
 from debrief.recorder.sending import RecorderServer, server_of
 from debrief.settings import Settings
 
@@ -29,7 +29,7 @@ def hindrance(settings: Settings, task_id: str, seconds: float = SECONDS) -> Deb
         task_id: the session's task.
         seconds: after which the question is given up, names of machines included.
     """
-    if not settings.get(URL):
+    if not settings.recorder_url:
         return None
     patience = Patience(attempts=1, timeout=seconds, in_all=seconds)
     try:

@@ -74,7 +74,7 @@ def database_url(settings: Settings) -> str:
     Raises:
         StorageError: the embedded server cannot be started.
     """
-    return settings.get("DATABASE_URL") or _share_of(settings.home.absolute() / FOLDER, os.getpid())
+    return settings.database_url or _share_of(settings.home.absolute() / FOLDER, os.getpid())
 
 
 @functools.cache

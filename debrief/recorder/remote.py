@@ -134,7 +134,7 @@ def remote_of(settings: Settings, scope: Literal["write", "export"]) -> Remote |
     """
     import httpx
 
-    url, token = settings.get(URL), settings.get(TOKEN)
+    url, token = settings.recorder_url, settings.recorder_token
     if not url:
         return None
     try:

@@ -262,9 +262,7 @@ def source_from_settings(settings: Settings, asked: bool = False) -> RecorderSou
         settings: of this machine.
         asked: somebody asks for it, whatever the setting says.
     """
-    told = settings.get("DEBRIEF_RECORDER").lower()
-    asked = asked or told in ("1", "on", "true", "yes")
-    return recorder_source(settings) if asked else None
+    return recorder_source(settings) if asked or settings.recorder else None
 
 
 def recorder_source(settings: Settings) -> RecorderSource:

@@ -213,7 +213,7 @@ def load_key(home: Path, told: str = "") -> bytes:
 
 def key_of(settings: Settings) -> bytes:
     """Return the redaction key that ``settings`` mean; see ``load_key``."""
-    return load_key(settings.home, settings.get("DEBRIEF_REDACTION_KEY"))
+    return load_key(settings.home, settings.redaction_key)
 
 
 def _told_key(told: str) -> bytes:

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 
-from debrief.errors import ConfigurationError
 from debrief.lake import Lake
 from debrief.rubrics.agreement import AGREEMENT, ALL, Agreement, AgreementRow
 from debrief.rubrics.page import plain
-from debrief.settings import Settings
 
 MINIMUM = "DEBRIEF_MIN_AGREEMENT"
 FEWEST_LABELS = 20
@@ -40,24 +38,6 @@ def agreement_text(lake: Lake, judged_by: Collection[str] = ()) -> str:
         + ("" if row.labelled >= FEWEST_LABELS else ", too few to rely on")
         for row in rows
     )
-
-
-def minimum_agreement(settings: Settings) -> float | None:
-    """Return the agreement that training sets need, as ``DEBRIEF_MIN_AGREEMENT`` says.
-
-    Raises:
-        ConfigurationError: it is no number from 0 to 1.
-    """
-    text = settings.get(MINIMUM)
-    if not text:
-        return None
-    try:
-        number = float(text)
-    except ValueError:
-        number = -1.0
-    if not 0 <= number <= 1:
-        raise ConfigurationError(MINIMUM, f"{text!r} is no number from 0 to 1", "Correct it.")
-    return number
 
 
 def agreement_shortfall(lake: Lake, minimum: float | None, judged_by: Collection[str] = ()) -> str:

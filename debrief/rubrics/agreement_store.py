@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 from debrief.errors import InputError
@@ -19,9 +18,6 @@ from debrief.rubrics.model import Rubric, RubricEvaluation
 from debrief.scoring.model import SCORE_NAMES, SessionScores
 from debrief.sessions.heads import SessionHead
 from debrief.settings import Settings
-
-LABELS = "DEBRIEF_LABELS"
-FEEDBACK_FOLDERS = "DEBRIEF_FEEDBACK"
 
 
 def read_labels(settings: Settings, client: LangfuseClient | None, repository: Path) -> Labels:
@@ -39,8 +35,8 @@ def read_labels(settings: Settings, client: LangfuseClient | None, repository: P
     Raises:
         InputError: a CSV file cannot be used.
     """
-    folders = _paths(settings, FEEDBACK_FOLDERS) or [repository / ".debrief"]
-    parts = [labels_from_csv(path) for path in _paths(settings, LABELS)]
+    folders = settings.feedback or [repository / ".debrief"]
+    parts = [labels_from_csv(path) for path in settings.labels]
     parts.append(labels_from_feedback(folders))
     if client is not None:
         parts.append(labels_from_langfuse(client))
@@ -82,8 +78,3 @@ def _roll(lake: Lake) -> Roll:
 def _all(lake: Lake, table: str, row_type: type[Row]) -> Iterator[Row]:
     for week in lake.partitions(table):
         yield from lake.read(table, week, row_type)
-
-
-def _paths(settings: Settings, name: str) -> list[Path]:
-    given: Iterable[str] = settings.get(name).split(os.pathsep)
-    return [Path(path).expanduser() for path in given if path]

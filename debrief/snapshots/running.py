@@ -15,11 +15,11 @@ from types import FrameType
 from debrief.errors import ConfigurationError
 from debrief.snapshots.prompts import CLAUDE_CODE, DROID
 
-COMMANDS: Mapping[str, tuple[str, str]] = {
-    CLAUDE_CODE: ("DEBRIEF_CLAUDE_COMMAND", "claude"),
-    DROID: ("DEBRIEF_DROID_COMMAND", "droid"),
+COMMANDS: Mapping[str, str] = {
+    CLAUDE_CODE: "DEBRIEF_CLAUDE_COMMAND",
+    DROID: "DEBRIEF_DROID_COMMAND",
 }
-"""The setting and the default, by tool."""
+"""The setting that names a tool's command."""
 
 
 def tool_command(tool: str, setting: str) -> list[str]:
@@ -27,16 +27,16 @@ def tool_command(tool: str, setting: str) -> list[str]:
 
     Args:
         tool: one of ``COMMANDS``.
-        setting: what is configured; empty for the default.
+        setting: the command that is configured.
 
     Raises:
         ConfigurationError: the tool is not known, or its program is not there.
     """
     if tool not in COMMANDS:
         raise ConfigurationError(f"tool {tool}", "is not known", f"Known: {', '.join(COMMANDS)}.")
-    variable, default = COMMANDS[tool]
+    variable = COMMANDS[tool]
     try:
-        command = shlex.split(setting or default)
+        command = shlex.split(setting)
     except ValueError as error:
         raise ConfigurationError(variable, f"is no command: {error}") from error
     program = shutil.which(command[0]) if command else None

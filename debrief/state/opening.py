@@ -7,11 +7,10 @@ from pathlib import Path
 
 from debrief.settings import Settings
 from debrief.state.sqlite import SqliteState
-from debrief.state.store import NAMED, State
+from debrief.state.store import State
 
 HERE = "here"
 """Told instead of an address: the file of this machine."""
-_RUNS = "DAGSTER_DATABASE_URL"
 _OPENED: dict[str, tuple[tuple[int, int], State]] = {}
 _LOCK = threading.Lock()
 
@@ -29,11 +28,10 @@ def state_url(settings: Settings) -> str:
     state is there too, unless it is told to be elsewhere. A database that only one machine's
     Dagster uses, the embedded one, is left alone.
     """
-    named = settings.get(NAMED)
-    if named:
-        return "" if named == HERE else named
-    of_a_team = settings.get("DATABASE_URL") or settings.get("DEBRIEF_BROKER")
-    return settings.get(_RUNS) if of_a_team else ""
+    if settings.state_url:
+        return "" if settings.state_url == HERE else settings.state_url
+    of_a_team = settings.database_url or settings.broker
+    return settings.dagster_database_url if of_a_team else ""
 
 
 def open_state(settings: Settings) -> State:

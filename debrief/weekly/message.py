@@ -13,7 +13,6 @@ from urllib.parse import urlsplit
 from debrief.redaction.redactor import Redactor
 from debrief.settings import Settings
 
-URL, SWITCH = "DEBRIEF_WEBHOOK_URL", "DEBRIEF_WEBHOOK"
 UI_URL = "DEBRIEF_UI_URL"
 """The setting that says where Dagster's UI is, for links."""
 LONGEST = 3_000
@@ -26,8 +25,7 @@ _BUSY = frozenset({408, 425, 429, 500, 502, 503, 504})
 
 def webhook_of(settings: Settings) -> str:
     """Return the address that messages go to; empty when there is none, or it is switched off."""
-    off = settings.get(SWITCH).lower() in ("off", "0", "false", "no")
-    return "" if off else settings.get(URL)
+    return settings.webhook_url if settings.webhook else ""
 
 
 def send(
@@ -57,7 +55,7 @@ def send(
     except ValueError:
         known = False
     if not known:
-        return f"{URL} is no address of a web server"
+        return "DEBRIEF_WEBHOOK_URL is no address of a web server"
     body = {"text": _cut(redactor.redact(text).text)}
     reason = ""
     for attempt in range(ATTEMPTS):

@@ -22,7 +22,7 @@ from dagster_webserver.cli import dagster_webserver
 
 import pipelines.command  # noqa: F401  registers its commands
 from debrief.cli.app import app
-from debrief.settings import Settings
+from debrief.settings import load_settings
 from debrief.state.opening import state_url
 
 TOP = Path(__file__).parents[2]
@@ -196,7 +196,7 @@ def test_docker_compose_reads_the_file() -> None:
     assert sorted(services) == SERVICES
     for name in ("worker", "coordinator"):
         told = services[name]["environment"]
-        assert state_url(Settings(home=Path("/"), lake="", values=told)).endswith("dagster")
+        assert state_url(load_settings({"DEBRIEF_HOME": "/nowhere", **told})).endswith("dagster")
         assert "volumes" not in services[name]
 
 

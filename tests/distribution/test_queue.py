@@ -16,7 +16,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sqlalchemy.exc import OperationalError
 
-from assets.handing_out import in_queue, policy_of_weeks, weeks_a_run
+from assets.handing_out import policy_of_weeks
 from debrief.errors import ConfigurationError
 from debrief.settings import load_settings
 from debrief.weeks import week_after
@@ -68,19 +68,6 @@ def test_a_backfill_from_the_ui_is_cut_alike(monkeypatch: pytest.MonkeyPatch) ->
     monkeypatch.setenv("DEBRIEF_LAUNCH", "queue")
     monkeypatch.setenv("DEBRIEF_WEEKS_A_RUN", "3")
     assert policy_of_weeks() == dg.BackfillPolicy.multi_run(max_partitions_per_run=3)
-
-
-@pytest.mark.parametrize("told", ["0", "-1", "two", "1.5", "²"])
-def test_a_number_of_weeks_that_is_none_is_refused(told: str) -> None:
-    with pytest.raises(ConfigurationError, match="is no number from 1 up"):
-        weeks_a_run(load_settings({**SETTINGS, "DEBRIEF_WEEKS_A_RUN": told}))
-
-
-def test_a_way_to_launch_that_is_not_known_is_refused() -> None:
-    with pytest.raises(ConfigurationError, match="'celery' is not known"):
-        in_queue(load_settings({**SETTINGS, "DEBRIEF_LAUNCH": "celery"}))
-    assert not in_queue(load_settings(SETTINGS))
-    assert not in_queue(load_settings({**SETTINGS, "DEBRIEF_LAUNCH": "here"}))
 
 
 def test_a_worker_says_what_it_is_not_told(tmp_path: Path) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import pickle
-from pathlib import Path
 
 import pytest
 
@@ -15,7 +14,7 @@ from debrief.langfuse.client import (
     ServerAwayError,
     langfuse_from_settings,
 )
-from debrief.settings import Settings
+from debrief.settings import Settings, load_settings
 from tests.langfuse.scenario import Clock, client_of
 from tests.langfuse.server import LangfuseServer, Trouble
 
@@ -23,7 +22,7 @@ KEYS = {"LANGFUSE_PUBLIC_KEY": "pk-test", "LANGFUSE_SECRET_KEY": "sk-test"}
 
 
 def settings(**values: str) -> Settings:
-    return Settings(home=Path("/nowhere"), lake="/nowhere/lake", values=values)
+    return load_settings({"DEBRIEF_HOME": "/nowhere", **values})
 
 
 def test_no_setting_means_no_client() -> None:

@@ -49,20 +49,6 @@ def test_a_server_on_this_machine_needs_no_key(tmp_path: Path) -> None:
     assert language_model("ollama/llama3", settings(tmp_path)).name == "ollama/llama3"
 
 
-@pytest.mark.parametrize(
-    ("name", "value"),
-    [
-        ("DEBRIEF_CONCURRENCY", "many"),
-        ("DEBRIEF_TIMEOUT", "-1"),
-        ("DEBRIEF_MAX_COST_USD", "nan"),
-        ("DEBRIEF_MAX_CALLS", "1.5"),
-    ],
-)
-def test_a_setting_that_is_no_number_is_named(tmp_path: Path, name: str, value: str) -> None:
-    with pytest.raises(ConfigurationError, match=name):
-        Models(settings(tmp_path, **{name: value}))
-
-
 def test_one_run_shares_cache_budget_and_count_between_its_models(tmp_path: Path) -> None:
     with OpenAIServer(lambda call: Reply("Fine.")) as server:
         models = Models(

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from debrief.errors import ConfigurationError, InputError
+from debrief.errors import InputError
 from debrief.judging.model import JudgeEvaluation
 from debrief.lake import Lake
 from debrief.rubrics.agreement import AGREEMENT, ALL, Agreement, AgreementRow, compare
@@ -19,7 +19,6 @@ from debrief.rubrics.agreement_page import (
     agreement_markdown,
     agreement_shortfall,
     agreement_text,
-    minimum_agreement,
 )
 from debrief.rubrics.agreement_store import read_labels, store_agreement
 from debrief.rubrics.coefficients import corrected_rate, gwet_ac1, weighted_kappa
@@ -374,14 +373,3 @@ def test_a_page_shows_what_people_wrote_as_text(tmp_path: Path) -> None:
     ]
     page = agreement_markdown(compared(labels, measures_of(judged([0.5] * 2), [], [], [])))
     assert "&lt;b&gt;\\|x" in page
-
-
-def test_a_minimum_that_is_no_number_is_refused() -> None:
-    assert minimum_agreement(load_settings({"DEBRIEF_HOME": "/nowhere"})) is None
-    good = load_settings({"DEBRIEF_HOME": "/nowhere", "DEBRIEF_MIN_AGREEMENT": "0.6"})
-    assert minimum_agreement(good) == 0.6
-    for text in ("high", "2", "nan"):
-        with pytest.raises(ConfigurationError, match="no number from 0 to 1"):
-            minimum_agreement(
-                load_settings({"DEBRIEF_HOME": "/nowhere", "DEBRIEF_MIN_AGREEMENT": text})
-            )

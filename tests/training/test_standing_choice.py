@@ -2,23 +2,19 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from datetime import date
-from pathlib import Path
 from typing import Any
 
 import pytest
 
 from debrief.errors import ConfigurationError
-from debrief.settings import Settings
+from debrief.settings import load_settings
 from debrief.training.selection import TrainingOptions
 from debrief.training.standing_choice import options_chosen
 
 
 def options(at_launch: Mapping[str, object], **values: str) -> TrainingOptions:
     named = {f"DEBRIEF_TRAINING_{name.upper()}": value for name, value in values.items()}
-    settings = Settings(
-        home=Path("/none"), lake="/none/lake", values={"DEBRIEF_LAKE": "x", **named}
-    )
-    return options_chosen(settings, at_launch)
+    return options_chosen(load_settings({"DEBRIEF_HOME": "/none", **named}), at_launch)
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ import socket
 import pytest
 
 from debrief.redaction.redactor import Redactor
-from debrief.settings import Settings
+from debrief.settings import load_settings
 from debrief.weekly.message import ATTEMPTS, LONGEST, send, webhook_of
 from tests.weekly.hooks import hook
 
@@ -79,6 +79,5 @@ def test_a_message_holds_no_secret_and_is_not_endless() -> None:
     ],
 )
 def test_messages_go_out_only_where_one_is_asked_for(values: dict[str, str], url: str) -> None:
-    from pathlib import Path
 
-    assert webhook_of(Settings(home=Path("/nowhere"), lake="/nowhere", values=values)) == url
+    assert webhook_of(load_settings({"DEBRIEF_HOME": "/nowhere", **values})) == url

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from typing import Annotated
 
 import typer
@@ -31,9 +32,11 @@ def prune(
     from debrief.state.opening import open_state
     from debrief.state.pruning import limits
 
-    settings = load_settings()
+    options = {"DEBRIEF_CACHE_DAYS": days, "DEBRIEF_CACHE_MB": megabytes}
+    given = {name: str(value) for name, value in options.items() if value is not None}
+    settings = load_settings({**os.environ, **given})
     state = open_state(settings)
-    dropped = state.prune(**limits(settings, days, megabytes))
+    dropped = state.prune(**limits(settings))
     state.compact()
     left = state.size()
     console().print(
@@ -67,7 +70,7 @@ def share(
     from debrief.state.store import NAMED
 
     settings = load_settings()
-    url = to or settings.get(NAMED) or settings.get("DATABASE_URL")
+    url = to or settings.state_url or settings.database_url
     if not url or url == HERE:
         raise ConfigurationError("--to", "names no database", f"Give one, or set {NAMED}.")
     own = SqliteState(state_file(settings))

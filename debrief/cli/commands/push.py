@@ -50,7 +50,7 @@ def push(
     from debrief.snapshots.captures import captures_beside
 
     settings = load_settings()
-    url = to or settings.get("DEBRIEF_PUSH_TO")
+    url = to or settings.push_to
     if "://" not in url:
         raise ConfigurationError(
             "--to", "names no object store", "Give a URL such as s3://bucket/transcripts."

@@ -1,0 +1,1 @@
+"""What builds the project's own pages and samples; no part of the wheel."""

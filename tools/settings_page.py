@@ -1,0 +1,76 @@
+"""Write ``docs/settings.md`` from the descriptions in ``debrief.settings``.
+
+Run ``python -m tools.settings_page``. What comes after the tables is written by hand and kept.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from pydantic.fields import FieldInfo
+
+from debrief.settings import Settings, variable_of
+
+PAGE = Path(__file__).resolve().parents[1] / "docs" / "settings.md"
+BY_HAND = "## The `.debrief` folder"
+INTRODUCTION = """\
+# Settings
+
+From the environment, else from `~/.debrief/.env` (mode 600: it holds keys), else the default. An
+empty variable counts as not set. `python -m tools.settings_page` makes these tables from
+`debrief/settings.py`.
+"""
+SECTIONS = {
+    "home": "Where things are",
+    "launch": "[Past one machine](scaling.md)",
+    "offline": "Models",
+    "state_url": "What processes and machines share",
+    "langfuse_host": "Langfuse",
+    "labels": "Training sets and people's labels",
+    "recorder": "The recorder",
+    "dagster_database_url": "A team's instance ([operations](operations.md))",
+    "webhook_url": "Messages",
+    "claude_command": "Capture",
+}
+"""The title of each table, by its first field."""
+FAMILIES = {
+    "offline": "| `<PROVIDER>_API_KEY` | key, such as `OPENROUTER_API_KEY` | none |",
+    "labels": (
+        "| `DEBRIEF_TRAINING_<OPTION>` | what is taken into training sets, in every run that does "
+        "not choose at launch: the options of `training_sets` in the launchpad, in capitals, such "
+        "as `DEBRIEF_TRAINING_MAX_TOKENS=8192`, `…_STATUS=ready`, `…_MIN_OVERALL_QUALITY=0.6`, "
+        "`…_TOOLS=claude-code,codex` | every session one can learn from |"
+    ),
+}
+"""Rows for variables whose names hold another name, before the field that they precede."""
+
+
+def settings_page(page: str) -> str:
+    """Return the page with its tables as the model describes them.
+
+    Args:
+        page: as it is; what it says after the tables is kept.
+    """
+    lines = [INTRODUCTION.rstrip()]
+    for name, field in Settings.model_fields.items():
+        if name in SECTIONS:
+            lines += ["", f"| {SECTIONS[name]} | | Default |", "|---|---|---|"]
+        if name in FAMILIES:
+            lines.append(FAMILIES[name])
+        if field.description:
+            lines.append(f"| `{variable_of(name)}` | {field.description} | {_default(field)} |")
+    return "\n".join([*lines, "", page[page.index(BY_HAND) :]])
+
+
+def _default(field: FieldInfo) -> str:
+    if isinstance(field.json_schema_extra, dict):
+        return str(field.json_schema_extra["default"])
+    if isinstance(field.default, bool):
+        return "on" if field.default else "off"
+    if field.default in ("", (), None):
+        return "none"
+    return f"`{field.default}`" if isinstance(field.default, str) else str(field.default)
+
+
+if __name__ == "__main__":
+    PAGE.write_text(settings_page(PAGE.read_text(encoding="utf-8")), encoding="utf-8")

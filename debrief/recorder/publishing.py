@@ -17,12 +17,12 @@ from msgspec import Struct
 
 from debrief.errors import InputError
 from debrief.lake import Lake
+from debrief.markdown import plain, table
 from debrief.recorder.conversion import line_of, recording_of
 from debrief.recorder.exporting import EXPORT_FORMS, StoredRecord, in_form, one_line
 from debrief.redaction import contains_secret
 from debrief.snapshots.fingerprint import comparison_key
 from debrief.snapshots.model import UNKNOWN
-from debrief.training.cards import plain
 from debrief.training.kinship import Kinship
 from debrief.training.model import Split
 from debrief.training.publishing.forms import Form, form_named
@@ -248,8 +248,6 @@ def _card(key: tuple[str, str], candidates: list[Candidate], verified: set[str])
         "resemble each other."
     )
     yield ""
-    yield "| repository | sessions |"
-    yield "| --- | --- |"
-    for name, count in sorted(repositories.items()):
-        yield f"| {plain(name)} | {count} |"
+    rows = [(plain(name), str(count)) for name, count in sorted(repositories.items())]
+    yield table(("repository", "sessions"), rows)
     yield ""

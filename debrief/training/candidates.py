@@ -8,6 +8,7 @@ import msgspec
 from msgspec import Struct
 
 from debrief.errors import InputError
+from debrief.markdown import table
 from debrief.redaction import contains_secret
 from debrief.snapshots.prompts import is_text
 from debrief.snapshots.writing import is_key, refuse_link
@@ -97,11 +98,14 @@ def report_of(proposal: Proposal) -> str:
             "",
             verdict,
             "",
-            "| held-out samples | mean, 0 to 1 | 95 % interval |",
-            "| --- | --- | --- |",
-            f"| before ({proposal.before.count}) | {_row(proposal.before)} |",
-            f"| after ({proposal.after.count}) | {_row(proposal.after)} |",
-            f"| difference | {_row(proposal.difference, sign=True)} |",
+            table(
+                ("held-out samples", "mean, 0 to 1", "95 % interval"),
+                [
+                    (f"before ({proposal.before.count})", *_cells(proposal.before)),
+                    (f"after ({proposal.after.count})", *_cells(proposal.after)),
+                    ("difference", *_cells(proposal.difference, sign=True)),
+                ],
+            ),
             "",
             f"{proposal.trained_on} training samples, {proposal.trials} trials; "
             f"{proposal.model}: {proposal.calls} calls ({proposal.recalled} more answered from the "
@@ -117,10 +121,10 @@ def report_of(proposal: Proposal) -> str:
     )
 
 
-def _row(value: Estimate, *, sign: bool = False) -> str:
+def _cells(value: Estimate, *, sign: bool = False) -> tuple[str, str]:
     form = "+.2f" if sign else ".2f"
     if value.mean is None:
-        return "– | –"
+        return "–", "–"
     if value.low is None or value.high is None:
-        return f"{value.mean:{form}} | –"
-    return f"{value.mean:{form}} | {value.low:{form}} to {value.high:{form}}"
+        return f"{value.mean:{form}}", "–"
+    return f"{value.mean:{form}}", f"{value.low:{form}} to {value.high:{form}}"

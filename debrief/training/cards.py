@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import TypeVar
 
 from msgspec import Struct
 
+from debrief.markdown import plain, table
 from debrief.redaction.finder import find
 from debrief.scoring.dimensions import DIMENSIONS
 from debrief.training.model import LeftOut
@@ -90,7 +91,7 @@ def _summary(facts: CardFacts) -> str:
 
 
 def _sources(tally: Tally) -> str:
-    body = table(
+    body = _table(
         ("source", "tool", "model", "repository", "samples"),
         [(*key, str(count)) for key, count in ranked(tally.sources)],
     )
@@ -114,7 +115,7 @@ def _licences(tally: Tally) -> str:
         if unknown
         else "As the repositories' own files say; check before publishing."
     )
-    return f"{table(('repository', 'licence', 'samples'), rows)}\n\n{note}"
+    return f"{_table(('repository', 'licence', 'samples'), rows)}\n\n{note}"
 
 
 def _filters(options: TrainingOptions) -> str:
@@ -135,12 +136,12 @@ def _filters(options: TrainingOptions) -> str:
         "near-duplicates": options.near_duplicates,
         "eval share": f"{options.eval_share:g} of all pairs of repository and week",
     }
-    return "## Filters\n\n" + table(("filter", "chosen"), list(chosen.items()))
+    return "## Filters\n\n" + _table(("filter", "chosen"), list(chosen.items()))
 
 
 def _judges(facts: CardFacts) -> str:
     tally = facts.tally
-    judges = table(
+    judges = _table(
         ("judge", "model", "weight", "sessions", "mean (0 to 1)"),
         [
             (name, model, f"{weight:g}", str(mean.count), f"{mean.value:.2f}")
@@ -163,7 +164,7 @@ def _left_out(facts: CardFacts) -> str:
         named = ", ".join(row.sessions[:_SESSIONS_NAMED])
         more = row.count - _SESSIONS_NAMED
         rows.append((row.reason, str(row.count), named + (f" and {more} more" if more > 0 else "")))
-    return "## Left out\n\n" + table(("why", "sessions", "which"), rows, "Nothing was left out.")
+    return "## Left out\n\n" + _table(("why", "sessions", "which"), rows, "Nothing was left out.")
 
 
 def _content(tally: Tally) -> str:
@@ -193,7 +194,7 @@ def _content(tally: Tally) -> str:
         ("texts that stand for what was not recorded", f"{tally.stand_ins:,}"),
     ]
     return (
-        "## What is in it\n\n" + table(("", ""), rows) + "\n\n"
+        "## What is in it\n\n" + _table(("", ""), rows) + "\n\n"
         f"{form}, subagents' own messages, the model's thinking and the agent's reminders to its "
         "model apart. Where a transcript lacks a prompt, a result or the end of a turn, a text in "
         "round brackets stands for it. An assistant message of that kind, one that the person "
@@ -226,29 +227,17 @@ def _loading(facts: CardFacts) -> str:
     )
 
 
-def table(heads: Sequence[str], rows: Sequence[Sequence[str]], empty: str = "None.") -> str:
+def _table(header: Sequence[str], rows: Sequence[Sequence[str]], empty: str = "None.") -> str:
     """Return a Markdown table of at most 15 rows; ``empty`` when there is none."""
     if not rows:
         return empty
-    lines = [_row(heads), _row(["---"] * len(heads)), *map(_row, rows[:_MOST_ROWS])]
+    cells = [[plain(cell) for cell in row] for row in rows[:_MOST_ROWS]]
     if len(rows) > _MOST_ROWS:
-        lines.append(_row([f"and {len(rows) - _MOST_ROWS} more", *[""] * (len(heads) - 1)]))
-    return "\n".join(lines)
-
-
-def plain(text: str) -> str:
-    """Return a name so that it cannot break out of its place in the Markdown."""
-    text = "".join(letter if letter.isprintable() else " " for letter in text)
-    for letter in "\\`|<>[]":
-        text = text.replace(letter, f"\\{letter}")
-    return text.strip()
+        cells.append([f"and {len(rows) - _MOST_ROWS} more", *[""] * (len(header) - 1)])
+    return table(header, cells)
 
 
 def ranked(counts: Mapping[_Key, int]) -> list[tuple[_Key, int]]:
     """Return counts with the greatest first."""
     counts = Counter(counts)
     return sorted(counts.items(), key=lambda item: (-item[1], str(item[0])))
-
-
-def _row(cells: Iterable[str]) -> str:
-    return "| " + " | ".join(plain(cell) for cell in cells) + " |"

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Literal
 
 from msgspec import Struct
 
+from debrief.markdown import table
 from debrief.scoring.model import SessionScores
 from debrief.snapshots.model import UNKNOWN, SessionMetadataRow
 from debrief.weeks import week_after, week_of
@@ -216,17 +217,16 @@ def moves_markdown(moves: Sequence[WeeklyMove]) -> str:
     """Return the rows as a Markdown table with few columns, the latest week first."""
     if not moves:
         return "No two weeks with scored sessions yet: nothing can have moved.\n"
-    heads = ["week", "n", "mean", "moved", "with"]
-    lines = ["| " + " | ".join(heads) + " |", "|" + " --- |" * len(heads)]
-    for move in reversed(moves):
-        cells = [
+    rows = [
+        [
             move.week,
             str(move.sessions),
             f"{move.mean:.2f}",
             f"**{_signed(move.moved)}**",
-            ", ".join(_told(move)),
+            ", ".join(_contributions(move)),
         ]
-        lines.append("| " + " | ".join(cells) + " |")
+        for move in reversed(moves)
+    ]
     oldest = moves[0]
     notes = [
         "How far the weekly mean of overall quality moved, and with what: other shares of tasks, "
@@ -245,10 +245,10 @@ def moves_markdown(moves: Sequence[WeeklyMove]) -> str:
     alike = [f"{move.week}: {', '.join(move.together)}" for move in moves if move.together]
     if alike:
         notes.append(f"Changed in the same sessions, and not to be told apart: {'; '.join(alike)}.")
-    return "\n".join([*lines, "", "\n\n".join(notes)]) + "\n"
+    return "\n\n".join([table(["week", "n", "mean", "moved", "with"], rows), *notes]) + "\n"
 
 
-def _told(move: WeeklyMove) -> Iterator[str]:
+def _contributions(move: WeeklyMove) -> Iterator[str]:
     """Yield what each factor did that did anything, with its interval, and what is left."""
     for part in move.parts:
         reach = (part.high - part.low) / 2

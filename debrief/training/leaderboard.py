@@ -13,6 +13,7 @@ from typing import Literal
 from msgspec import Struct
 
 from debrief.judging.model import JudgeEvaluation
+from debrief.markdown import table
 from debrief.scoring.model import SessionScores
 from debrief.snapshots.model import UNKNOWN, SessionMetadataRow
 from debrief.training.score_entries import judges_mean
@@ -160,15 +161,16 @@ def leaderboard_markdown(rows: Sequence[LeaderboardRow]) -> str:
     for group in groups_of(rows):
         first = group[0]
         sessions = sum(row.sessions for row in group)
-        heads = ["#", "prompts", "tool", "model", "n", *_HEADS.values()]
-        table = [_line(heads), "|" + " --- |" * len(heads)]
-        for row in group:
-            cells = [str(row.rank), f"`{row.prompt_fingerprint}`", row.tool, row.model]
-            cells += [str(row.sessions), *(_cell(_measure(row, name)) for name in MEASURES)]
-            table.append(_line(cells))
+        compared = table(
+            ["#", "prompts", "tool", "model", "n", *_HEADS.values()],
+            [
+                [*_who(row), str(row.sessions), *(_cell(getattr(row, name)) for name in MEASURES)]
+                for row in group
+            ],
+        )
         parts.append(
             f"### Eval fingerprint `{first.eval_fingerprint}`, scored by {first.scoring_model} "
-            f"(`{first.scoring_fingerprint}`): {sessions} sessions\n\n" + "\n".join(table)
+            f"(`{first.scoring_fingerprint}`): {sessions} sessions\n\n{compared}"
         )
         parts += _each_judge(group)
     note = (
@@ -183,16 +185,15 @@ def _each_judge(group: Sequence[LeaderboardRow]) -> Iterator[str]:
     names = sorted({one.judge for row in group for one in row.by_judge})
     if len(names) < 2:
         return
-    table = [_line(["#", "prompts", "tool", "model", *names]), "|" + " --- |" * (4 + len(names))]
+    rows = []
     for row in group:
-        known = {one.judge: one.score for one in row.by_judge}
-        cells = [str(row.rank), f"`{row.prompt_fingerprint}`", row.tool, row.model]
-        table.append(_line([*cells, *(_cell(known.get(name, _NOTHING)) for name in names)]))
-    yield "Each judge by itself:\n\n" + "\n".join(table)
+        scores = {one.judge: one.score for one in row.by_judge}
+        rows.append([*_who(row), *(_cell(scores.get(name, _NOTHING)) for name in names)])
+    yield "Each judge by itself:\n\n" + table(["#", "prompts", "tool", "model", *names], rows)
 
 
-def _line(cells: Iterable[str]) -> str:
-    return "| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |"
+def _who(row: LeaderboardRow) -> list[str]:
+    return [str(row.rank), f"`{row.prompt_fingerprint}`", row.tool, row.model]
 
 
 def groups_of(rows: Iterable[LeaderboardRow]) -> list[list[LeaderboardRow]]:
@@ -268,11 +269,6 @@ def _ranked(
 
 def _values(sessions: list[dict[Measure, float | None]], name: Measure) -> list[float]:
     return [value for session in sessions if (value := session[name]) is not None]
-
-
-def _measure(row: LeaderboardRow, name: Measure) -> Estimate:
-    found: Estimate = getattr(row, name)
-    return found
 
 
 def _cell(value: Estimate) -> str:

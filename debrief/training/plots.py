@@ -13,6 +13,7 @@ from collections.abc import Iterable, Sequence
 from datetime import date
 from typing import TYPE_CHECKING, Any
 
+from debrief.markdown import shorten
 from debrief.scoring.model import SessionScores
 from debrief.training.decomposition import WeeklyMove
 from debrief.training.leaderboard import Estimate, LeaderboardRow, estimate, groups_of
@@ -162,11 +163,11 @@ def _draw_group(axes: Axes, group: list[LeaderboardRow], *, last: bool) -> None:
     first = group[0]
     _style(
         axes,
-        f"eval {first.eval_fingerprint}, scored by {_short(first.scoring_model, 40)} "
+        f"eval {first.eval_fingerprint}, scored by {shorten(first.scoring_model, 40)} "
         f"({first.scoring_fingerprint})",
         size=9,
     )
-    axes.set_yticks(places, [_short(row.name, _LONGEST_NAME) for row in group], fontsize=9)
+    axes.set_yticks(places, [shorten(row.name, _LONGEST_NAME) for row in group], fontsize=9)
     axes.set_ylim(-0.7, len(group) - 0.3)
     axes.set_xlim(0, 1)
     axes.set_xticks([0, 0.2, 0.4, 0.6, 0.8, 1.0])
@@ -238,10 +239,6 @@ def _day(week: str) -> int:
 
 def _nudge(number: int, count: int) -> float:
     return 0.0 if count == 1 else 0.8 * (number / (count - 1) - 0.5)
-
-
-def _short(name: str, longest: int) -> str:
-    return name if len(name) <= longest else name[: longest - 1] + "…"
 
 
 def _figure(width: float, height: float) -> Figure:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from debrief.training.cards import plain
+from debrief.markdown import plain, table
 from debrief.training.publishing.columns import as_features
 from debrief.training.publishing.forms import Form
 from debrief.training.publishing.one_set import PublishedSet
@@ -45,8 +45,14 @@ def _data_files(sets: Sequence[PublishedSet]) -> list[dict[str, Any]]:
 
 def _body(form: Form, sets: Sequence[PublishedSet], *, parquet: bool) -> str:
     rows = [
-        f"| `{plain(made.task)}` | `{plain(made.fingerprint)}` | {made.lines['train']} "
-        f"| {made.lines['eval']} | {made.size:,} | [card]({made.task}/{made.fingerprint}/card.md) |"
+        (
+            f"`{plain(made.task)}`",
+            f"`{plain(made.fingerprint)}`",
+            str(made.lines["train"]),
+            str(made.lines["eval"]),
+            f"{made.size:,}",
+            f"[card]({made.task}/{made.fingerprint}/card.md)",
+        )
         for made in sets
     ]
     named = next((made.name for made in sets if any(made.lines.values())), ALL)
@@ -57,9 +63,7 @@ def _body(form: Form, sets: Sequence[PublishedSet], *, parquet: bool) -> str:
             "",
             f"As `{form.name}`, read by {form.reader}. {form.note}{beside}",
             "",
-            "| task | fingerprint | train | eval | bytes | |",
-            "| --- | --- | --- | --- | --- | --- |",
-            *rows,
+            table(("task", "fingerprint", "train", "eval", "bytes", "card"), rows),
             "",
             "A card says where a set's sessions are from, who judged them, what was left out, "
             "and under which licences the repositories stand.",

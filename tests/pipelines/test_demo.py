@@ -12,7 +12,6 @@ from debrief.judging.model import JudgeEvaluation
 from debrief.langfuse.model import ScoreReceipt
 from debrief.redaction import contains_secret
 from debrief.rubrics.model import Rubric, RubricEvaluation
-from debrief.samples.material import SECRETS
 from debrief.scoring.model import SCORE_NAMES, SessionScores
 from debrief.sessions.model import Session, UnreadTranscript
 from debrief.snapshots.model import PromptSnapshotRow, SessionMetadataRow
@@ -21,6 +20,7 @@ from debrief.training.leaderboard import LeaderboardRow
 from debrief.training.pairs import observed_pairs
 from debrief.training.validation import validate_line
 from tests.pipelines.conftest import Demo
+from tools.samples.material import SECRETS
 
 WEEKS = ["2026-10-05", "2026-10-12", "2026-10-19", "2026-10-26", "2026-11-02"]
 

@@ -10,15 +10,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from debrief.errors import InputError
-from debrief.samples import chance
-from debrief.samples.damage import damaged
-from debrief.samples.events import Interruption, Prompt, Reply
-from debrief.samples.material import SECRETS, fill
-from debrief.samples.outputs import parse_run, print_run
-from debrief.samples.perform import Performance
-from debrief.samples.script import parse_script
-from debrief.samples.story import encode
-from debrief.samples.tree import WorkingTree, hunks_of, split_change
+from tools.samples import chance
+from tools.samples.damage import damaged
+from tools.samples.events import Interruption, Prompt, Reply
+from tools.samples.material import SECRETS, fill
+from tools.samples.outputs import parse_run, print_run
+from tools.samples.perform import Performance
+from tools.samples.script import parse_script
+from tools.samples.story import encode
+from tools.samples.tree import WorkingTree, hunks_of, split_change
 
 START = datetime(2026, 10, 5, 9, tzinfo=UTC)
 LINES = st.lists(st.text(alphabet="ab c", max_size=6), max_size=12)

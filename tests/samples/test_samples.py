@@ -10,14 +10,14 @@ from typing import Any
 import pytest
 
 from debrief.samples import folder
-from debrief.samples.build import build_files, load_prompts, load_stories
-from debrief.samples.claude import write_claude
-from debrief.samples.events import Queued, Reply
-from debrief.samples.material import SECRETS
-from debrief.samples.story import PLANS, Story
 from debrief.snapshots.fingerprint import compute_prompt_fingerprint
 from debrief.tokens import count_tokens
 from debrief.weeks import week_of
+from tools.samples.build import build_files, load_prompts, load_stories
+from tools.samples.claude import write_claude
+from tools.samples.events import Queued, Reply
+from tools.samples.material import SECRETS
+from tools.samples.story import PLANS, Story
 
 WEEKS = ["2026-10-05", "2026-10-12", "2026-10-19", "2026-10-26", "2026-11-02"]
 

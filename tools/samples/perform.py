@@ -10,8 +10,8 @@ from typing import Literal
 from msgspec.structs import replace
 
 from debrief.errors import InputError
-from debrief.samples import chance
-from debrief.samples.events import (
+from tools.samples import chance
+from tools.samples.events import (
     ApiError,
     Call,
     CallOutcome,
@@ -24,10 +24,10 @@ from debrief.samples.events import (
     SlashCommand,
     Todo,
 )
-from debrief.samples.material import fill
-from debrief.samples.outputs import parse_run, print_run
-from debrief.samples.script import TOOLS, Step
-from debrief.samples.tree import WorkingTree, split_change
+from tools.samples.material import fill
+from tools.samples.outputs import parse_run, print_run
+from tools.samples.script import TOOLS, Step
+from tools.samples.tree import WorkingTree, split_change
 
 _OUTCOMES: dict[str, CallOutcome] = {
     "": "ok",

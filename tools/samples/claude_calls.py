@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from debrief.samples.events import Call
-from debrief.samples.story import encode
-from debrief.samples.tree import hunks_of
+from tools.samples.events import Call
+from tools.samples.story import encode
+from tools.samples.tree import hunks_of
 
 Record = dict[str, Any]
 

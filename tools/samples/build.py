@@ -1,4 +1,4 @@
-"""Builds the sample data from the stories: ``python -m debrief.samples.build [FOLDER]``.
+"""Builds the sample data from the stories: ``python -m tools.samples.build [FOLDER]``.
 
 Deterministic: no clock, no randomness, so the shipped files are what anybody builds again.
 """
@@ -10,15 +10,16 @@ import shutil
 import sys
 from pathlib import Path
 
-from debrief.samples import chance, folder
-from debrief.samples.claude import write_claude
-from debrief.samples.damage import damaged
-from debrief.samples.droid import write_droid
-from debrief.samples.script import Script, read_script
-from debrief.samples.story import Story, dashed, join, perform, stamp, started_at
-from debrief.samples.tree import WorkingTree
+from debrief.samples import folder
 from debrief.snapshots.fingerprint import compute_prompt_fingerprint
 from debrief.snapshots.model import PromptSnapshot
+from tools.samples import chance
+from tools.samples.claude import write_claude
+from tools.samples.damage import damaged
+from tools.samples.droid import write_droid
+from tools.samples.script import Script, read_script
+from tools.samples.story import Story, dashed, join, perform, stamp, started_at
+from tools.samples.tree import WorkingTree
 
 STORIES = Path(__file__).with_name("stories")
 

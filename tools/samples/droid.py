@@ -7,10 +7,10 @@ from datetime import datetime
 from typing import Any
 
 from debrief.errors import InputError
-from debrief.samples import chance
-from debrief.samples.events import Call, Compaction, Interruption, Prompt, Queued, Reply
-from debrief.samples.story import Story, encode, join, stamp
-from debrief.samples.tree import hunks_of
+from tools.samples import chance
+from tools.samples.events import Call, Compaction, Interruption, Prompt, Queued, Reply
+from tools.samples.story import Story, encode, join, stamp
+from tools.samples.tree import hunks_of
 
 Record = dict[str, Any]
 _CANCELLED = "Error: Tool execution cancelled by user"

@@ -5,9 +5,9 @@ from __future__ import annotations
 from datetime import datetime, timedelta
 from typing import Any
 
-from debrief.samples import chance
-from debrief.samples.claude_calls import call_input, call_result, tool_name
-from debrief.samples.events import (
+from tools.samples import chance
+from tools.samples.claude_calls import call_input, call_result, tool_name
+from tools.samples.events import (
     ApiError,
     Call,
     Compaction,
@@ -18,7 +18,7 @@ from debrief.samples.events import (
     Reply,
     SlashCommand,
 )
-from debrief.samples.story import Story, dashed, encode, join, stamp
+from tools.samples.story import Story, dashed, encode, join, stamp
 
 Record = dict[str, Any]
 _SUBAGENT_MODEL = "claude-haiku-4-5-20251001"

@@ -11,7 +11,7 @@ import re
 from collections.abc import Callable
 
 from debrief.errors import InputError
-from debrief.samples import chance
+from tools.samples import chance
 
 SECRETS: dict[str, str] = {
     "aws-key-id": "AKIA" + "Q3ZT7RBX" + "5LMW2KVD",

@@ -11,12 +11,12 @@ from typing import Any
 from msgspec import Struct
 
 from debrief.errors import InputError
-from debrief.samples import chance
-from debrief.samples.events import Event
-from debrief.samples.material import SECRETS
-from debrief.samples.perform import Performance
-from debrief.samples.script import Script
-from debrief.samples.tree import WorkingTree
+from tools.samples import chance
+from tools.samples.events import Event
+from tools.samples.material import SECRETS
+from tools.samples.perform import Performance
+from tools.samples.script import Script
+from tools.samples.tree import WorkingTree
 
 HOME = "/home/sam"
 PLANS = {

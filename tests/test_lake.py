@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec import Struct
 
+from debrief.errors import LakeError
 from debrief.lake import Lake
 
 
@@ -182,7 +183,7 @@ def test_what_was_not_finished_is_forgotten(tmp_path: Path) -> None:
         _stop_half_way(lake)
     with lake.create("a.jsonl") as unwanted:
         unwanted.file.write(b"new\n")
-        unwanted.wanted = False
+        unwanted.keep = False
     assert lake.read_bytes("a.jsonl") == b"old\n"
     assert [path.name for path in tmp_path.iterdir()] == ["a.jsonl"]
 
@@ -228,3 +229,13 @@ def test_one_place_has_one_name_however_it_is_told(
     assert {Lake(each).url for each in ("memory://a/lake", "memory://a/lake/")} == {
         "memory://a/lake"
     }
+
+
+def test_a_damaged_partition_is_named_with_the_next_move(tmp_path: Path) -> None:
+    lake = Lake(str(tmp_path))
+    path = Path(lake.write("things", "w", [thing()], Thing).path)
+    path.write_bytes(path.read_bytes()[:40])
+    with pytest.raises(LakeError, match="is damaged") as damaged:
+        list(lake.read("things", "w", Thing))
+    assert damaged.value.culprit == str(path)
+    assert "Remove the file" in damaged.value.next_move

@@ -24,8 +24,8 @@ def schema_of(row_type: type[msgspec.Struct]) -> pa.Schema:
 
 
 @cache
-def left_out(row_type: type[msgspec.Struct]) -> tuple[str, ...]:
-    """Return the fields that are not there, rather than null, where a row has no value."""
+def unset_fields(row_type: type[msgspec.Struct]) -> tuple[str, ...]:
+    """Return the fields that are unset, rather than null, where a row has no value."""
     hints = typing.get_type_hints(row_type)
     return tuple(
         name for name in row_type.__struct_fields__ if msgspec.UnsetType in get_args(hints[name])

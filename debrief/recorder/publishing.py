@@ -217,7 +217,7 @@ def _write(
                 creation.file.write(line)
                 counts[side] += 1
                 size += len(line)
-            creation.wanted = counts[side] > 0
+            creation.keep = counts[side] > 0
         if counts[side]:
             files.append(creation.name)
             changed |= creation.changed

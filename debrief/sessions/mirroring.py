@@ -19,7 +19,7 @@ from uuid import uuid4
 import msgspec
 
 from debrief.errors import InputError
-from debrief.lake.object_store import ObjectStore
+from debrief.lake.files import FileStore
 from debrief.sessions.scanning import Origin
 
 _AT_ONCE = 8
@@ -69,11 +69,11 @@ def mirror(url: str, home: Path) -> Path:
     files = place / _FILES
     files.mkdir(parents=True, exist_ok=True, mode=0o700)
     (place / _ORIGIN).write_text(url, encoding="utf-8")
-    store = ObjectStore(url)
-    start = len(store.root.rstrip("/")) + 1
+    store = FileStore(url)
+    start = len(store.root) + 1
     there = {
         path[start:]: _mark(told)
-        for path, told in store.stamps(store.root).items()
+        for path, told in store.find(store.root).items()
         if _is_inside(path[start:])
     }
     if not there:

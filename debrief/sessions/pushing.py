@@ -14,7 +14,7 @@ from uuid import uuid4
 import msgspec
 from msgspec import Struct
 
-from debrief.lake.object_store import ObjectStore
+from debrief.lake.files import FileStore
 from debrief.redaction.redactor import Redactor
 from debrief.sessions.scanning import FileStamp
 from debrief.sessions.sources import scan
@@ -63,11 +63,11 @@ def push(
     """
     folders = list(folders)
     place = f"{url.rstrip('/')}/{owner}"
-    store = ObjectStore(place)
-    root = store.root.rstrip("/")
+    store = FileStore(place)
+    root = store.root
     memory = home / "pushed" / f"{hashlib.sha256(place.encode()).hexdigest()[:16]}.json"
     before = _remembered(memory)
-    there = {path[len(root) + 1 :] for path in store.stamps(root)}
+    there = {path[len(root) + 1 :] for path in store.find(root)}
     marks: dict[str, Mark] = {}
     files = secrets = 0
     try:
@@ -115,7 +115,7 @@ def _name(path: Path, folders: Iterable[Path]) -> str:
     return f"{folder.name or 'root'}-{mark}/{path.relative_to(folder)}"
 
 
-def _put(store: ObjectStore, path: Path, target: str, redactor: Redactor) -> int:
+def _put(store: FileStore, path: Path, target: str, redactor: Redactor) -> int:
     scratch = store.scratch(target)
     try:
         secrets = 0

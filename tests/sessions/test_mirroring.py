@@ -140,7 +140,7 @@ def test_a_line_that_is_no_text_is_pushed_as_it_is(bucket: Bucket, tmp_path: Pat
 def test_an_empty_store_and_a_missing_bucket_are_told(bucket: Bucket, tmp_path: Path) -> None:
     with pytest.raises(InputError, match="holds no transcripts"):
         mirror(bucket.url("nothing"), tmp_path)
-    with pytest.raises(ConfigurationError, match="the bucket is not there"):
+    with pytest.raises(ConfigurationError, match="the bucket does not exist"):
         mirror("s3://nobody-made-this/t", tmp_path)
 
 

@@ -126,7 +126,7 @@ class SetPublisher:
                 table.close()
             everything = [*created.items(), *((side, one) for side, (one, _) in tables.items())]
             for side, creation in everything:
-                creation.wanted = counts[side] > 0
+                creation.keep = counts[side] > 0
         for side, creation in everything:
             if counts[side]:
                 self._keep(creation.name, creation.changed)

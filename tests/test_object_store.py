@@ -103,15 +103,17 @@ def test_an_object_that_is_replaced_while_it_is_read_is_never_mixed_with_the_new
 ) -> None:
     lake = Lake(bucket.url("lake"))
     lake.write_bytes("big.bin", b"a" * (9 << 20))
-    with (
-        pytest.raises(LakeError, match="replaced while it was read"),
-        lake.open_bytes("big.bin") as file,
-    ):
-        assert file is not None
-        assert file.read(10) == b"a" * 10
-        lake.write_bytes("big.bin", b"b" * (9 << 20))
-        file.seek(8 << 20)
-        file.read(10)
+
+    def read_while_it_is_replaced() -> None:
+        with lake.open_bytes("big.bin") as file:
+            assert file is not None
+            assert file.read(10) == b"a" * 10
+            lake.write_bytes("big.bin", b"b" * (9 << 20))
+            file.seek(8 << 20)
+            file.read(10)
+
+    with pytest.raises(LakeError, match="replaced while it was read"):
+        read_while_it_is_replaced()
 
 
 def test_an_unchanged_partition_takes_one_request_and_a_small_read_another(bucket: Bucket) -> None:

@@ -21,7 +21,8 @@ from assets.weekly import (
     fill,
     weekly_asset,
 )
-from debrief.judging.evaluation import Tally, evaluate_week, weighted_average
+from debrief.evaluation import EvaluationCounts
+from debrief.judging.evaluation import evaluate_week, weighted_average
 from debrief.judging.model import JUDGE_SETS, Judge, JudgeEvaluation
 from debrief.lake import Lake
 from debrief.sessions.heads import SessionHead
@@ -56,7 +57,7 @@ def judge_evaluations(
         tables.write(JUDGE_SETS, mark, evaluators.judges, Judge)
 
     def one_week(week: str) -> Metadata:
-        tally = Tally()
+        counts = EvaluationCounts()
 
         def make(previous: list[JudgeEvaluation]) -> Iterator[JudgeEvaluation]:
             made = evaluate_week(
@@ -65,7 +66,7 @@ def judge_evaluations(
                 evaluators.change_judge,
                 mark,
                 scope().reusable(previous),
-                tally=tally,
+                counts=counts,
                 concurrency=evaluators.concurrency,
             )
             own = [row for row in previous if row.eval_fingerprint == mark]
@@ -87,7 +88,7 @@ def judge_evaluations(
         add_pairs(context.instance, pairs_of(metadata, filled.rows))
         current = [row for row in filled.rows if row.eval_fingerprint == mark]
         mean = weighted_average(current)
-        work = f"{tally.judged} new, {tally.reused} as before, {tally.failed} failed"
+        work = f"{counts.evaluated} new, {counts.reused} as before, {counts.failed} failed"
         work = "unchanged" if filled.skipped else work.removesuffix(", 0 failed")
         return {
             **counted(filled.rows),
@@ -96,8 +97,8 @@ def judge_evaluations(
                 [(r.session_id, r.judge, r.score, r.feedback or r.failure) for r in current],
             ),
             **({"weighted_mean": round(mean, 4)} if mean is not None else {}),
-            "judged_now": tally.judged,
-            "taken_over": len(current) - tally.judged - tally.failed,
+            "judged_now": counts.evaluated,
+            "taken_over": len(current) - counts.evaluated - counts.failed,
             "failed": sum(row.status == "failed" for row in current),
             "eval_fingerprint": mark,
             "judged_by": evaluators.name,

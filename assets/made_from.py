@@ -2,8 +2,8 @@
 
 from assets.weekly import upstream
 from debrief.digests import digest_of
+from debrief.evaluation import version_of
 from debrief.evaluators import Evaluators
-from debrief.judging.evaluation import version_of
 from debrief.lake import Lake
 from debrief.rubrics.extraction import EARLIER_WEEKS
 from debrief.rubrics.model import Rubric

@@ -13,12 +13,11 @@ from assets.doings import done_in
 from assets.made_from import final_rubrics
 from assets.progress import PROGRESS
 from debrief.errors import DebriefError
+from debrief.evaluation import version_of
 from debrief.evaluators import Evaluators
-from debrief.judging.evaluation import version_of
 from debrief.lake import Lake
 from debrief.models.usage import Usage
 from debrief.rubrics.judging import rubric_digest
-from debrief.rubrics.judging import version_of as words_of
 from debrief.sessions.heads import SessionHead
 from debrief.weekly.model import added_up
 from pipelines.due import Outlook
@@ -268,7 +267,7 @@ def _scorings(outlook: Outlook, wanted: Wanted, weeks: list[str]) -> dict[str, C
 def _holdings(outlook: Outlook, wanted: Wanted, weeks: list[str]) -> dict[str, Chunks]:
     judge, due = outlook.evaluators.rubric_judge, 0
     final = [
-        (rubric.key, rubric_digest(rubric, words_of(judge)))
+        (rubric.key, rubric_digest(rubric, version_of(judge)))
         for rubric in final_rubrics(outlook.lake)
     ]
     for week in weeks:

@@ -89,7 +89,7 @@ def evaluate_plan(wish: Wish) -> None:
     if wish.dry_run:
         _tell_costs(evaluators, work, wish)
         return
-    from debrief.judging.at_once import judge_change
+    from debrief.judging.evaluation import judge_change
 
     waiting = console(stderr=True).status(f"{len(evaluators.judges)} judges are at work …")
     with waiting:
@@ -202,15 +202,16 @@ def _print_json(
 def _tell_costs(evaluators: Evaluators, work: _Work, wish: Wish) -> None:
     import json
 
-    from debrief.judging.evaluation import evaluate_session
+    from debrief.judging.evaluation import evaluate_week
 
-    evaluate_session(
-        work.session,
+    rows = evaluate_week(
+        [work.session],
         evaluators.judges,
         evaluators.change_judge,
         evaluators.eval_fingerprint,
         context_of=lambda _: work.context,
     )
+    list(rows)
     spent = evaluators.spent
     if wish.as_json:
         sys.stdout.write(json.dumps(to_builtins(spent), indent=2) + "\n")

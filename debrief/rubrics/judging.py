@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections import deque
-from collections.abc import Callable, Container, Iterable, Iterator, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from collections.abc import Container, Iterable, Iterator, Sequence
 
 from msgspec import structs
 
 from debrief.digests import digest_of
 from debrief.errors import DebriefError
+from debrief.evaluation import evaluate, version_of
 from debrief.rubrics.model import (
     NoOccasionError,
     Rubric,
@@ -18,11 +17,7 @@ from debrief.rubrics.model import (
 )
 from debrief.sessions.model import Session
 
-_AHEAD = 2
-"""Sessions held per worker, so that none waits for the slowest."""
-
-_Ask = Callable[[], RubricEvaluation]
-_Begun = tuple[list[RubricEvaluation], list[Future[RubricEvaluation]]]
+_Item = tuple[Session, Rubric, RubricEvaluation]
 
 
 def rubric_digest(rubric: Rubric, version: str = "") -> str:
@@ -34,11 +29,6 @@ def rubric_digest(rubric: Rubric, version: str = "") -> str:
     """
     read = (rubric.name, rubric.description, rubric.scoring_criteria)
     return digest_of("rubric-v1", *read, *((version,) if version else ()))
-
-
-def version_of(judge_by: RubricJudge) -> str:
-    """Return the version of what a judge is asked with; empty for one that is not asked."""
-    return str(getattr(judge_by, "version", ""))
 
 
 def evaluate_rubrics(
@@ -56,10 +46,6 @@ def evaluate_rubrics(
     rubric and model are what they were. A failure is a row with its reason, and the next run
     tries it again.
 
-    With several workers, a session's first rubric is asked alone and the others once it has
-    answered: they share the session as their prefix, which a provider's prompt cache can serve
-    only after it was seen once. Other sessions go on meanwhile.
-
     Args:
         sessions: may be lazy; twice as many as there are workers are held at once.
         rubrics: of one or several score names.
@@ -68,54 +54,24 @@ def evaluate_rubrics(
         workers: calls at a time.
         only: the pairs of session id and rubric key that are wanted; all when None.
     """
+    version = version_of(judge_by)
     ordered = sorted(rubrics, key=lambda rubric: (rubric.score_name, rubric.id, rubric.key))
     known = {_identity(row): row for row in previous if row.status != "failed"}
 
-    version = version_of(judge_by)
+    def groups() -> Iterator[list[_Item]]:
+        for session in sessions:
+            yield [
+                (session, rubric, _blank(session, rubric, judge_by.model, version))
+                for rubric in ordered
+                if only is None or (session.id, rubric.key) in only
+            ]
 
-    def ask_of(session: Session, rubric: Rubric) -> _Ask:
-        blank = _blank(session, rubric, judge_by.model, version)
+    def stored(item: _Item) -> RubricEvaluation | None:
+        session, rubric, blank = item
         row = known.get(_identity(blank))
-        if row is not None:
-            again = structs.replace(row, rubric_id=rubric.id, started=session.started)
-            return lambda: again
-        return lambda: _judge(session, rubric, blank, judge_by)
+        return row and structs.replace(row, rubric_id=rubric.id, started=session.started)
 
-    asks = (
-        [
-            ask_of(session, rubric)
-            for rubric in ordered
-            if only is None or (session.id, rubric.key) in only
-        ]
-        for session in sessions
-    )
-    if workers <= 1:
-        for batch in asks:
-            yield from (ask() for ask in batch)
-        return
-    with ThreadPoolExecutor(workers, thread_name_prefix="rubrics") as pool:
-        try:
-            waiting: deque[Future[_Begun]] = deque()
-            for batch in asks:
-                waiting.append(pool.submit(_begin, pool, batch))
-                if len(waiting) > _AHEAD * workers:
-                    yield from _finish(waiting.popleft())
-            while waiting:
-                yield from _finish(waiting.popleft())
-        finally:
-            pool.shutdown(cancel_futures=True)
-
-
-def _begin(pool: ThreadPoolExecutor, batch: Sequence[_Ask]) -> _Begun:
-    first = [ask() for ask in batch[:1]]
-    return first, [pool.submit(ask) for ask in batch[1:]]
-
-
-def _finish(begun: Future[_Begun]) -> Iterator[RubricEvaluation]:
-    first, rest = begun.result()
-    yield from first
-    for future in rest:
-        yield future.result()
+    return evaluate(groups(), stored, lambda item: _judge(*item, judge_by), workers=workers)
 
 
 def _blank(session: Session, rubric: Rubric, model: str, version: str) -> RubricEvaluation:

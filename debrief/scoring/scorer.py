@@ -6,16 +6,13 @@ what they were and it was a success; failures are tried again. One failure never
 
 from __future__ import annotations
 
-from collections import deque
-from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import Future, ThreadPoolExecutor
-from typing import Literal
+from collections.abc import Iterable, Iterator
 
 import msgspec
 from msgspec import Struct
 
 from debrief.digests import digest_of
-from debrief.errors import DebriefError
+from debrief.evaluation import EvaluationCounts, evaluate, failure_of, version_of
 from debrief.models.injection import injection_signs
 from debrief.models.language_model import DryRunError
 from debrief.scoring.aggregation import aggregate, is_uncertain
@@ -28,8 +25,6 @@ from debrief.sessions.model import Session
 from debrief.sessions.texts import texts_of
 from debrief.tokens import ENCODING
 
-Outcome = Literal["reused", "scored", "failed"]
-
 
 class ChunkParameters(Struct, frozen=True):
     """How sessions are cut."""
@@ -38,18 +33,6 @@ class ChunkParameters(Struct, frozen=True):
     """Tokens a chunk may have at most."""
     overlap: int = OVERLAP
     min_chunk_ratio: float = MIN_CHUNK_RATIO
-
-
-class Tally(Struct):
-    """How many sessions of a run were taken over, newly scored, or failed."""
-
-    reused: int = 0
-    scored: int = 0
-    failed: int = 0
-
-    def count(self, outcome: Outcome) -> None:
-        """Count one session."""
-        setattr(self, outcome, getattr(self, outcome) + 1)
 
 
 def scoring_fingerprint(
@@ -71,7 +54,7 @@ def scoring_fingerprint(
 
 def fingerprint_of(scorer: ChunkScorer, parameters: ChunkParameters | None = None) -> str:
     """Return the scoring fingerprint of a scorer; its ``version``, if it has one, is in it."""
-    return scoring_fingerprint(scorer.model, parameters, str(getattr(scorer, "version", "")))
+    return scoring_fingerprint(scorer.model, parameters, version_of(scorer))
 
 
 def score_session(
@@ -97,10 +80,8 @@ def score_session(
         verdicts, agreement = aggregate(said)
         overall = calculate_overall_quality(verdicts)
         suspected = bool(injection_signs(texts_of(session)))
-    except DebriefError as error:
-        return msgspec.structs.replace(row, failure=str(error))
     except Exception as error:
-        return msgspec.structs.replace(row, failure=f"{type(error).__name__}: {error}")
+        return msgspec.structs.replace(row, failure=failure_of(error))
     return msgspec.structs.replace(
         row,
         status="ok",
@@ -141,7 +122,7 @@ def score_week(
     *,
     parameters: ChunkParameters | None = None,
     concurrency: int = 1,
-    tally: Tally | None = None,
+    counts: EvaluationCounts | None = None,
 ) -> Iterator[SessionScores]:
     """Yield the scores of many sessions in the sessions' order.
 
@@ -152,25 +133,21 @@ def score_week(
         parameters: how sessions are cut.
         concurrency: sessions under way at once; 1 scores in this thread (right for the offline
             evaluator, which waits for nobody).
-        tally: counts sessions as they are yielded.
+        counts: updated as rows are yielded.
     """
-    tally = Tally() if tally is None else tally
     fingerprint = fingerprint_of(scorer, parameters)
-    kept = {
+    stored = {
         (row.session_id, row.session_digest): row
         for row in previous
         if row.status == "ok" and row.scoring_fingerprint == fingerprint
     }
-
-    def fresh(session: Session) -> SessionScores:
-        return score_session(session, scorer, parameters)
-
-    def known(session: Session) -> SessionScores | None:
-        return kept.get((session.id, session.digest))
-
-    for row, reused in _in_order(sessions, known, fresh, concurrency):
-        tally.count("reused" if reused else "scored" if row.status == "ok" else "failed")
-        yield row
+    return evaluate(
+        ([session] for session in sessions),
+        lambda session: stored.get((session.id, session.digest)),
+        lambda session: score_session(session, scorer, parameters),
+        workers=concurrency,
+        counts=counts,
+    )
 
 
 def token_efficiency(session: Session) -> float | None:
@@ -211,33 +188,3 @@ def _unscored(session: Session, scorer: ChunkScorer, parameters: ChunkParameters
         token_efficiency=token_efficiency(session),
         user_turn_efficiency=user_turn_efficiency(session),
     )
-
-
-def _in_order(
-    sessions: Iterable[Session],
-    known: Callable[[Session], SessionScores | None],
-    fresh: Callable[[Session], SessionScores],
-    concurrency: int,
-) -> Iterator[tuple[SessionScores, bool]]:
-    if concurrency <= 1:
-        for session in sessions:
-            row = known(session)
-            yield (row, True) if row else (fresh(session), False)
-        return
-    waiting: deque[SessionScores | Future[SessionScores]] = deque()
-    with ThreadPoolExecutor(concurrency, thread_name_prefix="score") as pool:
-        try:
-            for session in sessions:
-                waiting.append(known(session) or pool.submit(fresh, session))
-                if len(waiting) >= 2 * concurrency:
-                    yield _finished(waiting.popleft())
-            while waiting:
-                yield _finished(waiting.popleft())
-        finally:
-            for item in waiting:
-                if isinstance(item, Future):
-                    item.cancel()
-
-
-def _finished(item: SessionScores | Future[SessionScores]) -> tuple[SessionScores, bool]:
-    return (item.result(), False) if isinstance(item, Future) else (item, True)

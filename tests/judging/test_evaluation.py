@@ -11,9 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from debrief.errors import ModelError
+from debrief.evaluation import EvaluationCounts
 from debrief.judging.evaluation import (
-    Tally,
-    evaluate_session,
     evaluate_week,
     weighted_average,
 )
@@ -54,14 +53,14 @@ def test_a_failure_is_a_row_with_its_reason_and_costs_nothing_else(
             ("s1", "plan"): ZeroDivisionError("division by zero"),
         }
     )
-    tally = Tally()
+    counts = EvaluationCounts()
     sessions = [make_session(id="s1"), make_session(id="s2")]
-    rows = list(evaluate_week(sessions, JUDGES, judge, "f1", tally=tally))
+    rows = list(evaluate_week(sessions, JUDGES, judge, "f1", counts=counts))
     assert [row.status for row in rows] == ["failed", "failed", "ok", "ok"]
     assert rows[0].failure == "model m: answered nothing. Try again."
     assert rows[1].failure == "ZeroDivisionError: division by zero"
     assert rows[0].score is None
-    assert (tally.reused, tally.judged, tally.failed) == (0, 2, 2)
+    assert (counts.reused, counts.evaluated, counts.failed) == (0, 2, 2)
 
 
 def test_unchanged_sessions_are_not_judged_again_and_failures_are(
@@ -71,10 +70,10 @@ def test_unchanged_sessions_are_not_judged_again_and_failures_are(
     failing = counting_judge({("s2", "code"): ModelError("m", "is down")})
     first = list(evaluate_week(sessions, JUDGES, failing, "f1"))
     healthy = counting_judge({})
-    tally = Tally()
-    second = list(evaluate_week(sessions, JUDGES, healthy, "f1", first, tally=tally))
+    counts = EvaluationCounts()
+    second = list(evaluate_week(sessions, JUDGES, healthy, "f1", first, counts=counts))
     assert healthy.asked == [("s2", "code")]
-    assert (tally.reused, tally.judged, tally.failed) == (3, 1, 0)
+    assert (counts.reused, counts.evaluated, counts.failed) == (3, 1, 0)
     third = list(evaluate_week(sessions, JUDGES, healthy, "f1", second))
     assert third == second
 
@@ -103,7 +102,7 @@ def test_a_score_outside_the_scale_is_a_failure_and_is_never_clamped(
     make_session: MakeSession, counting_judge: Any, score: float
 ) -> None:
     judge = counting_judge({("s1", "code"): Judgement(score=score, feedback="")})
-    rows = evaluate_session(make_session(), JUDGES[1:], judge, "f1")
+    rows = list(evaluate_week([make_session()], JUDGES[1:], judge, "f1"))
     assert rows[0].status == "failed"
     assert "not between 0 and 1" in rows[0].failure
 
@@ -132,13 +131,15 @@ def test_a_context_that_cannot_be_made_fails_that_session_alone(
 
 
 class Meeting:
-    """A judge whose calls wait until so many of them are there at once."""
+    """A judge whose first calls wait until so many of them are there at once."""
 
     def __init__(self, parties: int) -> None:
         self.barrier = threading.Barrier(parties)
+        self.first = iter(range(parties))
 
     def judge(self, judge: Judge, context: ChangeContext, session: Session) -> Judgement:
-        self.barrier.wait(timeout=LONG)
+        if next(self.first, None) is not None:
+            self.barrier.wait(timeout=LONG)
         return Judgement(score=0.5, feedback=session.id)
 
 
@@ -176,7 +177,7 @@ def test_the_offline_evaluator_gives_the_same_rows_alone_and_in_threads(
 
 
 def test_a_row_answered_offline_can_never_pass_for_a_models(make_session: MakeSession) -> None:
-    rows = evaluate_session(make_session(), JUDGES, OfflineEvaluator(), "f1")
+    rows = list(evaluate_week([make_session()], JUDGES, OfflineEvaluator(), "f1"))
     assert [row.status for row in rows] == ["failed", "failed"]
     assert "would be answered offline" in rows[0].failure
 
@@ -223,9 +224,9 @@ def test_changed_offline_measures_judge_again(
     old.version, new.version = "1", "2"
     first = list(evaluate_week(sessions, JUDGES, old, "f1"))
     assert {row.version for row in first} == {"1"}
-    tally = Tally()
-    list(evaluate_week(sessions, JUDGES, old, "f1", first, tally=tally))
-    assert (tally.reused, tally.judged) == (2, 0)
-    again = list(evaluate_week(sessions, JUDGES, new, "f1", first, tally=tally))
-    assert (tally.reused, tally.judged) == (2, 2)
+    counts = EvaluationCounts()
+    list(evaluate_week(sessions, JUDGES, old, "f1", first, counts=counts))
+    assert (counts.reused, counts.evaluated) == (2, 0)
+    again = list(evaluate_week(sessions, JUDGES, new, "f1", first, counts=counts))
+    assert (counts.reused, counts.evaluated) == (2, 2)
     assert {row.version for row in again} == {"2"}

@@ -8,12 +8,12 @@ from pathlib import Path
 import msgspec
 import pytest
 
+from debrief.evaluation import EvaluationCounts
 from debrief.lake import Lake
 from debrief.scoring.dimensions import problems_of
 from debrief.scoring.model import Chunk, SessionScores, Verdict
 from debrief.scoring.scorer import (
     ChunkParameters,
-    Tally,
     score_session,
     score_week,
     scoring_fingerprint,
@@ -98,11 +98,11 @@ def test_efficiencies_are_undefined_without_tokens_or_human_turns() -> None:
 def test_a_second_run_scores_nothing_again() -> None:
     week = [session(f"s{n}", digest=f"d{n}") for n in range(4)]
     first = list(score_week(week, ScriptedScorer()))
-    scorer, tally = ScriptedScorer(), Tally()
-    second = list(score_week(week, scorer, first, tally=tally))
+    scorer, counts = ScriptedScorer(), EvaluationCounts()
+    second = list(score_week(week, scorer, first, counts=counts))
     assert second == first
     assert scorer.seen == []
-    assert tally == Tally(reused=4)
+    assert counts == EvaluationCounts(reused=4)
 
 
 @pytest.mark.parametrize(
@@ -118,9 +118,9 @@ def test_what_decides_a_score_makes_it_due_again(
     changed: str, scorer: ScriptedScorer, parameters: ChunkParameters | None
 ) -> None:
     first = list(score_week([session()], ScriptedScorer()))
-    tally = Tally()
-    list(score_week([session(digest=changed)], scorer, first, parameters=parameters, tally=tally))
-    assert tally == Tally(scored=1)
+    counts = EvaluationCounts()
+    list(score_week([session(digest=changed)], scorer, first, parameters=parameters, counts=counts))
+    assert counts == EvaluationCounts(evaluated=1)
 
 
 def test_a_failure_costs_one_session_and_is_tried_again() -> None:
@@ -130,10 +130,10 @@ def test_a_failure_costs_one_session_and_is_tried_again() -> None:
     week = [session(f"s{n}", digest=f"d{n}") for n in range(3)]
     first = list(score_week(week, ScriptedScorer(picky)))
     assert [row.status for row in first] == ["ok", "failed", "ok"]
-    scorer, tally = ScriptedScorer(), Tally()
-    list(score_week(week, scorer, first, tally=tally))
+    scorer, counts = ScriptedScorer(), EvaluationCounts()
+    list(score_week(week, scorer, first, counts=counts))
     assert scorer.seen == [("s1", 0)]
-    assert tally == Tally(reused=2, scored=1)
+    assert counts == EvaluationCounts(reused=2, evaluated=1)
 
 
 @pytest.mark.parametrize("concurrency", [1, 2, 7])

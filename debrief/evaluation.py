@@ -1,0 +1,107 @@
+"""The one loop behind judges, scores and rubrics: rows in order, nothing evaluated twice."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from typing import Protocol, TypeVar
+
+from msgspec import Struct
+
+from debrief.errors import DebriefError
+
+_GROUPS_AHEAD = 2
+"""Groups held for each worker, so that none waits for the slowest."""
+
+
+class EvaluationCounts(Struct):
+    """How many rows of a run were reused, newly evaluated, or failed; counted as they come."""
+
+    reused: int = 0
+    evaluated: int = 0
+    failed: int = 0
+
+
+class _Row(Protocol):
+    @property
+    def status(self) -> str: ...
+
+
+Item = TypeVar("Item")
+Row = TypeVar("Row", bound=_Row)
+
+
+def evaluate(
+    groups: Iterable[Sequence[Item]],
+    stored: Callable[[Item], Row | None],
+    ask: Callable[[Item], Row],
+    *,
+    workers: int = 1,
+    counts: EvaluationCounts | None = None,
+) -> Iterator[Row]:
+    """Yield one row an item, in order.
+
+    With several workers, a group's first item is asked alone and the others once it has an
+    answer: they share a prefix, which a provider's prompt cache can serve only after it was seen
+    once. Other groups go on meanwhile. Ending the iteration cancels what was not begun.
+
+    Args:
+        groups: items of one session each; read lazily, two groups for each worker held at once.
+        stored: the row of an earlier run that still holds for an item, or None.
+        ask: makes a row; a failure is a row with its reason, never an exception. Called from
+            several threads when there are several workers.
+        workers: calls at a time; 1 makes them in this thread.
+        counts: updated as rows are yielded.
+    """
+    counts = EvaluationCounts() if counts is None else counts
+
+    def row_of(item: Item) -> tuple[Row, bool]:
+        row = stored(item)
+        return (ask(item), False) if row is None else (row, True)
+
+    for row, reused in _in_order(groups, row_of, workers):
+        if reused:
+            counts.reused += 1
+        elif row.status == "failed":
+            counts.failed += 1
+        else:
+            counts.evaluated += 1
+        yield row
+
+
+def _in_order(
+    groups: Iterable[Sequence[Item]], row_of: Callable[[Item], tuple[Row, bool]], workers: int
+) -> Iterator[tuple[Row, bool]]:
+    if workers <= 1:
+        for group in groups:
+            yield from map(row_of, group)
+        return
+    waiting: deque[Future[list[Future[tuple[Row, bool]]]]] = deque()
+    with ThreadPoolExecutor(workers, thread_name_prefix="evaluate") as pool:
+
+        def begin(group: Sequence[Item]) -> list[Future[tuple[Row, bool]]]:
+            first: Future[tuple[Row, bool]] = Future()
+            first.set_result(row_of(group[0]))
+            return [first, *(pool.submit(row_of, item) for item in group[1:])]
+
+        try:
+            for group in groups:
+                if group:
+                    waiting.append(pool.submit(begin, group))
+                if len(waiting) >= _GROUPS_AHEAD * workers:
+                    yield from (future.result() for future in waiting.popleft().result())
+            while waiting:
+                yield from (future.result() for future in waiting.popleft().result())
+        finally:
+            pool.shutdown(cancel_futures=True)
+
+
+def failure_of(error: Exception) -> str:
+    """Return the reason that a failed row gives for an error."""
+    return str(error) if isinstance(error, DebriefError) else f"{type(error).__name__}: {error}"
+
+
+def version_of(evaluator: object) -> str:
+    """Return the version of an evaluator whose own rules can change under one name, else ''."""
+    return str(getattr(evaluator, "version", ""))

@@ -86,29 +86,6 @@ class _Ground(Struct, frozen=True):
     sides: Sides
 
 
-def extract_offline(
-    sessions: Iterable[Session],
-    scores: Iterable[SessionScores],
-    score_name: ScoreName,
-    week: str,
-    *,
-    earlier: Iterable[Session] = (),
-    earlier_scores: Iterable[SessionScores] = (),
-    options: ExtractionOptions | None = None,
-) -> list[ExtractedRubric]:
-    """Mine one week for rubrics by contrast; as ``mine_offline``, the rubrics alone."""
-    mined = mine_offline(
-        sessions,
-        scores,
-        score_name,
-        week,
-        earlier=earlier,
-        earlier_scores=earlier_scores,
-        options=options,
-    )
-    return list(mined.rubrics)
-
-
 def mine_offline(
     sessions: Iterable[Session],
     scores: Iterable[SessionScores],
@@ -151,22 +128,6 @@ def mine_offline(
             _dropped(contrast, score_name) for contrast in contrasts if not contrast.kept
         ),
     )
-
-
-def contrast_habits(
-    sessions: Iterable[Session],
-    scores: Iterable[SessionScores],
-    score_name: ScoreName,
-    *,
-    options: ExtractionOptions | None = None,
-) -> list[HabitContrast]:
-    """Return every habit's contrast, kept or not, the strongest effect first.
-
-    For a report that shows what was looked at and dropped, and not the winners alone.
-    """
-    options = options or ExtractionOptions()
-    ground = _ground(sessions, scores, score_name, "", (), (), options)
-    return [] if ground is None else _contrasts(ground, options)
 
 
 def _ground(

@@ -145,16 +145,6 @@ def value_of_category(name: str, category: str) -> float:
     raise VerdictError(name, f"has no category {category!r}", f"Use {allowed}.")
 
 
-def category_of(name: str, value: float) -> str | None:
-    """Return the category nearest to ``value``, a tie going to the worse; None when numeric."""
-    dimension = dimension_of(name)
-    if dimension.kind == "numeric":
-        return None
-    return min(
-        dimension.anchors, key=lambda anchor: (abs(anchor.value - value), anchor.value)
-    ).label
-
-
 def verdict_on(name: str, score: object, rationale: str = "") -> Verdict:
     """Return a verdict after checking it against the table.
 

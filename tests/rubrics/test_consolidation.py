@@ -6,11 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from debrief.rubrics.consolidation import consolidate_offline
-from debrief.rubrics.extraction import extract_offline
-from debrief.rubrics.judging import evaluate_rubrics
-from debrief.rubrics.offline_judge import OfflineRubricJudge
-from debrief.rubrics.validation import held_out_effects
-from tests.rubrics.scenario import WEEK, a_week, mined, scores
+from tests.rubrics.scenario import mined
 
 WEEKS = ["2026-03-02", "2026-03-09", "2026-03-16"]
 
@@ -67,20 +63,3 @@ def test_a_set_has_at_most_ten_rubrics_in_order_of_weight(pairs: list[tuple[str,
     weights = [rubric.weight for rubric in found]
     assert weights == sorted(weights, reverse=True)
     assert consolidate_offline(rows[::-1], "excellence") == found
-
-
-def test_mined_rubrics_separate_sessions_that_they_were_not_mined_from() -> None:
-    mined_from, rows = a_week(6, 6)
-    rubrics = consolidate_offline(
-        extract_offline(mined_from, rows, "excellence", WEEK), "excellence"
-    )
-    others, other_rows = a_week(5, 5, weeks=4)
-    evaluations = list(evaluate_rubrics([*mined_from, *others], rubrics, OfflineRubricJudge()))
-    effects = held_out_effects(rubrics, evaluations, [*rows, *other_rows])
-    assert [effect.rubric_key for effect in effects] == [rubric.key for rubric in rubrics]
-    assert all(effect.sessions >= 10 for effect in effects)
-    best = effects[0].effect
-    assert best is not None
-    assert best.delta > 0.5
-    alike = [scores(one, 0.5) for one in others]
-    assert all(e.effect is None for e in held_out_effects(rubrics, evaluations, alike))

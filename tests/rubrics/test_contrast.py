@@ -6,7 +6,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from debrief.rubrics.contrast import cliffs_delta, effect_of, ends_of, halves_of, score_of
+from debrief.rubrics.contrast import (
+    cliffs_delta,
+    effect_of,
+    ends_of,
+    false_discovery,
+    halves_of,
+    score_of,
+)
 from tests.rubrics.scenario import scores, session
 
 LEVELS = st.lists(st.integers(1, 5), min_size=2, max_size=12)
@@ -29,6 +36,20 @@ def test_complete_separation_of_four_and_four_has_the_exact_p_value() -> None:
     assert effect_of([3, 3], [3, 3]).p_value == 1
     with pytest.raises(ValueError, match="both sides"):
         effect_of([], [1])
+
+
+@given(LEVELS, LEVELS)
+def test_p_values_are_those_of_scipy(one: list[int], other: list[int]) -> None:
+    from scipy.stats import PermutationMethod, false_discovery_control, mannwhitneyu
+
+    small = len(one) + len(other) <= 12
+    method = PermutationMethod(n_resamples=1_000) if small else "asymptotic"
+    found = effect_of(one, other).p_value
+    if len({*one, *other}) > 1:
+        expected = mannwhitneyu(one, other, alternative="two-sided", method=method).pvalue
+        assert found == pytest.approx(expected, abs=1e-10)
+    some = [found, 0.01, 0.5, 0.04]
+    assert false_discovery(some) == pytest.approx(list(false_discovery_control(some)), abs=1e-12)
 
 
 @given(st.dictionaries(st.text(min_size=1, max_size=3), st.floats(0, 1), max_size=40))

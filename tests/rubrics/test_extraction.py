@@ -3,16 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
 from debrief.rubrics.evidence import stands
-from debrief.rubrics.extraction import ExtractionOptions, contrast_habits, extract_offline
+from debrief.rubrics.extraction import ExtractionOptions, mine_offline
+from debrief.rubrics.model import ExtractedRubric
 from debrief.sessions.model import Session
 from tests.rubrics.scenario import BAD, GOOD, WEEK, a_week, scores, session
 
 
+def mine(*args: Any, **options: Any) -> list[ExtractedRubric]:
+    return list(mine_offline(*args, **options).rubrics)
+
+
 def test_what_the_good_sessions_do_is_found_with_evidence_that_stands() -> None:
     sessions, rows = a_week(12, 12)
-    found = extract_offline(sessions, rows, "excellence", WEEK)
+    found = mine(sessions, rows, "excellence", WEEK)
     habits = {rubric.habit for rubric in found}
     assert {"names-the-place", "sets-limits", "needs-no-corrections"} <= habits
     by_id = {one.id: one for one in sessions}
@@ -28,17 +34,18 @@ def test_what_the_good_sessions_do_is_found_with_evidence_that_stands() -> None:
 
 def test_mining_again_gives_the_same_rubrics_in_whatever_order_the_sessions_come() -> None:
     sessions, rows = a_week(6, 6)
-    first = extract_offline(sessions, rows, "excellence", WEEK)
-    assert extract_offline(sessions[::-1], rows[::-1], "excellence", WEEK) == first
+    first = mine(sessions, rows, "excellence", WEEK)
+    assert mine(sessions[::-1], rows[::-1], "excellence", WEEK) == first
     assert first
 
 
 def test_sessions_that_are_all_alike_prove_nothing() -> None:
     sessions = [session(n, GOOD) for n in range(24)]
     rows = [scores(one, n / 24) for n, one in enumerate(sessions)]
-    assert extract_offline(sessions, rows, "excellence", WEEK) == []
-    reasons = {c.habit: c.reason for c in contrast_habits(sessions, rows, "excellence")}
-    assert reasons["names-the-place"] == "too small an effect"
+    found = mine_offline(sessions, rows, "excellence", WEEK)
+    assert found.rubrics == ()
+    reasons = {row.name: row.reason for row in found.dropped}
+    assert reasons["Names the Place"] == "too small an effect"
 
 
 def test_a_habit_that_the_worst_sessions_show_more_is_not_made_a_rubric() -> None:
@@ -46,28 +53,25 @@ def test_a_habit_that_the_worst_sessions_show_more_is_not_made_a_rubric() -> Non
     turned = [
         scores(one, 1 - (row.overall_quality or 0)) for one, row in zip(sessions, rows, strict=True)
     ]
-    assert not {"names-the-place", "states-the-result"} & {
-        rubric.habit for rubric in extract_offline(sessions, turned, "excellence", WEEK)
-    }
-    contrasts = {c.habit: c for c in contrast_habits(sessions, turned, "excellence")}
-    assert contrasts["names-the-place"].reason == "the worst sessions show it more"
+    found = mine_offline(sessions, turned, "excellence", WEEK)
+    assert not {"names-the-place", "states-the-result"} & {row.habit for row in found.rubrics}
+    reasons = {row.name: row.reason for row in found.dropped}
+    assert reasons["Names the Place"] == "the worst sessions show it more"
 
 
 def test_scores_without_relation_to_habits_are_not_confirmed_by_both_halves() -> None:
     prompts = [GOOD if n % 4 in (0, 3) else BAD for n in range(40)]
     sessions = [session(n, said) for n, said in enumerate(prompts)]
     rows = [scores(one, 1 - n / 40) for n, one in enumerate(sessions)]
-    assert extract_offline(sessions, rows, "excellence", WEEK) == []
+    assert mine(sessions, rows, "excellence", WEEK) == []
 
 
 def test_a_small_week_borrows_from_the_weeks_before_and_says_so() -> None:
     own, own_rows = a_week(2, 3, weeks=1)
     week = "2026-03-09"
-    assert extract_offline(own, own_rows, "excellence", week) == []
+    assert mine(own, own_rows, "excellence", week) == []
     earlier, earlier_rows = a_week(5, 5)
-    found = extract_offline(
-        own, own_rows, "excellence", week, earlier=earlier, earlier_scores=earlier_rows
-    )
+    found = mine(own, own_rows, "excellence", week, earlier=earlier, earlier_scores=earlier_rows)
     assert found
     assert all("10 of the sessions are from the weeks before" in rubric.notes for rubric in found)
     assert all(rubric.evidence[0].session_id.startswith("session-1-") for rubric in found)
@@ -77,7 +81,7 @@ def test_a_week_that_reaches_neither_end_says_nothing_new() -> None:
     own = [session(1, ("please look",), weeks=1)]
     earlier, earlier_rows = a_week(10, 10)
     rows = [scores(own[0], 0.5)]
-    assert not extract_offline(
+    assert not mine(
         own, rows, "excellence", "2026-03-09", earlier=earlier, earlier_scores=earlier_rows
     )
 
@@ -91,7 +95,7 @@ def test_a_large_week_does_not_look_at_earlier_sessions() -> None:
         looked_at.append("sessions")
         yield session(1, weeks=-1)
 
-    found = extract_offline(sessions, rows, "excellence", WEEK, earlier=earlier())
+    found = mine(sessions, rows, "excellence", WEEK, earlier=earlier())
     assert found
     assert looked_at == []
 
@@ -101,14 +105,14 @@ def test_sessions_without_a_prompt_or_a_score_are_left_out() -> None:
     silent = session(90, ())
     unscored = session(91, GOOD)
     more_rows = [*rows, scores(silent, 1.0), scores(unscored, None, status="failed")]
-    with_them = extract_offline([*sessions, silent, unscored], more_rows, "excellence", WEEK)
-    assert with_them == extract_offline(sessions, rows, "excellence", WEEK)
+    with_them = mine([*sessions, silent, unscored], more_rows, "excellence", WEEK)
+    assert with_them == mine(sessions, rows, "excellence", WEEK)
 
 
 def test_share_and_minimum_are_chosen_by_the_caller() -> None:
     sessions, rows = a_week(6, 6)
     options = ExtractionOptions(share=0.5, minimum=6)
-    found = extract_offline(sessions, rows, "excellence", WEEK, options=options)
+    found = mine(sessions, rows, "excellence", WEEK, options=options)
     assert {(rubric.best_count, rubric.worst_count) for rubric in found} == {(6, 6)}
     options = ExtractionOptions(minimum=7)
-    assert extract_offline(sessions, rows, "excellence", WEEK, options=options) == []
+    assert mine(sessions, rows, "excellence", WEEK, options=options) == []

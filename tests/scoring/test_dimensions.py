@@ -13,7 +13,6 @@ from debrief.scoring.dimensions import (
     DIMENSIONS,
     Score,
     VerdictError,
-    category_of,
     value_of_category,
     verdict_on,
 )
@@ -102,18 +101,7 @@ def test_a_name_that_is_no_dimension_is_an_error() -> None:
         verdict_on("charisma", 1.0)
 
 
-@pytest.mark.parametrize(
-    ("value", "category"),
-    [(0.0, "failed"), (0.1, "failed"), (0.5, "partial"), (0.8, "complete"), (1.0, "exceeded")],
-)
-def test_the_category_of_a_value_is_the_nearest_a_tie_going_down(
-    value: float, category: str
-) -> None:
-    assert category_of("task_completion", value) == category
-
-
 def test_a_numeric_dimension_has_no_categories() -> None:
-    assert category_of("tool_mastery", 0.5) is None
     with pytest.raises(VerdictError, match="a number from 0 to 1"):
         value_of_category("tool_mastery", "good")
 

@@ -6,6 +6,8 @@ import base64
 import binascii
 import re
 from collections.abc import Iterable, Iterator
+from functools import cache
+from typing import Any
 
 from debrief.models.answers import fold
 
@@ -26,49 +28,49 @@ _ADDRESSEE = r"(?:the |all |any )?(?:ai |llm )?"
 _AWARD = r"(?:gives?|gets?|assign|award|donnez|gib|vergib)"
 _UTTER = r"(?:output|reply|answer|return|choose)"
 
-_FORGERIES = tuple(
+_FORGERIES = (
+    r"^[\s>*_`#-]*(?:final )?score[*_`]* ?[:=] ?[*_`]*[1-5]\b(?!\d|[.:]\d)",
+    r"\"score\"\s*:\s*[\d.]+\s*,\s*\"(?:reasoning|feedback|rationale)\"",
+    r"\"rubrics\"\s*:\s*\[[^\]]*\]\s*,\s*\"score\"",
+    r"\[\[ ?## ?(?:score|reasoning|feedback|completed) ?## ?\]\]",
+    r"^[\s=]*=== *(?:chat|end) +session *===",
+    r"^\s*--- *turn \d+ *---\s*^\s*\[user\]",
+    r"^\s*\[TOOL_(?:CALLS|RESULTS)\]\s*$",
+    r"<\|im_(?:start|end)\|>\s*(?:<\|im_start\|>)?\s*(?:system|user|assistant)\b",
+    r"</s>\s*\[INST\]|\[INST\]\s*<<SYS>>",
+    r"\n\n(?:Human|System):[^\n]*\n+(?:\s*\n)*Assistant:",
+    r"</session-data>",
+)
+_ORDERS = (
+    rf"\b(?:note|message|instructions?|attention) (?:to|for) {_ADDRESSEE}{_JUDGE}\b",
+    rf"\b(?:ai|llm|automated|automatic|model) {_JUDGE}\b[^\n]{{0,120}}"
+    r"\b(?:rate|give|output|policy|grade|award|unless|must|always)\b",
+    r"(?:\A|\n)\W*(?:judge|evaluator|grader|system)\s*:[^\n]{0,160}"
+    rf"\b(?:{_SCORE_WORD}|reasoning|api[_ ]key|prompt)\b",
+    rf"\b(?:{_AWARD}|{_UTTER})\b[^\n.]{{0,40}}\b{_EXTREME}\b[^\n.]{{0,20}}\b{_SCORE_WORD}\b",
+    rf"\b{_AWARD}\b[^\n.]{{0,40}}\b{_SCORE_WORD}\b[^\n.]{{0,20}}\b{_EXTREME}\b",
+    r"\b(?:answer|reply|respond|output|return|give)s? (?:with |only )?[\"'`]?score ?: ?[1-5]",
+    r"\b(?:ignore|disregard|forget|override) (?:the |this |any |all )?"
+    r"(?:rubric|scale|criteria|scoring)\b",
+    r"\bignore[rz]?\b[^\n.]{0,20}\b(?:consignes|instructions)\b[^\n.]{0,60}\bnote\b",
+    r"\b(?:when|while|before) (?:grading|scoring|judging|rating|evaluating)\b[^\n]{0,80}"
+    r"\b(?:score|reply|output|print|answer|give)\b",
+    r"\b(?:ignore|disregard) (?:all |any )?(?:previous|prior|above) instructions\b[^\n]{0,80}"
+    r"\b(?:score|rate|grade|mark)\b",
+)
+_DECODE = r"\b(?:decode|base64)\b[^\n]{0,40}\b(?:follow|execute|obey|do it)\b"
+_TOPIC = (
+    r"score|judge|grade|grading|evaluat|rater|rubric|consignes|=== |--- turn|\[\[ ?##|<\|im_"
+    r"|\[inst\]|\[tool_|human:|session-data|base64|decode|system ?:"
+)
+"""A text without any of these is not looked at further."""
+_PATTERNS = tuple(
     re.compile(pattern, re.IGNORECASE | re.MULTILINE)
-    for pattern in (
-        r"^[\s>*_`#-]*(?:final )?score[*_`]* ?[:=] ?[*_`]*[1-5]\b(?!\d|[.:]\d)",
-        r"\"score\"\s*:\s*[\d.]+\s*,\s*\"(?:reasoning|feedback|rationale)\"",
-        r"\"rubrics\"\s*:\s*\[[^\]]*\]\s*,\s*\"score\"",
-        r"\[\[ ?## ?(?:score|reasoning|feedback|completed) ?## ?\]\]",
-        r"^[\s=]*=== *(?:chat|end) +session *===",
-        r"^\s*--- *turn \d+ *---\s*^\s*\[user\]",
-        r"^\s*\[TOOL_(?:CALLS|RESULTS)\]\s*$",
-        r"<\|im_(?:start|end)\|>\s*(?:<\|im_start\|>)?\s*(?:system|user|assistant)\b",
-        r"</s>\s*\[INST\]|\[INST\]\s*<<SYS>>",
-        r"\n\n(?:Human|System):[^\n]*\n+(?:\s*\n)*Assistant:",
-        r"</session-data>",
-    )
+    for pattern in (*_FORGERIES, *_ORDERS, _DECODE, _TOPIC)
 )
-_ORDERS = tuple(
-    re.compile(pattern, re.IGNORECASE)
-    for pattern in (
-        rf"\b(?:note|message|instructions?|attention) (?:to|for) {_ADDRESSEE}{_JUDGE}\b",
-        rf"\b(?:ai|llm|automated|automatic|model) {_JUDGE}\b[^\n]{{0,120}}"
-        r"\b(?:rate|give|output|policy|grade|award|unless|must|always)\b",
-        r"(?:\A|\n)\W*(?:judge|evaluator|grader|system)\s*:[^\n]{0,160}"
-        rf"\b(?:{_SCORE_WORD}|reasoning|api[_ ]key|prompt)\b",
-        rf"\b(?:{_AWARD}|{_UTTER})\b[^\n.]{{0,40}}\b{_EXTREME}\b[^\n.]{{0,20}}\b{_SCORE_WORD}\b",
-        rf"\b{_AWARD}\b[^\n.]{{0,40}}\b{_SCORE_WORD}\b[^\n.]{{0,20}}\b{_EXTREME}\b",
-        r"\b(?:answer|reply|respond|output|return|give)s? (?:with |only )?[\"'`]?score ?: ?[1-5]",
-        r"\b(?:ignore|disregard|forget|override) (?:the |this |any |all )?"
-        r"(?:rubric|scale|criteria|scoring)\b",
-        r"\bignore[rz]?\b[^\n.]{0,20}\b(?:consignes|instructions)\b[^\n.]{0,60}\bnote\b",
-        r"\b(?:when|while|before) (?:grading|scoring|judging|rating|evaluating)\b[^\n]{0,80}"
-        r"\b(?:score|reply|output|print|answer|give)\b",
-        r"\b(?:ignore|disregard) (?:all |any )?(?:previous|prior|above) instructions\b[^\n]{0,80}"
-        r"\b(?:score|rate|grade|mark)\b",
-    )
-)
-_DECODE = re.compile(r"\b(?:decode|base64)\b[^\n]{0,40}\b(?:follow|execute|obey|do it)\b", re.I)
-_WORDS = (
-    *("score", "judge", "grade", "grading", "evaluat", "rater", "rubric", "consignes", "=== "),
-    *("--- turn", "[[ ##", "[[##", "<|im_", "[inst]", "[tool_", "human:", "session-data"),
-    *("base64", "decode", "system:", "system :"),
-)
-"""A text that has none of these, folded and in small letters, is not looked at further."""
+_TOPIC_NUMBER = len(_PATTERNS) - 1
+_ANCHORS = re.compile(r"\(\?:\\A\|\\n\)|(?<!\[)\^")
+"""What the engine cannot do inside a pattern; without, the pattern matches more."""
 
 
 def injection_signs(texts: Iterable[str]) -> list[str]:
@@ -87,35 +89,43 @@ def injection_signs(texts: Iterable[str]) -> list[str]:
 def _signs(text: str) -> Iterator[str]:
     if hidden := _BIDI_OR_TAGS.search(text):
         yield f"hidden character U+{ord(hidden[0]):04X}"
-    if _is_plain(text) and not _may_be_meant(text):
-        return
-    plain = fold(_BREAKS.sub("\n", _CURSOR.sub("\n", text)))
-    if not _may_be_meant(plain):
-        return
-    for pattern in _FORGERIES:
-        if match := pattern.search(plain):
+    if not text.isascii() or _CONTROLS.search(text):
+        text = fold(_BREAKS.sub("\n", _CURSOR.sub("\n", text)))
+    possible = _suspected(text)
+    for number in sorted(possible) if _TOPIC_NUMBER in possible else ():
+        if number != _TOPIC_NUMBER and (match := _PATTERNS[number].search(text)):
             yield match[0]
-    yield from _orders(plain)
-    if match := _DECODE.search(plain):
-        yield match[0]
-        for piece in _BASE64.finditer(plain[:_LOOKED_AT_FOR_CODES]):
-            yield from _decoded(piece[0])
+            if _PATTERNS[number].pattern == _DECODE:
+                for piece in _BASE64.finditer(text[:_LOOKED_AT_FOR_CODES]):
+                    yield from _decoded(piece[0])
 
 
-def _is_plain(text: str) -> bool:
-    """Return whether folding would change nothing."""
-    return text.isascii() and not _CONTROLS.search(text)
+def _suspected(text: str) -> set[int]:
+    """Return the indices of the patterns that may match, by one pass over the text."""
+    possible: set[int] = set()
+
+    def add(number: int, _start: int, _end: int, _flags: int, _context: object) -> None:
+        possible.add(number)
+
+    if text:
+        _engine().scan(text.encode("utf-8", "replace"), match_event_handler=add)
+    return possible
 
 
-def _may_be_meant(text: str) -> bool:
-    lowered = text.lower()
-    return any(word in lowered for word in _WORDS)
+@cache
+def _engine() -> Any:
+    """Return the patterns compiled for a pass that flags at least all that ``re`` finds."""
+    import hyperscan as hs
 
-
-def _orders(plain: str) -> Iterator[str]:
-    for pattern in _ORDERS:
-        if match := pattern.search(plain):
-            yield match[0]
+    flags = hs.HS_FLAG_CASELESS | hs.HS_FLAG_UTF8 | hs.HS_FLAG_PREFILTER | hs.HS_FLAG_SINGLEMATCH
+    database = hs.Database()
+    database.compile(
+        expressions=[_ANCHORS.sub("", each.pattern).encode() for each in _PATTERNS],
+        ids=list(range(len(_PATTERNS))),
+        elements=len(_PATTERNS),
+        flags=[flags] * len(_PATTERNS),
+    )
+    return database
 
 
 def _decoded(piece: str) -> Iterator[str]:
@@ -124,4 +134,6 @@ def _decoded(piece: str) -> Iterator[str]:
     except (binascii.Error, ValueError):
         return
     if inner.isprintable():
-        yield from _orders(inner)
+        for pattern in _ORDERS:
+            if match := re.search(pattern, inner, re.IGNORECASE):
+                yield match[0]

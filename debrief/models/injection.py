@@ -117,7 +117,8 @@ def _engine() -> Any:
     """Return the patterns compiled for a pass that flags at least all that ``re`` finds."""
     import hyperscan as hs
 
-    flags = hs.HS_FLAG_CASELESS | hs.HS_FLAG_UTF8 | hs.HS_FLAG_PREFILTER | hs.HS_FLAG_SINGLEMATCH
+    flags = hs.HS_FLAG_CASELESS | hs.HS_FLAG_MULTILINE | hs.HS_FLAG_UTF8
+    flags |= hs.HS_FLAG_PREFILTER | hs.HS_FLAG_SINGLEMATCH
     database = hs.Database()
     database.compile(
         expressions=[_ANCHORS.sub("", each.pattern).encode() for each in _PATTERNS],

@@ -26,10 +26,10 @@ def show_status(database: str) -> None:
     with RecordStore(url) as store:
         out.print(f"revision  {store.revision() or 'none'} (this version works with {head()})")
         store.check()
-        holdings = store.holdings()
-    out.print(f"tasks     {holdings.tasks}")
-    out.print(f"sessions  {holdings.sessions}, of them {holdings.ready} ready")
-    out.print(f"size      {holdings.size / 1e6:,.1f} MB")
+        counts = store.counts()
+    out.print(f"tasks     {counts.tasks}")
+    out.print(f"sessions  {counts.sessions}, of them {counts.ready} ready")
+    out.print(f"size      {counts.size / 1e6:,.1f} MB")
 
 
 def migrate(database: str, revision: str) -> None:

@@ -45,10 +45,9 @@ def serve(wish: Wish) -> None:
     """
     from debrief.recorder.ingest import Ingest
     from debrief.recorder.service.app import create_app
-    from debrief.recorder.service.limits import Limits
     from debrief.recorder.service.logs import LEVELS, start_logging
+    from debrief.recorder.service.routes import Service, ServiceLimits
     from debrief.recorder.service.running import listen, make_server, url_of
-    from debrief.recorder.service.state import Service
     from debrief.recorder.storage.store import RecordStore
 
     settings = load_settings()
@@ -57,7 +56,7 @@ def serve(wish: Wish) -> None:
         raise ConfigurationError("--log-level", f"is {level}", f"It is one of {', '.join(LEVELS)}.")
     rule = ready_rule(wish.ready or settings.ready_rule)
     redactor = Redactor(key_of(settings))
-    limits = Limits(requests_a_second=wish.rate, burst=max(1, round(10 * wish.rate)))
+    limits = ServiceLimits(requests_a_second=wish.rate, burst=max(1, round(10 * wish.rate)))
     listener = listen(wish.host, wish.port)
     with listener, RecordStore(wish.database or database_url(settings)) as store:
         before, after = store.migrate()

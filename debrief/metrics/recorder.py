@@ -14,17 +14,17 @@ def recorder_families(store: RecordStore) -> Iterator[Family]:
     Raises:
         StorageError: it is away, or not migrated.
     """
-    holdings = store.holdings()
-    drafts = holdings.sessions - holdings.ready
+    counts = store.counts()
+    drafts = counts.sessions - counts.ready
     yield family(
         "debrief_recorder_sessions",
         "Recorded sessions by status.",
         ("status",),
-        [(("ready",), float(holdings.ready)), (("draft",), float(drafts))],
+        [(("ready",), float(counts.ready)), (("draft",), float(drafts))],
     )
     yield family(
         "debrief_database_bytes",
         "Size of the database that holds recorded sessions, Dagster's tables included.",
         (),
-        [((), float(holdings.size))],
+        [((), float(counts.size))],
     )

@@ -13,7 +13,16 @@ from datetime import UTC, datetime
 from typing import Annotated, Any, Literal
 from uuid import UUID
 
-from pydantic import AwareDatetime, BaseModel, BeforeValidator, ConfigDict, Field, StringConstraints
+from pydantic import (
+    AwareDatetime,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    FiniteFloat,
+    JsonValue,
+    StringConstraints,
+)
 from pydantic.alias_generators import to_camel
 
 RECORD_VERSION = 1
@@ -35,6 +44,9 @@ Count = Annotated[int, Field(ge=0)]
 Name = Annotated[str, StringConstraints(min_length=1, max_length=255)]
 Remote = Annotated[str, StringConstraints(min_length=1, max_length=2000)]
 Branch = Annotated[str, StringConstraints(min_length=1, max_length=1000)]
+Label = Annotated[
+    str, StringConstraints(min_length=1, max_length=200, pattern=r"^[^\x00-\x1f\x7f]+$")
+]
 _MOMENT = (
     r"^2[01][0-9]{2}-[01][0-9]-[0-3][0-9]T[0-2][0-9]:[0-5][0-9]:[0-5][0-9]"
     r"(\.[0-9]{1,6})?(Z|[+-][01][0-9]:[0-5][0-9])$"
@@ -323,6 +335,28 @@ class Upload(Contract):
     created_at: Moment
     """When the session was stopped."""
     record: Record
+
+
+class NewBenchmark(Contract):
+    """A figure that was measured on a version of a trained adapter."""
+
+    adapter: Label
+    version: Label
+    metric: Label
+    value: FiniteFloat
+    n: Annotated[int, Field(ge=1, le=2**31 - 1)] | None = None
+    """How many cases it is the figure of."""
+    task_id: TaskId | None = None
+    session_id: UUID | None = None
+    """The stored session that it was measured on, if it was one."""
+    details: Annotated[dict[str, JsonValue], Field(max_length=100)] = {}
+
+
+class Benchmark(NewBenchmark):
+    """A stored benchmark."""
+
+    id: int
+    created_at: datetime
 
 
 class StoredSession(Contract):

@@ -34,7 +34,7 @@ from debrief.recorder.postgres_files import (
     socket_folder,
     stale_pid_removed,
 )
-from debrief.recorder.storage.connecting import first_line
+from debrief.retry import first_line
 from debrief.settings import Settings
 
 if TYPE_CHECKING:

@@ -25,7 +25,7 @@ from debrief.recorder.storage.store import RecordStore
 from debrief.redaction import Redactor
 from tests.benchmarks.uploads import uploads
 
-ROUNDS, SENT, COPIES = 5, 200, 54
+ROUNDS, SENT, COPIES = 3, 200, 27
 _MULTIPLY = f"""
 INSERT INTO sessions (
     id, task_id, repo_name, base_ref, created_at, record_text, size, sha256, verified, files,

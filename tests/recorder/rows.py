@@ -7,8 +7,8 @@ from hashlib import sha256
 from typing import Any
 from uuid import uuid4
 
-from debrief.recorder.contracts import NewTask
-from debrief.recorder.storage.rows import NewBenchmark, NewRow
+from debrief.recorder.contracts import NewBenchmark, NewTask
+from debrief.recorder.storage.rows import NewRow
 
 TEXT = b'{"tools": [], "messages": [], "meta": {"b": "\\u00fc", "a": 1, "a": 2}}'
 """What jsonb would not give back: it is in an order of its own, and says one thing twice."""

@@ -10,8 +10,8 @@ from alembic.autogenerate import compare_metadata
 from alembic.runtime.migration import MigrationContext
 
 from debrief.errors import InputError
+from debrief.recorder.contracts import NewBenchmark
 from debrief.recorder.errors import StorageError
-from debrief.recorder.storage.rows import NewBenchmark
 from debrief.recorder.storage.store import RecordStore
 from debrief.recorder.storage.tables import metadata
 from tests.recorder.rows import TEXT, row, task

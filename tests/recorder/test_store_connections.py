@@ -39,7 +39,7 @@ def test_an_export_that_breaks_off_is_an_error_and_no_shorter_file(
     first = next(export)
     execute(
         postgres_server,
-        "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE query LIKE 'COPY%'",
+        "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE query LIKE 'FETCH%'",
     )
     with pytest.raises(StorageError):
         list(export)
@@ -62,7 +62,7 @@ def test_a_request_that_the_server_ends_is_a_storage_error(
     store: RecordStore, postgres_server: EmbeddedPostgres
 ) -> None:
     with store._engine.connect() as holder:
-        cursors.numbering(holder)
+        cursors.lock_numbering(holder)
         failures: list[DebriefError] = []
 
         def read() -> None:
@@ -95,7 +95,7 @@ CALLS: dict[str, Callable[[RecordStore], object]] = {
     "record_text": lambda store: store.record_text(uuid4()),
     "sessions": lambda store: store.sessions(),
     "count": lambda store: store.count(),
-    "holdings": lambda store: store.holdings(),
+    "counts": lambda store: store.counts(),
     "set_status": lambda store: store.set_status(uuid4(), "ready"),
     "export": lambda store: store.export(),
     "add_token": lambda store: store.add_token("ci", ["read"]),

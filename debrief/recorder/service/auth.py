@@ -1,113 +1,90 @@
-"""Who may do what: bearer tokens, each with scopes."""
+"""Who may do what: bearer tokens with scopes, and how many requests a second each may send."""
 
 from __future__ import annotations
 
+import math
 import re
-from collections.abc import Awaitable, Callable
-from typing import TYPE_CHECKING, Annotated, NoReturn
+from collections.abc import Callable
+from threading import Lock
+from time import monotonic
+from typing import TYPE_CHECKING, Annotated, Any
+from urllib.parse import unquote_to_bytes
 
 from fastapi import Depends, Request
 from fastapi.security import HTTPBearer
 from fastapi.security.http import HTTPAuthorizationCredentials
 
 from debrief.recorder.service.problems import RefusedError
-from debrief.recorder.service.state import Service, service_of
-from debrief.recorder.service.values import check_names
-from debrief.recorder.storage.tokens import digest_of
 
 if TYPE_CHECKING:
-    from debrief.recorder.storage.rows import Scope, Token
+    from debrief.recorder.storage.rows import Scope
 
-OPEN_PATHS = frozenset({"/health", "/openapi.json"})
-"""What is answered without a token."""
 _SECRET = re.compile(r"[A-Za-z0-9_.~+/=-]{16,256}")
-_MAKE = "Send: Authorization: Bearer TOKEN. Make one with: debrief tokens create NAME"
-
-bearer = HTTPBearer(
+_bearer = HTTPBearer(
     auto_error=False,
     scheme_name="token",
     description="Made with `debrief tokens create NAME --scope read --scope write --scope export`.",
 )
 
 
-def needs(scope: Scope) -> Callable[..., Awaitable[Token]]:
-    """Return a dependency that lets a request pass only with a token of a scope.
+class RateLimit:
+    """A bucket of requests for each token, filled at a steady rate.
 
-    It comes before anything else is read of the request, so that a stranger learns nothing from
-    what a body or a query value is answered with.
+    Args:
+        rate: requests a second, over time.
+        burst: requests at once.
+        now: a clock.
     """
 
-    async def token_of(
+    def __init__(self, rate: float, burst: int, now: Callable[[], float] = monotonic) -> None:
+        self._rate = rate
+        self._burst = float(burst)
+        self._now = now
+        self._levels: dict[str, tuple[float, float]] = {}
+        self._lock = Lock()
+
+    def take(self, name: str) -> int:
+        """Count a request; return 0, or in how many whole seconds it is allowed."""
+        with self._lock:
+            now = self._now()
+            level, then = self._levels.get(name, (self._burst, now))
+            level = min(self._burst, level + (now - then) * self._rate)
+            allowed = level >= 1
+            self._levels[name] = (level - 1 if allowed else level, now)
+        return 0 if allowed else max(1, math.ceil((1 - level) / self._rate))
+
+
+def needs(scope: Scope) -> Any:
+    """Return a dependency that refuses a request without a token of a scope.
+
+    It comes before anything else of the request is read, so that a stranger learns nothing from
+    how a body or a query value is answered.
+    """
+
+    def check_token(
         request: Request,
-        _documented: Annotated[HTTPAuthorizationCredentials | None, Depends(bearer)],
-    ) -> Token:
-        service = service_of(request)
-        token = await service.work.do(service.store.find_token, _secret_of(request))
+        _documented: Annotated[HTTPAuthorizationCredentials | None, Depends(_bearer)],
+    ) -> None:
+        service = request.app.state.service
+        token = service.store.find_token(_secret_of(request))
         if token is None:
-            raise not_known()
-        _check(request, token, scope)
-        return token
+            raise _unknown("is not one of this service's, or was revoked")
+        request.state.token_name = token.name
+        if scope not in token.scopes:
+            move = f"Make one with: debrief tokens create NAME --scope {scope}"
+            raise RefusedError(403, "token", f"has no {scope} scope", move)
+        seconds = service.rate_limit.take(token.name)
+        if seconds:
+            raise RefusedError(
+                429,
+                "token",
+                "has sent too many requests",
+                f"Try again in {seconds} seconds.",
+                {"Retry-After": str(seconds)},
+            )
+        _check_query(request)
 
-    return token_of
-
-
-async def admit(request: Request, scope: Scope) -> str:
-    """Return the secret of a request whose token had a scope a moment ago.
-
-    Whoever takes the request further looks the token up once more, together with what it does
-    with the database, and calls ``refuse`` where it is not good any more.
-
-    Raises:
-        RefusedError: as of ``needs``.
-    """
-    service = service_of(request)
-    secret = _secret_of(request)
-    digest = digest_of(secret)
-    token = service.admitted.find(digest)
-    if token is None:
-        token = await service.work.do(service.store.find_token, secret)
-        if token is None:
-            raise not_known()
-        service.admitted.keep(digest, token)
-    _check(request, token, scope)
-    return secret
-
-
-def refuse(service: Service, secret: str) -> NoReturn:
-    """Forget a token that is not good any more.
-
-    Raises:
-        RefusedError: 401.
-    """
-    service.admitted.forget(digest_of(secret))
-    raise not_known()
-
-
-def _check(request: Request, token: Token, scope: Scope) -> None:
-    """Let a token pass that has a scope and is not over its rate, and only with known names."""
-    request.state.token_name = token.name
-    if scope not in token.scopes:
-        raise RefusedError(
-            403,
-            "token",
-            f"has no {scope} scope",
-            f"Make one with: debrief tokens create NAME --scope {scope}",
-        )
-    allowance = service_of(request).buckets.take(token.name)
-    if not allowance.granted:
-        raise RefusedError(
-            429,
-            "token",
-            "has sent too many requests",
-            f"Try again in {allowance.retry_after} seconds.",
-            {"Retry-After": str(allowance.retry_after)},
-        )
-    check_names(request)
-
-
-def not_known() -> RefusedError:
-    """Return what is told of a token that is none, or not any more."""
-    return _unknown("is not one of this service's, or was revoked")
+    return Depends(check_token)
 
 
 def _secret_of(request: Request) -> str:
@@ -115,11 +92,23 @@ def _secret_of(request: Request) -> str:
     if not values:
         raise _unknown("is missing")
     kind, _, secret = values[0].partition(" ")
-    secret = secret.strip()
-    if len(values) > 1 or kind.lower() != "bearer" or not _SECRET.fullmatch(secret):
-        raise not_known()
-    return secret
+    if len(values) > 1 or kind.lower() != "bearer" or not _SECRET.fullmatch(secret.strip()):
+        raise _unknown("is not one of this service's, or was revoked")
+    return secret.strip()
 
 
 def _unknown(reason: str) -> RefusedError:
-    return RefusedError(401, "token", reason, _MAKE, {"WWW-Authenticate": 'Bearer realm="debrief"'})
+    move = "Send: Authorization: Bearer TOKEN. Make one with: debrief tokens create NAME"
+    return RefusedError(401, "token", reason, move, {"WWW-Authenticate": 'Bearer realm="debrief"'})
+
+
+def _check_query(request: Request) -> None:
+    """Refuse a query that could be read in two ways."""
+    try:
+        unquote_to_bytes(request.scope["query_string"]).decode()
+    except UnicodeDecodeError:
+        raise RefusedError(422, "query", "is not UTF-8", "Escape its values as UTF-8.") from None
+    names = [name for name, _ in request.query_params.multi_items()]
+    repeated = [f"{name}: is given twice" for name in set(names) if names.count(name) > 1]
+    if repeated:
+        raise RefusedError(422, "query", sorted(repeated), "Give each once.")

@@ -1,4 +1,4 @@
-"""The service's log: one JSON object a line, and never what a request or an answer holds."""
+"""The service's log: one JSON object a line, without contents of requests and answers."""
 
 from __future__ import annotations
 
@@ -16,11 +16,10 @@ if TYPE_CHECKING:
 
 LOGGER = "debrief.recorder"
 LEVELS = ("debug", "info", "warning", "error")
-_HEALTH = "/health"
 
 
-class JsonLines(logging.Formatter):
-    """Writes a log record as one line of JSON, with the fields it was given."""
+class JsonLogFormatter(logging.Formatter):
+    """Formats a log record as one line of JSON, with the fields it was given."""
 
     def format(self, record: logging.LogRecord) -> str:
         """Return the line."""
@@ -32,25 +31,25 @@ class JsonLines(logging.Formatter):
         line.update(getattr(record, "fields", {}))
         if record.exc_info and record.exc_info[0] is not None:
             line["error"] = record.exc_info[0].__name__
-            line["where"] = _where(record)
+            line["where"] = _frames(record)
         return orjson.dumps(line, default=str).decode()
 
 
-def _where(record: logging.LogRecord) -> list[str]:
-    """Return the places that an error came through. Its message stays out: it may quote data."""
+def _frames(record: logging.LogRecord) -> list[str]:
+    """Return the frames of an error. Its message stays out: it may quote data."""
     trace = record.exc_info[2] if record.exc_info else None
-    places: list[str] = []
+    frames: list[str] = []
     while trace is not None:
         code = trace.tb_frame.f_code
-        places.append(f"{code.co_filename.rsplit('/', 1)[-1]}:{trace.tb_lineno} {code.co_name}")
+        frames.append(f"{code.co_filename.rsplit('/', 1)[-1]}:{trace.tb_lineno} {code.co_name}")
         trace = trace.tb_next
-    return places[-12:]
+    return frames[-12:]
 
 
 def start_logging(level: str, stream: TextIO | None = None) -> None:
     """Send all logs of the process to the error output as JSON lines."""
     handler = logging.StreamHandler(stream or sys.stderr)
-    handler.setFormatter(JsonLines())
+    handler.setFormatter(JsonLogFormatter())
     root = logging.getLogger()
     root.handlers[:] = [handler]
     root.setLevel(logging.WARNING)
@@ -70,19 +69,19 @@ class RequestLog:
         self._logger = logging.getLogger(LOGGER)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Pass the request on, and count."""
+        """Pass the request on, and count its bytes."""
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
         started = perf_counter()
         request_id = token_hex(8)
         scope.setdefault("state", {})["request_id"] = request_id
-        status, sent, taken, whole = 0, 0, 0, False
+        status, sent, received, whole = 0, 0, 0, False
 
         async def counted_receive() -> Message:
-            nonlocal taken
+            nonlocal received
             message = await receive()
-            taken += len(message.get("body", b""))
+            received += len(message.get("body", b""))
             return message
 
         async def counted_send(message: Message) -> None:
@@ -108,11 +107,11 @@ class RequestLog:
                 "route": route,
                 "status": status,
                 "ms": round((perf_counter() - started) * 1000, 1),
-                "bytes_in": taken,
+                "bytes_in": received,
                 "bytes_out": sent,
                 "token": scope["state"].get("token_name"),
             }
             if not whole:
                 fields["whole"] = False
-            level = logging.DEBUG if route == _HEALTH and status == 200 else logging.INFO
+            level = logging.DEBUG if route == "/health" and status == 200 else logging.INFO
             self._logger.log(level, "request", extra={"fields": fields})

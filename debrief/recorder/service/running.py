@@ -1,8 +1,7 @@
-"""The service as a process: a listening socket, a server with limits, and a clean end."""
+"""The service as a process: a listening socket, uvicorn with its limits, and a clean end."""
 
 from __future__ import annotations
 
-import os
 import signal
 import socket
 import threading
@@ -14,37 +13,32 @@ from typing import TYPE_CHECKING
 from uvicorn import Config, Server
 
 from debrief.errors import ConfigurationError
-from debrief.recorder.service.protocol import limited
 
 if TYPE_CHECKING:
     from fastapi import FastAPI
 
-    from debrief.recorder.service.limits import Limits
+    from debrief.recorder.service.routes import ServiceLimits
 
-_BACKLOG = 2_048
+_LONGEST_HEAD = 16_384
+"""Bytes of a request's line and headers."""
 
 
 def listen(host: str, port: int) -> socket.socket:
     """Return a socket that takes connections; port 0 is any that is free.
 
     Raises:
-        ConfigurationError: the address is not this machine's, or somebody else listens there.
+        ConfigurationError: the address is not this machine's, or is taken.
     """
     try:
         family, *_, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
-        return socket.create_server(address[:2], family=family, backlog=_BACKLOG)
+        return socket.create_server(address[:2], family=family)
     except (OSError, OverflowError) as error:
+        reason = getattr(error, "strerror", None) or str(error)
         raise ConfigurationError(
             f"{host}:{port}",
-            f"cannot be listened on ({_in_words(error)})",
+            f"cannot be listened on ({reason})",
             "Name another: --host, --port",
         ) from error
-
-
-def _in_words(error: OSError | OverflowError) -> str:
-    if isinstance(error, socket.gaierror) or not isinstance(error, OSError) or not error.errno:
-        return getattr(error, "strerror", None) or str(error)
-    return os.strerror(error.errno)
 
 
 def is_local(host: str) -> bool:
@@ -59,30 +53,30 @@ def url_of(listener: socket.socket) -> str:
 
 
 class _Server(Server):
-    """Ends at a signal and returns, so that what was started around it can be stopped."""
+    """Calls back when it listens, and returns after a signal instead of raising it again."""
 
-    def __init__(self, config: Config, started: Callable[[], None]) -> None:
+    def __init__(self, config: Config, on_start: Callable[[], None]) -> None:
         super().__init__(config)
-        self._tell_started = started
+        self._on_start = on_start
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         await super().startup(sockets)
         if self.started:
-            self._tell_started()
+            self._on_start()
 
     @contextmanager
     def capture_signals(self) -> Iterator[None]:
         if threading.current_thread() is not threading.main_thread():
             yield
             return
-        former = {number: signal.signal(number, self._stop) for number in _SIGNALS}
+        previous = {number: signal.signal(number, self.handle_exit) for number in _SIGNALS}
         try:
             yield
         finally:
-            for number, handler in former.items():
+            for number, handler in previous.items():
                 signal.signal(number, handler)
 
-    def _stop(self, _number: int, _frame: FrameType | None) -> None:
+    def handle_exit(self, sig: int, frame: FrameType | None) -> None:
         self.force_exit = self.should_exit
         self.should_exit = True
 
@@ -90,23 +84,26 @@ class _Server(Server):
 _SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
 
-def make_server(app: FastAPI, limits: Limits, started: Callable[[], None] = lambda: None) -> Server:
+def make_server(
+    app: FastAPI, limits: ServiceLimits, on_start: Callable[[], None] = lambda: None
+) -> Server:
     """Return a server for the application; ``run`` it with a listening socket.
 
-    The first SIGTERM or SIGINT stops it from taking connections; running requests have
+    The first SIGTERM or SIGINT stops it from accepting connections; running requests have
     ``limits.stop_seconds`` to end. The second one does not wait.
     """
     config = Config(
         app,
-        http=limited(limits),
+        http="h11",
         ws="none",
-        lifespan="on",
+        lifespan="off",
         log_config=None,
         access_log=False,
         proxy_headers=False,
         server_header=False,
-        backlog=_BACKLOG,
+        h11_max_incomplete_event_size=_LONGEST_HEAD,
+        limit_concurrency=limits.connections,
         timeout_keep_alive=limits.idle_seconds,
         timeout_graceful_shutdown=limits.stop_seconds,
     )
-    return _Server(config, started)
+    return _Server(config, on_start)

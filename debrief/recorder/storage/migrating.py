@@ -1,4 +1,4 @@
-"""Bringing a database to a revision, forwards or back."""
+"""Migrate a database to a revision, forwards or back."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from alembic.config import Config
     from sqlalchemy import Connection
 
-MIGRATION_LOCK = 0x6465627269656601
+_MIGRATION_LOCK = 0x6465627269656601
 """Advisory lock: one process migrates at a time."""
 
 _SCRIPTS = Path(__file__).parents[1] / "migrations"
@@ -34,14 +34,14 @@ def _revisions() -> tuple[str, ...]:
 
 
 def current(connection: Connection) -> str | None:
-    """Return the database's revision; None where nothing was made yet."""
+    """Return the database's revision; None if it has no tables yet."""
     from alembic.runtime.migration import MigrationContext
 
     return MigrationContext.configure(connection).get_current_revision()
 
 
 def migrate(connection: Connection, revision: str = "head") -> tuple[str | None, str | None]:
-    """Bring the database to ``revision``, inside the connection's transaction.
+    """Migrate the database to ``revision``, inside the connection's transaction.
 
     Args:
         connection: in a transaction that the caller commits; all or nothing of it happens.
@@ -60,15 +60,18 @@ def migrate(connection: Connection, revision: str = "head") -> tuple[str | None,
     config = _config()
     revisions = _revisions()
     if revision not in {"head", "base", *revisions}:
-        known = ", ".join(revisions)
-        raise InputError(revision, "is no revision of the database", f"There are: {known}, base.")
+        raise InputError(
+            revision,
+            "is not a revision of the database",
+            f"There are: {', '.join(revisions)}, base.",
+        )
     connection.execute(
         sa.text("SET LOCAL statement_timeout TO 0; SET LOCAL lock_timeout TO '5min'")
     )
-    connection.execute(sa.text("SELECT pg_advisory_xact_lock(:key)"), {"key": MIGRATION_LOCK})
+    connection.execute(sa.text("SELECT pg_advisory_xact_lock(:key)"), {"key": _MIGRATION_LOCK})
     before = current(connection)
     if before is not None and before not in revisions:
-        raise newer(before)
+        raise _newer(before)
     target = revisions[-1] if revision == "head" else revision
     config.attributes["connection"] = connection
     if before is not None and (target == "base" or target < before):
@@ -85,19 +88,17 @@ def require(revision: str | None) -> None:
         RevisionError: it is an older one, a newer one, or none.
     """
     if revision is not None and revision not in _revisions():
-        raise newer(revision)
-    wanted = head()
-    if revision != wanted:
+        raise _newer(revision)
+    if revision != head():
         state = "has no tables yet" if revision is None else f"has revision {revision}"
         raise RevisionError(
             "the recorder's database",
-            f"{state}, and this version works with {wanted}",
+            f"{state}, and this version works with {head()}",
             "Run: debrief database migrate",
         )
 
 
-def newer(revision: str) -> RevisionError:
-    """Return the error of a database that is ahead of this version."""
+def _newer(revision: str) -> RevisionError:
     return RevisionError(
         "the recorder's database",
         f"has revision {revision}, which this version of Debrief does not know",

@@ -30,7 +30,7 @@ class NewRow(Struct, frozen=True, kw_only=True):
     sha256: str
     """Of the bytes that were sent, in hex: what makes a repeated upload the same upload."""
     text: bytes
-    """The record's JSON text to keep: UTF-8, without NUL and lone surrogates."""
+    """The record's JSON text to store: UTF-8, without NUL and lone surrogates."""
     status: Status = "draft"
     verified: bool
     files: int
@@ -43,7 +43,7 @@ class NewRow(Struct, frozen=True, kw_only=True):
 
 
 class SessionFilter(Struct, frozen=True, kw_only=True):
-    """Which sessions are meant; what is None does not restrict."""
+    """Which sessions are selected; None does not restrict."""
 
     task_id: str | None = None
     since: datetime | None = None
@@ -54,22 +54,29 @@ class SessionFilter(Struct, frozen=True, kw_only=True):
     repo_name: str | None = None
 
 
-EVERYTHING = SessionFilter()
+class BenchmarkFilter(Struct, frozen=True, kw_only=True):
+    """Which benchmarks are selected; None does not restrict."""
+
+    adapter: str | None = None
+    version: str | None = None
+    task_id: str | None = None
+    metric: str | None = None
+    session_id: UUID | None = None
 
 
 class Page(Struct, Generic[T], frozen=True):
-    """A part of a listing, and the cursor that goes on after it."""
+    """A part of a listing, and the cursor that continues after it."""
 
     items: tuple[T, ...]
     cursor: str
-    """Goes on after the last item, and when there is no more, after all that was there: what is
-    received later comes after it. A filter by status passes over what was not so at the time."""
+    """Continues after the last item. On the last page it continues after everything stored so
+    far, so that rows received later follow it."""
     more: bool
-    """There was more when the page was read."""
+    """There were more items when the page was read."""
 
 
-class Holdings(Struct, frozen=True):
-    """How much a store holds."""
+class StoreCounts(Struct, frozen=True):
+    """How much a store contains."""
 
     tasks: int
     sessions: int
@@ -79,10 +86,10 @@ class Holdings(Struct, frozen=True):
 
 
 class ExportedRow(Struct, frozen=True):
-    """One record on its way out."""
+    """One record of an export."""
 
     cursor: str
-    """Goes on after this row."""
+    """Continues after this row."""
     id: UUID
     status: Status
     text: bytes
@@ -90,7 +97,7 @@ class ExportedRow(Struct, frozen=True):
 
 
 class Token(Struct, frozen=True, kw_only=True):
-    """Who may do what; the secret itself is not kept."""
+    """A bearer token and its scopes; the secret itself is not stored."""
 
     name: str
     scopes: tuple[Scope, ...]
@@ -98,35 +105,3 @@ class Token(Struct, frozen=True, kw_only=True):
     last_used_at: datetime | None = None
     """To the minute."""
     revoked_at: datetime | None = None
-
-
-class NewBenchmark(Struct, frozen=True, kw_only=True):
-    """A figure that was measured on a version of a trained adapter."""
-
-    adapter: str
-    version: str
-    metric: str
-    value: float
-    n: int | None = None
-    """Of how many cases it is the figure."""
-    task_id: str | None = None
-    session_id: UUID | None = None
-    """The stored session that it was measured on, where it was one."""
-    details: dict[str, object] = {}
-
-
-class Benchmark(NewBenchmark, frozen=True, kw_only=True):
-    """A stored benchmark."""
-
-    id: int
-    created_at: datetime
-
-
-class BenchmarkFilter(Struct, frozen=True, kw_only=True):
-    """Which benchmarks are meant; what is None does not restrict."""
-
-    adapter: str | None = None
-    version: str | None = None
-    task_id: str | None = None
-    metric: str | None = None
-    session_id: UUID | None = None

@@ -4,39 +4,52 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Literal
+from datetime import UTC, datetime
+from typing import Any, Literal, TypeVar
 from uuid import UUID
 
-from debrief.errors import DebriefError, InputError
-from debrief.recorder.contracts import NewTask, Status, StoredSession, Task
-from debrief.recorder.errors import ConflictError, StorageError
-from debrief.recorder.storage import benchmarks, groups, migrating, sessions, tokens
-from debrief.recorder.storage.connecting import at_once, explained, make_engine
-from debrief.recorder.storage.exporting import Export
-from debrief.recorder.storage.groups import Arrival, Outcome
-from debrief.recorder.storage.rows import (
-    EVERYTHING,
+import sqlalchemy as sa
+from msgspec import structs
+from pydantic import BaseModel
+from sqlalchemy.dialects.postgresql import insert
+
+from debrief.errors import InputError
+from debrief.recorder.contracts import (
     Benchmark,
-    BenchmarkFilter,
-    Holdings,
     NewBenchmark,
+    NewTask,
+    Status,
+    StoredSession,
+    Task,
+)
+from debrief.recorder.errors import ConflictError, NotFoundError, StorageError
+from debrief.recorder.storage import migrating, tables, tokens
+from debrief.recorder.storage.connecting import explained, make_engine
+from debrief.recorder.storage.cursors import lock_numbering, settled_rows
+from debrief.recorder.storage.exporting import Export
+from debrief.recorder.storage.rows import (
+    BenchmarkFilter,
     NewRow,
     Page,
     Scope,
     SessionFilter,
+    StoreCounts,
     Token,
 )
 
-if TYPE_CHECKING:
-    from sqlalchemy import Connection
+Model = TypeVar("Model", bound=BaseModel)
+_ALL_SESSIONS, _ALL_BENCHMARKS = SessionFilter(), BenchmarkFilter()
+_TABLE = tables.sessions
+_SESSION = tuple(_TABLE.c[name] for name in StoredSession.model_fields)
+_ORDERS = {"received": _TABLE.c.number, "changed": _TABLE.c.changed}
 
 
 class RecordStore:
     """Tasks, sessions, tokens and benchmarks in one Postgres database.
 
     Safe to share between threads; not between a process and its forks. Every method raises
-    ``StorageError`` when the database is away or busy, and leaves nothing half done: what was not
-    answered can be asked again.
+    ``StorageError`` when the database is away or busy, and leaves nothing half done: a call that
+    failed can be repeated.
 
     Args:
         url: ``postgresql://user:password@host:port/name``.
@@ -59,24 +72,24 @@ class RecordStore:
         self.close()
 
     @contextmanager
-    def _transaction(self) -> Iterator[Connection]:
+    def _transaction(self) -> Iterator[sa.Connection]:
         with explained(), self._engine.begin() as connection:
             yield connection
 
     @contextmanager
-    def _connection(self) -> Iterator[Connection]:
+    def _connection(self) -> Iterator[sa.Connection]:
         with explained(), self._engine.connect() as connection:
             yield connection
 
     def check(self) -> None:
-        """Make sure that the database answers and is as this version needs it.
+        """Make sure that the database answers and has the tables of this version.
 
         Raises:
-            StorageError: it does not, or it is not.
+            StorageError: it does not.
         """
         with self._connection() as connection:
             revision = migrating.current(connection)
-            encoding = connection.exec_driver_sql("SHOW server_encoding").scalar_one()
+            encoding = connection.execute(sa.text("SHOW server_encoding")).scalar_one()
         if encoding != "UTF8":
             raise StorageError(
                 "the database", f"has encoding {encoding}", "Make one with encoding UTF8."
@@ -84,14 +97,14 @@ class RecordStore:
         migrating.require(revision)
 
     def revision(self) -> str | None:
-        """Return the database's revision; None where nothing was made yet."""
+        """Return the database's revision; None if it has no tables yet."""
         with self._connection() as connection:
             return migrating.current(connection)
 
     def migrate(self, revision: str = "head") -> tuple[str | None, str | None]:
-        """Bring the database to a revision, forwards or back, all of it or nothing.
+        """Migrate the database to a revision, forwards or back, all of it or nothing.
 
-        Processes that do so at once wait for each other.
+        Processes that migrate at once wait for each other.
 
         Returns:
             The revisions before and after.
@@ -106,7 +119,8 @@ class RecordStore:
     def tasks(self) -> tuple[Task, ...]:
         """Return all tasks, by id."""
         with self._connection() as connection:
-            return sessions.tasks(connection)
+            rows = connection.execute(sa.select(tables.tasks).order_by(tables.tasks.c.id))
+            return tuple(Task(**row) for row in rows.mappings())
 
     def task(self, id: str) -> Task:
         """Return one task.
@@ -114,72 +128,55 @@ class RecordStore:
         Raises:
             NotFoundError: there is none.
         """
+        query = sa.select(tables.tasks).where(tables.tasks.c.id == id)
         with self._connection() as connection:
-            return sessions.task(connection, id)
+            row = connection.execute(query).mappings().one_or_none()
+        if row is None:
+            raise NotFoundError(f"task {id}", "does not exist", "Make it: POST /tasks")
+        return Task(**row)
 
     def add_task(self, task: NewTask) -> Task:
-        """Make a task; the same again is the same.
+        """Make a task; making the same one again changes nothing.
 
         Raises:
             ConflictError: another one has that id.
         """
+        statement = insert(tables.tasks).values(task.model_dump()).on_conflict_do_nothing()
         with self._transaction() as connection:
-            made, new = sessions.add_task(connection, task)
-        if not new and (made.name, made.description) != (task.name, task.description):
+            connection.execute(statement)
+        stored = self.task(task.id)
+        if (stored.name, stored.description) != (task.name, task.description):
             raise ConflictError(
                 f"task {task.id}", "exists with another name or description", "Take another id."
             )
-        return made
+        return stored
 
     def add_session(self, row: NewRow) -> StoredSession:
-        """Store a session once, however often and by how many at once it is asked for.
+        """Store a session once, however often and however concurrently it is sent.
 
         Raises:
             ConflictError: other bytes are stored under that id.
             UnknownTaskError: its task does not exist.
             InputError: Postgres cannot hold a value of it.
         """
-        with self._connection() as connection, at_once(connection):
-            stored = sessions.add_session(connection, row)
-        assert stored is not None
+        with self._transaction() as connection:
+            values = structs.asdict(row)
+            text = values.pop("text")
+            values |= {
+                "record_text": text.decode(),
+                "size": len(text),
+                "created_at": _in_utc(row.created_at),
+                "not_ready": list(row.not_ready),
+            }
+            lock_numbering(connection)
+            statement = insert(_TABLE).values(values).on_conflict_do_nothing(index_elements=["id"])
+            new = connection.execute(statement.returning(*_SESSION)).mappings().one_or_none()
+        stored = self.session(row.id) if new is None else _read(StoredSession, new)
+        if stored.sha256 != row.sha256:
+            raise ConflictError(
+                f"session {row.id}", "is stored with other bytes", "A new recording takes a new id."
+            )
         return stored
-
-    def add_session_by(self, secret: str, row: NewRow) -> StoredSession | None:
-        """Store a session for who has a token, which is looked up in the same request.
-
-        Returns:
-            The session; None when the token may not write, or not any more.
-
-        Raises:
-            ConflictError, UnknownTaskError, InputError: as of ``add_session``.
-        """
-        with self._connection() as connection, at_once(connection):
-            return sessions.add_session(connection, row, secret)
-
-    def add_sessions(self, arrivals: Sequence[Arrival]) -> list[Outcome]:
-        """Store sessions that came at the same time, each as ``add_session_by`` does.
-
-        They wait for the disk once, together; what only one of them is refused for is told of
-        that one.
-
-        Returns:
-            What became of each, in their order. What is told as stored is on disk.
-
-        Raises:
-            StorageError: it is not known of any whether it is stored.
-        """
-        with self._connection() as connection, at_once(connection):
-            stored = groups.store_together(connection, arrivals)
-        return [
-            stored[number] if number in stored else self._outcome(arrival)
-            for number, arrival in enumerate(arrivals)
-        ]
-
-    def _outcome(self, arrival: Arrival) -> Outcome:
-        try:
-            return self.add_session_by(arrival.secret, arrival.row)
-        except DebriefError as error:
-            return error
 
     def session(self, id: UUID | str) -> StoredSession:
         """Return one session.
@@ -188,8 +185,12 @@ class RecordStore:
             NotFoundError: there is none.
             InputError: ``id`` is not a UUID.
         """
+        query = sa.select(*_SESSION).where(_TABLE.c.id == _uuid(id))
         with self._connection() as connection:
-            return sessions.session(connection, _uuid(id))
+            row = connection.execute(query).mappings().one_or_none()
+        if row is None:
+            raise _not_stored(id)
+        return _read(StoredSession, row)
 
     def record_text(self, id: UUID | str) -> bytes:
         """Return a session's stored record, byte for byte.
@@ -198,12 +199,16 @@ class RecordStore:
             NotFoundError: there is none.
             InputError: ``id`` is not a UUID.
         """
+        query = sa.select(_TABLE.c.record_text).where(_TABLE.c.id == _uuid(id))
         with self._connection() as connection:
-            return sessions.record_text(connection, _uuid(id))
+            text = connection.execute(query).scalar_one_or_none()
+        if text is None:
+            raise _not_stored(id)
+        return str(text).encode()
 
     def sessions(
         self,
-        filters: SessionFilter = EVERYTHING,
+        filters: SessionFilter = _ALL_SESSIONS,
         cursor: str | None = None,
         limit: int = 100,
         order: Literal["received", "changed"] = "received",
@@ -212,48 +217,68 @@ class RecordStore:
 
         Args:
             filters: which sessions.
-            cursor: of an earlier page, or of an export; the beginning, if None.
+            cursor: of an earlier page, or of an export; None is the beginning.
             limit: how many at most.
-            order: ``received``: each session once, in the order they came in. ``changed``: one
-                whose status was set comes again, for those who keep up with the store.
+            order: ``received``: each session once, in the order they were received. ``changed``:
+                a session whose status was set is listed again, for readers that follow the store.
 
         Raises:
             CursorError: the cursor is not one of this order and database.
             InputError: ``limit`` is not positive.
         """
-        with self._connection() as connection:
-            return sessions.page(connection, filters, cursor, _positive(limit), order)
+        query = sa.select(*_SESSION).where(*_conditions(filters))
+        return self._page(query, _ORDERS[order], order, cursor, limit, StoredSession)
 
-    def count(self, filters: SessionFilter = EVERYTHING) -> int:
+    def count(self, filters: SessionFilter = _ALL_SESSIONS) -> int:
         """Return how many sessions there are."""
+        query = sa.select(sa.func.count()).select_from(_TABLE).where(*_conditions(filters))
         with self._connection() as connection:
-            return sessions.count(connection, filters)
+            return int(connection.execute(query).scalar_one())
 
-    def holdings(self) -> Holdings:
-        """Return how much there is."""
+    def counts(self) -> StoreCounts:
+        """Return how much the store contains."""
+        query = sa.select(
+            sa.select(sa.func.count()).select_from(tables.tasks).scalar_subquery(),
+            sa.select(sa.func.count()).select_from(_TABLE).scalar_subquery(),
+            sa.select(sa.func.count()).where(_TABLE.c.status == "ready").scalar_subquery(),
+            sa.func.pg_database_size(sa.func.current_database()),
+        )
         with self._connection() as connection:
-            return sessions.holdings(connection)
+            return StoreCounts(*connection.execute(query).one())
 
     def set_status(self, id: UUID | str, status: Status) -> StoredSession:
         """Mark a session as a draft, or as ready for training.
 
         Raises:
             NotFoundError: there is none.
-            ConflictError: it cannot be ready; the reasons are told.
+            ConflictError: it cannot be ready; says why.
             InputError: ``id`` is not a UUID.
         """
+        statement = (
+            sa.update(_TABLE)
+            .where(_TABLE.c.id == _uuid(id), _TABLE.c.status != status)
+            .values(status=status, changed=sa.text("nextval('sessions_changed_seq')"))
+        )
+        if status == "ready":
+            statement = statement.where(sa.func.cardinality(_TABLE.c.not_ready) == 0)
         with self._transaction() as connection:
-            return sessions.set_status(connection, _uuid(id), status)
+            lock_numbering(connection)
+            connection.execute(statement)
+        session = self.session(id)
+        if status == "ready" and session.not_ready:
+            reasons = "; ".join(session.not_ready)
+            raise ConflictError(f"session {id}", f"cannot be ready: {reasons}", "It stays a draft.")
+        return session
 
     def export(
         self,
-        filters: SessionFilter = EVERYTHING,
+        filters: SessionFilter = _ALL_SESSIONS,
         cursor: str | None = None,
         limit: int | None = None,
     ) -> Export:
-        """Return the records after ``cursor`` in the order they came in, and how many they are.
+        """Return the records after ``cursor`` in the order they were received, with their count.
 
-        Memory does not grow with their number. The export is read from one snapshot and holds a
+        Memory does not grow with their number. The export is read from one snapshot and uses a
         connection until it is exhausted or closed.
 
         Raises:
@@ -261,18 +286,18 @@ class RecordStore:
             InputError: ``limit`` is not positive.
         """
         if limit is not None:
-            _positive(limit)
-        return Export(self._engine, filters, cursor, limit)
+            _check_limit(limit)
+        return Export(self._engine, _conditions(filters), cursor, limit)
 
     def add_token(self, name: str, scopes: Sequence[Scope]) -> tuple[Token, str]:
         """Make a token.
 
         Returns:
-            The token, and its secret, which is kept nowhere.
+            The token, and its secret, which is stored nowhere.
 
         Raises:
             ConflictError: there is one of that name, revoked or not.
-            InputError: the name or a scope is not one.
+            InputError: the name or a scope is not allowed.
         """
         with self._transaction() as connection:
             return tokens.add(connection, name, scopes)
@@ -285,10 +310,10 @@ class RecordStore:
     def tokens(self) -> tuple[Token, ...]:
         """Return all tokens, revoked ones too, by name."""
         with self._connection() as connection:
-            return tokens.all_of(connection)
+            return tokens.list_all(connection)
 
     def revoke_token(self, name: str) -> Token:
-        """Revoke a token for good; one that is revoked stays so.
+        """Revoke a token for good; revoking it again changes nothing.
 
         Raises:
             NotFoundError: there is none of that name.
@@ -297,36 +322,85 @@ class RecordStore:
             return tokens.revoke(connection, name)
 
     def add_benchmark(self, new: NewBenchmark) -> Benchmark:
-        """Keep a figure that was measured on a version of an adapter.
+        """Store a figure that was measured on a version of an adapter.
 
         Raises:
             UnknownTaskError: it names a task that does not exist.
             NotFoundError: it names a session that is not stored.
-            InputError: its value is not a finite number, or Postgres cannot hold its details.
+            InputError: Postgres cannot hold its details.
         """
+        statement = insert(tables.benchmarks).values(new.model_dump())
         with self._transaction() as connection:
-            return benchmarks.add(connection, new)
+            lock_numbering(connection)
+            row = connection.execute(statement.returning(*tables.benchmarks.c)).mappings().one()
+        return Benchmark(**row)
 
     def benchmarks(
         self,
-        filters: BenchmarkFilter = benchmarks.EVERY,
+        filters: BenchmarkFilter = _ALL_BENCHMARKS,
         cursor: str | None = None,
         limit: int = 100,
     ) -> Page[Benchmark]:
-        """Return benchmarks after ``cursor``, in the order they came in.
+        """Return benchmarks after ``cursor``, in the order they were received.
 
         Raises:
             CursorError: the cursor is not one of benchmarks of this database.
             InputError: ``limit`` is not positive.
         """
+        columns = tables.benchmarks.c
+        values = structs.asdict(filters)
+        conditions = [columns[name] == value for name, value in values.items() if value is not None]
+        query = sa.select(tables.benchmarks).where(*conditions)
+        return self._page(query, columns.id, "benchmarks", cursor, limit, Benchmark)
+
+    def _page(
+        self,
+        query: sa.Select[Any],
+        column: sa.Column[int],
+        order: str,
+        cursor: str | None,
+        limit: int,
+        model: type[Model],
+    ) -> Page[Model]:
+        _check_limit(limit)
         with self._connection() as connection:
-            return benchmarks.page(connection, filters, cursor, _positive(limit))
+            settled = settled_rows(connection, column, order, cursor)
+            query = query.add_columns(column.label("position")).order_by(column).limit(limit + 1)
+            query = query.where(column > settled.after, column <= settled.last)
+            rows = connection.execute(query).mappings().all()
+        more = len(rows) > limit
+        last = rows[limit - 1]["position"] if more else max(settled.last, settled.after)
+        items = tuple(_read(model, row) for row in rows[:limit])
+        return Page(items=items, cursor=settled.cursor(last), more=more)
 
 
-def _positive(limit: int) -> int:
+def _conditions(filters: SessionFilter) -> list[sa.ColumnElement[bool]]:
+    values = {name: getattr(filters, name) for name in ("task_id", "status", "repo_name")}
+    conditions = [_TABLE.c[name] == value for name, value in values.items() if value is not None]
+    if filters.since is not None:
+        conditions.append(_TABLE.c.created_at >= _in_utc(filters.since))
+    if filters.until is not None:
+        conditions.append(_TABLE.c.created_at < _in_utc(filters.until))
+    return conditions
+
+
+def _in_utc(time: datetime) -> datetime:
+    if time.tzinfo is None:
+        raise InputError(str(time), "has no time zone")
+    return time.astimezone(UTC)
+
+
+def _read(model: type[Model], row: Any) -> Model:
+    return model(**{name: row[name] for name in model.model_fields})
+
+
+def _not_stored(id: UUID | str) -> NotFoundError:
+    return NotFoundError(f"session {id}", "is not stored here")
+
+
+def _check_limit(limit: int) -> None:
     if limit < 1:
         raise InputError("limit", f"is {limit}", "It is 1 or more.")
-    return limit
 
 
 def _uuid(id: UUID | str) -> UUID:

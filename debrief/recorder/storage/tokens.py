@@ -1,9 +1,8 @@
-"""Tokens: who may do what. Only the digest of a secret is kept."""
+"""Bearer tokens and their scopes. Only the digest of a secret is stored."""
 
 from __future__ import annotations
 
 import hashlib
-import hmac
 import re
 import secrets
 from collections.abc import Sequence
@@ -21,30 +20,29 @@ if TYPE_CHECKING:
     from sqlalchemy import Connection
 
 _NAME = re.compile(r"[a-z0-9][a-z0-9-]{0,63}")
-_PREFIX = "debrief_"
 _COLUMNS = tuple(table.c[name] for name in Token.__struct_fields__)
 
 
 def add(connection: Connection, name: str, scopes: Sequence[Scope]) -> tuple[Token, str]:
-    """Make a token of 256 random bits; the secret is returned and kept nowhere.
+    """Make a token of 256 random bits; the secret is returned and stored nowhere.
 
     Raises:
         ConflictError: there is one of that name.
-        InputError: the name or a scope is not one.
+        InputError: the name or a scope is not allowed.
     """
     if not _NAME.fullmatch(name):
         raise InputError(
-            f"token {name!r}", "is no name", "It is lower-case letters, digits and hyphens."
+            f"token {name!r}", "is not a name", "It is lower-case letters, digits and hyphens."
         )
     unknown = sorted(set(scopes) - set(SCOPES))
     if unknown or not scopes:
-        what = f"has no scope {', '.join(unknown)}" if unknown else "has no scope"
-        raise InputError(f"token {name}", what, f"There are: {', '.join(SCOPES)}.")
-    secret = _PREFIX + secrets.token_urlsafe(32)
+        reason = f"has no scope {', '.join(unknown)}" if unknown else "has no scope"
+        raise InputError(f"token {name}", reason, f"There are: {', '.join(SCOPES)}.")
+    secret = "debrief_" + secrets.token_urlsafe(32)
     ordered = [scope for scope in SCOPES if scope in scopes]
     statement = (
         insert(table)
-        .values(name=name, sha256=digest_of(secret), scopes=ordered)
+        .values(name=name, sha256=_digest(secret), scopes=ordered)
         .on_conflict_do_nothing()
         .returning(*_COLUMNS)
     )
@@ -55,22 +53,20 @@ def add(connection: Connection, name: str, scopes: Sequence[Scope]) -> tuple[Tok
 
 
 def find(connection: Connection, secret: str) -> Token | None:
-    """Return the token of a secret, unless it was revoked, and note that it was used."""
-    digest = digest_of(secret)
-    lately = sa.func.now() - sa.text("interval '1 minute'")
-    unnoted = table.c.last_used_at.is_(None) | (table.c.last_used_at < lately)
-    query = sa.select(table.c.sha256, unnoted.label("unnoted"), *_COLUMNS)
-    query = query.where(table.c.sha256 == digest, table.c.revoked_at.is_(None))
+    """Return the token of a secret unless it was revoked, and store when it was used."""
+    a_minute_ago = sa.func.now() - sa.text("interval '1 minute'")
+    is_outdated = table.c.last_used_at.is_(None) | (table.c.last_used_at < a_minute_ago)
+    is_the_token = sa.and_(table.c.sha256 == _digest(secret), table.c.revoked_at.is_(None))
+    query = sa.select(is_outdated.label("is_outdated"), *_COLUMNS).where(is_the_token)
     row = connection.execute(query).mappings().one_or_none()
-    if row is None or not hmac.compare_digest(row["sha256"], digest):
+    if row is None:
         return None
-    if row["unnoted"]:
-        update = sa.update(table).where(table.c.sha256 == digest, unnoted)
-        connection.execute(update.values(last_used_at=sa.func.now()))
+    if row["is_outdated"]:
+        connection.execute(sa.update(table).where(is_the_token).values(last_used_at=sa.func.now()))
     return _token(row)
 
 
-def all_of(connection: Connection) -> tuple[Token, ...]:
+def list_all(connection: Connection) -> tuple[Token, ...]:
     """Return all tokens, by name."""
     rows = connection.execute(sa.select(*_COLUMNS).order_by(table.c.name)).mappings()
     return tuple(_token(row) for row in rows)
@@ -94,8 +90,7 @@ def revoke(connection: Connection, name: str) -> Token:
     return _token(row)
 
 
-def digest_of(secret: str) -> str:
-    """Return what is kept of a token's secret, in hex."""
+def _digest(secret: str) -> str:
     return hashlib.sha256(secret.encode("utf-8", "surrogatepass")).hexdigest()
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import logging
-import socket
 import ssl
 import threading
 from collections.abc import Iterator
@@ -24,10 +23,9 @@ from debrief.recorder.errors import ConflictError
 from debrief.recorder.ingest import Ingest
 from debrief.recorder.sending import upload_body
 from debrief.recorder.service.app import create_app
-from debrief.recorder.service.limits import Limits
-from debrief.recorder.service.logs import LOGGER, JsonLines
+from debrief.recorder.service.logs import LOGGER, JsonLogFormatter
+from debrief.recorder.service.routes import Service, ServiceLimits
 from debrief.recorder.service.running import listen, make_server, url_of
-from debrief.recorder.service.state import Service
 from debrief.recorder.storage.rows import SCOPES
 from debrief.recorder.storage.store import RecordStore
 from debrief.redaction import Redactor
@@ -64,10 +62,6 @@ class Api(Struct):
         """Return what the log holds of requests."""
         return [json.loads(line) for line in self.log.getvalue().splitlines()]
 
-    def connection(self) -> socket.socket:
-        """Return a bare connection."""
-        return socket.create_connection(("127.0.0.1", self.port), timeout=LONG)
-
 
 def token_secrets(store: RecordStore) -> dict[str, str]:
     """Make a token for each scope, and one for all of them."""
@@ -81,11 +75,11 @@ def token_secrets(store: RecordStore) -> dict[str, str]:
 @contextmanager
 def running(
     store: RecordStore,
-    limits: Limits | None = None,
+    limits: ServiceLimits | None = None,
     rule: ReadyRule | None = None,
 ) -> Iterator[Api]:
     """Run the service for the length of a block."""
-    limits = limits or Limits()
+    limits = limits or ServiceLimits()
     service = Service(store, Ingest(Redactor(KEY), rule or ReadyRule()), limits)
     app = create_app(service)
     listener = listen("127.0.0.1", 0)
@@ -93,7 +87,7 @@ def running(
     server = make_server(app, limits, started.set)
     log = StringIO()
     handler = logging.StreamHandler(log)
-    handler.setFormatter(JsonLines())
+    handler.setFormatter(JsonLogFormatter())
     logger = logging.getLogger(LOGGER)
     logger.addHandler(handler)
     logger.setLevel(logging.DEBUG)

@@ -1,23 +1,24 @@
-"""What counts against a client, without a server around it."""
+"""How much a client may request, and what it receives when that is too much."""
 
 from __future__ import annotations
 
-import asyncio
-import threading
-import time
-from contextlib import suppress
-from datetime import UTC, datetime
+import socket
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack, contextmanager
 
+import httpx
 import pytest
+import sqlalchemy as sa
 from hypothesis import given
 from hypothesis import strategies as st
 
-from debrief.recorder.errors import StorageError
-from debrief.recorder.service.limits import Admitted, Buckets, Room
-from debrief.recorder.service.problems import RefusedError, problem_of
-from debrief.recorder.service.work import Work
-from debrief.recorder.storage.rows import Token
-from tests.waiting import LONG
+from debrief.recorder.service.auth import RateLimit
+from debrief.recorder.service.problems import RefusedError
+from debrief.recorder.service.routes import ServiceLimits
+from debrief.recorder.storage.store import RecordStore
+from tests.recorder.service.helpers import Api, assert_problem, new_record, running, upload
+from tests.waiting import LONG, wait_until
 
 
 class _Clock:
@@ -28,142 +29,145 @@ class _Clock:
         return self.now
 
 
-def test_a_bucket_gives_its_burst_and_then_its_rate() -> None:
+def test_a_rate_limit_allows_its_burst_and_then_its_rate() -> None:
     clock = _Clock()
-    buckets = Buckets(rate=2, burst=3, now=clock)
+    limit = RateLimit(rate=2, burst=3, now=clock)
 
-    assert [buckets.take("a").granted for _ in range(4)] == [True, True, True, False]
-    assert buckets.take("a").retry_after == 1
+    assert [limit.take("a") for _ in range(4)] == [0, 0, 0, 1]
     clock.now += 0.5
-    assert [buckets.take("a").granted for _ in range(2)] == [True, False]
-    assert buckets.take("b").granted
+    assert [limit.take("a") for _ in range(2)] == [0, 1]
+    assert limit.take("b") == 0
 
 
 @given(st.lists(st.floats(0, 5), max_size=60), st.floats(0.5, 20), st.integers(1, 20))
-def test_no_bucket_gives_more_than_its_burst_and_rate(
+def test_no_token_gets_more_than_its_burst_and_rate(
     waits: list[float], rate: float, burst: int
 ) -> None:
     clock = _Clock()
-    buckets = Buckets(rate, burst, now=clock)
-    granted = 0
+    limit = RateLimit(rate, burst, now=clock)
+    allowed = 0
     for wait in waits:
         clock.now += wait
-        allowance = buckets.take("a")
-        granted += allowance.granted
-        assert allowance.granted or allowance.retry_after >= 1
+        allowed += limit.take("a") == 0
 
-    assert granted <= burst + rate * clock.now + 1e-6
+    assert allowed <= burst + rate * clock.now + 1e-6
 
 
 def test_a_client_that_waits_as_long_as_it_is_told_gets_in() -> None:
     clock = _Clock()
-    buckets = Buckets(rate=0.3, burst=1, now=clock)
-    buckets.take("a")
+    limit = RateLimit(rate=0.3, burst=1, now=clock)
+    limit.take("a")
 
-    clock.now += buckets.take("a").retry_after
+    clock.now += limit.take("a")
 
-    assert buckets.take("a").granted
-
-
-def test_only_so_many_buckets_are_kept() -> None:
-    buckets = Buckets(rate=1, burst=1, now=_Clock(), most=2)
-
-    assert [buckets.take(name).granted for name in "abcb"] == [True, True, True, False]
-    assert buckets.take("a").granted
+    assert limit.take("a") == 0
 
 
-def test_a_token_is_known_for_a_while_and_not_longer() -> None:
-    clock = _Clock()
-    known = Admitted(seconds=30, now=clock, most=2)
-    token = Token(name="a", scopes=("write",), created_at=datetime(2026, 11, 2, tzinfo=UTC))
+def test_a_token_that_asks_too_often_is_told_when_to_come_again(record_store: RecordStore) -> None:
+    limits = ServiceLimits(requests_a_second=0.01, burst=3)
+    with running(record_store, limits) as api, api.client("read") as client:
+        answers = [client.get("/tasks") for _ in range(5)]
 
-    known.keep("1", token)
-    clock.now = 29.9
-    assert known.find("1") is token
-    clock.now = 30
-    assert known.find("1") is None
-
-    known.keep("1", token)
-    known.keep("2", token)
-    known.keep("3", token)
-    assert [known.find(digest) for digest in "123"] == [None, token, token]
-    known.forget("3")
-    assert known.find("3") is None
+        assert [answer.status_code for answer in answers] == [200, 200, 200, 429, 429]
+        assert 1 <= int(answers[-1].headers["retry-after"]) <= 100
+        with api.client("all") as another:
+            assert another.get("/tasks").status_code == 200
 
 
-@given(st.lists(st.integers(1, 9), max_size=30))
-def test_a_room_never_holds_more_than_it_is_big(sizes: list[int]) -> None:
-    room = Room(20)
-    held = [size for size in sizes if room.take(size)]
-
-    assert sum(held) + room.free == 20
-    assert room.free >= 0
-    for size in held:
-        room.give_back(size)
-    assert room.free == 20
-
-
-def test_work_gives_results_and_errors_back() -> None:
-    async def story() -> None:
-        work = Work("t", 1, 1, 5)
-        assert await work.do(lambda: 7) == 7
-        with pytest.raises(StorageError):
-            await work.do(_fail)
-        work.close()
-
-    asyncio.run(story())
-
-
-def _fail() -> None:
-    raise StorageError("the database", "is away")
-
-
-def test_work_that_finds_no_place_in_the_queue_is_refused_at_once() -> None:
-    async def story() -> None:
-        work = Work("t", 1, 1, 5)
-        gate = threading.Event()
-        waiting = [asyncio.ensure_future(work.do(gate.wait)) for _ in range(2)]
-        await asyncio.sleep(0)
-        with pytest.raises(RefusedError) as refusal:
-            await work.do(gate.wait)
-        assert refusal.value.status == 503
-        gate.set()
-        assert await asyncio.gather(*waiting) == [True, True]
-        assert await work.do(lambda: 1) == 1
-        work.close()
-
-    asyncio.run(story())
-
-
-def test_work_that_takes_too_long_is_answered_and_keeps_its_thread_to_its_end() -> None:
-    async def story() -> None:
-        work = Work("t", 1, 0, 0.05)
-        gate = threading.Event()
-        with pytest.raises(RefusedError) as refusal:
-            await work.do(gate.wait)
-        assert refusal.value.status == 503
-        with pytest.raises(RefusedError):
-            await work.do(lambda: 1)
-        gate.set()
-        done = 0
-        limit = time.monotonic() + LONG
-        while not done and time.monotonic() < limit:
-            with suppress(RefusedError):
-                done = await work.do(lambda: 1)
-            await asyncio.sleep(0.01)
-        assert done == 1
-        work.close()
-
-    asyncio.run(story())
-
-
-def test_a_problem_tells_at_most_so_much_and_nothing_that_breaks_a_terminal() -> None:
+def test_a_problem_names_at_most_so_much_and_nothing_that_breaks_a_terminal() -> None:
     refused = RefusedError(422, "a\x1b[2Jb\ud800", [f"reason {n}\n" for n in range(80)], "Move.")
 
-    problem = problem_of(refused, "1")
+    problem = refused.details("1")
 
     assert len(problem.reasons) == 51
     assert problem.reasons[-1] == "and 30 more"
     text = problem.model_dump_json()
     assert "\\u001b" not in text
     assert "\\n" not in text
+
+
+def _connection(api: Api) -> socket.socket:
+    return socket.create_connection(("127.0.0.1", api.port), timeout=LONG)
+
+
+def test_more_connections_than_there_may_be_are_refused_until_some_end(store: RecordStore) -> None:
+    with running(store, ServiceLimits(connections=20)) as api:
+        with ExitStack() as open_connections:
+            for _ in range(30):
+                open_connections.enter_context(_connection(api))
+            wait_until(lambda: httpx.get(f"{api.url}/health").status_code == 503)
+        wait_until(lambda: httpx.get(f"{api.url}/health").status_code == 200)
+
+
+@pytest.mark.parametrize(
+    "head",
+    [
+        b"GET /health HTTP/1.1\r\nHost: x\r\n" + b"X-Flood: yes\r\n" * 10_000 + b"\r\n",
+        b"GET /" + b"z" * 100_000 + b" HTTP/1.1\r\nHost: x\r\n\r\n",
+        b"GET /health HTTP/1.1\r\nHost: x\r\nHost: y\r\n\r\n",
+        b"POST /tasks HTTP/1.1\r\nHost: x\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\n",
+        b"GET /health HTTP/1.1\r\nHost: x\r\nX: a\x00b\r\n\r\n",
+    ],
+    ids=["many headers", "a long path", "two hosts", "two lengths", "NUL in a header"],
+)
+def test_a_head_that_is_too_long_or_ambiguous_is_refused(api: Api, head: bytes) -> None:
+    with _connection(api) as connection:
+        connection.sendall(head)
+        assert connection.recv(1_000).startswith(b"HTTP/1.1 4")
+
+
+@contextmanager
+def no_writes(store: RecordStore) -> Iterator[None]:
+    """Let nobody store a session for the length of a block; reading continues."""
+    with store._connection() as connection:
+        connection.execute(sa.text("LOCK TABLE sessions IN SHARE MODE"))
+        yield
+
+
+def _end_connections(store: RecordStore, condition: str) -> None:
+    with store._connection() as connection:
+        connection.execute(
+            sa.text(
+                "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE pid <> "
+                f"pg_backend_pid() AND datname = current_database() AND {condition}"
+            )
+        )
+
+
+def test_an_upload_whose_connection_to_the_database_ends_is_not_stored_and_can_be_repeated(
+    store: RecordStore,
+) -> None:
+    record = new_record()
+    with running(store) as api, api.client() as client, ThreadPoolExecutor(1) as pool:
+        with no_writes(store):
+            answer = pool.submit(upload, client, record)
+            while not answer.done():
+                _end_connections(store, "query LIKE 'INSERT%'")
+            assert_problem(answer.result(), 503)
+        assert store.count() == 0
+        assert upload(client, record).status_code == 201
+    assert store.count() == 1
+
+
+def test_uploads_continue_after_the_database_was_restarted(store: RecordStore) -> None:
+    with running(store) as api, api.client() as client:
+        assert upload(client, new_record()).status_code == 201
+        _end_connections(store, "true")
+        with ThreadPoolExecutor(8) as pool:
+            answers = list(pool.map(lambda _: upload(client, new_record()), range(8)))
+        assert {answer.status_code for answer in answers} <= {201, 503}
+        assert upload(client, new_record()).status_code == 201
+        assert store.count() == 2 + sum(answer.status_code == 201 for answer in answers)
+
+
+def test_a_client_that_goes_away_in_the_middle_of_a_body_stores_nothing(api: Api) -> None:
+    before = api.store.count()
+    with _connection(api) as connection:
+        connection.sendall(
+            b"POST /sessions HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n"
+            b"Authorization: Bearer " + api.tokens["write"].encode() + b"\r\n"
+            b'Content-Length: 5000\r\n\r\n{"id":'
+        )
+    with api.client() as client:
+        assert upload(client, new_record()).status_code == 201
+    assert api.store.count() == before + 1

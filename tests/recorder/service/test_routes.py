@@ -146,7 +146,7 @@ def test_a_query_value_that_does_not_fit_is_named(
     ("query", "words"),
     [
         ("task=cart", "task: is not known"),
-        ("TaskId=cart", "There are: "),
+        ("TaskId=cart", "TaskId: is not known"),
         ("taskId=cart&taskId=other", "taskId: is given twice"),
         ("=", "is not known"),
     ],

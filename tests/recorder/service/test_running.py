@@ -146,7 +146,7 @@ def test_a_ready_rule_that_is_none_is_refused(text: str) -> None:
 def test_an_address_that_is_taken_or_not_ours_is_told() -> None:
     with listen("127.0.0.1", 0) as taken:
         port = taken.getsockname()[1]
-        reason = rf"127.0.0.1:{port}: cannot be listened on \(Address already in use\)"
+        reason = rf"127.0.0.1:{port}: cannot be listened on \(Address already in use"
         with pytest.raises(ConfigurationError, match=reason):
             listen("127.0.0.1", port)
     with pytest.raises(ConfigurationError, match="--host"):

@@ -1,0 +1,325 @@
+"""The endpoints: tasks, sessions, exports, benchmarks and health."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+from uuid import UUID
+
+import anyio
+from anyio.to_thread import run_sync
+from fastapi import APIRouter, Depends, Query, Request, Response
+from msgspec import Struct
+
+from debrief import __version__
+from debrief.recorder.contracts import (
+    Benchmark,
+    Contract,
+    NewBenchmark,
+    NewTask,
+    Status,
+    StoredSession,
+    Task,
+    TaskId,
+    Upload,
+)
+from debrief.recorder.ingest import Ingest
+from debrief.recorder.service.auth import RateLimit, needs
+from debrief.recorder.service.document import body, export_answer, refusals, stored_bytes
+from debrief.recorder.service.problems import RefusedError, unavailable
+from debrief.recorder.service.requests import (
+    BenchmarkQuery,
+    ExportQuery,
+    SessionQuery,
+    json_body,
+    record_body,
+)
+from debrief.recorder.service.streaming import ExportResponse
+from debrief.recorder.storage.store import RecordStore
+
+router = APIRouter()
+
+
+class ServiceLimits(Struct, frozen=True, kw_only=True):
+    """How much clients may request. Slow clients are a proxy's business."""
+
+    connections: int = 256
+    """At once; above it, the server answers 503."""
+    idle_seconds: int = 15
+    """How long a connection is kept between requests."""
+    stop_seconds: int = 30
+    """How long running requests are waited for at the end."""
+    health_seconds: float = 3.0
+    """How long the database may take to answer ``GET /health``."""
+    exports: int = 4
+    """At once. Each uses a connection to the database."""
+    requests_a_second: float = 400.0
+    """Of one token, over time."""
+    burst: int = 4_000
+    """Requests of one token at once."""
+
+
+class Service:
+    """What every request is answered with.
+
+    Args:
+        store: the database of records.
+        ingest: checks a record before it is stored.
+        limits: how much clients may request.
+    """
+
+    def __init__(self, store: RecordStore, ingest: Ingest, limits: ServiceLimits) -> None:
+        self.store = store
+        self.ingest = ingest
+        self.limits = limits
+        self.rate_limit = RateLimit(limits.requests_a_second, limits.burst)
+        self.health_threads = anyio.CapacityLimiter(8)
+        self.exports = 0
+        """That are under way."""
+
+
+async def _service(request: Request) -> Service:
+    service: Service = request.app.state.service
+    return service
+
+
+_Service = Annotated[Service, Depends(_service)]
+
+
+class Health(Contract):
+    """The service works, and so does its database."""
+
+    status: Literal["ok"] = "ok"
+    version: str
+
+
+@router.get(
+    "/health",
+    tags=["health"],
+    responses=refusals(503),
+    summary="Do the service and its database work?",
+)
+async def check_health(service: _Service) -> Health:
+    """Ask the database; 503 when it does not answer within three seconds. Takes no token."""
+    try:
+        with anyio.fail_after(service.limits.health_seconds):
+            await run_sync(
+                service.store.check, abandon_on_cancel=True, limiter=service.health_threads
+            )
+    except TimeoutError:
+        raise unavailable("database", "does not answer") from None
+    return Health(version=__version__)
+
+
+class Tasks(Contract):
+    """All tasks, by id."""
+
+    tasks: list[Task]
+
+
+@router.get(
+    "/tasks",
+    tags=["tasks"],
+    dependencies=[needs("read")],
+    responses=refusals(),
+    summary="List the tasks.",
+)
+def list_tasks(service: _Service) -> Tasks:
+    """Return all tasks."""
+    return Tasks(tasks=list(service.store.tasks()))
+
+
+@router.get(
+    "/tasks/{id}",
+    tags=["tasks"],
+    dependencies=[needs("read")],
+    responses=refusals(404),
+    summary="One task.",
+)
+def show_task(service: _Service, id: TaskId) -> Task:
+    """Return a task; 404 when there is none of that id."""
+    return service.store.task(id)
+
+
+@router.post(
+    "/tasks",
+    status_code=201,
+    tags=["tasks"],
+    dependencies=[needs("write")],
+    responses=refusals(400, 409, 413, 415),
+    openapi_extra=body(NewTask),
+    summary="Make a task.",
+)
+def make_task(service: _Service, task: Annotated[NewTask, json_body(NewTask)]) -> Task:
+    """Make a task; 409 when there is another one of that id."""
+    return service.store.add_task(task)
+
+
+class SessionPage(Contract):
+    """Some sessions, in the order in which they were received."""
+
+    sessions: list[StoredSession]
+    cursor: str | None
+    """Continues after the last of them; sessions received later follow it too."""
+    more: bool
+    """There are more by now."""
+
+
+class StoredUpload(StoredSession):
+    """What an upload became."""
+
+    session_id: UUID
+    """The session's id."""
+
+
+class NewStatus(Contract):
+    """The status that a session gets."""
+
+    status: Status
+
+
+@router.post(
+    "/sessions",
+    status_code=201,
+    tags=["sessions"],
+    dependencies=[needs("write")],
+    responses=refusals(400, 404, 409, 413, 415),
+    openapi_extra=body(Upload),
+    summary="Store a record.",
+)
+def store_session(
+    service: _Service, data: Annotated[bytes, Depends(record_body)], response: Response
+) -> StoredUpload:
+    """Check a record and store it, as a draft.
+
+    The id is the client's, so that a repeated upload is harmless: the same record again gets the
+    same answer, another one under the same id 409. A record that contradicts itself, or contains
+    a secret that cannot be replaced, is refused with every reason (422). Secrets that can be
+    replaced are; the session then stays a draft.
+    """
+    stored = service.store.add_session(service.ingest.check(data))
+    response.headers["Location"] = f"/sessions/{stored.id}"
+    return StoredUpload(**stored.model_dump(), session_id=stored.id)
+
+
+@router.get(
+    "/sessions",
+    tags=["sessions"],
+    dependencies=[needs("read")],
+    responses=refusals(),
+    summary="List sessions.",
+)
+def list_sessions(service: _Service, query: Annotated[SessionQuery, Query()]) -> SessionPage:
+    """Return a page of sessions without their records, in the order they were received."""
+    page = service.store.sessions(query.filters, query.cursor, query.limit)
+    return SessionPage(sessions=list(page.items), cursor=page.cursor, more=page.more)
+
+
+@router.get(
+    "/sessions/{id}",
+    tags=["sessions"],
+    dependencies=[needs("read")],
+    responses=refusals(404),
+    summary="One session.",
+)
+def show_session(service: _Service, id: UUID) -> StoredSession:
+    """Return a session without its record."""
+    return service.store.session(id)
+
+
+@router.get(
+    "/sessions/{id}/record",
+    tags=["sessions"],
+    dependencies=[needs("export")],
+    response_class=Response,
+    responses={200: stored_bytes(), **refusals(404)},
+    summary="One session's record, byte for byte.",
+)
+def show_record(service: _Service, id: UUID) -> Response:
+    """Return the stored record, byte for byte."""
+    return Response(service.store.record_text(id), media_type="application/json")
+
+
+@router.patch(
+    "/sessions/{id}",
+    tags=["sessions"],
+    dependencies=[needs("write")],
+    responses=refusals(400, 404, 409, 413, 415),
+    openapi_extra=body(NewStatus),
+    summary="Mark a session ready, or a draft again.",
+)
+def mark_session(
+    service: _Service, id: UUID, new: Annotated[NewStatus, json_body(NewStatus)]
+) -> StoredSession:
+    """Set a session's status; 409 with every reason when it is not ready."""
+    session = service.store.session(id)
+    if new.status == "ready" and session.not_ready:
+        move = "Record the work again with what is missing."
+        raise RefusedError(409, f"session {id}", session.not_ready, move)
+    return service.store.set_status(id, new.status)
+
+
+@router.get(
+    "/export.jsonl",
+    tags=["export"],
+    dependencies=[needs("export")],
+    response_class=Response,
+    responses={200: export_answer(), **refusals()},
+    summary="Records as training lines.",
+)
+async def export_lines(service: _Service, query: Annotated[ExportQuery, Query()]) -> Response:
+    """Stream the selected records, in the order in which they were received.
+
+    ``Debrief-Count`` says how many sessions are selected, ``Debrief-Cursor`` continues after the
+    last of them. A record that holds a secret, or makes no valid line of its form, is left out;
+    ``manifest`` names it.
+    """
+    if service.exports >= service.limits.exports:
+        raise unavailable("service", f"{service.limits.exports} exports run already")
+
+    def release() -> None:
+        service.exports -= 1
+
+    service.exports += 1
+    try:
+        export = await run_sync(service.store.export, query.filters, query.cursor, query.limit)
+    except BaseException:
+        release()
+        raise
+    return ExportResponse(export, query, release)
+
+
+class BenchmarkPage(Contract):
+    """Some benchmarks, in the order in which they were received."""
+
+    benchmarks: list[Benchmark]
+    cursor: str | None
+    more: bool
+
+
+@router.post(
+    "/benchmarks",
+    status_code=201,
+    tags=["benchmarks"],
+    dependencies=[needs("write")],
+    responses=refusals(400, 404, 413, 415),
+    openapi_extra=body(NewBenchmark),
+    summary="Store a benchmark.",
+)
+def store_benchmark(
+    service: _Service, new: Annotated[NewBenchmark, json_body(NewBenchmark)]
+) -> Benchmark:
+    """Store a figure beside the sessions that the adapter was trained on, or measured by."""
+    return service.store.add_benchmark(new)
+
+
+@router.get(
+    "/benchmarks",
+    tags=["benchmarks"],
+    dependencies=[needs("read")],
+    responses=refusals(),
+    summary="List benchmarks.",
+)
+def list_benchmarks(service: _Service, query: Annotated[BenchmarkQuery, Query()]) -> BenchmarkPage:
+    """Return a page of benchmarks, in the order in which they were received."""
+    page = service.store.benchmarks(query.filters, query.cursor, query.limit)
+    return BenchmarkPage(benchmarks=list(page.items), cursor=page.cursor, more=page.more)

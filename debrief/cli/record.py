@@ -18,7 +18,7 @@ from debrief.cli.record_lines import (
 )
 from debrief.errors import InputError
 from debrief.recorder.paths import readable
-from debrief.recorder.state import RecorderHome, Stop
+from debrief.recorder.state import RecorderHome, StopOptions
 from debrief.settings import Settings, load_settings
 
 if TYPE_CHECKING:
@@ -41,7 +41,7 @@ def start_session(
     ignore: Sequence[str],
 ) -> None:
     """Start a session and say what comes next."""
-    from debrief.recorder.outlook import hindrance
+    from debrief.recorder.preflight import preflight_check
     from debrief.recorder.session import NewSession, start
 
     settings = load_settings()
@@ -65,8 +65,8 @@ def start_session(
     )
     out.print("Edit as usual; record checks with: debrief record run -- pnpm test")
     out.print("End with: debrief record stop")
-    if found := hindrance(settings, started.task_id):
-        console(stderr=True).print(f"debrief: {found}", style="yellow", soft_wrap=True)
+    if error := preflight_check(settings, started.task_id):
+        console(stderr=True).print(f"debrief: {error}", style="yellow", soft_wrap=True)
 
 
 def run_command(folder: Path, command: Sequence[str], time_limit: float) -> int:
@@ -89,7 +89,6 @@ def show_session(folder: Path) -> None:
     from debrief.cli.serve import ready_rule
     from debrief.recorder.checks import readiness
     from debrief.recorder.session import session_of, utc_now
-    from debrief.recorder.session_facts import ran
     from debrief.recorder.stopping import record_so_far
 
     settings = load_settings()
@@ -109,9 +108,9 @@ def show_session(folder: Path) -> None:
         )
         return
     commands = session.folder.commands()
-    for filed in commands:
-        running = busy and filed.end is None and filed is commands[-1]
-        out.print(f"  {ran_line(ran(filed), running=running)}", soft_wrap=True)
+    for command in commands:
+        running = busy and not command.is_over and command is commands[-1]
+        out.print(f"  {ran_line(command, running=running)}", soft_wrap=True)
     if not commands:
         out.print("  no command was run")
     record = record_so_far(session, _redactor(settings), utc_now())
@@ -155,22 +154,22 @@ def stop_session(
 ) -> None:
     """Stop a session: its record to a file, or to the server."""
     from debrief.cli.serve import ready_rule
-    from debrief.recorder.stopping import Wish, stop
+    from debrief.recorder.stopping import StopRequest, stop
 
     settings = load_settings()
     home = RecorderHome(settings.home)
     rule = ready_rule(settings.ready_rule)
-    wish = Wish(
+    request = StopRequest(
         summary=summary,
         ignore=tuple(ignore),
-        stop=Stop(create_task=create_task, ready=ready, keep=keep),
+        options=StopOptions(create_task=create_task, ready=ready, keep=keep),
     )
     redactor = _redactor(settings)
     if local is not None:
-        done = stop(home, folder, local.absolute(), redactor=redactor, rule=rule, wish=wish)
+        done = stop(home, folder, local.absolute(), redactor=redactor, rule=rule, request=request)
     else:
         with _server(settings) as server:
-            done = stop(home, folder, server, redactor=redactor, rule=rule, wish=wish)
+            done = stop(home, folder, server, redactor=redactor, rule=rule, request=request)
     meta = done.record.meta
     out = console()
     if done.made_before:
@@ -228,7 +227,7 @@ def discard_session(folder: Path, session_id: str | None, *, yes: bool) -> None:
 
 def apply_record(file: Path, folder: Path) -> None:
     """Apply a record to a checkout of its baseline, and see that its tree came out."""
-    from debrief.recorder.replaying import replay
+    from debrief.recorder.verification import replay
 
     record = read_record(file)
     changed = replay(record, folder)
@@ -246,7 +245,7 @@ def check_record(file: Path, folder: Path) -> int:
     """Print what is wrong with a record; 1 if anything is."""
     from debrief.cli.serve import ready_rule
     from debrief.recorder.checks import problems_of, readiness
-    from debrief.recorder.replaying import rebuilds
+    from debrief.recorder.verification import rebuilds
 
     settings = load_settings()
     record = read_record(file)

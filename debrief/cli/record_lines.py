@@ -10,8 +10,8 @@ from debrief.recorder.paths import readable
 
 if TYPE_CHECKING:
     from debrief.recorder.contracts import Meta
-    from debrief.recorder.facts import RanCommand
     from debrief.recorder.sending import Receipt
+    from debrief.recorder.state import RanCommand
 
 MOST_LINES = 30
 

@@ -17,8 +17,7 @@ from debrief.errors import InputError
 from debrief.recorder.contracts import CreateFile, DeleteFile, Operation, UpdateFile
 from debrief.recorder.hunks import HunkError, apply_hunks
 from debrief.recorder.paths import path_problem, shown
-
-PLAIN, EXECUTABLE, LINK = "100644", "100755", "120000"
+from debrief.recorder.scratch import EXECUTABLE, LINK, PLAIN
 
 
 class FileState(Struct, frozen=True):
@@ -55,7 +54,7 @@ def apply_operations(
             files[op.path] = _updated(files[op.path], op)
         else:
             del files[op.path]
-    _check_folders(files)
+    check_folders(files)
     return files
 
 
@@ -195,8 +194,12 @@ def _updated(state: FileState, op: UpdateFile) -> FileState:
     return FileState(op.mode or state.mode, text)
 
 
-def _check_folders(files: Iterable[str]) -> None:
-    """Refuse files inside of files: sorted name by name, those follow right behind."""
+def check_folders(files: Iterable[str]) -> None:
+    """Refuse files inside of files: sorted name by name, those follow right behind.
+
+    Raises:
+        InputError: names the first of them.
+    """
     for before, after in pairwise(sorted(files, key=lambda path: path.replace("/", "\0"))):
         if after.startswith(f"{before}/"):
             raise InputError(shown(after), f"{shown(before)} is not a folder")

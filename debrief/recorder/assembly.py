@@ -1,16 +1,23 @@
-"""A record put together from facts and changes: the same ones always give the same bytes."""
+"""From a worktree to a record that was seen to rebuild it, or that says why it is held.
+
+The same facts and changes always give the same bytes.
+"""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import cast
 
+from msgspec import structs
 from pydantic import BaseModel, ValidationError
 
+from debrief import __version__
 from debrief.errors import InputError
 from debrief.recorder.agreement import change_of
-from debrief.recorder.calls import PATCHED
-from debrief.recorder.changes import ChangedFile, Changes
+from debrief.recorder.changes import WorktreeChanges, find_changes
+from debrief.recorder.comparison import ChangedFile, Version
 from debrief.recorder.contracts import (
     APPLY_PATCH,
     OUTPUT_LIMIT,
@@ -39,17 +46,60 @@ from debrief.recorder.contracts import (
     UpdateFile,
     UserMessage,
 )
-from debrief.recorder.encoding import encode_arguments
-from debrief.recorder.facts import RanCommand, SessionFacts
-from debrief.recorder.tools import TOOLS
+from debrief.recorder.encoding import MAX_BYTES, encode_arguments, encode_record
+from debrief.recorder.scratch import PLAIN, scratch_of
+from debrief.recorder.scrubbing import SecretLog, mask_changes, mask_facts, scrubbed
+from debrief.recorder.state import RanCommand, SessionFacts
+from debrief.recorder.tools import PATCHED, TOOLS
+from debrief.recorder.verification import round_trip
+from debrief.redaction import Redactor
 
-_PLAIN = "100644"
+RECORDER = f"debrief {__version__}"
 _MOST_NAMED = 10
+
+
+def build_record(
+    root: Path, facts: SessionFacts, redactor: Redactor, scratch: Path | None = None
+) -> Record:
+    """Record a session's changes, replace their secrets, and verify the round trip.
+
+    A record that must not leave the machine comes back with ``meta.verified`` false, and the
+    reasons at the end of ``meta.warnings``.
+
+    Args:
+        root: anywhere in the session's worktree.
+        facts: all of the session but its changes.
+        redactor: this machine's.
+        scratch: the folder in which temporary files are made; the machine's usual one by default.
+
+    Raises:
+        InputError: git cannot read the changes, or no record can hold them.
+    """
+    secrets = SecretLog(redactor)
+    with scratch_of(root, scratch) as opened:
+        changes = find_changes(opened, facts.base_ref, facts.ignore)
+        changes = mask_changes(opened, changes, secrets)
+        facts = mask_facts(facts, secrets)
+        redactions = secrets.redactions()
+        # Verified with its contents, though it may be sent without them.
+        whole = structs.replace(facts, contents="full", commands=())
+        record = assemble(whole, changes, redactions=redactions)
+        held = round_trip(opened, record, redactor if redactions.count else None)
+    record = assemble(facts, changes, redactions=redactions, verified=not held)
+    size = len(encode_record(record))
+    if size > MAX_BYTES:
+        held.append(f"it has {size:,} bytes; at most {MAX_BYTES:,} can be sent")
+    elif left := scrubbed(record, redactor):
+        held.append(f"a secret is left in it ({', '.join(left.kinds)})")
+    if not held:
+        return record
+    changes = structs.replace(changes, warnings=(*changes.warnings, *held))
+    return assemble(facts, changes, redactions=redactions, verified=False)
 
 
 def assemble(
     facts: SessionFacts,
-    changes: Changes,
+    changes: WorktreeChanges,
     *,
     redactions: Redactions | None = None,
     verified: bool = False,
@@ -57,10 +107,10 @@ def assemble(
     """Return the record of a session.
 
     Args:
-        facts: what the session knows of itself, without secrets.
+        facts: all of the session but its changes, without secrets.
         changes: what was changed, without secrets.
         redactions: what placeholders stand for in both.
-        verified: the operations are known to rebuild ``changes.final_tree``.
+        verified: the operations were seen to rebuild ``changes.final_tree``.
 
     Raises:
         InputError: no record can hold so much, or a fact is not of the contract.
@@ -75,8 +125,8 @@ def assemble(
             messages.add(SystemMessage(content=facts.system))
         messages.add(UserMessage(content=facts.prompt))
         for file in changes.files if full else ():
-            if file.pair.before:
-                messages.call(READ_FILE, ReadFile(path=file.path), file.pair.before.text)
+            if file.before:
+                messages.call(READ_FILE, ReadFile(path=file.path), file.before.text)
         commands = [messages.run(run, full=full) for run in facts.commands if run not in last]
         if full and operations:
             messages.call(APPLY_PATCH, ApplyPatch(ops=operations), PATCHED)
@@ -88,9 +138,9 @@ def assemble(
         summary = facts.summary or closing_words(summaries, commands)
         messages.add(AssistantMessage(content=summary))
         meta = Meta(
-            session_id=facts.session_id,
+            session_id=facts.id,
             task_id=facts.task_id,
-            recorder=facts.recorder,
+            recorder=RECORDER,
             repo_name=facts.repo_name,
             repo_remote=facts.repo_remote,
             branch=facts.branch,
@@ -109,10 +159,10 @@ def assemble(
         return Record(messages=messages.all, tools=list(TOOLS), meta=meta)
     except ValidationError as error:
         first = error.errors(include_url=False, include_context=False, include_input=False)[0]
-        place = ".".join(str(step) for step in first["loc"])
+        field = ".".join(str(step) for step in first["loc"])
         raise InputError(
-            f"record of session {facts.session_id}",
-            f"{place}: {first['msg']}",
+            f"record of session {facts.id}",
+            f"{field}: {first['msg']}",
             "Record smaller changes, or ignore files that tools make.",
         ) from error
 
@@ -123,22 +173,22 @@ def operations_for(files: Sequence[ChangedFile]) -> list[Operation]:
     updates: list[Operation] = []
     creates: list[Operation] = []
     for file in files:
-        before, after = file.pair.before, file.pair.after
-        if file.pair.updated and before and after:
-            mode = _mode(after.mode) if before.mode != after.mode else None
+        before, after = file.before, file.after
+        if file.is_update and before and after:
+            mode = _mode(after, unless=before.mode)
             updates.append(UpdateFile(path=file.path, diff=file.hunks, mode=mode))
             continue
         if before:
             deletes.append(DeleteFile(path=file.path))
         if after:
-            mode = _mode(after.mode) if after.mode != _PLAIN else None
+            mode = _mode(after, unless=PLAIN)
             creates.append(CreateFile(path=file.path, diff=after.text, mode=mode))
     return [*deletes, *updates, *creates]
 
 
 def closing_words(changes: Sequence[FileChange], commands: Sequence[CommandSummary]) -> str:
     """Return what a record ends on when the person said nothing: the facts, in words."""
-    return " ".join([*_told_changes(changes), *_told_commands(commands)])
+    return " ".join([*_change_sentences(changes), *_command_sentences(commands)])
 
 
 def shown_output(run: RanCommand) -> tuple[str, bool]:
@@ -184,32 +234,30 @@ class _Messages:
         )
 
 
-def _mode(mode: str) -> FileMode:
-    if mode not in ("100644", "100755", "120000"):
-        raise InputError(mode, "is no mode of a file")
-    return mode  # type: ignore[return-value]
+def _mode(version: Version, *, unless: str) -> FileMode | None:
+    return None if version.mode == unless else cast("FileMode", version.mode)
 
 
 def _change_summaries(
     files: Sequence[ChangedFile], operations: Sequence[Operation]
 ) -> list[FileChange]:
-    before = {file.path: file.pair.before.text for file in files if file.pair.before}
-    found = [change_of(op, before.get(op.path, "")) for op in operations]
-    return sorted(found, key=lambda change: (change.path, change.kind != "delete"))
+    before = {file.path: file.before.text for file in files if file.before}
+    summaries = [change_of(op, before.get(op.path, "")) for op in operations]
+    return sorted(summaries, key=lambda change: (change.path, change.kind != "delete"))
 
 
-def _told_changes(changes: Sequence[FileChange]) -> Iterator[str]:
+def _change_sentences(changes: Sequence[FileChange]) -> Iterator[str]:
     if not changes:
         yield "Nothing was changed."
         return
-    told = [_told_change(change) for change in changes[:_MOST_NAMED]]
-    rest = len(changes) - len(told)
-    if rest:
-        told.append(f"{rest:,} more")
-    yield f"{_joined(told)}."[0].upper() + f"{_joined(told)}."[1:]
+    parts = [_change_words(change) for change in changes[:_MOST_NAMED]]
+    if rest := len(changes) - len(parts):
+        parts.append(f"{rest:,} more")
+    sentence = f"{_joined(parts)}."
+    yield sentence[0].upper() + sentence[1:]
 
 
-def _told_change(change: FileChange) -> str:
+def _change_words(change: FileChange) -> str:
     path = change.path if change.path.isprintable() else json.dumps(change.path)
     if change.kind == "update":
         return f"updated {path} (+{change.added} -{change.removed})"
@@ -218,24 +266,24 @@ def _told_change(change: FileChange) -> str:
     return f"deleted {path} (-{change.removed})"
 
 
-def _told_commands(commands: Sequence[CommandSummary]) -> Iterator[str]:
+def _command_sentences(commands: Sequence[CommandSummary]) -> Iterator[str]:
     last = [command for command in commands if command.on_final_tree]
     if last:
-        yield f"On the result, {_joined([_told_command(command) for command in last])}."
+        yield f"On the result, {_joined([_command_words(command) for command in last])}."
     elif commands:
-        yield f"Before the last change, {_joined([_told_command(c) for c in commands])}."
+        yield f"Before the last change, {_joined([_command_words(c) for c in commands])}."
     else:
         yield "No command was run."
 
 
-def _told_command(command: CommandSummary) -> str:
+def _command_words(command: CommandSummary) -> str:
     line = " ".join([command.cmd, *command.args])
-    place = "" if command.cwd == "." else f" in {command.cwd}"
+    folder = "" if command.cwd == "." else f" in {command.cwd}"
     if command.exit_code is None:
-        return f"`{line}`{place} did not end"
+        return f"`{line}`{folder} did not end"
     if command.exit_code == 0:
-        return f"`{line}`{place} passed"
-    return f"`{line}`{place} failed with exit code {command.exit_code}"
+        return f"`{line}`{folder} passed"
+    return f"`{line}`{folder} failed with exit code {command.exit_code}"
 
 
 def _joined(parts: Sequence[str]) -> str:

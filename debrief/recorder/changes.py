@@ -1,45 +1,51 @@
 """What changed since a commit, exactly, without a trace in the repository.
 
-Everything is told in blob space: what git would commit, not what the checkout's line ends are. What
-a record cannot hold is left at the baseline and named with its reason, so that nothing is missed
-silently. Files that the person told git to take for unchanged (``assume-unchanged``), and files
-that git ignores, are not seen, as git does not see them.
+Everything is in blob space: what git would commit, not what the checkout's line ends are. What a
+record cannot hold is left at the baseline and named with its reason, so that nothing is missed
+silently. Files that git was told to take for unchanged (``assume-unchanged``), and files that git
+ignores, are not seen, as git does not see them.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import os
+import re
+from collections.abc import Iterable, Sequence
+from itertools import pairwise
 from pathlib import Path
 
-from msgspec import Struct
+from msgspec import Struct, structs
 
-from debrief.recorder.comparison import LeftOut, compare
+from debrief.errors import InputError
+from debrief.recorder.comparison import (
+    ChangedFile,
+    Comparison,
+    IgnoreRules,
+    SkippedChange,
+    Version,
+    compare,
+)
 from debrief.recorder.contracts import MANY_FILES
 from debrief.recorder.encoding import MAX_STRING
-from debrief.recorder.ignoring import Ignoring
-from debrief.recorder.objects import Entry, Objects
-from debrief.recorder.patches import FilePair, hunks_in, hunks_of
-from debrief.recorder.paths import shown
-from debrief.recorder.repository import find_head
-from debrief.recorder.scratch import Scratch, scratch_of
+from debrief.recorder.paths import readable, shown
+from debrief.recorder.repository import find_commit
+from debrief.recorder.scratch import Entry, Scratch, scratch_of
 
-_MOST_NAMED = 5
-
-
-class ChangedFile(Struct, frozen=True, kw_only=True):
-    """A changed file, its two sides, and the hunks between them."""
-
-    pair: FilePair
-    hunks: str = ""
-    """From the first ``@@``, exact; empty unless the text of a file that stays was changed."""
-
-    @property
-    def path(self) -> str:
-        """The path in the repository."""
-        return self.pair.path
+_MOST_NAMED, _MOST_PATHS = 5, 20
+_ID = re.compile(r"[0-9a-f]{40}|[0-9a-f]{64}")
+_EXACT = (
+    *("-p", "--text", "--diff-filter=M", "--no-renames", "--no-ext-diff", "--no-textconv"),
+    *("--no-color", "--full-index", "-U3", "--inter-hunk-context=0", "--diff-algorithm=myers"),
+)
+_SECTION = re.compile(rb"^diff --git ", re.MULTILINE)
+_INDEX = re.compile(rb"^index ([0-9a-f]+)\.\.([0-9a-f]+)", re.MULTILINE)
+_HUNKS = re.compile(rb"^@@ -", re.MULTILINE)
+_CONFLICT = re.compile(r"^<<<<<<< (?s:.*?)^=======(?s:.*?)^>>>>>>> ", re.MULTILINE)
+_BATCH = 250
+"""Paths on one command line, each of at most 4 kB."""
 
 
-class Changes(Struct, frozen=True, kw_only=True):
+class WorktreeChanges(Struct, frozen=True, kw_only=True):
     """All that changed between a commit and a working tree."""
 
     base: str
@@ -47,11 +53,11 @@ class Changes(Struct, frozen=True, kw_only=True):
     tree: str
     """Id of the whole working tree's tree, as ``snapshot_tree`` gives it."""
     final_tree: str
-    """Id of the tree that ``files`` make of the baseline's: what is left out is as it was."""
+    """Id of the tree that ``files`` make of the baseline's: what is skipped is as it was."""
     files: tuple[ChangedFile, ...]
-    """Sorted by path."""
+    """By path."""
     skipped: tuple[tuple[str, str], ...]
-    """Path and reason of what is left out, sorted; a folder that is ignored is one of them."""
+    """Path and reason, sorted; a folder that is ignored is one of them."""
     warnings: tuple[str, ...]
 
 
@@ -70,131 +76,150 @@ def snapshot_tree(root: Path, scratch: Path | None = None) -> str:
         return opened.write_tree()
 
 
-def is_clean(root: Path, ignore: Sequence[str] = (), scratch: Path | None = None) -> list[str]:
+def uncommitted_paths(
+    root: Path, ignore: Sequence[str] = (), scratch: Path | None = None
+) -> list[str]:
     """Return the paths that are not as in the last commit, new files included; none if clean.
 
     A file whose bytes are the commit's is clean, whatever its line ends should be; so is one of
-    which only a program that is not run could tell.
+    which only a program that is not run could decide.
 
     Args:
         root: anywhere in the working tree.
-        ignore: a person's own patterns of what no record tells.
+        ignore: a person's own patterns of what no record holds.
         scratch: as of ``snapshot_tree``.
 
     Raises:
         InputError: no repository, or git cannot read the working tree.
     """
-    head = find_head(root)
-    with scratch_of(root, scratch) as opened, opened.objects() as objects:
-        base = objects.tree_of(head) if head else objects.replace(None, {})
+    with scratch_of(root, scratch) as opened:
         opened.add_all()
-        found = compare(opened, objects, base, Ignoring(ignore))
-    unsure = set(found.unsure)
-    differing = [pair.path for pair in found.pairs]
-    return sorted(differing + [o.shown for o in found.left_out if o.shown not in unsure])
+        empty = ("hash-object", "-t", "tree", os.devnull)
+        base = find_commit(root, "HEAD") or opened.git(*empty).decode().strip()
+        comparison = compare(opened, base, IgnoreRules(ignore))
+    changed = [file.path for file in comparison.files]
+    skipped = [item for item in comparison.skipped if item.path not in comparison.unsure]
+    return sorted(changed + [item.shown for item in skipped])
 
 
-def changes_between(
-    root: Path, base: str, ignore: Sequence[str] = (), scratch: Path | None = None
-) -> Changes:
-    """Return what changed between the commit ``base`` and the working tree.
-
-    Args:
-        root: anywhere in the working tree.
-        base: id of a commit; HEAD may have moved on since.
-        ignore: a person's own patterns of what to leave out, in the syntax of gitignore.
-        scratch: as of ``snapshot_tree``.
+def check_clean(root: Path, ignore: Sequence[str] = (), scratch: Path | None = None) -> None:
+    """Refuse a working tree with ``uncommitted_paths``, which see for the arguments.
 
     Raises:
-        InputError: no repository, no such commit, or git cannot read the working tree.
+        InputError: something is changed; names the paths.
     """
-    with scratch_of(root, scratch) as opened, opened.objects() as objects:
-        return find_changes(opened, objects, base, ignore)
-
-
-def find_changes(
-    scratch: Scratch, objects: Objects, base: str, ignore: Sequence[str] = ()
-) -> Changes:
-    """Return what ``changes_between`` does, of a repository that is open already."""
-    base_tree = objects.tree_of(base)
-    scratch.add_all()
-    found = compare(scratch, objects, base_tree, Ignoring(ignore))
-    pairs, left_out = _without_conflicts(objects, base_tree, found.pairs, found.left_out)
-    hunks = _hunks(scratch, base_tree, pairs, found.sections)
-    long = {path for path, text in hunks.items() if len(text) > MAX_STRING}
-    reason = f"its change is over {MAX_STRING:,} characters"
-    left_out += tuple(LeftOut(path.encode(), path, reason) for path in sorted(long))
-    pairs = tuple(pair for pair in pairs if pair.path not in long)
-    skipped = [(item.shown, item.reason) for item in left_out]
-    skipped += [(place, _ignored_reason(count)) for place, count in found.ignored.items()]
-    return Changes(
-        base=base,
-        tree=found.tree,
-        final_tree=objects.replace(base_tree, entries_of(pairs)),
-        files=tuple(
-            ChangedFile(pair=pair, hunks=hunks.get(pair.path, ""))
-            for pair in sorted(pairs, key=lambda pair: pair.path.encode())
-        ),
-        skipped=tuple(sorted(skipped)),
-        warnings=_warnings(pairs, len(skipped)),
+    paths = uncommitted_paths(root, ignore, scratch)
+    if not paths:
+        return
+    names = "".join(f"\n  {readable(path)}" for path in paths[:_MOST_PATHS])
+    more = f"\n  and {len(paths) - _MOST_PATHS:,} more" if len(paths) > _MOST_PATHS else ""
+    differ = "1 path differs" if len(paths) == 1 else f"{len(paths):,} paths differ"
+    raise InputError(
+        str(root),
+        f"is not clean: {differ} from the last commit{names}{more}\n"
+        "A record holds the changes from a commit on",
+        "Commit them, stash them (git stash -u), or have git ignore them.",
     )
 
 
-def entries_of(pairs: Sequence[FilePair]) -> dict[bytes, Entry | None]:
-    """Return what the pairs' later sides put into a tree."""
-    return {
-        pair.path.encode(): Entry(pair.after.mode, pair.after.id) if pair.after else None
-        for pair in pairs
+def find_changes(scratch: Scratch, base: str, ignore: Sequence[str] = ()) -> WorktreeChanges:
+    """Return what changed between a commit and the working tree.
+
+    Args:
+        scratch: the open repository.
+        base: id of a commit; HEAD may have moved on since.
+        ignore: a person's own patterns of what to leave out, in the syntax of gitignore.
+
+    Raises:
+        InputError: no such commit, or git cannot read the working tree.
+    """
+    if not _ID.fullmatch(base):
+        raise InputError(repr(base), "is no commit's id")
+    scratch.add_all()
+    comparison = compare(scratch, base, IgnoreRules(ignore))
+    files, conflicting = _without_conflicts(comparison)
+    files = with_hunks(scratch, files, "diff-index", "--cached", base)
+    too_long = [file.path for file in files if len(file.hunks) > MAX_STRING]
+    files = [file for file in files if file.path not in too_long]
+    reason = f"its change is over {MAX_STRING:,} characters"
+    skipped = [(item.shown, item.reason) for item in (*comparison.skipped, *conflicting)]
+    skipped += [(path, reason) for path in too_long]
+    skipped += [
+        (path, "ignored" if count == 1 else f"ignored ({count:,} changed files)")
+        for path, count in comparison.ignored.items()
+    ]
+    return WorktreeChanges(
+        base=base,
+        tree=scratch.write_tree(),
+        final_tree=scratch.tree_with(base, entries_of(files)),
+        files=tuple(files),
+        skipped=tuple(sorted(skipped)),
+        warnings=_warnings(files, len(skipped)),
+    )
+
+
+def entries_of(files: Iterable[ChangedFile], *, before: bool = False) -> dict[bytes, Entry | None]:
+    """Return what one side of the files puts into a tree: the later one by default."""
+    sides = ((file.path, file.before if before else file.after) for file in files)
+    return {path.encode(): Entry(side.mode, side.id) if side else None for path, side in sides}
+
+
+def with_hunks(scratch: Scratch, files: Sequence[ChangedFile], *compared: str) -> list[ChangedFile]:
+    """Return the files with their hunks. Git takes every file for text, whatever attributes say.
+
+    Args:
+        scratch: the open repository.
+        files: by path.
+        compared: the git command that compares the two sides, ending with their names.
+
+    Raises:
+        InputError: git fails, or its differences are not those of ``files``.
+    """
+    changed = [file for file in files if file.is_update and _id(file.before) != _id(file.after)]
+    sections: list[bytes] = []
+    for start in range(0, len(changed), _BATCH):
+        paths = [file.path for file in changed[start : start + _BATCH]]
+        command, *sides = compared
+        patch = scratch.git("--literal-pathspecs", command, *_EXACT, *sides, "--", *paths)
+        starts = [match.start() for match in _SECTION.finditer(patch)]
+        sections += [patch[i:j] for i, j in pairwise([*starts, len(patch)])]
+    if len(sections) != len(changed):
+        raise InputError(str(scratch.repository.top), "git shows other changes than it listed")
+    hunks = {
+        file.path: _hunks(file, section) for file, section in zip(changed, sections, strict=True)
     }
+    return [structs.replace(file, hunks=hunks.get(file.path, "")) for file in files]
 
 
-def _hunks(
-    scratch: Scratch, base_tree: str, pairs: Sequence[FilePair], sections: Mapping[str, bytes]
-) -> dict[str, str]:
-    """Return the hunks of the updated files, asking again for those that attributes hide."""
-    told = {pair.path: hunks_in(pair, sections[pair.path]) for pair in pairs if pair.updated}
-    hidden = [pair for pair in pairs if pair.updated and told[pair.path] is None]
-    shown = hunks_of(scratch, hidden, "diff-index", "--cached", base_tree)
-    return {path: shown[path] if text is None else text for path, text in told.items()}
+def _hunks(file: ChangedFile, section: bytes) -> str:
+    """Return the hunks of an updated file from git's patch of it."""
+    start, ids = _HUNKS.search(section), _INDEX.search(section)
+    expected = (_id(file.before), _id(file.after))
+    if not start or not ids or (ids[1].decode(), ids[2].decode()) != expected:
+        raise InputError(repr(file.path), "git shows another change of it than it listed")
+    return section[start.start() :].decode()
+
+
+def _id(version: Version | None) -> str:
+    return version.id if version else ""
 
 
 def _without_conflicts(
-    objects: Objects,
-    base_tree: str,
-    pairs: Sequence[FilePair],
-    left_out: Sequence[LeftOut],
-) -> tuple[tuple[FilePair, ...], tuple[LeftOut, ...]]:
-    """Leave out created files that cannot stand beside what is left out, and so stays."""
-    kept = {item.path for item in left_out if objects.find(base_tree, item.path)}
+    comparison: Comparison,
+) -> tuple[list[ChangedFile], list[SkippedChange]]:
+    """Skip created files that cannot be beside what is skipped, and so stays as it was."""
+    kept = {item.path for item in comparison.skipped if item.in_baseline}
     folders = {above for path in kept for above in _above(path)}
-    fitting: list[FilePair] = []
-    conflicting: list[LeftOut] = []
-    for pair in pairs:
-        path = pair.path.encode()
-        if pair.before is None and (path in folders or kept.intersection(_above(path))):
+    fitting: list[ChangedFile] = []
+    conflicting: list[SkippedChange] = []
+    for file in comparison.files:
+        path = file.path.encode()
+        if file.before is None and (path in folders or kept.intersection(_above(path))):
             reason = "it would be in the place of another one that is skipped"
-            conflicting.append(LeftOut(path, pair.path, reason))
+            conflicting.append(SkippedChange(path, reason))
         else:
-            fitting.append(pair)
-    return tuple(fitting), (*left_out, *conflicting)
-
-
-def _is_unresolved(pair: FilePair) -> bool:
-    """Return whether a file got the lines with which git marks what it could not merge."""
-    if pair.after is None or not _is_marked(pair.after.text):
-        return False
-    return pair.before is None or not _is_marked(pair.before.text)
-
-
-def _is_marked(text: str) -> bool:
-    if "<<<<<<< " not in text:
-        return False
-    expected = iter(("<<<<<<< ", "=======", ">>>>>>> "))
-    marker = next(expected)
-    for line in text.split("\n"):
-        if line.startswith(marker) and not (marker := next(expected, "")):
-            return True
-    return False
+            fitting.append(file)
+    return fitting, conflicting
 
 
 def _above(path: bytes) -> list[bytes]:
@@ -202,18 +227,23 @@ def _above(path: bytes) -> list[bytes]:
     return [b"/".join(names[:count]) for count in range(1, len(names))]
 
 
-def _ignored_reason(count: int) -> str:
-    return "ignored" if count == 1 else f"ignored ({count:,} changed files)"
-
-
-def _warnings(pairs: Sequence[FilePair], skipped: int) -> tuple[str, ...]:
+def _warnings(files: Sequence[ChangedFile], skipped: int) -> tuple[str, ...]:
     warnings = []
-    if len(pairs) > MANY_FILES:
-        warnings.append(f"{len(pairs):,} files changed: over {MANY_FILES} are hard to learn from")
-    if marked := sorted(shown(pair.path) for pair in pairs if _is_unresolved(pair)):
+    if len(files) > MANY_FILES:
+        warnings.append(f"{len(files):,} files changed: over {MANY_FILES} are hard to learn from")
+    if marked := sorted(shown(file.path) for file in files if _is_unresolved(file)):
         more = f" and {len(marked) - _MOST_NAMED:,} more" if len(marked) > _MOST_NAMED else ""
         warnings.append(f"conflict markers are left in {', '.join(marked[:_MOST_NAMED])}{more}")
     if skipped:
         paths = "1 changed path is" if skipped == 1 else f"{skipped:,} changed paths are"
         warnings.append(f"{paths} not in the record; see skipped")
     return tuple(warnings)
+
+
+def _is_unresolved(file: ChangedFile) -> bool:
+    """Return whether a file got the lines with which git marks what it could not merge."""
+    return _has_markers(file.after) and not _has_markers(file.before)
+
+
+def _has_markers(version: Version | None) -> bool:
+    return version is not None and _CONFLICT.search(version.text) is not None

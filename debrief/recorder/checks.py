@@ -1,4 +1,4 @@
-"""Everything that can be known of a record without its repository."""
+"""Everything that can be checked of a record without its repository."""
 
 from __future__ import annotations
 
@@ -10,25 +10,29 @@ from msgspec import Struct
 from debrief.errors import InputError
 from debrief.recorder.agreement import meta_problems
 from debrief.recorder.allowlist import command_problem, is_validation
-from debrief.recorder.applier import PLAIN, FileState, apply_operations
-from debrief.recorder.calls import PATCHED, Done, calls_of
+from debrief.recorder.applier import FileState, apply_operations
 from debrief.recorder.contracts import (
     APPLY_PATCH,
     READ_FILE,
+    RUN_COMMAND,
     ApplyPatch,
+    AssistantMessage,
     CommandSummary,
     CreateFile,
     DeleteFile,
+    Message,
     Operation,
     ReadFile,
     Record,
     RunCommand,
+    SystemMessage,
+    ToolMessage,
     UpdateFile,
     UserMessage,
 )
-from debrief.recorder.linkage import linkage_problems
 from debrief.recorder.paths import path_problem, shown
-from debrief.recorder.tools import TOOLS
+from debrief.recorder.scratch import PLAIN
+from debrief.recorder.tools import PATCHED, TOOLS, ToolCall, calls_of
 
 _RANK = {DeleteFile: 0, UpdateFile: 1, CreateFile: 2}
 _MOST_PROBLEMS = 50
@@ -46,7 +50,7 @@ class ReadyRule(Struct, frozen=True, kw_only=True):
 
 
 class Examined(Struct, frozen=True):
-    """What was found in a record that was read once."""
+    """The result of one pass over a record."""
 
     problems: list[str]
     """As of ``problems_of``."""
@@ -64,8 +68,8 @@ def problems_of(record: Record) -> list[str]:
     """Return what is wrong with the record, in words; empty when it is consistent.
 
     A consistent record's calls and results are linked and in order, its commands are of the
-    allowlist, its operations apply to the files that it holds, and its ``meta`` tells what its
-    messages say. At most 50 problems are told.
+    allowlist, its operations apply to the files that it holds, and its ``meta`` agrees with its
+    messages. At most 50 problems are returned.
     """
     return examine(record).problems
 
@@ -113,29 +117,29 @@ def _validation_missing(ran: Sequence[CommandSummary], rule: ReadyRule) -> list[
 
 def _problems(record: Record, ops: list[Operation]) -> Iterator[str]:
     """Yield what is wrong, and put the operations of the patch into ``ops``."""
-    unlinked = list(linkage_problems(record))
+    unlinked = list(_linkage(record))
     if unlinked:
         yield from unlinked
         return
     if record.tools != list(TOOLS):
         yield "tools: not the definitions of the recorder's three tools"
     files: dict[str, str] = {}
-    commands: list[tuple[Done, RunCommand]] = []
+    commands: list[tuple[ToolCall, RunCommand]] = []
     patched: int | None = None
-    for done in calls_of(record):
+    for each in calls_of(record):
         try:
-            if done.call.function.name == READ_FILE:
-                yield from _read(done, done.arguments(ReadFile).path, files)
-            elif done.call.function.name == APPLY_PATCH:
-                patched = done.index
-                ops += done.arguments(ApplyPatch).ops
-                if done.result != PATCHED:
-                    yield f"messages[{done.index + 1}]: the result of a patch is {PATCHED}"
+            if each.call.function.name == READ_FILE:
+                yield from _read(each, each.arguments(ReadFile).path, files)
+            elif each.call.function.name == APPLY_PATCH:
+                patched = each.index
+                ops += each.arguments(ApplyPatch).ops
+                if each.result != PATCHED:
+                    yield f"messages[{each.index + 1}]: the result of a patch is {PATCHED}"
             else:
-                command = done.arguments(RunCommand)
-                commands.append((done, command))
+                command = each.arguments(RunCommand)
+                commands.append((each, command))
                 if problem := command_problem(command.cmd, command.args, command.cwd):
-                    yield f"messages[{done.index}]: {problem}"
+                    yield f"messages[{each.index}]: {problem}"
         except InputError as error:
             yield str(error)
             return
@@ -143,13 +147,74 @@ def _problems(record: Record, ops: list[Operation]) -> Iterator[str]:
     yield from meta_problems(record.meta, files, ops, commands, patched)
 
 
-def _read(done: Done, path: str, files: dict[str, str]) -> Iterator[str]:
-    place = f"messages[{done.index}]"
+def _linkage(record: Record) -> Iterator[str]:
+    """Yield what is wrong with the order and the linkage of the record's messages.
+
+    The order is: a system message if there is one, the user's, then each call followed by its own
+    result, and the assistant's closing words. Of the calls, files are read first, the patch is
+    applied at most once, and only commands come after it.
+    """
+    messages = record.messages
+    first = 1 if messages and isinstance(messages[0], SystemMessage) else 0
+    if len(messages) <= first or not isinstance(messages[first], UserMessage):
+        yield f"messages[{first}]: not the user's message"
+    last = len(messages) - 1
+    if last <= first or not _is_text(messages[last]):
+        yield f"messages[{max(last, 0)}]: the assistant's closing words are missing"
+        last += 1
+    yield from _call_pairs(messages, first + 1, last)
+    seen: set[str] = set()
+    for index, message in enumerate(messages):
+        if not isinstance(message, AssistantMessage) or not message.tool_calls:
+            continue
+        name = message.tool_calls[0].function.name
+        if name == READ_FILE and seen & {RUN_COMMAND, APPLY_PATCH}:
+            yield f"messages[{index}]: a file is read after commands or the patch"
+        if name == APPLY_PATCH and APPLY_PATCH in seen:
+            yield f"messages[{index}]: a second patch"
+        seen.add(name)
+
+
+def _is_text(message: Message) -> bool:
+    return (
+        isinstance(message, AssistantMessage)
+        and not message.tool_calls
+        and bool(message.content.strip())
+    )
+
+
+def _call_pairs(messages: Sequence[Message], first: int, last: int) -> Iterator[str]:
+    pending = ""
+    used: set[str] = set()
+    for index, message in enumerate(messages[first:last], first):
+        if isinstance(message, ToolMessage):
+            if not pending:
+                yield f"messages[{index}]: a result without a call"
+            elif message.tool_call_id != pending:
+                yield f"messages[{index}]: the result of another call than the one before it"
+            pending = ""
+            continue
+        if pending:
+            yield f"messages[{index - 1}]: a call without a result"
+            pending = ""
+        if isinstance(message, AssistantMessage) and message.tool_calls:
+            pending = message.tool_calls[0].id
+            if pending in used:
+                yield f"messages[{index}]: the id {pending} belongs to two calls"
+            used.add(pending)
+        else:
+            yield f"messages[{index}]: neither a call nor its result"
+    if pending:
+        yield f"messages[{last - 1}]: a call without a result"
+
+
+def _read(tool_call: ToolCall, path: str, files: dict[str, str]) -> Iterator[str]:
+    where = f"messages[{tool_call.index}]"
     if problem := path_problem(path):
-        yield f"{place}: {problem}"
+        yield f"{where}: {problem}"
     if files and path <= next(reversed(files)):
-        yield f"{place}: files are read once each, sorted by path"
-    files[path] = done.result
+        yield f"{where}: files are read once each, sorted by path"
+    files[path] = tool_call.result
 
 
 def _patch(files: dict[str, str], ops: Sequence[Operation]) -> Iterator[str]:

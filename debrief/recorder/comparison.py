@@ -1,4 +1,4 @@
-"""Two trees compared: what differs, and which of it a record can hold."""
+"""The working tree compared with a commit: what differs, and which of it a record can hold."""
 
 from __future__ import annotations
 
@@ -6,231 +6,298 @@ import hashlib
 import os
 import re
 import stat
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from io import BufferedReader
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import cache
+from typing import Literal
 
 from msgspec import Struct
+from pathspec import GitIgnoreSpec
 
 from debrief.errors import InputError
 from debrief.git import git
 from debrief.recorder.encoding import MAX_STRING
-from debrief.recorder.ignoring import Ignoring
-from debrief.recorder.objects import LINK, SUBMODULE, Entry, Objects
-from debrief.recorder.patches import (
-    ABSENT,
-    Difference,
-    FilePair,
-    Version,
-    differences_from,
-)
 from debrief.recorder.paths import path_problem
 from debrief.recorder.repository import QUIET
-from debrief.recorder.scratch import Scratch
+from debrief.recorder.scratch import EXECUTABLE, LINK, PLAIN, SUBMODULE, Entry, Scratch
 
-_MODES = frozenset({"100644", "100755", LINK})
+GENERATED = (
+    ".agent-dataset/",
+    ".debrief/",
+    "node_modules/",
+    ".pnpm-store/",
+    ".next/",
+    ".nuxt/",
+    ".turbo/",
+    ".cache/",
+    ".parcel-cache/",
+    ".svelte-kit/",
+    "__pycache__/",
+    ".pytest_cache/",
+    ".mypy_cache/",
+    ".venv/",
+    "dist/",
+    "build/",
+    "out/",
+    "target/",
+    "coverage/",
+    "*.tsbuildinfo",
+    ".DS_Store",
+)
+"""What tools make, in the syntax of gitignore. As in git, files that the baseline has are not
+ignored by it."""
+
+_BACKEND: Literal["simple"] = "simple"
+"""The engines for many paths take longer to start than matching a session's paths takes."""
 _POINTER = re.compile(
     rb"version https://git-lfs\.github\.com/spec/v1\n(?:[^\n]*\n)*?oid sha256:([0-9a-f]{64})\n"
 )
-_LARGEST_POINTER = 1024
+_LFS = "lfs"
 _ANOTHER = "a submodule, or a repository of its own"
 
 
-class LeftOut(Struct, frozen=True):
-    """A difference that a record does not hold."""
+class IgnoreRules:
+    """Which changes a record leaves out: those that tools make, and those that a person names.
+
+    Args:
+        patterns: a person's own, in the syntax of gitignore. They hold for files of the baseline
+            too, and come after ``GENERATED``, so that ``!dist/`` takes ``dist/`` in again.
+
+    Raises:
+        InputError: a pattern cannot be read.
+    """
+
+    def __init__(self, patterns: Sequence[str] = ()) -> None:
+        try:
+            own = GitIgnoreSpec.from_lines(patterns, backend=_BACKEND)
+            every = GitIgnoreSpec.from_lines([*GENERATED, *patterns], backend=_BACKEND)
+        except ValueError as error:
+            raise InputError("ignore patterns", str(error), "Use gitignore's syntax.") from error
+        self._own, self._all = cache(own.match_file), cache(every.match_file)
+
+    def match(self, path: str, *, in_baseline: bool) -> str:
+        """Return what is ignored: the topmost folder that ``path`` lies in, itself, or ``""``.
+
+        A folder ends in a slash.
+        """
+        is_ignored = self._own if in_baseline else self._all
+        slashes = (slash.end() for slash in re.finditer("/", path))
+        folders = (path[:end] for end in slashes)
+        return next((each for each in (*folders, path) if is_ignored(each)), "")
+
+
+class Version(Struct, frozen=True, kw_only=True):
+    """A file on one side."""
+
+    mode: str
+    """``100644``, ``100755`` or ``120000``."""
+    id: str
+    text: str
+    """Of a symbolic link, its target."""
+
+
+class ChangedFile(Struct, frozen=True, kw_only=True):
+    """A changed file, its two sides, and the hunks between them."""
+
+    path: str
+    before: Version | None
+    """None where it was created."""
+    after: Version | None
+    """None where it was deleted."""
+    hunks: str = ""
+    """From the first ``@@``, exact; empty unless the text of a file that stays was changed."""
+
+    @property
+    def is_update(self) -> bool:
+        """It is there on both sides, and did not go from a file to a link or back: that is a
+        deletion and a creation."""
+        if not (self.before and self.after):
+            return False
+        return (self.before.mode == LINK) == (self.after.mode == LINK)
+
+
+class SkippedChange(Struct, frozen=True):
+    """A change that a record does not hold: the path stays as it is in the baseline."""
 
     path: bytes
-    shown: str
     reason: str
+    in_baseline: bool = True
+
+    @property
+    def shown(self) -> str:
+        """The path as text, whatever its bytes are."""
+        return self.path.decode("utf-8", "backslashreplace")
 
 
 class Comparison(Struct, frozen=True, kw_only=True):
-    """All differences, each in one of three places: a pair, left out, or found to be none."""
+    """All differences: what a record can hold, what it cannot, and what it ignores."""
 
-    pairs: tuple[FilePair, ...]
-    left_out: tuple[LeftOut, ...]
+    files: tuple[ChangedFile, ...]
+    """By path; without hunks."""
+    skipped: tuple[SkippedChange, ...]
     ignored: Mapping[str, int]
-    """Ignored places, each with how many changed files it has."""
-    same: int
-    """Paths whose ids differ though their bytes do not."""
-    sections: Mapping[str, bytes]
-    """Of the pairs, by path, what git's patch says."""
-    tree: str
-    """Id of the later side's whole tree."""
-    unsure: tuple[str, ...]
-    """Of those left out, the ones that may be unchanged: a filter that is not run decides."""
+    """Ignored paths and folders, each with how many changed files it has."""
+    unsure: frozenset[bytes]
+    """Skipped paths that may be unchanged: a filter that is not run decides."""
 
 
-def compare(scratch: Scratch, objects: Objects, base: str, ignoring: Ignoring) -> Comparison:
-    """Compare the tree ``base`` with the working tree, which ``scratch`` has added.
+class _Difference(Struct, frozen=True):
+    path: bytes
+    before: Entry | None
+    after: Entry | None
+
+    @property
+    def modes(self) -> list[str]:
+        return [entry.mode for entry in (self.before, self.after) if entry]
+
+    @property
+    def stays(self) -> bool:
+        """A plain file on both sides."""
+        return len(self.modes) == 2 and LINK not in self.modes
+
+
+def compare(scratch: Scratch, base: str, rules: IgnoreRules) -> Comparison:
+    """Compare a commit or tree with the working tree, which ``scratch`` has added.
 
     Raises:
-        InputError: git cannot compare them, or an object of them is not there.
+        InputError: git cannot compare them, or an object of them is not in the repository.
     """
-    pairs: list[FilePair] = []
-    left_out: list[LeftOut] = []
-    unsure: list[str] = []
-    ignored: dict[str, int] = {}
-    same = 0
-    differences: list[Difference] = []
-    everything = list(differences_from(scratch, base))
-    sections: dict[str, bytes] = {}
-    for item in everything:
-        place = ignoring.place(
-            item.path.decode("utf-8", "surrogateescape"), in_baseline=item.old_mode != ABSENT
-        )
-        if place:
-            shown = os.fsencode(place).decode("utf-8", "backslashreplace")
-            ignored[shown] = ignored.get(shown, 0) + 1
+    files: list[ChangedFile] = []
+    skipped: list[SkippedChange] = []
+    ignored: Counter[str] = Counter()
+    unsure: set[bytes] = set()
+    differences: list[_Difference] = []
+    for item in _differences(scratch, base):
+        text = item.path.decode("utf-8", "surrogateescape")
+        if match := rules.match(text, in_baseline=item.before is not None):
+            ignored[os.fsencode(match).decode("utf-8", "backslashreplace")] += 1
         else:
             differences.append(item)
     filters = _filters(scratch, differences)
+    blobs = _contents(scratch, differences)
     for item in differences:
         driver = filters.get(item.path, "")
-        found = _judge(scratch, objects, item, driver)
-        if isinstance(found, FilePair):
-            pairs.append(found)
-            sections[found.path] = item.section
-        elif found is None:
-            same += 1
-        else:
-            left_out.append(LeftOut(item.path, item.shown, found))
-            if driver not in ("", "lfs") and len(item.modes) == 2:
-                unsure.append(item.shown)
-    left_out += _unseen(scratch, ignoring)
-    left_out += _moved_submodules(scratch, objects, base, {item.path for item in left_out})
+        change = _change(scratch, item, driver, blobs)
+        if isinstance(change, ChangedFile):
+            files.append(change)
+        elif change is not None:
+            skipped.append(SkippedChange(item.path, change, item.before is not None))
+            if driver not in ("", _LFS) and len(item.modes) == 2:
+                unsure.add(item.path)
+    skipped += _unreadable(scratch, rules)
+    skipped += _moved_submodules(scratch, base, {each.path for each in skipped})
     return Comparison(
-        pairs=tuple(pairs),
-        left_out=tuple(left_out),
-        ignored=ignored,
-        same=same,
-        sections=sections,
-        tree=objects.replace(base, {item.path: _new_entry(item) for item in everything}),
-        unsure=tuple(unsure),
+        files=tuple(files), skipped=tuple(skipped), ignored=ignored, unsure=frozenset(unsure)
     )
 
 
-def _new_entry(item: Difference) -> Entry | None:
-    return None if item.new_mode == ABSENT else Entry(item.new_mode, item.new_id)
+def _differences(scratch: Scratch, base: str) -> Iterator[_Difference]:
+    """Yield what differs between a tree and our index, in the order of the paths' bytes."""
+    options = ("--cached", "--raw", "-z", "--no-renames", "--full-index")
+    fields = scratch.git("diff-index", *options, base).split(b"\0")[:-1]
+    for head, path in zip(fields[::2], fields[1::2], strict=True):
+        old_mode, new_mode, old_id, new_id, _ = head[1:].decode().split(" ")
+        before, after = (
+            Entry(mode, object_id) if int(mode) else None
+            for mode, object_id in ((old_mode, old_id), (new_mode, new_id))
+        )
+        yield _Difference(path, before, after)
 
 
-def _filters(scratch: Scratch, differences: Sequence[Difference]) -> dict[bytes, str]:
+def _filters(scratch: Scratch, differences: Sequence[_Difference]) -> dict[bytes, str]:
     """Return the filter of each path that has one which a program would have to run for."""
     if not differences:
         return {}
     paths = b"\0".join(item.path for item in differences)
     fields = scratch.git("check-attr", "-z", "--stdin", "filter", data=paths).split(b"\0")
-    known = scratch.repository.filters | {"lfs"}
-    values = zip(fields[::3], fields[2::3], strict=False)
-    return {
-        path: name for path, value in values if (name := value.decode("utf-8", "replace")) in known
-    }
+    names = [name.decode("utf-8", "replace") for name in fields[2::3]]
+    programs = scratch.repository.filters | {_LFS}
+    return {path: name for path, name in zip(fields[::3], names, strict=False) if name in programs}
 
 
-def _judge(
-    scratch: Scratch, objects: Objects, item: Difference, driver: str
-) -> FilePair | str | None:
-    """Return the pair, or why there is none, or None where nothing differs."""
+def _contents(scratch: Scratch, differences: Iterable[_Difference]) -> dict[str, bytes | None]:
+    entries = (entry for item in differences for entry in (item.before, item.after) if entry)
+    ids = [entry.id for entry in entries if entry.mode != SUBMODULE]
+    return scratch.read_blobs(ids, MAX_STRING) if ids else {}
+
+
+def _change(
+    scratch: Scratch, item: _Difference, driver: str, blobs: Mapping[str, bytes | None]
+) -> ChangedFile | str | None:
+    """Return the changed file, or why a record cannot hold it, or None where nothing differs."""
     if SUBMODULE in item.modes:
         return _ANOTHER
     if problem := path_problem(item.path.decode("utf-8", "surrogateescape")):
         return problem
-    stays = len(item.modes) == 2 and LINK not in item.modes
+    if driver == _LFS:
+        pointer = _POINTER.match(blobs[item.before.id] or b"") if item.before else None
+        is_same = item.stays and pointer and _working_digest(scratch, item) == pointer[1].decode()
+        return None if is_same else "kept in Git LFS"
     if driver:
-        if driver == "lfs" and stays and _is_stored(scratch, objects, item):
-            return None
-        return "kept in Git LFS" if driver == "lfs" else f"its filter {driver!r} is not run"
-    sides: list[Version | None] = []
-    for mode, object_id in ((item.old_mode, item.old_id), (item.new_mode, item.new_id)):
-        side = _version(objects, mode, object_id)
-        if isinstance(side, str):
-            return side
-        sides.append(side)
-    before, after = sides
-    if stays and before and after and _working_bytes(scratch, item) == before.text.encode():
-        after = Version(mode=after.mode, id=before.id, text=before.text)
+        return f"its filter {driver!r} is not run"
+    try:
+        before, after = (_version(entry, blobs) for entry in (item.before, item.after))
+    except ValueError as error:
+        return str(error)
+    if item.stays and before and after:
+        digest = hashlib.sha256(before.text.encode()).hexdigest()
+        if digest == _working_digest(scratch, item):
+            after = Version(mode=after.mode, id=before.id, text=before.text)
     if before == after:
         return None
-    return FilePair(path=item.path.decode(), before=before, after=after)
+    return ChangedFile(path=item.path.decode(), before=before, after=after)
 
 
-def _version(objects: Objects, mode: str, object_id: str) -> Version | str | None:
-    """Return one side, None where there is none, or why it cannot be held."""
-    if mode == ABSENT:
+def _version(entry: Entry | None, blobs: Mapping[str, bytes | None]) -> Version | None:
+    """Return one side, None where there is none.
+
+    Raises:
+        ValueError: no record can hold it; says why.
+    """
+    if entry is None:
         return None
-    mode = mode if mode in _MODES else "100644"
-    if objects.size(object_id) > MAX_STRING:
-        return f"over {MAX_STRING:,} bytes"
-    content = objects.read(object_id)
+    content = blobs[entry.id]
+    if content is None:
+        raise ValueError(f"over {MAX_STRING:,} bytes")
     if b"\0" in content:
-        return "binary: it has NUL bytes"
+        raise ValueError("binary: it has NUL bytes")
+    mode = entry.mode if entry.mode in (EXECUTABLE, LINK) else PLAIN
     try:
-        return Version(mode=mode, id=object_id, text=content.decode())
+        return Version(mode=mode, id=entry.id, text=content.decode())
     except UnicodeDecodeError:
-        return "not UTF-8"
+        raise ValueError("not UTF-8") from None
 
 
-@contextmanager
-def _working_file(scratch: Scratch, item: Difference) -> Iterator[BufferedReader | None]:
-    """Open what the working tree has at a path; None when that is no plain file by now."""
+def _working_digest(scratch: Scratch, item: _Difference) -> str:
+    """Return the SHA-256 of a file of the working tree; empty when it is no plain file by now."""
     path = scratch.repository.top / os.fsdecode(item.path)
     try:
         handle = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
+        with open(handle, "rb") as file:  # noqa: PTH123
+            is_file = stat.S_ISREG(os.fstat(handle).st_mode)
+            return hashlib.file_digest(file, "sha256").hexdigest() if is_file else ""
     except OSError:
-        yield None
-        return
-    with open(handle, "rb") as file:  # noqa: PTH123
-        yield file if stat.S_ISREG(os.fstat(handle).st_mode) else None
+        return ""
 
 
-def _working_bytes(scratch: Scratch, item: Difference) -> bytes | None:
-    """Return what is in the file, if a record could hold it."""
-    with _working_file(scratch, item) as file:
-        try:
-            return file.read(MAX_STRING + 1) if file else None
-        except OSError:
-            return None
-
-
-def _is_stored(scratch: Scratch, objects: Objects, item: Difference) -> bool:
-    """Return whether the baseline's blob is what Git LFS keeps instead of the file."""
-    if objects.size(item.old_id) > _LARGEST_POINTER:
-        return False
-    found = _POINTER.match(objects.read(item.old_id))
-    if found is None:
-        return False
-    with _working_file(scratch, item) as file:
-        try:
-            digest = hashlib.file_digest(file, "sha256").hexdigest() if file else ""
-        except OSError:
-            return False
-    return digest == found[1].decode()
-
-
-def _unseen(scratch: Scratch, ignoring: Ignoring) -> Iterator[LeftOut]:
+def _unreadable(scratch: Scratch, rules: IgnoreRules) -> Iterator[SkippedChange]:
     """Yield what git could not add, and so could not compare."""
     for name in scratch.unreadable:
         path = name.rstrip(b"/")
-        text = path.decode("utf-8", "surrogateescape")
-        if not ignoring.place(text, in_baseline=False):
-            reason = _ANOTHER if name.endswith(b"/") else "cannot be read"
-            yield LeftOut(path, path.decode("utf-8", "backslashreplace"), reason)
+        if not rules.match(path.decode("utf-8", "surrogateescape"), in_baseline=False):
+            yield SkippedChange(path, _ANOTHER if name.endswith(b"/") else "cannot be read")
 
 
-def _moved_submodules(
-    scratch: Scratch, objects: Objects, base: str, known: set[bytes]
-) -> Iterator[LeftOut]:
+def _moved_submodules(scratch: Scratch, base: str, skipped: set[bytes]) -> Iterator[SkippedChange]:
     """Yield submodules whose own HEAD is not where the baseline has it."""
-    for path in scratch.submodules():
+    submodules = [path for path in scratch.submodules() if path not in skipped]
+    entries = scratch.entries(base) if submodules else {}
+    for path in filter(scratch.is_repository, submodules):
         folder = scratch.repository.top / os.fsdecode(path)
-        if path in known or not scratch.is_repository(path):
-            continue
         environment = {**QUIET, "GIT_DIR": str(folder / ".git")}
         try:
-            head = git(folder, "rev-parse", "--verify", "HEAD", environment=environment).decode()
+            head = git(folder, "rev-parse", "--verify", "HEAD", environment=environment)
         except InputError:
             continue
-        entry = objects.find(base, path)
-        if entry is None or entry.id != head.strip():
-            shown = path.decode("utf-8", "backslashreplace")
-            yield LeftOut(path, shown, _ANOTHER)
+        if path not in entries or entries[path].id != head.decode().strip():
+            yield SkippedChange(path, _ANOTHER)

@@ -8,33 +8,22 @@ import signal
 import subprocess
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from types import FrameType
 from typing import IO
 
-from msgspec import Struct
-
 from debrief.errors import ConfigurationError
+from debrief.recorder.state import CommandEnd
 
-_GLANCE = 0.1
+_POLL = 0.1
 """Seconds between two looks at a command that prints nothing."""
-_GRACE = 5.0
-"""Seconds from the request to end to the end by force."""
 _LINGER = 1.0
 """Seconds in which the output of an ended command may still come, from processes it left behind."""
 _PIECE = 65_536
 
-
-class Ended(Struct, frozen=True, kw_only=True):
-    """How a command ended."""
-
-    exit_code: int | None
-    """128 + n when signal n ended it; None at its time limit."""
-    seconds: float
-    cut: bool
-    """It printed more than was kept."""
+Process = subprocess.Popen[bytes]
 
 
 def execute(
@@ -45,8 +34,8 @@ def execute(
     file: Path,
     keep: int,
     show: Callable[[bytes], None],
-    grace: float = _GRACE,
-) -> Ended:
+    grace: float,
+) -> CommandEnd:
     """Run a command to its end, both of its outputs as one, and nothing to read.
 
     It runs in a process group of its own, which is ended as a whole at the time limit, first by
@@ -66,123 +55,110 @@ def execute(
         ConfigurationError: it cannot be started, or its output cannot be kept.
     """
     began = time.monotonic()
+    size, timed_out = 0, False
     descriptor = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_APPEND, 0o600)
     with os.fdopen(descriptor, "wb", buffering=0) as kept:
-        try:
-            process = subprocess.Popen(
-                command,
-                cwd=folder,
-                stdin=subprocess.DEVNULL,
-                stdout=subprocess.PIPE,
-                stderr=subprocess.STDOUT,
-                start_new_session=True,
-                bufsize=0,
-            )
-        except (OSError, ValueError) as error:
-            reason = getattr(error, "strerror", None) or str(error)
-            raise ConfigurationError(command[0], f"cannot be started: {reason}") from error
-        with _passing_on(process) as interrupted:
-            end = _Deadline(process, began + time_limit, grace, interrupted)
+        process = _started(command, folder)
+        with _signals_passed_on(process) as received:
             try:
-                size = _copy(_pieces(process, end), kept, keep, show)
+                for piece in _output(process):
+                    seconds = time.monotonic() - began
+                    if not timed_out and seconds >= time_limit and process.poll() is None:
+                        timed_out = True
+                        _signal_group(process, signal.SIGTERM)
+                    if (timed_out and seconds >= time_limit + grace) or len(received) > 1:
+                        _signal_group(process, signal.SIGKILL)
+                    if piece:
+                        _keep(kept, piece[: max(0, keep - size)])
+                        size += len(piece)
+                        show(piece)
+                if timed_out or received:
+                    _signal_group(process, signal.SIGKILL)
             except BaseException:
-                signal_group(process, signal.SIGKILL)
+                _signal_group(process, signal.SIGKILL)
                 process.wait()
                 raise
-            code = process.wait()
         os.fsync(kept.fileno())
-    return Ended(
-        exit_code=None if end.passed else code if code >= 0 else 128 - code,
-        seconds=time.monotonic() - began,
+    code = process.wait()
+    return CommandEnd(
+        exit_code=None if timed_out else code if code >= 0 else 128 - code,
+        ending=f"(ended at its time limit of {time_limit:g} s)" if timed_out else "",
+        duration_ms=round((time.monotonic() - began) * 1000),
         cut=size > keep,
     )
 
 
-def _copy(
-    pieces: Iterable[bytes], kept: IO[bytes], keep: int, show: Callable[[bytes], None]
-) -> int:
-    """Keep and show the pieces; return how many bytes there were."""
-    size = 0
-    for piece in pieces:
-        try:
-            kept.write(piece[: max(0, keep - size)])
-        except OSError as error:
-            reason = f"cannot be written: {error.strerror}; the command was ended"
-            raise ConfigurationError(str(kept.name), reason) from error
-        size += len(piece)
-        show(piece)
-    return size
+def _started(command: Sequence[str], folder: Path) -> Process:
+    try:
+        return subprocess.Popen(
+            command,
+            cwd=folder,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            start_new_session=True,
+            bufsize=0,
+        )
+    except (OSError, ValueError) as error:
+        reason = getattr(error, "strerror", None) or str(error)
+        raise ConfigurationError(command[0], f"cannot be started: {reason}") from error
 
 
-class _Deadline:
-    """Ends a process group that runs past its time, or whose end was asked for twice."""
-
-    def __init__(
-        self, process: subprocess.Popen[bytes], at: float, grace: float, interrupted: list[int]
-    ) -> None:
-        self._process, self._at, self._grace = process, at, grace
-        self._interrupted = interrupted
-        self.passed = False
-        """The time limit was reached while the command ran."""
-
-    def look(self) -> None:
-        now = time.monotonic()
-        if not self.passed and now >= self._at and self._process.poll() is None:
-            self.passed = True
-            signal_group(self._process, signal.SIGTERM)
-        if (self.passed and now >= self._at + self._grace) or len(self._interrupted) > 1:
-            signal_group(self._process, signal.SIGKILL)
-
-    def finish(self) -> None:
-        """End what the command left behind in its group, if it was ended itself."""
-        if self.passed or self._interrupted:
-            signal_group(self._process, signal.SIGKILL)
+def _keep(file: IO[bytes], piece: bytes) -> None:
+    try:
+        file.write(piece)
+    except OSError as error:
+        reason = f"cannot be written: {error.strerror}; the command was ended"
+        raise ConfigurationError(str(file.name), reason) from error
 
 
-def _pieces(process: subprocess.Popen[bytes], end: _Deadline) -> Iterator[bytes]:
-    """Yield output until all who could write it are gone, or the command is and is silent."""
+def _output(process: Process) -> Iterator[bytes]:
+    """Yield output, and an empty piece every 0.1 s without any, until the command has ended.
+
+    What it left behind in the background may go on writing for a second.
+    """
     assert process.stdout is not None
-    silent_since: float | None = None
+    ended_at: float | None = None
     with process.stdout as pipe:
-        while True:
-            end.look()
-            if select.select([pipe], [], [], _GLANCE)[0]:
+        is_open = True
+        while is_open or process.poll() is None:
+            if not is_open:
+                time.sleep(_POLL / 10)
+                yield b""
+                continue
+            piece = b""
+            if select.select([pipe], [], [], _POLL)[0]:
                 piece = os.read(pipe.fileno(), _PIECE)
-                if not piece:
-                    break
-                yield piece
+                is_open = bool(piece)
+            yield piece
             if process.poll() is not None:
-                silent_since = silent_since or time.monotonic()
-                if time.monotonic() >= silent_since + _LINGER:
-                    break
-        while process.poll() is None:
-            end.look()
-            time.sleep(_GLANCE / 10)
-        end.finish()
+                ended_at = ended_at or time.monotonic()
+                if time.monotonic() >= ended_at + _LINGER:
+                    return
 
 
-def signal_group(process: subprocess.Popen[bytes], number: int) -> None:
+def _signal_group(process: Process, number: int) -> None:
     """Send a signal to a process and all that it started, as far as they stayed together."""
     with suppress(ProcessLookupError, PermissionError):
         os.killpg(process.pid, number)
 
 
 @contextmanager
-def _passing_on(process: subprocess.Popen[bytes]) -> Iterator[list[int]]:
-    """Pass requests to end on to the process; yield those that came."""
-    came: list[int] = []
+def _signals_passed_on(process: Process) -> Iterator[list[int]]:
+    """Pass requests to end on to the process; yield those that were received."""
+    received: list[int] = []
 
     def pass_on(number: int, frame: FrameType | None) -> None:
-        came.append(number)
-        signal_group(process, number)
+        received.append(number)
+        _signal_group(process, number)
 
     if threading.current_thread() is not threading.main_thread():
-        yield came
+        yield received
         return
     numbers = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
     before = {number: signal.signal(number, pass_on) for number in numbers}
     try:
-        yield came
+        yield received
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)

@@ -47,7 +47,7 @@ def send_or_wait(home: RecorderHome, session: SessionFolder, server: RecorderSer
 
 
 def _waiting(home: RecorderHome, session: SessionFolder, error: DebriefError) -> WaitingError:
-    waiting = home.await_server(session, session.started().id)
+    waiting = home.move_to_outbox(session, session.started().id)
     return WaitingError(
         str(waiting.path / RECORD),
         f"was not sent and waits: {error.culprit}: {error.reason}",
@@ -82,11 +82,12 @@ def send_waiting(
     for session in home.unsent():
         name = _id(session) or session.path.name
         try:
-            with home.alone_with(session) as mine:
+            with home.lock_session(session) as mine:
                 if not mine:
                     raise InputError(name, "another process is sending it", "Wait for its end.")
                 if create_task is not None:
-                    session.file_stop(structs.replace(session.stop(), create_task=create_task))
+                    options = structs.replace(session.stop_options(), create_task=create_task)
+                    session.write_stop_options(options)
                 receipt = _send(home, session, server)
         except ServerAwayError as error:
             yield Sent(session_id=name, error=error)
@@ -122,7 +123,7 @@ def forget(home: RecorderHome, name: str) -> bool:
     """
     for session in (*home.waiting(), *home.opened()):
         if name in (session.path.name, _id(session)):
-            with home.alone_with(session) as mine:
+            with home.lock_session(session) as mine:
                 if not mine:
                     raise InputError(name, "another process is at it", "Wait for its end.")
                 home.remove(session)
@@ -138,16 +139,16 @@ def _id(session: SessionFolder) -> str:
 
 
 def _send(home: RecorderHome, session: SessionFolder, server: RecorderServer) -> Receipt:
-    data, wish = session.record(), session.stop()
+    data, options = session.record(), session.stop_options()
     if data is None:
         raise InputError(str(session.path), "holds no record")
     meta = decode_record(data).meta
-    if wish.create_task is not None:
-        server.ensure_task(meta.task_id, wish.create_task)
+    if options.create_task is not None:
+        server.ensure_task(meta.task_id, options.create_task)
     receipt = server.send(data, meta)
-    if wish.ready:
+    if options.ready:
         receipt = _marked(server, str(meta.session_id), receipt)
-    if wish.keep:
+    if options.keep:
         home.keep(str(meta.session_id), data)
     home.remove(session)
     return receipt

@@ -1,4 +1,4 @@
-"""A person's repository, looked at: where it is, what HEAD is, which settings shape its blobs.
+"""A repository and its worktree: where they are, which commit HEAD is, what shapes their blobs.
 
 Nothing here runs a program that the repository names, fetches anything, or writes anywhere.
 """
@@ -16,26 +16,16 @@ from msgspec import Struct
 from debrief.errors import InputError
 from debrief.git import git
 
-_SETTINGS = frozenset(
-    {
-        "core.attributesfile",
-        "core.autocrlf",
-        "core.checkstat",
-        "core.eol",
-        "core.excludesfile",
-        "core.filemode",
-        "core.ignorecase",
-        "core.precomposeunicode",
-        "core.protecthfs",
-        "core.protectntfs",
-        "core.sparsecheckout",
-        "core.sparsecheckoutcone",
-        "core.symlinks",
-        "core.trustctime",
-    }
-)
+_SETTINGS = {
+    *("core.attributesfile", "core.autocrlf", "core.checkstat", "core.eol", "core.excludesfile"),
+    *("core.filemode", "core.ignorecase", "core.precomposeunicode", "core.protecthfs"),
+    *("core.protectntfs", "core.sparsecheckout", "core.sparsecheckoutcone", "core.symlinks"),
+    "core.trustctime",
+}
 """Settings that decide which files git sees and what their blobs are; none names a program."""
 _FILTER = re.compile(r"filter\.(.*)\.(clean|process)", re.DOTALL)
+_PUBLIC = re.compile(r"(?!file:)[a-z][a-z0-9+.-]*://[^/]|[^/@:\s]{2,}:(?!//)[^\s]")
+"""Addresses that are not a path on this machine."""
 
 QUIET: Mapping[str, str] = {
     "GIT_ALLOW_PROTOCOL": "",
@@ -60,46 +50,92 @@ class Repository(Struct, frozen=True, kw_only=True):
     """Those settings of the repository, the person and the machine that shape blobs."""
     filters: frozenset[str]
     """Names of filters that would run a program on a file's way into the repository."""
-
-
-class Origin(Struct, frozen=True, kw_only=True):
-    """What a repository is called and where it comes from."""
-
-    name: str
-    """The top folder's name."""
     remote: str | None
-    """Address of the remote ``origin``, without user name and password."""
+    """Address of the remote ``origin``, as it is configured."""
+
+
+class Baseline(Struct, frozen=True, kw_only=True):
+    """A worktree at the start of a session."""
+
+    worktree: Path
+    """Its top folder, links resolved."""
+    repo_name: str
+    """Name of the repository's main folder, the same in all of its worktrees."""
+    repo_remote: str | None
+    """Address of the remote ``origin`` without credentials; None for a path on this machine."""
     branch: str | None
     """None where HEAD is detached."""
+    base_ref: str
+    """The commit that HEAD is at."""
 
 
 def open_repository(folder: Path) -> Repository:
-    """Look at the repository that ``folder`` lies in.
+    """Describe the repository that ``folder`` lies in.
 
     Raises:
         InputError: it lies in none, in a bare one, or in one whose working tree is elsewhere.
     """
-    options = ("--show-toplevel", "--absolute-git-dir", "--show-object-format")
-    lines = _ask(folder, "rev-parse", *options).split(b"\n")
-    if len(lines) == len(options):
-        answers = [os.fsdecode(line) for line in lines]
-    else:
-        answers = [os.fsdecode(_ask(folder, "rev-parse", option)) for option in options]
-    top, git_dir = Path(answers[0]), Path(answers[1])
-    if not _belongs(top, git_dir):
+    options = ("--show-toplevel", "--absolute-git-dir", "--git-common-dir", "--show-object-format")
+    rev_parse = ("rev-parse", "--path-format=absolute")
+    lines = _ask(folder, *rev_parse, *options).split(b"\n")
+    if len(lines) != len(options):
+        lines = [_ask(folder, *rev_parse, option) for option in options]
+    top, git_dir, common_dir, object_format = map(os.fsdecode, lines)
+    if not _belongs(Path(top), Path(git_dir)):
         raise InputError(
-            str(top),
-            f"is said to be the working tree of {git_dir}, and does not point back to it",
+            top,
+            f"is configured as the working tree of {git_dir}, and does not point back to it",
             "Unset core.worktree there, or name the folder that holds .git.",
         )
-    settings, filters = _settings(top)
+    config = [
+        os.fsdecode(item).partition("\n")
+        for item in _ask(Path(top), "config", "--list", "-z").split(b"\0")
+    ]
+    values = {key: value if separator else "true" for key, separator, value in config}
+    filters = [(_FILTER.fullmatch(key), value) for key, _, value in config]
     return Repository(
-        top=top,
-        git_dir=git_dir,
-        common_dir=_common_dir(git_dir),
-        object_format=answers[2],
-        settings=settings,
-        filters=filters,
+        top=Path(top),
+        git_dir=Path(git_dir),
+        common_dir=Path(common_dir),
+        object_format=object_format,
+        settings={key: value for key, value in values.items() if key in _SETTINGS},
+        filters=frozenset(match[1] for match, value in filters if match and value),
+        remote=values.get("remote.origin.url"),
+    )
+
+
+def worktree_of(folder: Path) -> Path:
+    """Return the top folder of the worktree that ``folder`` lies in, links resolved.
+
+    Raises:
+        InputError: it lies in none.
+    """
+    return _open_worktree(folder).top.resolve()
+
+
+def baseline_of(folder: Path) -> Baseline:
+    """Describe the worktree that ``folder`` lies in.
+
+    Raises:
+        InputError: it lies in none, or there is no commit yet.
+    """
+    repository = _open_worktree(folder)
+    try:
+        reference = _ask(repository.top, "symbolic-ref", "--quiet", "HEAD")
+        branch = _text(reference).removeprefix("refs/heads/")
+    except InputError:
+        branch = None
+    main = repository.top
+    if repository.common_dir != repository.git_dir:
+        main = repository.common_dir
+        main = main.parent if main.name == ".git" else main
+    remote = repository.remote
+    return Baseline(
+        worktree=repository.top.resolve(),
+        repo_name=_text(os.fsencode(main.name)).removesuffix(".git") or "repository",
+        repo_remote=public_remote(_text(os.fsencode(remote))) if remote else None,
+        branch=branch,
+        base_ref=head_commit(repository.top),
     )
 
 
@@ -109,32 +145,25 @@ def head_commit(folder: Path) -> str:
     Raises:
         InputError: there is no commit yet.
     """
-    if (found := find_head(folder)) is None:
+    head = find_commit(folder, "HEAD")
+    if head is None:
         raise InputError(str(folder), "has no commit yet", "Commit something first.")
-    return found
+    return head
 
 
-def find_head(folder: Path) -> str | None:
-    """Return the id of the commit that HEAD is at; None where there is no commit yet."""
+def find_commit(folder: Path, revision: str) -> str | None:
+    """Return the id of a commit of the repository; None where it does not have it."""
     try:
-        return _ask(folder, "rev-parse", "--verify", "--quiet", "HEAD^{commit}").decode()
+        found = _ask(folder, "rev-parse", "--verify", "--quiet", f"{revision}^{{commit}}")
     except InputError:
-        _ask(folder, "rev-parse", "--git-dir")
         return None
+    return found.decode()
 
 
-def origin_of(folder: Path) -> Origin:
-    """Tell what the repository of ``folder`` is called and where it comes from."""
-    top = Path(os.fsdecode(_ask(folder, "rev-parse", "--show-toplevel")))
-    try:
-        branch = _text(_ask(folder, "symbolic-ref", "--quiet", "HEAD")).removeprefix("refs/heads/")
-    except InputError:
-        branch = None
-    try:
-        remote = without_credentials(_text(_ask(folder, "config", "--get", "remote.origin.url")))
-    except InputError:
-        remote = None
-    return Origin(name=_text(os.fsencode(top.name)) or "repository", remote=remote, branch=branch)
+def public_remote(address: str) -> str | None:
+    """Return a remote's address without credentials; None for a path on this machine."""
+    address = without_credentials(address.strip())
+    return address if _PUBLIC.match(address) else None
 
 
 def without_credentials(address: str) -> str:
@@ -155,6 +184,26 @@ def without_credentials(address: str) -> str:
     return urlunsplit((parts.scheme, host, parts.path, "", ""))
 
 
+def _open_worktree(folder: Path) -> Repository:
+    """Open a repository; an error says how to name another folder on the command line."""
+    if not folder.is_dir():
+        raise InputError(str(folder), "is no folder", "Name a folder inside a git repository.")
+    try:
+        return open_repository(folder)
+    except InputError as error:
+        if "must be run in a work tree" in error.reason:
+            raise InputError(
+                str(folder.resolve()),
+                "is in a bare repository, or in a .git folder: there are no files to record",
+                "Name a folder of its working tree: --repo FOLDER",
+            ) from error
+        if "not a git repository" not in error.reason:
+            raise
+        raise InputError(
+            str(folder.resolve()), "lies in no git repository", "Name one: --repo FOLDER"
+        ) from error
+
+
 def _ask(folder: Path, *arguments: str) -> bytes:
     return git(folder, *arguments, environment=QUIET).removesuffix(b"\n")
 
@@ -173,22 +222,3 @@ def _belongs(top: Path, git_dir: Path) -> bool:
         return (top / os.fsdecode(named)).samefile(git_dir)
     except (OSError, ValueError):
         return False
-
-
-def _common_dir(git_dir: Path) -> Path:
-    try:
-        return Path(os.path.normpath(git_dir / (git_dir / "commondir").read_text().strip()))
-    except FileNotFoundError:
-        return git_dir
-
-
-def _settings(top: Path) -> tuple[dict[str, str], frozenset[str]]:
-    settings: dict[str, str] = {}
-    drivers: dict[str, tuple[str, str]] = {}
-    for item in _ask(top, "config", "--list", "-z").split(b"\0"):
-        key, told, value = os.fsdecode(item).partition("\n")
-        if key in _SETTINGS:
-            settings[key] = value if told else "true"
-        elif found := _FILTER.fullmatch(key):
-            drivers[key] = (found[1], value)
-    return settings, frozenset(name for name, value in drivers.values() if value)

@@ -12,15 +12,16 @@ import os
 import shutil
 import stat
 import tempfile
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from typing import NamedTuple
 
 from debrief.errors import InputError
 from debrief.git import git
-from debrief.recorder.objects import Objects
 from debrief.recorder.repository import QUIET, Repository, open_repository
 
+PLAIN, EXECUTABLE, LINK, SUBMODULE = "100644", "100755", "120000", "160000"
 _SUBMODULE_BITS = b"\x00\x00\xe0\x00"
 _ATTEMPTS = 4
 _OURS = {
@@ -36,6 +37,14 @@ _OURS = {
     "maintenance.auto": "false",
 }
 _TIMEOUT = 300.0
+
+
+class Entry(NamedTuple):
+    """What a tree holds under a path."""
+
+    mode: str
+    """As git writes it: ``100644``."""
+    id: str
 
 
 class Scratch:
@@ -56,28 +65,21 @@ class Scratch:
         (self.git_dir / "config").write_text(
             f"[core]\n\trepositoryformatversion = {version}\n\tbare = false\n{extension}"
         )
-        for name in ("exclude", "attributes"):
-            _copy(repository.common_dir / "info" / name, self.git_dir / "info" / name)
-        name = "sparse-checkout"
-        _copy(repository.git_dir / "info" / name, self.git_dir / "info" / name)
+        for home, name in (
+            (repository.common_dir, "exclude"),
+            (repository.common_dir, "attributes"),
+            (repository.git_dir, "sparse-checkout"),
+        ):
+            _copy(home / "info" / name, self.git_dir / "info" / name)
 
-    def git(self, *arguments: str, data: bytes = b"") -> bytes:
+    def git(self, *arguments: str, data: bytes = b"", index: str = "index") -> bytes:
         """Run git over the working tree, in our own git folder; return its output."""
         return git(
             self.repository.top,
             *arguments,
             data=data,
             timeout=_TIMEOUT,
-            environment=self.environment,
-        )
-
-    def objects(self) -> Objects:
-        """Open the repository's objects, and ours."""
-        return Objects(
-            self.repository.top,
-            self.environment,
-            self.repository.object_format,
-            self.git_dir / "objects",
+            environment={**self.environment, "GIT_INDEX_FILE": str(self.git_dir / index)},
         )
 
     def add_all(self) -> None:
@@ -104,6 +106,64 @@ class Scratch:
         """Return the id of our index's tree."""
         return self.git("write-tree").decode().strip()
 
+    def tree_with(self, base: str, changes: Mapping[bytes, Entry | None]) -> str:
+        """Return the id of a tree with other entries under some paths.
+
+        Args:
+            base: the tree or commit to start from.
+            changes: by path, the new entry, or None where it goes.
+        """
+        none = Entry("0", "0" * len(base))
+        lines = [
+            f"{entry.mode} {entry.id}\t".encode() + path
+            for path, entry in ((path, entry or none) for path, entry in changes.items())
+        ]
+        self.git("read-tree", base, index="changed")
+        self.git("update-index", "-z", "--index-info", data=b"\0".join(lines), index="changed")
+        return self.git("write-tree", "--missing-ok", index="changed").decode().strip()
+
+    def entries(self, tree: str) -> dict[bytes, Entry]:
+        """Return the files of a tree or a commit, by path."""
+        found = {}
+        for line in self.git("ls-tree", "-r", "-z", "--full-tree", tree).split(b"\0")[:-1]:
+            head, _, path = line.partition(b"\t")
+            mode, _, object_id = head.decode().split(" ")
+            found[path] = Entry(mode, object_id)
+        return found
+
+    def read_blobs(self, ids: Iterable[str], largest: int) -> dict[str, bytes | None]:
+        """Return the contents of blobs by id; None for those over ``largest`` bytes.
+
+        Raises:
+            InputError: one of them is not in the repository.
+        """
+        blobs: dict[str, bytes | None] = {}
+        requested = "".join(f"{each}\n" for each in sorted(set(ids))).encode()
+        for line in self.git("cat-file", "--batch-check", data=requested).decode().splitlines():
+            object_id, kind, *size = line.split(" ")
+            if kind != "blob":
+                move = "Fetch it first, where the repository is a partial clone."
+                raise InputError(object_id, "is not in the repository", move)
+            blobs[object_id] = b"" if int(size[0]) <= largest else None
+        readable = [each for each, content in blobs.items() if content is not None]
+        output = self.git("cat-file", "--batch", data="".join(f"{i}\n" for i in readable).encode())
+        start = 0
+        for object_id in readable:
+            end = output.index(b"\n", start) + 1
+            size_in_bytes = int(output[start:end].split(b" ")[2])
+            blobs[object_id] = output[end : end + size_in_bytes]
+            start = end + size_in_bytes + 1
+        return blobs
+
+    def write_blobs(self, texts: Sequence[str]) -> list[str]:
+        """Store texts as blobs, in our own git folder; return their ids."""
+        names = [self.git_dir / f"blob-{number}" for number in range(len(texts))]
+        for name, text in zip(names, texts, strict=True):
+            name.write_bytes(text.encode())
+        paths = b"".join(os.fsencode(name) + b"\n" for name in names)
+        arguments = ("hash-object", "-w", "--no-filters", "--stdin-paths")
+        return self.git(*arguments, data=paths).decode().split()
+
     def submodules(self) -> list[bytes]:
         """Return the paths at which the index has another repository."""
         indexes = [self.git_dir / "index", *self.git_dir.glob("sharedindex.*")]
@@ -118,14 +178,8 @@ class Scratch:
 
     def _add(self, leave_out: Sequence[bytes]) -> None:
         specs = [b":/", *(b":(exclude,top,literal)" + path for path in leave_out)]
-        self.git(
-            "add",
-            "--all",
-            "--sparse",
-            "--pathspec-from-file=-",
-            "--pathspec-file-nul",
-            data=b"\0".join(specs),
-        )
+        options = ("--all", "--sparse", "--pathspec-from-file=-", "--pathspec-file-nul")
+        self.git("add", *options, data=b"\0".join(specs))
 
     def _copy_index(self) -> None:
         for old in (self.git_dir / "index.lock", *self.git_dir.glob("sharedindex.*")):
@@ -138,13 +192,13 @@ class Scratch:
         """Return what git cannot add: files that may not be read, repositories without a commit."""
         names = self.git("ls-files", "-z", "--others", "--exclude-standard").split(b"\0")
         names += self.git("diff-files", "-z", "--name-only", "--ignore-submodules=all").split(b"\0")
-        return sorted({name for name in names if name and self._refused(name)})
+        return sorted({name for name in names if name and self._is_refused(name)})
 
-    def _refused(self, name: bytes) -> bool:
+    def _is_refused(self, name: bytes) -> bool:
         path = self.repository.top / os.fsdecode(name)
+        if name.endswith(b"/"):
+            return True
         try:
-            if name.endswith(b"/"):
-                return True
             mode = path.lstat().st_mode
             if stat.S_ISREG(mode):
                 path.open("rb").close()
@@ -157,32 +211,32 @@ class Scratch:
 
 @contextmanager
 def scratch_of(folder: Path, parent: Path | None = None) -> Iterator[Scratch]:
-    """Lay a git folder of our own over the repository that ``folder`` lies in; remove it after.
+    """Put a git folder of our own over the repository that ``folder`` lies in; remove it after.
 
     Args:
         folder: anywhere in the working tree.
-        parent: where the temporary folder is made; the machine's usual place by default.
+        parent: where the temporary folder is made; the machine's usual one by default.
 
     Raises:
         InputError: no repository, or the temporary folder would lie in its working tree.
     """
     repository = open_repository(folder)
-    place = Path(tempfile.mkdtemp(prefix="debrief-record-", dir=parent)).resolve()
+    temporary = Path(tempfile.mkdtemp(prefix="debrief-record-", dir=parent)).resolve()
     try:
-        if place.is_relative_to(repository.top.resolve()):
+        if temporary.is_relative_to(repository.top.resolve()):
             raise InputError(
-                str(place.parent),
+                str(temporary.parent),
                 "is for temporary files and lies in the repository",
                 "Set TMPDIR to a folder outside of it.",
             )
-        yield Scratch(repository, place)
+        yield Scratch(repository, temporary)
     finally:
-        shutil.rmtree(place, ignore_errors=True)
+        shutil.rmtree(temporary, ignore_errors=True)
 
 
 def _environment(repository: Repository, git_dir: Path) -> dict[str, str]:
-    settings: Mapping[str, str] = {**repository.settings, **_OURS}
-    pairs: dict[str, str] = {"GIT_CONFIG_COUNT": str(len(settings))}
+    settings = {**repository.settings, **_OURS}
+    pairs = {"GIT_CONFIG_COUNT": str(len(settings))}
     for number, (key, value) in enumerate(settings.items()):
         pairs |= {f"GIT_CONFIG_KEY_{number}": key, f"GIT_CONFIG_VALUE_{number}": value}
     return {
@@ -192,7 +246,6 @@ def _environment(repository: Repository, git_dir: Path) -> dict[str, str]:
         "GIT_CONFIG_GLOBAL": os.devnull,
         "GIT_DIR": str(git_dir),
         "GIT_WORK_TREE": str(repository.top),
-        "GIT_INDEX_FILE": str(git_dir / "index"),
         "GIT_OBJECT_DIRECTORY": str(git_dir / "objects"),
         "GIT_ALTERNATE_OBJECT_DIRECTORIES": _quoted(repository.common_dir / "objects"),
     }
@@ -200,29 +253,22 @@ def _environment(repository: Repository, git_dir: Path) -> dict[str, str]:
 
 def _quoted(path: Path) -> str:
     """Return a path as an item of a list that is parted by colons."""
-    text = str(path)
-    if ":" not in text and not text.startswith('"'):
-        return text
-    escaped = text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
+    escaped = str(path).replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
     return f'"{escaped}"'
 
 
 def _copy(source: Path, target: Path) -> None:
-    """Copy a file that may be replaced at any moment, with its time, which tells git which of an
-    index's entries to trust; no file where there is none."""
+    """Copy a file that may be replaced at any moment, with its time, by which git decides which
+    entries of an index to trust; no file where there is none."""
     try:
-        with open(source, "rb", opener=_without_waiting) as file:
-            known = os.fstat(file.fileno())
-            if not stat.S_ISREG(known.st_mode):
+        # A pipe in its place makes nobody wait.
+        with open(source, "rb", opener=lambda p, flags: os.open(p, flags | os.O_NONBLOCK)) as file:
+            status = os.fstat(file.fileno())
+            if not stat.S_ISREG(status.st_mode):
                 return
             content = file.read()
     except OSError:
         target.unlink(missing_ok=True)
         return
     target.write_bytes(content)
-    os.utime(target, ns=(known.st_atime_ns, known.st_mtime_ns))
-
-
-def _without_waiting(path: str, flags: int) -> int:
-    """Open a file, and do not wait for a writer should it be a pipe."""
-    return os.open(path, flags | os.O_NONBLOCK)
+    os.utime(target, ns=(status.st_atime_ns, status.st_mtime_ns))

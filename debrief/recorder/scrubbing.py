@@ -1,7 +1,9 @@
-"""A record's secrets replaced where they stand: what a server can do without the repository.
+"""Secrets out of a session before it becomes a record, and out of a record that still has some.
 
-A recorder replaces them on both sides of every file and verifies the result. What it let through
-is replaced here text by text; whether the patch still fits its files has to be looked at after.
+A secret inside a diff cannot be replaced where it is: the patch would no longer fit. So a recorder
+redacts each file as it was and as it is, with the same stable placeholders, and makes the hunks
+anew between the two. Reading, patch and result then agree, which can be verified. A server, which
+has no repository, replaces what is left text by text, and checks the record again afterwards.
 """
 
 from __future__ import annotations
@@ -9,8 +11,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import msgspec
+from msgspec import Struct, structs
 
-from debrief.recorder.calls import calls_of
+from debrief.recorder.changes import WorktreeChanges, entries_of, with_hunks
+from debrief.recorder.comparison import ChangedFile, Version
 from debrief.recorder.contracts import (
     APPLY_PATCH,
     ApplyPatch,
@@ -21,19 +25,120 @@ from debrief.recorder.contracts import (
     Meta,
     Operation,
     Record,
+    Redactions,
 )
 from debrief.recorder.encoding import encode_arguments, encode_record
-from debrief.recorder.findings import Findings, suspicious
-from debrief.redaction import Redactor
+from debrief.recorder.scratch import Scratch
+from debrief.recorder.state import RanCommand, SessionFacts
+from debrief.recorder.tools import operations_of
+from debrief.redaction import Finding, Redacted, Redactor
+from debrief.redaction.rules import prefilter
 
+_LONGEST_SCANNED = 400_000
+"""Characters of an output that are searched for secrets; a record keeps far fewer."""
+_ONLY_SECRETS = "only secrets in it changed"
 _PLAIN = {
     *("version", "session_id", "task_id", "base_ref", "final_tree", "started_at", "stopped_at"),
     *("contents", "verified", "redactions", "parallel_tool_calls"),
 }
-"""What ``meta`` tells in forms that have no room for a secret, though some look like one."""
+"""Fields of ``meta`` whose forms have no room for a secret, though some look like one."""
+_NONE = Redactions()
 
 
-class Scrubbed(msgspec.Struct, frozen=True, kw_only=True):
+class SecretLog:
+    """Replaces secrets and counts each once, wherever it occurs and whatever kind it is there."""
+
+    def __init__(self, redactor: Redactor) -> None:
+        self._redactor = redactor
+        self._findings: dict[str, Finding] = {}
+
+    def clean(self, text: str) -> str:
+        """Return a text without its secrets; the very same one where it has none."""
+        return self._logged(self._redactor.redact(text))
+
+    def clean_json(self, text: str) -> str:
+        """Return a JSON text without its secrets; the very same one where it has none."""
+        return self._logged(self._redactor.redact_json(text))
+
+    @property
+    def kinds(self) -> tuple[str, ...]:
+        """Of the secrets, sorted, each once; none where there was no secret."""
+        return tuple(sorted({finding.kind for finding in self._findings.values()}))
+
+    def redactions(self, before: Redactions = _NONE) -> Redactions:
+        """Return the secrets in numbers, with those that were replaced ``before``."""
+        findings = self._findings.values()
+        return Redactions(
+            count=before.count + len(findings),
+            unsure=before.unsure + sum(not finding.sure for finding in findings),
+            kinds=sorted({*before.kinds, *self.kinds}),
+        )
+
+    def _logged(self, result: Redacted) -> str:
+        for finding in result.findings:
+            digest = finding.placeholder.rpartition(":")[2]
+            if digest not in self._findings or self._findings[digest].sure:
+                self._findings[digest] = finding
+        return result.text
+
+
+def mask_facts(facts: SessionFacts, secrets: SecretLog) -> SessionFacts:
+    """Return a session's facts without secrets in what was typed and printed."""
+    return structs.replace(
+        facts,
+        system=None if facts.system is None else secrets.clean(facts.system),
+        prompt=secrets.clean(facts.prompt),
+        summary=None if facts.summary is None else secrets.clean(facts.summary),
+        commands=tuple(_mask_command(command, secrets) for command in facts.commands),
+    )
+
+
+def _mask_command(command: RanCommand, secrets: SecretLog) -> RanCommand:
+    return structs.replace(
+        command,
+        args=tuple(secrets.clean(arg) for arg in command.args),
+        output=secrets.clean(command.output[:_LONGEST_SCANNED]),
+        cut=command.cut or len(command.output) > _LONGEST_SCANNED,
+    )
+
+
+def mask_changes(scratch: Scratch, changes: WorktreeChanges, secrets: SecretLog) -> WorktreeChanges:
+    """Return the changes with placeholders on both sides; the very same ones without secrets.
+
+    Raises:
+        InputError: git cannot compare the two sides.
+    """
+    masked = [_mask_file(scratch, file, secrets) for file in changes.files]
+    if all(new is old for new, old in zip(masked, changes.files, strict=True)):
+        return changes
+    files = [file for file in masked if file.before != file.after]
+    same = [(file.path, _ONLY_SECRETS) for file in masked if file.before == file.after]
+    before = scratch.tree_with(changes.base, entries_of(files, before=True))
+    after = scratch.tree_with(before, entries_of(files))
+    return structs.replace(
+        changes,
+        final_tree=after,
+        files=tuple(with_hunks(scratch, files, "diff-tree", "-r", before, after)),
+        skipped=tuple(sorted([*changes.skipped, *same])),
+    )
+
+
+def _mask_file(scratch: Scratch, file: ChangedFile, secrets: SecretLog) -> ChangedFile:
+    before = _mask_version(scratch, file.before, secrets)
+    after = _mask_version(scratch, file.after, secrets)
+    if before is file.before and after is file.after:
+        return file
+    return structs.replace(file, before=before, after=after)
+
+
+def _mask_version(scratch: Scratch, version: Version | None, secrets: SecretLog) -> Version | None:
+    text = secrets.clean(version.text) if version else ""
+    if version is None or text == version.text:
+        return version
+    return structs.replace(version, id=scratch.write_blobs([text])[0], text=text)
+
+
+class Scrubbed(Struct, frozen=True, kw_only=True):
     """A record without the secrets that were found in it."""
 
     record: Record
@@ -48,102 +153,85 @@ def scrubbed(
 ) -> Scrubbed | None:
     """Replace the secrets in all texts of a record; None when it holds none.
 
-    All texts are scanned as one for what may be a secret, and only those that have such a place
-    are looked at by themselves.
+    All texts are scanned as one for what may be a secret, and only those in which the scan hits
+    are searched by themselves.
 
     Args:
         record: consistent, so that all of its ``tools`` and keys are those of the contract.
-        redactor: what finds and replaces them.
+        redactor: finds and replaces them.
         ops: of its patch, where they were read already.
     """
-    patch = _operations(record) if ops is None else ops
-    noisy = _noisy(record, patch)
-    if not noisy:
+    patch = operations_of(record) if ops is None else ops
+    suspicious = _suspicious(record, patch)
+    if not suspicious:
         return None
-    findings = Findings(redactor)
+    secrets = SecretLog(redactor)
     messages = [
-        _message(message, patch, findings) if number in noisy else message
+        _message(message, patch, secrets) if number in suspicious else message
         for number, message in enumerate(record.messages)
     ]
-    meta = _meta(record.meta, findings)
-    if not findings.kinds:
+    meta = _meta(record.meta, secrets)
+    if not secrets.kinds:
         return None
-    counted = findings.counted(meta.redactions)
-    meta = meta.model_copy(update={"verified": False, "redactions": counted})
+    redactions = secrets.redactions(meta.redactions)
+    meta = meta.model_copy(update={"verified": False, "redactions": redactions})
     clean = record.model_copy(update={"messages": messages, "meta": meta})
-    return Scrubbed(record=clean, text=encode_record(clean), kinds=findings.kinds)
+    return Scrubbed(record=clean, text=encode_record(clean), kinds=secrets.kinds)
 
 
-def _operations(record: Record) -> list[Operation]:
-    return [
-        op
-        for done in calls_of(record, APPLY_PATCH)
-        for op in ApplyPatch.model_validate_json(done.call.function.arguments).ops
-    ]
-
-
-def _noisy(record: Record, ops: Sequence[Operation]) -> set[int]:
-    """Return the places of the messages that may hold a secret; that of ``meta`` is -1."""
-    json_texts = {-1: _free(record.meta)}
-    texts = [json_texts[-1]]
-    owners = [-1]
+def _suspicious(record: Record, ops: Sequence[Operation]) -> set[int]:
+    """Return the indices of the messages that may hold a secret; that of ``meta`` is -1."""
+    json_texts = {-1: _free_text(record.meta)}
+    texts = [(-1, json_texts[-1])]
     for number, message in enumerate(record.messages):
-        found = [message.content]
-        if isinstance(message, AssistantMessage) and message.tool_calls:
-            function = message.tool_calls[0].function
-            if function.name == APPLY_PATCH:
-                found += [op.path for op in ops]
-                found += [op.diff for op in ops if not isinstance(op, DeleteFile)]
-            else:
-                json_texts[number] = function.arguments
-                found.append(function.arguments)
-        texts += found
-        owners += [number] * len(found)
-    noisy = {owners[number] for number in suspicious(texts)}
+        texts.append((number, message.content))
+        if not isinstance(message, AssistantMessage) or not message.tool_calls:
+            continue
+        function = message.tool_calls[0].function
+        if function.name == APPLY_PATCH:
+            texts += [(number, op.path) for op in ops]
+            texts += [(number, op.diff) for op in ops if not isinstance(op, DeleteFile)]
+        else:
+            json_texts[number] = function.arguments
+            texts.append((number, function.arguments))
+    hits = prefilter().hits_in_each([text for _, text in texts])
     # In JSON, a secret may hide behind a slash that is escaped.
-    return noisy.union(number for number, text in json_texts.items() if "\\/" in text)
+    escaped = (number for number, text in json_texts.items() if "\\/" in text)
+    return {texts[hit][0] for hit in hits}.union(escaped)
 
 
-def _message(message: Message, ops: Sequence[Operation], findings: Findings) -> Message:
-    changes: dict[str, object] = {}
-    content = findings.clean(message.content)
-    if content is not message.content:
-        changes["content"] = content
+def _message(message: Message, ops: Sequence[Operation], secrets: SecretLog) -> Message:
+    changes: dict[str, object] = {"content": secrets.clean(message.content)}
     if isinstance(message, AssistantMessage) and message.tool_calls:
         call = message.tool_calls[0]
-        arguments = _arguments(call, ops, findings)
-        if arguments is not call.function.arguments:
-            function = call.function.model_copy(update={"arguments": arguments})
-            changes["tool_calls"] = [call.model_copy(update={"function": function})]
-    return message.model_copy(update=changes) if changes else message
+        arguments = {"arguments": _arguments(call, ops, secrets)}
+        function = call.function.model_copy(update=arguments)
+        changes["tool_calls"] = [call.model_copy(update={"function": function})]
+    return message.model_copy(update=changes)
 
 
-def _arguments(call: Call, ops: Sequence[Operation], findings: Findings) -> str:
-    text = call.function.arguments
+def _arguments(call: Call, ops: Sequence[Operation], secrets: SecretLog) -> str:
     if call.function.name != APPLY_PATCH:
-        return findings.clean_json(text)
-    clean = [_operation(op, findings) for op in ops]
-    same = all(new is old for new, old in zip(clean, ops, strict=True))
-    return text if same else encode_arguments(ApplyPatch(ops=clean))
+        return secrets.clean_json(call.function.arguments)
+    clean = [_operation(op, secrets) for op in ops]
+    return call.function.arguments if clean == ops else encode_arguments(ApplyPatch(ops=clean))
 
 
-def _operation(op: Operation, findings: Findings) -> Operation:
-    path = findings.clean(op.path)
-    diff = "" if isinstance(op, DeleteFile) else findings.clean(op.diff)
-    if path == op.path and (isinstance(op, DeleteFile) or diff == op.diff):
-        return op
-    changes = {"path": path} if isinstance(op, DeleteFile) else {"path": path, "diff": diff}
+def _operation(op: Operation, secrets: SecretLog) -> Operation:
+    changes = {"path": secrets.clean(op.path)}
+    if not isinstance(op, DeleteFile):
+        changes["diff"] = secrets.clean(op.diff)
     return op.model_copy(update=changes)
 
 
-def _meta(meta: Meta, findings: Findings) -> Meta:
-    free = _free(meta)
-    clean = findings.clean_json(free)
-    if clean == free:
+def _meta(meta: Meta, secrets: SecretLog) -> Meta:
+    text = _free_text(meta)
+    clean = secrets.clean_json(text)
+    if clean == text:
         return meta
     plain = meta.model_dump(by_alias=True, include=_PLAIN)
     return Meta.model_validate({**plain, **msgspec.json.decode(clean)})
 
 
-def _free(meta: Meta) -> str:
+def _free_text(meta: Meta) -> str:
     return meta.model_dump_json(by_alias=True, exclude=_PLAIN)

@@ -19,14 +19,12 @@ from pydantic import TypeAdapter, ValidationError
 
 from debrief.errors import ConfigurationError, InputError
 from debrief.recorder.allowlist import check_command
-from debrief.recorder.baseline import baseline_of, worktree_of
-from debrief.recorder.changes import is_clean, snapshot_tree
+from debrief.recorder.changes import check_clean, snapshot_tree
+from debrief.recorder.comparison import IgnoreRules
 from debrief.recorder.contracts import Contents, TaskId
 from debrief.recorder.encoding import MAX_STRING
 from debrief.recorder.execution import execute
-from debrief.recorder.ignoring import Ignoring
-from debrief.recorder.paths import readable
-from debrief.recorder.repository import head_commit
+from debrief.recorder.repository import baseline_of, head_commit, worktree_of
 from debrief.recorder.state import (
     OUTPUT_KEPT,
     CommandEnd,
@@ -37,8 +35,7 @@ from debrief.recorder.state import (
 )
 
 TIME_LIMIT = 600.0
-"""Seconds that a command may run, unless it is said otherwise."""
-_MOST_PATHS = 20
+"""Seconds that a command may run by default."""
 
 Clock = Callable[[], datetime]
 
@@ -65,33 +62,12 @@ class OpenSession(NamedTuple):
     folder: SessionFolder
 
 
-class NotCleanError(InputError):
-    """A session can only start where nothing is changed yet; says what is."""
-
-    def __init__(self, worktree: str, paths: Sequence[str]) -> None:
-        self.worktree, self.paths = worktree, list(paths)
-        many = len(self.paths) > 1
-        shown = "".join(f"\n  {readable(path)}" for path in self.paths[:_MOST_PATHS])
-        rest = len(self.paths) - _MOST_PATHS
-        more = f"\n  and {rest:,} more" if rest > 0 else ""
-        super().__init__(
-            worktree,
-            f"is not clean: {len(self.paths):,} path{'s' if many else ''} differ"
-            f"{'' if many else 's'} from the last commit{shown}{more}\nA record tells of changes "
-            "from a commit on",
-            "Commit them, stash them (git stash -u), or have git ignore them.",
-        )
-
-    def __reduce__(self) -> tuple[type[NotCleanError], tuple[str, list[str]]]:  # type: ignore[override]
-        return type(self), (self.worktree, self.paths)
-
-
 def start(home: RecorderHome, folder: Path, new: NewSession, *, clock: Clock = utc_now) -> Started:
     """Start a session in the worktree that ``folder`` lies in.
 
     Raises:
         InputError: there is a session, no repository or no commit; the worktree is not clean; or
-            what it is started with is not of the contract.
+            ``new`` is not of the contract.
         ConfigurationError: sessions would be kept in the worktree.
     """
     _check(new)
@@ -100,15 +76,14 @@ def start(home: RecorderHome, folder: Path, new: NewSession, *, clock: Clock = u
     if home.path.resolve().is_relative_to(worktree):
         raise ConfigurationError(
             str(home.path),
-            "is where sessions are kept, and lies in the worktree to be recorded",
+            "holds the sessions, and lies in the worktree to be recorded",
             "Set DEBRIEF_HOME to a folder outside of it.",
         )
-    with _alone(home, worktree):
-        known = home.session(worktree)
-        if known.exists:
-            raise _taken(known)
-        if paths := is_clean(worktree, new.ignore, home.scratch(worktree)):
-            raise NotCleanError(str(worktree), paths)
+    with _locked(home, worktree):
+        session = home.session(worktree)
+        if session.exists:
+            raise _taken(session)
+        check_clean(worktree, new.ignore, home.scratch(worktree))
         started = Started(
             id=str(uuid4()),
             task_id=new.task_id,
@@ -141,7 +116,7 @@ def run(
 ) -> CommandEnd:
     """Run a command of the allowlist in ``folder`` and record it with its output.
 
-    It is filed before it starts, its output as it comes, its end when it is known.
+    It is stored before it starts, its output as it comes, its end as soon as it ended.
 
     Args:
         home: the recorder's folders.
@@ -150,7 +125,7 @@ def run(
         show: is called with each piece of output as it comes.
         time_limit: seconds, after which it is ended with all that it started.
         grace: seconds between the request to end and the end by force.
-        clock: tells the moment.
+        clock: returns the time.
 
     Raises:
         InputError: there is no session, or the allowlist does not have the command.
@@ -165,8 +140,8 @@ def run(
             raise InputError(
                 "the session", "is stopped, and its record is made", "debrief record stop sends it."
             )
-        found = shutil.which(command[0])
-        if found is None:
+        program = shutil.which(command[0])
+        if program is None:
             raise ConfigurationError(command[0], "is not installed", "Install it, or mend PATH.")
         started = CommandStart(
             cmd=command[0],
@@ -175,30 +150,23 @@ def run(
             started_at=clock(),
             time_limit=time_limit,
         )
-        number = session.file_command(started)
+        number = session.add_command(started)
         try:
-            ended = execute(
-                [str(Path(found).absolute()), *command[1:]],
+            end = execute(
+                [str(Path(program).absolute()), *command[1:]],
                 folder,
                 time_limit=time_limit,
-                file=session.output_file(number),
+                file=session.command_file(number, "output"),
                 keep=OUTPUT_KEPT,
                 show=show,
                 grace=grace,
             )
         except ConfigurationError:
-            session.forget_command(number)
+            session.remove_command(number)
             raise
-        end = CommandEnd(
-            exit_code=ended.exit_code,
-            ending="" if ended.exit_code is not None else _timed_out(time_limit),
-            duration_ms=round(ended.seconds * 1000),
-            cut=ended.cut,
-            tree=None,
-        )
-        session.file_end(number, end)
+        session.end_command(number, end)
         end = structs.replace(end, tree=_tree(worktree, home.scratch(worktree)))
-        session.file_end(number, end)
+        session.end_command(number, end)
     return end
 
 
@@ -222,13 +190,13 @@ def discard(home: RecorderHome, folder: Path) -> Started | None:
 
 @contextmanager
 def opened(home: RecorderHome, folder: Path) -> Iterator[OpenSession]:
-    """Be alone with the session of the worktree that ``folder`` lies in.
+    """Lock the session of the worktree that ``folder`` lies in.
 
     Raises:
-        InputError: there is none, or another process is at it.
+        InputError: there is none, or another process has it locked.
     """
     worktree = worktree_of(folder)
-    with _alone(home, worktree):
+    with _locked(home, worktree):
         session = home.session(worktree)
         if not session.exists:
             raise _missing(home, worktree)
@@ -236,7 +204,7 @@ def opened(home: RecorderHome, folder: Path) -> Iterator[OpenSession]:
 
 
 def session_of(home: RecorderHome, folder: Path) -> OpenSession:
-    """Return the session of the worktree that ``folder`` lies in, to look at it only.
+    """Return the session of the worktree that ``folder`` lies in, only to read it.
 
     Raises:
         InputError: there is none.
@@ -274,12 +242,12 @@ def _check(new: NewSession) -> None:
     check_text("the prompt", new.prompt)
     if new.system is not None:
         check_text("the system prompt", new.system)
-    Ignoring(new.ignore)
+    IgnoreRules(new.ignore)
 
 
 @contextmanager
-def _alone(home: RecorderHome, worktree: Path) -> Iterator[None]:
-    with home.alone(worktree) as mine:
+def _locked(home: RecorderHome, worktree: Path) -> Iterator[None]:
+    with home.lock_worktree(worktree) as mine:
         if not mine:
             raise InputError(
                 str(worktree),
@@ -319,10 +287,6 @@ def _is_of(session: SessionFolder, worktree: Path) -> bool:
 
 def _readable(worktree: Path) -> str:
     return os.fsencode(worktree).decode("utf-8", "replace")
-
-
-def _timed_out(seconds: float) -> str:
-    return f"(ended at its time limit of {seconds:g} s)"
 
 
 def _tree(worktree: Path, scratch: Path) -> str | None:

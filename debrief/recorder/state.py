@@ -1,4 +1,4 @@
-"""What is known of sessions on this machine, filed so that nothing is lost when a process dies.
+"""The sessions of this machine, on disk so that nothing is lost when a process dies.
 
 Nothing of it is in the repository that is recorded. Below ``<DEBRIEF_HOME>/recorder``::
 
@@ -32,7 +32,7 @@ from typing import TypeVar
 from uuid import uuid4
 
 import msgspec
-from msgspec import Struct
+from msgspec import Struct, structs
 
 from debrief.errors import InputError
 from debrief.recorder.contracts import OUTPUT_LIMIT, Contents
@@ -42,9 +42,10 @@ STATE_VERSION = 1
 RECORD, HELD, SESSION, STOP = "record.json", "held.json", "session.json", "stop.json"
 OUTPUT_KEPT = 8 * OUTPUT_LIMIT
 """Bytes of a command's output that are kept: more characters than a record takes, in any script,
-and room for a secret across the place where it is cut."""
-_A_GLANCE = 0.3
-"""Seconds in which somebody who only looks at a session is through with it."""
+and room for a secret where the output is cut."""
+_SHORT_WAIT = 0.3
+"""Seconds in which a process that only reads a session is done with it."""
+_INTERRUPTED = "(the recorder was ended while this ran)"
 
 T = TypeVar("T", bound=Struct)
 
@@ -56,15 +57,18 @@ class Started(Struct, frozen=True, kw_only=True):
     id: str
     """A UUID; the record's as well."""
     task_id: str
-    system: str | None
+    system: str | None = None
     prompt: str
-    contents: Contents
-    ignore: tuple[str, ...]
+    contents: Contents = "full"
+    ignore: tuple[str, ...] = ()
+    """Patterns in the syntax of gitignore, beside the usual ones."""
     worktree: str
     """The top folder, for people to read."""
     repo_name: str
-    repo_remote: str | None
-    branch: str | None
+    repo_remote: str | None = None
+    """Without user name and password."""
+    branch: str | None = None
+    """None where HEAD was detached."""
     base_ref: str
     started_at: datetime
 
@@ -81,17 +85,46 @@ class CommandStart(Struct, frozen=True, kw_only=True):
 
 
 class CommandEnd(Struct, frozen=True, kw_only=True):
-    """How a command ended; see ``facts.RanCommand``."""
+    """How a command ended."""
 
     exit_code: int | None
-    ending: str
+    """128 + n when signal n ended it; None at its time limit, or when the recorder was ended
+    while it ran."""
+    ending: str = ""
+    """How it ended where ``exit_code`` is None, for a line of its own after the output."""
     duration_ms: int
-    cut: bool
-    tree: str | None
+    cut: bool = False
+    """More was printed than was kept, which is more than ``OUTPUT_LIMIT`` then."""
+    tree: str | None = None
+    """``snapshot_tree`` right after its end; None where git could not read the working tree."""
 
 
-class Stop(Struct, frozen=True, kw_only=True):
-    """What was asked for when the session was stopped."""
+class RanCommand(CommandEnd, frozen=True, kw_only=True):
+    """A command that was run through the allowlist."""
+
+    cmd: str
+    args: tuple[str, ...]
+    cwd: str = "."
+    """Relative to the repository's top folder."""
+    output: str
+    """Standard output and standard error as they came, not yet cut nor redacted; bytes that are
+    not UTF-8 and NULs are U+FFFD."""
+    is_over: bool = True
+    """False while it runs, and when the recorder was ended before it."""
+
+
+class SessionFacts(Started, frozen=True, kw_only=True):
+    """All of a session at its end but its changes."""
+
+    stopped_at: datetime
+    commands: tuple[RanCommand, ...] = ()
+    """In the order of their starts."""
+    summary: str | None = None
+    """The person's own closing words; None for those that are made from the facts."""
+
+
+class StopOptions(Struct, frozen=True, kw_only=True):
+    """What becomes of a record on the server, as requested when the session was stopped."""
 
     create_task: str | None = None
     """Name of the task to make on the server when it is not there."""
@@ -99,17 +132,6 @@ class Stop(Struct, frozen=True, kw_only=True):
     """Mark it ready on the server once it is there, if nothing is missing."""
     keep: bool = False
     """Keep the record's file after it was sent."""
-
-
-class FiledCommand(Struct, frozen=True):
-    """A command as its files tell."""
-
-    start: CommandStart
-    end: CommandEnd | None
-    """None while it runs, and when the recorder was ended before it."""
-    output: bytes
-    seen_at: datetime
-    """When its output last grew."""
 
 
 class SessionFolder:
@@ -131,14 +153,14 @@ class SessionFolder:
         """
         return _read(self.path / SESSION, Started)
 
-    def stop(self) -> Stop:
-        """Return what was asked for at the stop; errors as for ``started``."""
+    def stop_options(self) -> StopOptions:
+        """Return what was requested at the stop; errors as for ``started``."""
         path = self.path / STOP
-        return _read(path, Stop) if path.is_file() else Stop()
+        return _read(path, StopOptions) if path.is_file() else StopOptions()
 
-    def file_stop(self, stop: Stop) -> None:
-        """File how the session is to be stopped."""
-        write_durably(self.path / STOP, _encode(stop))
+    def write_stop_options(self, options: StopOptions) -> None:
+        """Store how the session is to be stopped."""
+        write_durably(self.path / STOP, _encode(options))
 
     def record(self) -> bytes | None:
         """Return the record's exact bytes; None before the session was stopped."""
@@ -150,55 +172,60 @@ class SessionFolder:
         """Whether its record is made, and meant for a server."""
         return (self.path / RECORD).is_file() and (self.path / STOP).is_file()
 
-    def file_record(self, data: bytes) -> None:
-        """File the record: the moment from which it never changes."""
-        write_durably(self.path / RECORD, data)
-
-    def file_held(self, data: bytes) -> Path:
-        """File a record that must not leave the machine, for a person to look at; return where."""
-        write_durably(self.path / HELD, data)
-        return self.path / HELD
-
-    def commands(self) -> list[FiledCommand]:
+    def commands(self) -> list[RanCommand]:
         """Return all commands by start; errors as for ``started``."""
         return [self._command(path) for path in self._starts()]
 
-    def file_command(self, start: CommandStart) -> int:
-        """File a command that is about to be run and return its number."""
-        known = self._starts()
-        number = int(known[-1].name.partition(".")[0]) + 1 if known else 1
-        write_durably(self._file(number, "start.json"), _encode(start))
+    def add_command(self, start: CommandStart) -> int:
+        """Store a command that is about to be run and return its number."""
+        earlier = self._starts()
+        number = int(earlier[-1].name.partition(".")[0]) + 1 if earlier else 1
+        write_durably(self.command_file(number, "start.json"), _encode(start))
         return number
 
-    def output_file(self, number: int) -> Path:
-        """Return where a command's output goes."""
-        return self._file(number, "output")
-
-    def file_end(self, number: int, end: CommandEnd) -> None:
-        """File how a command ended."""
-        write_durably(self._file(number, "end.json"), _encode(end))
-
-    def forget_command(self, number: int) -> None:
-        """Take back a command that could not be started."""
-        self._file(number, "output").unlink(missing_ok=True)
-        self._file(number, "start.json").unlink(missing_ok=True)
-
-    def _file(self, number: int, kind: str) -> Path:
+    def command_file(self, number: int, kind: str) -> Path:
+        """Return one of a command's files: ``start.json``, ``output`` or ``end.json``."""
         return self.path / "commands" / f"{number:05}.{kind}"
+
+    def end_command(self, number: int, end: CommandEnd) -> None:
+        """Store how a command ended."""
+        write_durably(self.command_file(number, "end.json"), _encode(end))
+
+    def remove_command(self, number: int) -> None:
+        """Remove a command that could not be started."""
+        self.command_file(number, "output").unlink(missing_ok=True)
+        self.command_file(number, "start.json").unlink(missing_ok=True)
 
     def _starts(self) -> list[Path]:
         return sorted((self.path / "commands").glob("[0-9]*.start.json"))
 
-    def _command(self, path: Path) -> FiledCommand:
+    def _command(self, path: Path) -> RanCommand:
         start = _read(path, CommandStart)
         number = int(path.name.partition(".")[0])
-        end, output = self._file(number, "end.json"), self._file(number, "output")
-        seen_at, text = start.started_at, b""
-        if output.is_file():
-            text = output.read_bytes()
-            seen_at = datetime.fromtimestamp(output.stat().st_mtime, start.started_at.tzinfo)
-        ended = _read(end, CommandEnd) if end.is_file() else None
-        return FiledCommand(start, ended, text, max(seen_at, start.started_at))
+        output, last_output = b"", start.started_at
+        if (file := self.command_file(number, "output")).is_file():
+            output = file.read_bytes()
+            modified = datetime.fromtimestamp(file.stat().st_mtime, start.started_at.tzinfo)
+            last_output = max(modified, start.started_at)
+        end_file = self.command_file(number, "end.json")
+        is_over = end_file.is_file()
+        if is_over:
+            end = _read(end_file, CommandEnd)
+        else:
+            end = CommandEnd(
+                exit_code=None,
+                ending=_INTERRUPTED,
+                duration_ms=round((last_output - start.started_at).total_seconds() * 1000),
+                cut=len(output) >= OUTPUT_KEPT,
+            )
+        return RanCommand(
+            cmd=start.cmd,
+            args=start.args,
+            cwd=start.cwd,
+            output=output.decode("utf-8", "replace").replace("\0", "\ufffd"),
+            is_over=is_over,
+            **structs.asdict(end),
+        )
 
 
 class RecorderHome:
@@ -216,22 +243,22 @@ class RecorderHome:
         return SessionFolder(self.path / "open" / _digest(worktree))
 
     @contextmanager
-    def alone(self, worktree: Path) -> Iterator[bool]:
+    def lock_worktree(self, worktree: Path) -> Iterator[bool]:
         """Be the only process that changes a worktree's session; False: another one is."""
-        with locked(self.path / "locks" / _digest(worktree), _A_GLANCE) as mine:
+        with locked(self.path / "locks" / _digest(worktree), _SHORT_WAIT) as mine:
             if mine:
                 sweep(self.path / "trash")
                 sweep(self.scratch(worktree))
             yield mine
 
     @contextmanager
-    def alone_with(self, session: SessionFolder) -> Iterator[bool]:
+    def lock_session(self, session: SessionFolder) -> Iterator[bool]:
         """Be the only process that changes a session, wherever it is; False: another one is."""
         with locked(self.path / "locks" / session.path.name) as mine:
             yield mine and session.exists
 
     def scratch(self, worktree: Path) -> Path:
-        """Return a folder for temporary files, which whoever is ``alone`` next removes."""
+        """Return a folder for temporary files, which the next ``lock_worktree`` empties."""
         folder = self.path / "scratch" / _digest(worktree)
         make_folder(folder)
         return folder
@@ -242,7 +269,7 @@ class RecorderHome:
             return not mine
 
     def open(self, worktree: Path, started: Started) -> SessionFolder:
-        """File a new session.
+        """Store a new session.
 
         Raises:
             FileExistsError: the worktree has one.
@@ -267,19 +294,18 @@ class RecorderHome:
         """Return those that wait, and those that a stop was ended with while it sent them."""
         return [*self.waiting(), *(each for each in self.opened() if each.is_to_be_sent)]
 
-    def await_server(self, session: SessionFolder, session_id: str) -> SessionFolder:
-        """Put a session with a record into the outbox, unless it is there."""
+    def move_to_outbox(self, session: SessionFolder, session_id: str) -> SessionFolder:
+        """Move a session with a record into the outbox, unless it is there."""
         target = self.path / "outbox" / session_id
         if session.path != target:
             move_folder(session.path, target)
         return SessionFolder(target)
 
-    def keep(self, session_id: str, record: bytes) -> Path:
-        """Keep a record's file; return where."""
+    def keep(self, session_id: str, record: bytes) -> None:
+        """Keep a record's file."""
         path = self.path / "kept" / f"{session_id}.json"
         make_folder(path.parent)
         write_durably(path, record)
-        return path
 
     def remove(self, folder: SessionFolder) -> None:
         """End a session: its folder is gone in one step."""
@@ -289,8 +315,8 @@ class RecorderHome:
 
 
 def _sessions(folder: Path) -> list[SessionFolder]:
-    found = [SessionFolder(path) for path in sorted(folder.glob("[!.]*"))]
-    return [each for each in found if each.exists]
+    sessions = [SessionFolder(path) for path in sorted(folder.glob("[!.]*"))]
+    return [each for each in sessions if each.exists]
 
 
 def _digest(worktree: Path) -> str:

@@ -1,6 +1,6 @@
 """The end of a session: its record is made once, and then sent, or written to a file.
 
-Before the record is filed, a stop that fails or is killed leaves the session as it was. From then
+Before the record is stored, a stop that fails or is killed leaves the session as it was. From then
 on it never changes, so that however often it is sent, a server has it once.
 """
 
@@ -9,35 +9,34 @@ from __future__ import annotations
 from datetime import datetime
 from pathlib import Path
 
-from msgspec import Struct
+from msgspec import Struct, structs
 
 from debrief.errors import InputError
-from debrief.recorder.baseline import has_commit
+from debrief.recorder.assembly import build_record
 from debrief.recorder.checks import ReadyRule, problems_of, readiness
 from debrief.recorder.contracts import Record
 from debrief.recorder.durable import write_durably
 from debrief.recorder.encoding import decode_record, encode_record
 from debrief.recorder.outbox import check_task_name, send_or_wait
-from debrief.recorder.record import build_record
+from debrief.recorder.repository import find_commit
 from debrief.recorder.sending import Receipt, RecorderServer
 from debrief.recorder.session import Clock, OpenSession, check_text, opened, utc_now
-from debrief.recorder.session_facts import facts_of
-from debrief.recorder.state import RecorderHome, Stop
+from debrief.recorder.state import HELD, RECORD, RecorderHome, SessionFacts, StopOptions
 from debrief.redaction import Redactor
 
 
-class Wish(Struct, frozen=True, kw_only=True):
-    """What a person wants of the record."""
+class StopRequest(Struct, frozen=True, kw_only=True):
+    """How a person wants the record to be made, and what becomes of it."""
 
     summary: str | None = None
     """Closing words, instead of those made from the facts."""
     ignore: tuple[str, ...] = ()
-    """Globs of what to leave out, beside those of the start."""
-    stop: Stop = Stop()
-    """What is to become of it on the server."""
+    """Patterns of what to leave out, beside those of the start."""
+    options: StopOptions = StopOptions()
+    """What becomes of it on the server."""
 
 
-AS_IT_IS = Wish()
+_DEFAULT = StopRequest()
 
 
 class Stopped(Struct, frozen=True, kw_only=True):
@@ -51,7 +50,7 @@ class Stopped(Struct, frozen=True, kw_only=True):
     made_before: bool
     """An earlier stop made the record, and it is as it was then."""
     receipt: Receipt | None
-    """What the server said of it; None if it was written to a file."""
+    """The server's answer; None if it was written to a file."""
 
 
 class HeldError(InputError):
@@ -65,7 +64,7 @@ def stop(
     *,
     redactor: Redactor,
     rule: ReadyRule,
-    wish: Wish = AS_IT_IS,
+    request: StopRequest = _DEFAULT,
     clock: Clock = utc_now,
 ) -> Stopped:
     """Stop the session of the worktree that ``folder`` lies in.
@@ -76,40 +75,39 @@ def stop(
         to: the server that the record is sent to, or the file that it is written to.
         redactor: replaces secrets.
         rule: what a record needs before it may train a model.
-        wish: what the person wants of it.
-        clock: tells the moment.
+        request: how the record is made, and what becomes of it.
+        clock: returns the time.
 
     Raises:
         InputError: no session, nothing happened in it, its record cannot be made, or the file is
             there: the session goes on. ``HeldError`` is one of them.
         WaitingError: it is over, and its record waits to be sent.
     """
-    if wish.summary is not None:
-        check_text("the summary", wish.summary)
-    if wish.stop.create_task is not None:
-        check_task_name(wish.stop.create_task)
+    if request.summary is not None:
+        check_text("the summary", request.summary)
+    if request.options.create_task is not None:
+        check_task_name(request.options.create_task)
     with opened(home, folder) as session:
-        filed = session.folder.record()
+        earlier = session.folder.record()
         if isinstance(to, Path):
-            _check_file(to, filed)
-        data = filed
+            _check_file(to, earlier)
+        data = earlier
         if data is None:
             scratch = home.scratch(session.worktree)
-            so_far = record_so_far(session, redactor, clock(), wish, scratch)
-            data = _filed(session, so_far)
-        record = decode_record(data)
+            data = _stored(session, record_so_far(session, redactor, clock(), request, scratch))
         receipt = None
         if isinstance(to, Path):
             write_durably(to, data)
             home.remove(session.folder)
         else:
-            session.folder.file_stop(wish.stop)
+            session.folder.write_stop_options(request.options)
             receipt = send_or_wait(home, session.folder, to)
+    record = decode_record(data)
     return Stopped(
         record=record,
         size=len(data),
         not_ready=tuple(readiness(record, rule)),
-        made_before=filed is not None,
+        made_before=earlier is not None,
         receipt=receipt,
     )
 
@@ -118,23 +116,32 @@ def record_so_far(
     session: OpenSession,
     redactor: Redactor,
     stopped_at: datetime,
-    wish: Wish = AS_IT_IS,
+    request: StopRequest = _DEFAULT,
     scratch: Path | None = None,
 ) -> Record:
-    """Return the record of a session as if it were stopped now; nothing is filed.
+    """Return the record of a session as if it were stopped now; nothing is stored.
 
     Args:
         session: the session.
         redactor: replaces secrets.
         stopped_at: when that is.
-        wish: what the person wants of the record.
+        request: how the record is made.
         scratch: a folder for temporary files; the machine's usual one by default.
 
     Raises:
         InputError: the commit that it began at is gone, or no record can hold what was done.
     """
-    facts = facts_of(session.folder, stopped_at, wish.summary, wish.ignore)
-    if not has_commit(session.worktree, facts.base_ref):
+    started = session.folder.started()
+    facts = SessionFacts(
+        **{
+            **structs.asdict(started),
+            "ignore": (*started.ignore, *request.ignore),
+            "stopped_at": max(stopped_at, started.started_at),
+            "commands": tuple(session.folder.commands()),
+            "summary": request.summary,
+        }
+    )
+    if find_commit(session.worktree, facts.base_ref) is None:
         raise InputError(
             str(session.worktree),
             f"no longer has the commit that the session began at, {facts.base_ref}",
@@ -144,8 +151,8 @@ def record_so_far(
     return build_record(session.worktree, facts, redactor, scratch)
 
 
-def _filed(session: OpenSession, record: Record) -> bytes:
-    """File a session's record; from here on it never changes."""
+def _stored(session: OpenSession, record: Record) -> bytes:
+    """Store a session's record; from here on it never changes."""
     meta = record.meta
     if not (meta.changes or meta.commands):
         left_out = f"; {len(meta.skipped):,} changed paths are left out" if meta.skipped else ""
@@ -157,15 +164,17 @@ def _filed(session: OpenSession, record: Record) -> bytes:
     data = encode_record(record)
     if not meta.verified:
         why = "; ".join(meta.warnings) or "it does not rebuild the changes"
+        held = session.folder.path / HELD
+        write_durably(held, data)
         raise HeldError(
-            str(session.folder.file_held(data)),
+            str(held),
             f"is held on this machine: {why}",
             "Mend that, or leave a file out with --ignore, and stop again; or give the session "
             "up: debrief record discard",
         )
     if problems := problems_of(decode_record(data)):
         raise InputError("the record", f"would be refused: {'; '.join(problems)}", "Report this.")
-    session.folder.file_record(data)
+    write_durably(session.folder.path / RECORD, data)
     return data
 
 

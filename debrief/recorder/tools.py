@@ -1,8 +1,30 @@
-"""The three tools of a record, as a model is told of them. They never change."""
+"""The three tools of a record: their definitions, which never change, and what their calls say."""
 
 from __future__ import annotations
 
-from debrief.recorder.contracts import APPLY_PATCH, READ_FILE, RUN_COMMAND, ToolDefinition
+from collections.abc import Iterator
+from typing import TypeVar
+
+from msgspec import Struct
+from pydantic import BaseModel
+
+from debrief.recorder.contracts import (
+    APPLY_PATCH,
+    READ_FILE,
+    RUN_COMMAND,
+    ApplyPatch,
+    AssistantMessage,
+    Call,
+    Operation,
+    ReadFile,
+    Record,
+    ToolDefinition,
+    ToolMessage,
+)
+from debrief.recorder.encoding import decode
+
+PATCHED = '{"ok":true}'
+"""Result of ``apply_patch``."""
 
 _PATH = {"type": "string", "description": "Path of the file, relative to the repository's root."}
 _MODE = {
@@ -79,4 +101,55 @@ TOOLS: tuple[ToolDefinition, ...] = (
         ["cmd", "args", "cwd"],
     ),
 )
-"""Definitions that stand in every record, in this order."""
+"""The definitions in every record, in this order."""
+
+
+Arguments = TypeVar("Arguments", bound=BaseModel)
+
+
+class ToolCall(Struct, frozen=True):
+    """A call of a tool, and its result."""
+
+    call: Call
+    result: str
+    index: int
+    """Of the call's message in the record, from 0."""
+
+    def arguments(self, model: type[Arguments]) -> Arguments:
+        """Return the call's arguments.
+
+        Raises:
+            InputError: they are not of the contract.
+        """
+        where = f"messages[{self.index}], arguments of {self.call.function.name}"
+        return decode(model, self.call.function.arguments, where)
+
+
+def calls_of(record: Record, tool: str | None = None) -> Iterator[ToolCall]:
+    """Yield the calls that the next message answers, in order; of one tool, or of all."""
+    for index, message in enumerate(record.messages[:-1]):
+        if not isinstance(message, AssistantMessage) or not message.tool_calls:
+            continue
+        call, answer = message.tool_calls[0], record.messages[index + 1]
+        linked = isinstance(answer, ToolMessage) and answer.tool_call_id == call.id
+        if linked and tool in (None, call.function.name):
+            yield ToolCall(call, answer.content, index)
+
+
+def operations_of(record: Record) -> list[Operation]:
+    """Return the operations of the record's patch; none if it has no patch.
+
+    Raises:
+        InputError: the arguments of the call are not of the contract.
+    """
+    patches = [each.arguments(ApplyPatch) for each in calls_of(record, APPLY_PATCH)]
+    return [op for patch in patches for op in patch.ops]
+
+
+def files_of(record: Record) -> dict[str, str]:
+    """Return the baseline's files that the record holds: text by path, in the record's order.
+
+    Raises:
+        InputError: the arguments of a call are not of the contract.
+    """
+    return {each.arguments(ReadFile).path: each.result for each in calls_of(record, READ_FILE)}

@@ -1,16 +1,42 @@
-"""The round trip: a record's operations, applied to its baseline, give back its final tree."""
+"""The round trip: a record's operations, applied to its baseline, give back its final tree.
+
+It is verified beside a repository, without a trace in it; and a record can be replayed in a
+checkout of its baseline.
+"""
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 from debrief.errors import InputError
-from debrief.recorder.applier import FileState, apply_operations
-from debrief.recorder.calls import files_of, operations_of
-from debrief.recorder.contracts import CreateFile, DeleteFile, Record
-from debrief.recorder.objects import FOLDER, SUBMODULE, Entry, Objects
-from debrief.recorder.scratch import scratch_of
+from debrief.recorder.applier import FileState, apply_operations, apply_to_folder, check_folders
+from debrief.recorder.changes import check_clean, snapshot_tree
+from debrief.recorder.checks import problems_of
+from debrief.recorder.contracts import Record
+from debrief.recorder.encoding import MAX_STRING
+from debrief.recorder.paths import shown
+from debrief.recorder.repository import find_commit, head_commit, worktree_of
+from debrief.recorder.scratch import EXECUTABLE, LINK, PLAIN, SUBMODULE, Entry, Scratch, scratch_of
+from debrief.recorder.tools import files_of, operations_of
 from debrief.redaction import Redactor
+
+
+def rebuilds(record: Record, folder: Path, redactor: Redactor) -> list[str] | None:
+    """Return why a record does not rebuild its tree; None where its baseline is not at hand.
+
+    Args:
+        record: with contents.
+        folder: of the repository, perhaps.
+        redactor: of the machine that made the record.
+    """
+    try:
+        top = worktree_of(folder)
+    except InputError:
+        return None
+    if find_commit(top, record.meta.base_ref) is None:
+        return None
+    return verify(top, record, redactor if record.meta.redactions.count else None)
 
 
 def verify(
@@ -19,8 +45,8 @@ def verify(
     """Return why a record does not rebuild its final tree, in words; empty when it does.
 
     The baseline is read from the repository, the operations from the record, and the tree that
-    they make is put together and digested anew: only the same bytes give the same id. Nothing is
-    written outside of a temporary folder.
+    they make is put together anew: only the same bytes give the same id. Nothing is written
+    outside of a temporary folder.
 
     Args:
         root: anywhere in a working tree of the repository.
@@ -29,69 +55,133 @@ def verify(
         scratch: the folder in which temporary files are made.
     """
     try:
-        with scratch_of(root, scratch) as opened, opened.objects() as objects:
-            return round_trip(objects, record, redactor)
+        with scratch_of(root, scratch) as opened:
+            return round_trip(opened, record, redactor)
     except InputError as error:
         return [str(error)]
 
 
-def round_trip(objects: Objects, record: Record, redactor: Redactor | None = None) -> list[str]:
+def round_trip(scratch: Scratch, record: Record, redactor: Redactor | None = None) -> list[str]:
     """Return what ``verify`` does, of a repository that is open already."""
     try:
-        return _problems(objects, record, redactor)
+        return _round_trip(scratch, record, redactor)
     except InputError as error:
         return [str(error)]
 
 
-def _problems(objects: Objects, record: Record, redactor: Redactor | None) -> list[str]:
+def _round_trip(scratch: Scratch, record: Record, redactor: Redactor | None) -> list[str]:
     meta = record.meta
     if meta.contents != "full":
         return ["a record without contents has no operations to verify"]
-    base = objects.tree_of(meta.base_ref)
-    operations = operations_of(record)
-    told = files_of(record)
+    operations, texts = operations_of(record), files_of(record)
+    paths = {op.path.encode(): op.path for op in operations}
+    baseline = scratch.entries(meta.base_ref)
+    entries = {paths[path]: entry for path, entry in baseline.items() if path in paths}
+    blobs = scratch.read_blobs(
+        (entry.id for entry in entries.values() if entry.mode != SUBMODULE), MAX_STRING
+    )
     problems: list[str] = []
     before: dict[str, FileState] = {}
-    gone = {op.path for op in operations if isinstance(op, DeleteFile)}
-    for path in sorted({op.path for op in operations}):
-        entry = objects.find(base, path.encode())
-        if entry is None or entry.mode == FOLDER:
-            continue
+    for path, entry in sorted(entries.items()):
         if entry.mode == SUBMODULE:
             problems.append(f"{path!r}: another repository at the baseline")
             continue
-        text = _text(objects, path, entry, redactor)
-        if told.get(path) != text:
+        text = _text(path, blobs[entry.id], redactor)
+        if texts.get(path) != text:
             problems.append(f"{path!r}: the record has another text of it than the baseline")
-        before[path] = FileState(_mode(entry.mode), text)
-    created = {op.path for op in operations if isinstance(op, CreateFile)}
-    problems += [
-        f"{path!r}: created over a file" for path in sorted(created & before.keys() - gone)
-    ]
+        mode = entry.mode if entry.mode in (EXECUTABLE, LINK) else PLAIN
+        before[path] = FileState(mode, text)
     if problems:
         return problems
     after = apply_operations(before, operations)
-    entries = {
-        path.encode(): _entry(objects, after.get(path)) for path in {op.path for op in operations}
+    check_folders({os.fsdecode(path) for path in baseline} - before.keys() | after.keys())
+    ids = dict(zip(after, scratch.write_blobs([each.text for each in after.values()]), strict=True))
+    changes = {
+        key: Entry(after[path].mode, ids[path]) if path in after else None
+        for key, path in paths.items()
     }
-    tree = objects.replace(base, entries)
+    tree = scratch.tree_with(meta.base_ref, changes)
     if tree != meta.final_tree:
         return [f"the operations make the tree {tree} instead of {meta.final_tree}"]
     return []
 
 
-def _text(objects: Objects, path: str, entry: Entry, redactor: Redactor | None) -> str:
+def _text(path: str, content: bytes | None, redactor: Redactor | None) -> str:
     try:
-        text = objects.read(entry.id).decode()
+        text = (content or b"").decode()
     except UnicodeDecodeError as error:
         raise InputError(repr(path), "is not UTF-8 at the baseline") from error
     return redactor.redact(text).text if redactor else text
 
 
-def _entry(objects: Objects, state: FileState | None) -> Entry | None:
-    return Entry(state.mode, objects.blob_id(state.text.encode())) if state else None
+def replay(record: Record, folder: Path) -> list[str]:
+    """Apply a record to a clean checkout of its baseline; return the paths that changed.
+
+    Raises:
+        InputError: the record contradicts itself, the folder is another one than it was made in,
+            or something is changed in it already; nothing was written. Or what came out is not
+            the record's final tree.
+    """
+    meta = record.meta
+    if problems := problems_of(record):
+        raise InputError("the record", "; ".join(problems))
+    if meta.contents != "full":
+        raise InputError("the record", "was made without contents: there is nothing to apply")
+    try:
+        top = worktree_of(folder)
+    except InputError as error:
+        move = "Name the top of a checkout: --to FOLDER"
+        raise InputError(error.culprit, error.reason, move) from error
+    if folder.resolve() != top:
+        raise InputError(str(folder), "is not the top of its worktree", f"As: --to {top}")
+    if head_commit(top) != meta.base_ref:
+        raise InputError(
+            str(top),
+            f"is not at the record's baseline {meta.base_ref}",
+            f"Make a checkout of it: git worktree add --detach FOLDER {meta.base_ref}",
+        )
+    check_clean(top)
+    changed = apply_to_folder(top, operations_of(record), _with_crlf(top, record))
+    tree = snapshot_tree(top)
+    if tree != meta.final_tree:
+        raise InputError(
+            str(top),
+            f"became the tree {tree} and not {meta.final_tree}: files are converted or ignored "
+            "on their way into this repository",
+            "See what differs with: git status --ignored",
+        )
+    return changed
 
 
-def _mode(mode: str) -> str:
-    """Return the mode that git writes today; very old trees have others of plain files."""
-    return mode if mode in ("100644", "100755", "120000") else "100644"
+def _with_crlf(top: Path, record: Record) -> set[str]:
+    """Return the files of the record whose line ends are CRLF in this checkout alone.
+
+    Raises:
+        InputError: a file is here in yet another form than in the commit.
+    """
+    converted = set()
+    for path, text in files_of(record).items():
+        file = top / path
+        if file.is_symlink() or not file.is_file():
+            continue
+        data = file.read_bytes()
+        if data == text.encode():
+            continue
+        if data.replace(b"\r\n", b"\n") != text.encode():
+            raise _other_form(path, record)
+        converted.add(path)
+    return converted
+
+
+def _other_form(path: str, record: Record) -> InputError:
+    if record.meta.redactions.count:
+        return InputError(
+            shown(path),
+            "differs from the baseline's text in the record, in which secrets are replaced",
+            "Apply it by hand; debrief record check says whether it rebuilds its tree.",
+        )
+    return InputError(
+        shown(path),
+        "is converted on its way out of this repository, by a filter or to another encoding",
+        "See git check-attr --all FILE, and apply it by hand.",
+    )

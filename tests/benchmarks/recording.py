@@ -16,9 +16,9 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from debrief.recorder.changes import is_clean, snapshot_tree
+from debrief.recorder.assembly import build_record
+from debrief.recorder.changes import snapshot_tree, uncommitted_paths
 from debrief.recorder.contracts import Record
-from debrief.recorder.record import build_record
 from debrief.redaction import Redactor
 from tests.benchmarks.round_trip import facts, run
 
@@ -50,14 +50,14 @@ def main() -> None:
             plain.append(seconds(lambda: add_and_diff(copy, base)))
             recorded.append(seconds(lambda: record_once(work, base)))
             snapshots.append(seconds(lambda: snapshot_tree(work)))
-            starts.append(seconds(lambda: is_clean(work)))
+            starts.append(seconds(lambda: uncommitted_paths(work)))
         print(f"files {chosen.files:,}, of them changed {chosen.changed}, rounds {chosen.rounds}")
         ordinary = statistics.median(plain)
         print(f"git add -A, git diff      {ordinary * 1000:7.1f} ms")
         for name, measured in (
             ("recorded and verified", recorded),
             ("snapshot_tree", snapshots),
-            ("is_clean", starts),
+            ("uncommitted_paths", starts),
         ):
             middle = statistics.median(measured)
             print(f"{name:25} {middle * 1000:7.1f} ms  {middle / ordinary:.2f} times")

@@ -22,12 +22,12 @@ from pathlib import Path
 from uuid import UUID
 
 from debrief.recorder.applier import apply_to_folder
-from debrief.recorder.calls import operations_of
+from debrief.recorder.assembly import build_record
 from debrief.recorder.checks import problems_of
 from debrief.recorder.contracts import Record
 from debrief.recorder.encoding import decode_record, encode_record
-from debrief.recorder.facts import SessionFacts
-from debrief.recorder.record import build_record
+from debrief.recorder.state import SessionFacts
+from debrief.recorder.tools import operations_of
 from debrief.recorder.verification import verify
 from debrief.redaction import Redactor
 
@@ -143,9 +143,9 @@ def fingerprint(work: Path) -> str:
 def facts(base: str) -> SessionFacts:
     """Return what a session knows, apart from its changes."""
     return SessionFacts(
-        session_id=str(UUID(int=1)),
+        id=str(UUID(int=1)),
+        worktree="work",
         task_id="benchmark",
-        recorder="benchmark 1",
         prompt="Do what the commit does.",
         repo_name="repository",
         base_ref=base,

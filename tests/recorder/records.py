@@ -10,7 +10,6 @@ from typing import Any
 from uuid import UUID
 
 from debrief.recorder.agreement import change_of
-from debrief.recorder.calls import PATCHED
 from debrief.recorder.contracts import (
     ApplyPatch,
     AssistantMessage,
@@ -31,7 +30,7 @@ from debrief.recorder.contracts import (
     UserMessage,
 )
 from debrief.recorder.encoding import encode_arguments, encode_record
-from debrief.recorder.tools import TOOLS
+from debrief.recorder.tools import PATCHED, TOOLS
 
 BEFORE = {
     "README.md": "# Shop\n\nRuns with Node.\n",

@@ -10,12 +10,14 @@ from pathlib import Path
 from uuid import UUID
 
 from debrief.recorder.applier import apply_to_folder
-from debrief.recorder.calls import operations_of
+from debrief.recorder.assembly import build_record
+from debrief.recorder.changes import WorktreeChanges, find_changes
 from debrief.recorder.checks import problems_of
 from debrief.recorder.contracts import Record
 from debrief.recorder.encoding import decode_record, encode_record
-from debrief.recorder.facts import RanCommand, SessionFacts
-from debrief.recorder.record import build_record
+from debrief.recorder.scratch import scratch_of
+from debrief.recorder.state import RanCommand, SessionFacts
+from debrief.recorder.tools import operations_of
 from debrief.recorder.verification import verify
 from debrief.redaction import Redactor
 
@@ -96,9 +98,9 @@ def facts(
     base: str, *commands: RanCommand, contents: str = "full", ignore: tuple[str, ...] = ()
 ) -> SessionFacts:
     return SessionFacts(
-        session_id=str(UUID(int=7)),
+        id=str(UUID(int=7)),
+        worktree="work",
         task_id="a-task",
-        recorder="test 1",
         prompt="Please change what has to be changed.",
         contents="none" if contents == "none" else "full",
         ignore=ignore,
@@ -114,6 +116,11 @@ def ran(tree: str | None, *args: str, output: str = "fine\n", exit_code: int = 0
     return RanCommand(
         cmd="pnpm", args=args, output=output, exit_code=exit_code, duration_ms=12, tree=tree
     )
+
+
+def changes_between(root: Path, base: str, scratch: Path | None = None) -> WorktreeChanges:
+    with scratch_of(root, scratch) as opened:
+        return find_changes(opened, base)
 
 
 def recorded(root: Path, base: str | None = None, *, ignore: tuple[str, ...] = ()) -> Record:

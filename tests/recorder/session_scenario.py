@@ -22,7 +22,7 @@ from debrief.recorder.remote import Patience
 from debrief.recorder.sending import RecorderServer
 from debrief.recorder.session import NewSession, run, start
 from debrief.recorder.state import CommandEnd, RecorderHome, Started
-from debrief.recorder.stopping import Stopped, Wish, stop
+from debrief.recorder.stopping import Stopped, StopRequest, stop
 from debrief.redaction import Redactor
 from tests.snapshots.scenario import repository, write
 from tests.waiting import LONG
@@ -61,9 +61,11 @@ class Shop(NamedTuple):
         told = {"show": lambda piece: None, **given}
         return run(self.home, self.folder / folder, command, **told)
 
-    def stop(self, to: RecorderServer | Path, wish: Wish | None = None, **given: Any) -> Stopped:
-        told = {"redactor": REDACTOR, "rule": RULE, "wish": wish or Wish(), **given}
-        return stop(self.home, self.folder, to, **told)
+    def stop(
+        self, to: RecorderServer | Path, request: StopRequest | None = None, **given: Any
+    ) -> Stopped:
+        given = {"redactor": REDACTOR, "rule": RULE, "request": request or StopRequest(), **given}
+        return stop(self.home, self.folder, to, **given)
 
     def change(self) -> None:
         write(self.folder, {"src/cart.ts": "export const cart = [1];\nexport const total = 0;\n"})

@@ -9,17 +9,19 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from debrief.recorder.agreement import line_count
-from debrief.recorder.calls import commands_of, files_of, operations_of
 from debrief.recorder.checks import ReadyRule, is_validated, problems_of, readiness
 from debrief.recorder.contracts import (
     OUTPUT_LIMIT,
+    RUN_COMMAND,
     TRUNCATED,
     CreateFile,
     DeleteFile,
     Record,
+    RunCommand,
     UpdateFile,
 )
 from debrief.recorder.encoding import decode_record
+from debrief.recorder.tools import calls_of, files_of, operations_of
 from tests.recorder.records import AFTER, BEFORE, as_json, build
 
 RECORD = build()
@@ -92,7 +94,7 @@ def test_calls_tell_files_operations_and_commands() -> None:
         (UpdateFile, "src/cart.ts"),
         (CreateFile, "src/cart.test.ts"),
     ]
-    ran = [(command.args, output) for command, output in commands_of(RECORD)]
+    ran = [(each.arguments(RunCommand).args, each.result) for each in calls_of(RECORD, RUN_COMMAND)]
     assert ran == [(["lint"], "1 problem\n"), (["--filter", "@shop/web", "test"], "1 passed\n")]
 
 

@@ -9,13 +9,13 @@ from pathlib import Path
 import pytest
 
 from debrief.errors import InputError
-from debrief.recorder.baseline import baseline_of, has_commit
-from debrief.recorder.changes import changes_between, is_clean, snapshot_tree
-from debrief.recorder.record import build_record
-from debrief.recorder.repository import find_head, head_commit, open_repository, origin_of
+from debrief.recorder.assembly import build_record
+from debrief.recorder.changes import snapshot_tree, uncommitted_paths
+from debrief.recorder.repository import baseline_of, find_commit, head_commit, open_repository
 from debrief.recorder.verification import verify
 from tests.recorder.repositories import (
     REDACTOR,
+    changes_between,
     commit,
     facts,
     head,
@@ -52,16 +52,14 @@ def trap(tmp_path: Path) -> Trap:
 def look_at_everything(work: Path, base: str) -> None:
     """Do all that the recorder does with a repository, whatever it answers."""
     looks: list[Callable[[], object]] = [
-        lambda: is_clean(work),
+        lambda: uncommitted_paths(work),
         lambda: snapshot_tree(work),
         lambda: changes_between(work, base),
         lambda: verify(work, build_record(work, facts(base), REDACTOR)),
         lambda: open_repository(work),
-        lambda: origin_of(work),
         lambda: head_commit(work),
-        lambda: find_head(work),
         lambda: baseline_of(work),
-        lambda: has_commit(work, base),
+        lambda: find_commit(work, base),
     ]
     for look in looks:
         try:
@@ -162,12 +160,12 @@ def test_files_of_a_filter_that_is_not_run_are_skipped(tmp_path: Path, trap: Tra
         tmp_path / "work", {".gitattributes": "*.x filter=evil\n*.y filter=absent\n", "a.x": "1\n"}
     )
     run(work, "config", "filter.evil.clean", str(trap.program))
-    assert is_clean(work) == []
+    assert uncommitted_paths(work) == []
     write(work, {"a.x": "2\n", "b.x": "1\n", "c.y": "1\n"})
     record = recorded(work)
     assert kinds(record) == {"c.y": "create"}
     assert skips(record) == dict.fromkeys(("a.x", "b.x"), "its filter 'evil' is not run")
-    assert is_clean(work) == ["b.x", "c.y"]
+    assert uncommitted_paths(work) == ["b.x", "c.y"]
 
 
 def test_hooks_of_the_repository_are_not_run(tmp_path: Path, trap: Trap) -> None:
@@ -216,10 +214,10 @@ def test_missing_objects_are_not_fetched(tmp_path: Path, trap: Trap) -> None:
     write(work, {"a": "2\n"})
     lost = run(work, "rev-parse", f"{base}:a").decode().strip()
     (work / ".git/objects" / lost[:2] / lost[2:]).unlink()
-    with pytest.raises(InputError, match="unable to read"):
+    with pytest.raises(InputError, match="is not in the repository"):
         changes_between(work, base)
     look_at_everything(work, base)
-    assert not has_commit(work, "1" * 40)
+    assert not find_commit(work, "1" * 40)
     assert not trap.sprung
     subprocess.run(["git", "cat-file", "-p", lost], cwd=work, capture_output=True, check=False)
     assert trap.sprung

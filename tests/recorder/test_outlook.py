@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from debrief.errors import ConfigurationError
-from debrief.recorder.outlook import hindrance
+from debrief.recorder.preflight import preflight_check
 from debrief.recorder.remote import ServerAwayError, ServerRefusedError
 from debrief.settings import Settings, load_settings
 from tests.recorder.session_scenario import Records, records_server
@@ -29,18 +29,18 @@ def settings(home: Path, url: str = "", token: str = "a-token") -> Settings:
 
 
 def test_a_task_that_is_there_is_no_hindrance(server: Records, tmp_path: Path) -> None:
-    assert hindrance(settings(tmp_path, server.url), "cart", LONG) is None
+    assert preflight_check(settings(tmp_path, server.url), "cart", LONG) is None
     assert server.asked == ["GET /tasks/cart"]
 
 
 def test_nobody_is_asked_where_no_server_is_set(tmp_path: Path) -> None:
-    assert hindrance(settings(tmp_path), "cart", LONG) is None
+    assert preflight_check(settings(tmp_path), "cart", LONG) is None
 
 
 def test_a_task_that_is_not_there_is_told_with_how_it_is_made(
     server: Records, tmp_path: Path
 ) -> None:
-    found = hindrance(settings(tmp_path, server.url), "checkout", LONG)
+    found = preflight_check(settings(tmp_path, server.url), "checkout", LONG)
     assert isinstance(found, ServerRefusedError)
     assert str(found) == (
         f"{server.url}: has no task checkout yet. "
@@ -50,20 +50,20 @@ def test_a_task_that_is_not_there_is_told_with_how_it_is_made(
 
 def test_a_server_that_has_nothing_of_ours_is_told(server: Records, tmp_path: Path) -> None:
     server.answers = [(404, {}, b'{"place": "path", "reasons": ["is none"]}')]
-    found = hindrance(settings(tmp_path, server.url), "checkout", LONG)
+    found = preflight_check(settings(tmp_path, server.url), "checkout", LONG)
     assert "refused (404): path: is none. Check DEBRIEF_RECORDER_URL." in str(found)
 
 
 def test_a_token_that_may_not_look_is_no_hindrance(server: Records, tmp_path: Path) -> None:
     server.answers = [(403, {}, b'{"reasons": ["has no read scope"]}')]
-    assert hindrance(settings(tmp_path, server.url), "checkout", LONG) is None
+    assert preflight_check(settings(tmp_path, server.url), "checkout", LONG) is None
 
 
 def test_a_token_that_is_none_is_told(server: Records, tmp_path: Path) -> None:
     server.answers = [(401, {}, b'{"reasons": ["was revoked"]}')]
-    found = hindrance(settings(tmp_path, server.url), "cart", LONG)
+    found = preflight_check(settings(tmp_path, server.url), "cart", LONG)
     assert "refused (401): was revoked. Check DEBRIEF_RECORDER_TOKEN." in str(found)
-    found = hindrance(settings(tmp_path, server.url, token=""), "cart", LONG)
+    found = preflight_check(settings(tmp_path, server.url, token=""), "cart", LONG)
     assert isinstance(found, ConfigurationError)
     assert found.culprit == "DEBRIEF_RECORDER_TOKEN"
 
@@ -72,7 +72,7 @@ def test_a_server_that_is_away_is_told_after_one_attempt(tmp_path: Path) -> None
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         url = f"http://127.0.0.1:{taken.getsockname()[1]}"
-        found = hindrance(settings(tmp_path, url), "cart", LONG)
+        found = preflight_check(settings(tmp_path, url), "cart", LONG)
     assert isinstance(found, ServerAwayError)
     assert "cannot be reached" in found.reason
     assert "waits here" in found.next_move
@@ -80,7 +80,7 @@ def test_a_server_that_is_away_is_told_after_one_attempt(tmp_path: Path) -> None
 
 def test_a_busy_server_is_not_waited_for(server: Records, tmp_path: Path) -> None:
     server.answers = [(503, {"Retry-After": "1"}, b"full")]
-    found = hindrance(settings(tmp_path, server.url), "cart", LONG)
+    found = preflight_check(settings(tmp_path, server.url), "cart", LONG)
     assert isinstance(found, ServerAwayError)
     assert len(server.asked) == 1
 
@@ -88,7 +88,7 @@ def test_a_busy_server_is_not_waited_for(server: Records, tmp_path: Path) -> Non
 def test_a_server_that_says_nothing_is_not_waited_for(server: Records, tmp_path: Path) -> None:
     server.hang.clear()
     began = time.monotonic()
-    found = hindrance(settings(tmp_path, server.url), "cart", 0.2)
+    found = preflight_check(settings(tmp_path, server.url), "cart", 0.2)
     assert time.monotonic() - began < LONG / 2
     assert isinstance(found, ServerAwayError)
     assert "no answer in time" in found.reason
@@ -99,5 +99,5 @@ def test_a_server_that_is_none_of_ours_is_told(
     server: Records, tmp_path: Path, answer: bytes
 ) -> None:
     server.answers = [(200, {}, answer)]
-    found = hindrance(settings(tmp_path, server.url), "cart", LONG)
+    found = preflight_check(settings(tmp_path, server.url), "cart", LONG)
     assert "gave an answer that is not its own. Check DEBRIEF_RECORDER_URL." in str(found)

@@ -11,10 +11,10 @@ from msgspec import structs
 
 from debrief.errors import InputError
 from debrief.recorder.applier import apply_to_folder
-from debrief.recorder.assembly import assemble
-from debrief.recorder.calls import calls_of, files_of, operations_of
-from debrief.recorder.changes import ChangedFile, Changes, snapshot_tree
+from debrief.recorder.assembly import assemble, build_record
+from debrief.recorder.changes import WorktreeChanges, snapshot_tree
 from debrief.recorder.checks import ReadyRule, problems_of, readiness
+from debrief.recorder.comparison import ChangedFile, Version
 from debrief.recorder.contracts import (
     OUTPUT_LIMIT,
     TRUNCATED,
@@ -23,10 +23,7 @@ from debrief.recorder.contracts import (
     ToolMessage,
 )
 from debrief.recorder.encoding import encode_record
-from debrief.recorder.objects import Entry
-from debrief.recorder.patches import FilePair, Version
-from debrief.recorder.record import build_record
-from debrief.recorder.scratch import scratch_of
+from debrief.recorder.tools import calls_of, files_of, operations_of
 from debrief.recorder.verification import verify
 from tests.recorder.repositories import (
     REDACTOR,
@@ -226,14 +223,11 @@ def test_a_record_over_the_limit_of_bytes_is_held(tmp_path: Path) -> None:
 
 def test_more_files_than_a_record_has_messages_are_refused() -> None:
     before = Version(mode="100644", id="1" * 40, text="1\n")
-    changes = Changes(
+    changes = WorktreeChanges(
         base="0" * 40,
         tree="0" * 40,
         final_tree="0" * 40,
-        files=tuple(
-            ChangedFile(pair=FilePair(path=f"f{n:04}", before=before, after=None))
-            for n in range(2500)
-        ),
+        files=tuple(ChangedFile(path=f"f{n:04}", before=before, after=None) for n in range(2500)),
         skipped=(),
         warnings=(),
     )
@@ -308,36 +302,3 @@ def test_any_texts_come_back(pairs: list[tuple[str | None, str | None]]) -> None
         assert record.meta.verified, record.meta.warnings
         assert problems_of(record) == []
         assert record.meta.final_tree == tree_of_folder(work)
-
-
-ENTRIES = st.dictionaries(
-    st.sampled_from([b"a", b"a.b", b"a-b", b"a/x", b"a/y/z", b"a0", b"b/c", b"\xff"]),
-    st.booleans(),
-    max_size=6,
-)
-
-
-@pytest.fixture(scope="module")
-def wooded(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    files: dict[str, str | bytes] = {"a.b": "1\n", "b/c": "1\n", "b/d": "1\n"}
-    return repository(tmp_path_factory.mktemp("wooded") / "work", files)
-
-
-@settings(max_examples=15)
-@given(ENTRIES)
-def test_trees_are_put_together_as_git_does(wooded: Path, wanted: dict[bytes, bool]) -> None:
-    with scratch_of(wooded) as scratch, scratch.objects() as objects:
-        blob = objects.write_blob(b"2\n")
-        changes = {path: Entry("100644", blob) if kept else None for path, kept in wanted.items()}
-        base = objects.tree_of(head(wooded))
-        if wanted.get(b"a") and (wanted.get(b"a/x") or wanted.get(b"a/y/z")):
-            with pytest.raises(InputError, match="both a file and a folder"):
-                objects.replace(base, changes)
-            return
-        scratch.git("read-tree", base)
-        lines = [
-            b"100644 %s\t%s" % (blob.encode(), path) if kept else b"0 " + b"0" * 40 + b"\t" + path
-            for path, kept in wanted.items()
-        ]
-        scratch.git("update-index", "-z", "--index-info", data=b"\0".join(lines))
-        assert objects.replace(base, changes, stored=True) == scratch.write_tree()

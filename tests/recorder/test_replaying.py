@@ -9,8 +9,7 @@ import pytest
 
 from debrief.errors import InputError
 from debrief.recorder.encoding import decode_record
-from debrief.recorder.replaying import rebuilds, replay
-from debrief.recorder.session import NotCleanError
+from debrief.recorder.verification import rebuilds, replay
 from tests.recorder.session_scenario import REDACTOR, Shop, a_shop, add_pnpm
 from tests.snapshots.scenario import git, write
 
@@ -76,7 +75,7 @@ def test_a_record_is_replayed_on_a_clean_checkout_of_its_baseline(
     assert rebuilds(record, elsewhere, REDACTOR) == []
     assert replay(record, elsewhere) == ["src/cart.ts", "src/discount.ts", "src/old.ts"]
     assert not (elsewhere / "src/old.ts").exists()
-    with pytest.raises(NotCleanError):
+    with pytest.raises(InputError):
         replay(record, elsewhere)
     git(elsewhere, "add", "-A")
     git(elsewhere, "commit", "-q", "-m", "done")

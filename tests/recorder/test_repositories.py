@@ -8,13 +8,14 @@ from pathlib import Path
 import pytest
 
 from debrief.errors import InputError
-from debrief.recorder.calls import files_of
-from debrief.recorder.changes import changes_between, is_clean, snapshot_tree
-from debrief.recorder.record import build_record
-from debrief.recorder.repository import open_repository, origin_of, without_credentials
+from debrief.recorder.assembly import build_record
+from debrief.recorder.changes import snapshot_tree, uncommitted_paths
+from debrief.recorder.repository import baseline_of, open_repository, without_credentials
 from debrief.recorder.scratch import scratch_of
+from debrief.recorder.tools import files_of
 from tests.recorder.repositories import (
     REDACTOR,
+    changes_between,
     commit,
     facts,
     head,
@@ -41,14 +42,14 @@ def test_a_linked_worktree_is_recorded_by_itself(tmp_path: Path) -> None:
     write(linked, {"a": "of linked\n", "b": "x\n"})
     assert kinds(recorded(linked)) == {"a": "update", "b": "create"}
     assert kinds(recorded(main)) == {"a": "update"}
-    assert origin_of(linked).branch == "side"
+    assert baseline_of(linked).branch == "side"
 
 
 def test_a_detached_head_has_no_branch(tmp_path: Path) -> None:
     work = repository(tmp_path / "work")
     run(work, "switch", "--quiet", "--detach")
     write(work, {"a": "1\n"})
-    assert origin_of(work).branch is None
+    assert baseline_of(work).branch is None
     assert kinds(recorded(work)) == {"a": "create"}
 
 
@@ -56,7 +57,7 @@ def test_a_folder_below_the_top_means_the_whole_repository(tmp_path: Path) -> No
     work = repository(tmp_path / "work", {"deep/er/a": "1\n"})
     write(work, {"top": "1\n", "deep/er/a": "2\n"})
     assert len(changes_between(work / "deep/er", head(work)).files) == 2
-    assert is_clean(work / "deep") == ["deep/er/a", "top"]
+    assert uncommitted_paths(work / "deep") == ["deep/er/a", "top"]
 
 
 def test_a_sha256_repository_is_recorded(tmp_path: Path) -> None:
@@ -87,7 +88,7 @@ def test_a_sparse_checkout_has_not_deleted_what_is_not_checked_out(
     )
     run(work, "sparse-checkout", "set", *options, "in")
     assert not (work / "far").exists()
-    assert is_clean(work) == []
+    assert uncommitted_paths(work) == []
     write(work, {"in/a": "2\n", "far/new": "outside of the cone\n", "far/c": "back again\n"})
     record = recorded(work)
     assert kinds(record) == {"in/a": "update", "far/new": "create", "far/c": "update"}
@@ -116,7 +117,7 @@ def test_submodules_and_repositories_inside_are_skipped(tmp_path: Path) -> None:
     work = repository(tmp_path / "work")
     run(work, "submodule", "--quiet", "add", str(library), "sub")
     base = commit(work)
-    assert is_clean(work) == []
+    assert uncommitted_paths(work) == []
     write(work / "sub", {"lib": "2\n"})
     commit(work / "sub")
     repository(work / "vendor/nested", {"n": "1\n"})
@@ -126,7 +127,7 @@ def test_submodules_and_repositories_inside_are_skipped(tmp_path: Path) -> None:
     record = recorded(work, base)
     assert kinds(record) == {"a": "create"}
     assert skips(record) == {"sub": ANOTHER, "vendor/nested": ANOTHER, "vendor/empty": ANOTHER}
-    assert is_clean(work) == ["a", "sub", "vendor/empty", "vendor/nested"]
+    assert uncommitted_paths(work) == ["a", "sub", "vendor/empty", "vendor/nested"]
 
 
 def test_submodules_that_are_not_checked_out_are_not_changed(tmp_path: Path) -> None:
@@ -135,7 +136,7 @@ def test_submodules_that_are_not_checked_out_are_not_changed(tmp_path: Path) -> 
     run(work, "submodule", "--quiet", "add", str(library), "sub")
     base = commit(work)
     run(work, "submodule", "--quiet", "deinit", "--force", "sub")
-    assert is_clean(work) == []
+    assert uncommitted_paths(work) == []
     (work / "sub").rmdir()
     record = recorded(work, base)
     assert skips(record) == {"sub": ANOTHER}
@@ -169,12 +170,12 @@ def test_lfs_paths_are_skipped_and_clean_while_they_are_what_was_stored(tmp_path
     run(work, "config", "filter.lfs.clean", "git-lfs clean -- %f")
     run(work, "config", "filter.lfs.process", "git-lfs filter-process")
     write(work, {"a.psd": big, "b.psd": other})
-    assert is_clean(work) == []
+    assert uncommitted_paths(work) == []
     write(work, {"b.psd": b"changed", "c.psd": b"new", "text": "1\n"})
     record = recorded(work)
     assert kinds(record) == {"text": "create"}
     assert skips(record) == {"b.psd": "kept in Git LFS", "c.psd": "kept in Git LFS"}
-    assert is_clean(work) == ["b.psd", "c.psd", "text"]
+    assert uncommitted_paths(work) == ["b.psd", "c.psd", "text"]
 
 
 def test_line_ends_are_those_that_git_would_commit(tmp_path: Path) -> None:
@@ -184,7 +185,7 @@ def test_line_ends_are_those_that_git_would_commit(tmp_path: Path) -> None:
         (work / name).unlink()
     run(work, "checkout", "--", ".")
     assert (work / "unix").read_bytes() == b"1\r\n2\r\n"
-    assert is_clean(work) == []
+    assert uncommitted_paths(work) == []
     write(work, {"unix": "1\r\n3\r\n", "fresh": "a\r\n"})
     (work / "raw").touch()
     record = recorded(work)
@@ -203,7 +204,7 @@ def test_a_file_whose_bytes_are_the_baselines_is_dropped(tmp_path: Path) -> None
     run(work, "reset", "--quiet", made.strip())
     (work / "dos").touch()
     assert b"dos" in run(work, "status", "--porcelain")
-    assert is_clean(work) == []
+    assert uncommitted_paths(work) == []
     (work / "dos").chmod(0o755)
     assert kinds(recorded(work)) == {"dos": "update 100755"}
 

@@ -7,12 +7,12 @@ from uuid import UUID
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from debrief.recorder.calls import calls_of, operations_of
 from debrief.recorder.contracts import DeleteFile, Record
 from debrief.recorder.encoding import encode_record
-from debrief.recorder.findings import Findings, suspicious
-from debrief.recorder.scrubbing import scrubbed
+from debrief.recorder.scrubbing import SecretLog, scrubbed
+from debrief.recorder.tools import calls_of, operations_of
 from debrief.redaction import Redactor
+from debrief.redaction.rules import prefilter
 from tests.recorder.records import BEFORE, build
 
 REDACTOR = Redactor(b"a key of the tests, and no other's")
@@ -32,7 +32,7 @@ texts = st.lists(st.one_of(st.sampled_from(PIECES), st.text(max_size=6)), max_si
 def test_a_text_that_the_scan_of_all_passes_over_holds_no_secret_by_itself(
     given_texts: list[str],
 ) -> None:
-    found = suspicious(given_texts)
+    found = set(prefilter().hits_in_each(given_texts))
 
     for number, text in enumerate(given_texts):
         if number not in found:
@@ -41,9 +41,9 @@ def test_a_text_that_the_scan_of_all_passes_over_holds_no_secret_by_itself(
                 assert not REDACTOR.redact_json(text).findings
 
 
-def looked_at_one_by_one(record: Record) -> Findings:
+def looked_at_one_by_one(record: Record) -> SecretLog:
     """Return the findings of each text of a record, however unlikely it is to hold any."""
-    findings = Findings(REDACTOR)
+    findings = SecretLog(REDACTOR)
     for message in record.messages:
         findings.clean(message.content)
     for op in operations_of(record):
@@ -84,7 +84,7 @@ def test_a_record_is_found_to_hold_what_each_of_its_texts_holds(
     assert (again and again.text) == (result and result.text)
     if result:
         assert result.text == encode_record(result.record)
-        assert result.record.meta.redactions == expected.counted()
+        assert result.record.meta.redactions == expected.redactions()
         for clean, message in zip(result.record.messages, record.messages, strict=True):
             assert clean.content == REDACTOR.redact(message.content).text
 

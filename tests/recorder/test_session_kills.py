@@ -19,7 +19,6 @@ from debrief.errors import InputError
 from debrief.recorder.encoding import decode_record
 from debrief.recorder.outbox import WaitingError, send_waiting
 from debrief.recorder.session import discard, session_of
-from debrief.recorder.session_facts import facts_of
 from debrief.recorder.state import RecorderHome
 from tests.recorder.session_scenario import Clock, Records, Shop, a_shop, add_pnpm, records_server
 from tests.snapshots.scenario import write
@@ -114,13 +113,13 @@ def test_a_command_whose_recorder_is_killed_is_in_the_record(shop: Shop) -> None
         time.sleep(0.02)
         ran = "test" in seen.read_text() if seen.exists() else False
         seen.unlink(missing_ok=True)
-        commands = facts_of(session_of(shop.home, shop.folder).folder, Clock()()).commands
+        commands = session_of(shop.home, shop.folder).folder.commands()
         assert [command.args for command in commands[:1]] == [("lint",)]
         assert len(commands) == 2 or not ran
         if len(commands) == 2 and commands[1].exit_code is not None:
             assert commands[1].output == "one\ntwo\n"
         shop.run("pnpm", "build")
-        after = facts_of(session_of(shop.home, shop.folder).folder, Clock()()).commands
+        after = session_of(shop.home, shop.folder).folder.commands()
         assert after[:-1] == commands
         assert after[-1].args == ("build",)
 

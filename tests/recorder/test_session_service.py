@@ -10,10 +10,10 @@ import pytest
 
 from debrief.recorder.encoding import decode_record, encode_record
 from debrief.recorder.outbox import WaitingError, send_waiting
-from debrief.recorder.outlook import hindrance
+from debrief.recorder.preflight import preflight_check
 from debrief.recorder.sending import RecorderServer
-from debrief.recorder.state import Stop
-from debrief.recorder.stopping import Wish
+from debrief.recorder.state import StopOptions
+from debrief.recorder.stopping import StopRequest
 from debrief.recorder.storage.store import RecordStore
 from debrief.settings import load_settings
 from tests.recorder.service.helpers import Api, ensure_task, running
@@ -44,7 +44,7 @@ def test_a_session_ends_in_the_database_byte_for_byte_and_ready(shop: Shop, api:
     shop.change()
     shop.run("pnpm", "test")
     with client_of(api) as client:
-        done = shop.stop(client, Wish(stop=Stop(ready=True)))
+        done = shop.stop(client, StopRequest(options=StopOptions(ready=True)))
     assert done.receipt is not None
     assert (done.receipt.status, done.receipt.not_ready) == ("ready", ())
     with api.client("export") as reading:
@@ -60,7 +60,7 @@ def test_what_is_missing_keeps_it_a_draft_and_is_told(shop: Shop, api: Api) -> N
     shop.start()
     shop.change()
     with client_of(api) as client:
-        done = shop.stop(client, Wish(stop=Stop(ready=True)))
+        done = shop.stop(client, StopRequest(options=StopOptions(ready=True)))
     assert done.receipt is not None
     assert done.receipt.status == "draft"
     assert any("no validation command" in reason for reason in done.receipt.not_ready)
@@ -83,7 +83,7 @@ def test_what_the_service_lacks_is_known_at_the_start(api: Api, tmp_path: Path) 
     def told(task: str, scope: str) -> str:
         values = {"DEBRIEF_RECORDER_URL": api.url, "DEBRIEF_RECORDER_TOKEN": api.tokens[scope]}
         settings = load_settings({"DEBRIEF_HOME": str(tmp_path), **values})
-        return str(hindrance(settings, task, LONG) or "")
+        return str(preflight_check(settings, task, LONG) or "")
 
     assert told("cart", "read") == ""
     assert "has no task checkout yet" in told("checkout", "read")
@@ -134,7 +134,7 @@ def test_a_record_without_contents_is_stored_as_a_draft(shop: Shop, api: Api) ->
     shop.change()
     shop.run("pnpm", "test")
     with client_of(api) as client:
-        done = shop.stop(client, Wish(stop=Stop(ready=True)))
+        done = shop.stop(client, StopRequest(options=StopOptions(ready=True)))
     assert done.receipt is not None
     assert done.receipt.status == "draft"
     with api.client("export") as reading:

@@ -13,10 +13,10 @@ from debrief.cli.console import console
 from debrief.cli.export import status_of, table_of
 from debrief.cli.record import warn_of_exposure
 from debrief.errors import ConfigurationError
+from debrief.recorder.client import RecorderClient, client_of
 from debrief.recorder.contracts import Status
-from debrief.recorder.fetching import FetchedRecords, Wanted
+from debrief.recorder.fetching import FetchedRecords, RecordQuery
 from debrief.recorder.publishing import PublishedRecords, publish_as_records, publish_records
-from debrief.recorder.remote import Remote, remote_of
 from debrief.settings import Settings, load_settings
 from debrief.training.model import Split
 from debrief.training.selection import training_options
@@ -71,8 +71,8 @@ def export_records(wish: RecordsWish) -> None:
     if server is None:
         done = _from_database(wish, settings, status, since, publish)
     else:
-        asked = Wanted(task=wish.task, status=status, since=since.isoformat() if since else "")
-        with FetchedRecords(server, settings.home, asked, tell=_warn) as fetched:
+        query = RecordQuery(task=wish.task, status=status, since=since.isoformat() if since else "")
+        with server, FetchedRecords(server, settings.home, query) as fetched:
             fetched.fetch()
             done = publish(fetched)
             done.left_out.update(fetched.withheld)
@@ -98,13 +98,15 @@ def _from_database(
             return publish(records)
 
 
-def _server(settings: Settings, url: str) -> Remote | None:
+def _server(settings: Settings, url: str) -> RecorderClient | None:
     if url:
         settings = settings.model_copy(update={"recorder_url": url})
-    remote = remote_of(settings, "export")
-    if remote is not None and remote.is_exposed:
-        warn_of_exposure(remote.url)
-    return remote
+    if not settings.recorder_url:
+        return None
+    client = client_of(settings, "export", report=_warn)
+    if client.is_exposed:
+        warn_of_exposure(client.url)
+    return client
 
 
 def _since(text: str) -> datetime | None:

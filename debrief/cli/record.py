@@ -22,8 +22,8 @@ from debrief.recorder.state import RecorderHome, StopOptions
 from debrief.settings import Settings, load_settings
 
 if TYPE_CHECKING:
+    from debrief.recorder.client import RecorderClient
     from debrief.recorder.contracts import Contents, Record
-    from debrief.recorder.sending import RecorderServer
     from debrief.redaction import Redactor
 
 _TIMED_OUT = 124
@@ -297,13 +297,13 @@ def read_record(file: Path) -> Record:
         raise InputError(str(file), f"cannot be read: {error.strerror}") from error
 
 
-def _server(settings: Settings) -> RecorderServer:
-    from debrief.recorder.sending import server_of
+def _server(settings: Settings) -> RecorderClient:
+    from debrief.recorder.client import client_of
 
-    told = console(stderr=True)
-    server = server_of(
-        settings, tell=lambda words: told.print(f"debrief: {words}", style="yellow", soft_wrap=True)
-    )
+    def report(line: str) -> None:
+        console(stderr=True).print(f"debrief: {line}", style="yellow", soft_wrap=True)
+
+    server = client_of(settings, "write", report=report)
     if server.is_exposed:
         warn_of_exposure(server.url)
     return server

@@ -9,8 +9,8 @@ from debrief.cli.console import console
 from debrief.recorder.paths import readable
 
 if TYPE_CHECKING:
+    from debrief.recorder.client import Receipt
     from debrief.recorder.contracts import Meta
-    from debrief.recorder.sending import Receipt
     from debrief.recorder.state import RanCommand
 
 MOST_LINES = 30

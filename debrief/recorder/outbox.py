@@ -8,10 +8,14 @@ from msgspec import Struct, structs
 from pydantic import ValidationError
 
 from debrief.errors import DebriefError, InputError
+from debrief.recorder.client import (
+    Receipt,
+    RecorderAwayError,
+    RecorderClient,
+    RecorderRefusedError,
+)
 from debrief.recorder.contracts import NewTask
 from debrief.recorder.encoding import decode_record
-from debrief.recorder.remote import ServerAwayError, ServerRefusedError
-from debrief.recorder.sending import Receipt, RecorderServer
 from debrief.recorder.state import RECORD, RecorderHome, SessionFolder
 
 UPLOAD = "debrief record upload"
@@ -30,7 +34,7 @@ class Sent(Struct, frozen=True, kw_only=True):
     """Why it still waits."""
 
 
-def send_or_wait(home: RecorderHome, session: SessionFolder, server: RecorderServer) -> Receipt:
+def send_or_wait(home: RecorderHome, session: SessionFolder, server: RecorderClient) -> Receipt:
     """Send the record of a stopped session; put it into the outbox if that cannot be done now.
 
     Raises:
@@ -38,7 +42,7 @@ def send_or_wait(home: RecorderHome, session: SessionFolder, server: RecorderSer
     """
     try:
         return _send(home, session, server)
-    except (ServerAwayError, ServerRefusedError) as error:
+    except (RecorderAwayError, RecorderRefusedError) as error:
         raise _waiting(home, session, error) from error
     except KeyboardInterrupt:
         if not session.exists:
@@ -63,7 +67,7 @@ def _next_move(error: DebriefError) -> str:
 
 
 def send_waiting(
-    home: RecorderHome, server: RecorderServer, create_task: str | None = None
+    home: RecorderHome, server: RecorderClient, create_task: str | None = None
 ) -> Iterator[Sent]:
     """Send every record that is made and not sent, and yield what became of it.
 
@@ -89,7 +93,7 @@ def send_waiting(
                     options = structs.replace(session.stop_options(), create_task=create_task)
                     session.write_stop_options(options)
                 receipt = _send(home, session, server)
-        except ServerAwayError as error:
+        except RecorderAwayError as error:
             yield Sent(session_id=name, error=error)
             return
         except DebriefError as error:
@@ -138,7 +142,7 @@ def _id(session: SessionFolder) -> str:
         return ""
 
 
-def _send(home: RecorderHome, session: SessionFolder, server: RecorderServer) -> Receipt:
+def _send(home: RecorderHome, session: SessionFolder, server: RecorderClient) -> Receipt:
     data, options = session.record(), session.stop_options()
     if data is None:
         raise InputError(str(session.path), "holds no record")
@@ -154,9 +158,9 @@ def _send(home: RecorderHome, session: SessionFolder, server: RecorderServer) ->
     return receipt
 
 
-def _marked(server: RecorderServer, session_id: str, stored: Receipt) -> Receipt:
+def _marked(server: RecorderClient, session_id: str, stored: Receipt) -> Receipt:
     """Mark a stored session ready; its being no more than a draft is no reason to send it again."""
     try:
         return server.mark_ready(session_id)
-    except ServerRefusedError as error:
+    except RecorderRefusedError as error:
         return structs.replace(stored, not_ready=stored.not_ready or tuple(error.reasons))

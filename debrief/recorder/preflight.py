@@ -9,8 +9,13 @@ from __future__ import annotations
 import threading
 
 from debrief.errors import ConfigurationError, DebriefError
-from debrief.recorder.remote import Patience, ServerAwayError, ServerRefusedError
-from debrief.recorder.sending import RecorderServer, server_of
+from debrief.recorder.client import (
+    RecorderAwayError,
+    RecorderClient,
+    RecorderRefusedError,
+    client_of,
+)
+from debrief.retry import RetryPolicy
 from debrief.settings import Settings
 
 SECONDS = 2.0
@@ -33,7 +38,7 @@ def preflight_check(
     if not settings.recorder_url:
         return None
     try:
-        server = server_of(settings, Patience(attempts=1, timeout=seconds, in_all=seconds))
+        server = client_of(settings, "write", RetryPolicy(attempts=1), timeout=seconds)
     except ConfigurationError as error:
         return error
     next_move = (
@@ -47,19 +52,21 @@ def preflight_check(
     )
     asking.start()
     asking.join(seconds)
-    return errors[0] if errors else ServerAwayError(server.url, "gave no answer in time", next_move)
+    return (
+        errors[0] if errors else RecorderAwayError(server.url, "gave no answer in time", next_move)
+    )
 
 
-def _check(server: RecorderServer, task_id: str, next_move: str) -> DebriefError | None:
+def _check(server: RecorderClient, task_id: str, next_move: str) -> DebriefError | None:
     with server:
         try:
             if server.has_task(task_id):
                 return None
-        except ServerAwayError as error:
-            return ServerAwayError(server.url, error.reason, next_move)
-        except ServerRefusedError as error:
+        except RecorderAwayError as error:
+            return RecorderAwayError(server.url, error.reason, next_move)
+        except RecorderRefusedError as error:
             return None if error.status == _SCOPE_IS_MISSING else error
-    return ServerRefusedError(
+    return RecorderRefusedError(
         server.url,
         [f"has no task {task_id} yet"],
         "Make it there at the end: debrief record stop --create-task NAME",

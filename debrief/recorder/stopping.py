@@ -14,12 +14,12 @@ from msgspec import Struct, structs
 from debrief.errors import InputError
 from debrief.recorder.assembly import build_record
 from debrief.recorder.checks import ReadyRule, problems_of, readiness
+from debrief.recorder.client import Receipt, RecorderClient
 from debrief.recorder.contracts import Record
 from debrief.recorder.durable import write_durably
 from debrief.recorder.encoding import decode_record, encode_record
 from debrief.recorder.outbox import check_task_name, send_or_wait
 from debrief.recorder.repository import find_commit
-from debrief.recorder.sending import Receipt, RecorderServer
 from debrief.recorder.session import Clock, OpenSession, check_text, opened, utc_now
 from debrief.recorder.state import HELD, RECORD, RecorderHome, SessionFacts, StopOptions
 from debrief.redaction import Redactor
@@ -60,7 +60,7 @@ class HeldError(InputError):
 def stop(
     home: RecorderHome,
     folder: Path,
-    to: RecorderServer | Path,
+    to: RecorderClient | Path,
     *,
     redactor: Redactor,
     rule: ReadyRule,

@@ -25,9 +25,9 @@ from uuid import UUID
 import httpx
 from msgspec import Struct
 
+from debrief.recorder.client import upload_body
 from debrief.recorder.encoding import encode_record
 from debrief.recorder.postgres import EmbeddedPostgres
-from debrief.recorder.sending import upload_body
 from tests.recorder.records import build
 
 CHECKS = (

@@ -256,7 +256,7 @@ def test_the_waiting_for_a_busy_server_is_told(shop: Path, server: Records) -> N
     server.answers = [(503, {"Retry-After": "0"}, b"full")] * 6
     done = record("stop")
     assert done.exit_code == 1
-    assert done.stderr.count(f"debrief: {server.url}: is busy (503): full; again in 0 s\n") == 5
+    assert done.stderr.count(f"debrief: {server.url}: is busy (503): full; attempt") == 5
     assert "Later send it with: debrief record upload" in done.stderr
     done = record("stop")
     assert (done.exit_code, "Send it: debrief record upload" in done.stderr) == (1, True)

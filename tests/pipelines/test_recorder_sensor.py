@@ -15,8 +15,8 @@ import pytest
 
 from debrief.lake import Lake
 from debrief.recorder.checks import ReadyRule
+from debrief.recorder.client import RecorderClient
 from debrief.recorder.ingest import Ingest
-from debrief.recorder.sending import RecorderServer
 from debrief.recorder.stopping import StopRequest
 from debrief.recorder.storage.store import RecordStore
 from debrief.redaction import Redactor
@@ -186,7 +186,7 @@ def test_from_a_worktree_to_a_training_set(
     shop.change()
     shop.run("pnpm", "test")
     with running(store) as api:
-        with RecorderServer(api.url, api.tokens["write"]) as server:
+        with RecorderClient(api.url, api.tokens["write"]) as server:
             shop.stop(server, StopRequest())
         (stored,) = store.sessions().items
         assert (stored.verified, stored.validated, stored.not_ready) == (True, True, [])

@@ -17,13 +17,15 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from msgspec import structs
+
 from debrief.recorder.checks import ReadyRule
-from debrief.recorder.remote import Patience
-from debrief.recorder.sending import RecorderServer
+from debrief.recorder.client import RETRIES, RecorderClient
 from debrief.recorder.session import NewSession, run, start
 from debrief.recorder.state import CommandEnd, RecorderHome, Started
 from debrief.recorder.stopping import Stopped, StopRequest, stop
 from debrief.redaction import Redactor
+from debrief.retry import RetryPolicy
 from tests.snapshots.scenario import repository, write
 from tests.waiting import LONG
 
@@ -34,7 +36,7 @@ FILES = {
 }
 REDACTOR = Redactor(b"a key of the tests, and no other's")
 RULE = ReadyRule()
-HASTE = Patience(attempts=3, first_wait=0.01, longest_wait=2.0, timeout=LONG, in_all=LONG)
+HASTE = structs.replace(RETRIES, attempts=3, first_wait=0.01, longest_wait=2.0)
 
 PNPM = """#!/bin/sh
 case "$1" in
@@ -62,7 +64,7 @@ class Shop(NamedTuple):
         return run(self.home, self.folder / folder, command, **told)
 
     def stop(
-        self, to: RecorderServer | Path, request: StopRequest | None = None, **given: Any
+        self, to: RecorderClient | Path, request: StopRequest | None = None, **given: Any
     ) -> Stopped:
         given = {"redactor": REDACTOR, "rule": RULE, "request": request or StopRequest(), **given}
         return stop(self.home, self.folder, to, **given)
@@ -125,8 +127,8 @@ class Records:
         self.hang = threading.Event()
         self.hang.set()
 
-    def client(self, patience: Patience = HASTE) -> RecorderServer:
-        return RecorderServer(self.url, "a-token", patience)
+    def client(self, policy: RetryPolicy = HASTE) -> RecorderClient:
+        return RecorderClient(self.url, "a-token", policy)
 
     def handle(self, method: str, path: str, body: bytes) -> tuple[int, dict[str, Any]]:
         if method == "GET":
@@ -160,7 +162,7 @@ def records_server() -> Iterator[Records]:
         protocol_version = "HTTP/1.1"
 
         def do_POST(self) -> None:
-            body = self.rfile.read(int(self.headers["Content-Length"]))
+            body = self.rfile.read(int(self.headers["Content-Length"] or 0))
             served.asked.append(f"{self.command} {self.path}")
             served.tokens.append(self.headers["Authorization"])
             served.hang.wait(LONG)

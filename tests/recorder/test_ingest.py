@@ -12,10 +12,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from debrief.recorder.checks import ReadyRule
+from debrief.recorder.client import upload_body
 from debrief.recorder.contracts import Upload
 from debrief.recorder.encoding import encode_record, read
 from debrief.recorder.ingest import Ingest, UnfitError, read_json, read_model
-from debrief.recorder.sending import upload_body
 from debrief.redaction import Redactor
 from tests.recorder.records import build
 

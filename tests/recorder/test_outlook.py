@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from debrief.errors import ConfigurationError
+from debrief.recorder.client import RecorderAwayError, RecorderRefusedError
 from debrief.recorder.preflight import preflight_check
-from debrief.recorder.remote import ServerAwayError, ServerRefusedError
 from debrief.settings import Settings, load_settings
 from tests.recorder.session_scenario import Records, records_server
 from tests.waiting import LONG
@@ -41,7 +41,7 @@ def test_a_task_that_is_not_there_is_told_with_how_it_is_made(
     server: Records, tmp_path: Path
 ) -> None:
     found = preflight_check(settings(tmp_path, server.url), "checkout", LONG)
-    assert isinstance(found, ServerRefusedError)
+    assert isinstance(found, RecorderRefusedError)
     assert str(found) == (
         f"{server.url}: has no task checkout yet. "
         "Make it there at the end: debrief record stop --create-task NAME"
@@ -73,7 +73,7 @@ def test_a_server_that_is_away_is_told_after_one_attempt(tmp_path: Path) -> None
         taken.bind(("127.0.0.1", 0))
         url = f"http://127.0.0.1:{taken.getsockname()[1]}"
         found = preflight_check(settings(tmp_path, url), "cart", LONG)
-    assert isinstance(found, ServerAwayError)
+    assert isinstance(found, RecorderAwayError)
     assert "cannot be reached" in found.reason
     assert "waits here" in found.next_move
 
@@ -81,7 +81,7 @@ def test_a_server_that_is_away_is_told_after_one_attempt(tmp_path: Path) -> None
 def test_a_busy_server_is_not_waited_for(server: Records, tmp_path: Path) -> None:
     server.answers = [(503, {"Retry-After": "1"}, b"full")]
     found = preflight_check(settings(tmp_path, server.url), "cart", LONG)
-    assert isinstance(found, ServerAwayError)
+    assert isinstance(found, RecorderAwayError)
     assert len(server.asked) == 1
 
 
@@ -90,7 +90,7 @@ def test_a_server_that_says_nothing_is_not_waited_for(server: Records, tmp_path:
     began = time.monotonic()
     found = preflight_check(settings(tmp_path, server.url), "cart", 0.2)
     assert time.monotonic() - began < LONG / 2
-    assert isinstance(found, ServerAwayError)
+    assert isinstance(found, RecorderAwayError)
     assert "no answer in time" in found.reason
 
 
@@ -100,4 +100,4 @@ def test_a_server_that_is_none_of_ours_is_told(
 ) -> None:
     server.answers = [(200, {}, answer)]
     found = preflight_check(settings(tmp_path, server.url), "cart", LONG)
-    assert "gave an answer that is not its own. Check DEBRIEF_RECORDER_URL." in str(found)
+    assert "gave an answer that is not a recorder's. Check DEBRIEF_RECORDER_URL." in str(found)

@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
+from debrief.recorder.client import RecorderClient
 from debrief.recorder.encoding import decode_record, encode_record
 from debrief.recorder.outbox import WaitingError, send_waiting
 from debrief.recorder.preflight import preflight_check
-from debrief.recorder.sending import RecorderServer
 from debrief.recorder.state import StopOptions
 from debrief.recorder.stopping import StopRequest
 from debrief.recorder.storage.store import RecordStore
@@ -35,8 +35,8 @@ def api(record_store: RecordStore) -> Iterator[Api]:
         yield api
 
 
-def client_of(api: Api, scopes: str = "write") -> RecorderServer:
-    return RecorderServer(api.url, api.tokens[scopes], HASTE)
+def client_of(api: Api, scopes: str = "write") -> RecorderClient:
+    return RecorderClient(api.url, api.tokens[scopes], HASTE)
 
 
 def test_a_session_ends_in_the_database_byte_for_byte_and_ready(shop: Shop, api: Api) -> None:

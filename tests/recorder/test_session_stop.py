@@ -11,10 +11,10 @@ import pytest
 from debrief.errors import InputError
 from debrief.recorder.applier import apply_to_folder
 from debrief.recorder.checks import problems_of
+from debrief.recorder.client import RecorderClient
 from debrief.recorder.durable import locked
 from debrief.recorder.encoding import decode_record
 from debrief.recorder.outbox import WaitingError, forget, send_waiting
-from debrief.recorder.sending import RecorderServer
 from debrief.recorder.session import opened
 from debrief.recorder.state import StopOptions
 from debrief.recorder.stopping import HeldError, StopRequest
@@ -146,7 +146,7 @@ def test_a_refused_record_waits_and_the_reasons_are_told(shop: Shop, server: Rec
 def test_a_server_that_is_away_gets_the_same_bytes_later(shop: Shop, server: Records) -> None:
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
-        away = RecorderServer(f"http://127.0.0.1:{taken.getsockname()[1]}", "t", HASTE)
+        away = RecorderClient(f"http://127.0.0.1:{taken.getsockname()[1]}", "t", HASTE)
         for number in range(2):
             shop.start()
             write(shop.folder, {f"new-{number}.ts": ""})

@@ -17,11 +17,11 @@ from fastapi import FastAPI
 from msgspec import Struct
 
 from debrief.recorder.checks import ReadyRule
+from debrief.recorder.client import upload_body
 from debrief.recorder.contracts import NewTask, Record
 from debrief.recorder.encoding import encode_record
 from debrief.recorder.errors import ConflictError
 from debrief.recorder.ingest import Ingest
-from debrief.recorder.sending import upload_body
 from debrief.recorder.service.app import create_app
 from debrief.recorder.service.logs import LOGGER, JsonLogFormatter
 from debrief.recorder.service.routes import Service, ServiceLimits

@@ -1,0 +1,365 @@
+"""A client of a recorder's API: uploads and downloads, with retries and errors in plain words."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Mapping, Sequence
+from typing import IO, TYPE_CHECKING, Any, Literal, TypeVar
+
+import msgspec
+from msgspec import Struct
+
+from debrief.errors import ConfigurationError, DebriefError
+from debrief.recorder.contracts import Meta, NewTask
+from debrief.retry import RetryPolicy, parse_retry_after, retrying
+from debrief.settings import Settings
+
+if TYPE_CHECKING:
+    import httpx
+
+T = TypeVar("T")
+
+URL, TOKEN = "DEBRIEF_RECORDER_URL", "DEBRIEF_RECORDER_TOKEN"
+RETRIES = RetryPolicy(attempts=6, longest_retry_after=30.0)
+_TEMPORARY = frozenset({408, 425, 429, 500, 502, 503, 504})
+_LONGEST = 2_000
+"""Characters of a server's words that are shown."""
+_ADDRESS = "As https://host[/path]"
+_MAKE_TASK = "Make it there: debrief record upload --create-task NAME"
+
+
+class RecorderAwayError(DebriefError):
+    """The server could not be reached, or stayed busy: the same request may succeed later."""
+
+
+class RecorderRefusedError(DebriefError):
+    """The server refused a request, and would refuse it again.
+
+    Args:
+        culprit: the server.
+        reasons: what it said, in its words.
+        next_move: what to do about it.
+        status: of its answer.
+    """
+
+    def __init__(
+        self, culprit: str, reasons: Sequence[str], next_move: str = "", status: int = 0
+    ) -> None:
+        self.reasons, self.status = list(reasons), status
+        text = "\n  ".join(self.reasons if len(self.reasons) < 2 else ["", *self.reasons])
+        super().__init__(culprit, f"refused ({status}): {text}" if status else text, next_move)
+
+    def __reduce__(self) -> tuple[type[RecorderRefusedError], tuple[Any, ...]]:
+        return type(self), (self.culprit, self.reasons, self.next_move, self.status)
+
+
+class TemporaryError(Exception):
+    """An answer after which the same request may succeed.
+
+    Args:
+        message: what the server said.
+        retry_after: seconds that it asked to wait for.
+    """
+
+    def __init__(self, message: str, retry_after: float | None = None) -> None:
+        super().__init__(message)
+        self.retry_after = retry_after
+
+
+class Receipt(Struct, frozen=True, kw_only=True):
+    """The server's answer to a record that it stored."""
+
+    status: str
+    not_ready: tuple[str, ...] = ()
+
+
+class RecorderClient:
+    """A client of one server. Use it as a context manager.
+
+    Args:
+        url: as ``https://records.example.org``.
+        token: it is in no error and no log.
+        policy: how often and for how long requests are retried.
+        timeout: seconds without any progress after which a request has failed.
+        report: receives one line for each retry.
+
+    Raises:
+        ConfigurationError: the certificates or the proxy of this machine cannot be used.
+    """
+
+    def __init__(
+        self,
+        url: str,
+        token: str,
+        policy: RetryPolicy = RETRIES,
+        timeout: float = 60.0,
+        report: Callable[[str], None] = lambda line: None,
+    ) -> None:
+        import httpx
+
+        self.url = url
+        host = httpx.URL(url).host
+        is_local = host in ("localhost", "::1") or host.startswith("127.")
+        self.is_exposed = url.startswith("http:") and not is_local
+        """Whoever is on the way can read the token and the records."""
+        self._policy = policy
+        self._report = report
+        try:
+            self._http = httpx.Client(
+                base_url=url,
+                headers={"Authorization": f"Bearer {token}"},
+                timeout=timeout,
+                trust_env=not is_local,
+                verify=url.startswith("https:"),
+            )
+        except OSError as error:
+            raise ConfigurationError(
+                "SSL_CERT_FILE",
+                f"names certificates that cannot be used: {error.strerror or flat(error)}",
+                "Correct or unset it, and SSL_CERT_DIR.",
+            ) from error
+        except (ValueError, ImportError, httpx.InvalidURL) as error:
+            # The reason stays out: a proxy's address may contain a password.
+            raise ConfigurationError(
+                "HTTPS_PROXY, HTTP_PROXY or ALL_PROXY",
+                "names no proxy that can be used",
+                "As http://host:port, or name this server in NO_PROXY.",
+            ) from error
+
+    def __enter__(self) -> RecorderClient:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._http.close()
+
+    def send(self, record: bytes, meta: Meta) -> Receipt:
+        """Upload a record's exact bytes; uploading them again changes nothing on the server.
+
+        Raises:
+            RecorderAwayError: after the last attempt.
+            RecorderRefusedError: the server does not take the record.
+        """
+        answer = self._request("POST", "/sessions", upload_body(record, meta))
+        if answer.get("id") != str(meta.session_id):
+            raise RecorderRefusedError(self.url, ["answered for another session"], f"Check {URL}.")
+        if answer.get("sha256") != hashlib.sha256(record).hexdigest():
+            raise RecorderRefusedError(self.url, ["stored other bytes than were sent"])
+        return _receipt(answer)
+
+    def mark_ready(self, session_id: str) -> Receipt:
+        """Mark a stored session ready for training; errors as for ``send``."""
+        return _receipt(self._request("PATCH", f"/sessions/{session_id}", b'{"status":"ready"}'))
+
+    def ensure_task(self, task_id: str, name: str) -> None:
+        """Make a task unless it exists; errors as for ``send``."""
+        body = NewTask(id=task_id, name=name).model_dump_json(by_alias=True).encode()
+        try:
+            self._request("POST", "/tasks", body)
+        except RecorderRefusedError as error:
+            if error.status != 409:
+                raise
+
+    def has_task(self, task_id: str) -> bool:
+        """Return whether a task exists; the token needs the scope ``read``. Errors as for
+        ``send``."""
+        try:
+            answer = self._request("GET", f"/tasks/{task_id}")
+        except RecorderRefusedError as error:
+            if error.next_move != _MAKE_TASK:
+                raise
+            return False
+        if answer.get("id") != task_id:
+            raise _not_a_recorder(self.url)
+        return True
+
+    def download(
+        self,
+        path: str,
+        params: Mapping[str, str],
+        file: IO[bytes],
+        check: Callable[[], T],
+        scope: str = "export",
+    ) -> T:
+        """Write an answer to a file, from its current position on.
+
+        Args:
+            path: of the endpoint.
+            params: of the query.
+            file: what an attempt wrote is cut off again before the next one.
+            check: called after the whole answer was written; may raise ``TemporaryError``.
+            scope: that the token needs, for the advice.
+
+        Returns:
+            What ``check`` returned.
+
+        Raises:
+            RecorderAwayError: after the last attempt.
+            RecorderRefusedError: the server refused.
+        """
+        start = file.tell()
+
+        def attempt() -> T:
+            file.seek(start)
+            file.truncate()
+            with self._http.stream("GET", path, params=dict(params)) as answer:
+                if answer.status_code != 200:
+                    answer.read()
+                    raise self._error_of(answer, scope)
+                for chunk in answer.iter_bytes():
+                    file.write(chunk)
+            return check()
+
+        return self._retry(attempt)
+
+    def _request(self, method: str, path: str, body: bytes = b"") -> Mapping[str, Any]:
+        def attempt() -> Mapping[str, Any]:
+            headers = {"Content-Type": "application/json"}
+            answer = self._http.request(method, path, content=body, headers=headers)
+            if not answer.is_success:
+                raise self._error_of(answer, "write")
+            content = _object_of(answer)
+            if not content:
+                raise _not_a_recorder(self.url)
+            return content
+
+        return self._retry(attempt)
+
+    def _retry(self, attempt: Callable[[], T]) -> T:
+        import httpx
+
+        temporary = (httpx.RequestError, TemporaryError)
+        retry = retrying(
+            self._policy,
+            lambda error: isinstance(error, temporary),
+            name=self.url,
+            describe=_describe,
+            report=self._report,
+        )
+        try:
+            return retry(attempt)
+        except temporary as error:
+            raise RecorderAwayError(self.url, _describe(error)) from error
+
+    def _error_of(self, answer: httpx.Response, scope: str) -> Exception:
+        status = answer.status_code
+        if status in _TEMPORARY:
+            words = "; ".join(_reasons_of(answer))
+            seconds = parse_retry_after(answer.headers.get("Retry-After", ""))
+            return TemporaryError(f"is busy ({status}): {words}", seconds)
+        return RecorderRefusedError(
+            self.url, _reasons_of(answer), _next_move(answer, scope), status
+        )
+
+
+def client_of(
+    settings: Settings,
+    scope: Literal["write", "export"],
+    policy: RetryPolicy = RETRIES,
+    timeout: float = 60.0,
+    report: Callable[[str], None] = lambda line: None,
+) -> RecorderClient:
+    """Return a client of the configured server; nothing is sent to it yet.
+
+    Args:
+        settings: of this machine.
+        scope: that the token needs, for the advice to who has none.
+        policy: as of ``RecorderClient``, and so are the others.
+        timeout: in seconds.
+        report: receives one line for each retry.
+
+    Raises:
+        ConfigurationError: the server's address or its token is missing or wrong.
+    """
+    import httpx
+
+    url, token = settings.recorder_url, settings.recorder_token
+    if not url:
+        raise ConfigurationError(URL, "is not set", "Set it, or write a file: --local FILE")
+    try:
+        parts = httpx.URL(url)
+        parts.raw_host.decode("ascii").encode("idna")
+        is_plain = parts.host and (parts.port or 0) < 1 << 16 and not any(map(str.isspace, url))
+    except (httpx.InvalidURL, UnicodeError) as error:
+        raise ConfigurationError(URL, f"is no address: {flat(error)}", _ADDRESS) from error
+    if not is_plain or parts.scheme not in ("http", "https") or parts.userinfo or parts.query:
+        raise ConfigurationError(URL, "is no plain address of a server", _ADDRESS)
+    if not token:
+        move = f"Set it to a token with the scope {scope}: debrief tokens create NAME"
+        raise ConfigurationError(TOKEN, "is not set", f"{move} --scope {scope}")
+    if not token.isascii() or not token.isprintable() or " " in token:
+        raise ConfigurationError(TOKEN, "is no token: it has characters that none has")
+    return RecorderClient(url.rstrip("/"), token, policy, timeout, report)
+
+
+def upload_body(record: bytes, meta: Meta) -> bytes:
+    """Return the body of ``POST /sessions``, which contains the record's bytes unchanged."""
+    fields = {
+        "id": str(meta.session_id),
+        "taskId": meta.task_id,
+        "repoName": meta.repo_name,
+        "repoRemote": meta.repo_remote,
+        "branch": meta.branch,
+        "baseRef": meta.base_ref,
+        "createdAt": meta.stopped_at.isoformat(),
+    }
+    return b'%s,"record":%s}' % (msgspec.json.encode(fields)[:-1], record)
+
+
+def flat(value: object) -> str:
+    """Return a server's words on one line, without terminal control characters."""
+    words = " ".join(str(value).split())[:_LONGEST]
+    return "".join(char if char.isprintable() else "\ufffd" for char in words)
+
+
+def _object_of(answer: httpx.Response) -> Mapping[str, Any]:
+    """Return the JSON object of an answer; an empty one if it has none."""
+    try:
+        content = answer.json()
+    except (ValueError, RecursionError):
+        return {}
+    return content if isinstance(content, dict) else {}
+
+
+def _reasons_of(answer: httpx.Response) -> list[str]:
+    content = _object_of(answer)
+    reasons = content.get("reasons")
+    if isinstance(reasons, list) and reasons:
+        place = flat(content.get("place") or "")
+        return [f"{place}: {flat(reason)}" if place else flat(reason) for reason in reasons]
+    text = flat(content.get("detail") or answer.text)
+    return [text or answer.reason_phrase or "no reason given"]
+
+
+def _next_move(answer: httpx.Response, scope: str) -> str:
+    content, status = _object_of(answer), answer.status_code
+    if status == 404 and str(content.get("place")).startswith("task "):
+        return _MAKE_TASK
+    moves = {
+        401: f"Check {TOKEN}.",
+        403: f"Use a token with the scope {scope}: {TOKEN}.",
+        404: f"Check {URL}.",
+    }
+    advice = flat(content.get("nextMove") or "")
+    return moves.get(status) or advice or ("" if answer.is_client_error else f"Check {URL}.")
+
+
+def _receipt(answer: Mapping[str, Any]) -> Receipt:
+    reasons = answer.get("notReady")
+    return Receipt(
+        status=flat(answer.get("status", "draft")),
+        not_ready=tuple(map(flat, reasons)) if isinstance(reasons, list) else (),
+    )
+
+
+def _not_a_recorder(url: str) -> RecorderRefusedError:
+    return RecorderRefusedError(url, ["gave an answer that is not a recorder's"], f"Check {URL}.")
+
+
+def _describe(error: BaseException) -> str:
+    import httpx
+
+    if isinstance(error, httpx.TimeoutException):
+        return "cannot be reached: no answer in time"
+    if isinstance(error, httpx.RequestError):
+        return f"cannot be reached: {flat(error) or type(error).__name__}"
+    return flat(error)

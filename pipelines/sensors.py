@@ -42,10 +42,7 @@ def settled(entries: Iterable[ScanEntry], now: datetime) -> list[ScanEntry]:
     return [
         entry
         for entry in entries
-        if all(
-            stamp.mtime_ns <= before or stamp.mtime_ns > after
-            for stamp in (entry.stamp, *entry.companions)
-        )
+        if all(stamp.mtime_ns <= before or stamp.mtime_ns > after for stamp in entry.files)
     ]
 
 

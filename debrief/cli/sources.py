@@ -96,7 +96,7 @@ def tallied(found: Scan) -> dict[str, SourceTally]:
             continue
         tally = tallies.setdefault(entry.source or _UNKNOWN, SourceTally())
         tally.transcripts += 1
-        for stamp in (*([] if entry.is_part else [entry.stamp]), *entry.companions):
+        for stamp in entry.files:
             if stamp.path not in counted:
                 counted.add(stamp.path)
                 tally.files += 1

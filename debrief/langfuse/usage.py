@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from debrief.sessions.model import Usage
-from debrief.sessions.readers.jsonl import whole_number
+from debrief.sessions.readers.values import whole_number
 
 _NAMES = {
     "input": ("input", "input_tokens", "prompt_tokens"),

@@ -6,7 +6,7 @@ import re
 
 from debrief.offline.model import EditHunk
 from debrief.sessions.model import ToolCall
-from debrief.sessions.readers.patches import Edit, edits_of_call
+from debrief.sessions.readers.patches import FileEdit, edits_of_call
 
 _HUNK = re.compile(r"^@@ -(\d+)(?:,(\d+))? \+(\d+)(?:,(\d+))? @@", re.MULTILINE)
 _SHORT = 8
@@ -94,7 +94,7 @@ def _hunk(turn: int, path: str, match: re.Match[str], body: list[str]) -> EditHu
     )
 
 
-def _bare(turn: int, call: Edit) -> EditHunk:
+def _bare(turn: int, call: FileEdit) -> EditHunk:
     """An edit whose source records counts alone."""
     return EditHunk(
         turn=turn,

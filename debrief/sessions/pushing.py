@@ -16,7 +16,7 @@ from msgspec import Struct
 
 from debrief.lake.files import FileStore
 from debrief.redaction.redactor import Redactor
-from debrief.sessions.scanning import FileStamp
+from debrief.sessions.readers.files import FileStamp
 from debrief.sessions.sources import scan
 
 Mark = tuple[int, int, str]
@@ -101,8 +101,7 @@ def _transcripts(folders: Iterable[Path]) -> Iterator[FileStamp]:
     """Yield the files of known tools, each once; parts of a file are that file."""
     seen: set[str] = set()
     for entry in scan(folders).entries:
-        own = () if entry.is_part else (entry.stamp,)
-        for stamp in (*own, *entry.companions) if entry.source else ():
+        for stamp in entry.files if entry.source else ():
             if stamp.path not in seen:
                 seen.add(stamp.path)
                 yield stamp

@@ -11,19 +11,11 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from debrief.digests import digest_of
-from debrief.sessions.readers.moments import moment_of_change
+from debrief.sessions.readers.files import FileStamp
+from debrief.sessions.readers.values import moment_of_change
 from debrief.weeks import week_of
 
 _UNIQUE = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}", re.IGNORECASE)
-
-
-class FileStamp(Struct, frozen=True, gc=False):
-    """A file as it was when it was looked at: unchanged as long as all three are."""
-
-    path: str
-    size: int
-    """Bytes."""
-    mtime_ns: int
 
 
 class ScanEntry(Struct, frozen=True, kw_only=True, gc=False):
@@ -64,9 +56,10 @@ class ScanEntry(Struct, frozen=True, kw_only=True, gc=False):
         return any(self.path.startswith(f"{stamp.path}#") for stamp in self.companions)
 
     @property
-    def stamp(self) -> FileStamp:
-        """The file itself, without its companions."""
-        return FileStamp(self.path, self.size, self.mtime_ns)
+    def files(self) -> tuple[FileStamp, ...]:
+        """The file itself and its companions; a change in any means reading again."""
+        own = () if self.is_part else (FileStamp(self.path, self.size, self.mtime_ns),)
+        return (*own, *self.companions)
 
 
 class Origin(Struct, frozen=True):

@@ -8,7 +8,6 @@ should have been a transcript ends up in a session or in an ``UnreadTranscript``
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 
@@ -18,10 +17,11 @@ from debrief.errors import InputError
 from debrief.sessions.model import Session, UnreadTranscript
 from debrief.sessions.readers import READERS
 from debrief.sessions.readers.base import BrokenTranscript, NoSession, Reader, Transcript
-from debrief.sessions.readers.finding import FoundFile, Walk, head_of, looking_once, shown, walk
-from debrief.sessions.readers.jsonl import decodes
-from debrief.sessions.readers.moments import moment, moment_of_change
-from debrief.sessions.scanning import FileStamp, Origin, Scan, ScanEntry, identified
+from debrief.sessions.readers.files import FileStamp, Walk, head_of, reason_of, walk
+from debrief.sessions.readers.jsonl import first_line_error
+from debrief.sessions.readers.kit import first_time
+from debrief.sessions.readers.values import moment_of_change
+from debrief.sessions.scanning import Origin, Scan, ScanEntry, identified
 from debrief.sessions.uniting import united, with_digest
 from debrief.weeks import FIRST_WEEK, week_of
 
@@ -31,8 +31,6 @@ Progress = Callable[[int], None]
 """Told how many transcripts are done so far."""
 
 Redact = Callable[[Session], Session]
-
-_TIMESTAMP = re.compile(rb'"timestamp"\s*:\s*"([^"\\]{10,40})"')
 
 
 def default_folders(home: Path, readers: Mapping[str, Reader] | None = None) -> list[Path]:
@@ -61,43 +59,22 @@ def scan(
         origins: of the folders that are mirrors.
     """
     readers = READERS if readers is None else readers
-    sources = tuple(readers)
-    known = {
-        entry.path: entry
+    previous = [
+        entry
         for entry in remembered
-        if entry.source in readers or entry.looked_for == sources
-    }
-    known_files = {
-        stamp.path: (stamp, entry.source)
-        for entry in known.values()
-        for stamp in (entry.stamp, *entry.companions)
-    }
-    parts = _parts(known.values())
+        if entry.source in readers or entry.looked_for == tuple(readers)
+    ]
     entries: dict[str, ScanEntry] = {}
     opened = 0
     for folder in _outermost(folders):
-        found = walk(folder)
-        for entry in _unreachable(found):
-            entries.setdefault(entry.path, entry)
-        reused = _reused(found, known, known_files, parts)
-        if reused is not None:
-            entries.update(reused)
-            if progress is not None:
-                progress(len(entries))
-            continue
-        settled = {
-            file.path: known_files[file.path][1]
-            for file in found.files
-            if _is_unchanged(file, known_files)
-        }
-        for entry, was_opened in _look(folder, found, known, readers, settled, parts):
+        for entry, was_opened in _scan_folder(walk(folder), previous, readers):
             entries.setdefault(entry.path, entry)
             opened += was_opened
             if progress is not None and len(entries) % 50 == 0:
                 progress(len(entries))
     if progress is not None:
         progress(len(entries))
-    return _with_gone(entries, _gone(known.values(), entries), opened, origins)
+    return _with_gone(entries, _gone(previous, entries), opened, origins)
 
 
 def read_week(
@@ -222,145 +199,95 @@ def _outermost(folders: Iterable[Path]) -> list[Path]:
     return chosen
 
 
-def _reused(
-    found: Walk,
-    known: Mapping[str, ScanEntry],
-    known_files: Mapping[str, tuple[FileStamp, str]],
-    parts: Mapping[str, list[ScanEntry]],
-) -> dict[str, ScanEntry] | None:
-    """Return the remembered entries of a walk when none of its files is new, changed or gone."""
-    entries: dict[str, ScanEntry] = {}
-    stamps = 0
-    for file in found.files:
-        if not _is_unchanged(file, known_files):
-            return None
-        if file.path in parts:
-            entries.update({entry.path: entry for entry in parts[file.path]})
-            stamps += 1
-            continue
-        entry = known.get(file.path)
-        if entry is not None:
-            entries[file.path] = entry
-            stamps += 1 + len(entry.companions)
-    return entries if stamps == len(found.files) else None
-
-
-def _parts(entries: Iterable[ScanEntry]) -> dict[str, list[ScanEntry]]:
-    """Return the entries that are parts of a file with several, by that file."""
-    found: dict[str, list[ScanEntry]] = {}
-    for entry in entries:
-        if entry.is_part:
-            found.setdefault(entry.path.rpartition("#")[0], []).append(entry)
-    return found
-
-
-def _is_unchanged(file: FoundFile, known_files: Mapping[str, tuple[FileStamp, str]]) -> bool:
-    remembered = known_files.get(file.path)
-    return remembered is not None and (
-        remembered[0].size == file.size and remembered[0].mtime_ns == file.mtime_ns
-    )
-
-
-def _look(
-    folder: Path,
-    found: Walk,
-    known: Mapping[str, ScanEntry],
-    readers: Mapping[str, Reader],
-    settled: Mapping[str, str],
-    parts: Mapping[str, list[ScanEntry]],
+def _scan_folder(
+    found: Walk, previous: Iterable[ScanEntry], readers: Mapping[str, Reader]
 ) -> Iterator[tuple[ScanEntry, bool]]:
     """Yield an entry a file, or a part of one, companions apart, and whether it was opened."""
-    files = {file.path: file for file in found.files}
-    claimed = {path for path in parts if path in settled}
-    for path in sorted(claimed):
-        yield from ((entry, False) for entry in parts[path])
-    with looking_once({str(folder): found}, {**settled, **dict.fromkeys(claimed, "")}):
-        for reader in readers.values():
-            for transcript in reader.find(folder):
-                whole = transcript.file or transcript.path
-                if transcript.path in claimed or whole not in files:
-                    continue
-                file = files[whole]
-                companions = tuple(
-                    FileStamp(path, files[path].size, files[path].mtime_ns)
-                    for path in transcript.companions
-                    if path in files
-                )
-                claimed.add(transcript.path)
-                claimed.update(stamp.path for stamp in companions)
-                entry = known.get(transcript.path)
-                if (
-                    entry is not None
-                    and transcript.path in settled
-                    and entry.source == transcript.source
-                    and entry.companions == companions
-                ):
-                    yield entry, False
-                else:
-                    yield _peeked(reader, transcript, file, companions), True
-    for path, file in files.items():
-        if path not in claimed:
-            entry = known.get(path)
-            if entry is not None and path in settled and not entry.source:
+    for each in found.unreachable:
+        epoch = moment_of_change(0)
+        yield (
+            ScanEntry(
+                source="", path=each.path, started=epoch, week=FIRST_WEEK, reason=each.reason
+            ),
+            False,
+        )
+    stamps = {file.path: file for file in found.files}
+    unchanged = {
+        entry.path: entry
+        for entry in previous
+        if all(stamps.get(file.path) == file for file in entry.files)
+    }
+    sources = {file.path: entry.source for entry in unchanged.values() for file in entry.files}
+    if len(sources) == len(stamps):
+        yield from ((entry, False) for entry in unchanged.values())
+        return
+    parts = {path: entry for path, entry in unchanged.items() if entry.is_part}
+    yield from ((entry, False) for entry in parts.values())
+    done = {file.path for entry in parts.values() for file in entry.files}
+    found = replace(found, sources={**sources, **dict.fromkeys(done, "")})
+    for reader in readers.values():
+        for transcript in reader.find(found):
+            if transcript.path in done or (transcript.file or transcript.path) not in stamps:
+                continue
+            file = stamps[transcript.file or transcript.path]
+            companions = tuple(stamps[path] for path in transcript.companions if path in stamps)
+            done.update((transcript.path, *(stamp.path for stamp in companions)))
+            entry = unchanged.get(transcript.path)
+            if entry and (entry.source, entry.companions) == (transcript.source, companions):
                 yield entry, False
             else:
-                yield replace(_unclaimed(file), looked_for=tuple(readers)), True
+                yield _peeked(reader, transcript, file, companions), True
+    for path in sorted(stamps.keys() - done):
+        entry = unchanged.get(path)
+        if entry and not entry.source:
+            yield entry, False
+        else:
+            yield replace(_unclaimed(stamps[path]), looked_for=tuple(readers)), True
 
 
-def _peeked(
-    reader: Reader, transcript: Transcript, file: FoundFile, companions: tuple[FileStamp, ...]
+def _entry(
+    file: FileStamp, path: str, source: str = "", companions: tuple[FileStamp, ...] = ()
 ) -> ScanEntry:
     changed = moment_of_change(file.mtime_ns)
-    entry = ScanEntry(
-        source=transcript.source,
-        path=transcript.path,
+    return ScanEntry(
+        source=source,
+        path=path,
         size=file.size,
         mtime_ns=file.mtime_ns,
         companions=companions,
         started=changed,
         week=week_of(changed),
     )
+
+
+def _peeked(
+    reader: Reader, transcript: Transcript, file: FileStamp, companions: tuple[FileStamp, ...]
+) -> ScanEntry:
+    entry = _entry(file, transcript.path, transcript.source, companions)
     try:
         peek = reader.peek(transcript)
-    except OSError as error:
-        return replace(entry, reason=_why(error))
-    except Exception as error:  # one transcript must never cost the scan
-        return replace(entry, reason=f"its reader failed: {type(error).__name__}: {error}")
-    if peek is not None:
-        return replace(entry, own_id=peek.session_id, root=peek.root, own_started=peek.started)
-    entry = _dated(entry)
-    try:
+        if peek is not None:
+            return replace(entry, own_id=peek.session_id, root=peek.root, own_started=peek.started)
+        # A file without a session is filed under the week of its first time, if it has any: that
+        # of its last change would be the time of a clone or a copy as often as not.
+        started = first_time(head_of(entry.path))
+        if started is not None:
+            entry = replace(entry, started=started, week=week_of(started))
         reader.read(transcript)
     except NoSession as error:
         return replace(entry, reason=error.reason, expected=True)
     except InputError as error:
         return replace(entry, reason=error.reason, line=_line_of(error))
+    except OSError as error:
+        return replace(entry, reason=reason_of(error))
     except Exception as error:  # one transcript must never cost the scan
         return replace(entry, reason=f"its reader failed: {type(error).__name__}: {error}")
     return replace(entry, reason="no session was found in it")
 
 
-def _dated(entry: ScanEntry) -> ScanEntry:
-    """Put a file without a session into the week that its first timestamp tells, if any does.
-
-    The time of its last change would be that of a clone or a copy as often as not.
-    """
-    told = _TIMESTAMP.search(head_of(entry.path))
-    started = moment(told[1].decode("ascii", "replace")) if told else None
-    return entry if started is None else replace(entry, started=started, week=week_of(started))
-
-
-def _unclaimed(file: FoundFile) -> ScanEntry:
-    """Return the entry of a file that no reader knows: told when it looks like a transcript."""
-    changed = moment_of_change(file.mtime_ns)
-    entry = ScanEntry(
-        source="",
-        path=file.path,
-        size=file.size,
-        mtime_ns=file.mtime_ns,
-        started=changed,
-        week=week_of(changed),
-    )
+def _unclaimed(file: FileStamp) -> ScanEntry:
+    """Return the entry of a file that no reader knows: reported if it looks like a transcript."""
+    entry = _entry(file, file.path)
     if not file.path.endswith(".jsonl"):
         return entry
     if file.size == 0:
@@ -369,26 +296,9 @@ def _unclaimed(file: FoundFile) -> ScanEntry:
         with open(file.path, "rb"):  # noqa: PTH123
             head = head_of(file.path)
     except OSError as error:
-        return replace(entry, reason=_why(error))
-    broken = decodes(head, whole=file.size <= len(head))
+        return replace(entry, reason=reason_of(error))
+    broken = first_line_error(head, whole=file.size <= len(head))
     if broken is None:
         reason = "not the transcript of a tool that is known"
         return replace(entry, reason=reason, expected=True)
     return replace(entry, reason=f"no known tool's transcript: {broken}", line=1)
-
-
-def _unreachable(found: Walk) -> Iterator[ScanEntry]:
-    for each in found.unreachable:
-        yield ScanEntry(
-            source="",
-            path=each.path,
-            started=moment_of_change(0),
-            week=FIRST_WEEK,
-            reason=each.reason,
-        )
-
-
-def _why(error: OSError) -> str:
-    if isinstance(error, PermissionError):
-        return "no permission to read it"
-    return shown(error.strerror or str(error)).lower()

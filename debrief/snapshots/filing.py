@@ -19,6 +19,7 @@ from debrief.errors import InputError
 from debrief.sessions.model import Session
 from debrief.sessions.readers import READERS
 from debrief.sessions.readers.base import Reader, Transcript
+from debrief.sessions.readers.files import walk
 from debrief.snapshots.prompts import CLAUDE_CODE
 from debrief.snapshots.writing import add_metadata, read_metadata, refuse_link, session_ids_of
 
@@ -80,7 +81,7 @@ def sessions_since(
     found: dict[str, FoundSession] = {}
     for folder in folders:
         for project, changed in _changed(folder, since_ns, known or {}).items():
-            for transcript in reader.find(project):
+            for transcript in reader.find(walk(project)):
                 if changed.isdisjoint((transcript.path, *transcript.companions)):
                     continue
                 session = _read(reader, transcript)

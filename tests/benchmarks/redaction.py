@@ -20,6 +20,7 @@ import orjson
 from debrief.redaction.redactor import Redactor
 from debrief.redaction.sessions import redact_session
 from debrief.sessions.readers import READERS
+from debrief.sessions.readers.files import walk
 from tests.redaction.harmless import near_misses
 from tests.redaction.synthetic import (
     Case,
@@ -133,7 +134,7 @@ def reading(transcripts: list[Path], lines: list[bytes]) -> None:
 
     decoded = min(timed(decode) for _ in range(3))
     reader = READERS["claude-code"]
-    found = list(reader.find(SHARED / "sessions" / "claude-code"))
+    found = list(reader.find(walk(SHARED / "sessions" / "claude-code")))
     spent = {"reading": 0.0, "redaction": 0.0}
     secrets = 0
     for transcript in found:

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from datetime import datetime
-from typing import Any
 
 from msgspec import UNSET
 
@@ -17,23 +16,29 @@ from debrief.sessions.model import (
     Problem,
     Session,
     Subagent,
+    SubagentPlace,
+    ToolCall,
     TranscriptRef,
     Turn,
     Usage,
 )
 from debrief.sessions.places import place_of
 from debrief.sessions.readers.jsonl import JsonLines
-from debrief.sessions.readers.timeline import NO_USAGE, Timeline, decoded_arguments
+from debrief.sessions.readers.timeline import NO_USAGE, Timeline
+from debrief.sessions.readers.values import decoded_arguments, first_string
 
 _COMMIT = re.compile(r"[0-9a-f]{40}|[0-9a-f]{64}")
 _MOST_PROBLEMS = 100
 
 
-class Facts:
-    """What a transcript tells about its session as a whole; the first word on each counts."""
+class TranscriptDraft:
+    """One transcript on its way to a session, or to a part of one."""
 
-    def __init__(self) -> None:
+    def __init__(self, path: str) -> None:
+        self.path = path
         self.id = ""
+        self.tool = ""
+        """Where the transcript names another tool than its source's usual one."""
         self.title = ""
         self.cwd = ""
         self.branch = ""
@@ -42,48 +47,33 @@ class Facts:
         """The repository's when the session began, as whole hex digits."""
         self.version = ""
         self.model = ""
+        self.started: datetime | None = None
+        self.ended: datetime | None = None
         self.parent = ""
         """The session that started this one as its subagent; empty for a person's own."""
         self.is_subagent = False
         """Another agent began the session, whether its transcript is known or not."""
         self.parent_call = ""
-        """The call that started it, where the transcript tells."""
+        """The call that started it, where the transcript names it."""
         self.agent_type = ""
-        self.started: datetime | None = None
-        self.ended: datetime | None = None
-
-    def see(self, at: datetime | None) -> None:
-        """Take the first time as the start and the latest as the end."""
-        if at is None:
-            return
-        if self.started is None:
-            self.started = at
-        if self.ended is None or at > self.ended:
-            self.ended = at
-
-
-class Reading:
-    """One transcript on its way to a session, or to a part of one."""
-
-    def __init__(self, path: str) -> None:
-        self.path = path
-        self.tool = ""
-        """Where the transcript names another tool than its source's usual one."""
-        self.facts = Facts()
+        self.prompt = ""
+        """What a subagent was asked, where it is not the prompt of a turn."""
+        self.call_id = ""
+        """The call to link a subagent to in the session that started it."""
+        self.place: SubagentPlace = "file"
         self.timeline = Timeline()
         self.problems: list[Problem] = []
-        self.untold = 0
+        self.unreported = 0
         """Problems beyond the first hundred."""
         self.references: list[TranscriptRef] = []
-        self.settings: list[TranscriptRef] = []
-        """Files beside the transcript that completed it."""
+        """The transcript, and the files beside it that completed it."""
         self.declared: tuple[DeclaredTool, ...] = ()
         """The tools that the transcript describes, as they come."""
         self.orphan_results = 0
         self.child_calls: dict[str, str] = {}
         """The calls that started subagents, by the subagents' session ids."""
-        self.agents: dict[str, Reading] = {}
-        """Subagents whose messages stand among the session's own, by their ids."""
+        self.agents: dict[str, TranscriptDraft] = {}
+        """Subagents whose messages are among the session's own, by their ids."""
         self.usage: Usage | None = None
         """The tool's own account of the tokens, where it beats adding up the messages'."""
         self.inclusive_usage: Usage | None = None
@@ -91,66 +81,43 @@ class Reading:
         self.api_calls: int | None = None
         """Where it is not the number of messages."""
 
-    def take(self, lines: JsonLines) -> None:
-        """Take over what reading the file found out about it; call it after the conversion."""
-        self.references.append(lines.ref())
-        self.problems += lines.problems
+    def see(self, at: datetime | None) -> None:
+        """Take the first time as the start and the latest as the end."""
+        if at is None:
+            return
+        if self.ended is None:
+            self.started = self.ended = at
+        elif at > self.ended:
+            self.ended = at
 
     def report(self, line: int, reason: str) -> None:
         """File a problem with a line of the transcript; 0 means the whole file."""
         if len(self.problems) < _MOST_PROBLEMS:
             self.problems.append(Problem(path=self.path, line=line, reason=reason))
         else:
-            self.untold += 1
+            self.unreported += 1
 
+    def read_lines(self, convert: Callable[[JsonLines, TranscriptDraft], None]) -> None:
+        """Read the file as JSON lines, whose records ``convert`` takes over.
 
-def subagent_of(child: Reading, parent: Reading) -> Subagent:
-    """Return a child transcript as a subagent; what it was asked comes from its own prompts."""
-    turns = child.timeline.build()
-    call_id = child.facts.parent_call or parent.child_calls.get(child.facts.id, "")
-    call = parent.timeline.calls.get(call_id)
-    arguments = decoded_arguments(call.input) if call else {}
-    return Subagent(
-        id=child.facts.id,
-        type=child.facts.agent_type or _first(arguments, "subagent_type", "agent_type", "agent"),
-        description=_first(arguments, "description") or child.facts.title,
-        prompt="\n\n".join(turn.prompt for turn in turns if turn.prompt)
-        or _first(arguments, "prompt"),
-        messages=tuple(message for turn in turns for message in turn.messages),
-        place="file" if child.references else "inline",
-    )
-
-
-def read_lines(
-    path: str, convert: Callable[[JsonLines, Reading], None], name_of: Callable[[str], str]
-) -> Reading:
-    """Read a file of JSON lines.
-
-    Args:
-        path: of the file.
-        convert: takes over what the lines hold.
-        name_of: gives the session's id by the path, for lines that do not tell it.
-
-    Raises:
-        OSError: it cannot be read.
-    """
-    reading = Reading(path)
-    lines = JsonLines(path)
-    convert(lines, reading)
-    reading.take(lines)
-    reading.facts.id = reading.facts.id or name_of(path)
-    return reading
+        Raises:
+            OSError: it cannot be read.
+        """
+        lines = JsonLines(self.path)
+        convert(lines, self)
+        self.references.append(lines.ref())
+        self.problems += lines.problems
 
 
 def assemble(
-    reading: Reading,
+    draft: TranscriptDraft,
     *,
     source: str,
     tool: str,
     fallback: datetime,
-    children: Sequence[Reading] = (),
+    children: Sequence[TranscriptDraft] = (),
 ) -> Session:
-    """Return the session of ``reading`` with its subagents' transcripts.
+    """Return the session of a transcript with its subagents' transcripts.
 
     A transcript of a subagent whose parent is not at hand is a session without human turns: its
     prompt was written by another agent, so all its work is a preamble.
@@ -158,84 +125,101 @@ def assemble(
     Args:
         fallback: the session's time when no record has one.
     """
-    facts = reading.facts
-    for part in (reading, *children):
+    parts = (draft, *children)
+    for part in parts:
         if part.orphan_results:
             part.report(0, f"{part.orphan_results} tool results without their calls")
-        if part.untold:
-            reason = f"{part.untold} more problems"
+        if part.unreported:
+            reason = f"{part.unreported} more problems"
             part.problems.append(Problem(path=part.path, line=0, reason=reason))
-    parts = (reading, *children)
-    turns = reading.timeline.build()
-    if facts.parent or facts.is_subagent:
+    turns = draft.timeline.build()
+    if draft.parent or draft.is_subagent:
         turns = _without_prompts(turns)
-        whose = f"session {facts.parent}" if facts.parent else "another session"
-        reading.report(0, f"a subagent's work for {whose}, whose transcript is not here")
-    subagents = tuple(subagent_of(child, reading) for child in children)
+        whose = f"session {draft.parent}" if draft.parent else "another session"
+        draft.report(0, f"a subagent's work for {whose}, whose transcript is not here")
+    subagents = tuple(_subagent(child, draft) for child in children)
     for child in children:
-        facts.see(child.facts.started)
-        facts.see(child.facts.ended)
-    if facts.started is None:
-        reading.report(0, "no record has a time: the file's own time stands in")
-    started = facts.started or fallback
-    place = place_of(facts.cwd, facts.repository)
+        draft.see(child.started)
+        draft.see(child.ended)
+    if draft.started is None:
+        draft.report(0, "no record tells its time; the time of the file's last change is taken")
+    started = draft.started or fallback
+    place = place_of(draft.cwd, draft.repository)
     messages = [
         *(message for turn in turns for message in turn.messages),
         *(message for subagent in subagents for message in subagent.messages),
     ]
-    calls = [call for message in messages for call in message.calls]
+    calls = list(_distinct_calls(messages))
+    alone = None if children else draft.inclusive_usage
+    own = (part.timeline.usage if part.usage is None else part.usage for part in parts)
     return Session(
-        id=facts.id,
+        id=draft.id,
         source=source,
-        tool=reading.tool or tool,
-        tool_version=facts.version,
+        tool=draft.tool or tool,
+        tool_version=draft.version,
         models=_by_use(messages),
         task=place.task,
         repository=place.repository,
-        branch=facts.branch,
-        cwd=facts.cwd,
+        branch=draft.branch,
+        cwd=draft.cwd,
         started=started,
-        ended=facts.ended or started,
-        title=facts.title,
-        transcripts=tuple(ref for part in parts for ref in (*part.references, *part.settings)),
+        ended=draft.ended or started,
+        title=draft.title,
+        transcripts=tuple(ref for part in parts for ref in part.references),
         turns=turns,
         subagents=subagents,
-        usage=_usage(reading, children),
-        api_calls=sum(_api_calls(part) for part in parts),
-        slash_commands=reading.timeline.slash_commands,
+        usage=sum(own, NO_USAGE) if alone is None else alone,
+        api_calls=sum(
+            part.timeline.messages if part.api_calls is None else part.api_calls for part in parts
+        ),
+        slash_commands=draft.timeline.slash_commands,
         lines_added=sum(call.added for call in calls),
         lines_removed=sum(call.removed for call in calls),
-        compactions=reading.timeline.compactions,
+        compactions=draft.timeline.compactions,
         problems=tuple(problem for part in parts for problem in part.problems),
-        declared_tools=unique(reading.declared) or UNSET,
-        notices=tuple(sorted(reading.timeline.notices)) or UNSET,
-        base_commit=facts.commit if _COMMIT.fullmatch(facts.commit) else UNSET,
+        declared_tools=unique(draft.declared) or UNSET,
+        notices=tuple(sorted(draft.timeline.notices)) or UNSET,
+        base_commit=draft.commit if _COMMIT.fullmatch(draft.commit) else UNSET,
     )
 
 
-def _usage(reading: Reading, children: Sequence[Reading]) -> Usage:
-    if not children and reading.inclusive_usage is not None:
-        return reading.inclusive_usage
-    parts = (reading, *children)
-    own = (part.timeline.usage if part.usage is None else part.usage for part in parts)
-    return sum(own, NO_USAGE)
+def _subagent(child: TranscriptDraft, parent: TranscriptDraft) -> Subagent:
+    """Return a child transcript as a subagent; what it was asked comes from its own prompts."""
+    turns = child.timeline.build()
+    call = parent.timeline.calls.get(child.parent_call or parent.child_calls.get(child.id, ""))
+    arguments = decoded_arguments(call.input) if call else {}
+    prompts = "\n\n".join(turn.prompt for turn in turns if turn.prompt)
+    return Subagent(
+        id=child.id,
+        type=child.agent_type or first_string(arguments, "subagent_type", "agent_type", "agent"),
+        description=first_string(arguments, "description") or child.title,
+        prompt=child.prompt or prompts or first_string(arguments, "prompt"),
+        messages=tuple(message for turn in turns for message in turn.messages),
+        place=child.place,
+        call_id=child.call_id,
+    )
 
 
-def _api_calls(reading: Reading) -> int:
-    return reading.timeline.messages if reading.api_calls is None else reading.api_calls
+def _distinct_calls(messages: Iterable[Message]) -> Iterator[ToolCall]:
+    """Yield each call once, whoever's records hold it."""
+    seen: set[str] = set()
+    for message in messages:
+        for call in message.calls:
+            if not call.id or call.id not in seen:
+                seen.add(call.id)
+                yield call
 
 
 def _without_prompts(turns: tuple[Turn, ...]) -> tuple[Turn, ...]:
     if not turns:
         return turns
-    ends = [turn.ended for turn in turns if turn.ended is not None]
     return (
         Turn(
             number=0,
             prompt="",
             origin="preamble",
             at=turns[0].at,
-            ended=max(ends, default=None),
+            ended=max((turn.ended for turn in turns if turn.ended is not None), default=None),
             messages=tuple(message for turn in turns for message in turn.messages),
             compacted=any(turn.compacted for turn in turns),
         ),
@@ -245,11 +229,3 @@ def _without_prompts(turns: tuple[Turn, ...]) -> tuple[Turn, ...]:
 def _by_use(messages: Iterable[Message]) -> tuple[str, ...]:
     counts = Counter(message.model for message in messages if message.model)
     return tuple(model for model, _ in counts.most_common())
-
-
-def _first(arguments: dict[str, Any], *names: str) -> str:
-    for name in names:
-        value = arguments.get(name)
-        if isinstance(value, str) and value:
-            return value
-    return ""

@@ -11,6 +11,7 @@ from msgspec import Struct
 
 from debrief.errors import InputError
 from debrief.sessions.model import Session
+from debrief.sessions.readers.files import Walk
 
 
 class NoSession(InputError):  # noqa: N818 - most often it is no error
@@ -47,14 +48,16 @@ class Transcript(Struct, frozen=True, kw_only=True):
 
 
 class Peek(Struct, frozen=True, kw_only=True):
-    """What a look at the beginning of a transcript tells, without reading it whole."""
+    """What the beginning of a transcript says, without reading it whole."""
 
     session_id: str
-    started: datetime | None
+    started: datetime | None = None
     """Time of the first record that has one; None when no record has."""
     root: str = ""
     """Identifies the record that the conversation begins with, where records have ids: a copy or a
     resumption under another session id begins with the same."""
+    parent: str = ""
+    """The session whose subagent this one is; empty for a person's own."""
 
 
 class Reader(Protocol):
@@ -67,10 +70,10 @@ class Reader(Protocol):
         """Return where the tool keeps its transcripts below a user's home."""
         ...
 
-    def find(self, folder: Path) -> Iterator[Transcript]:
-        """Yield this source's transcripts at any depth below ``folder``, in path order.
+    def find(self, walk: Walk) -> Iterator[Transcript]:
+        """Yield this source's transcripts among the files of a folder, in path order.
 
-        Files of other sources are passed over by a look at their first bytes.
+        Files of other sources are skipped by a look at their first bytes.
         """
         ...
 
@@ -81,7 +84,7 @@ class Reader(Protocol):
     def read(self, transcript: Transcript) -> Session:
         """Read one transcript whole.
 
-        Places that cannot be read end up in ``Session.problems``.
+        What cannot be read ends up in ``Session.problems``.
 
         Raises:
             InputError: the file holds no session, or cannot be read at all.
@@ -90,7 +93,7 @@ class Reader(Protocol):
 
 
 class ServerReader:
-    """Reads the sessions of a server, which are in no folder and whose listing told the rest.
+    """Reads the sessions of a server, which are in no folder and whose listing has the rest.
 
     A server's own reader adds ``read``.
     """
@@ -102,10 +105,10 @@ class ServerReader:
         """Return nothing: a server has no folder."""
         return ()
 
-    def find(self, folder: Path) -> Iterator[Transcript]:
+    def find(self, walk: Walk) -> Iterator[Transcript]:
         """Yield nothing: no file is one of a server's sessions."""
         return iter(())
 
     def peek(self, transcript: Transcript) -> Peek | None:
-        """Return None: what a listing told is in the scan already."""
+        """Return None: what the listing has is in the scan already."""
         return None

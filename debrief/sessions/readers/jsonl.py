@@ -1,15 +1,17 @@
-"""JSON lines as they really are: doubled, cut short, badly encoded, grown while being read.
+"""JSON and JSON lines as they really are: doubled, cut short, badly encoded, still growing.
 
-A file is read once, in blocks, and decoded line by line, so that memory is bounded by the longest
-line and what the caller keeps. Whatever cannot be decoded becomes a problem with its line number;
-everything around it is still read.
+A file of JSON lines is read once, in blocks, and decoded line by line, so that memory is bounded
+by the longest line and what the caller keeps. Whatever cannot be decoded becomes a problem with
+its line number; everything around it is still read.
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
+import re
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any, TypeVar
 
 import msgspec
@@ -17,19 +19,25 @@ import orjson
 
 from debrief.sessions.model import Problem, TranscriptRef
 
-Record = dict[str, Any]
+JsonRecord = dict[str, Any]
 T = TypeVar("T")
 
 _BLOCK = 1 << 22
 _MOST_PROBLEMS = 100
 _MOST_RESTARTS = 64
 _LENIENT = json.JSONDecoder(strict=False)
+_UNDECODABLE = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
+_OBJECTS = msgspec.json.Decoder(JsonRecord)
+_NOT_UTF8 = "bytes that are not UTF-8 were replaced"
+_TOO_DEEP = "nested too deeply to be read"
+_MESSAGES = re.compile(r'"messages"\s*:\s*\[')
+_BETWEEN = re.compile(r"[\s,]*")
 
 
 class JsonLines:
     """The records of one file of JSON lines, to be iterated over once.
 
-    Afterwards ``problems`` holds the places that could not be read, and ``ref()`` tells what the
+    Afterwards ``problems`` holds the places that could not be read, and ``ref()`` says what the
     file was. Opening raises ``OSError`` as usual.
     """
 
@@ -40,26 +48,12 @@ class JsonLines:
         self.records = 0
         self.size = 0
         self.problems: list[Problem] = []
-        self._untold = 0
+        self._unreported = 0
         self._sha = hashlib.sha256()
 
-    def __iter__(self) -> Iterator[Record]:
-        """Yield every JSON object; other JSON values are reported and passed over."""
-        loads = orjson.loads
-        for block in self._blocks():
-            for line in block.removesuffix(b"\n").split(b"\n"):
-                self.line += 1
-                try:
-                    record = loads(line)
-                except orjson.JSONDecodeError:
-                    yield from self._decode_leniently(line)
-                    continue
-                if type(record) is dict:
-                    self.records += 1
-                    yield record
-                else:
-                    self.report(f"holds a JSON {_kind(record)} where an object belongs")
-        self._tell_rest()
+    def __iter__(self) -> Iterator[JsonRecord]:
+        """Yield every JSON object; other JSON values are reported and skipped."""
+        return self.typed(_OBJECTS)
 
     def typed(self, decoder: msgspec.json.Decoder[T]) -> Iterator[T]:
         """Yield every JSON object as a struct, what the struct does not name left undecoded.
@@ -77,24 +71,14 @@ class JsonLines:
                 self.line += 1
                 try:
                     record = decode(view[at:end])
-                except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-                    yield from self._decode_typed_leniently(block[at:end], decoder)
+                except _UNDECODABLE:
+                    yield from self._decode_leniently(block[at:end], decoder)
                 else:
                     self.records += 1
                     yield record
                 at = end + 1
-        self._tell_rest()
-
-    def _decode_typed_leniently(self, line: bytes, decoder: msgspec.json.Decoder[T]) -> Iterator[T]:
-        for loose in self._decode_leniently(line):
-            try:
-                yield decoder.decode(compact_json(loose))
-            except (msgspec.DecodeError, RecursionError):
-                self.report("nested too deeply to be read")
-
-    def _tell_rest(self) -> None:
-        if self._untold:
-            reason = f"{self._untold} more lines could not be read"
+        if self._unreported:
+            reason = f"{self._unreported} more lines could not be read"
             self.problems.append(Problem(path=self.path, line=self.line, reason=reason))
 
     def report(self, reason: str) -> None:
@@ -102,7 +86,7 @@ class JsonLines:
         if len(self.problems) < _MOST_PROBLEMS:
             self.problems.append(Problem(path=self.path, line=self.line, reason=reason))
         else:
-            self._untold += 1
+            self._unreported += 1
 
     def ref(self) -> TranscriptRef:
         """Return what was read: the digest is of exactly the bytes that were decoded."""
@@ -118,35 +102,36 @@ class JsonLines:
                 self._sha.update(block)
                 self.size += len(block)
                 end = block.rfind(b"\n") + 1
-                if not end:
-                    tail.append(block)
-                    continue
-                if end == len(block) and not tail:
-                    yield block
-                    continue
-                tail.append(block[:end])
-                yield b"".join(tail)
-                tail = [block[end:]] if end < len(block) else []
+                tail.append(block[:end] if end else block)
+                if end:
+                    yield b"".join(tail)
+                    tail = [block[end:]] if end < len(block) else []
         if tail:
             yield b"".join(tail)
 
-    def _decode_leniently(self, line: bytes) -> Iterator[Record]:
+    def _decode_leniently(self, line: bytes, decoder: msgspec.json.Decoder[T]) -> Iterator[T]:
         """Decode a line that is not one JSON object in UTF-8, as far as it goes."""
+        for record in self._objects_in(line):
+            try:
+                yield decoder.decode(compact_json(record))
+            except (msgspec.DecodeError, RecursionError):
+                self.report(_TOO_DEEP)
+
+    def _objects_in(self, line: bytes) -> Iterator[JsonRecord]:
         if not line or line.isspace():
             return
         try:
             text = line.decode()
         except UnicodeDecodeError:
             text = line.decode(errors="replace")
-            self.report("bytes that are not UTF-8 were replaced")
+            self.report(_NOT_UTF8)
         at, end, restarts = _skip_space(text, 0), len(text), 0
         while at < end:
             try:
                 value, at = _LENIENT.raw_decode(text, at)
-                if type(value) is dict:
-                    value = mend(value)
+                value = mend(value) if type(value) is dict else value
             except RecursionError:
-                self.report("nested too deeply to be read")
+                self.report(_TOO_DEEP)
                 return
             except ValueError as error:
                 if restarts == 0:
@@ -161,16 +146,15 @@ class JsonLines:
                 at = text.find('{"', at)
                 if at < 0:
                     return
-                continue
-            if type(value) is dict:
+            elif type(value) is dict:
                 self.records += 1
                 yield value
             else:
                 self.report(f"holds a JSON {_kind(value)} where an object belongs")
 
 
-def decodes(head: bytes, whole: bool) -> str | None:
-    """Tell why the first line of a file's beginning is not JSON; None when it is, or is cut off."""
+def first_line_error(head: bytes, whole: bool) -> str | None:
+    """Return why the first line of a file's beginning is not JSON; None when it is, or is cut."""
     line, newline, _ = head.lstrip().partition(b"\n")
     try:
         orjson.loads(line)
@@ -202,32 +186,58 @@ def mend_text(text: str) -> str:
     return text
 
 
-def load_json(path: str) -> tuple[Any, TranscriptRef, list[Problem]]:
-    """Read a file that is one JSON document, with what had to be mended in it.
+def load_object(path: str) -> tuple[JsonRecord, TranscriptRef, list[Problem]]:
+    """Read a file that is one JSON object, with what had to be mended in it.
+
+    Of a broken one, what comes before its list of ``messages`` and the messages before the break.
 
     Raises:
-        ValueError: it is not JSON, or nested too deeply.
+        ValueError: nothing of it can be read, or it is no object.
         OSError: it cannot be read.
     """
-    with open(path, "rb") as file:  # noqa: PTH123
-        data = file.read()
-    ref = TranscriptRef(
-        path=path, digest=hashlib.sha256(data).hexdigest(), size=len(data), records=1
-    )
+    data = Path(path).read_bytes()
+    sha = hashlib.sha256(data).hexdigest()
+    ref = TranscriptRef(path=path, digest=sha, size=len(data), records=1)
+    problems: list[Problem] = []
     try:
-        return orjson.loads(data), ref, []
+        document = orjson.loads(data)
     except orjson.JSONDecodeError:
-        problems: list[Problem] = []
+        text = data.decode(errors="replace")
         try:
-            text = data.decode()
-        except UnicodeDecodeError:
-            text = data.decode(errors="replace")
-            reason = "bytes that are not UTF-8 were replaced"
-            problems.append(Problem(path=path, line=0, reason=reason))
+            document = mend(json.loads(text, strict=False))
+            if text.encode() != data:
+                problems.append(Problem(path=path, line=0, reason=_NOT_UTF8))
+        except (ValueError, RecursionError) as error:
+            reason = _TOO_DEEP if isinstance(error, RecursionError) else str(error)
+            document, line = _salvaged(text, reason)
+            reason = "the document is broken or cut short here; "
+            reason += f"{len(document['messages'])} messages stand before it"
+            problems.append(Problem(path=path, line=line, reason=reason))
+    if type(document) is not dict:
+        raise ValueError("holds no JSON object")
+    return document, ref, problems
+
+
+def _salvaged(text: str, error: str) -> tuple[JsonRecord, int]:
+    """Return the readable part of a broken document, and the line it breaks at."""
+    start = _MESSAGES.search(text)
+    try:
+        document = orjson.loads(text[: start.end()] + "]}") if start else None
+    except orjson.JSONDecodeError:
+        document = None
+    if start is None or document is None:
+        raise ValueError(f"not JSON: {error}")
+    messages, at = [], start.end()
+    while True:
+        between = _BETWEEN.match(text, at)
+        at = between.end() if between else at
         try:
-            return mend(json.loads(text, strict=False)), ref, problems
-        except RecursionError as error:
-            raise ValueError("nested too deeply to be read") from error
+            value, at = _LENIENT.raw_decode(text, at)
+        except (ValueError, RecursionError):
+            break
+        messages.append(mend(value))
+    document["messages"] = messages
+    return document, text.count("\n", 0, at) + 1
 
 
 def compact_json(value: Any) -> str:
@@ -241,23 +251,8 @@ def compact_json(value: Any) -> str:
             return "{}"
 
 
-def whole_number(value: Any) -> int:
-    """Return a count out of a transcript: 0 for whatever is not a number from 0 to 2**53."""
-    if type(value) is int:
-        return value if 0 <= value < 1 << 53 else 0
-    if type(value) is float and 0 <= value < 1 << 53:
-        return int(value)
-    return 0
-
-
-def string(value: Any) -> str:
-    """Return ``value`` when it is a string, else an empty one."""
-    return value if isinstance(value, str) else ""
-
-
 def _skip_space(text: str, at: int) -> int:
-    end = len(text)
-    while at < end and (text[at].isspace() or text[at] == "\ufeff"):
+    while at < len(text) and (text[at].isspace() or text[at] == "\ufeff"):
         at += 1
     return at
 
@@ -271,7 +266,5 @@ def _reason(text: str, error: ValueError) -> str:
 
 
 def _kind(value: Any) -> str:
-    if value is None:
-        return "null"
     names = {bool: "boolean", int: "number", float: "number", str: "string", list: "array"}
-    return names.get(type(value), "value")
+    return names.get(type(value), "null")

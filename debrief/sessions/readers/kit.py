@@ -1,72 +1,91 @@
-"""A reader made of a source's own parts: which files are its, and what one of them says."""
+"""The base of most readers: a source says which files are its, and what is in one of them."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+import re
+from collections.abc import Iterable, Iterator
+from datetime import datetime
 from pathlib import Path
+
+import orjson
 
 from debrief.errors import InputError
 from debrief.sessions.model import Session
-from debrief.sessions.readers.assembly import Reading, assemble
+from debrief.sessions.readers.assembly import TranscriptDraft, assemble
 from debrief.sessions.readers.base import BrokenTranscript, NoSession, Peek, Transcript
-from debrief.sessions.readers.finding import files_below, head_of
-from debrief.sessions.readers.folders import Head, grouped
-from debrief.sessions.readers.moments import changed_at
+from debrief.sessions.readers.files import HEAD, Walk, head_of
+from debrief.sessions.readers.jsonl import JsonRecord
+from debrief.sessions.readers.values import changed_at, first_moment
+
+_TIME = re.compile(rb'(?<!\\)"timestamp"\s*:\s*"([^"\\]{1,40})"')
 
 
 class TranscriptReader:
     """Reads a source whose sessions are one file each, subagents being files of their own.
 
-    Args:
-        folders: where the tool keeps its transcripts, below a user's home.
-        suffixes: of the names of its transcripts.
-        claims: tells from a file's first bytes whether it is the source's.
-        describe: reads id, start and parent from the first bytes; None when the file holds no
-            session.
-        read: reads one file; raises OSError or ValueError when that cannot be done.
-        beside: the files that belong to a path, such as its settings.
+    A source defines the class variables, ``claims``, ``describe`` and ``read_file``.
     """
 
-    def __init__(
-        self,
-        *,
-        source: str,
-        tool: str,
-        folders: tuple[str, ...],
-        suffixes: tuple[str, ...],
-        claims: Callable[[bytes], bool],
-        describe: Callable[[bytes, str], Head | None],
-        read: Callable[[str], Reading],
-        beside: Callable[[str], tuple[str, ...]] = lambda path: (),
-    ) -> None:
-        self.source = source
-        self.tool = tool
-        self._folders = folders
-        self._suffixes = suffixes
-        self._claims = claims
-        self._describe = describe
-        self._read = read
-        self._beside = beside
+    source: str
+    tool: str
+    home_folders: tuple[str, ...]
+    """Where the tool keeps its transcripts, below a user's home."""
+    suffixes: tuple[str, ...] = (".jsonl",)
+    """Of the names of its transcripts."""
+
+    def claims(self, head: bytes) -> bool:
+        """Return whether a file with this beginning is the source's."""
+        raise NotImplementedError
+
+    def describe(self, head: bytes, path: str) -> Peek | None:
+        """Return what the beginning of a file says; None when it holds no session."""
+        raise NotImplementedError
+
+    def read_file(self, path: str) -> TranscriptDraft:
+        """Read one file.
+
+        Raises:
+            OSError: it cannot be read.
+            ValueError: it holds nothing that can be read.
+        """
+        raise NotImplementedError
+
+    def beside(self, path: str) -> tuple[str, ...]:
+        """Return the files that belong to a path, such as its settings."""
+        return ()
 
     def folders(self, home: Path) -> tuple[Path, ...]:
         """Return where the tool keeps its transcripts below a user's home."""
-        return tuple(home / folder for folder in self._folders)
+        return tuple(home / folder for folder in self.home_folders)
 
-    def find(self, folder: Path) -> Iterator[Transcript]:
-        """Yield this source's transcripts below ``folder``, in path order."""
-        heads: list[tuple[str, Head]] = []
-        for path in files_below(folder, self._suffixes, self.source):
-            head = head_of(path)
-            if self._claims(head):
-                heads.append((path, self._describe(head, path) or Head(id="")))
-        yield from grouped(self.source, heads, self._beside)
+    def find(self, walk: Walk) -> Iterator[Transcript]:
+        """Yield this source's transcripts, in path order: a child at hand completes its parent."""
+        heads = ((path, head_of(path)) for path in walk.paths(self.suffixes, self.source))
+        return self.grouped(
+            (path, self.describe(head, path)) for path, head in heads if self.claims(head)
+        )
+
+    def grouped(self, peeks: Iterable[tuple[str, Peek | None]]) -> Iterator[Transcript]:
+        """Yield one transcript a session, given each file of the source in path order."""
+        files = {path: peek or Peek(session_id="") for path, peek in peeks}
+        own = {peek.session_id: path for path, peek in reversed(files.items()) if peek.session_id}
+        parents = {peek.session_id: peek.parent for peek in files.values() if peek.parent}
+        children: dict[str, list[str]] = {}
+        for path, peek in files.items():
+            root = _topmost(peek, parents, own)
+            if root:
+                children.setdefault(own[root], []).append(path)
+        attached = {path for paths in children.values() for path in paths}
+        for path in files:
+            if path not in attached:
+                companions = list(self.beside(path))
+                for child in children.get(path, ()):
+                    companions += (child, *self.beside(child))
+                yield Transcript(source=self.source, path=path, companions=tuple(companions))
 
     def peek(self, transcript: Transcript) -> Peek | None:
         """Look at the beginning; None when the file holds no session."""
-        head = self._describe(head_of(transcript.path), transcript.path)
-        if head is None:
-            return None
-        return Peek(session_id=head.id, started=head.started, root=head.root)
+        return self.describe(head_of(transcript.path), transcript.path)
 
     def read(self, transcript: Transcript) -> Session:
         """Read one transcript with its subagents'.
@@ -75,38 +94,79 @@ class TranscriptReader:
             NoSession: the file is whole, and no prompt and no answer is in it.
             InputError: nothing in it can be read.
         """
+        path = transcript.path
         try:
-            reading = self._reading(transcript)
-            fallback = changed_at(transcript.path)
+            draft = self.read_main(transcript)
+            fallback = changed_at(path)
         except OSError as error:
-            raise InputError(
-                transcript.path, f"cannot be read ({error.strerror or error})"
-            ) from error
+            raise InputError(path, f"cannot be read ({error.strerror or error})") from error
         except ValueError as error:
-            raise BrokenTranscript(transcript.path, str(error)) from error
-        if reading.timeline.empty:
-            if reading.problems:
-                raise _broken(reading)
-            raise NoSession(transcript.path, "holds no session: no prompt and no answer")
-        children = [*reading.agents.values(), *self._children(transcript, reading)]
+            raise BrokenTranscript(path, str(error)) from error
+        if not draft.timeline.turns:
+            if draft.problems:
+                first = draft.problems[0]
+                reason = f"no prompt and no answer in it; {first.reason}"
+                raise BrokenTranscript(path, reason, first.line)
+            raise NoSession(path, "holds no session: no prompt and no answer")
+        children = [*draft.agents.values(), *self.read_children(transcript, draft)]
         return assemble(
-            reading, source=self.source, tool=self.tool, fallback=fallback, children=children
+            draft, source=self.source, tool=self.tool, fallback=fallback, children=children
         )
 
-    def _reading(self, transcript: Transcript) -> Reading:
-        return self._read(transcript.path)
+    def read_main(self, transcript: Transcript) -> TranscriptDraft:
+        """Read a transcript's own file or files; raises as ``read_file`` does."""
+        return self.read_file(transcript.path)
 
-    def _children(self, transcript: Transcript, reading: Reading) -> Iterator[Reading]:
+    def read_children(
+        self, transcript: Transcript, draft: TranscriptDraft
+    ) -> Iterator[TranscriptDraft]:
+        """Read the transcripts of subagents; those that cannot be read are reported."""
         for path in transcript.companions:
-            if not (path.endswith(self._suffixes) and self._claims(head_of(path))):
-                continue
-            try:
-                yield self._read(path)
-            except (OSError, ValueError) as error:
-                reading.report(0, f"its subagent's transcript {path} cannot be read: {error}")
+            if path.endswith(self.suffixes) and self.claims(head_of(path)):
+                try:
+                    yield self.read_file(path)
+                except (OSError, ValueError) as error:
+                    draft.report(0, f"its subagent's transcript {path} cannot be read: {error}")
 
 
-def _broken(reading: Reading) -> BrokenTranscript:
-    problem = reading.problems[0]
-    reason = f"no prompt and no answer in it; {problem.reason}"
-    return BrokenTranscript(reading.path, reason, problem.line)
+def text_in(pattern: re.Pattern[bytes], head: bytes) -> str:
+    """Return the first group of a pattern's first match in a file's beginning; empty for none."""
+    match = pattern.search(head)
+    return match[1].decode(errors="replace") if match else ""
+
+
+def head_records(head: bytes) -> list[JsonRecord]:
+    """Return the records at a file's beginning, those left out that cannot be decoded."""
+    records = []
+    for line in head.split(b"\n"):
+        try:
+            record = orjson.loads(line)
+        except orjson.JSONDecodeError:
+            continue
+        if type(record) is dict:
+            records.append(record)
+    return records
+
+
+def first_time(head: bytes, *patterns: re.Pattern[bytes]) -> datetime | None:
+    """Return the first ``timestamp`` in a beginning, whose last record may be cut off."""
+    times = [time for pattern in patterns or (_TIME,) for time in pattern.findall(head)]
+    return first_moment(time.decode(errors="replace") for time in times)
+
+
+def is_whole(head: bytes) -> bool:
+    """Return whether a beginning is a whole file."""
+    return len(head) < HEAD
+
+
+def _topmost(peek: Peek, parents: dict[str, str], own: dict[str, str]) -> str:
+    """Return the topmost session at hand above a file's; empty for none, and for a circle."""
+    root, seen = "", {peek.session_id}
+    parent = peek.parent
+    while parent and parent in own:
+        if parent in seen:
+            return ""
+        root = parent
+        seen.add(parent)
+        parent = parents.get(parent, "")
+    return root

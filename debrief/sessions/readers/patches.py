@@ -11,10 +11,12 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator
 from difflib import SequenceMatcher
+from typing import Any
 
 from msgspec import Struct
 
 from debrief.sessions.model import ToolCall
+from debrief.sessions.readers.values import first_string, mappings
 
 _HUNK = re.compile(r"@@ -(\d+)(?:,(\d+))? \+(\d+)(?:,(\d+))? @@")
 _FILE = re.compile(r"\*\*\* (Add|Update|Delete) File: (.+)")
@@ -22,13 +24,15 @@ _WRITTEN = frozenset("+- ")
 _MARKS = _WRITTEN | {"", "\r"}
 """What a line within a hunk begins with; some tools cut the blank off an empty context line."""
 _CONTEXT = 3
+_OLD = ("old_string", "old_str", "oldString")
+_NEW = ("new_string", "new_str", "newString")
 _MOST_COMPARISONS = 4_000_000
 
 Hunk = tuple[str, list[str]]
 """The header and the lines with their marks."""
 
 
-class Edit(Struct, frozen=True, gc=False):
+class FileEdit(Struct, frozen=True, gc=False):
     """What one call did to one file."""
 
     path: str
@@ -48,25 +52,19 @@ def lines_of(text: str) -> list[str]:
     return lines
 
 
-def created(path: str, content: str, *, estimated: bool = False) -> Edit:
+def created(path: str, content: str, *, estimated: bool = False) -> FileEdit:
     """Return the edit that creates a file: every line of ``content`` is added."""
-    lines = lines_of(content)
-    if not lines:
-        return Edit(path, estimated=estimated)
-    body = "\n".join(f"+{line}" for line in lines)
-    return Edit(path, len(lines), 0, f"@@ -0,0 +1,{len(lines)} @@\n{body}", estimated)
+    added = [f"+{line}" for line in lines_of(content)]
+    return _edit(path, [(f"@@ -0,0 +1,{len(added)} @@", added)] if added else [], estimated)
 
 
-def deleted(path: str, content: str, *, estimated: bool = False) -> Edit:
+def deleted(path: str, content: str, *, estimated: bool = False) -> FileEdit:
     """Return the edit that deletes a file: every line of ``content`` is removed."""
-    lines = lines_of(content)
-    if not lines:
-        return Edit(path, estimated=estimated)
-    body = "\n".join(f"-{line}" for line in lines)
-    return Edit(path, 0, len(lines), f"@@ -1,{len(lines)} +0,0 @@\n{body}", estimated)
+    removed = [f"-{line}" for line in lines_of(content)]
+    return _edit(path, [(f"@@ -1,{len(removed)} +0,0 @@", removed)] if removed else [], estimated)
 
 
-def replaced(path: str, old: str, new: str, *, estimated: bool = False) -> Edit:
+def replaced(path: str, old: str, new: str, *, estimated: bool = False) -> FileEdit:
     """Return the edit that puts ``new`` where ``old`` was, as the difference of the two.
 
     Line numbers count from the beginning of the replaced text: a call does not tell where in
@@ -80,25 +78,49 @@ def replaced(path: str, old: str, new: str, *, estimated: bool = False) -> Edit:
     return _edit(path, list(_difference(before, after)), estimated)
 
 
-def from_unified(path: str, diff: str) -> Edit:
+def from_unified(path: str, diff: str) -> FileEdit:
     """Return the edit of a unified diff of one file; file headers are left out."""
     return _edit(path, [hunk for _, hunk in _hunks_in(path, diff)], False)
 
 
-def separated(edit: Edit) -> list[Edit]:
-    """Return the edits that ``joined`` made one of: one a file, in the order of the patch."""
-    files: dict[str, list[Hunk]] = {}
-    for path, hunk in _hunks_in(edit.path, edit.patch):
-        files.setdefault(path, []).append(hunk)
-    return [_edit(path, hunks, edit.estimated) for path, hunks in files.items()]
+def edits_of_call(call: ToolCall) -> list[FileEdit]:
+    """Return what a call did to each file, in the order of the patch; nothing when it edited none.
 
-
-def edits_of_call(call: ToolCall) -> list[Edit]:
-    """Return what a call did to each file; nothing when it edited none."""
+    Takes apart what ``joined`` made one of.
+    """
     if not call.path or not (call.patch or call.added or call.removed):
         return []
-    edit = Edit(call.path, call.added, call.removed, call.patch, call.estimated)
-    return separated(edit) if "\n+++ " in call.patch else [edit]
+    if "\n+++ " not in call.patch:
+        return [FileEdit(call.path, call.added, call.removed, call.patch, call.estimated)]
+    files: dict[str, list[Hunk]] = {}
+    for path, hunk in _hunks_in(call.path, call.patch):
+        files.setdefault(path, []).append(hunk)
+    return [_edit(path, hunks, call.estimated) for path, hunks in files.items()]
+
+
+def edit_of_arguments(arguments: dict[str, Any], diff: str = "") -> FileEdit | None:
+    """Return the edit that a call's arguments ask for, in the words of any tool; None for none.
+
+    Args:
+        arguments: of a call that edits: a patch, a file's content, a replacement, or several.
+        diff: of what the call did to one file, which counts before its arguments.
+    """
+    path = first_string(arguments, "file_path", "filePath", "path", "absolute_path")
+    patches = from_apply_patch(first_string(arguments, "input", "patch", "patchText"))
+    if len(patches) > 1:
+        return joined(patches)
+    path = patches[0].path if patches else path
+    edit = from_unified(path, diff)
+    if edit.patch or patches:
+        return edit if edit.patch else patches[0]
+    if not path:
+        return None
+    if "content" in arguments or "file_text" in arguments:
+        content = first_string(arguments, "content", "file_text")
+        return created(path, content, estimated=True)
+    parts = mappings(arguments.get("edits") or arguments.get("changes")) or [arguments]
+    texts = ((first_string(part, *_OLD), first_string(part, *_NEW)) for part in parts)
+    return joined(replaced(path, old, new, estimated=True) for old, new in texts if old or new)
 
 
 def _hunks_in(path: str, diff: str) -> Iterator[tuple[str, Hunk]]:
@@ -133,13 +155,13 @@ def _hunks_in(path: str, diff: str) -> Iterator[tuple[str, Hunk]]:
         yield path, hunk
 
 
-def from_apply_patch(text: str) -> list[Edit]:
+def from_apply_patch(text: str) -> list[FileEdit]:
     """Return the edits of a ``*** Begin Patch`` text, one a file, in its order.
 
     The notation has no line numbers: the hunks are numbered as if they followed each other from
     the file's beginning. A deleted file's lines are not in the text, so they do not count.
     """
-    edits: list[Edit] = []
+    edits: list[FileEdit] = []
     kind = path = ""
     lines: list[str] = []
 
@@ -150,7 +172,7 @@ def from_apply_patch(text: str) -> list[Edit]:
             content = "".join(f"{line[1:]}\n" for line in lines if line[:1] == "+")
             edits.append(created(path, content, estimated=True))
         elif kind == "Delete":
-            edits.append(Edit(path, estimated=True))
+            edits.append(FileEdit(path, estimated=True))
         else:
             edits.append(_edit(path, list(_numbered(lines)), True))
 
@@ -168,7 +190,7 @@ def from_apply_patch(text: str) -> list[Edit]:
     return edits
 
 
-def joined(edits: Iterable[Edit]) -> Edit | None:
+def joined(edits: Iterable[FileEdit]) -> FileEdit | None:
     """Return one call's edits as one: the first file's, other files' behind headers of their own.
 
     Put behind a header for the first file, the patch is a unified diff of all of them.
@@ -185,7 +207,7 @@ def joined(edits: Iterable[Edit]) -> Edit | None:
             path = edit.path
             parts.append(f"--- {path}\n+++ {path}")
         parts.append(edit.patch)
-    return Edit(
+    return FileEdit(
         edits[0].path,
         sum(edit.added for edit in edits),
         sum(edit.removed for edit in edits),
@@ -194,11 +216,11 @@ def joined(edits: Iterable[Edit]) -> Edit | None:
     )
 
 
-def _edit(path: str, hunks: list[Hunk], estimated: bool) -> Edit:
+def _edit(path: str, hunks: list[Hunk], estimated: bool) -> FileEdit:
     added = sum(line[:1] == "+" for _, lines in hunks for line in lines)
     removed = sum(line[:1] == "-" for _, lines in hunks for line in lines)
     patch = "\n".join("\n".join((header, *lines)) for header, lines in hunks)
-    return Edit(path, added, removed, patch, estimated)
+    return FileEdit(path, added, removed, patch, estimated)
 
 
 def _numbered(lines: list[str]) -> Iterator[Hunk]:
@@ -211,13 +233,13 @@ def _numbered(lines: list[str]) -> Iterator[Hunk]:
             sections.append(("", []))
         sections[-1][1].append(line if line[:1] in ("+", "-", " ") else f" {line}")
     old = new = 1
-    for place, body in sections:
+    for label, body in sections:
         if not body:
             continue
         before = sum(line[0] != "+" for line in body)
         after = sum(line[0] != "-" for line in body)
         header = f"@@ -{old},{before} +{new},{after} @@"
-        yield f"{header} {place}" if place else header, body
+        yield f"{header} {label}" if label else header, body
         old += before
         new += after
 

@@ -1,4 +1,4 @@
-"""A session as it unfolds: readers tell what happened in order, turns come out.
+"""A session as it unfolds: readers report what happened in order, turns come out.
 
 The tools write the same few events in different words. A reader translates each record into one
 of the calls below, and the rules about turns, messages and results live here only.
@@ -8,9 +8,8 @@ from __future__ import annotations
 
 import re
 from datetime import datetime
-from typing import Any
 
-import orjson
+from msgspec import Struct
 
 from debrief.sessions.model import (
     CallStatus,
@@ -22,8 +21,7 @@ from debrief.sessions.model import (
     TurnOrigin,
     Usage,
 )
-from debrief.sessions.readers.jsonl import compact_json
-from debrief.sessions.readers.patches import Edit
+from debrief.sessions.readers.patches import FileEdit
 
 NO_USAGE = Usage()
 ASKING_TOOLS = frozenset(
@@ -55,20 +53,17 @@ def words_of_rejection(text: str) -> str:
     return match[1].strip() if match else ""
 
 
-class CallDraft:
+class CallDraft(Struct):
     """A tool call while its result may still come."""
 
-    __slots__ = ("at", "edit", "exit_code", "id", "input", "name", "result", "status")
-
-    def __init__(self, id: str, name: str, arguments: str, at: datetime | None) -> None:
-        self.id = id
-        self.name = name
-        self.input = arguments
-        self.at = at
-        self.result: str | None = None
-        self.status: CallStatus = "unanswered"
-        self.exit_code: int | None = None
-        self.edit: Edit | None = None
+    id: str
+    name: str
+    input: str
+    at: datetime | None
+    result: str | None = None
+    status: CallStatus = "unanswered"
+    exit_code: int | None = None
+    edit: FileEdit | None = None
 
     def build(self) -> ToolCall:
         """Return the finished call; its edit counts only when it was carried out."""
@@ -89,59 +84,54 @@ class CallDraft:
         )
 
 
-class MessageDraft:
+class MessageDraft(Struct):
     """A message of the model while its parts still come in."""
 
-    __slots__ = ("at", "calls", "id", "model", "texts", "usage")
-
-    def __init__(self, id: str, model: str, at: datetime | None) -> None:
-        self.id = id
-        self.model = model
-        self.at = at
-        self.texts: list[str] = []
-        self.calls: list[CallDraft] = []
-        self.usage = NO_USAGE
+    id: str
+    model: str
+    at: datetime | None
+    texts: list[str] = []
+    calls: list[CallDraft] = []
+    usage: Usage = NO_USAGE
 
     def build(self) -> Message:
         """Return the finished message."""
-        texts = [text.strip("\n") for text in self.texts if text.strip()] if self.texts else ()
         return Message(
             id=self.id,
             model=self.model,
             at=self.at,
-            text="\n\n".join(texts),
-            calls=tuple(call.build() for call in self.calls),
+            text="\n\n".join([text.strip("\n") for text in self.texts if text.strip()]),
+            calls=tuple([call.build() for call in self.calls]),
             usage=self.usage,
         )
 
 
-class _TurnDraft:
-    __slots__ = (
-        "at",
-        "compacted",
-        "ended",
-        "images",
-        "interventions",
-        "messages",
-        "origin",
-        "prompt",
-        "provisional",
-        "rewound",
-    )
+class TurnDraft(Struct):
+    """A turn while its messages still come in."""
 
-    def __init__(self, prompt: str, origin: TurnOrigin, at: datetime | None, images: int) -> None:
-        self.prompt = prompt
-        self.origin = origin
-        self.at = at
-        self.ended = at
-        self.images = images
-        self.messages: list[MessageDraft] = []
-        self.interventions: list[Intervention] = []
-        self.compacted = False
-        self.provisional = False
-        self.rewound = False
+    prompt: str
+    origin: TurnOrigin
+    at: datetime | None
+    ended: datetime | None
+    images: int = 0
+    messages: list[MessageDraft] = []
+    interventions: list[Intervention] = []
+    compacted: bool = False
+    provisional: bool = False
+    """It may turn out later that no person wrote its prompt; see ``Timeline.settle``."""
+    rewound: bool = False
+
+    def touch(self, at: datetime | None) -> None:
+        """Move the end to ``at`` when that is later."""
+        if at is None:
+            return
+        if self.at is None and self.origin == "preamble":
+            self.at = at
+        if self.ended is None or at > self.ended:
+            self.ended = at
 
     def build(self, number: int) -> Turn:
+        """Return the finished turn."""
         return Turn(
             number=number,
             prompt=self.prompt,
@@ -149,7 +139,7 @@ class _TurnDraft:
             at=self.at,
             ended=self.ended,
             images=self.images,
-            messages=tuple(message.build() for message in self.messages),
+            messages=tuple([message.build() for message in self.messages]),
             interventions=tuple(self.interventions),
             compacted=self.compacted,
             rewound=self.rewound,
@@ -168,18 +158,11 @@ class Timeline:
         self.notices: list[datetime] = []
         self.message: MessageDraft | None = None
         """The message that parts are added to; None right after a prompt."""
-        self._turns: list[_TurnDraft] = []
-        self._compacting = False
-
-    @property
-    def empty(self) -> bool:
-        """Return whether nothing was told yet that belongs to a session."""
-        return not self._turns
-
-    @property
-    def compacting(self) -> bool:
-        """Return whether a compaction was recorded and nothing was told since."""
-        return self._compacting
+        self.turns: list[TurnDraft] = []
+        self.compacting = False
+        """A compaction was recorded, and no prompt or message since."""
+        self.latest: InterventionKind | None = None
+        """The intervention after which there was no prompt or message."""
 
     def prompt(
         self,
@@ -190,31 +173,29 @@ class Timeline:
         origin: TurnOrigin = "prompt",
         provisional: bool = False,
         rewound: bool = False,
-    ) -> None:
+    ) -> TurnDraft:
         """Begin a turn with what the person asked.
 
         Args:
             provisional: it may turn out later that no person wrote this; see ``settle``.
             rewound: the person went back to before this prompt later.
         """
-        turn = _TurnDraft(text, origin, at, images)
-        turn.provisional = provisional
-        turn.rewound = rewound
-        turn.compacted = self._compacting
-        self._compacting = False
-        self._turns.append(turn)
-        self.message = None
+        turn = TurnDraft(text, origin, at, at, images, provisional=provisional, rewound=rewound)
+        turn.compacted, self.compacting = self.compacting, False
+        self.turns.append(turn)
+        self.message = self.latest = None
+        return turn
 
     def fresh_prompt(self) -> str | None:
         """Return the latest prompt while nothing followed it; else None."""
-        turn = self._turns[-1] if self._turns else None
+        turn = self.turns[-1] if self.turns else None
         if turn is None or turn.origin == "preamble" or turn.messages or turn.interventions:
             return None
         return turn.prompt
 
     def confirm(self, text: str, images: int) -> bool:
         """Settle that the latest prompt is a person's, in these words; False when it is not new."""
-        turn = self._turns[-1] if self._turns else None
+        turn = self.turns[-1] if self.turns else None
         if turn is None or not turn.provisional or turn.messages:
             return False
         turn.prompt, turn.images, turn.provisional = text, images, False
@@ -222,44 +203,44 @@ class Timeline:
 
     def settle(self) -> None:
         """Dissolve the turns that are provisional still: their work belongs to the turn before."""
-        turns: list[_TurnDraft] = []
-        for turn in self._turns:
+        turns: list[TurnDraft] = []
+        for turn in self.turns:
             if not turn.provisional:
                 turns.append(turn)
                 continue
             if not turns:
                 if not (turn.messages or turn.interventions):
                     continue
-                turns.append(_TurnDraft("", "preamble", turn.at, 0))
+                turns.append(TurnDraft("", "preamble", turn.at, turn.at))
             before = turns[-1]
             before.messages += turn.messages
             before.interventions += turn.interventions
             before.compacted = before.compacted or turn.compacted
-            self._touch(before, turn.ended)
-        self._turns = turns
+            before.touch(turn.ended)
+        self.turns = turns
 
     def begin_message(self, id: str, model: str, at: datetime | None) -> MessageDraft:
         """Begin a message of the model; work before any prompt becomes a preamble."""
         turn = self._turn(at)
-        if self._compacting:
-            turn.compacted = True
-            self._compacting = False
+        if self.compacting:
+            turn.compacted, self.compacting = True, False
         self.messages += 1
+        self.latest = None
         self.message = MessageDraft(id, model, at)
         turn.messages.append(self.message)
-        self._touch(turn, at)
+        turn.touch(at)
         return self.message
 
     def call(
         self, message: MessageDraft, id: str, name: str, arguments: str, at: datetime | None
     ) -> CallDraft:
-        """Add a tool call to ``message``; one that is told twice is one."""
-        known = self.calls.get(id)
-        if known is not None:
-            return known
-        call = CallDraft(id, name, arguments, at)
-        message.calls.append(call)
-        self.calls[id] = call
+        """Add a tool call to ``message``; one that comes twice is one."""
+        call = self.calls.get(id) if id else None
+        if call is None:
+            call = CallDraft(id, name, arguments, at)
+            message.calls.append(call)
+            if id:
+                self.calls[id] = call
         return call
 
     def result(
@@ -270,56 +251,72 @@ class Timeline:
         failed: bool,
         at: datetime | None,
         exit_code: int | None = None,
-        edit: Edit | None = None,
+        edit: FileEdit | None = None,
     ) -> None:
-        """Answer a call; the first answer counts.
+        """Answer a call, or reject it where the result says that the person refused it."""
+        if failed and text is not None and is_rejection(text):
+            self.touch(at)
+            self.reject(call, text, at)
+        else:
+            self.complete(call, text, failed=failed, at=at, exit_code=exit_code, edit=edit)
 
-        A refusal by the person becomes a rejection with their words, and the result of a tool
-        that asks them something becomes an answer.
+    def complete(
+        self,
+        call: CallDraft,
+        text: str | None,
+        *,
+        failed: bool,
+        at: datetime | None,
+        exit_code: int | None = None,
+        edit: FileEdit | None = None,
+        answer: str | None = None,
+    ) -> None:
+        """Answer a call that was carried out; the first answer counts.
+
+        The result of a tool that asks the person something becomes an answer.
 
         Args:
-            text: None where the transcript tells that the call ended, and not what came back.
+            text: None where the transcript says that the call ended, and not what came back.
+            answer: what the person answered, where it is not the text.
         """
         self.touch(at)
         if call.status != "unanswered":
             return
-        if failed and text is not None and is_rejection(text):
-            self.reject(call, text, at)
-            return
-        call.result = text
-        call.exit_code = exit_code
+        call.result, call.exit_code, call.edit = text, exit_code, edit
         call.status = "failed" if failed else "ok"
-        call.edit = edit
         if not failed and call.name in ASKING_TOOLS:
-            self.intervene("answer", text or "", at)
+            self.intervene("answer", (text or "") if answer is None else answer, at)
 
-    def reject(self, call: CallDraft, text: str, at: datetime | None) -> None:
-        """Record that the person refused a call, with what the model was told."""
+    def reject(
+        self, call: CallDraft, text: str, at: datetime | None, words: str | None = None
+    ) -> None:
+        """Record that the person refused a call.
+
+        Args:
+            text: the result that the model saw.
+            words: the person's; taken from the result by default.
+        """
         if call.status == "unanswered":
             call.result, call.status = text, "rejected"
-            self.intervene("rejection", words_of_rejection(text), at)
+            words = words_of_rejection(text) if words is None else words
+            self.intervene("rejection", words, at)
 
     def intervene(self, kind: InterventionKind, text: str, at: datetime | None) -> None:
-        """Record what the person did other than prompting.
-
-        An interruption that a tool notes in two ways is one as long as no message came between.
-        """
+        """Record what the person did other than prompting."""
         turn = self._turn(at)
-        if kind == "slash_command":
-            self.slash_commands += 1
-        if (
-            kind == "interruption"
-            and self.message is None
-            and any(known.kind == kind for known in turn.interventions[-1:])
-        ):
-            return
         turn.interventions.append(Intervention(kind=kind, text=text, at=at))
-        self._touch(turn, at)
-        if kind == "interruption":
-            self.message = None
+        turn.touch(at)
+        self.slash_commands += kind == "slash_command"
+        self.latest = kind
+
+    def interrupt(self, at: datetime | None) -> None:
+        """Record an interruption, once where a tool notes it twice without a message between."""
+        if self.latest != "interruption":
+            self.intervene("interruption", "", at)
+        self.message = None
 
     def notice(self, at: datetime | None) -> None:
-        """Record that the agent's program told the model something of its own accord."""
+        """Record that the agent's program told the model something by itself."""
         if at is not None:
             self.notices.append(at)
         self.message = None
@@ -333,58 +330,21 @@ class Timeline:
     def compact(self) -> None:
         """Record that the conversation was compacted: in this turn, or right before the next."""
         self.compactions += 1
-        self._compacting = True
-
-    def name_model(self, model: str) -> None:
-        """Give the messages that do not tell their model the one that it must have been."""
-        for turn in self._turns:
-            for message in turn.messages:
-                message.model = message.model or model
+        self.compacting = True
 
     def touch(self, at: datetime | None) -> None:
         """Move the end of the current turn to ``at`` when that is later."""
-        if self._turns:
-            self._touch(self._turns[-1], at)
+        if self.turns:
+            self.turns[-1].touch(at)
 
     def build(self) -> tuple[Turn, ...]:
         """Return the turns."""
-        if self._compacting and self._turns:
-            self._turns[-1].compacted = True
-        before = sum(turn.origin == "preamble" for turn in self._turns)
-        return tuple(turn.build(place - before) for place, turn in enumerate(self._turns, 1))
+        if self.compacting and self.turns:
+            self.turns[-1].compacted = True
+        before = sum(turn.origin == "preamble" for turn in self.turns)
+        return tuple(turn.build(number - before) for number, turn in enumerate(self.turns, 1))
 
-    def _turn(self, at: datetime | None) -> _TurnDraft:
-        if not self._turns:
-            self._turns.append(_TurnDraft("", "preamble", at, 0))
-        return self._turns[-1]
-
-    @staticmethod
-    def _touch(turn: _TurnDraft, at: datetime | None) -> None:
-        if at is not None and (turn.ended is None or at > turn.ended):
-            turn.ended = at
-
-
-def arguments_text(value: Any) -> str:
-    """Return a call's arguments as compact JSON text of an object.
-
-    Text that holds an object already is parsed and written again; other text, which custom
-    tools take, goes under ``input``.
-    """
-    if type(value) is str:
-        try:
-            parsed = orjson.loads(value)
-        except orjson.JSONDecodeError:
-            parsed = None
-        value = parsed if type(parsed) is dict else {"input": value}
-    elif type(value) is not dict:
-        value = {} if value is None else {"input": value}
-    return compact_json(value)
-
-
-def decoded_arguments(text: str) -> dict[str, Any]:
-    """Return the arguments of a call as they were before ``arguments_text``."""
-    try:
-        value = orjson.loads(text)
-    except orjson.JSONDecodeError:
-        return {}
-    return value if type(value) is dict else {}
+    def _turn(self, at: datetime | None) -> TurnDraft:
+        if not self.turns:
+            self.turns.append(TurnDraft("", "preamble", at, at))
+        return self.turns[-1]

@@ -10,6 +10,7 @@ from typing import Any
 
 from debrief.sessions.model import Session, ToolCall
 from debrief.sessions.readers.codex import READER
+from debrief.sessions.readers.files import walk
 
 ID = "019a0000-0000-7000-8000-000000000001"
 PATCH = "*** Begin Patch\n*** Update File: a.py\n@@\n-x\n+y\n*** End Patch"
@@ -76,7 +77,7 @@ def write(folder: Path, records: Iterable[Any], name: str = f"rollout-{ID}") -> 
 
 
 def read_all(folder: Path) -> list[Session]:
-    return [READER.read(transcript) for transcript in READER.find(folder)]
+    return [READER.read(transcript) for transcript in READER.find(walk(folder))]
 
 
 def read_one(folder: Path, *records: Any) -> Session:

@@ -8,6 +8,7 @@ from typing import Any
 
 from debrief.sessions.model import Session
 from debrief.sessions.readers.droid import READER
+from debrief.sessions.readers.files import walk
 
 START = {
     "type": "session_start",
@@ -60,7 +61,7 @@ def write(folder: Path, records: list[Any], name: str = "s1", settings: Any = SE
 
 
 def read_all(folder: Path) -> list[Session]:
-    return [READER.read(transcript) for transcript in READER.find(folder)]
+    return [READER.read(transcript) for transcript in READER.find(walk(folder))]
 
 
 def read_one(folder: Path, records: list[Any], settings: Any = SETTINGS) -> Session:

@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from debrief.errors import InputError
 from debrief.sessions.model import Session
 from debrief.sessions.readers import READERS
+from debrief.sessions.readers.files import walk
 
 AT = "2026-03-02T10:00:01Z"
 MILLISECONDS = 1_772_445_601_000
@@ -200,7 +201,7 @@ def read(folder: Path, source: str) -> tuple[list[Session], list[InputError]]:
     reader = READERS[source]
     sessions: list[Session] = []
     refusals: list[InputError] = []
-    for transcript in reader.find(folder):
+    for transcript in reader.find(walk(folder)):
         try:
             sessions.append(reader.read(transcript))
         except InputError as error:
@@ -216,7 +217,7 @@ def test_its_own_example_is_read_by_it_and_by_no_other(source: str, tmp_path: Pa
     assert session.problems == () or source == "codex" or source == "droid"
     for other in READERS:
         if other != source:
-            assert list(READERS[other].find(tmp_path)) == []
+            assert list(READERS[other].find(walk(tmp_path))) == []
 
 
 @pytest.mark.parametrize("source", sorted(EXAMPLES))
@@ -267,7 +268,7 @@ def test_every_shared_transcript_is_claimed_by_one_reader_at_most() -> None:
     folder = Path(__file__).parents[3] / "../shared/sessions"
     claims: dict[str, set[str]] = {}
     for source, reader in READERS.items():
-        for transcript in reader.find(folder) if folder.is_dir() else ():
+        for transcript in reader.find(walk(folder)) if folder.is_dir() else ():
             for path in (transcript.path, *transcript.companions):
                 claims.setdefault(path, set()).add(source)
     assert [path for path, sources in claims.items() if len(sources) > 1] == []

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from debrief.sessions.model import Usage
 from debrief.sessions.readers.claude_code import READER
+from debrief.sessions.readers.files import walk
 from tests.sessions.scenario import MONDAY, SESSION, Log, hunk, read, usage
 
 
@@ -33,7 +34,7 @@ def test_a_file_below_the_session_is_found_and_tied_to_its_call(tmp_path: Path) 
     log.result("t1", "In cart.py", {"agentId": "a1", "status": "completed"})
     log.write(tmp_path / f"{SESSION}.jsonl")
     agent_log().write(tmp_path / SESSION / "subagents" / "agent-a1.jsonl")
-    (transcript,) = READER.find(tmp_path)
+    (transcript,) = READER.find(walk(tmp_path))
     session = READER.read(transcript)
     (agent,) = session.subagents
     assert (agent.id, agent.type, agent.description, agent.place, agent.call_id) == (
@@ -52,7 +53,7 @@ def test_a_file_below_the_session_is_found_and_tied_to_its_call(tmp_path: Path) 
 def test_a_file_beside_the_session_is_found_by_the_session_it_names(tmp_path: Path) -> None:
     delegating().write(tmp_path / f"{SESSION}.jsonl")
     agent_log().write(tmp_path / "agent-a1.jsonl")
-    (transcript,) = READER.find(tmp_path)
+    (transcript,) = READER.find(walk(tmp_path))
     assert transcript.companions == (str(tmp_path / "agent-a1.jsonl"),)
     (agent,) = READER.read(transcript).subagents
     assert agent.call_id == "t1", "tied by its prompt where no record says more"
@@ -63,7 +64,7 @@ def test_subagents_of_subagents_folders_are_found_at_any_depth(tmp_path: Path) -
     deep = tmp_path / SESSION / "subagents" / "workflows" / "w1"
     agent_log("a1").write(deep / "agent-a1.jsonl")
     agent_log("a2").write(deep / "agent-a2.jsonl")
-    (transcript,) = READER.find(tmp_path)
+    (transcript,) = READER.find(walk(tmp_path))
     assert [agent.id for agent in READER.read(transcript).subagents] == ["a1", "a2"]
 
 
@@ -159,7 +160,7 @@ def test_a_call_that_only_a_subagents_own_call_started_is_tied_to_it(tmp_path: P
 def test_subagents_whose_session_is_lost_are_one_session_without_turns(tmp_path: Path) -> None:
     agent_log("a1").write(tmp_path / "agent-a1.jsonl")
     agent_log("a2").write(tmp_path / "agent-a2.jsonl")
-    (transcript,) = READER.find(tmp_path)
+    (transcript,) = READER.find(walk(tmp_path))
     session = READER.read(transcript)
     assert (session.id, session.turns) == (SESSION, ())
     assert [(agent.id, agent.place) for agent in session.subagents] == [

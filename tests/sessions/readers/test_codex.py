@@ -14,7 +14,8 @@ from debrief.errors import InputError
 from debrief.sessions.model import Usage
 from debrief.sessions.readers.base import NoSession
 from debrief.sessions.readers.codex import READER
-from debrief.sessions.readers.codex.tokens import TokenMeter
+from debrief.sessions.readers.codex.records import TokenMeter
+from debrief.sessions.readers.files import walk
 from tests.sessions.readers.codex_scenario import (
     ID,
     answered,
@@ -351,7 +352,7 @@ def test_a_doubled_record_is_counted_once_and_broken_lines_cost_only_themselves(
 
 def test_a_rollout_that_holds_only_its_start_is_no_session(tmp_path: Path) -> None:
     write(tmp_path, [meta(), context(1, "gpt-5")])
-    (transcript,) = READER.find(tmp_path)
+    (transcript,) = READER.find(walk(tmp_path))
     assert READER.peek(transcript) is None
     with pytest.raises(NoSession):
         READER.read(transcript)
@@ -360,14 +361,14 @@ def test_a_rollout_that_holds_only_its_start_is_no_session(tmp_path: Path) -> No
 def test_a_rollout_of_broken_lines_is_refused_with_line_and_reason(tmp_path: Path) -> None:
     path = tmp_path / "rollout.jsonl"
     path.write_text(json.dumps(meta()) + '\n{"timestamp": "2026')
-    (transcript,) = READER.find(tmp_path)
+    (transcript,) = READER.find(walk(tmp_path))
     with pytest.raises(InputError, match="cut short"):
         READER.read(transcript)
 
 
 def test_a_look_at_a_rollout_with_long_instructions_agrees_with_the_whole(tmp_path: Path) -> None:
     write(tmp_path, [meta(base_instructions={"text": "x" * 2_000_000}), *asked(1, "go")])
-    (transcript,) = READER.find(tmp_path)
+    (transcript,) = READER.find(walk(tmp_path))
     peek, session = READER.peek(transcript), READER.read(transcript)
     assert peek is not None
     assert (peek.session_id, peek.started) == (session.id, session.started)

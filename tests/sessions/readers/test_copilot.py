@@ -12,6 +12,7 @@ from debrief.errors import InputError
 from debrief.sessions.model import Session, ToolCall, Usage
 from debrief.sessions.readers.base import NoSession
 from debrief.sessions.readers.copilot import READER
+from debrief.sessions.readers.files import walk
 
 DIFF = (
     "\ndiff --git a/a.py b/a.py\nindex 0000000..0000000 100644\n--- a/a.py\n+++ b/a.py\n"
@@ -55,7 +56,7 @@ class Stream:
 
     def read(self, folder: Path) -> Session:
         (folder / "p1.jsonl").write_bytes(b"\n".join(self.lines()) + b"\n")
-        (transcript,) = READER.find(folder)
+        (transcript,) = READER.find(walk(folder))
         return READER.read(transcript)
 
 
@@ -260,7 +261,7 @@ def test_broken_lines_cost_nothing_but_themselves(tmp_path: Path) -> None:
     lines[6] = lines[6].replace(b"three", b"thr\xffee")
     path = tmp_path / "p1.jsonl"
     path.write_bytes(lines[0] + lines[1] + b"\n" + b"\n".join(lines[2:]))
-    (transcript,) = READER.find(tmp_path)
+    (transcript,) = READER.find(walk(tmp_path))
     session = READER.read(transcript)
     assert [turn.prompt for turn in session.turns] == ["one", "two", "thr\ufffdee"]
     assert {each.line for each in session.problems} >= {2, 4, 6, 7, 8}
@@ -269,7 +270,7 @@ def test_broken_lines_cost_nothing_but_themselves(tmp_path: Path) -> None:
 @pytest.mark.parametrize("rest", [b"", b'{"type": "user.mess'], ids=["only-its-start", "cut-short"])
 def test_a_stream_without_a_session_is_refused(tmp_path: Path, rest: bytes) -> None:
     (tmp_path / "p1.jsonl").write_bytes(Stream().lines()[0] + b"\n" + rest)
-    (transcript,) = READER.find(tmp_path)
+    (transcript,) = READER.find(walk(tmp_path))
     with pytest.raises(InputError) as told:
         READER.read(transcript)
     assert isinstance(told.value, NoSession) == (rest == b"")
@@ -280,7 +281,7 @@ def test_a_stream_is_named_after_its_folder_where_it_tells_no_id(tmp_path: Path)
     folder.mkdir()
     lines = Stream(sessionId=None).ask("go").lines()
     (folder / "events.jsonl").write_bytes(b"\n".join(lines))
-    (transcript,) = READER.find(tmp_path)
+    (transcript,) = READER.find(walk(tmp_path))
     peek, session = READER.peek(transcript), READER.read(transcript)
     assert peek is not None
     assert peek.session_id == session.id == "p7"

@@ -12,6 +12,7 @@ from debrief.errors import InputError
 from debrief.sessions.model import Usage
 from debrief.sessions.readers.base import NoSession, Transcript
 from debrief.sessions.readers.droid import READER
+from debrief.sessions.readers.files import walk
 from tests.sessions.readers.droid_scenario import (
     START,
     calls_of,
@@ -273,7 +274,7 @@ def test_a_file_without_a_session_is_refused_with_its_reason(
 ) -> None:
     path = tmp_path / "s1.jsonl"
     path.write_bytes(data)
-    (transcript,) = READER.find(tmp_path)
+    (transcript,) = READER.find(walk(tmp_path))
     with pytest.raises(kind) as told:
         READER.read(transcript)
     assert str(path) in str(told.value)
@@ -286,7 +287,7 @@ def test_a_file_that_is_gone_is_refused(tmp_path: Path) -> None:
 
 def test_a_look_at_the_beginning_agrees_with_the_whole(tmp_path: Path) -> None:
     write(tmp_path, [START, message(7, "user", "x" * 100_000), message(8, "assistant", [])])
-    (transcript,) = READER.find(tmp_path)
+    (transcript,) = READER.find(walk(tmp_path))
     peek = READER.peek(transcript)
     session = READER.read(transcript)
     assert peek is not None

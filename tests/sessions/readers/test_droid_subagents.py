@@ -6,6 +6,7 @@ from pathlib import Path
 
 from debrief.sessions.model import Usage
 from debrief.sessions.readers.droid import READER
+from debrief.sessions.readers.files import walk
 from tests.sessions.readers.droid_scenario import (
     SETTINGS,
     START,
@@ -71,7 +72,9 @@ def test_two_sessions_that_call_each_other_their_parent_are_both_found(tmp_path:
     for name, other in (("s1", "s2"), ("s2", "s1")):
         records = [{**START, "id": name, "callingSessionId": other}, message(1, "user", name)]
         write(tmp_path, records, name=name)
-    covered = [path for each in READER.find(tmp_path) for path in (each.path, *each.companions)]
+    covered = [
+        path for each in READER.find(walk(tmp_path)) for path in (each.path, *each.companions)
+    ]
     assert {str(tmp_path / "s1.jsonl"), str(tmp_path / "s2.jsonl")} <= set(covered)
 
 

@@ -11,6 +11,7 @@ import pytest
 from debrief.errors import InputError
 from debrief.sessions.model import Session, ToolCall, Usage
 from debrief.sessions.readers.base import NoSession
+from debrief.sessions.readers.files import walk
 from debrief.sessions.readers.gemini import READER
 
 HEADER = {
@@ -47,7 +48,7 @@ def write(folder: Path, *messages: Any, name: str = "session-1.json", **header: 
 
 
 def read_all(folder: Path) -> list[Session]:
-    return [READER.read(transcript) for transcript in READER.find(folder)]
+    return [READER.read(transcript) for transcript in READER.find(walk(folder))]
 
 
 def read_one(folder: Path, *messages: Any, **header: Any) -> Session:
@@ -221,7 +222,7 @@ def test_a_subagents_chat_is_filed_under_its_session(tmp_path: Path) -> None:
 
 def test_a_chat_of_notices_alone_is_no_session(tmp_path: Path) -> None:
     write(tmp_path, message(1, "warning", "a hook failed"))
-    (transcript,) = READER.find(tmp_path)
+    (transcript,) = READER.find(walk(tmp_path))
     assert READER.peek(transcript) is None
     with pytest.raises(NoSession):
         READER.read(transcript)
@@ -261,6 +262,6 @@ def test_a_chat_in_a_deep_nest_or_of_bad_bytes_is_read_as_far_as_it_goes(tmp_pat
 
 def test_a_chat_of_which_nothing_is_left_is_refused(tmp_path: Path) -> None:
     (tmp_path / "a.json").write_text(json.dumps(HEADER)[:-10])
-    (transcript,) = READER.find(tmp_path)
+    (transcript,) = READER.find(walk(tmp_path))
     with pytest.raises(InputError, match="not JSON"):
         READER.read(transcript)

@@ -11,6 +11,7 @@ import pytest
 from debrief.errors import InputError
 from debrief.sessions.model import Session, ToolCall, Usage
 from debrief.sessions.readers.base import NoSession
+from debrief.sessions.readers.files import walk
 from debrief.sessions.readers.opencode import READER
 
 START = 1_772_445_600_000
@@ -64,7 +65,7 @@ def write(folder: Path, *messages: Any, name: str = "export", **facts: Any) -> P
 
 
 def read_all(folder: Path) -> list[Session]:
-    return [READER.read(transcript) for transcript in READER.find(folder)]
+    return [READER.read(transcript) for transcript in READER.find(walk(folder))]
 
 
 def read_one(folder: Path, *messages: Any, **facts: Any) -> Session:
@@ -259,7 +260,7 @@ def test_a_store_is_put_together_from_its_files_in_the_order_of_time(tmp_path: P
         assistant(4, text("found")),
         record={**info(id="ses_2", parentID="ses_1"), "projectID": "p"},
     )
-    (transcript,) = READER.find(tmp_path)
+    (transcript,) = READER.find(walk(tmp_path))
     session = READER.read(transcript)
     peek = READER.peek(transcript)
     assert [turn.prompt for turn in session.turns] == ["first", "then"]
@@ -275,7 +276,7 @@ def test_a_store_without_its_session_record_is_read_and_says_so(tmp_path: Path) 
     store(tmp_path, "ses_1", user(1, text("go")), assistant(2, text("done")))
     broken = tmp_path / "storage" / "part" / "ses_1-msg_2" / "prt_9.json"
     broken.write_text('{"type": "text", "te')
-    (transcript,) = READER.find(tmp_path)
+    (transcript,) = READER.find(walk(tmp_path))
     session = READER.read(transcript)
     assert (session.id, session.prompt_count) == ("ses_1", 1)
     reasons = {each.path: each.reason for each in session.problems}
@@ -286,7 +287,7 @@ def test_a_store_without_its_session_record_is_read_and_says_so(tmp_path: Path) 
 def test_a_session_without_messages_is_none(tmp_path: Path) -> None:
     write(tmp_path)
     store(tmp_path, "ses_9", record={**info(id="ses_9"), "projectID": "p"})
-    transcripts = list(READER.find(tmp_path))
+    transcripts = list(READER.find(walk(tmp_path)))
     assert len(transcripts) == 2
     for transcript in transcripts:
         assert READER.peek(transcript) is None
@@ -308,6 +309,6 @@ def test_of_a_document_that_is_cut_short_the_messages_before_are_kept(tmp_path: 
 )
 def test_a_document_of_which_nothing_is_left_is_refused(tmp_path: Path, document: str) -> None:
     (tmp_path / "a.json").write_text(document)
-    (transcript,) = READER.find(tmp_path)
+    (transcript,) = READER.find(walk(tmp_path))
     with pytest.raises(InputError, match="not JSON"):
         READER.read(transcript)

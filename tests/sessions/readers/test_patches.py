@@ -5,19 +5,21 @@ from __future__ import annotations
 import re
 from typing import Any
 
+import msgspec
 from hypothesis import given
 from hypothesis import strategies as st
 
+from debrief.sessions.model import ToolCall
 from debrief.sessions.readers.patches import (
-    Edit,
+    FileEdit,
     created,
     deleted,
+    edits_of_call,
     from_apply_patch,
     from_unified,
     joined,
     lines_of,
     replaced,
-    separated,
 )
 
 LINES = st.lists(st.sampled_from(["", " ", "a", "b", "+", "-", "++ x", "-- y", "@@", "é"]))
@@ -65,7 +67,7 @@ def test_a_unified_diff_is_read_back_as_it_was_written(old: list[str], new: list
     assert from_unified("a.py", diff) == edit
 
 
-def test_a_large_replacement_is_told_whole_where_comparing_would_take_too_long() -> None:
+def test_a_large_replacement_is_given_whole_where_comparing_would_take_too_long() -> None:
     old = "".join(f"old {number}\n" for number in range(5000))
     new = "".join(f"new {number}\n" for number in range(5000))
     edit = replaced("a.py", f"head\n{old}tail\n", f"head\n{new}tail\n")
@@ -74,9 +76,9 @@ def test_a_large_replacement_is_told_whole_where_comparing_would_take_too_long()
 
 
 def test_a_file_is_created_and_deleted_line_by_line() -> None:
-    assert created("a.py", "x\n\ny") == Edit("a.py", 3, 0, "@@ -0,0 +1,3 @@\n+x\n+\n+y")
-    assert deleted("a.py", "x\n") == Edit("a.py", 0, 1, "@@ -1,1 +0,0 @@\n-x")
-    assert created("a.py", "") == Edit("a.py")
+    assert created("a.py", "x\n\ny") == FileEdit("a.py", 3, 0, "@@ -0,0 +1,3 @@\n+x\n+\n+y")
+    assert deleted("a.py", "x\n") == FileEdit("a.py", 0, 1, "@@ -1,1 +0,0 @@\n-x")
+    assert created("a.py", "") == FileEdit("a.py")
 
 
 def test_a_patch_text_is_split_into_its_files() -> None:
@@ -89,15 +91,15 @@ def test_a_patch_text_is_split_into_its_files() -> None:
         "*** End Patch\n+after the end\n"
     )
     new, old, gone = from_apply_patch(text)
-    assert new == Edit("new.py", 2, 0, "@@ -0,0 +1,2 @@\n+x\n+", True)
-    assert old == Edit(
+    assert new == FileEdit("new.py", 2, 0, "@@ -0,0 +1,2 @@\n+x\n+", True)
+    assert old == FileEdit(
         "old.py",
         2,
         1,
         "@@ -1,3 +1,3 @@ class A\n one\n-two\n+2\n \n@@ -4,0 +4,1 @@ class B\n+*** three",
         True,
     )
-    assert gone == Edit("gone.py", estimated=True)
+    assert gone == FileEdit("gone.py", estimated=True)
 
 
 def test_edits_of_one_call_are_joined_with_headers_between_files_alone() -> None:
@@ -125,8 +127,9 @@ def test_edits_of_one_call_are_joined_with_headers_between_files_alone() -> None
 @given(st.lists(st.tuples(st.sampled_from(["a", "b", "c/d.py"]), LINES, LINES), max_size=5))
 def test_what_was_joined_is_separated_file_by_file(files: list[tuple[str, Any, Any]]) -> None:
     edits = [replaced(path, "\n".join(old), "\n".join(new)) for path, old, new in files]
-    edit = joined(edits)
-    parts = separated(edit) if edit is not None else []
+    edit = joined(edits) or FileEdit("a")
+    call = ToolCall(id="1", name="Edit", input="{}", path=edit.path, patch=edit.patch)
+    parts = edits_of_call(msgspec.structs.replace(call, added=edit.added, removed=edit.removed))
     for part in parts:
         same = [each for each in edits if each.path == part.path]
         assert part.added == sum(each.added for each in same)

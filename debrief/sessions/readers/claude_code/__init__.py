@@ -1,5 +1,194 @@
-"""Claude Code's transcripts: reading, conversion and assembly."""
+"""Claude Code: ``~/.claude/projects/<folder>/<session>.jsonl`` and subagents' files."""
 
-from debrief.sessions.readers.claude_code.reading import ClaudeCodeReader
+from __future__ import annotations
+
+import gc
+import hashlib
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from debrief.errors import InputError
+from debrief.sessions.model import Problem, Session
+from debrief.sessions.readers.base import BrokenTranscript, NoSession, Peek, Transcript
+from debrief.sessions.readers.claude_code.assembly import SOURCE, session_of
+from debrief.sessions.readers.claude_code.conversion import Conversation
+from debrief.sessions.readers.files import Walk, head_of
+from debrief.sessions.readers.jsonl import JsonLines, JsonRecord
+from debrief.sessions.readers.kit import TranscriptReader, text_in
+from debrief.sessions.readers.values import mapping, moment, string
+
+_MARKS = re.compile(
+    rb'"(?:parentUuid|isSidechain|leafUuid)"\s*:'
+    rb'|"type"\s*:\s*"(?:file-history-snapshot|queue-operation|last-prompt|permission-mode'
+    rb'|ai-title|custom-title|agent-name|bridge-session|pr-link)"'
+)
+_TURN = re.compile(rb'"type"\s*:\s*"(?:user|assistant)"')
+_MESSAGE = re.compile(rb'"message"\s*:\s*\{')
+_SESSION_ID = re.compile(rb'"sessionId"\s*:\s*"([^"\\]{1,200})"')
+_OTHERS = re.compile(rb'"session_id"\s*:|"payload"\s*:|"type"\s*:\s*"session_start"')
+_UUID = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
+_AGENT = "agent-"
+
+
+class ClaudeCodeReader(TranscriptReader):
+    """Claude Code's sessions, each with its subagents' files."""
+
+    source = SOURCE
+    tool = SOURCE
+    home_folders = (".claude/projects", ".config/claude/projects")
+    """The old and the new one."""
+
+    def find(self, walk: Walk) -> Iterator[Transcript]:
+        """Yield the sessions, each with its subagents' files, in path order.
+
+        A subagent's file goes with the session beside it or above it; when there is none, the
+        files of one session's subagents are a transcript of their own.
+        """
+        paths = walk.paths(".jsonl", SOURCE)
+        known = set(paths)
+        groups: dict[object, list[str]] = {path: [path] for path in paths if not _is_agent(path)}
+        for path in filter(_is_agent, paths):
+            parent = _parent_by_folder(path)
+            if parent not in known:
+                parent = _parent_by_id(path)
+            groups.setdefault(parent, []).append(path)
+        mains = sorted(groups.values())
+        for first, *rest in mains:
+            if first in walk.sources or self.claims(head_of(first)):
+                yield Transcript(source=SOURCE, path=first, companions=tuple(rest))
+
+    def peek(self, transcript: Transcript) -> Peek | None:
+        """Look until the session's id, its first time and a word of its conversation are found.
+
+        Raises:
+            OSError: the file cannot be read.
+        """
+        file = JsonLines(transcript.path)
+        id, root, started, has_speech = "", "", None, False
+        for record in file:
+            id = id or string(record.get("sessionId"))
+            root = root or string(record.get("uuid"))
+            if started is None:
+                started = moment(record.get("timestamp"))
+            has_speech = has_speech or _is_speech(record)
+            if id and has_speech and started is not None:
+                break
+        if not has_speech:
+            return None
+        id = id or _session_id_without(transcript.path)
+        return Peek(session_id=id, started=started, root=root)
+
+    def read(self, transcript: Transcript) -> Session:
+        """Read a session with its subagents; memory is bounded by what the session keeps.
+
+        Raises:
+            NoSession: the file is whole, and no prompt and no answer is in it.
+            InputError: it cannot be opened, or nothing in it can be read.
+        """
+        with _no_collection():
+            return self._read(transcript)
+
+    def _read(self, transcript: Transcript) -> Session:
+        conversations: list[Conversation] = []
+        problems: list[Problem] = []
+        for index, path in enumerate((transcript.path, *transcript.companions)):
+            agent = _agent_id(path) if index or _is_agent(path) else ""
+            conversation = Conversation(path, agent if index else "", agent)
+            try:
+                conversation.read()
+            except OSError as error:
+                reason = error.strerror or str(error)
+                if index == 0:
+                    raise InputError(path, reason) from error
+                problems.append(Problem(path=path, line=0, reason=f"cannot be read: {reason}"))
+                continue
+            conversations.append(conversation)
+        if not any(each.conversational for each in conversations):
+            raise _no_session(conversations[0])
+        main = conversations[0]
+        if _is_agent(main.file.path):
+            for thread in main.agents.values():
+                thread.place = "file"
+        id = main.session_id or _session_id_without(main.file.path)
+        return session_of(id, conversations, problems)
+
+    def claims(self, head: bytes) -> bool:
+        """Return whether a beginning has records as Claude Code writes them."""
+        if _MARKS.search(head):
+            return True
+        if not _TURN.search(head) or not _MESSAGE.search(head):
+            return False
+        return _SESSION_ID.search(head) is not None or not _OTHERS.search(head)
+
 
 READER = ClaudeCodeReader()
+
+
+@contextmanager
+def _no_collection() -> Iterator[None]:
+    """Keep the collector of cycles off: a reading makes none, and would be searched for them
+    again and again while it grows, which costs a third of the time of a long transcript.
+    """
+    was_on = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_on:
+            gc.enable()
+
+
+def _no_session(main: Conversation) -> InputError:
+    path = main.file.path
+    problems = main.file.problems
+    if problems:
+        reason = f"no prompt and no answer in it; {problems[0].reason}"
+        return BrokenTranscript(path, reason, problems[0].line)
+    if main.file.size == 0:
+        return NoSession(path, "the file is empty")
+    return NoSession(path, "no prompt and no answer in it, bookkeeping alone")
+
+
+def _is_speech(record: JsonRecord) -> bool:
+    if record.get("type") in ("user", "assistant"):
+        return type(record.get("message")) is dict
+    attachment = mapping(record.get("attachment"))
+    return (
+        record.get("type") == "attachment"
+        and attachment.get("type") == "queued_command"
+        and attachment.get("commandMode") == "prompt"
+    )
+
+
+def _session_id_without(path: str) -> str:
+    """Name a session whose records do not: by its file, and by how it begins.
+
+    File names such as ``transcript.jsonl`` repeat from folder to folder, and a copy must get the
+    id of its original.
+    """
+    stem = Path(path).stem
+    if _UUID.fullmatch(stem):
+        return stem
+    first, _, _ = head_of(path).partition(b"\n")
+    return f"{stem}-{hashlib.sha256(first).hexdigest()[:8]}"
+
+
+def _is_agent(path: str) -> bool:
+    return path.rsplit("/", 1)[-1].startswith(_AGENT)
+
+
+def _agent_id(path: str) -> str:
+    return Path(path).stem.removeprefix(_AGENT)
+
+
+def _parent_by_folder(path: str) -> str:
+    """Return the session's file of a subagent's in ``<session>/subagents/…``; empty elsewhere."""
+    folder, found, _ = path.rpartition("/subagents/")
+    return f"{folder}.jsonl" if found else ""
+
+
+def _parent_by_id(path: str) -> str:
+    """Return the path that the session's file of a subagent's beside it would have."""
+    return f"{path.rpartition('/')[0]}/{text_in(_SESSION_ID, head_of(path)) or path}.jsonl"

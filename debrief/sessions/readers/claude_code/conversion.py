@@ -7,21 +7,19 @@ from typing import Any
 
 import msgspec
 import orjson
+from msgspec import Struct
 
-from debrief.sessions.model import SubagentPlace, Usage
-from debrief.sessions.readers.blocks import images_in, text_of, words_of
+from debrief.sessions.model import SubagentPlace, TurnOrigin, Usage
+from debrief.sessions.readers.assembly import TranscriptDraft
 from debrief.sessions.readers.claude_code.edits import edit_of
 from debrief.sessions.readers.claude_code.records import (
     Block,
-    Message,
+    ClaudeMessage,
+    ClaudeRecord,
     Outcome,
-    Record,
     Report,
     Tokens,
 )
-from debrief.sessions.readers.claude_code.threads import Spent, Thread
-from debrief.sessions.readers.claude_code.titles import Title
-from debrief.sessions.readers.claude_code.turns import Prompt, text_or_none
 from debrief.sessions.readers.claude_code.words import (
     INTERRUPTED_CALL,
     REFUSED,
@@ -34,56 +32,79 @@ from debrief.sessions.readers.claude_code.words import (
     said_in,
     words_of_refusal,
 )
-from debrief.sessions.readers.jsonl import JsonLines, string, whole_number
-from debrief.sessions.readers.moments import moment
-from debrief.sessions.readers.timeline import CallDraft, MessageDraft
+from debrief.sessions.readers.jsonl import JsonLines
+from debrief.sessions.readers.timeline import CallDraft, MessageDraft, TurnDraft
+from debrief.sessions.readers.values import (
+    images_in,
+    moment,
+    string,
+    text_of,
+    whole_number,
+    words_of,
+)
 
 MessageKey = tuple[Any, Any]
 """``message.id`` and ``requestId``: what makes lines one message of the API."""
 
-_DECODER = msgspec.json.Decoder(Record)
+_DECODER = msgspec.json.Decoder(ClaudeRecord)
 _SYNTHETIC = "<synthetic>"
 _DELEGATING_TOOLS = frozenset({"Task", "Agent"})
 
 
+class CountedUsage(Struct):
+    """The largest usage that was reported for one message of the API."""
+
+    thread: TranscriptDraft
+    draft: MessageDraft
+    usage: Usage
+    total: int
+
+
+class Asked(Struct):
+    """A prompt's turn, and where in the chain of records it is."""
+
+    turn: TurnDraft
+    uuid: str | None
+    parent: str | None
+    queued: bool
+    """Typed while the model ran: a later record may repeat it."""
+
+
 class Conversation:
-    """All that one file tells. ``read`` fills it; assembly makes a session of it.
+    """All that one file holds: its own thread, and those of subagents inside it.
+
+    ``read`` fills it; assembly makes a session of it.
 
     Args:
         path: of the file.
         agent: the id of the subagent whose transcript the whole file is; empty for a session's.
-        side: the id of the subagent that a sidechain's records are of when they do not tell.
+        side: the id of the subagent that a sidechain's records are of when they do not name it.
     """
 
     def __init__(self, path: str, agent: str = "", side: str = "") -> None:
         self._side_id = side
         self.file = JsonLines(path)
-        self.main = Thread(agent, "file" if agent else "inline")
+        self.main = TranscriptDraft(path)
+        self.main.id = agent
         self.is_agent = bool(agent)
-        self.agents: dict[str, Thread] = {}
-        self.spent: dict[MessageKey, Spent] = {}
+        self.agents = self.main.agents
+        self.spent: dict[MessageKey, CountedUsage] = {}
         self.tasks: dict[str, dict[str, Any]] = {}
         """Inputs of the calls that started subagents, by call id."""
         self.started_by: dict[str, str] = {}
         """The call that started a subagent, by the subagent's id."""
-        self.notices: list[datetime | None] = []
-        self.slash_commands = 0
-        self.compactions = 0
-        self.parents: dict[str, str | None] = {}
-        self.first_at: datetime | None = None
-        self.last_at: datetime | None = None
         self.session_id = ""
-        self.cwd = ""
-        self.branch = ""
-        self.version = ""
-        self.title = Title()
         self.conversational = False
         """Some record is a prompt, an answer or a tool's result."""
+        self._prompts: list[Asked] = []
+        self._parents: dict[str, str | None] = {}
         self._drafts: dict[tuple[str, Any, Any], MessageDraft] = {}
-        self._calls: dict[str, tuple[CallDraft, Thread]] = {}
+        self._calls: dict[str, tuple[CallDraft, TranscriptDraft]] = {}
         self._early: dict[str, tuple[Block, Any, datetime | None]] = {}
         self._side_of: dict[str, str] = {}
         self._written: dict[str, str] = {}
+        self._title_rank = 0
+        self._summaries: list[tuple[Any, str]] = []
         self._summarised = False
         self._enveloped = False
 
@@ -99,27 +120,23 @@ class Conversation:
             "system": self._system,
             "attachment": self._attachment,
             "progress": self._progress,
-            "summary": self._title_record,
-            "ai-title": self._title_record,
-            "custom-title": self._title_record,
+            "summary": self._summary,
+            "ai-title": self._title,
+            "custom-title": self._title,
         }
-        parents = self.parents
+        parents, see = self._parents, self.main.see
         stamps: dict[str, Any] = {}
         for record in self.file.typed(_DECODER):
             try:
                 stamp = record.timestamp
                 at = moment(stamp) if stamp is not None else None
-                if at is not None:
-                    if self.last_at is None:
-                        self.first_at = self.last_at = at
-                    elif at > self.last_at:
-                        self.last_at = at
+                see(at)
                 uuid = record.uuid
                 if uuid is not None:
                     if uuid in parents and stamps[uuid] == stamp:
                         self._again(record)
                         continue
-                    parents[uuid] = text_or_none(record.parentUuid)
+                    parents[uuid] = _text_or_none(record.parentUuid)
                     stamps[uuid] = stamp
                 if not self._enveloped:
                     self._envelope(record)
@@ -128,12 +145,45 @@ class Conversation:
                     handler(record, at)
             except (TypeError, ValueError) as error:
                 self.file.report(f"a record of an unexpected shape: {error}")
-        self.title.settle(self.parents)
+        self._settle()
 
-    def _again(self, record: Record) -> None:
+    def _settle(self) -> None:
+        """Decide what only the whole file shows: repeated and rewound prompts, the title."""
+        waiting: dict[str, list[TurnDraft]] = {}
+        for asked in self._prompts:
+            same = waiting.setdefault(asked.turn.prompt, [])
+            if asked.queued:
+                same.append(asked.turn)
+            elif same:  # this record is the turn
+                same.pop(0).provisional = True
+        self.main.timeline.settle()
+        replaced: set[str] = set()
+        latest: dict[str, str] = {}
+        for asked in self._prompts:
+            if not asked.queued and asked.parent is not None and asked.uuid is not None:
+                if asked.parent in latest:
+                    replaced.add(latest[asked.parent])
+                latest[asked.parent] = asked.uuid
+        for asked in self._prompts if replaced else ():
+            asked.turn.rewound = self._descends(asked.uuid, replaced)
+        for leaf, summary in self._summaries if not self._title_rank else ():
+            # A summary counts when it is of this file's records: older versions mixed them up.
+            if summary and type(leaf) is str and leaf in self._parents:
+                self.main.title = summary.strip()
+
+    def _descends(self, uuid: str | None, ancestors: set[str]) -> bool:
+        seen: set[str] = set()
+        while uuid is not None and uuid not in seen:
+            if uuid in ancestors:
+                return True
+            seen.add(uuid)
+            uuid = self._parents.get(uuid)
+        return False
+
+    def _again(self, record: ClaudeRecord) -> None:
         """Take from a repeated record, which a resumption may write, only what may have grown."""
         message = record.message
-        if type(message) is not Message or type(message.usage) is not Tokens:
+        if type(message) is not ClaudeMessage or type(message.usage) is not Tokens:
             return
         thread = self._side(record) if record.isSidechain else self.main
         draft = self._drafts.get((thread.id, message.id, record.requestId))
@@ -141,24 +191,27 @@ class Conversation:
             key = (message.id, record.requestId)
             self._spend(key, message.usage, thread, draft)
 
-    def _envelope(self, record: Record) -> None:
+    def _envelope(self, record: ClaudeRecord) -> None:
+        main = self.main
         self.session_id = self.session_id or string(record.sessionId)
-        self.cwd = self.cwd or string(record.cwd)
-        self.branch = self.branch or string(record.gitBranch)
-        self.version = self.version or string(record.version)
-        self._enveloped = bool(self.session_id and self.cwd and self.branch and self.version)
+        main.cwd = main.cwd or string(record.cwd)
+        main.branch = main.branch or string(record.gitBranch)
+        main.version = main.version or string(record.version)
+        self._enveloped = bool(self.session_id and main.cwd and main.branch and main.version)
 
-    def _assistant_record(self, record: Record, at: datetime | None) -> None:
+    def _assistant_record(self, record: ClaudeRecord, at: datetime | None) -> None:
         thread = self._side(record) if record.isSidechain else self.main
         self._assistant(record, at, thread)
 
-    def _user_record(self, record: Record, at: datetime | None) -> None:
+    def _user_record(self, record: ClaudeRecord, at: datetime | None) -> None:
         thread = self._side(record) if record.isSidechain else self.main
         self._user(record, at, thread)
 
-    def _assistant(self, record: Record, at: datetime | None, thread: Thread) -> None:
+    def _assistant(
+        self, record: ClaudeRecord, at: datetime | None, thread: TranscriptDraft
+    ) -> None:
         message = record.message
-        if type(message) is not Message:
+        if type(message) is not ClaudeMessage:
             return
         self.conversational = True
         model = message.model
@@ -183,17 +236,21 @@ class Conversation:
             draft.texts.append(content)
 
     def _draft(
-        self, record: Record, message: Message, at: datetime | None, thread: Thread
+        self,
+        record: ClaudeRecord,
+        message: ClaudeMessage,
+        at: datetime | None,
+        thread: TranscriptDraft,
     ) -> MessageDraft:
         id, request = message.id, record.requestId
         if id is None and request is None:
-            draft = thread.begin("", string(message.model), at)
+            draft = thread.timeline.begin_message("", string(message.model), at)
         else:
             key = (thread.id, id, request)
             known = self._drafts.get(key)
             if known is None:
                 model = string(message.model)
-                known = thread.begin(string(id), model, at)
+                known = thread.timeline.begin_message(string(id), model, at)
                 self._drafts[key] = known
             draft = known
         usage = message.usage
@@ -201,28 +258,31 @@ class Conversation:
             self._spend((id, request), usage, thread, draft)
         return draft
 
-    def _spend(self, key: MessageKey, told: Tokens, thread: Thread, draft: MessageDraft) -> None:
+    def _spend(
+        self, key: MessageKey, tokens: Tokens, thread: TranscriptDraft, draft: MessageDraft
+    ) -> None:
         """Keep the largest usage of a message; the session's own line counts before another's."""
         usage = Usage(
-            whole_number(told.input_tokens),
-            whole_number(told.output_tokens),
-            whole_number(told.cache_creation_input_tokens),
-            whole_number(told.cache_read_input_tokens),
+            whole_number(tokens.input_tokens),
+            whole_number(tokens.output_tokens),
+            whole_number(tokens.cache_creation_input_tokens),
+            whole_number(tokens.cache_read_input_tokens),
         )
         total = usage.input + usage.output + usage.cache_write + usage.cache_read
         known = self.spent.get(key)
         if known is None or (thread is self.main and known.thread is not self.main):
-            self.spent[key] = Spent(thread, draft, usage, total)
+            self.spent[key] = CountedUsage(thread, draft, usage, total)
         elif total > known.total and (thread is self.main or known.thread is not self.main):
             known.usage, known.total = usage, total
             known.draft, known.thread = draft, thread
 
-    def _call(self, block: Block, draft: MessageDraft, at: datetime | None, thread: Thread) -> None:
+    def _call(
+        self, block: Block, draft: MessageDraft, at: datetime | None, thread: TranscriptDraft
+    ) -> None:
         id, name = string(block.id), string(block.name)
         if id in self._calls:
             return
-        call = CallDraft(id, name, arguments_of(block.input), at)
-        draft.calls.append(call)
+        call = thread.timeline.call(draft, id, name, arguments_of(block.input), at)
         if not id:
             return
         self._calls[id] = (call, thread)
@@ -232,9 +292,9 @@ class Conversation:
         if early is not None:
             self._result(*early)
 
-    def _user(self, record: Record, at: datetime | None, thread: Thread) -> None:
+    def _user(self, record: ClaudeRecord, at: datetime | None, thread: TranscriptDraft) -> None:
         message = record.message
-        if type(message) is not Message:
+        if type(message) is not ClaudeMessage:
             return
         self.conversational = True
         content = message.content
@@ -254,7 +314,7 @@ class Conversation:
             return
         if record.isCompactSummary:
             if not self._summarised:
-                self._compact(thread)
+                thread.timeline.compact()
             self._summarised = False
             return
         if thread is not self.main or self.is_agent:
@@ -266,9 +326,9 @@ class Conversation:
     def _remark(self, text: str, at: datetime | None) -> None:
         """Take the words that the person typed while a call ran, which stand beside its result."""
         if text and kind_of(text) == "prompt":
-            self.main.intervene("remark", text, at)
+            self.main.timeline.intervene("remark", text, at)
 
-    def _human(self, record: Record, content: Any, at: datetime | None) -> None:
+    def _human(self, record: ClaudeRecord, content: Any, at: datetime | None) -> None:
         text = said_in(content)
         images = pictures_in(content)
         if not text:
@@ -279,25 +339,27 @@ class Conversation:
         if kind == "prompt":
             self._prompt(record, text, at, images)
         elif kind == "slash_command":
-            self.slash_commands += 1
-            self.main.intervene("slash_command", command_in(text), at)
+            self.main.timeline.intervene("slash_command", command_in(text), at)
         elif kind == "notice":
-            self.notices.append(at)
+            self.main.timeline.notice(at)
         elif kind == "interruption" and not (
-            text.startswith(INTERRUPTED_CALL) and self.main.just_rejected
+            text.startswith(INTERRUPTED_CALL) and self.main.timeline.latest == "rejection"
         ):
             _, _, rest = text.partition("]")
-            self.main.intervene("interruption", rest.strip(), at)
+            self.main.timeline.intervene("interruption", rest.strip(), at)
 
     def _prompt(
-        self, record: Record, text: str, at: datetime | None, images: int, queued: bool = False
+        self,
+        record: ClaudeRecord,
+        text: str,
+        at: datetime | None,
+        images: int,
+        queued: bool = False,
     ) -> None:
-        self.main.events.append(Prompt(text, at, images, record, queued))
-
-    def _compact(self, thread: Thread) -> None:
-        thread.compact()
-        if thread is self.main:
-            self.compactions += 1
+        origin: TurnOrigin = "queued" if queued else "prompt"
+        turn = self.main.timeline.prompt(text, at, images=images, origin=origin)
+        uuid, parent = _text_or_none(record.uuid), _text_or_none(record.parentUuid)
+        self._prompts.append(Asked(turn, uuid, parent, queued))
 
     def _result(self, block: Block, outcome: Any, at: datetime | None) -> None:
         id = string(block.tool_use_id)
@@ -307,31 +369,24 @@ class Conversation:
                 self._early.setdefault(id, (block, outcome, at))
             return
         call, thread = found
-        if at is not None:
-            thread.events.append(at)
-        if call.status != "unanswered":
-            return
-        text = text_of(block.content)
+        timeline, text = thread.timeline, text_of(block.content)
         failed = block.is_error is True
-        call.result = text
-        if text.startswith(REFUSED):
-            call.status = "rejected"
-            thread.intervene("rejection", words_of_refusal(text), at)
+        if call.status != "unanswered" or text.startswith(REFUSED):
+            timeline.touch(at)
+            timeline.reject(call, text, at, words_of_refusal(text))
             return
-        call.exit_code = exit_code_of(call.name, text, outcome, failed)
-        if failed:
-            call.status = "failed"
-            return
-        call.status = "ok"
-        call.edit = edit_of(call.name, call.input, outcome, self._written)
-        if call.name == "AskUserQuestion":
-            thread.intervene("answer", answers_in(outcome, text), at)
-        elif type(outcome) is Outcome and call.id in self.tasks:
+        exit_code = exit_code_of(call.name, text, outcome, failed)
+        edit = None if failed else edit_of(call.name, call.input, outcome, self._written)
+        answer = answers_in(outcome, text) if call.name == "AskUserQuestion" else None
+        timeline.complete(
+            call, text, failed=failed, at=at, exit_code=exit_code, edit=edit, answer=answer
+        )
+        if not failed and type(outcome) is Outcome and call.id in self.tasks:
             agent = outcome.agentId
             if type(agent) is str:
                 self.started_by[agent] = call.id
 
-    def _side(self, record: Record) -> Thread:
+    def _side(self, record: ClaudeRecord) -> TranscriptDraft:
         """Return the thread of a sidechain record: its agent's, else that of its chain."""
         if self.is_agent:
             return self.main
@@ -342,19 +397,20 @@ class Conversation:
             self._side_of[uuid] = id
         return self._agent(id or "sidechain", "inline")
 
-    def _agent(self, id: str, place: SubagentPlace) -> Thread:
+    def _agent(self, id: str, place: SubagentPlace) -> TranscriptDraft:
         thread = self.agents.get(id)
         if thread is None:
-            thread = self.agents[id] = Thread(id, place)
+            thread = self.agents[id] = TranscriptDraft(self.main.path)
+            thread.id, thread.place = id, place
         return thread
 
-    def _system(self, record: Record, at: datetime | None) -> None:
+    def _system(self, record: ClaudeRecord, at: datetime | None) -> None:
         if record.subtype == "compact_boundary":
             thread = self._side(record) if record.isSidechain else self.main
-            self._compact(thread)
+            thread.timeline.compact()
             self._summarised = True
 
-    def _attachment(self, record: Record, at: datetime | None) -> None:
+    def _attachment(self, record: ClaudeRecord, at: datetime | None) -> None:
         attachment = record.attachment
         if type(attachment) is not dict or attachment.get("type") != "queued_command":
             return
@@ -364,17 +420,17 @@ class Conversation:
         text, images = "\n".join(words_of(content)).strip(), images_in(content)
         kind = kind_of(text)
         if kind == "notice":
-            self.notices.append(at)
+            self.main.timeline.notice(at)
         elif kind == "prompt" and (text or images) and attachment.get("commandMode") == "prompt":
             self.conversational = True
             self._prompt(record, text, at, images, queued=True)
 
-    def _progress(self, record: Record, at: datetime | None) -> None:
+    def _progress(self, record: ClaudeRecord, at: datetime | None) -> None:
         data = record.data
         if type(data) is not Report or data.type != "agent_progress":
             return
         inner, id = data.message, string(data.agentId)
-        if type(inner) is not Record or not id:
+        if type(inner) is not ClaudeRecord or not id:
             return
         thread = self._agent(id, "progress")
         if thread.place != "progress":
@@ -387,5 +443,18 @@ class Conversation:
         elif kind == "user":
             self._user(inner, stamp, thread)
 
-    def _title_record(self, record: Record, at: datetime | None) -> None:
-        self.title.take(record)
+    def _summary(self, record: ClaudeRecord, at: datetime | None) -> None:
+        self._summaries.append((record.leafUuid, string(record.summary)))
+
+    def _title(self, record: ClaudeRecord, at: datetime | None) -> None:
+        """Take the title that the person gave, else the latest that a model did."""
+        is_custom = record.type == "custom-title"
+        title = string(record.customTitle if is_custom else record.aiTitle).strip()
+        rank = 2 if is_custom else 1
+        if title and rank >= self._title_rank:
+            self.main.title, self._title_rank = title, rank
+
+
+def _text_or_none(value: Any) -> str | None:
+    """Return ``value`` when it can be a record's id; None for anything else."""
+    return value if type(value) is str else None

@@ -1,7 +1,7 @@
-"""The parts of Claude Code's records that are read; everything else is passed over undecoded.
+"""The parts of Claude Code's records that are read; everything else is left undecoded.
 
 Every field that is looked at may hold anything, as versions differ: a value of the wrong kind is
-left to the reader of the field, and never costs the record. Fields stand in the order in which
+left to the reader of the field, and never costs the record. Fields are in the order in which
 the tool writes them, which is the order that decodes fastest.
 """
 
@@ -38,7 +38,7 @@ class Tokens(Struct, gc=False):
     output_tokens: Any = None
 
 
-class Message(Struct, gc=False):
+class ClaudeMessage(Struct, gc=False):
     """``message`` of user and assistant records."""
 
     model: Any = None
@@ -65,13 +65,13 @@ class Outcome(Struct, gc=False):
 class Report(Struct, gc=False):
     """``data`` of progress records; of a subagent's, its message as a record of its own."""
 
-    message: Record | _Scalar | list[Any] = None
+    message: ClaudeRecord | _Scalar | list[Any] = None
     type: Any = None
     prompt: Any = None
     agentId: Any = None
 
 
-class Record(Struct, gc=False):
+class ClaudeRecord(Struct, gc=False):
     """One line of a transcript."""
 
     parentUuid: Any = None
@@ -81,7 +81,7 @@ class Record(Struct, gc=False):
     sessionId: Any = None
     version: Any = None
     gitBranch: Any = None
-    message: Message | _Scalar | list[Any] = None
+    message: ClaudeMessage | _Scalar | list[Any] = None
     requestId: Any = None
     type: Any = None
     subtype: Any = None

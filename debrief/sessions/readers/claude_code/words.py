@@ -9,8 +9,8 @@ from typing import Any, Literal
 import msgspec
 
 from debrief.sessions.readers.claude_code.records import Block, Outcome
-from debrief.sessions.readers.elements import inside, without_leading
-from debrief.sessions.readers.jsonl import compact_json, mend, string
+from debrief.sessions.readers.jsonl import compact_json, mend
+from debrief.sessions.readers.values import inside, string, without_leading
 
 Said = Literal["prompt", "slash_command", "interruption", "notice", "machine"]
 """``notice``: what others did meanwhile, on which the model goes on."""

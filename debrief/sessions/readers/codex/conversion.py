@@ -2,67 +2,71 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from datetime import datetime
 from pathlib import PurePosixPath
 from typing import Any
 
 from debrief.sessions.declared import declared_tools, qualified
-from debrief.sessions.readers.assembly import Reading
-from debrief.sessions.readers.codex.edits import changes_of, patch_in
-from debrief.sessions.readers.codex.forks import CopiedHistory
-from debrief.sessions.readers.codex.outputs import Output, read_output
-from debrief.sessions.readers.codex.prompts import is_human, is_notice, own_words, without_citations
-from debrief.sessions.readers.codex.tokens import TokenMeter
-from debrief.sessions.readers.jsonl import JsonLines, Record, compact_json, string
-from debrief.sessions.readers.moments import moment
+from debrief.sessions.readers.assembly import TranscriptDraft
+from debrief.sessions.readers.codex.records import (
+    CopiedHistory,
+    Output,
+    TokenMeter,
+    changes_of,
+    is_human,
+    is_notice,
+    own_words,
+    read_output,
+    without_citations,
+)
+from debrief.sessions.readers.jsonl import JsonLines, JsonRecord, compact_json
 from debrief.sessions.readers.patches import from_apply_patch, joined
-from debrief.sessions.readers.timeline import CallDraft, MessageDraft, arguments_text
+from debrief.sessions.readers.timeline import CallDraft, MessageDraft
+from debrief.sessions.readers.values import (
+    arguments_text,
+    decoded_arguments,
+    first_string,
+    mapping,
+    mappings,
+    moment,
+    string,
+)
 
-_ITEMS = frozenset(
-    {
-        "message",
-        "function_call",
-        "function_call_output",
-        "custom_tool_call",
-        "custom_tool_call_output",
-        "local_shell_call",
-        "web_search_call",
-        "tool_search_call",
-        "tool_search_output",
-    }
+_ITEM = re.compile(
+    r"message|(?:function|custom_tool)_call(?:_output)?|(?:local_shell|web_search|tool_search)_call"
+    r"|tool_search_output"
 )
 _ABORTED = "<turn_aborted>"
 
 
-def convert(lines: JsonLines, reading: Reading) -> None:
-    """Tell ``reading``'s timeline what the records say, in their order."""
-    conversion = Conversion(reading)
+def convert(lines: JsonLines, draft: TranscriptDraft) -> None:
+    """Report what the records say to the draft's timeline, in their order."""
+    rollout = _Rollout(draft)
     copied = CopiedHistory()
-    previous: Record | None = None
+    previous: JsonRecord | None = None
     for record in lines:
         if record == previous:
             lines.report("the record repeats the one before and was counted once")
             continue
         previous = record
-        if copied.holds(record):
-            continue
-        conversion.add(record, lines)
-    conversion.finish()
+        if not copied.holds(record):
+            rollout.add(record, lines)
+    rollout.finish()
 
 
-class Conversion:
+class _Rollout:
     """Keeps what one record must know of those before it."""
 
-    def __init__(self, reading: Reading) -> None:
-        self._reading = reading
-        self._timeline = reading.timeline
-        self._facts = reading.facts
+    def __init__(self, draft: TranscriptDraft) -> None:
+        self._draft = draft
+        self._timeline = draft.timeline
         self._meter = TokenMeter()
         self._model = ""
         self._answered = False
         """The model's latest message is complete: what it says next begins another one."""
-        self._told: Counter[tuple[str, str]] = Counter()
+        self._unpaired: Counter[tuple[str, str]] = Counter()
         self._has_prompt_events = False
         self._reviewing = False
         self._numbered = 0
@@ -70,7 +74,7 @@ class Conversion:
         self._stand_ins: dict[str, tuple[str, bool]] = {}
         """What events say of calls whose own output may never come: text, and whether it failed."""
 
-    def add(self, record: Record, lines: JsonLines) -> None:
+    def add(self, record: JsonRecord, lines: JsonLines) -> None:
         """Take one record."""
         kind = record.get("type")
         at = moment(record.get("timestamp"))
@@ -81,7 +85,7 @@ class Conversion:
                 return
             kind, payload = _unwrapped(record)
         at = at or moment(payload.get("timestamp"))
-        self._facts.see(at)
+        self._draft.see(at)
         if kind == "response_item":
             self._item(payload, at)
         elif kind == "event_msg":
@@ -103,32 +107,31 @@ class Conversion:
                 call, text, failed=failed, at=None, exit_code=call.exit_code, edit=call.edit
             )
         if self._meter.calls:
-            self._reading.api_calls = self._meter.calls
+            self._draft.api_calls = self._meter.calls
 
-    def _meta(self, payload: Record) -> None:
-        facts = self._facts
-        if facts.id:
+    def _meta(self, payload: JsonRecord) -> None:
+        draft = self._draft
+        if draft.id:
             return
-        facts.id = string(payload.get("id"))
-        facts.cwd = facts.cwd or string(payload.get("cwd"))
-        facts.version = string(payload.get("cli_version"))
-        facts.agent_type = string(payload.get("agent_role"))
-        facts.title = string(payload.get("agent_nickname"))
+        draft.id = string(payload.get("id"))
+        draft.cwd = draft.cwd or string(payload.get("cwd"))
+        draft.version = string(payload.get("cli_version"))
+        draft.agent_type = string(payload.get("agent_role"))
+        draft.title = string(payload.get("agent_nickname"))
         self._model = self._model or string(payload.get("model"))
-        facts.parent = parent_of(payload)
-        facts.is_subagent = is_subagent(payload)
-        self._reading.declared += declared_tools(_loaded(payload.get("dynamic_tools")))
-        git = payload.get("git")
-        if type(git) is dict:
-            facts.branch = string(git.get("branch"))
-            facts.commit = string(git.get("commit_hash"))
-            facts.repository = repository_of(string(git.get("repository_url")))
+        draft.parent = parent_of(payload)
+        draft.is_subagent = "subagent" in mapping(payload.get("source"))
+        draft.declared += declared_tools(_loaded(payload.get("dynamic_tools")))
+        git = mapping(payload.get("git"))
+        draft.branch = string(git.get("branch"))
+        draft.commit = string(git.get("commit_hash"))
+        draft.repository = _repository_of(string(git.get("repository_url")))
 
-    def _context(self, payload: Record) -> None:
+    def _context(self, payload: JsonRecord) -> None:
         self._model = string(payload.get("model")) or self._model
-        self._facts.cwd = self._facts.cwd or string(payload.get("cwd"))
+        self._draft.cwd = self._draft.cwd or string(payload.get("cwd"))
 
-    def _item(self, payload: Record, at: datetime | None) -> None:
+    def _item(self, payload: JsonRecord, at: datetime | None) -> None:
         kind = payload.get("type") or ("message" if "role" in payload else "")
         if kind == "message":
             self._message(payload, at)
@@ -140,7 +143,7 @@ class Conversion:
         elif kind in ("function_call_output", "custom_tool_call_output", "tool_search_output"):
             output = payload.get("output", payload.get("tools"))
             if kind == "tool_search_output":
-                self._reading.declared += declared_tools(payload.get("tools"))
+                self._draft.declared += declared_tools(payload.get("tools"))
             self._output(string(payload.get("call_id")), read_output(output), at)
         elif kind == "local_shell_call":
             name = string(payload.get("call_id")) or string(payload.get("id"))
@@ -151,10 +154,9 @@ class Conversion:
         elif kind == "token_count":
             self._tokens(payload)
 
-    def _message(self, payload: Record, at: datetime | None) -> None:
+    def _message(self, payload: JsonRecord, at: datetime | None) -> None:
         content = payload.get("content")
-        blocks = content if type(content) is list else [{"text": content}]
-        blocks = [block for block in blocks if type(block) is dict]
+        blocks = mappings(content if type(content) is list else [{"text": content}])
         if payload.get("role") == "assistant":
             self._say("".join(string(block.get("text")) for block in blocks), "item", at)
             return
@@ -162,7 +164,7 @@ class Conversion:
             return
         texts = [string(block.get("text")) for block in blocks]
         if any(text.startswith(_ABORTED) for text in texts):
-            self._interrupt(at)
+            self._timeline.interrupt(at)
         if any(map(is_notice, texts)):
             self._timeline.notice(at)
         words = [text for text in texts if is_human(text)]
@@ -174,7 +176,7 @@ class Conversion:
         if self._timeline.fresh_prompt() != text:
             self._prompt(text, at, images, provisional=True)
 
-    def _event(self, payload: Record, at: datetime | None) -> None:
+    def _event(self, payload: JsonRecord, at: datetime | None) -> None:
         kind = payload.get("type")
         if kind == "user_message":
             self._asked(payload, at)
@@ -192,7 +194,7 @@ class Conversion:
             self._dynamic(payload, at)
         elif kind == "turn_aborted":
             self._reviewing = False
-            self._interrupt(at)
+            self._timeline.interrupt(at)
         elif kind == "entered_review_mode":
             self._reviewing = True
             hint = string(payload.get("user_facing_hint"))
@@ -200,9 +202,9 @@ class Conversion:
         elif kind in ("exited_review_mode", "task_complete"):
             self._reviewing = False
         elif kind == "thread_name_updated":
-            self._facts.title = string(payload.get("thread_name")) or self._facts.title
+            self._draft.title = string(payload.get("thread_name")) or self._draft.title
 
-    def _asked(self, payload: Record, at: datetime | None) -> None:
+    def _asked(self, payload: JsonRecord, at: datetime | None) -> None:
         self._has_prompt_events = True
         if self._reviewing:
             return
@@ -219,54 +221,52 @@ class Conversion:
 
     def _prompt(self, text: str, at: datetime | None, images: int, *, provisional: bool) -> None:
         self._timeline.prompt(text, at, images=images, provisional=provisional)
-        self._told.clear()
+        self._unpaired.clear()
         self._calls_before = len(self._timeline.calls)
 
-    def _interrupt(self, at: datetime | None) -> None:
-        self._timeline.intervene("interruption", "", at)
-
-    def _say(self, text: str, teller: str, at: datetime | None) -> None:
-        """Add the model's words, which an event and an item tell once each, in either order."""
+    def _say(self, text: str, origin: str, at: datetime | None) -> None:
+        """Add the model's words, which an event and an item hold once each, in either order."""
         text = without_citations(text).strip("\n")
         if not text.strip():
             return
-        other = ("event" if teller == "item" else "item", text)
-        if self._told[other] > 0:
-            self._told[other] -= 1
+        other = ("event" if origin == "item" else "item", text)
+        if self._unpaired[other] > 0:
+            self._unpaired[other] -= 1
             return
-        self._told[teller, text] += 1
-        self._draft(at).texts.append(text)
+        self._unpaired[origin, text] += 1
+        self._current_message(at).texts.append(text)
 
-    def _draft(self, at: datetime | None) -> MessageDraft:
+    def _current_message(self, at: datetime | None) -> MessageDraft:
         self._reviewing = False
         message = self._timeline.message
         if message is None or self._answered or _has_results(message):
             self._numbered += 1
-            name = f"{self._facts.id or 'message'}-{self._numbered}"
+            name = f"{self._draft.id or 'message'}-{self._numbered}"
             message = self._timeline.begin_message(name, self._model, at)
             self._answered = False
         return message
 
     def _call(self, call_id: str, name: str, given: Any, at: datetime | None) -> CallDraft:
-        message = self._draft(at)
+        message = self._current_message(at)
         call_id = call_id or f"{message.id}-{len(message.calls)}"
         return self._timeline.call(message, call_id, name, arguments_text(given), at)
 
     def _output(self, call_id: str, output: Output, at: datetime | None) -> None:
         call = self._timeline.calls.get(call_id)
         if call is None:
-            self._reading.orphan_results += 1
+            self._draft.orphan_results += 1
             return
         edit = call.edit
         if edit is None and call.name == "apply_patch" and not output.failed:
-            edit = joined(from_apply_patch(patch_in(call.input)))
+            given = decoded_arguments(call.input)
+            edit = joined(from_apply_patch(first_string(given, "patch", "input")))
         exit_code = call.exit_code if output.exit_code is None else output.exit_code
         failed = output.failed or bool(exit_code)
         self._timeline.result(
             call, output.text, failed=failed, at=at, exit_code=exit_code, edit=edit
         )
 
-    def _executed(self, payload: Record) -> None:
+    def _executed(self, payload: JsonRecord) -> None:
         call = self._timeline.calls.get(string(payload.get("call_id")))
         code = payload.get("exit_code")
         if call is None or type(code) is not int:
@@ -279,13 +279,13 @@ class Conversion:
         if call.status == "unanswered" and type(output) is str:
             self._stand_ins[call.id] = output, code != 0
 
-    def _patched(self, payload: Record, at: datetime | None) -> None:
+    def _patched(self, payload: JsonRecord, at: datetime | None) -> None:
         call_id = string(payload.get("call_id"))
         call = self._timeline.calls.get(call_id)
         success = payload.get("success") is True
         if call is None:
             call = self._script()
-        output = string(payload.get("stdout")) or string(payload.get("stderr"))
+        output = first_string(payload, "stdout", "stderr")
         if call is None:
             call = self._call(call_id, "apply_patch", {}, at)
             self._timeline.result(call, output, failed=not success, at=at)
@@ -304,15 +304,12 @@ class Conversion:
                 return call
         return None
 
-    def _served(self, payload: Record, at: datetime | None) -> None:
-        invocation = payload.get("invocation")
-        given = invocation if type(invocation) is dict else {}
+    def _served(self, payload: JsonRecord, at: datetime | None) -> None:
+        given, result = mapping(payload.get("invocation")), mapping(payload.get("result"))
         call_id = string(payload.get("call_id"))
         call = self._timeline.calls.get(call_id)
-        result = payload.get("result")
-        result = result if type(result) is dict else {}
         answer = result.get("Ok")
-        failed = "Err" in result or (type(answer) is dict and answer.get("isError") is True)
+        failed = "Err" in result or mapping(answer).get("isError") is True
         text = _served_text(answer if "Ok" in result else result.get("Err"))
         if call is None:
             if self._script() is not None:
@@ -323,7 +320,7 @@ class Conversion:
         elif call.status == "unanswered":
             self._stand_ins[call_id] = text, failed
 
-    def _dynamic(self, payload: Record, at: datetime | None) -> None:
+    def _dynamic(self, payload: JsonRecord, at: datetime | None) -> None:
         call_id = string(payload.get("call_id"))
         if call_id in self._timeline.calls:
             return
@@ -332,14 +329,12 @@ class Conversion:
         output = read_output(payload.get("content_items"), payload.get("success"))
         self._timeline.result(call, output.text, failed=output.failed, at=at)
 
-    def _tokens(self, payload: Record) -> None:
-        info = payload.get("info")
-        if type(info) is dict and not self._model:
-            self._model = string(info.get("model"))
+    def _tokens(self, payload: JsonRecord) -> None:
+        self._model = self._model or string(mapping(payload.get("info")).get("model"))
         usage = self._meter.read(payload)
         if usage is not None:
             if self._timeline.message is None or self._answered:
-                self._draft(None)
+                self._current_message(None)
             self._timeline.spend(usage)
             self._answered = True
 
@@ -351,40 +346,32 @@ def _has_results(message: MessageDraft) -> bool:
 
 
 def _loaded(tools: Any) -> list[Any]:
-    """Return those of the tools that the model is told of from the beginning; the others it has
-    to search for, and the search's result tells them."""
-    found: list[Any] = []
-    for tool in tools if type(tools) is list else ():
-        if type(tool) is dict and type(tool.get("tools")) is list:
-            found.append({**tool, "tools": _loaded(tool["tools"])})
-        elif type(tool) is dict and tool.get("deferLoading") is not True:
-            found.append(tool)
-    return found
+    """Return those of the tools that the model sees from the beginning; the others it has to
+    search for, and the search's result describes them."""
+    loaded: list[Any] = []
+    for tool in mappings(tools):
+        if type(tool.get("tools")) is list:
+            loaded.append({**tool, "tools": _loaded(tool["tools"])})
+        elif tool.get("deferLoading") is not True:
+            loaded.append(tool)
+    return loaded
 
 
-def is_subagent(meta: Record) -> bool:
-    """Return whether another agent, and no person, began the session."""
-    source = meta.get("source")
-    return type(source) is dict and "subagent" in source
+def parent_of(meta: JsonRecord) -> str:
+    """Return the id of the session that spawned this one; empty where none is named."""
+    agent = mapping(mapping(meta.get("source")).get("subagent"))
+    return string(mapping(agent.get("thread_spawn")).get("parent_thread_id"))
 
 
-def parent_of(meta: Record) -> str:
-    """Return the id of the session that spawned this one; empty where none is told."""
-    source = meta.get("source")
-    agent = source.get("subagent") if type(source) is dict else None
-    spawn = agent.get("thread_spawn") if type(agent) is dict else None
-    return string(spawn.get("parent_thread_id")) if type(spawn) is dict else ""
-
-
-def repository_of(url: str) -> str:
+def _repository_of(url: str) -> str:
     """Return the repository's name in a remote's URL; empty when it holds none."""
     name = PurePosixPath(url.rstrip("/").replace(":", "/")).name.removesuffix(".git")
     return "" if name in ("", ".", "..") else name
 
 
-def _unwrapped(record: Record) -> tuple[str, Record]:
+def _unwrapped(record: JsonRecord) -> tuple[str, JsonRecord]:
     kind = string(record.get("type"))
-    if kind in _ITEMS:
+    if _ITEM.fullmatch(kind):
         return "response_item", record
     if not kind and "id" in record and "timestamp" in record:
         return "session_meta", record

@@ -1,84 +1,217 @@
-"""OpenCode: exported sessions, and the store under ``~/.local/share/opencode/storage``."""
+"""OpenCode: exported sessions, and the store under ``~/.local/share/opencode/storage``.
+
+An export is one document a session; a store has one file a session, message and part. A session
+with a ``parentID`` is the work of a subagent of that session.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import json
+import re
+from collections.abc import Iterable, Iterator
 from pathlib import Path
+from typing import Any
 
-from debrief.errors import InputError
-from debrief.sessions.readers.assembly import Reading
+from msgspec import Struct
+
+from debrief.sessions.model import Problem
+from debrief.sessions.readers.assembly import TranscriptDraft
 from debrief.sessions.readers.base import Peek, Transcript
-from debrief.sessions.readers.finding import files_below, head_of
-from debrief.sessions.readers.folders import Head, grouped
-from debrief.sessions.readers.kit import TranscriptReader
-from debrief.sessions.readers.opencode.reading import (
-    StoredSession,
-    describe_export,
-    is_export,
-    read_export,
-    read_stored,
-    stored_sessions,
-)
+from debrief.sessions.readers.files import Walk, head_of
+from debrief.sessions.readers.jsonl import JsonRecord, load_object, mend
+from debrief.sessions.readers.kit import TranscriptReader, is_whole, text_in
+from debrief.sessions.readers.opencode.conversion import convert, take_info, time_of
+from debrief.sessions.readers.values import mapping, moment, string
 
-_SUFFIXES = (".json", ".jsonl")
+_EXPORT = re.compile(rb'\A\s*\{\s*"info"\s*:\s*\{')
+_SESSION_IN_EXPORT = re.compile(rb'(?<!\\)"(?:directory|projectID|version)"\s*:\s*"')
+_MESSAGE = re.compile(rb'(?<!\\)"sessionID"\s*:\s*"([^"\\]+)"')
+_ROLE = re.compile(rb'(?<!\\)"role"\s*:\s*"(?:user|assistant)"')
+_SESSION = re.compile(rb'(?<!\\)"(?:projectID|directory)"\s*:\s*"')
+_ID = re.compile(rb'(?<!\\)"id"\s*:\s*"([^"\\]+)"')
+_PARENT = re.compile(rb'(?<!\\)"parentID"\s*:\s*"([^"\\]+)"')
+_CREATED = re.compile(rb'(?<!\\)"created"\s*:\s*(\d{10,16})')
+_EMPTY_LIST = re.compile(rb'"messages"\s*:\s*\[\s*\]')
 
 
-class _OpenCodeReader(TranscriptReader):
+class _Stored(Struct, frozen=True):
+    """One session of a store."""
+
+    path: str
+    """The session's own record, or its first message where that is missing."""
+    peek: Peek
+    files: tuple[str, ...] = ()
+    """Messages and parts."""
+
+
+class OpenCodeReader(TranscriptReader):
     """Exports are one file a session, as the kit has them; a store's are many."""
 
-    def find(self, folder: Path) -> Iterator[Transcript]:
-        heads: list[tuple[str, Head]] = []
-        paths = files_below(folder, _SUFFIXES, self.source)
-        stored = {each.path: each for each in stored_sessions(paths)}
-        for path in paths:
-            head = head_of(path)
-            if path in stored:
-                heads.append((path, stored[path].head))
-            elif is_export(head):
-                heads.append((path, describe_export(head, path) or Head(id="")))
+    source = "opencode"
+    tool = "opencode"
+    home_folders = (".local/share/opencode/storage",)
+    suffixes = (".json", ".jsonl")
 
-        def beside(path: str) -> tuple[str, ...]:
-            return stored[path].files if path in stored else ()
+    def claims(self, head: bytes) -> bool:
+        """Return whether a file with this beginning is an exported session."""
+        return bool(_EXPORT.match(head) and _SESSION_IN_EXPORT.search(head))
 
-        yield from grouped(self.source, heads, beside)
+    def describe(self, head: bytes, path: str) -> Peek | None:
+        """Return what the beginning of an export says; None when it holds no message."""
+        if is_whole(head) and _EMPTY_LIST.search(head):
+            return None
+        text = head.decode(errors="replace")
+        try:
+            info = json.JSONDecoder(strict=False).raw_decode(text, text.index("{", 1))[0]
+        except (ValueError, RecursionError):
+            return _roughly(head, path)
+        info = mapping(mend(info))
+        return Peek(
+            session_id=string(info.get("id")) or Path(path).stem,
+            started=time_of(info, "created"),
+            parent=string(info.get("parentID")),
+        )
+
+    def find(self, walk: Walk) -> Iterator[Transcript]:
+        """Yield exports and stored sessions, in path order."""
+        paths = walk.paths(self.suffixes, self.source)
+        stored = {each.path: each for each in _stored_sessions(paths)}
+        heads = ((path, head_of(path)) for path in paths)
+        for transcript in self.grouped(
+            (path, stored[path].peek if path in stored else self.describe(head, path))
+            for path, head in heads
+            if path in stored or self.claims(head)
+        ):
+            own = [transcript.path, *transcript.companions]
+            files = [file for path in own for file in (path, *_files(stored.get(path)))]
+            yield Transcript(source=self.source, path=files[0], companions=tuple(files[1:]))
 
     def peek(self, transcript: Transcript) -> Peek | None:
+        """Look at the beginning; None when there is no message."""
         own = _own(transcript)
         if own is None:
             return super().peek(transcript)
-        if not own.files and "/message/" not in own.path:
-            return None
-        return Peek(session_id=own.head.id, started=own.head.started)
+        return own.peek if own.files or "/message/" in own.path else None
 
-    def _reading(self, transcript: Transcript) -> Reading:
+    def read_main(self, transcript: Transcript) -> TranscriptDraft:
+        """Read an export, or a stored session's files."""
         own = _own(transcript)
-        if own is None:
-            return read_export(transcript.path)
-        return read_stored(own.path, own.files)
+        return self.read_file(transcript.path) if own is None else _read_stored(own)
 
-    def _children(self, transcript: Transcript, reading: Reading) -> Iterator[Reading]:
-        yield from super()._children(transcript, reading)
-        for child in stored_sessions((transcript.path, *transcript.companions)):
-            if child.path == transcript.path:
-                continue
-            try:
-                yield read_stored(child.path, child.files)
-            except (OSError, ValueError, InputError) as error:
-                reading.report(0, f"its subagent's record {child.path} cannot be read: {error}")
+    def read_children(
+        self, transcript: Transcript, draft: TranscriptDraft
+    ) -> Iterator[TranscriptDraft]:
+        """Read the sessions of subagents, exported or stored."""
+        yield from super().read_children(transcript, draft)
+        for child in _stored_sessions((transcript.path, *transcript.companions)):
+            if child.path != transcript.path:
+                try:
+                    yield _read_stored(child)
+                except (OSError, ValueError) as error:
+                    draft.report(0, f"its subagent's record {child.path} cannot be read: {error}")
+
+    def read_file(self, path: str) -> TranscriptDraft:
+        """Read an exported session."""
+        draft = TranscriptDraft(path)
+        document, reference, draft.problems = load_object(path)
+        draft.references.append(reference)
+        take_info(mapping(document.get("info")), draft)
+        draft.id = draft.id or Path(path).stem
+        listed = document.get("messages")
+        messages: list[tuple[JsonRecord, list[Any]]] = []
+        for number, message in enumerate(listed if type(listed) is list else (), 1):
+            inner = mapping(message).get("info")
+            if type(inner) is dict:
+                parts = message.get("parts")
+                messages.append((inner, parts if type(parts) is list else []))
+            else:
+                draft.report(0, f"message {number} tells nothing about itself")
+        convert(messages, draft)
+        return draft
 
 
-def _own(transcript: Transcript) -> StoredSession | None:
-    stored = stored_sessions((transcript.path, *transcript.companions))
+READER = OpenCodeReader()
+
+
+def _roughly(head: bytes, path: str) -> Peek:
+    created = text_in(_CREATED, head)
+    return Peek(
+        session_id=text_in(_ID, head) or Path(path).stem,
+        started=moment(int(created)) if created else None,
+        parent=text_in(_PARENT, head),
+    )
+
+
+def _files(stored: _Stored | None) -> tuple[str, ...]:
+    return stored.files if stored else ()
+
+
+def _own(transcript: Transcript) -> _Stored | None:
+    stored = _stored_sessions((transcript.path, *transcript.companions))
     return next((each for each in stored if each.path == transcript.path), None)
 
 
-READER = _OpenCodeReader(
-    source="opencode",
-    tool="opencode",
-    folders=(".local/share/opencode/storage",),
-    suffixes=_SUFFIXES,
-    claims=is_export,
-    describe=describe_export,
-    read=read_export,
-)
-"""A session with a ``parentID`` is the work of a subagent of that session."""
+def _stored_sessions(paths: Iterable[str]) -> Iterator[_Stored]:
+    """Yield the sessions of the stores that ``paths`` belong to, by the names of their folders."""
+    files: dict[str, dict[tuple[str, str], list[str]]] = {"session": {}, "message": {}, "part": {}}
+    for path in sorted(paths):
+        pieces = path.rsplit("/", 3)
+        if len(pieces) == 4 and pieces[1] in files:
+            store, kind, owner, name = pieces
+            key = (store, name.removesuffix(".json") if kind == "session" else owner)
+            files[kind].setdefault(key, []).append(path)
+    for key in sorted({*files["session"], *files["message"]}):
+        store, session = key
+        own = [path for path in files["message"].get(key, ()) if _is_message(head_of(path))]
+        parts = [part for path in own for part in files["part"].get((store, Path(path).stem), ())]
+        record = files["session"].get(key, [""])[-1]
+        head = head_of(record) if record else b""
+        if _SESSION.search(head):
+            yield _Stored(record, _roughly(head, record), (*own, *parts))
+        elif own:
+            owner = text_in(_MESSAGE, head_of(own[0])) or session
+            yield _Stored(own[0], Peek(session_id=owner), (*own[1:], *parts))
+
+
+def _is_message(head: bytes) -> bool:
+    return bool(_MESSAGE.search(head) and _ROLE.search(head))
+
+
+def _read_stored(stored: _Stored) -> TranscriptDraft:
+    """Read a session of a store from its own record and the files of its messages and parts.
+
+    Raises:
+        OSError: its own record cannot be read.
+        ValueError: that holds nothing.
+    """
+    draft = TranscriptDraft(stored.path)
+    messages: list[JsonRecord] = []
+    parts: dict[str, list[JsonRecord]] = {}
+    for path in (stored.path, *stored.files):
+        try:
+            record, reference, problems = load_object(path)
+        except (OSError, ValueError) as error:
+            if path == stored.path:
+                raise
+            draft.problems.append(Problem(path=path, line=0, reason=f"cannot be read: {error}"))
+            continue
+        draft.references.append(reference)
+        draft.problems += problems
+        if "role" in record:
+            messages.append(record)
+        elif path == stored.path:
+            take_info(record, draft)
+        else:
+            owner = string(record.get("messageID")) or Path(path).parent.name
+            parts.setdefault(owner, []).append(record)
+    messages.sort(key=lambda record: (_created(record), string(record.get("id"))))
+    if messages and not draft.id:
+        draft.id = string(messages[0].get("sessionID"))
+        draft.report(0, "the session's own record is missing: folder and title are not known")
+    convert([(record, parts.get(string(record.get("id")), [])) for record in messages], draft)
+    return draft
+
+
+def _created(record: JsonRecord) -> float:
+    at = time_of(record, "created")
+    return at.timestamp() if at is not None else 0.0

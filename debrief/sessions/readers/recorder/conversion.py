@@ -23,7 +23,7 @@ from debrief.sessions.model import (
     Turn,
 )
 from debrief.sessions.readers.jsonl import mend_text
-from debrief.sessions.readers.patches import Edit, created, deleted, from_unified, joined
+from debrief.sessions.readers.patches import FileEdit, created, deleted, from_unified, joined
 from debrief.sessions.readers.recorder.records import (
     BARE,
     PATCH,
@@ -179,7 +179,7 @@ class _Conversion:
         name, given = call.function.name, call.function.arguments
         status: CallStatus = "unanswered" if result is None else "ok"
         code: int | None = None
-        edit: Edit | None = None
+        edit: FileEdit | None = None
         if name == RAN and call.id in self._codes:
             code = self._codes[call.id]
             status = "ok" if code == 0 else "failed"
@@ -206,7 +206,7 @@ class _Conversion:
         except msgspec.DecodeError as error:
             self._report(f"arguments of {READ} that say nothing: {error}")
 
-    def _edit(self, call: Call) -> Edit | None:
+    def _edit(self, call: Call) -> FileEdit | None:
         try:
             patch = PATCH.decode(call.function.arguments)
         except msgspec.DecodeError as error:
@@ -218,7 +218,7 @@ class _Conversion:
             return None
         return joined(map(self._change, operations))
 
-    def _change(self, operation: Operation) -> Edit:
+    def _change(self, operation: Operation) -> FileEdit:
         path = operation.path
         if operation.type == "create_file":
             return created(path, operation.diff)

@@ -15,10 +15,10 @@ import msgspec
 from debrief.errors import InputError
 from debrief.sessions.model import Session
 from debrief.sessions.readers.base import BrokenTranscript, NoSession, Peek, Transcript
-from debrief.sessions.readers.finding import files_below, head_of
-from debrief.sessions.readers.moments import changed_at
+from debrief.sessions.readers.files import Walk, head_of
 from debrief.sessions.readers.recorder.conversion import SOURCE, session_of
 from debrief.sessions.readers.recorder.records import BARE_HEAD, HEAD, identity_of
+from debrief.sessions.readers.values import changed_at
 
 _BEGINNING = re.compile(rb'\A\s*\{\s*"(?:messages|meta|tools)"\s*:')
 _NAMES = (".record.json", ".record.jsonl")
@@ -37,9 +37,9 @@ class RecordReader:
         """Return nothing: records lie where somebody put them."""
         return ()
 
-    def find(self, folder: Path) -> Iterator[Transcript]:
-        """Yield the records below ``folder``, in path order."""
-        for path in files_below(folder, (".json", ".jsonl"), SOURCE):
+    def find(self, walk: Walk) -> Iterator[Transcript]:
+        """Yield the records among the files of a folder, in path order."""
+        for path in walk.paths((".json", ".jsonl"), SOURCE):
             if not path.endswith(_NAMES) and not _claims(path):
                 continue
             if path.endswith(".json"):

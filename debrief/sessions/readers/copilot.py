@@ -1,0 +1,303 @@
+"""Copilot CLI: ``~/.copilot/session-state/<id>/events.jsonl``, or ``<id>.jsonl``.
+
+Subagents' events are in the same stream; tokens are reported when the session shuts down.
+"""
+
+from __future__ import annotations
+
+import re
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+from debrief.sessions.model import Usage
+from debrief.sessions.readers.assembly import TranscriptDraft
+from debrief.sessions.readers.base import Peek
+from debrief.sessions.readers.jsonl import JsonLines, JsonRecord, compact_json
+from debrief.sessions.readers.kit import TranscriptReader, first_time, is_whole, text_in
+from debrief.sessions.readers.patches import FileEdit, edit_of_arguments, from_unified, joined
+from debrief.sessions.readers.timeline import NO_USAGE, CallDraft, MessageDraft
+from debrief.sessions.readers.values import (
+    arguments_text,
+    decoded_arguments,
+    first_string,
+    mapping,
+    mappings,
+    moment,
+    string,
+    whole_number,
+)
+
+_START = re.compile(rb'\A[^\n]{0,4000}?(?<!\\)"type"\s*:\s*"session\.(?:start|resume)"')
+_DATA = re.compile(rb'(?<!\\)"data"\s*:\s*\{')
+_ID = re.compile(rb'(?<!\\)"sessionId"\s*:\s*"([^"\\]+)"')
+_TALK = re.compile(rb'(?<!\\)"type"\s*:\s*"(?:user\.message|assistant\.message|tool\.execution_)')
+_EXIT_CODE = re.compile(r"exit(?:ed with)? code:? (-?\d+)>?\s*\Z")
+_NOTICE = "<system_notification>"
+_MACHINE_SOURCES = ("system", "skill", "command", "autopilot")
+_REFUSALS = ("rejected", "denied")
+_EDITING = re.compile(
+    r"create(?:_file)?|write_file|edit|insert_edit_into_file|apply_patch|str_replace(?:_editor)?"
+    r"|replace_string_in_file"
+)
+_SECTION = re.compile(r"^diff --git ", re.MULTILINE)
+_NAME = re.compile(r"^(?:\+\+\+ (?:b/)?|--- (?:a/)?)(.+)$", re.MULTILINE)
+_NOWHERE = ("/dev/null", "dev/null")
+
+
+class CopilotReader(TranscriptReader):
+    """Copilot CLI's streams of events, one a session."""
+
+    source = "copilot"
+    tool = "copilot-cli"
+    home_folders = (".copilot/session-state",)
+
+    def claims(self, head: bytes) -> bool:
+        """Return whether a file with this beginning is a stream of events that starts a session."""
+        return bool(_START.match(head) and _DATA.search(head))
+
+    def describe(self, head: bytes, path: str) -> Peek | None:
+        """Return what the beginning says; a session without an id is named after its file."""
+        if is_whole(head) and not _TALK.search(head):
+            return None
+        identity = text_in(_ID, head) or _id_in_path(path)
+        return Peek(session_id=identity, started=first_time(head))
+
+    def read_file(self, path: str) -> TranscriptDraft:
+        """Read one stream."""
+        draft = TranscriptDraft(path)
+        draft.read_lines(_convert)
+        draft.id = draft.id or _id_in_path(path)
+        return draft
+
+
+READER = CopilotReader()
+
+
+def _id_in_path(path: str) -> str:
+    """Return the session's id in the path: the file's name, or its folder's for ``events``."""
+    file = Path(path)
+    return file.parent.name if file.stem == "events" else file.stem
+
+
+def _convert(lines: JsonLines, draft: TranscriptDraft) -> None:
+    stream = _Stream(draft)
+    seen: set[str] = set()
+    for record in lines:
+        identity = string(record.get("id"))
+        if identity and identity in seen:
+            lines.report("the event repeats an earlier one and was counted once")
+            continue
+        seen.add(identity)
+        if type(record.get("data")) is dict:
+            stream.add(string(record.get("type")), record["data"], record)
+        elif "data" in record:
+            lines.report("an event without data")
+    stream.finish()
+
+
+class _Stream:
+    """Keeps what one event must know of those before it."""
+
+    def __init__(self, draft: TranscriptDraft) -> None:
+        self._draft = draft
+        self._timeline = draft.timeline
+        self._model = ""
+        self._billed = NO_USAGE
+        """What shutdowns say that the session cost so far."""
+        self._since = 0
+        """Output tokens of messages after the last shutdown; one may count none of them."""
+        self._shut_down = False
+        self._billed_models: set[str] = set()
+        self._permissions: dict[str, str] = {}
+        """The calls that permission was asked for, by the requests' ids."""
+
+    def add(self, kind: str, data: JsonRecord, record: JsonRecord) -> None:
+        at = moment(record.get("timestamp"))
+        self._draft.see(at)
+        if kind == "user.message":
+            self._ask(data, at)
+        elif kind == "assistant.message":
+            self._answer(data, string(record.get("id")), at)
+        elif kind == "tool.execution_start":
+            self._start(data, at)
+        elif kind == "tool.execution_complete":
+            self._complete(data, at)
+        elif kind in ("session.start", "session.resume"):
+            self._begin(data)
+        elif kind == "session.model_change":
+            self._model = string(data.get("newModel")) or self._model
+        elif kind == "session.shutdown":
+            self._shutdown(data)
+        elif kind == "session.compaction_complete" and data.get("success") is not False:
+            self._timeline.compact()
+        elif kind == "system.notification":
+            self._timeline.notice(at)
+        elif kind == "abort":
+            self._timeline.interrupt(at)
+        elif kind == "permission.requested":
+            call = string(mapping(data.get("permissionRequest")).get("toolCallId"))
+            self._permissions[string(data.get("requestId"))] = call
+        elif kind == "permission.completed":
+            self._permitted(data, at)
+        elif kind == "subagent.started":
+            self._agent(string(data.get("toolCallId"))).agent_type = string(data.get("agentName"))
+
+    def finish(self) -> None:
+        """Settle the tokens: as the shutdowns count them, and what came after the last."""
+        draft = self._draft
+        if len(self._billed_models) == 1:
+            (model,) = self._billed_models
+            for each in (draft, *draft.agents.values()):
+                for turn in each.timeline.turns:
+                    for message in turn.messages:
+                        message.model = message.model or model
+        draft.usage = self._billed + Usage(output=self._since)
+        if not self._shut_down and self._timeline.turns:
+            draft.report(0, "no shutdown was recorded: input tokens are not known")
+
+    def _begin(self, data: JsonRecord) -> None:
+        draft = self._draft
+        draft.id = draft.id or string(data.get("sessionId"))
+        draft.version = draft.version or string(data.get("copilotVersion"))
+        self._model = string(data.get("selectedModel")) or self._model
+        if "vscodeVersion" in data:
+            draft.tool = "copilot-vscode"
+        context = mapping(data.get("context"))
+        draft.cwd = draft.cwd or string(context.get("cwd"))
+        draft.branch = draft.branch or string(context.get("branch"))
+        draft.commit = draft.commit or string(context.get("headCommit"))
+        draft.repository = draft.repository or string(context.get("repository")).split("/")[-1]
+
+    def _ask(self, data: JsonRecord, at: datetime | None) -> None:
+        text = string(data.get("content"))
+        if string(data.get("source")).startswith(_MACHINE_SOURCES) or text.startswith(_NOTICE):
+            return
+        images = sum(
+            first_string(each, "mimeType", "type").startswith("image")
+            for each in mappings(data.get("attachments"))
+        )
+        if text.strip() or images:
+            self._timeline.prompt(text, at, images=images)
+
+    def _answer(self, data: JsonRecord, identity: str, at: datetime | None) -> None:
+        draft = self._of(data)
+        model = string(data.get("model")) or self._model
+        name = string(data.get("messageId")) or identity
+        message = draft.timeline.begin_message(name, model, at)
+        message.texts.append(string(data.get("content")))
+        for request in mappings(data.get("toolRequests")):
+            self._call(draft, message, request, string(request.get("name")), at)
+        output = whole_number(data.get("outputTokens"))
+        self._since += output
+        message.usage += Usage(output=output)
+
+    @staticmethod
+    def _call(
+        draft: TranscriptDraft,
+        message: MessageDraft,
+        record: JsonRecord,
+        name: str,
+        at: datetime | None,
+    ) -> CallDraft:
+        call_id = string(record.get("toolCallId")) or f"{message.id}-{len(message.calls)}"
+        arguments = arguments_text(record.get("arguments"))
+        return draft.timeline.call(message, call_id, name or "unknown", arguments, at)
+
+    def _start(self, data: JsonRecord, at: datetime | None) -> None:
+        draft = self._of(data)
+        timeline, call_id = draft.timeline, string(data.get("toolCallId"))
+        call = timeline.calls.get(call_id)
+        if call is None:
+            message = timeline.message or timeline.begin_message(
+                f"{call_id}-message", self._model, at
+            )
+            call = self._call(draft, message, data, string(data.get("toolName")), at)
+        call.at = at or call.at
+
+    def _complete(self, data: JsonRecord, at: datetime | None) -> None:
+        timeline = self._of(data).timeline
+        call = timeline.calls.get(string(data.get("toolCallId")))
+        if call is None:
+            self._draft.orphan_results += 1
+            return
+        if call.status == "rejected":
+            return
+        result, error = mapping(data.get("result")), data.get("error")
+        kind, text = result.get("result_type"), _text_of(result, error)
+        code = _EXIT_CODE.search(text or "")
+        exit_code = int(code[1]) if code else None
+        if kind in _REFUSALS or string(mapping(error).get("code")) in _REFUSALS:
+            timeline.reject(call, text or "", at)
+            return
+        failed = data.get("success") is False or type(error) is dict or kind == "failure"
+        failed = failed or bool(exit_code)
+        edit = None
+        if _EDITING.fullmatch(call.name) and not failed:
+            edit = _edit(call.input, string(result.get("detailedContent")))
+        timeline.result(call, text, failed=failed, at=at, exit_code=exit_code, edit=edit)
+
+    def _permitted(self, data: JsonRecord, at: datetime | None) -> None:
+        result = mapping(data.get("result"))
+        kind, feedback = string(result.get("kind")), string(result.get("feedback"))
+        request = self._permissions.get(string(data.get("requestId")), "")
+        call = self._timeline.calls.get(string(data.get("toolCallId")) or request)
+        if call is not None and kind.startswith("denied") and "user" in kind:
+            words = f"The user said: {feedback}" if feedback else "The user refused this call."
+            self._timeline.reject(call, words, at)
+
+    def _shutdown(self, data: JsonRecord) -> None:
+        total = NO_USAGE
+        for model, metric in mapping(data.get("modelMetrics")).items():
+            usage = mapping(metric).get("usage")
+            if type(usage) is dict:
+                total += _usage(usage)
+                self._billed_models.add(model)
+        missing = max(0, self._since - total.output)
+        self._billed += total + Usage(output=missing)
+        self._shut_down = True
+        self._since = 0
+
+    def _of(self, data: JsonRecord) -> TranscriptDraft:
+        parent = string(data.get("parentToolCallId"))
+        return self._agent(parent) if parent else self._draft
+
+    def _agent(self, call_id: str) -> TranscriptDraft:
+        agents = self._draft.agents
+        if call_id not in agents:
+            agent = agents[call_id] = TranscriptDraft(self._draft.path)
+            agent.id = agent.parent_call = call_id
+            agent.place = "inline"
+        return agents[call_id]
+
+
+def _usage(usage: JsonRecord) -> Usage:
+    read = whole_number(usage.get("cacheReadTokens"))
+    write = whole_number(usage.get("cacheWriteTokens"))
+    prompt = whole_number(usage.get("inputTokens"))
+    output = whole_number(usage.get("outputTokens"))
+    return Usage(max(0, prompt - read - write), output, write, read)
+
+
+def _text_of(result: JsonRecord, error: Any) -> str | None:
+    if type(error) is dict:
+        return string(error.get("message"))
+    content = result.get("content", result.get("text_result_for_llm"))
+    return content if type(content) is str or content is None else compact_json(content)
+
+
+def _edit(arguments: str, diff: str) -> FileEdit | None:
+    """Return what a successful call did: its result's own diff counts before its arguments."""
+    given = decoded_arguments(arguments)
+    sections = [f"diff --git {part}" for part in _SECTION.split(diff)[1:]]
+    path = first_string(given, "path", "filePath")
+    if path and len(sections) == 1:
+        return from_unified(path, sections[0])
+    if sections:
+        return joined(from_unified(_name_in(section), section) for section in sections)
+    return edit_of_arguments(given)
+
+
+def _name_in(section: str) -> str:
+    names = [name.strip() for name in reversed(_NAME.findall(section.partition("\n@@")[0]))]
+    return next((name for name in names if name not in _NOWHERE), "")

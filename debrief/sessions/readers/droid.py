@@ -1,0 +1,253 @@
+"""Factory droid: ``~/.factory/sessions/<slug>/<id>.jsonl`` with ``<id>.settings.json``.
+
+Tokens are in the settings alone; a subagent's transcript names its parent's session.
+"""
+
+from __future__ import annotations
+
+import re
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+from debrief.sessions.model import Problem, TranscriptRef, Usage
+from debrief.sessions.readers.assembly import TranscriptDraft
+from debrief.sessions.readers.base import Peek
+from debrief.sessions.readers.jsonl import JsonLines, JsonRecord, compact_json, load_object
+from debrief.sessions.readers.kit import (
+    TranscriptReader,
+    first_time,
+    head_records,
+    is_whole,
+    text_in,
+)
+from debrief.sessions.readers.patches import edit_of_arguments
+from debrief.sessions.readers.timeline import NO_USAGE
+from debrief.sessions.readers.values import (
+    arguments_text,
+    decoded_arguments,
+    first_string,
+    mapping,
+    mappings,
+    moment,
+    string,
+    text_of,
+    whole_number,
+    without,
+)
+
+_START = re.compile(rb'\A\s*\{[^\n]{0,4000}?"type"\s*:\s*"session_start"')
+_FIRST_MESSAGE = re.compile(rb'"type"\s*:\s*"message"\s*,\s*"id"\s*:\s*"([^"\\]{1,80})"')
+_MACHINE_VISIBILITY = frozenset({"llm_only", "user_only"})
+"""Of messages that no person wrote: context for the model, notices for the screen."""
+_CONTEXT = "context-"
+"""What the ids of messages with context for the model begin with."""
+_REMINDERS = ("system-reminder", "system-notification")
+_ATTACHED_FILE = re.compile(r"Contents of .+ \(lines \d+-\d+ of \d+\):\n")
+_EXIT_CODE = re.compile(
+    r"\[Process exited with code (-?\d+)\]|\(exit code:? (-?\d+)\)|\bexit code:? (-?\d+)",
+    re.IGNORECASE,
+)
+_INTERRUPTED = "[Request interrupted by user"
+_STOPPED = re.compile(r"interrupt|cancel|abort", re.IGNORECASE)
+_EDITING = frozenset({"ApplyPatch", "Create", "Write", "Edit", "MultiEdit"})
+_TAIL = 300
+
+
+class DroidReader(TranscriptReader):
+    """Droid's transcripts, each with its settings."""
+
+    source = "droid"
+    tool = "droid"
+    home_folders = (".factory/sessions",)
+
+    def claims(self, head: bytes) -> bool:
+        """Return whether a file's first record starts a session."""
+        return _START.match(head) is not None
+
+    def describe(self, head: bytes, path: str) -> Peek | None:
+        """Return what the beginning says; a session without an id is named after its file."""
+        records = head_records(head)
+        if is_whole(head) and not any(record.get("type") == "message" for record in records):
+            return None
+        start = next((record for record in records if record.get("type") == "session_start"), {})
+        return Peek(
+            session_id=string(start.get("id")) or Path(path).stem,
+            started=first_time(head),
+            parent=string(start.get("callingSessionId")),
+            root=text_in(_FIRST_MESSAGE, head).removeprefix(_CONTEXT),
+        )
+
+    def beside(self, path: str) -> tuple[str, ...]:
+        """Return a transcript's settings file when there is one."""
+        settings = path.removesuffix(".jsonl") + ".settings.json"
+        return (settings,) if Path(settings).is_file() else ()
+
+    def read_file(self, path: str) -> TranscriptDraft:
+        """Read one transcript with its settings."""
+        draft = TranscriptDraft(path)
+        settings, references = self._read_settings(draft)
+        draft.model = string(settings.get("model"))
+        draft.read_lines(_convert)
+        draft.references += references
+        draft.id = draft.id or Path(path).stem
+        usage = _settings_usage(settings.get("tokenUsage"))
+        if usage != NO_USAGE:
+            draft.usage = usage
+            inclusive = _settings_usage(settings.get("inclusiveTokenUsage"))
+            draft.inclusive_usage = None if inclusive == NO_USAGE else inclusive
+        elif draft.timeline.usage == NO_USAGE and draft.timeline.turns:
+            draft.report(0, "no settings with token counts beside it: tokens are not known")
+        return draft
+
+    def _read_settings(self, draft: TranscriptDraft) -> tuple[JsonRecord, list[TranscriptRef]]:
+        for path in self.beside(draft.path):
+            try:
+                settings, reference, problems = load_object(path)
+            except (OSError, ValueError) as error:
+                draft.problems.append(Problem(path=path, line=0, reason=f"cannot be read: {error}"))
+            else:
+                draft.problems += problems
+                return settings, [reference]
+        return {}, []
+
+
+READER = DroidReader()
+
+
+def _convert(lines: JsonLines, draft: TranscriptDraft) -> None:
+    seen: set[str] = set()
+    for record in lines:
+        kind = record.get("type")
+        at = moment(record.get("timestamp"))
+        draft.see(at)
+        if kind == "message":
+            identity = string(record.get("id"))
+            if identity in seen:
+                continue
+            if identity:
+                seen.add(identity)
+            if type(record.get("message")) is dict:
+                _message(record, identity or f"line-{lines.line}", at, draft)
+            else:
+                lines.report("a message record without a message")
+        elif kind == "session_start" and not draft.id:
+            draft.id = string(record.get("id"))
+            draft.title = first_string(record, "sessionTitle", "title")
+            if draft.title == "New Session":
+                draft.title = string(record.get("title"))
+            draft.cwd = string(record.get("cwd"))
+            draft.version = string(record.get("version"))
+            draft.parent = string(record.get("callingSessionId"))
+            draft.parent_call = string(record.get("callingToolUseId"))
+        elif kind == "compaction_state":
+            draft.timeline.compact()
+        elif kind == "agent_turn_outcome" and _STOPPED.search(str(record.get("reason", ""))):
+            draft.timeline.interrupt(at)
+
+
+def _message(
+    record: JsonRecord, identity: str, at: datetime | None, draft: TranscriptDraft
+) -> None:
+    message = record["message"]
+    content = message.get("content")
+    blocks = [{"type": "text", "text": content}] if type(content) is str else mappings(content)
+    if type(content) is not str and type(content) is not list:
+        return
+    if message.get("role") == "assistant":
+        _answer(message, blocks, identity, at, draft)
+    elif message.get("role") == "user":
+        hidden = string(record.get("visibility")) in _MACHINE_VISIBILITY
+        _ask(blocks, hidden or identity.startswith(_CONTEXT), at, draft)
+
+
+def _answer(
+    message: JsonRecord,
+    blocks: list[JsonRecord],
+    identity: str,
+    at: datetime | None,
+    draft: TranscriptDraft,
+) -> None:
+    timeline = draft.timeline
+    model = first_string(message, "modelId", "model") or draft.model
+    answer = timeline.begin_message(identity, model, at)
+    for block in blocks:
+        if block.get("type") == "text":
+            answer.texts.append(string(block.get("text")))
+        elif block.get("type") == "tool_use":
+            call_id = string(block.get("id")) or f"{identity}-{len(answer.calls)}"
+            name = string(block.get("name")) or "unknown"
+            timeline.call(answer, call_id, name, arguments_text(block.get("input")), at)
+    usage = mapping(message.get("usage"))
+    timeline.spend(
+        Usage(
+            whole_number(usage.get("input_tokens")),
+            whole_number(usage.get("output_tokens")),
+            whole_number(usage.get("cache_creation_input_tokens")),
+            whole_number(usage.get("cache_read_input_tokens")),
+        )
+    )
+
+
+def _ask(
+    blocks: list[JsonRecord], by_machine: bool, at: datetime | None, draft: TranscriptDraft
+) -> None:
+    texts: list[str] = []
+    images = 0
+    has_results = False
+    for block in blocks:
+        kind = block.get("type")
+        if kind == "tool_result":
+            has_results = True
+            _result(block, at, draft)
+        elif kind == "image":
+            images += 1
+        elif kind == "text":
+            text = string(block.get("text"))
+            text = without(text, _REMINDERS).strip() if "<system-" in text else text
+            if text.strip() and not _ATTACHED_FILE.match(text):
+                texts.append(text)
+    prompt = "\n\n".join(texts)
+    if by_machine or not (texts or images):
+        return
+    if prompt.startswith(_INTERRUPTED):
+        draft.timeline.interrupt(at)
+    elif not has_results:
+        draft.timeline.prompt(prompt, at, images=images)
+    elif prompt:
+        draft.timeline.intervene("remark", prompt, at)
+
+
+def _result(block: JsonRecord, at: datetime | None, draft: TranscriptDraft) -> None:
+    content = block.get("content")
+    text = compact_json(content) if type(content) is dict else text_of(content)
+    call = draft.timeline.calls.get(string(block.get("tool_use_id")))
+    if call is None:
+        draft.orphan_results += 1
+        return
+    outcome: dict[str, Any] = {}
+    if text.startswith("{") and '"success"' in text:
+        outcome = decoded_arguments(text)
+    failed = block.get("is_error") is True or outcome.get("success") is False
+    exit_code = None
+    if call.name == "Execute":
+        match = _EXIT_CODE.search(text, max(0, len(text) - _TAIL)) or _EXIT_CODE.search(
+            text, 0, _TAIL
+        )
+        if match:
+            exit_code = int(match[1] or match[2] or match[3])
+            failed = failed or exit_code != 0
+    edit = None
+    if call.name in _EDITING and not failed:
+        edit = edit_of_arguments(decoded_arguments(call.input), string(outcome.get("diff")))
+    draft.timeline.result(call, text, failed=failed, at=at, exit_code=exit_code, edit=edit)
+
+
+def _settings_usage(usage: Any) -> Usage:
+    usage = mapping(usage)
+    return Usage(
+        whole_number(usage.get("inputTokens")),
+        whole_number(usage.get("outputTokens")),
+        whole_number(usage.get("cacheCreationTokens")),
+        whole_number(usage.get("cacheReadTokens")),
+    )

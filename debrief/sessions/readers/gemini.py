@@ -1,0 +1,265 @@
+"""Gemini CLI: ``~/.gemini/tmp/<project>/chats/session-*.json``, newer ones ``.jsonl``.
+
+A chat does not name its folder; a ``.project_root`` file beside the chats does, where it is.
+"""
+
+from __future__ import annotations
+
+import re
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+from debrief.sessions.model import Usage
+from debrief.sessions.readers.assembly import TranscriptDraft
+from debrief.sessions.readers.base import Peek
+from debrief.sessions.readers.files import head_of
+from debrief.sessions.readers.jsonl import JsonLines, JsonRecord, compact_json, load_object
+from debrief.sessions.readers.kit import (
+    TranscriptReader,
+    first_time,
+    head_records,
+    is_whole,
+    text_in,
+)
+from debrief.sessions.readers.patches import FileEdit, edit_of_arguments, from_unified
+from debrief.sessions.readers.timeline import CallDraft
+from debrief.sessions.readers.values import (
+    arguments_text,
+    first_string,
+    mapping,
+    mappings,
+    moment,
+    string,
+    whole_number,
+)
+
+_ID = re.compile(rb'(?<!\\)"sessionId"\s*:\s*"([^"\\]+)"')
+_PROJECT = re.compile(rb'(?<!\\)"projectHash"\s*:\s*"')
+_STARTED = re.compile(rb'(?<!\\)"startTime"\s*:\s*"([^"\\]+)"')
+_TIME = re.compile(rb'(?<!\\)"timestamp"\s*:\s*"([^"\\]+)"')
+_SUBAGENT = re.compile(rb'(?<!\\)"kind"\s*:\s*"subagent"')
+_TALK = re.compile(rb'(?<!\\)"type"\s*:\s*"(?:user|gemini)"')
+_PREAMBLE = re.compile(
+    rb'\A\s*\{\s*"(?:sessionId|projectHash|lastUpdated|messages|startTime|kind)"'
+)
+_MESSAGE = re.compile(rb'(?<!\\)"id"\s*:\s*"([^"\\]+)"')
+_FIRST = 4096
+_SHELL = "run_shell_command"
+_EDITING = frozenset({"write_file", "replace", "edit"})
+_EXIT_CODE = re.compile(r"^Exit Code: (-?\d+)", re.MULTILINE)
+_REFERENCED = re.compile(r"\s*--- Content from referenced files ---")
+_NUDGE = "System: Please continue."
+"""What the program says in the person's name when an answer broke off."""
+_CANCELLED = re.compile(r"request cancelled|cancelled by user|user cancelled", re.IGNORECASE)
+
+
+class GeminiReader(TranscriptReader):
+    """Gemini CLI's chats: one JSON document each, or in newer versions JSON lines."""
+
+    source = "gemini"
+    tool = "gemini-cli"
+    home_folders = (".gemini/tmp",)
+    suffixes = (".json", ".jsonl")
+
+    def claims(self, head: bytes) -> bool:
+        """Return whether a beginning names a chat's session and project."""
+        return bool(_PREAMBLE.match(head) and _ID.search(head) and _PROJECT.search(head))
+
+    def describe(self, head: bytes, path: str) -> Peek | None:
+        """Return what the beginning says; a session without an id is named after its file."""
+        if is_whole(head) and not _TALK.search(head):
+            return None
+        return Peek(
+            session_id=text_in(_ID, head) or Path(path).stem,
+            started=first_time(head, _STARTED, _TIME),
+            parent=_parent(path) if _SUBAGENT.search(head[:_FIRST]) else "",
+            root=text_in(_MESSAGE, head),
+        )
+
+    def read_file(self, path: str) -> TranscriptDraft:
+        """Read one chat."""
+        draft = TranscriptDraft(path)
+        header: JsonRecord = {}
+        messages: list[Any] = []
+        rewound: set[int] = set()
+        first_lines = b"\n".join(head_of(path).split(b"\n", 2)[:2])
+        # One document may be in a ``.jsonl`` file too.
+        if head_records(first_lines):
+            draft.read_lines(lambda lines, _: _take_lines(lines, header, messages, rewound))
+        else:
+            header, reference, draft.problems = load_object(path)
+            draft.references.append(reference)
+            listed = header.get("messages")
+            messages = listed if type(listed) is list else []
+        draft.id = string(header.get("sessionId")) or Path(path).stem
+        draft.title = string(header.get("summary"))
+        draft.cwd = _directory(header, path)
+        draft.is_subagent = header.get("kind") == "subagent"
+        draft.parent = _parent(path) if draft.is_subagent else ""
+        draft.see(moment(header.get("startTime")))
+        _convert(messages, rewound, draft)
+        return draft
+
+
+READER = GeminiReader()
+
+
+def _take_lines(
+    lines: JsonLines, header: JsonRecord, messages: list[Any], rewound: set[int]
+) -> None:
+    """Read the layout in which messages are appended, written again, and taken back.
+
+    Args:
+        lines: of the file.
+        header: filled with what is said of the chat.
+        messages: filled with its messages.
+        rewound: filled with the indexes of messages that the person went back to before.
+    """
+    indexes: dict[str, int] = {}
+    for record in lines:
+        change = record.get("$set")
+        if type(change) is dict:
+            header.update(change)
+        elif "$rewindTo" in record:
+            index = indexes.get(string(record["$rewindTo"]))
+            if index is not None:
+                rewound.update(range(index, len(messages)))
+        elif "sessionId" in record and "type" not in record:
+            listed = record.get("messages")
+            messages += listed if type(listed) is list else []
+            header.update(record)
+        else:
+            index = indexes.get(string(record.get("id")))
+            if index is not None and index not in rewound:
+                messages[index] = record
+                continue
+            indexes[string(record.get("id"))] = len(messages)
+            messages.append(record)
+
+
+def _directory(header: JsonRecord, path: str) -> str:
+    directories = header.get("directories")
+    if type(directories) is list and directories:
+        return string(directories[0])
+    beside = Path(path).parent.parent / ".project_root"
+    try:
+        return beside.read_text(errors="replace").strip() if beside.is_file() else ""
+    except OSError:
+        return ""
+
+
+def _parent(path: str) -> str:
+    """Return the session that a subagent's chat is filed under; empty when there is none."""
+    folder = Path(path).parent.name
+    return "" if folder == "chats" else folder
+
+
+def _convert(messages: list[Any], rewound: set[int], draft: TranscriptDraft) -> None:
+    timeline = draft.timeline
+    seen: set[str] = set()
+    for index, message in enumerate(messages):
+        if type(message) is not dict:
+            draft.report(0, f"message {index + 1} is not an object")
+            continue
+        identity = string(message.get("id"))
+        if identity and identity in seen:
+            draft.report(0, f"message {index + 1} repeats an earlier one and was counted once")
+            continue
+        seen.add(identity)
+        at = moment(message.get("timestamp"))
+        draft.see(at)
+        kind = message.get("type")
+        if kind == "user":
+            _ask(message, at, index in rewound, draft)
+        elif kind == "gemini":
+            _answer(message, identity or f"message-{index + 1}", at, draft)
+        elif kind == "info" and _CANCELLED.search(_text(message.get("content"))):
+            timeline.interrupt(at)
+        elif kind == "compression":
+            timeline.compact()
+
+
+def _ask(message: JsonRecord, at: datetime | None, rewound: bool, draft: TranscriptDraft) -> None:
+    content = message.get("content")
+    words: list[str] = []
+    images = 0
+    for part in content if type(content) is list else [content]:
+        text = _text(part)
+        if _REFERENCED.match(text):
+            break
+        if text.strip():
+            words.append(text)
+        data = mapping(mapping(part).get("inlineData"))
+        images += string(data.get("mimeType")).startswith("image/")
+    prompt = "\n".join(words)
+    if (words or images) and prompt.strip() != _NUDGE:
+        draft.timeline.prompt(prompt, at, images=images, rewound=rewound)
+
+
+def _answer(
+    message: JsonRecord, identity: str, at: datetime | None, draft: TranscriptDraft
+) -> None:
+    timeline = draft.timeline
+    answer = timeline.begin_message(identity, string(message.get("model")), at)
+    answer.texts.append(_text(message.get("content")))
+    for number, record in enumerate(mappings(message.get("toolCalls"))):
+        call_id = string(record.get("id")) or f"{identity}-{number}"
+        name = string(record.get("name")) or "unknown"
+        call = timeline.call(answer, call_id, name, arguments_text(record.get("args")), at)
+        _result(call, record, draft)
+    tokens = {key: whole_number(value) for key, value in mapping(message.get("tokens")).items()}
+    cached = tokens.get("cached", 0)
+    prompt = tokens.get("input", 0) + tokens.get("tool", 0)
+    output = tokens.get("output", 0) + tokens.get("thoughts", 0)
+    timeline.spend(Usage(max(0, prompt - cached), output, 0, cached))
+
+
+def _result(call: CallDraft, record: JsonRecord, draft: TranscriptDraft) -> None:
+    status = record.get("status")
+    at = moment(record.get("timestamp"))
+    text = _result_text(record.get("result"))
+    if status == "cancelled":
+        draft.timeline.reject(call, text, at)
+    elif status in ("success", "completed", "error"):
+        exit_code = None
+        if call.name == _SHELL:
+            match = _EXIT_CODE.search(text)
+            # Newer versions leave the exit code out when it is 0.
+            is_ok = text.startswith("Output:") and status != "error"
+            exit_code = int(match[1]) if match else 0 if is_ok else None
+        failed = status == "error" or bool(exit_code)
+        edit = None if failed else _edit(call.name, record)
+        draft.timeline.result(call, text, failed=failed, at=at, exit_code=exit_code, edit=edit)
+
+
+def _edit(name: str, record: JsonRecord) -> FileEdit | None:
+    given, display = mapping(record.get("args")), mapping(record.get("resultDisplay"))
+    if type(display.get("fileDiff")) is str:
+        path = first_string(given, "file_path", "absolute_path")
+        target = string(display.get("filePath")) or path or string(display.get("fileName"))
+        return from_unified(target, display["fileDiff"])
+    return edit_of_arguments(given) if name in _EDITING else None
+
+
+def _text(content: Any) -> str:
+    if type(content) is dict:
+        return string(content.get("text"))
+    if type(content) is list:
+        parts = (_text(part) for part in content if type(part) is not list)
+        return "\n".join(filter(None, parts))
+    return string(content)
+
+
+def _result_text(result: Any) -> str:
+    if type(result) is str:
+        return result
+    texts: list[str] = []
+    for part in mappings(result if type(result) is list else [result]):
+        response = mapping(part.get("functionResponse")).get("response")
+        if type(response) is dict:
+            output = response.get("output", response.get("error", response))
+            texts.append(output if type(output) is str else compact_json(output))
+        elif _text(part):
+            texts.append(_text(part))
+    return "\n".join(texts)

@@ -1,0 +1,198 @@
+"""Single values of transcripts, which may be of any type: texts, counts, times, contents.
+
+Programs put elements such as ``<system-reminder>…</system-reminder>`` into texts. They are found
+by ``str.find`` and not by a pattern: where thousands are opened and none is closed, a pattern
+would look for the end of each from there to the end of the text.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from datetime import UTC, date, datetime
+from pathlib import Path
+from typing import Any
+
+import orjson
+
+from debrief.sessions.readers.jsonl import compact_json
+from debrief.weeks import FIRST_WEEK
+
+_EARLIEST = datetime.combine(date.fromisoformat(FIRST_WEEK), datetime.min.time(), UTC)
+_LATEST = datetime(2099, 12, 31, tzinfo=UTC)
+_SECONDS_OF_LATEST_YEAR = 4_102_444_800
+
+
+def string(value: Any) -> str:
+    """Return ``value`` when it is a string, else an empty one."""
+    return value if isinstance(value, str) else ""
+
+
+def mapping(value: Any) -> dict[str, Any]:
+    """Return ``value`` when it is an object, else an empty one."""
+    return value if type(value) is dict else {}
+
+
+def mappings(value: Any) -> list[dict[str, Any]]:
+    """Return the objects in ``value`` when it is a list, else none."""
+    return [item for item in value if type(item) is dict] if type(value) is list else []
+
+
+def first_string(record: dict[str, Any], *names: str) -> str:
+    """Return the first of some fields that is a string and not empty; empty without one."""
+    return next((value for name in names if (value := string(record.get(name)))), "")
+
+
+def whole_number(value: Any) -> int:
+    """Return a count out of a transcript: 0 for whatever is not a number from 0 to 2**53."""
+    if type(value) is int:
+        return value if 0 <= value < 1 << 53 else 0
+    return int(value) if type(value) is float and 0 <= value < 1 << 53 else 0
+
+
+def moment(value: Any) -> datetime | None:
+    """Return a time of a transcript in UTC; naive times are UTC.
+
+    Takes ISO 8601 text, or a number of seconds or milliseconds since 1970. Returns None for
+    anything else, and for times before the first week that sessions are filed under or after
+    2100: a clock that was not set must not open a partition of its own.
+    """
+    try:
+        if type(value) is str:
+            at = datetime.fromisoformat(value)
+            if at.tzinfo is None:
+                at = at.replace(tzinfo=UTC)
+            elif at.tzinfo is not UTC:
+                at = at.astimezone(UTC)
+        elif type(value) is int or type(value) is float:
+            seconds = value / 1000 if value > _SECONDS_OF_LATEST_YEAR else value
+            at = datetime.fromtimestamp(seconds, UTC)
+        else:
+            return None
+    except (ValueError, OverflowError, OSError):
+        return None
+    return at if _EARLIEST <= at <= _LATEST else None
+
+
+def first_moment(times: Iterable[Any]) -> datetime | None:
+    """Return the first of ``times`` that is one."""
+    return next((at for at in map(moment, times) if at is not None), None)
+
+
+def changed_at(path: str) -> datetime:
+    """Return when a file was last changed, the best guess where its records have no time.
+
+    Raises:
+        OSError: the file is not there.
+    """
+    return moment_of_change(Path(path).stat().st_mtime_ns)
+
+
+def moment_of_change(mtime_ns: int) -> datetime:
+    """Return a file's time of change, in nanoseconds since 1970, as a time that has a week."""
+    try:
+        at = datetime.fromtimestamp(mtime_ns / 1e9, UTC)
+    except (ValueError, OverflowError, OSError):
+        return _EARLIEST
+    return min(max(at, _EARLIEST), _LATEST)
+
+
+def text_of(content: Any) -> str:
+    """Return the text of a message's or a tool result's content, one block a line.
+
+    Content is a string or a list of blocks of the Anthropic kind. Images and documents become a
+    word in brackets; thinking becomes nothing.
+    """
+    if type(content) is list:
+        return "\n".join(filter(None, map(_text_of_block, content)))
+    return string(content)
+
+
+def words_of(content: Any) -> list[str]:
+    """Return the texts alone, without words for images: what a person typed, block by block."""
+    if type(content) is not list:
+        return [content] if type(content) is str else []
+    texts = (
+        block.get("text") if type(block) is dict and block.get("type") == "text" else block
+        for block in content
+    )
+    return [text for text in texts if type(text) is str]
+
+
+def images_in(content: Any) -> int:
+    """Return how many images the content holds."""
+    return sum(block.get("type") == "image" for block in mappings(content))
+
+
+def _text_of_block(block: Any) -> str:
+    if type(block) is not dict:
+        return string(block)
+    text, kind = block.get("text"), block.get("type")
+    if type(text) is str:
+        return text
+    if kind in ("image", "document"):
+        return f"[{kind}]"
+    if kind == "tool_reference":
+        return f"[tool {block.get('tool_name') or block.get('name') or ''}]"
+    return ""
+
+
+def arguments_text(value: Any) -> str:
+    """Return a call's arguments as compact JSON text of an object.
+
+    Text that holds an object already is parsed and written again; other text, which custom
+    tools take, goes under ``input``.
+    """
+    if type(value) is str:
+        value = decoded_arguments(value, {"input": value})
+    elif type(value) is not dict:
+        value = {} if value is None else {"input": value}
+    return compact_json(value)
+
+
+def decoded_arguments(text: str, otherwise: dict[str, Any] | None = None) -> dict[str, Any]:
+    """Return the object in a JSON text; ``otherwise``, or an empty one, where there is none."""
+    try:
+        value = orjson.loads(text)
+    except orjson.JSONDecodeError:
+        value = None
+    return value if type(value) is dict else otherwise or {}
+
+
+def inside(text: str, name: str) -> str | None:
+    """Return the content of the first whole element of a name; None when there is none."""
+    span = _element(text, name, 0)
+    return None if span is None else text[span[0] + len(name) + 2 : span[1] - len(name) - 3]
+
+
+def without(text: str, names: Iterable[str]) -> str:
+    """Return a text without the elements of some names, nor the white space before these."""
+    for name in names:
+        kept: list[str] = []
+        done = 0
+        while (span := _element(text, name, done)) is not None:
+            kept.append(text[done : span[0]].rstrip())
+            done = span[1]
+        text = "".join([*kept, text[done:]]) if done else text
+    return text
+
+
+def without_leading(text: str, names: Iterable[str]) -> str:
+    """Return a text without the elements of some names that it begins with, nor the white space
+    around these."""
+    opened = tuple((name, f"<{name}>") for name in names)
+    done = start = 0
+    while True:
+        while start < len(text) and text[start].isspace():
+            start += 1
+        name = next((name for name, tag in opened if text.startswith(tag, start)), None)
+        span = _element(text, name, start) if name is not None else None
+        if span is None:
+            return text[start:] if done else text
+        done = start = span[1]
+
+
+def _element(text: str, name: str, start: int) -> tuple[int, int] | None:
+    """Return where the next whole element begins and ends."""
+    begin = text.find(f"<{name}>", start)
+    end = text.find(f"</{name}>", begin) if begin >= 0 else -1
+    return None if end < 0 else (begin, end + len(name) + 3)

@@ -34,8 +34,14 @@ def test_a_time_in_any_notation_is_the_same_moment(value: Any) -> None:
 
 @pytest.mark.parametrize(
     "value",
-    [*("", "soon", "1970-01-01T00:00:00Z", "9999-12-31T23:59:59-23:00", 0, -5, 10**30, True)]
-    + [float("nan"), float("inf"), None, [], {}],
+    [
+        *("", "soon", "1970-01-01T00:00:00Z", "9999-12-31T23:59:59-23:00", 0, -5, 10**30, True),
+        float("nan"),
+        float("inf"),
+        None,
+        [],
+        {},
+    ],
 )
 def test_what_is_no_time_of_a_session_is_none(value: Any) -> None:
     assert moment(value) is None

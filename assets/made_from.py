@@ -5,9 +5,8 @@ from debrief.digests import digest_of
 from debrief.evaluation import version_of
 from debrief.evaluators import Evaluators
 from debrief.lake import Lake
-from debrief.rubrics.extraction import EARLIER_WEEKS
-from debrief.rubrics.model import Rubric
-from debrief.rubrics.tables import RUBRICS
+from debrief.rubrics.model import RUBRICS, Rubric
+from debrief.rubrics.offline_miner import EARLIER_WEEKS
 from debrief.scoring.model import SCORE_NAMES
 from debrief.weeks import week_after
 

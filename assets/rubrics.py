@@ -40,9 +40,15 @@ from debrief.digests import digest_of
 from debrief.errors import ModelError
 from debrief.evaluators import Evaluators
 from debrief.lake import Lake, Row
-from debrief.rubrics.extraction import EARLIER_WEEKS
 from debrief.rubrics.judging import evaluate_rubrics
 from debrief.rubrics.model import (
+    DROPPED,
+    EVALUATIONS,
+    EXTRACTED,
+    RUBRICS,
+    SETS,
+    TRIALS,
+    UNMINED,
     DroppedRubric,
     ExtractedRubric,
     Mined,
@@ -51,7 +57,7 @@ from debrief.rubrics.model import (
     RubricTrial,
     UnminedSession,
 )
-from debrief.rubrics.tables import DROPPED, EVALUATIONS, EXTRACTED, RUBRICS, SETS, TRIALS, UNMINED
+from debrief.rubrics.offline_miner import EARLIER_WEEKS
 from debrief.rubrics.trials import TrialOptions, try_rubrics
 from debrief.scoring.model import SCORE_NAMES, ScoreName, SessionScores
 from debrief.sessions.model import Session

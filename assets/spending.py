@@ -3,7 +3,7 @@
 from typing import Any
 
 from debrief.evaluators import Evaluators
-from debrief.models.usage import Spent, spent_since
+from debrief.models.usage import RunUsage
 
 POOL = "language_model"
 """Of every stage that asks: a limit on it holds over all runs of an instance."""
@@ -14,14 +14,14 @@ class Spending:
 
     def __init__(self, evaluators: Evaluators) -> None:
         self._evaluators = evaluators
-        self._before = Spent()
+        self._before = RunUsage()
 
     def metadata(self) -> dict[str, Any]:
         """Return the figures; none when no model is behind the evaluators."""
         if self._evaluators.models is None:
             return {}
         now = self._evaluators.spent
-        spent, self._before = spent_since(self._before, now), now
+        spent, self._before = now - self._before, now
         cost = spent.usage.cost_usd
         return {
             "calls": spent.calls,

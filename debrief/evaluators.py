@@ -14,7 +14,7 @@ from debrief.judging.judge_files import litellm_name, load_judges
 from debrief.judging.model import ChangeJudge, Judge
 from debrief.models.choosing import Models
 from debrief.models.fencing import fence, marker_of
-from debrief.models.usage import Spent
+from debrief.models.usage import RunUsage
 from debrief.redaction.redactor import key_of
 from debrief.rubrics.model import RubricJudge, RubricMiner
 from debrief.scoring.model import ChunkScorer
@@ -43,9 +43,9 @@ class Evaluators(Struct, frozen=True, kw_only=True):
     """Nothing is asked: every answer is a failure, and ``spent`` says what it would have taken."""
 
     @property
-    def spent(self) -> Spent:
+    def spent(self) -> RunUsage:
         """Return what was asked so far, and what it cost."""
-        return self.models.spent if self.models is not None else Spent()
+        return self.models.spent if self.models is not None else RunUsage()
 
     @property
     def eval_fingerprint(self) -> str:

@@ -16,7 +16,7 @@ from debrief.errors import DebriefError
 from debrief.evaluation import version_of
 from debrief.evaluators import Evaluators
 from debrief.lake import Lake
-from debrief.models.usage import Usage
+from debrief.models.usage import ModelUsage
 from debrief.rubrics.judging import rubric_digest
 from debrief.sessions.heads import SessionHead
 from debrief.weekly.model import added_up
@@ -190,7 +190,7 @@ def _scaled(
     if not number:
         return Estimate(stage=stage)
     made = sum(row.calls for row in rows)
-    usage = Usage(
+    usage = ModelUsage(
         input_tokens=round(number * sum(row.input_tokens for row in rows) / made),
         output_tokens=round(number * sum(row.output_tokens for row in rows) / made),
     )

@@ -17,9 +17,16 @@ from debrief.lake import Lake
 from debrief.rubrics.comparing import RubricChange, compare_rubrics
 from debrief.rubrics.files import rubrics_in_file
 from debrief.rubrics.linting import Mark, lint, scale_points
-from debrief.rubrics.model import ExtractedRubric, Rubric, RubricTrial
+from debrief.rubrics.model import (
+    EXTRACTED,
+    RUBRICS,
+    SETS,
+    TRIALS,
+    ExtractedRubric,
+    Rubric,
+    RubricTrial,
+)
 from debrief.rubrics.page import rubrics_markdown
-from debrief.rubrics.tables import EXTRACTED, RUBRICS, SETS, TRIALS
 from debrief.scoring.model import SCORE_NAMES, ScoreName
 from debrief.settings import load_settings
 from debrief.weeks import is_week

@@ -11,7 +11,7 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from debrief.models.fencing import reveal
+from debrief.models.fencing import make_visible
 from debrief.scoring.dimensions import BY_NAME
 from debrief.scoring.invariance import FACTORS, Movement, movements_table
 from debrief.scoring.model import SessionScores, Verdict
@@ -232,4 +232,4 @@ def _whole(row: SessionScores) -> list[tuple[str, str]]:
 
 def _plain(text: str) -> Text:
     """Return text that cannot move a terminal's cursor, whatever a session holds."""
-    return Text(reveal(text)[0])
+    return Text(make_visible(text))

@@ -10,7 +10,7 @@ from rich.rule import Rule
 from rich.text import Text
 
 from debrief.judging.evaluation import weighted_average
-from debrief.models.fencing import reveal
+from debrief.models.fencing import make_visible
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -42,7 +42,7 @@ def print_verdicts(
         by = row.answered_by or row.model
         out.print(_score(row.score or 0.0).append(f"   weight {row.weight:g}, {by}", "dim"))
         out.print()
-        out.print(Padding(Text(reveal(row.feedback.strip())[0]), (0, 2)))
+        out.print(Padding(Text(make_visible(row.feedback.strip())), (0, 2)))
     average = weighted_average(rows)
     out.print()
     out.print(Rule(style="dim"))

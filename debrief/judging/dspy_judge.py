@@ -18,11 +18,10 @@ from debrief.judging.reading import read_judgement
 from debrief.models.answers import AnswerError
 from debrief.models.fencing import defuse, fence, marker_of, new_marker
 from debrief.models.language_model import (
-    NEXT_RUN,
     Answer,
     LanguageModel,
     TooLongError,
-    accepted,
+    ask_until_read,
     failures_named,
     last_answer,
 )
@@ -32,8 +31,6 @@ from debrief.sessions.model import Session
 if TYPE_CHECKING:
     import dspy
 
-ATTEMPTS = 3
-"""Calls for one judgement at most: the first, and two with the refusal told."""
 FORM = "judge-1"
 """Of the question that is made of a judge, a plan and changes: part of the cache's key."""
 _SMALLEST = 8_000
@@ -78,38 +75,31 @@ class DspyJudge:
         key = model.key_of(FORM, judge.body, context.plan_content, context.git_changes)
         kept = model.recall(key)
         if kept is not None:
-            try:
-                return _judgement(kept, judge)
-            except AnswerError:
-                pass
-        answers = self._ask(model, judge, context)
-        last = accepted(answers)
-        model.remember(key, last)
-        return _judgement(last, judge)
-
-    def _ask(self, model: LanguageModel, judge: Judge, context: ChangeContext) -> list[Answer]:
-        answers: list[Answer] = []
-        refusal = ""
-        while len(answers) < ATTEMPTS:
-            try:
-                answers.append(self._answer(model, judge, context, refusal))
-            except TooLongError as error:
-                shorter = _shorter(context)
-                if shorter is None:
-                    raise ModelError(error.culprit, error.reason, error.next_move) from None
-                context = shorter
-                continue
-            try:
-                read_judgement(answers[-1].text, cut=answers[-1].cut)
-            except AnswerError as error:
-                refusal = error.reason
-            else:
-                return answers
-        raise ModelError(
-            judge.model,
-            f"gave no usable answer in {ATTEMPTS} calls, as {refusal}",
-            NEXT_RUN,
+            with suppress(AnswerError):
+                return _judgement(*_read(kept), kept, judge)
+        (score, feedback), answer = ask_until_read(
+            self._asking(model, judge, context), _read, model=judge.model
         )
+        model.remember(key, answer)
+        return _judgement(score, feedback, answer, judge)
+
+    def _asking(
+        self, model: LanguageModel, judge: Judge, context: ChangeContext
+    ) -> Callable[[str], Answer]:
+        """Return what puts the question, about half as much each time that it was too long."""
+
+        def ask(refusal: str) -> Answer:
+            nonlocal context
+            while True:
+                try:
+                    return self._answer(model, judge, context, refusal)
+                except TooLongError as error:
+                    shorter = _shorter(context)
+                    if shorter is None:
+                        raise ModelError(error.culprit, error.reason, error.next_move) from None
+                    context = shorter
+
+        return ask
 
     def _answer(
         self, model: LanguageModel, judge: Judge, context: ChangeContext, refusal: str
@@ -135,7 +125,7 @@ class DspyJudge:
     def _inputs(self, context: ChangeContext) -> dict[str, str]:
         texts = (context.plan_content, context.git_changes)
         marker = marker_of(self._secret, *texts) if self._secret else new_marker()
-        plan, changes = (fence(defuse(text).text, marker) for text in texts)
+        plan, changes = (fence(defuse(text), marker) for text in texts)
         return {"plan_content": plan, "git_changes": changes}
 
 
@@ -148,14 +138,17 @@ def signature(instructions: str) -> type[dspy.Signature]:
 _REFUSAL = "Why your answer before this one could not be used; answer again, in the form asked for"
 
 
-def _judgement(answer: Answer, judge: Judge) -> Judgement:
-    said = read_judgement(answer.text, cut=answer.cut)
+def _read(answer: Answer) -> tuple[float, str]:
+    return read_judgement(answer.text, cut=answer.cut)
+
+
+def _judgement(score: float, feedback: str, answer: Answer, judge: Judge) -> Judgement:
     return Judgement(
-        score=said.score,
-        feedback=said.feedback,
-        input_tokens=answer.input_tokens,
-        output_tokens=answer.output_tokens,
-        cost_usd=answer.cost_usd,
+        score=score,
+        feedback=feedback,
+        input_tokens=answer.usage.input_tokens,
+        output_tokens=answer.usage.output_tokens,
+        cost_usd=answer.usage.cost_usd,
         answered_by=answer.model if answer.model != judge.model else "",
     )
 

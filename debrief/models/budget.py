@@ -15,7 +15,7 @@ from uuid import uuid4
 
 from debrief.errors import ConfigurationError, ModelError
 from debrief.models.prices import Price
-from debrief.models.usage import Usage
+from debrief.models.usage import ModelUsage
 from debrief.state.sqlite import SqliteState
 from debrief.state.store import State
 
@@ -98,7 +98,7 @@ class Budget:
         if not self.limited or self._state is None:
             yield Bill(0.0)
             return
-        guess = Usage(input_tokens=letters // _LETTERS_A_TOKEN, output_tokens=_USUAL_ANSWER)
+        guess = ModelUsage(input_tokens=letters // _LETTERS_A_TOKEN, output_tokens=_USUAL_ANSWER)
         likely = max(price.cost(guess), letters * self._usd_a_letter) if price is not None else 0.0
         bill = Bill(likely)
         if not self._state.reserve(

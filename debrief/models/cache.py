@@ -10,7 +10,7 @@ from pathlib import Path
 import msgspec
 from msgspec import Struct
 
-from debrief.models.usage import Usage
+from debrief.models.usage import ModelUsage
 from debrief.state.sqlite import SqliteState
 from debrief.state.store import State
 
@@ -19,7 +19,7 @@ class Kept(Struct, frozen=True, kw_only=True):
     """An answer that was validated, and what it took to get it."""
 
     text: str
-    usage: Usage
+    usage: ModelUsage
     model: str
     """Who gave it: the model asked, or a fallback."""
 

@@ -7,7 +7,7 @@ from debrief.models.budget import Budget
 from debrief.models.cache import Cache
 from debrief.models.language_model import LanguageModel
 from debrief.models.prices import price_of
-from debrief.models.usage import Spent, all_spent
+from debrief.models.usage import RunUsage
 from debrief.settings import Settings
 from debrief.state.opening import open_state
 from debrief.state.pruning import prune_daily
@@ -93,12 +93,12 @@ class Models:
         return self._made[name]
 
     @property
-    def spent(self) -> Spent:
+    def spent(self) -> RunUsage:
         """Return what this run's models took in this process."""
         made = list(self._made.values())
         meters = [model.meter for model in made]
         meters += [fallback.meter for model in made for fallback in model.fallbacks]
-        return all_spent(meter.spent for meter in meters)
+        return sum((meter.spent for meter in meters), RunUsage())
 
     def _make(self, name: str, fallbacks: list[LanguageModel] | tuple[()]) -> LanguageModel:
         settings = self._settings
@@ -117,11 +117,6 @@ class Models:
             dry_run=self._dry_run,
             watch=self._watch,
         )
-
-
-def language_model(name: str, settings: Settings) -> LanguageModel:
-    """Return one model as the settings configure it; errors as of ``Models.get``."""
-    return Models(settings).get(name)
 
 
 def key_name(model: str) -> str:

@@ -12,6 +12,8 @@ import hmac
 import re
 import secrets
 import unicodedata
+from collections.abc import Mapping
+from typing import TypeVar
 
 from msgspec import Struct, structs
 
@@ -50,25 +52,15 @@ _LOOK_ALIKE = re.compile(
 _PERHAPS = re.compile(r"session|turn|user|assistant|tool|score|reasoning|##|system|data", re.I)
 
 
-class Defused(Struct, frozen=True):
-    """Text that is safe to put between markers, and what had to be done to it."""
+def make_visible(text: str) -> str:
+    """Show invisible and control characters.
 
-    text: str
-    hidden: int
-    """Invisible and control characters that were made visible."""
-    marked: int
-    """Lines and tokens that look like a template's or a chat protocol's own."""
-
-
-def reveal(text: str) -> tuple[str, int]:
-    """Make what is invisible visible, and say how much there was.
-
-    >>> reveal("S\\u200bCORE")
-    ('S⟨200B⟩CORE', 1)
+    >>> make_visible("S\\u200bCORE")
+    'S⟨200B⟩CORE'
     """
     if text.isascii() and text.isprintable():
-        return text, 0
-    return _HIDDEN.subn(_shown, _LINE_ENDS.sub("\n", text))
+        return text
+    return _HIDDEN.sub(_shown, _LINE_ENDS.sub("\n", text))
 
 
 def _shown(found: re.Match[str]) -> str:
@@ -76,26 +68,20 @@ def _shown(found: re.Match[str]) -> str:
     return chr(0x2400 + code) if code < 0x20 else f"⟨{code:04X}⟩"
 
 
-def defuse(text: str) -> Defused:
+def defuse(text: str) -> str:
     """Make text of any origin safe: visible, and without look-alikes of ours or of a chat's."""
-    text, hidden = reveal(text)
-    text, tokens = _CHAT_TOKENS.subn(_marked, text)
-    text, speakers = _SPEAKERS.subn(f"{BAR} ", text)
-    marked = tokens + speakers
-    if not text.isascii() or _PERHAPS.search(text):
-        lines = text.split("\n")
-        for place, line in enumerate(lines):
-            if _LOOK_ALIKE.match(_plain(line[:400])):
-                lines[place] = f"{BAR} {line}"
-                marked += 1
-        text = "\n".join(lines)
-    return Defused(text, hidden, marked)
+    text = _SPEAKERS.sub(f"{BAR} ", finish(text))
+    if text.isascii() and not _PERHAPS.search(text):
+        return text
+    lines = text.split("\n")
+    return "\n".join(
+        f"{BAR} {line}" if _LOOK_ALIKE.match(_plain(line[:400])) else line for line in lines
+    )
 
 
-def defuse_line(text: str) -> Defused:
+def defuse_line(text: str) -> str:
     """Make text safe that belongs on one line: a name, a branch, a path."""
-    safe = defuse(text)
-    return Defused(safe.text.replace("\n", "␤"), safe.hidden, safe.marked)
+    return defuse(text).replace("\n", "␤")
 
 
 def _plain(line: str) -> str:
@@ -104,87 +90,51 @@ def _plain(line: str) -> str:
     return " ".join(line.split())
 
 
-def defuse_session(session: Session) -> tuple[Session, int]:
-    """Return a session with every text that a prompt may show made safe, and how much was done.
+_SINGLE_LINES: Mapping[type, tuple[str, ...]] = {
+    Session: ("id", "branch", "cwd", "repository", "title"),
+    ToolCall: ("name", "path"),
+    Subagent: ("type", "description"),
+}
+_TEXTS: Mapping[type, tuple[str, ...]] = {
+    ToolCall: ("input", "result", "patch"),
+    Message: ("text",),
+    Turn: ("prompt",),
+    Intervention: ("text",),
+    Subagent: ("prompt",),
+}
+_PARTS: Mapping[type, tuple[str, ...]] = {
+    Session: ("turns", "subagents"),
+    Turn: ("messages", "interventions"),
+    Message: ("calls",),
+    Subagent: ("messages",),
+}
+Part = TypeVar("Part", bound=Struct)
+
+
+def defuse_session(part: Part) -> Part:
+    """Return a session, or a part of one, with every text that a prompt may show made safe.
 
     The structure is left alone, so a renderer's own headings are the only ones of their kind.
     What a renderer decodes itself (a call's arguments) needs ``finish`` afterwards.
     """
-    done = _Doing()
-    turns = tuple(done.turn(turn) for turn in session.turns)
-    subagents = tuple(done.subagent(agent) for agent in session.subagents)
-    safe = structs.replace(
-        session,
-        id=done.line(session.id),
-        branch=done.line(session.branch),
-        cwd=done.line(session.cwd),
-        repository=done.line(session.repository),
-        title=done.line(session.title),
-        turns=turns,
-        subagents=subagents,
-    )
-    return safe, done.count
+    kind = type(part)
+    safe: dict[str, object] = {}
+    for fields, make_safe in ((_SINGLE_LINES, defuse_line), (_TEXTS, defuse)):
+        for name in fields.get(kind, ()):
+            if (text := getattr(part, name)) is not None:
+                safe[name] = make_safe(text)
+    for name in _PARTS.get(kind, ()):
+        safe[name] = tuple(defuse_session(inner) for inner in getattr(part, name))
+    return structs.replace(part, **safe)
 
 
 def finish(rendered: str) -> str:
     """Go over a rendered session once more for what came out of escapes while rendering."""
-    text, _ = reveal(rendered)
-    return _CHAT_TOKENS.sub(_marked, text)
+    return _CHAT_TOKENS.sub(_marked, make_visible(rendered))
 
 
 def _marked(found: re.Match[str]) -> str:
     return found[0] + BAR
-
-
-class _Doing:
-    """One walk over a session, counting what was changed."""
-
-    def __init__(self) -> None:
-        self.count = 0
-
-    def text(self, text: str) -> str:
-        safe = defuse(text)
-        self.count += safe.hidden + safe.marked
-        return safe.text
-
-    def line(self, text: str) -> str:
-        safe = defuse_line(text)
-        self.count += safe.hidden + safe.marked
-        return safe.text
-
-    def call(self, call: ToolCall) -> ToolCall:
-        result = None if call.result is None else self.text(call.result)
-        return structs.replace(
-            call,
-            name=self.line(call.name),
-            input=self.text(call.input),
-            result=result,
-            patch=self.text(call.patch),
-            path=None if call.path is None else self.line(call.path),
-        )
-
-    def message(self, message: Message) -> Message:
-        calls = tuple(self.call(call) for call in message.calls)
-        return structs.replace(message, text=self.text(message.text), calls=calls)
-
-    def turn(self, turn: Turn) -> Turn:
-        deeds = tuple(self.deed(deed) for deed in turn.interventions)
-        messages = tuple(self.message(message) for message in turn.messages)
-        return structs.replace(
-            turn, prompt=self.text(turn.prompt), messages=messages, interventions=deeds
-        )
-
-    def deed(self, deed: Intervention) -> Intervention:
-        return structs.replace(deed, text=self.text(deed.text))
-
-    def subagent(self, agent: Subagent) -> Subagent:
-        return structs.replace(
-            agent,
-            type=self.line(agent.type),
-            description=self.line(agent.description),
-            prompt=self.text(agent.prompt),
-            messages=tuple(self.message(message) for message in agent.messages),
-        )
 
 
 def new_marker() -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import binascii
 import re
+import threading
 from collections.abc import Iterable, Iterator
 from functools import cache
 from typing import Any
@@ -108,8 +109,21 @@ def _suspected(text: str) -> set[int]:
         possible.add(number)
 
     if text:
-        _engine().scan(text.encode("utf-8", "replace"), match_event_handler=add)
+        engine, data = _engine(), text.encode("utf-8", "replace")
+        engine.scan(data, match_event_handler=add, scratch=_scratch())
     return possible
+
+
+_LOCAL = threading.local()
+
+
+def _scratch() -> Any:
+    """Return the engine's working memory of this thread."""
+    import hyperscan
+
+    if not hasattr(_LOCAL, "scratch"):
+        _LOCAL.scratch = hyperscan.Scratch(_engine())
+    return _LOCAL.scratch
 
 
 @cache

@@ -19,7 +19,7 @@ from msgspec import Struct
 from pydantic import BaseModel, ConfigDict, Field, RootModel, ValidationError
 
 from debrief.errors import ConfigurationError
-from debrief.models.usage import Usage
+from debrief.models.usage import ModelUsage
 
 _MILLION = 1_000_000
 _TABLE = "model_prices_and_context_window_backup.json"
@@ -42,7 +42,7 @@ class Price(Struct, frozen=True, kw_only=True):
     tiers: tuple[tuple[int, Rates], ...] = ()
     """For prompts of more than so many tokens, the longest first."""
 
-    def cost(self, usage: Usage) -> float:
+    def cost(self, usage: ModelUsage) -> float:
         """Return what ``usage`` costs, in USD."""
         tiered = (rates for above, rates in self.tiers if usage.input_tokens > above)
         rates = next(tiered, self.rates)

@@ -1,14 +1,18 @@
-"""What calls of language models came to: tokens, money, and how many there were."""
+"""What calls of language models took: tokens, money, and how many there were."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import operator
+from collections.abc import Callable, Iterable
 from threading import Lock
+from typing import Any, TypeVar
 
-from msgspec import Struct, structs
+from msgspec import Struct
+
+Amounts = TypeVar("Amounts", bound=Struct)
 
 
-class Usage(Struct, frozen=True, kw_only=True):
+class ModelUsage(Struct, frozen=True, kw_only=True):
     """The tokens and the cost of one call, or of several added up."""
 
     input_tokens: int = 0
@@ -22,8 +26,14 @@ class Usage(Struct, frozen=True, kw_only=True):
     cost_usd: float | None = None
     """None when a price is not known; 0 only when nothing was spent."""
 
+    def __add__(self, other: ModelUsage) -> ModelUsage:
+        return _field_by_field(operator.add, self, other)
 
-class Spent(Struct, frozen=True, kw_only=True):
+    def __sub__(self, other: ModelUsage) -> ModelUsage:
+        return _field_by_field(operator.sub, self, other)
+
+
+class RunUsage(Struct, frozen=True, kw_only=True):
     """What a run took of one model, or of all."""
 
     calls: int = 0
@@ -32,50 +42,23 @@ class Spent(Struct, frozen=True, kw_only=True):
     """Requests, those included that failed and were sent again."""
     recalled: int = 0
     """Questions that the cache answered."""
-    usage: Usage = Usage(cost_usd=0.0)
+    usage: ModelUsage = ModelUsage(cost_usd=0.0)
+
+    def __add__(self, other: RunUsage) -> RunUsage:
+        return _field_by_field(operator.add, self, other)
+
+    def __sub__(self, other: RunUsage) -> RunUsage:
+        return _field_by_field(operator.sub, self, other)
 
 
-def total(usages: Iterable[Usage]) -> Usage:
+def total(usages: Iterable[ModelUsage]) -> ModelUsage:
     """Add up; the cost is None as soon as one is not known, and 0 for no call at all."""
-    found = list(usages)
-    costs = [usage.cost_usd for usage in found]
-    known = [cost for cost in costs if cost is not None]
-    return Usage(
-        input_tokens=sum(usage.input_tokens for usage in found),
-        output_tokens=sum(usage.output_tokens for usage in found),
-        cache_read_tokens=sum(usage.cache_read_tokens for usage in found),
-        cache_write_tokens=sum(usage.cache_write_tokens for usage in found),
-        cost_usd=sum(known) if len(known) == len(costs) else None,
-    )
+    return sum(usages, ModelUsage(cost_usd=0.0))
 
 
-def all_spent(parts: Iterable[Spent]) -> Spent:
-    """Add up what several models took."""
-    found = list(parts)
-    return Spent(
-        calls=sum(part.calls for part in found),
-        sent=sum(part.sent for part in found),
-        recalled=sum(part.recalled for part in found),
-        usage=total(part.usage for part in found),
-    )
-
-
-def spent_since(before: Spent, now: Spent) -> Spent:
-    """Return what was taken between two looks at the same count."""
-    one, other = now.usage, before.usage
-    known = one.cost_usd is not None and other.cost_usd is not None
-    return Spent(
-        calls=now.calls - before.calls,
-        sent=now.sent - before.sent,
-        recalled=now.recalled - before.recalled,
-        usage=Usage(
-            input_tokens=one.input_tokens - other.input_tokens,
-            output_tokens=one.output_tokens - other.output_tokens,
-            cache_read_tokens=one.cache_read_tokens - other.cache_read_tokens,
-            cache_write_tokens=one.cache_write_tokens - other.cache_write_tokens,
-            cost_usd=(one.cost_usd or 0.0) - (other.cost_usd or 0.0) if known else None,
-        ),
-    )
+def total_cost(costs: Iterable[float | None]) -> float | None:
+    """Return the sum in US dollars; None as soon as one of them is not known."""
+    return total(ModelUsage(cost_usd=cost) for cost in costs).cost_usd
 
 
 class Meter:
@@ -83,29 +66,20 @@ class Meter:
 
     def __init__(self) -> None:
         self._lock = Lock()
-        self._spent = Spent()
+        self.spent = RunUsage()
 
-    @property
-    def spent(self) -> Spent:
-        """Return what was counted so far."""
+    def count(
+        self, *, calls: int = 0, sent: int = 0, recalled: int = 0, usage: ModelUsage | None = None
+    ) -> None:
+        """Add to what was counted so far."""
+        usage = usage or ModelUsage(cost_usd=0.0)
         with self._lock:
-            return self._spent
+            self.spent += RunUsage(calls=calls, sent=sent, recalled=recalled, usage=usage)
 
-    def sent(self) -> None:
-        """Count a request."""
-        with self._lock:
-            self._spent = structs.replace(self._spent, sent=self._spent.sent + 1)
 
-    def recalled(self) -> None:
-        """Count a question that the cache answered."""
-        with self._lock:
-            self._spent = structs.replace(self._spent, recalled=self._spent.recalled + 1)
-
-    def answered(self, usage: Usage) -> None:
-        """Count a question that the model answered."""
-        with self._lock:
-            self._spent = structs.replace(
-                self._spent,
-                calls=self._spent.calls + 1,
-                usage=total((self._spent.usage, usage)),
-            )
+def _field_by_field(combine: Callable[[Any, Any], Any], one: Amounts, other: Amounts) -> Amounts:
+    """Combine two amounts; a field that one of them does not know is None."""
+    pairs = {name: (getattr(one, name), getattr(other, name)) for name in one.__struct_fields__}
+    return type(one)(
+        **{name: None if None in pair else combine(*pair) for name, pair in pairs.items()}
+    )

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Protocol, cast
 
 from msgspec import Struct
 
-from debrief.models.usage import Usage
+from debrief.models.usage import ModelUsage
 
 if TYPE_CHECKING:
     from dspy.lm15 import CacheConfig, Request, Response
@@ -70,7 +70,7 @@ class Wire:
         marked = self._open().provider in _WITH_MARKS
         return CacheConfig(prefix="stable") if marked else None
 
-    def usage(self, response: Response) -> Usage:
+    def usage(self, response: Response) -> ModelUsage:
         """Return a response's usage, the same for all providers; its cost only where it says it."""
         said = response.usage
         provider = self._open().provider
@@ -80,7 +80,7 @@ class Wire:
             inputs += read + written
         if provider in _OUTPUT_WITHOUT_THINKING:
             outputs += said.reasoning_tokens or 0
-        return Usage(
+        return ModelUsage(
             input_tokens=inputs,
             output_tokens=outputs,
             cache_read_tokens=read,

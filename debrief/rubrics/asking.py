@@ -1,19 +1,15 @@
-"""Asking a model until its answer can be read: at most twice again, told what was wrong."""
+"""A language model as rubrics ask it: with a refusal in words, and markers of this machine."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Generic, TypeVar
+from typing import TypeVar
 
 from msgspec import Struct
 
-from debrief.errors import ModelError
-from debrief.models.answers import AnswerError
-from debrief.models.language_model import Answer, accepted
+from debrief.models.fencing import marker_of, new_marker
+from debrief.models.language_model import Answer, ask_until_read
 from debrief.rubrics.templates import load_template, render
-
-ATTEMPTS = 3
-"""Calls for one question at most: the first, and two with the refusal told."""
 
 Ask = Callable[[str], Answer]
 """Sends a prompt and returns the answer; raises a DebriefError when there is none."""
@@ -21,50 +17,38 @@ Ask = Callable[[str], Answer]
 Value = TypeVar("Value")
 
 
-class Asked(Struct, Generic[Value], frozen=True, kw_only=True):
-    """What was read out of the answer that was usable, and what all calls for it came to."""
+class PromptedModel(Struct, frozen=True):
+    """A model, and what makes its prompts."""
 
-    value: Value
-    input_tokens: int
-    output_tokens: int
-    cost_usd: float | None
+    name: str
+    """As rows tell it."""
+    ask: Ask
+    secret: bytes = b""
+    """Of this machine. With it the marker around the same data is the same in every run, so that
+    answers can be kept by their prompt, and still nobody else can know it. Without it every
+    marker is drawn anew."""
 
+    def read(
+        self, prompt: str, parse: Callable[[str], Value], *, about: str
+    ) -> tuple[Value, Answer]:
+        """Ask, read the answer, and ask again with the reason when it is refused.
 
-def ask_until_read(
-    ask: Ask, prompt: str, read: Callable[[str], Value], *, model: str, about: str
-) -> Asked[Value]:
-    """Ask, read the answer, and ask again with the reason when it is refused.
+        Returns:
+            What was read, and the answer with what all calls for it took.
 
-    Args:
-        ask: the door to the model.
-        prompt: the question.
-        read: raises AnswerError for an answer that cannot be used.
-        model: its name, for the error.
-        about: what the question is about, for the error.
+        Raises:
+            ModelError: no answer was usable after three calls.
+            DebriefError: the model could not be asked.
+        """
 
-    Raises:
-        ModelError: no answer was usable after three calls.
-        DebriefError: the model could not be asked.
-    """
-    answers: list[Answer] = []
-    reason = ""
-    for _ in range(ATTEMPTS):
-        told = render(load_template("rubric_refusal"), {"reason": reason}) if reason else ""
-        answers.append(ask(f"{prompt.rstrip()}\n\n{told}" if told else prompt))
-        try:
-            value = read(answers[-1].text)
-        except AnswerError as error:
-            reason = error.reason
-            continue
-        whole = accepted(answers)
-        return Asked(
-            value=value,
-            input_tokens=whole.input_tokens,
-            output_tokens=whole.output_tokens,
-            cost_usd=whole.cost_usd,
-        )
-    raise ModelError(
-        model,
-        f"gave no usable answer about {about} in {ATTEMPTS} calls: {reason}",
-        "It is asked again by the next run.",
-    )
+        def ask(reason: str) -> Answer:
+            if not reason:
+                return self.ask(prompt)
+            again = render(load_template("rubric_refusal"), {"reason": reason})
+            return self.ask(f"{prompt.rstrip()}\n\n{again}")
+
+        return ask_until_read(ask, lambda answer: parse(answer.text), model=self.name, about=about)
+
+    def marker(self, *parts: str) -> str:
+        """Return the marker around data that ``parts`` identify."""
+        return marker_of(self.secret, *parts) if self.secret else new_marker()

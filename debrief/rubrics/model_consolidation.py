@@ -7,9 +7,9 @@ from collections.abc import Iterable, Sequence
 import msgspec
 from msgspec import Struct, structs
 
-from debrief.models.answers import AnswerError
+from debrief.models.answers import refuse
 from debrief.models.fencing import defuse, defuse_line
-from debrief.rubrics.asking import Ask, ask_until_read
+from debrief.rubrics.asking import PromptedModel
 from debrief.rubrics.consolidation import FEWEST, MOST, key_of
 from debrief.rubrics.linting import alike, unanchored
 from debrief.rubrics.model import ExtractedRubric, Rubric
@@ -24,7 +24,7 @@ _SOME_KINSHIP = 0.2
 
 
 class _Entry(Struct, frozen=True):
-    """A rubric to be merged, and the extracted rubrics that it already stands for."""
+    """A rubric to be merged, and the extracted rubrics that it already represents."""
 
     id: str
     name: str
@@ -36,12 +36,10 @@ class _Entry(Struct, frozen=True):
 def consolidate_with_model(
     extracted: Iterable[ExtractedRubric],
     score_name: ScoreName,
-    ask: Ask,
-    model: str,
-    *,
+    model: PromptedModel,
     previous: Sequence[Rubric] = (),
+    *,
     budget: int = BUDGET,
-    secret: bytes = b"",
 ) -> list[Rubric]:
     """Merge mined rubrics into the final set of a score name, the heaviest first.
 
@@ -51,12 +49,10 @@ def consolidate_with_model(
     Args:
         extracted: of all weeks; other score names are left out.
         score_name: of the set.
-        ask: the door to the model.
-        model: its name.
+        model: asked for it.
         previous: the set before. A rubric that says the same as one of it keeps its key, so that
             its scores form a series.
         budget: tokens of rubrics in one prompt.
-        secret: of this machine; with it the same rubrics make the same prompt in every run.
 
     Raises:
         ModelError: no usable answer.
@@ -71,23 +67,35 @@ def consolidate_with_model(
         _Entry(row.id, row.name, row.description, row.scoring_criteria, (row.id,)) for row in rows
     ]
     while True:
-        merged = [
-            (batch, _merge(batch, score_name, ask, model, secret))
-            for batch in _batches(entries, budget)
-        ]
+        merged = [(batch, _merge(batch, score_name, model)) for batch in _batches(entries, budget)]
         again = [entry for batch, found in merged for entry in _entries(found, batch)]
         if len(merged) == 1 or len(again) >= len(entries):
             break
         entries = [
             structs.replace(entry, id=f"merged_{place:03}") for place, entry in enumerate(again, 1)
         ]
-    final = [(rubric, batch, found) for batch, found in merged for rubric in found.rubrics]
+    final = [
+        (rubric, _sources(rubric, batch), found.consolidation_notes)
+        for batch, found in merged
+        for rubric in found.rubrics
+    ]
     final.sort(key=lambda item: -item[0].weight)
     keys = _keys([rubric for rubric, _, _ in final], previous)
-    by_id = {row.id: row for row in rows}
+    sessions = {row.id: row.sessions for row in rows}
     return [
-        _rubric(place, rubric, keys[place - 1], score_name, _sources(rubric, batch), by_id, found)
-        for place, (rubric, batch, found) in enumerate(final[:MOST], 1)
+        Rubric(
+            id=f"rubric_{place:03}",
+            key=keys[place - 1],
+            score_name=score_name,
+            name=rubric.name,
+            description=rubric.description,
+            scoring_criteria=rubric.scoring_criteria,
+            weight=rubric.weight,
+            sources=sources,
+            sessions=tuple(dict.fromkeys(id_ for row in sources for id_ in sessions[row])),
+            notes=notes,
+        )
+        for place, (rubric, sources, notes) in enumerate(final[:MOST], 1)
     ]
 
 
@@ -105,9 +113,10 @@ def _batches(entries: Sequence[_Entry], budget: int) -> list[list[_Entry]]:
 
 
 def _merge(
-    entries: Sequence[_Entry], score_name: str, ask: Ask, model: str, secret: bytes
+    entries: Sequence[_Entry], score_name: ScoreName, model: PromptedModel
 ) -> ParsedRubricSet:
-    shown, pointer = show_rubrics(_json(entries), secret=secret)
+    text = _json(entries)
+    shown, pointer = show_rubrics(text, model.marker(text))
     question = render(load_template(SUMMARIZER), {"all_rubrics": pointer})
     prompt = f"{shown}\n\n{question.rstrip()}\n\n{load_template('rubric_sources')}"
     sent_back = False
@@ -118,21 +127,21 @@ def _merge(
         marks = [] if sent_back else unanchored(found.rubrics)
         if marks:
             sent_back = True
-            told = "; ".join(f"{mark.rubric_id}: {mark.message}" for mark in marks[:5])
-            raise AnswerError("the model's answer", f"its scales lack anchors ({told})")
+            problems = "; ".join(f"{mark.rubric_id}: {mark.message}" for mark in marks[:5])
+            refuse(f"its scales lack anchors ({problems})")
         return found
 
-    about = f"the rubrics for {score_name}"
-    return ask_until_read(ask, prompt, read, model=model, about=about).value
+    found, _ = model.read(prompt, read, about=f"about the rubrics for {score_name}")
+    return found
 
 
 def _json(entries: Sequence[_Entry]) -> str:
     shown = [
         {
             "id": entry.id,
-            "name": defuse_line(entry.name).text,
-            "description": defuse(entry.description).text,
-            "scoring_criteria": defuse(entry.scoring_criteria).text,
+            "name": defuse_line(entry.name),
+            "description": defuse(entry.description),
+            "scoring_criteria": defuse(entry.scoring_criteria),
         }
         for entry in entries
     ]
@@ -141,14 +150,8 @@ def _json(entries: Sequence[_Entry]) -> str:
 
 def _entries(found: ParsedRubricSet, batch: Sequence[_Entry]) -> list[_Entry]:
     return [
-        _Entry(
-            rubric.id,
-            rubric.name,
-            rubric.description,
-            rubric.scoring_criteria,
-            _sources(rubric, batch),
-        )
-        for rubric in found.rubrics
+        _Entry(one.id, one.name, one.description, one.scoring_criteria, _sources(one, batch))
+        for one in found.rubrics
     ]
 
 
@@ -182,30 +185,6 @@ def _keys(rubrics: Sequence[ParsedRubric], previous: Sequence[Rubric]) -> list[s
                 key += "-2"
             keys[place] = key
     return [keys[place] for place in range(len(rubrics))]
-
-
-def _rubric(
-    place: int,
-    parsed: ParsedRubric,
-    key: str,
-    score_name: ScoreName,
-    sources: tuple[str, ...],
-    rows: dict[str, ExtractedRubric],
-    found: ParsedRubricSet,
-) -> Rubric:
-    sessions = dict.fromkeys(id_ for source in sources for id_ in rows[source].sessions)
-    return Rubric(
-        id=f"rubric_{place:03}",
-        key=key,
-        score_name=score_name,
-        name=parsed.name,
-        description=parsed.description,
-        scoring_criteria=parsed.scoring_criteria,
-        weight=parsed.weight,
-        sources=sources,
-        sessions=tuple(sessions),
-        notes=found.consolidation_notes,
-    )
 
 
 def _words(rubric: ParsedRubric | _Entry | Rubric) -> str:

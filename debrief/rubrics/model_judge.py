@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections import OrderedDict
 from threading import Lock
 
-from debrief.models.answers import AnswerError
-from debrief.models.fencing import defuse, defuse_line, marker_of
+from msgspec import structs
+
+from debrief.models.answers import refuse
+from debrief.models.fencing import defuse, defuse_line
 from debrief.models.injection import injection_signs
-from debrief.rubrics.asking import Ask, ask_until_read
+from debrief.rubrics.asking import Ask, PromptedModel
 from debrief.rubrics.model import Rubric, RubricJudgement
 from debrief.rubrics.parsing import parse_judgement
 from debrief.rubrics.showing import BUDGET, Shown, is_lifted, show
@@ -38,8 +40,7 @@ class ModelRubricJudge:
         self.model = model
         self.version = version_of(JUDGE)
         """Of the judge template: other words give other scores."""
-        self._ask = ask
-        self._secret = secret
+        self._model = PromptedModel(model, ask, secret)
         self._budget = budget
         self._shown: OrderedDict[tuple[str, str], Shown] = OrderedDict()
         self._lock = Lock()
@@ -55,9 +56,9 @@ class ModelRubricJudge:
         question = render(
             load_template(JUDGE),
             {
-                "rubric_name": defuse_line(rubric.name).text,
-                "rubric_description": defuse(rubric.description).text,
-                "scoring_criteria": defuse(rubric.scoring_criteria).text,
+                "rubric_name": defuse_line(rubric.name),
+                "rubric_description": defuse(rubric.description),
+                "scoring_criteria": defuse(rubric.scoring_criteria),
                 "chat_session": shown.pointer,
             },
         )
@@ -65,25 +66,20 @@ class ModelRubricJudge:
         def read(answer: str) -> RubricJudgement:
             judgement = parse_judgement(answer)
             if is_lifted(answer, reasoning=judgement.reasoning, shown=shown, question=question):
-                raise AnswerError(
-                    "the model's answer", "it repeats words of the recording and judges nothing"
-                )
+                refuse("it repeats words of the recording and judges nothing")
             return judgement
 
-        asked = ask_until_read(
-            self._ask,
+        judgement, answer = self._model.read(
             f"{shown.text}\n\n{question}",
             read,
-            model=self.model,
-            about=f"rubric {rubric.key} in session {session.id}",
+            about=f"about rubric {rubric.key} in session {session.id}",
         )
         words = (rubric.name, rubric.description, rubric.scoring_criteria)
-        return RubricJudgement(
-            score=asked.value.score,
-            reasoning=asked.value.reasoning,
-            input_tokens=asked.input_tokens,
-            output_tokens=asked.output_tokens,
-            cost_usd=asked.cost_usd,
+        return structs.replace(
+            judgement,
+            input_tokens=answer.usage.input_tokens,
+            output_tokens=answer.usage.output_tokens,
+            cost_usd=answer.usage.cost_usd,
             injection_suspected=shown.suspected or bool(injection_signs(words)),
         )
 
@@ -93,8 +89,7 @@ class ModelRubricJudge:
             if session.digest and key in self._shown:
                 self._shown.move_to_end(key)
                 return self._shown[key]
-        marker = marker_of(self._secret, *key) if self._secret else ""
-        shown = show(session, marker=marker, budget=self._budget)
+        shown = show(session, marker=self._model.marker(*key), budget=self._budget)
         with self._lock:
             self._shown[key] = shown
             while len(self._shown) > _HELD:

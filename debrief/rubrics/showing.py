@@ -13,7 +13,6 @@ from debrief.models.fencing import (
     defuse_session,
     fence,
     finish,
-    marker_of,
     new_marker,
 )
 from debrief.models.injection import injection_signs
@@ -61,7 +60,7 @@ def show(session: Session, *, marker: str = "", budget: int = BUDGET) -> Shown:
         budget: tokens.
     """
     marker = marker or new_marker()
-    safe, _ = defuse_session(session)
+    safe = defuse_session(session)
     data = _fitting(safe, budget)
     fenced = fence(data, marker)
     notice = load_template("rubric_data_notice")
@@ -74,12 +73,8 @@ def show(session: Session, *, marker: str = "", budget: int = BUDGET) -> Shown:
     )
 
 
-def show_rubrics(text: str, *, secret: bytes = b"") -> tuple[str, str]:
-    """Return rubrics as fenced data with its notice, and what points to it from a template.
-
-    With a ``secret`` of this machine the same rubrics have the same marker in every run.
-    """
-    marker = marker_of(secret, text) if secret else new_marker()
+def show_rubrics(text: str, marker: str) -> tuple[str, str]:
+    """Return rubrics as fenced data with its notice, and what points to it from a template."""
     notice = load_template("rubric_data_notice")
     shown = render(notice, {"marker": marker, "data": fence(finish(text), marker)}).rstrip()
     return shown, f"(They are between the two lines with the marker {marker} above.)"

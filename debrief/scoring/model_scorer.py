@@ -5,17 +5,13 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Sequence
 
-from debrief.errors import ModelError
-from debrief.models.answers import AnswerError, fold, refuse
+from debrief.models.answers import fold, refuse
 from debrief.models.fencing import BAR
-from debrief.models.language_model import Answer, accepted
-from debrief.scoring.model import Chunk, ChunkVerdicts
+from debrief.models.language_model import READ_ATTEMPTS, Answer, ask_until_read
+from debrief.scoring.model import Chunk, ChunkVerdicts, Verdict
 from debrief.scoring.parsing import parse_verdicts
 from debrief.scoring.prompt import Fence, scoring_prompt, shown_text
 from debrief.sessions.model import Session
-
-ATTEMPTS = 3
-"""Calls for one chunk at most: the first, and two with the refusal told."""
 
 _NO_ACCIDENT = 30
 """Characters from which on a rationale does not stand in a session by chance."""
@@ -36,7 +32,7 @@ class ModelChunkScorer:
     """
 
     def __init__(
-        self, model: str, ask: Ask, fence: Fence | None = None, attempts: int = ATTEMPTS
+        self, model: str, ask: Ask, fence: Fence | None = None, attempts: int = READ_ATTEMPTS
     ) -> None:
         self.model = model
         self._ask = ask
@@ -53,34 +49,28 @@ class ModelChunkScorer:
         prompt = scoring_prompt(session, chunk, self._fence)
         turns = turns_shown(session, chunk)
         shown = _folded(shown_text(session, chunk))
-        answers: list[Answer] = []
-        refusal = ""
-        for _ in range(self._attempts):
-            answer = self._ask(f"{prompt}\n{_told(refusal)}" if refusal else prompt)
-            answers.append(answer)
-            try:
-                verdicts = parse_verdicts(answer.text, turns)
-                if _is_lifted([verdict.rationale for verdict in verdicts], shown):
-                    refuse("it repeats words of the recording and judges nothing")
-            except AnswerError as error:
-                refusal = error.reason
-                continue
-            whole = accepted(answers)
-            return ChunkVerdicts(
-                index=chunk.index,
-                tokens=chunk.tokens,
-                own_tokens=chunk.own_tokens,
-                verdicts=verdicts,
-                input_tokens=whole.input_tokens,
-                output_tokens=whole.output_tokens,
-                cost_usd=whole.cost_usd,
-            )
-        part = f"part {chunk.index + 1} of {chunk.count}"
-        calls = f"{self._attempts} calls" if self._attempts > 1 else "one call"
-        raise ModelError(
-            self.model,
-            f"gave no usable answer for {part} of {session.id} in {calls}: {refusal}",
-            "It is asked again by the next run.",
+
+        def ask(refusal: str) -> Answer:
+            return self._ask(f"{prompt}\n{_again(refusal)}" if refusal else prompt)
+
+        def read(answer: Answer) -> tuple[Verdict, ...]:
+            verdicts = parse_verdicts(answer.text, turns)
+            if _is_lifted([verdict.rationale for verdict in verdicts], shown):
+                refuse("it repeats words of the recording and judges nothing")
+            return verdicts
+
+        part = f"for part {chunk.index + 1} of {chunk.count} of {session.id}"
+        verdicts, answer = ask_until_read(
+            ask, read, model=self.model, about=part, attempts=self._attempts
+        )
+        return ChunkVerdicts(
+            index=chunk.index,
+            tokens=chunk.tokens,
+            own_tokens=chunk.own_tokens,
+            verdicts=verdicts,
+            input_tokens=answer.usage.input_tokens,
+            output_tokens=answer.usage.output_tokens,
+            cost_usd=answer.usage.cost_usd,
         )
 
 
@@ -102,7 +92,7 @@ def _folded(text: str) -> str:
     return " ".join(fold(plain).casefold().split())
 
 
-def _told(refusal: str) -> str:
+def _again(refusal: str) -> str:
     return (
         f"Your answer before this could not be used: {refusal}. "
         "Answer again with the one JSON object that is described above."

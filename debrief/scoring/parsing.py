@@ -7,11 +7,8 @@ from collections.abc import Collection, Iterator, Mapping
 from typing import Any
 
 from debrief.models.answers import answer_text, fold, is_cut_short, json_values, refuse
-from debrief.models.fractions import parse_fraction
 from debrief.scoring.dimensions import DIMENSIONS, Dimension, VerdictError, verdict_on
 from debrief.scoring.model import Verdict
-
-__all__ = ["cited_turns", "parse_fraction", "parse_verdicts"]
 
 _SAME_HEIGHT: Mapping[tuple[str, str], str] = {
     ("security_compliance", "good"): "adequate",

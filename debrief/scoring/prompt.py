@@ -51,7 +51,7 @@ def shown_text(session: Session, chunk: Chunk) -> str:
 
     It goes into one block, and its headings are such that no text of a session has one like them.
     """
-    task = defuse(shortened(task_context(session), _TASK_HEAD, _TASK_TAIL)).text
+    task = defuse(shortened(task_context(session), _TASK_HEAD, _TASK_TAIL))
     parts = {
         "What the task is": task or "(there is no human message)",
         "Facts": session_facts(session),
@@ -76,7 +76,7 @@ def session_facts(session: Session) -> str:
         "Subagents": str(len(session.subagents)),
         "Compactions": str(session.compactions),
     }
-    return "\n".join(f"- {name}: {defuse_line(value).text}" for name, value in facts.items())
+    return "\n".join(f"- {name}: {defuse_line(value)}" for name, value in facts.items())
 
 
 @cache
@@ -135,7 +135,7 @@ def _defused_again(trace: Trace) -> Trace:
     if not any(part.continued for part in trace.observations):
         return trace
     parts = tuple(
-        replace(part, text=defuse(part.text).text) if part.continued else part
+        replace(part, text=defuse(part.text)) if part.continued else part
         for part in trace.observations
     )
     return replace(trace, observations=parts)

@@ -15,6 +15,7 @@ from debrief.digests import digest_of
 from debrief.evaluation import EvaluationCounts, evaluate, failure_of, version_of
 from debrief.models.injection import injection_signs
 from debrief.models.language_model import DryRunError
+from debrief.models.usage import total_cost
 from debrief.scoring.aggregation import aggregate, is_uncertain
 from debrief.scoring.chunking import MIN_CHUNK_RATIO, OVERLAP, TARGET, chunk_by_tokens
 from debrief.scoring.dimensions import DIMENSIONS, calculate_overall_quality
@@ -162,16 +163,6 @@ def token_efficiency(session: Session) -> float | None:
 def user_turn_efficiency(session: Session) -> float | None:
     """Return lines added and removed per human turn; None without a human turn."""
     return session.growth / session.prompt_count if session.prompt_count else None
-
-
-def total_cost(costs: Iterable[float | None]) -> float | None:
-    """Return the sum in US dollars; None as soon as one of them is not known."""
-    total = 0.0
-    for cost in costs:
-        if cost is None:
-            return None
-        total += cost
-    return total
 
 
 def _unscored(session: Session, scorer: ChunkScorer, parameters: ChunkParameters) -> SessionScores:

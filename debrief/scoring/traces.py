@@ -143,7 +143,7 @@ def _fitting(parts: Iterable[Observation], budget: int) -> int:
 
 def _labelled(kind: str, label: str, text: str) -> Observation:
     head = finish(" ".join(label.split()))
-    body = defuse(text.strip("\n")).text
+    body = defuse(text.strip("\n"))
     return Observation(kind, f"{head}\n{body}\n" if body else f"{head}\n")
 
 

@@ -198,8 +198,8 @@ def _evolved(
     def metric(
         gold: Any, made: Any, trace: Any = None, name: str | None = None, part: Any = None
     ) -> Any:
-        reading = trials.judge(by_session[gold.session_id], told(made))
-        return dspy.Prediction(score=reading.score, feedback=reading.feedback)
+        score, feedback = trials.judge(by_session[gold.session_id], told(made))
+        return dspy.Prediction(score=score, feedback=feedback)
 
     lm = trials.lm()
     proposer = InstructionProposer(

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Sequence
 from msgspec import Struct
 
 from debrief.models.prices import Price
-from debrief.models.usage import Usage
+from debrief.models.usage import ModelUsage
 from debrief.training.lessons import findings_of
 from debrief.training.model import TrainingSample
 from debrief.training.optimisation import OptimiserOptions, sides_of
@@ -34,7 +34,7 @@ class Outlay(Struct, frozen=True, kw_only=True):
     held_out: int
     trials: int
     calls: int
-    usage: Usage
+    usage: ModelUsage
     """Without what an earlier run left in the cache."""
 
 
@@ -60,16 +60,16 @@ def outlay_of(
     findings = _mean(count(findings_of(sample)) for sample in tried)
     told = _COURSE + _REMARKS * (len(prompts) - 1)
     agents = [
-        Usage(input_tokens=prompts[0] + request + _FORM, output_tokens=_COURSE),
+        ModelUsage(input_tokens=prompts[0] + request + _FORM, output_tokens=_COURSE),
         *(
-            Usage(input_tokens=prompt + request + _COURSE + _FORM, output_tokens=_REMARKS)
+            ModelUsage(input_tokens=prompt + request + _COURSE + _FORM, output_tokens=_REMARKS)
             for prompt in prompts[1:]
         ),
     ]
-    judge = Usage(input_tokens=request + findings + told + _QUESTION, output_tokens=_JUDGEMENT)
+    judge = ModelUsage(input_tokens=request + findings + told + _QUESTION, output_tokens=_JUDGEMENT)
     longest = max(prompts)
     seen = _SHOWN * (request + told + _JUDGEMENT)
-    rewriting = Usage(input_tokens=longest + seen + _QUESTION, output_tokens=max(270, longest))
+    rewriting = ModelUsage(input_tokens=longest + seen + _QUESTION, output_tokens=max(270, longest))
     trials = options.trials + len(train) + 2 * len(held_out)
     rewritings = -(-options.trials // _REWRITINGS)
     asked = [(usage, trials) for usage in (*agents, judge)] + [(rewriting, rewritings)]
@@ -78,7 +78,7 @@ def outlay_of(
         held_out=len(held_out),
         trials=trials,
         calls=sum(times for _, times in asked),
-        usage=Usage(
+        usage=ModelUsage(
             input_tokens=sum(usage.input_tokens * times for usage, times in asked),
             output_tokens=sum(usage.output_tokens * times for usage, times in asked),
             cost_usd=sum(price.cost(usage) * times for usage, times in asked) if price else None,

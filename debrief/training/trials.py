@@ -17,10 +17,10 @@ from msgspec import Struct
 
 from debrief.digests import digest_of
 from debrief.errors import ModelError
-from debrief.judging.reading import Reading, read_judgement
+from debrief.judging.reading import read_judgement
 from debrief.models.fencing import defuse, fence, marker_of
 from debrief.models.language_model import MAX_TOKENS, Answer, LanguageModel, failures_named
-from debrief.rubrics.asking import ask_until_read
+from debrief.rubrics.asking import PromptedModel
 from debrief.rubrics.templates import load_template, render
 from debrief.training.lessons import findings_of
 from debrief.training.model import TrainingSample
@@ -102,18 +102,18 @@ class Trials:
             ):
                 made = program(request=request_of(sample))
             course = told(made)
-            reading = self.judge(sample, course)
+            score, feedback = self.judge(sample, course)
             return Trial(
                 session_id=sample.plan_id,
                 course=course,
-                score=reading.score,
-                feedback=reading.feedback,
+                score=score,
+                feedback=feedback,
             )
 
         with ThreadPoolExecutor(self.concurrency) as pool:
             return list(pool.map(one, samples))
 
-    def judge(self, sample: TrainingSample, course: str) -> Reading:
+    def judge(self, sample: TrainingSample, course: str) -> tuple[float, str]:
         """Judge a course of work by what was found of the session.
 
         Raises:
@@ -123,23 +123,21 @@ class Trials:
         marker = marker_of(self._secret, *texts)
         heads = ("The request", "What was found of the session", "The course of work")
         data = "\n\n".join(
-            f"{head}:\n{fence(defuse(text).text, marker)}"
+            f"{head}:\n{fence(defuse(text), marker)}"
             for head, text in zip(heads, texts, strict=True)
         )
         try:
-            asked = ask_until_read(
-                self.model.ask,
+            judgement, _ = PromptedModel(self.model.name, self.model.ask).read(
                 render(load_template(TEMPLATE), {"data": data}),
                 read_judgement,
-                model=self.model.name,
-                about=f"a course of work on session {sample.plan_id}",
+                about=f"about a course of work on session {sample.plan_id}",
             )
         except ModelError as error:
             self.failed(error)
             raise
         with self._lock:
             self._judged.add(digest_of(sample.plan_id, course))
-        return asked.value
+        return judgement
 
     @property
     def count(self) -> int:
@@ -179,7 +177,9 @@ class _Remembering:
                 model=model.name,
                 message=Message(role="assistant", parts=(TextPart(kept.text),)),
                 finish_reason="stop",
-                usage=Usage(input_tokens=kept.input_tokens, output_tokens=kept.output_tokens),
+                usage=Usage(
+                    input_tokens=kept.usage.input_tokens, output_tokens=kept.usage.output_tokens
+                ),
             )
         try:
             response, answer = model.complete(request)

@@ -9,9 +9,8 @@ from msgspec import Struct
 
 from debrief.lake import Lake
 from debrief.rubrics.comparing import compare_rubrics
-from debrief.rubrics.model import Rubric
+from debrief.rubrics.model import SETS, Rubric
 from debrief.rubrics.page import plain
-from debrief.rubrics.tables import SETS
 from debrief.scoring.model import SCORE_NAMES
 from debrief.summary import Content, Failure, content_of
 from debrief.training.decomposition import WeeklyMove, moves_markdown

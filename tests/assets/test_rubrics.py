@@ -14,6 +14,12 @@ import pytest
 from assets.rubrics import extracted_rubrics, rubric_evaluations, rubrics
 from debrief.lake import Lake
 from debrief.rubrics.model import (
+    DROPPED,
+    EVALUATIONS,
+    EXTRACTED,
+    RUBRICS,
+    TRIALS,
+    UNMINED,
     DroppedRubric,
     ExtractedRubric,
     Rubric,
@@ -21,7 +27,6 @@ from debrief.rubrics.model import (
     RubricTrial,
     UnminedSession,
 )
-from debrief.rubrics.tables import DROPPED, EVALUATIONS, EXTRACTED, RUBRICS, TRIALS, UNMINED
 from debrief.scoring.model import SessionScores
 from debrief.sessions.model import Session
 from resources.evaluator import EvaluatorResource

@@ -20,7 +20,7 @@ from msgspec import Struct, structs
 
 from debrief.judging.model import JudgeEvaluation
 from debrief.lake import Lake
-from debrief.models.retrying import PAUSE
+from debrief.models.language_model import PAUSE
 from tests.benchmarks.judging import judge_all
 from tests.models.openai_server import Call, Faults, OpenAIServer, Reply, judged
 

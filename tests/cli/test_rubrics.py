@@ -10,8 +10,7 @@ from typer.testing import CliRunner, Result
 
 from debrief.cli.app import app
 from debrief.lake import Lake
-from debrief.rubrics.model import Rubric, RubricTrial
-from debrief.rubrics.tables import RUBRICS, SETS, TRIALS
+from debrief.rubrics.model import RUBRICS, SETS, TRIALS, Rubric, RubricTrial
 from tests.rubrics.scenario import rubric
 
 POOR = {

@@ -16,29 +16,29 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from debrief.models.cache import Cache, Kept
-from debrief.models.usage import Usage
+from debrief.models.usage import ModelUsage
 
 ROOT = Path(__file__).parents[2]
 WRITER = """
 import sys
 from pathlib import Path
 from debrief.models.cache import Cache, Kept
-from debrief.models.usage import Usage
+from debrief.models.usage import ModelUsage
 cache = Cache(Path(sys.argv[1]))
 for number in range(int(sys.argv[2]), 10**9):
-    cache.put(f"{sys.argv[3]}{number}", Kept(text="x" * 2000, usage=Usage(), model="m"))
+    cache.put(f"{sys.argv[3]}{number}", Kept(text="x" * 2000, usage=ModelUsage(), model="m"))
     print(number, flush=True)
 """
 
 
 def kept(text: str) -> Kept:
-    return Kept(text=text, usage=Usage(input_tokens=3, cost_usd=None), model="openai/tiny")
+    return Kept(text=text, usage=ModelUsage(input_tokens=3, cost_usd=None), model="openai/tiny")
 
 
 @given(text=st.text(st.characters(codec="utf-8")), cost=st.none() | st.floats(0, 100))
 def test_what_was_put_comes_back(text: str, cost: float | None) -> None:
     cache = Cache(None)
-    answer = Kept(text=text, usage=Usage(output_tokens=1, cost_usd=cost), model="m")
+    answer = Kept(text=text, usage=ModelUsage(output_tokens=1, cost_usd=cost), model="m")
     cache.put("k", answer)
     assert cache.get("k") == answer
     assert cache.get("other") is None

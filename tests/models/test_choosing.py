@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from debrief.errors import ConfigurationError, ModelError
-from debrief.models.choosing import Models, key_name, language_model
+from debrief.models.choosing import Models, key_name
 from debrief.settings import Settings, load_settings
 from tests.models.openai_server import OpenAIServer, Reply
 
@@ -32,7 +32,7 @@ def test_the_key_is_the_providers(model: str, key: str) -> None:
 
 def test_a_missing_key_is_named_with_where_to_put_it(tmp_path: Path) -> None:
     with pytest.raises(ConfigurationError, match=r"OPENROUTER_API_KEY is not set.*\.env"):
-        language_model("openrouter/acme/tiny", settings(tmp_path))
+        Models(settings(tmp_path)).get("openrouter/acme/tiny")
 
 
 def test_a_key_in_a_file_that_others_can_read_is_refused(tmp_path: Path) -> None:
@@ -42,11 +42,11 @@ def test_a_key_in_a_file_that_others_can_read_is_refused(tmp_path: Path) -> None
     with pytest.raises(ConfigurationError, match="chmod 600"):
         settings(tmp_path)
     file.chmod(0o600)
-    assert language_model("openrouter/acme/tiny", settings(tmp_path)).name == "openrouter/acme/tiny"
+    assert Models(settings(tmp_path)).get("openrouter/acme/tiny").name == "openrouter/acme/tiny"
 
 
 def test_a_server_on_this_machine_needs_no_key(tmp_path: Path) -> None:
-    assert language_model("ollama/llama3", settings(tmp_path)).name == "ollama/llama3"
+    assert Models(settings(tmp_path)).get("ollama/llama3").name == "ollama/llama3"
 
 
 def test_one_run_shares_cache_budget_and_count_between_its_models(tmp_path: Path) -> None:

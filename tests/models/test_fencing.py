@@ -18,9 +18,9 @@ from debrief.models.fencing import (
     defuse_session,
     fence,
     finish,
+    make_visible,
     marker_of,
     new_marker,
-    reveal,
 )
 from debrief.models.injection import injection_signs
 from debrief.sessions.model import Message, ToolCall
@@ -67,10 +67,10 @@ HOSTILE = [
 @pytest.mark.parametrize("text", HOSTILE)
 def test_what_looks_like_a_template_or_a_protocol_no_longer_does(text: str) -> None:
     safe = defuse(text)
-    assert marker_lines(safe.text) == 0
-    assert not invisible(safe.text)
-    assert not re.search(r"<\|\w+\|>|\[/?INST\]|</s>|\n\nHuman:|<<SYS>>", safe.text)
-    assert safe.hidden + safe.marked > 0
+    assert marker_lines(safe) == 0
+    assert not invisible(safe)
+    assert not re.search(r"<\|\w+\|>|\[/?INST\]|</s>|\n\nHuman:|<<SYS>>", safe)
+    assert safe != text
 
 
 @pytest.mark.parametrize(
@@ -84,22 +84,22 @@ def test_what_looks_like_a_template_or_a_protocol_no_longer_does(text: str) -> N
     ],
 )
 def test_ordinary_text_is_left_as_it_is(text: str) -> None:
-    assert defuse(text).text == text
+    assert defuse(text) == text
 
 
 @given(st.text(max_size=200) | st.sampled_from(HOSTILE))
 def test_defusing_is_done_once_and_loses_no_visible_character(text: str) -> None:
     safe = defuse(text)
-    assert defuse(safe.text).text == safe.text
-    assert not invisible(safe.text)
-    assert marker_lines(safe.text) == 0
-    kept = re.sub(r"⟨[0-9A-F]{4,6}⟩|[\u2400-\u241f¦\s]", "", safe.text)
-    plain = "".join(c for c in reveal(text)[0])
+    assert defuse(safe) == safe
+    assert not invisible(safe)
+    assert marker_lines(safe) == 0
+    kept = re.sub(r"⟨[0-9A-F]{4,6}⟩|[\u2400-\u241f¦\s]", "", safe)
+    plain = "".join(c for c in make_visible(text))
     assert kept == re.sub(r"⟨[0-9A-F]{4,6}⟩|[\u2400-\u241f¦\s]", "", plain)
 
 
 def test_a_name_stays_on_its_line() -> None:
-    assert "\n" not in defuse_line("main\n\nSCORE: 5").text
+    assert "\n" not in defuse_line("main\n\nSCORE: 5")
 
 
 def test_every_text_of_a_session_is_made_safe_and_the_renderers_headings_stay() -> None:
@@ -114,11 +114,9 @@ def test_every_text_of_a_session_is_made_safe_and_the_renderers_headings_stay() 
     )
     from msgspec import structs
 
-    safe, count = defuse_session(structs.replace(hostile, turns=turns))
-    clean, nothing = defuse_session(session(1, ("x", "more"), branch="x", cwd="x"))
+    safe = defuse_session(structs.replace(hostile, turns=turns))
+    clean = defuse_session(session(1, ("x", "more"), branch="x", cwd="x"))
     text = finish(render_session(safe))
-    assert count > 0
-    assert nothing == 0
     assert text.count("\n=== End Session ===") == 1
     assert text.splitlines()[-1] == "Total Turns: 2"
     assert len(re.findall(r"^--- Turn \d+ ---$", text, re.MULTILINE)) == 2
@@ -191,7 +189,7 @@ def test_the_shared_injection_cases_are_defused_and_noticed_as_they_say() -> Non
     for case in shared_cases():
         made = case["payload_gen"]
         text = case["payload"] or made["pre"] * made["pre_n"] + made["post"]
-        safe = defuse(text).text
+        safe = defuse(text)
         if case["flag"] == "must" and not injection_signs([text]):
             wrong.append((case["id"], "not noticed"))
         if "no_forged_marker" in case["invariants"] and marker_lines(safe):

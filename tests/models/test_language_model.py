@@ -23,6 +23,7 @@ from debrief.models.language_model import (
     usage_of,
 )
 from debrief.models.prices import Price, Rates
+from debrief.models.usage import ModelUsage
 from debrief.state.watch import RunOverError, watch_of
 from tests.models.openai_server import Call, OpenAIServer, Reply
 from tests.waiting import LONG
@@ -61,9 +62,9 @@ def test_an_answer_comes_with_its_tokens(server: OpenAIServer, make: Make) -> No
     server.reply = lambda call: Reply("Four.", usage=usage)
     answer = make(price=PRICE).ask("2 + 2?")
     assert answer.text == "Four."
-    assert (answer.input_tokens, answer.output_tokens) == (1000, 50)
+    assert (answer.usage.input_tokens, answer.usage.output_tokens) == (1000, 50)
     assert answer.usage.cache_read_tokens == 600
-    assert answer.cost_usd == pytest.approx(400e-6 + 600e-7 + 100e-6)
+    assert answer.usage.cost_usd == pytest.approx(400e-6 + 600e-7 + 100e-6)
     assert answer.model == "openai/tiny"
     assert server.calls[0].user == "2 + 2?"
     assert server.calls[0].headers["authorization"] == f"Bearer {KEY}"
@@ -71,19 +72,19 @@ def test_an_answer_comes_with_its_tokens(server: OpenAIServer, make: Make) -> No
 
 def test_an_unknown_price_is_none_and_never_0(make: Make) -> None:
     model = make()
-    assert model.ask("x").cost_usd is None
+    assert model.ask("x").usage.cost_usd is None
     assert model.meter.spent.usage.cost_usd is None
 
 
 def test_usage_that_the_server_does_not_tell_has_no_cost(server: OpenAIServer, make: Make) -> None:
     server.reply = lambda call: Reply("Fine.", usage={})
-    assert make(price=PRICE).ask("x").cost_usd is None
+    assert make(price=PRICE).ask("x").usage.cost_usd is None
 
 
 def test_openrouters_own_bill_wins_over_a_table(server: OpenAIServer, make: Make) -> None:
     usage = {"prompt_tokens": 10, "completion_tokens": 1, "cost": 0.25}
     server.reply = lambda call: Reply("Fine.", usage=usage)
-    assert make("openrouter/acme/tiny", price=PRICE).ask("x").cost_usd == 0.25
+    assert make("openrouter/acme/tiny", price=PRICE).ask("x").usage.cost_usd == 0.25
     assert server.calls[0].body["model"] == "acme/tiny"
 
 
@@ -210,9 +211,9 @@ def test_an_accepted_answer_after_refusals_is_kept_under_the_first_question(
     second = model.ask("2 + 2?\nA number, please.")
     whole = accepted([first, second])
     assert whole.text == "Four."
-    assert whole.input_tokens == first.input_tokens + second.input_tokens
+    assert whole.usage.input_tokens == first.usage.input_tokens + second.usage.input_tokens
     recalled = model.ask("2 + 2?")
-    assert (recalled.text, recalled.cost_usd) == ("Four.", whole.cost_usd)
+    assert (recalled.text, recalled.usage.cost_usd) == ("Four.", whole.usage.cost_usd)
     assert len(server.calls) == 2
     assert model.meter.spent.recalled == 1
 
@@ -326,9 +327,9 @@ def test_a_long_common_beginning_is_served_from_the_providers_cache(make: Make) 
     first, second = (model.ask(f"{beginning}{end}") for end in ("a", "b"))
     assert first.usage.cache_read_tokens == 0
     assert second.usage.cache_read_tokens > 1000
-    assert second.cost_usd is not None
-    assert first.cost_usd is not None
-    assert second.cost_usd < first.cost_usd
+    assert second.usage.cost_usd is not None
+    assert first.usage.cost_usd is not None
+    assert second.usage.cost_usd < first.usage.cost_usd
 
 
 def test_a_provider_that_only_litellm_knows_is_asked_through_it(
@@ -361,11 +362,11 @@ def test_waiting_threads_of_a_closed_model_do_not_ask(server: OpenAIServer, make
 
 
 def test_answers_add_up_and_one_unknown_cost_makes_the_sum_unknown() -> None:
-    known = Answer(text="a", input_tokens=1, output_tokens=2, cost_usd=0.5)
-    unknown = Answer(text="b", input_tokens=3, output_tokens=4)
-    assert accepted([known, known]).cost_usd == 1.0
-    assert accepted([known, unknown]).cost_usd is None
-    assert accepted([known, unknown]).input_tokens == 4
+    known = Answer(text="a", usage=ModelUsage(input_tokens=1, output_tokens=2, cost_usd=0.5))
+    unknown = Answer(text="b", usage=ModelUsage(input_tokens=3, output_tokens=4))
+    assert accepted([known, known]).usage.cost_usd == 1.0
+    assert accepted([known, unknown]).usage.cost_usd is None
+    assert accepted([known, unknown]).usage.input_tokens == 4
 
 
 def test_a_run_that_is_over_asks_no_more(make: Make, server: OpenAIServer) -> None:

@@ -8,7 +8,7 @@ import pytest
 
 from debrief.errors import ConfigurationError
 from debrief.models.prices import context_window, price_of
-from debrief.models.usage import Usage, total
+from debrief.models.usage import ModelUsage, total
 
 NOWHERE = Path("no such file")
 
@@ -30,8 +30,8 @@ def test_others_have_none(model: str) -> None:
 def test_cached_input_is_cheaper_and_counted_once() -> None:
     price = price_of("openai/gpt-4o-mini", NOWHERE)
     assert price is not None
-    plain = price.cost(Usage(input_tokens=1000, output_tokens=10))
-    cached = price.cost(Usage(input_tokens=1000, cache_read_tokens=800, output_tokens=10))
+    plain = price.cost(ModelUsage(input_tokens=1000, output_tokens=10))
+    cached = price.cost(ModelUsage(input_tokens=1000, cache_read_tokens=800, output_tokens=10))
     saved = 800 * (price.rates.input - price.rates.cache_read)
     assert cached == pytest.approx(plain - saved)
 
@@ -41,8 +41,10 @@ def test_a_long_prompt_costs_what_long_prompts_cost() -> None:
     assert price is not None
     assert price.tiers
     above, rates = price.tiers[0]
-    assert price.cost(Usage(input_tokens=above)) == pytest.approx(above * price.rates.input)
-    assert price.cost(Usage(input_tokens=above + 1)) == pytest.approx((above + 1) * rates.input)
+    assert price.cost(ModelUsage(input_tokens=above)) == pytest.approx(above * price.rates.input)
+    assert price.cost(ModelUsage(input_tokens=above + 1)) == pytest.approx(
+        (above + 1) * rates.input
+    )
 
 
 def test_a_table_of_ones_own_wins_and_is_in_usd_a_million_tokens(tmp_path: Path) -> None:
@@ -50,7 +52,9 @@ def test_a_table_of_ones_own_wins_and_is_in_usd_a_million_tokens(tmp_path: Path)
     own.write_text('{"openrouter/x-ai/grok-4.1-fast": {"input": 0.2, "output": 0.5}}')
     price = price_of("openrouter/x-ai/grok-4.1-fast", own)
     assert price is not None
-    assert price.cost(Usage(input_tokens=1_000_000, output_tokens=2_000_000)) == pytest.approx(1.2)
+    assert price.cost(ModelUsage(input_tokens=1_000_000, output_tokens=2_000_000)) == pytest.approx(
+        1.2
+    )
     assert price_of("openai/gpt-4o-mini", own, packaged=False) is None
 
 
@@ -74,5 +78,5 @@ def test_a_table_with_a_mistake_is_named(tmp_path: Path, text: str) -> None:
 
 def test_a_sum_with_an_unknown_part_is_unknown_and_no_sum_is_0() -> None:
     assert total([]).cost_usd == 0
-    assert total([Usage(cost_usd=1.0), Usage(cost_usd=0.5)]).cost_usd == 1.5
-    assert total([Usage(cost_usd=1.0), Usage()]).cost_usd is None
+    assert total([ModelUsage(cost_usd=1.0), ModelUsage(cost_usd=0.5)]).cost_usd == 1.5
+    assert total([ModelUsage(cost_usd=1.0), ModelUsage()]).cost_usd is None

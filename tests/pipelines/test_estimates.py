@@ -15,8 +15,7 @@ from msgspec import structs
 from debrief.evaluators import make_evaluators
 from debrief.lake import Lake
 from debrief.redaction.redactor import Redactor
-from debrief.rubrics.model import Rubric
-from debrief.rubrics.tables import RUBRICS
+from debrief.rubrics.model import RUBRICS, Rubric
 from debrief.scoring.dimensions import DIMENSIONS
 from debrief.sessions.model import Message, Session, TranscriptRef, Turn
 from debrief.sessions.sources import Scan

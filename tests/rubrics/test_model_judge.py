@@ -14,6 +14,7 @@ from msgspec import structs
 
 from debrief.errors import ModelError
 from debrief.models.language_model import Answer
+from debrief.models.usage import ModelUsage
 from debrief.rubrics.judging import evaluate_rubrics
 from debrief.rubrics.model_judge import ModelRubricJudge
 from debrief.rubrics.showing import parts_of, show
@@ -41,7 +42,9 @@ class Scripted:
         answer = self._answers[min(len(self.prompts), len(self._answers) - 1)]
         self.prompts.append(prompt)
         text = answer if isinstance(answer, str) else answer(prompt)
-        return Answer(text=text, input_tokens=100, output_tokens=10, cost_usd=0.01)
+        return Answer(
+            text=text, usage=ModelUsage(input_tokens=100, output_tokens=10, cost_usd=0.01)
+        )
 
 
 def obedient(prompt: str) -> str:

@@ -6,10 +6,11 @@ import json
 import re
 
 from debrief.models.language_model import Answer
+from debrief.models.usage import ModelUsage
+from debrief.rubrics.asking import PromptedModel
 from debrief.rubrics.evidence import stands
 from debrief.rubrics.model_consolidation import consolidate_with_model
-from debrief.rubrics.model_extraction import ModelExtractionOptions, extract_with_model
-from debrief.rubrics.model_miner import ModelMiner
+from debrief.rubrics.model_miner import ModelExtractionOptions, ModelMiner
 from tests.rubrics.scenario import SCALE, WEEK, a_week, mined, scores, session
 
 QUOTE = "Run tests/test_rounding.py"
@@ -37,14 +38,14 @@ class Extractor:
             written("Is Polite", 'In turn 1 the user wrote "you are wonderful".'),
         ]
         return Answer(
-            text=f"Here:\n```json\n{json.dumps(found)}\n```", input_tokens=50, cost_usd=None
+            text=f"Here:\n```json\n{json.dumps(found)}\n```", usage=ModelUsage(input_tokens=50)
         )
 
 
 def test_only_rubrics_whose_evidence_stands_are_kept_and_the_rest_is_counted() -> None:
     sessions, rows = a_week(4, 12)
     model = Extractor()
-    found = extract_with_model(sessions, rows, "token_efficiency", WEEK, model, "m", workers=3)
+    found = ModelMiner("m", model, workers=3).extract(sessions, rows, "token_efficiency", WEEK)
     assert len(model.prompts) == 4
     assert all("highly token-efficient" in prompt for prompt in model.prompts)
     assert all("Extract 3-7 rubrics" in prompt for prompt in model.prompts)
@@ -62,7 +63,7 @@ def test_a_long_session_is_mined_in_parts() -> None:
     long = session(1, [f"word{n} " * 400 for n in range(8)])
     model = Extractor()
     options = ModelExtractionOptions(budget=1_500)
-    extract_with_model([long], [scores(long, 0.9)], "excellence", WEEK, model, "m", options=options)
+    ModelMiner("m", model, options=options).extract([long], [scores(long, 0.9)], "excellence", WEEK)
     assert len(model.prompts) > 2
     assert "word7" in model.prompts[-1]
 
@@ -74,7 +75,7 @@ def test_one_session_that_fails_costs_nothing_else() -> None:
     def model(prompt: str) -> Answer:
         return Answer(text="no") if sessions[1].id in prompt else working(prompt)
 
-    found = extract_with_model(sessions, rows, "excellence", WEEK, model, "m")
+    found = ModelMiner("m", model).extract(sessions, rows, "excellence", WEEK)
     (unmined,) = found.unmined
     assert (unmined.session_id, unmined.score_name) == (sessions[1].id, "excellence")
     assert "no usable answer" in unmined.reason
@@ -128,29 +129,31 @@ ROWS = [mined(f"habit-{n}") for n in range(8)]
 
 
 def test_a_set_is_ordered_by_weight_with_ids_and_lineage() -> None:
-    found = consolidate_with_model(ROWS, "excellence", Summarizer(), "m")
+    found = consolidate_with_model(ROWS, "excellence", PromptedModel("m", Summarizer()))
     assert [rubric.id for rubric in found] == [f"rubric_{n:03}" for n in range(1, 7)]
     assert [rubric.weight for rubric in found] == [6, 5, 4, 3, 2, 1]
     assert found[-1].sources == (ROWS[0].id, ROWS[1].id)
     assert found[-1].sessions == ROWS[0].sessions
     assert found[0].notes == "By theme."
-    assert consolidate_with_model([], "excellence", Summarizer(), "m") == []
+    assert consolidate_with_model([], "excellence", PromptedModel("m", Summarizer())) == []
 
 
 def test_a_rubric_keeps_its_key_from_one_consolidation_to_the_next() -> None:
-    before = consolidate_with_model(ROWS, "excellence", Summarizer(), "m")
+    before = consolidate_with_model(ROWS, "excellence", PromptedModel("m", Summarizer()))
     after = consolidate_with_model(
-        ROWS, "excellence", Summarizer(names="Topic"), "m", previous=before
+        ROWS, "excellence", PromptedModel("m", Summarizer(names="Topic")), previous=before
     )
     assert [rubric.key for rubric in after] == [rubric.key for rubric in before]
     assert [rubric.name for rubric in after] != [rubric.name for rubric in before]
-    fresh = consolidate_with_model(ROWS, "excellence", Summarizer(names="Topic"), "m")
+    fresh = consolidate_with_model(
+        ROWS, "excellence", PromptedModel("m", Summarizer(names="Topic"))
+    )
     assert fresh[0].key == "topic-f"
 
 
 def test_a_scale_without_anchors_is_sent_back_once() -> None:
     model = Summarizer(scale="1: Poor 5: Excellent")
-    found = consolidate_with_model(ROWS, "excellence", model, "m")
+    found = consolidate_with_model(ROWS, "excellence", PromptedModel("m", model))
     assert len(model.prompts) == 2
     assert "lack anchors" in model.prompts[1]
     assert len(found) == 6
@@ -159,7 +162,7 @@ def test_a_scale_without_anchors_is_sent_back_once() -> None:
 def test_what_does_not_fit_one_call_is_merged_in_batches_and_then_together() -> None:
     rows = [mined(f"habit-{n}") for n in range(30)]
     model = Summarizer()
-    found = consolidate_with_model(rows, "excellence", model, "m", budget=1_600)
+    found = consolidate_with_model(rows, "excellence", PromptedModel("m", model), budget=1_600)
     assert len(model.prompts) == 3
     assert len(found) == 6
     known = {row.id for row in rows}

@@ -14,6 +14,7 @@ import pytest
 
 from debrief.models.cache import Cache
 from debrief.models.language_model import LanguageModel
+from debrief.rubrics.asking import PromptedModel
 from debrief.rubrics.judging import evaluate_rubrics
 from debrief.rubrics.model_consolidation import consolidate_with_model
 from debrief.rubrics.model_judge import ModelRubricJudge
@@ -71,12 +72,12 @@ def test_an_unanchored_set_is_sent_back_once_with_what_was_wrong(
         call, "1: Poor 5: Excellent" if call.number == 1 else SCALE
     )
     rows = [mined(f"habit-{n}") for n in range(8)]
-    found = consolidate_with_model(rows, "excellence", model().ask, "m", secret=SECRET)
+    found = consolidate_with_model(rows, "excellence", PromptedModel("m", model().ask, SECRET))
     first, second = server.calls
     assert second.user.startswith(first.user.rstrip())
     assert "its scales lack anchors (rubric_001: the scale says nothing at 2, 3, 4" in second.user
     assert {rubric.scoring_criteria for rubric in found} == {SCALE}
-    again = consolidate_with_model(rows, "excellence", model().ask, "m", secret=SECRET)
+    again = consolidate_with_model(rows, "excellence", PromptedModel("m", model().ask, SECRET))
     assert again == found
     assert len(server.calls) == 2
 
@@ -86,7 +87,7 @@ def test_a_set_that_stays_unanchored_is_taken_after_one_return(
 ) -> None:
     server.reply = lambda call: summarized(call, "1: Poor 5: Excellent")
     rows = [mined(f"habit-{n}") for n in range(8)]
-    assert len(consolidate_with_model(rows, "excellence", model().ask, "m")) == 6
+    assert len(consolidate_with_model(rows, "excellence", PromptedModel("m", model().ask))) == 6
     assert len(server.calls) == 2
 
 
@@ -95,7 +96,9 @@ def test_more_than_fits_one_call_is_merged_in_batches_within_the_budget_and_then
 ) -> None:
     server.reply = summarized
     rows = [mined(f"habit-{n:02}") for n in range(40)]
-    found = consolidate_with_model(rows, "excellence", model().ask, "m", budget=1_100)
+    found = consolidate_with_model(
+        rows, "excellence", PromptedModel("m", model().ask), budget=1_100
+    )
     assert len(server.calls) >= 4
     assert all(count_tokens(call.user) < 1_100 + 1_000 for call in server.calls)
     assert "merged_001" in server.calls[-1].user

@@ -9,12 +9,14 @@ from pathlib import Path
 import pytest
 
 from debrief.errors import ModelError
+from debrief.judging.reading import parse_fraction
 from debrief.models.answers import AnswerError
 from debrief.models.language_model import Answer
+from debrief.models.usage import ModelUsage
 from debrief.scoring.chunking import chunk_by_tokens
 from debrief.scoring.dimensions import DIMENSIONS
 from debrief.scoring.model_scorer import ModelChunkScorer
-from debrief.scoring.parsing import cited_turns, parse_fraction, parse_verdicts
+from debrief.scoring.parsing import cited_turns, parse_verdicts
 from debrief.scoring.prompt import scoring_prompt
 from debrief.scoring.traces import traces_of
 from tests.scoring.scenario import MIDDLING, session, turn, verdicts
@@ -23,7 +25,9 @@ CASES = Path(__file__).parents[2].parent / "shared" / "cases" / "parser_cases.js
 
 
 def reply(text: str, cost_usd: float | None = 0.5) -> Answer:
-    return Answer(text=text, input_tokens=100, output_tokens=20, cost_usd=cost_usd)
+    return Answer(
+        text=text, usage=ModelUsage(input_tokens=100, output_tokens=20, cost_usd=cost_usd)
+    )
 
 
 class Scripted:

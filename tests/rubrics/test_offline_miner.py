@@ -6,14 +6,16 @@ from collections.abc import Iterator
 from typing import Any
 
 from debrief.rubrics.evidence import stands
-from debrief.rubrics.extraction import ExtractionOptions, mine_offline
 from debrief.rubrics.model import ExtractedRubric
+from debrief.rubrics.offline_miner import ExtractionOptions, OfflineMiner
 from debrief.sessions.model import Session
 from tests.rubrics.scenario import BAD, GOOD, WEEK, a_week, scores, session
 
 
-def mine(*args: Any, **options: Any) -> list[ExtractedRubric]:
-    return list(mine_offline(*args, **options).rubrics)
+def mine(
+    *given: Any, options: ExtractionOptions | None = None, **earlier: Any
+) -> list[ExtractedRubric]:
+    return list(OfflineMiner(options).extract(*given, **earlier).rubrics)
 
 
 def test_what_the_good_sessions_do_is_found_with_evidence_that_stands() -> None:
@@ -42,7 +44,7 @@ def test_mining_again_gives_the_same_rubrics_in_whatever_order_the_sessions_come
 def test_sessions_that_are_all_alike_prove_nothing() -> None:
     sessions = [session(n, GOOD) for n in range(24)]
     rows = [scores(one, n / 24) for n, one in enumerate(sessions)]
-    found = mine_offline(sessions, rows, "excellence", WEEK)
+    found = OfflineMiner().extract(sessions, rows, "excellence", WEEK)
     assert found.rubrics == ()
     reasons = {row.name: row.reason for row in found.dropped}
     assert reasons["Names the Place"] == "too small an effect"
@@ -53,7 +55,7 @@ def test_a_habit_that_the_worst_sessions_show_more_is_not_made_a_rubric() -> Non
     turned = [
         scores(one, 1 - (row.overall_quality or 0)) for one, row in zip(sessions, rows, strict=True)
     ]
-    found = mine_offline(sessions, turned, "excellence", WEEK)
+    found = OfflineMiner().extract(sessions, turned, "excellence", WEEK)
     assert not {"names-the-place", "states-the-result"} & {row.habit for row in found.rubrics}
     reasons = {row.name: row.reason for row in found.dropped}
     assert reasons["Names the Place"] == "the worst sessions show it more"

@@ -40,7 +40,6 @@ _EXACT = (
 _SECTION = re.compile(rb"^diff --git ", re.MULTILINE)
 _INDEX = re.compile(rb"^index ([0-9a-f]+)\.\.([0-9a-f]+)", re.MULTILINE)
 _HUNKS = re.compile(rb"^@@ -", re.MULTILINE)
-_CONFLICT = re.compile(r"^<<<<<<< (?s:.*?)^=======(?s:.*?)^>>>>>>> ", re.MULTILINE)
 _BATCH = 250
 """Paths on one command line, each of at most 4 kB."""
 
@@ -246,4 +245,9 @@ def _is_unresolved(file: ChangedFile) -> bool:
 
 
 def _has_markers(version: Version | None) -> bool:
-    return version is not None and _CONFLICT.search(version.text) is not None
+    text, start = f"\n{version.text if version else ''}", 0
+    for marker in ("<<<<<<< ", "=======", ">>>>>>> "):
+        start = text.find(f"\n{marker}", start) + 1
+        if not start:
+            return False
+    return True

@@ -22,27 +22,10 @@ from debrief.recorder.repository import QUIET
 from debrief.recorder.scratch import EXECUTABLE, LINK, PLAIN, SUBMODULE, Entry, Scratch
 
 GENERATED = (
-    ".agent-dataset/",
-    ".debrief/",
-    "node_modules/",
-    ".pnpm-store/",
-    ".next/",
-    ".nuxt/",
-    ".turbo/",
-    ".cache/",
-    ".parcel-cache/",
-    ".svelte-kit/",
-    "__pycache__/",
-    ".pytest_cache/",
-    ".mypy_cache/",
-    ".venv/",
-    "dist/",
-    "build/",
-    "out/",
-    "target/",
-    "coverage/",
-    "*.tsbuildinfo",
-    ".DS_Store",
+    *(".agent-dataset/", ".debrief/", "node_modules/", ".pnpm-store/", ".next/", ".nuxt/"),
+    *(".turbo/", ".cache/", ".parcel-cache/", ".svelte-kit/", "__pycache__/", ".pytest_cache/"),
+    *(".mypy_cache/", ".venv/", "dist/", "build/", "out/", "target/", "coverage/"),
+    *("*.tsbuildinfo", ".DS_Store"),
 )
 """What tools make, in the syntax of gitignore. As in git, files that the baseline has are not
 ignored by it."""

@@ -7,13 +7,14 @@ checkout of its baseline.
 from __future__ import annotations
 
 import os
+from contextlib import suppress
 from pathlib import Path
 
 from debrief.errors import InputError
-from debrief.recorder.applier import FileState, apply_operations, apply_to_folder, check_folders
+from debrief.recorder.applier import FileState, apply_operations, check_folders
 from debrief.recorder.changes import check_clean, snapshot_tree
 from debrief.recorder.checks import problems_of
-from debrief.recorder.contracts import Record
+from debrief.recorder.contracts import CreateFile, DeleteFile, Record
 from debrief.recorder.encoding import MAX_STRING
 from debrief.recorder.paths import shown
 from debrief.recorder.repository import find_commit, head_commit, worktree_of
@@ -141,7 +142,13 @@ def replay(record: Record, folder: Path) -> list[str]:
             f"Make a checkout of it: git worktree add --detach FOLDER {meta.base_ref}",
         )
     check_clean(top)
-    changed = apply_to_folder(top, operations_of(record), _with_crlf(top, record))
+    with scratch_of(top) as scratch:
+        scratch.add_all()
+        if problems := round_trip(scratch, record):
+            if meta.redactions.count:
+                problems = ["secrets are replaced in its texts of the baseline", *problems]
+            raise InputError("the record", "; ".join(problems), "Apply it by hand.")
+        changed = _check_out(scratch, record)
     tree = snapshot_tree(top)
     if tree != meta.final_tree:
         raise InputError(
@@ -153,35 +160,24 @@ def replay(record: Record, folder: Path) -> list[str]:
     return changed
 
 
-def _with_crlf(top: Path, record: Record) -> set[str]:
-    """Return the files of the record whose line ends are CRLF in this checkout alone.
-
-    Raises:
-        InputError: a file is here in yet another form than in the commit.
-    """
-    converted = set()
-    for path, text in files_of(record).items():
-        file = top / path
-        if file.is_symlink() or not file.is_file():
-            continue
-        data = file.read_bytes()
-        if data == text.encode():
-            continue
-        if data.replace(b"\r\n", b"\n") != text.encode():
-            raise _other_form(path, record)
-        converted.add(path)
-    return converted
-
-
-def _other_form(path: str, record: Record) -> InputError:
-    if record.meta.redactions.count:
-        return InputError(
-            shown(path),
-            "differs from the baseline's text in the record, in which secrets are replaced",
-            "Apply it by hand; debrief record check says whether it rebuilds its tree.",
-        )
-    return InputError(
-        shown(path),
-        "is converted on its way out of this repository, by a filter or to another encoding",
-        "See git check-attr --all FILE, and apply it by hand.",
-    )
+def _check_out(scratch: Scratch, record: Record) -> list[str]:
+    """Turn the baseline's files into those of the final tree, all of them or none."""
+    top, operations = scratch.repository.top, operations_of(record)
+    deleted = {op.path for op in operations if isinstance(op, DeleteFile)}
+    created = {op.path for op in operations if isinstance(op, CreateFile)} - deleted
+    for path in sorted(created):
+        target = top / path
+        for each in (target, *target.rglob("*"), *target.parents[: path.count("/")]):
+            is_file = each.is_symlink() or (each.exists() and not each.is_dir())
+            name = each.relative_to(top).as_posix()
+            if is_file and name not in deleted:
+                raise InputError(shown(name), f"is in the way of {shown(path)}", "Move it away.")
+    try:
+        scratch.git("read-tree", "-u", "-m", record.meta.base_ref, record.meta.final_tree)
+    except InputError:
+        for path in created:
+            with suppress(OSError):
+                (top / path).unlink()
+        scratch.git("read-tree", "-u", "--reset", record.meta.base_ref)
+        raise
+    return sorted({op.path for op in operations})

@@ -21,7 +21,6 @@ from datetime import UTC, datetime
 from pathlib import Path
 from uuid import UUID
 
-from debrief.recorder.applier import apply_to_folder
 from debrief.recorder.assembly import build_record
 from debrief.recorder.checks import problems_of
 from debrief.recorder.contracts import Record
@@ -30,6 +29,7 @@ from debrief.recorder.state import SessionFacts
 from debrief.recorder.tools import operations_of
 from debrief.recorder.verification import verify
 from debrief.redaction import Redactor
+from tests.recorder.repositories import apply_to_folder
 
 REDACTOR = Redactor(b"benchmark" * 4)
 MOMENT = datetime(2026, 1, 1, tzinfo=UTC)

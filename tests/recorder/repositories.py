@@ -9,11 +9,11 @@ from datetime import UTC, datetime
 from pathlib import Path
 from uuid import UUID
 
-from debrief.recorder.applier import apply_to_folder
+from debrief.recorder.applier import FileState, apply_operations
 from debrief.recorder.assembly import build_record
 from debrief.recorder.changes import WorktreeChanges, find_changes
 from debrief.recorder.checks import problems_of
-from debrief.recorder.contracts import Record
+from debrief.recorder.contracts import Operation, Record
 from debrief.recorder.encoding import decode_record, encode_record
 from debrief.recorder.scratch import scratch_of
 from debrief.recorder.state import RanCommand, SessionFacts
@@ -134,6 +134,34 @@ def recorded(root: Path, base: str | None = None, *, ignore: tuple[str, ...] = (
     again = decode_record(encode_record(record))
     assert again == record
     return record
+
+
+def apply_to_folder(root: Path, ops: list[Operation]) -> None:
+    """Apply operations to the files of a folder, with none of git's help."""
+    paths = sorted({op.path for op in ops})
+    before = {path: state for path in paths if (state := state_of(root / path))}
+    after = apply_operations(before, ops)
+    for path in before:
+        (root / path).unlink()
+        for folder in (root / path).parents[: path.count("/")]:
+            if not any(folder.iterdir()):
+                folder.rmdir()
+    for path in after.keys() & set(paths):
+        target = root / path
+        target.parent.mkdir(parents=True, exist_ok=True)
+        if after[path].mode == "120000":
+            target.symlink_to(after[path].text)
+        else:
+            target.write_bytes(after[path].text.encode())
+            target.chmod(int(after[path].mode[-3:], 8))
+
+
+def state_of(file: Path) -> FileState | None:
+    if file.is_symlink():
+        return FileState("120000", str(file.readlink()))
+    if not file.is_file():
+        return None
+    return FileState("100755" if os.access(file, os.X_OK) else "100644", file.read_bytes().decode())
 
 
 def rebuilt(root: Path, record: Record, place: Path) -> Path:

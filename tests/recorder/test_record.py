@@ -10,7 +10,6 @@ from hypothesis import strategies as st
 from msgspec import structs
 
 from debrief.errors import InputError
-from debrief.recorder.applier import apply_to_folder
 from debrief.recorder.assembly import assemble, build_record
 from debrief.recorder.changes import WorktreeChanges, snapshot_tree
 from debrief.recorder.checks import ReadyRule, problems_of, readiness
@@ -27,6 +26,7 @@ from debrief.recorder.tools import calls_of, files_of, operations_of
 from debrief.recorder.verification import verify
 from tests.recorder.repositories import (
     REDACTOR,
+    apply_to_folder,
     facts,
     head,
     kinds,

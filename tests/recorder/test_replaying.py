@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import json
+import os
+import shutil
 from pathlib import Path
 
 import pytest
 
 from debrief.errors import InputError
+from debrief.recorder.contracts import Record
 from debrief.recorder.encoding import decode_record
 from debrief.recorder.verification import rebuilds, replay
+from tests.recorder.repositories import untouched
 from tests.recorder.session_scenario import REDACTOR, Shop, a_shop, add_pnpm
 from tests.snapshots.scenario import git, write
 
@@ -58,7 +62,7 @@ def test_a_record_in_which_secrets_are_replaced_leaves_a_checkout_alone(
     assert record.meta.redactions.count
     elsewhere = tmp_path / "elsewhere"
     git(tmp_path, "clone", "-q", str(shop.folder), str(elsewhere))
-    with pytest.raises(InputError, match="in which secrets are replaced") as caught:
+    with pytest.raises(InputError, match="secrets are replaced in its texts") as caught:
         replay(record, elsewhere)
     assert caught.value.next_move
     assert git(elsewhere, "status", "--porcelain") == ""
@@ -91,3 +95,56 @@ def test_a_record_is_replayed_on_a_clean_checkout_of_its_baseline(
     broken["meta"]["finalTree"] = "0" * 40
     other = decode_record(json.dumps(broken).encode())
     assert rebuilds(other, elsewhere, REDACTOR)
+
+
+@pytest.fixture
+def record(shop: Shop, file: Path) -> Record:
+    """A record with a link, a mode, odd names, ignored files, and a file that became a folder."""
+    shop.start(ignore=("!dist/",))
+    shop.change()
+    (shop.folder / "src/cart.ts").chmod(0o755)
+    (shop.folder / "link").symlink_to("src/cart.ts")
+    write(shop.folder, {"dist/made.js": "made\n", "src/old.ts/a/folder.ts": "1\n", "odd \n": "x\n"})
+    return shop.stop(file).record
+
+
+@pytest.fixture
+def elsewhere(shop: Shop, tmp_path: Path) -> Path:
+    git(tmp_path, "clone", "-q", str(shop.folder), "elsewhere")
+    (tmp_path / "elsewhere/.git/info/exclude").write_text("dist\n")
+    return tmp_path / "elsewhere"
+
+
+@pytest.mark.parametrize("name", ["dist/made.js", "dist/made.js/below", "dist"])
+def test_ignored_files_in_the_way_of_a_record_are_kept(
+    record: Record, elsewhere: Path, name: str
+) -> None:
+    write(elsewhere, {name: "of this machine\n"})
+    with pytest.raises(InputError, match=r"is in the way of 'dist/made.js'") as caught:
+        replay(record, elsewhere)
+    assert caught.value.culprit == repr(name)
+    assert (elsewhere / name).read_text() == "of this machine\n"
+    assert git(elsewhere, "status", "--porcelain") == ""
+
+
+def test_replaying_changes_the_files_alone(record: Record, elsewhere: Path) -> None:
+    (elsewhere / ".git/info/exclude").unlink()
+    with untouched(elsewhere):
+        replay(record, elsewhere)
+    assert (elsewhere / "link").readlink() == Path("src/cart.ts")
+    assert (elsewhere / "src/cart.ts").stat().st_mode & 0o111
+    assert (elsewhere / "odd \n").read_text() == "x\n"
+
+
+def test_a_failure_half_way_is_taken_back(
+    record: Record, elsewhere: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    program = shutil.which("git")
+    script = f'#!/bin/sh\n{program} "$@" || exit\ncase "$*" in *"read-tree -u -m"*) exit 1;; esac\n'
+    with monkeypatch.context() as patch:
+        write(tmp_path, {"bin/git": script})
+        (tmp_path / "bin/git").chmod(0o755)
+        patch.setenv("PATH", f"{tmp_path / 'bin'}:{os.environ['PATH']}")
+        with pytest.raises(InputError, match="git read-tree failed"):
+            replay(record, elsewhere)
+    assert git(elsewhere, "status", "--porcelain", "--ignored") == ""

@@ -9,7 +9,6 @@ from pathlib import Path
 import pytest
 
 from debrief.errors import InputError
-from debrief.recorder.applier import apply_to_folder
 from debrief.recorder.checks import problems_of
 from debrief.recorder.client import RecorderClient
 from debrief.recorder.durable import locked
@@ -20,6 +19,7 @@ from debrief.recorder.state import StopOptions
 from debrief.recorder.stopping import HeldError, StopRequest
 from debrief.recorder.tools import calls_of, operations_of
 from debrief.recorder.verification import rebuilds
+from tests.recorder.repositories import apply_to_folder
 from tests.recorder.session_scenario import (
     HASTE,
     REDACTOR,

@@ -136,7 +136,7 @@ HABITS: tuple[Habit, ...] = (
     Habit(
         key="explains-why",
         name="Explains the Reason",
-        description="The user tells why the work is topic and how things are now.",
+        description="The user tells why the work is wanted and how things are now.",
         scale=(
             "No prompt tells a reason",
             "The first reason comes after the first prompt",

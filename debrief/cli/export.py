@@ -9,8 +9,8 @@ from debrief.errors import ConfigurationError
 from debrief.lake import Lake
 from debrief.settings import load_settings
 from debrief.training.model import Status
-from debrief.training.publishing.one_set import Wanted
-from debrief.training.publishing.publish import Published, publish
+from debrief.training.publishing.folder import Published
+from debrief.training.publishing.publish import ExportOptions, publish
 
 
 def export(
@@ -30,7 +30,7 @@ def export(
     Raises:
         DebriefError: there is no such set or format, or the folder holds something else.
     """
-    wanted = Wanted(
+    options = ExportOptions(
         form=form,
         task=task,
         fingerprint=fingerprint,
@@ -39,7 +39,7 @@ def export(
         status=status_of(status),
         single_calls=single_calls,
     )
-    published = publish(Lake(lake or load_settings().lake), target, wanted)
+    published = publish(Lake(lake or load_settings().lake), target, options)
     screen = console()
     screen.print(table_of(published))
     for warning in published.warnings:

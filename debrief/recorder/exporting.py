@@ -12,8 +12,7 @@ from debrief.errors import InputError
 from debrief.recorder.contracts import Status
 from debrief.recorder.conversion import line_of, recording_of
 from debrief.redaction import contains_secret
-from debrief.training.publishing.conversations import StoredLine
-from debrief.training.publishing.forms import form_named
+from debrief.training.publishing.forms import in_form
 from debrief.training.splitting import EVAL_SHARE, side_of
 from debrief.training.writing import SECRET_FOUND
 
@@ -113,19 +112,3 @@ def one_line(record: bytes) -> bytes:
     if b"\n" in record or b"\r" in record:
         record = record.replace(b"\n", b" ").replace(b"\r", b" ")
     return record + b"\n"
-
-
-def in_form(form: str, line: bytes) -> bytes:
-    """Return a stored line in the form that a trainer reads.
-
-    Raises:
-        InputError: it breaks the rules of who reads it.
-    """
-    convert = form_named(form).convert
-    made = list(convert(StoredLine(line), {})) if convert is not None else []
-    if len(made) != 1:
-        raise InputError(f"format {form}", "makes no line of one record")
-    data, problems = made[0]
-    for problem in problems:
-        raise InputError(f"format {form}", problem)
-    return b"".join(data)

@@ -19,15 +19,15 @@ from debrief.errors import InputError
 from debrief.lake import Lake
 from debrief.markdown import plain, table
 from debrief.recorder.conversion import line_of, recording_of
-from debrief.recorder.exporting import EXPORT_FORMS, StoredRecord, in_form, one_line
+from debrief.recorder.exporting import EXPORT_FORMS, StoredRecord, one_line
 from debrief.redaction import contains_secret
 from debrief.snapshots.fingerprint import comparison_key
 from debrief.snapshots.model import UNKNOWN
 from debrief.training.kinship import Kinship
 from debrief.training.model import Split
-from debrief.training.publishing.forms import Form, form_named
-from debrief.training.publishing.one_set import SIDES, PublishedSet
-from debrief.training.publishing.publish import Published, PublishedFolder
+from debrief.training.publishing.folder import SIDES, Published, PublishedFolder, PublishedSet
+from debrief.training.publishing.form import Form
+from debrief.training.publishing.forms import form_named, in_form
 from debrief.training.selection import Candidate, TrainingOptions, select
 from debrief.training.splitting import side_of
 from debrief.training.traits import SessionTraits, traits_of

@@ -14,14 +14,12 @@ from debrief.lake import Lake
 from debrief.slugs import slugify
 from debrief.snapshots.model import UNKNOWN, PromptSnapshot
 from debrief.training.conversations import NO_PROMPT
-from debrief.training.model import JudgeResult, SampleMetadata, TrainingSample
+from debrief.training.model import JudgeResult, SampleLine, SampleMetadata, TrainingSample
 from debrief.training.plan_samples import load_training_sample
-from debrief.training.publishing.conversations import StoredLine
 from debrief.training.splitting import side_of
 from debrief.training.store import INDEX, LINES, LineRow, TrainingSetRow, training_path
 
-_METADATA = msgspec.json.Decoder(SampleMetadata)
-_TEXT = msgspec.json.Decoder(str)
+_LINES = msgspec.json.Decoder(SampleLine)
 _LONGEST_REQUEST = 12_000
 _LONGEST_COMMENT = 600
 _ANY_DAY = datetime(2026, 1, 5, tzinfo=UTC)
@@ -109,13 +107,12 @@ def _samples(lake: Lake, row: TrainingSetRow, partition: str) -> Iterator[Traini
         for line in lake.read(LINES, partition, LineRow) if file is not None else ():
             if file is not None and line.window == 1:
                 file.seek(line.offset)
-                yield _sample(StoredLine(file.read(line.size), line.outline))
+                yield _sample(_LINES.decode(file.read(line.size)))
 
 
-def _sample(stored: StoredLine) -> TrainingSample:
-    metadata = _METADATA.decode(stored.metadata)
-    prompts = [message for message in stored.outline.messages if message.role == "user"]
-    texts = (_TEXT.decode(stored.line[prompt.start : prompt.end]) for prompt in prompts)
+def _sample(line: SampleLine) -> TrainingSample:
+    metadata = line.metadata
+    texts = (message.content for message in line.messages if message.role == "user")
     request = next((text for text in texts if text != NO_PROMPT), "")
     main, *subagents = metadata.prompts
     known = bool(main.text.strip())

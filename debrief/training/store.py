@@ -11,7 +11,6 @@ import hashlib
 import tempfile
 from collections.abc import Iterable
 from typing import IO
-from zlib import crc32
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -25,7 +24,6 @@ from debrief.training.cards import CardFacts, training_card
 from debrief.training.index import TrainingIndex, read_index
 from debrief.training.materials import Materials
 from debrief.training.model import LeftOut, Split, Status
-from debrief.training.outlines import opening_of, outline_of, packed
 from debrief.training.pairs import Members
 from debrief.training.selection import Candidate, TrainingOptions, candidate_of, counted, select
 from debrief.training.tallies import Tally
@@ -50,13 +48,11 @@ class TrainingSetRow(Struct, frozen=True, kw_only=True):
     left_out: tuple[LeftOut, ...] = ()
     lines_digest: str
     """SHA-256 of the JSONL, in hex."""
-    lines_checksum: int = 0
-    """CRC-32 of the JSONL: twice as fast, and enough to tell that nothing happened to it."""
     card_digest: str
 
 
-class PlacedLine(Struct, frozen=True, kw_only=True):
-    """One line of a training set: where it is, and what it is chosen by."""
+class LineRow(Struct, frozen=True, kw_only=True):
+    """One line of a training set: where it is, how it is chosen, what it was made from."""
 
     session_id: str
     window: int
@@ -67,15 +63,8 @@ class PlacedLine(Struct, frozen=True, kw_only=True):
     """Bytes from the beginning of the file."""
     size: int
     """Bytes, line end included."""
-    outline: bytes = b""
-    """Where its parts are; empty in a training set that was stored without."""
-    opening: str = ""
-    """Digest of its system message and first prompt; empty where ``outline`` is."""
-
-
-class LineRow(PlacedLine, frozen=True, kw_only=True):
-    """One line of a training set, and what it was made from."""
-
+    opening: str
+    """Digest of its system message and first prompt; that of the line if nobody knows these."""
     messages: int
     tokens: int
     digest: str
@@ -194,7 +183,7 @@ class _SetMaker:
             fresh = self._reuse(chosen, earlier, unordered)
             self._make(chosen, fresh, members, earlier, unordered)
             with self._lake.create(self._name) as creation:
-                rows, tally, digest, checksum = self._put_in_order(chosen, unordered, creation.file)
+                rows, tally, digest = self._put_in_order(chosen, unordered, creation.file)
         facts = CardFacts(
             task=task,
             fingerprint=fingerprint,
@@ -218,7 +207,6 @@ class _SetMaker:
             tokens=tally.tokens,
             left_out=facts.left_out,
             lines_digest=digest,
-            lines_checksum=checksum,
             card_digest=hashlib.sha256(card.encode()).hexdigest(),
         )
         self._lake.write(INDEX, partition, [row], TrainingSetRow, lambda: made_from)
@@ -296,6 +284,7 @@ class _SetMaker:
                 quality=line.metadata.overall_quality,
                 offset=0,
                 size=len(line.data),
+                opening=line.opening,
                 messages=line.messages,
                 tokens=line.tokens,
                 digest=_digest(line.data),
@@ -311,15 +300,15 @@ class _SetMaker:
     ) -> None:
         kept = []
         for row, line in zip(rows, lines, strict=True):
-            kept.append(replace(_outlined(row, line), offset=sink.tell()))
+            kept.append(replace(row, offset=sink.tell()))
             sink.write(line)
         self._made[name] = kept
 
     def _put_in_order(
         self, chosen: dict[str, Candidate], unordered: IO[bytes], sink: IO[bytes]
-    ) -> tuple[list[LineRow], Tally, str, int]:
+    ) -> tuple[list[LineRow], Tally, str]:
         tally = Tally()
-        content, checksum = hashlib.sha256(), 0
+        content = hashlib.sha256()
         rows: list[LineRow] = []
         for name in chosen:
             if name not in self._made:
@@ -331,11 +320,10 @@ class _SetMaker:
                 rows.append(replace(row, offset=sink.tell()))
                 sink.write(line)
                 content.update(line)
-                checksum = crc32(line, checksum)
                 tally.add_line(
                     metadata_of_line(line), size=row.size, messages=row.messages, tokens=row.tokens
                 )
-        return rows, tally, content.hexdigest(), checksum
+        return rows, tally, content.hexdigest()
 
     def _key(self, candidate: Candidate) -> str:
         """Return the digest of all that a session's lines depend on."""
@@ -369,13 +357,6 @@ def _standing(lake: Lake, task: str, fingerprint: str, made_from: str) -> Stored
 def _session_digest(index: TrainingIndex, session_id: str) -> str:
     traits = index.traits.get(session_id)
     return traits.session_digest if traits else ""
-
-
-def _outlined(row: LineRow, line: bytes) -> LineRow:
-    if row.opening:
-        return row
-    outline = outline_of(line)
-    return replace(row, outline=packed(outline), opening=opening_of(line, outline))
 
 
 def _digest(data: bytes) -> str:

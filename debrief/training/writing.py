@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+import re
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -18,6 +20,7 @@ from debrief.sessions.model import Session
 from debrief.snapshots.model import PromptSnapshotRow, SessionMetadataRow
 from debrief.tokens import count_tokens
 from debrief.training.cards import CardFacts, training_card
+from debrief.training.conversations import NO_PROMPT
 from debrief.training.formats import encode
 from debrief.training.kinship import Kinship
 from debrief.training.model import SampleLine, SampleMetadata, TrainingFile
@@ -51,6 +54,8 @@ class MadeLine(Struct, frozen=True, kw_only=True):
 
     data: bytes
     metadata: SampleMetadata
+    opening: str
+    """Digest of its system message and first prompt; that of the line if nobody knows these."""
     messages: int
     tokens: int
     """Of the messages' texts and calls."""
@@ -122,6 +127,7 @@ class LineMaker:
             MadeLine(
                 data=line,
                 metadata=window.metadata,
+                opening=_opening(window, line),
                 messages=len(window.messages),
                 tokens=tokens,
             )
@@ -139,6 +145,17 @@ class LineMaker:
         if problems:
             raise InputError(culprit, f"{NO_VALID_LINE}: {problems[0]}")
         return data
+
+
+_STAND_IN = re.compile(re.escape(NO_PROMPT) + r"|\(\d+ images?\)")
+
+
+def _opening(sample: SampleLine, line: bytes) -> str:
+    number, prompt = next(x for x in enumerate(sample.messages) if x[1].role == "user")
+    if _STAND_IN.match(prompt.content):
+        return hashlib.sha256(line).hexdigest()
+    start = encode({"messages": sample.messages[: number + 1]})
+    return hashlib.sha256(start.removesuffix(b"}]}")).hexdigest()
 
 
 def _tokens_of_each(samples: Iterable[SampleLine]) -> list[int]:

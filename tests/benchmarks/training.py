@@ -3,16 +3,12 @@
 Run: python -m tests.benchmarks.training [--sessions 2000] [--kilobytes 100]
 
 Sessions are made up, of about the size of real ones; each step runs in a process of its own, so
-that its peak of memory is its own. Publishing is held against ``orjson.dumps`` of objects at hand
-and writing what it gives, in turns, on the same disk: seconds of the clock for the same bytes.
-Publishing reads in a thread beside the one that converts, so a processor that others keep busy
-shows.
+that its peak of memory is its own.
 """
 
 from __future__ import annotations
 
 import argparse
-import filecmp
 import json
 import multiprocessing
 import random
@@ -20,22 +16,21 @@ import resource
 import statistics
 import tempfile
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from datetime import timedelta
 from pathlib import Path
 
-import orjson
-
 from debrief.judging.model import JudgeEvaluation
 from debrief.lake import Lake
+from debrief.rubrics.model import RubricEvaluation
 from debrief.scoring.model import SessionScores
 from debrief.sessions.model import Session
 from debrief.snapshots.model import PromptSnapshotRow, SessionMetadataRow
 from debrief.training.index import read_index
 from debrief.training.kinship import Kinship
 from debrief.training.pairs import Members, observed_pairs
-from debrief.training.publishing.one_set import Wanted
-from debrief.training.publishing.publish import publish
+from debrief.training.publishing.forms import FORMS
+from debrief.training.publishing.publish import ExportOptions, publish
 from debrief.training.selection import TrainingOptions, candidate_of, select
 from debrief.training.store import store_training_set
 from debrief.training.traits import traits_of
@@ -46,6 +41,7 @@ from tests.training.scenario import (
     call,
     judgement,
     metadata,
+    rubric_evaluation,
     says,
     scores,
     session,
@@ -118,6 +114,7 @@ def fill(folder: str, count: int, kilobytes: int) -> None:
         lake.write("session_scores", week, map(scored, small), SessionScores)
         lake.write("session_metadata", week, map(metadata, small), SessionMetadataRow)
         lake.write("judge_evaluations", week, map(judgement, small), JudgeEvaluation)
+        lake.write("rubric_evaluations", week, map(rubric_evaluation, small), RubricEvaluation)
         lake.write("prompt_snapshots", week, map(snapshot, small), PromptSnapshotRow)
 
 
@@ -195,42 +192,18 @@ def again(folder: str) -> str:
     return store(folder)
 
 
-def orjson_alone(written: Iterable[Path], target: Path) -> tuple[int, float]:
-    """Write the same files with orjson alone, their objects at hand; return bytes and seconds."""
-    took, size = 0.0, 0
-    for path in written:
-        with path.open("rb") as source, target.open("wb") as sink:
-            while lines := source.readlines(1 << 24):
-                values = [orjson.loads(line) for line in lines]
-                started = time.perf_counter()
-                for value in values:
-                    size += sink.write(orjson.dumps(value, option=orjson.OPT_APPEND_NEWLINE))
-                took += time.perf_counter() - started
-            started = time.perf_counter()
-        took += time.perf_counter() - started
-        if not filecmp.cmp(path, target, shallow=False):
-            raise ValueError(f"orjson writes other bytes than {path}")
-        target.unlink()
-    return size, took
-
-
-def published(form: str) -> Callable[[str], str]:
-    """Return a step that publishes as a form, in turns with orjson alone."""
+def exported(form: str) -> Callable[[str], str]:
+    """Return a step that exports the training set in a form."""
 
     def step(folder: str) -> str:
-        ours, theirs = [], []
+        rates = []
         for _ in range(ROUNDS):
             with tempfile.TemporaryDirectory(dir=folder) as target:
-                started = time.perf_counter()
-                publish(Lake(folder), target, Wanted(form=form))
-                ours.append(time.perf_counter() - started)
-                size, took = orjson_alone(Path(target).rglob("*.jsonl"), Path(target, "plain"))
-                theirs.append(took)
-        took, alone = statistics.median(ours), statistics.median(theirs)
-        return (
-            f"{size / 1e6:.0f} MB in {took:.2f} s, {size / 1e6 / took:.0f} MB/s; orjson alone "
-            f"{size / 1e6 / alone:.0f} MB/s; {alone / took:.2f} of its speed"
-        )
+                started = time.process_time()
+                sets = publish(Lake(folder), target, ExportOptions(form=form)).sets
+                took = time.process_time() - started
+                rates.append(sum(made.size for made in sets) / 1e6 / took)
+        return f"{statistics.median(rates):.0f} MB a second of CPU; asked for: 250"
 
     return step
 
@@ -269,8 +242,8 @@ def main() -> None:
         run("index", index, folder)
         run("training set", store, folder)
         run("one changed", again, folder)
-        for form in ("messages", "openai", "trl", "sharegpt", "preference"):
-            run(f"publish {form}", published(form), folder)
+        for form in FORMS:
+            run(f"export {form}", exported(form), folder)
 
 
 if __name__ == "__main__":

@@ -19,10 +19,10 @@ from debrief.recorder.publishing import publish_as_records, publish_records
 from debrief.recorder.storage.rows import ExportedRow
 from debrief.sessions.model import Session
 from debrief.sessions.sources import read_week, scan
-from debrief.training.publishing.forms import FORMS
 from debrief.training.selection import NEAR_DUPLICATE, UNSURE, TrainingOptions
 from debrief.training.splitting import side_of
 from tests.recorder.records import build
+from tests.training.publishing.readers import problems
 
 MONDAY = datetime(2026, 11, 2, 9, tzinfo=UTC)
 WORDS = [
@@ -146,7 +146,7 @@ def test_the_folder_loads_as_splits(tmp_path: Path, form: str) -> None:
     assert {side: loaded[side].num_rows for side in loaded} == made.lines
     for path in (tmp_path / "sets").rglob("*.jsonl"):
         for line in path.read_bytes().splitlines(keepends=True):
-            assert list(FORMS[form].problems(line)) == []
+            assert problems(form, line) == []
 
 
 def test_one_side_alone_can_be_had(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""The types of a published file's columns, told to a loader so that it need not guess.
+"""The types of an exported file's columns, declared so that a loader need not guess them.
 
 A loader that infers types from the first lines sees an object's keys as fixed; a call's arguments
 have others on every line. Such columns are declared as JSON.
@@ -9,8 +9,9 @@ from __future__ import annotations
 import types
 import typing
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, Literal, get_args, get_origin
+from typing import IO, TYPE_CHECKING, Any, Literal, get_args, get_origin
 
+import msgspec
 from msgspec import Struct
 
 if TYPE_CHECKING:
@@ -98,3 +99,58 @@ def _arrow(column: Column) -> pa.DataType:
             return pa.int64()
         case _:
             return pa.bool_()
+
+
+_LINES_A_BATCH = 64
+
+
+class ParquetFile:
+    """A Parquet file (zstd) that lines of JSON are added to.
+
+    Columns of JSON are of Arrow's JSON type, which loaders decode again.
+    """
+
+    def __init__(self, sink: IO[bytes], columns: Columns) -> None:
+        import pyarrow.parquet as pq
+
+        self._columns = columns
+        self._schema = as_schema(columns)
+        self._writer = pq.ParquetWriter(sink, self._schema, compression="zstd")
+        self._lines: list[bytes] = []
+
+    def add(self, line: bytes) -> None:
+        """Add a line."""
+        self._lines.append(line)
+        if len(self._lines) == _LINES_A_BATCH:
+            self._flush()
+
+    def close(self) -> None:
+        """Write what is left, and the footer."""
+        self._flush()
+        self._writer.close()
+
+    def _flush(self) -> None:
+        import pyarrow as pa
+
+        rows = [msgspec.json.decode(line) for line in self._lines]
+        self._lines = []
+        if rows:
+            arrays = [
+                _array([row[name] for row in rows], column, self._schema.field(name).type)
+                for name, column in self._columns.items()
+            ]
+            self._writer.write_table(pa.Table.from_arrays(arrays, schema=self._schema))
+
+
+def _array(values: list[Any], column: Column, kind: pa.DataType) -> pa.Array:
+    import pyarrow as pa
+
+    if column != ListOf("json"):
+        return pa.array(values, kind)
+    texts = pa.array(
+        [[msgspec.json.encode(item).decode() for item in value] for value in values],
+        pa.list_(pa.string()),
+    )
+    return pa.ListArray.from_arrays(
+        texts.offsets, pa.ExtensionArray.from_storage(pa.json_(), texts.values)
+    )

@@ -1,173 +1,108 @@
-"""Publishing: stored training sets as a folder that ``load_dataset`` takes as splits.
-
-The folder is ``<task>/<fingerprint>/{train,eval}.jsonl`` with the set's card beside them, and a
-``README.md`` whose header tells a loader the splits and types. It belongs to one form: publishing
-again replaces what has changed and takes away what is no longer there; the same sets give the
-same bytes.
-"""
+"""Export of stored training sets, line by line: decoded, converted to a form, encoded."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+import hashlib
+import io
+import shutil
+import tempfile
+from collections.abc import Iterator
+from contextlib import ExitStack
+from typing import IO
 
 import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
 from debrief.errors import InputError
-from debrief.lake import Lake
+from debrief.lake import Creation, Lake
 from debrief.redaction import contains_secret
 from debrief.rubrics.model import Rubric
 from debrief.scoring.model import SCORE_NAMES
-from debrief.training.publishing import sharegpt
-from debrief.training.publishing.forms import Form, form_named
-from debrief.training.publishing.one_set import SIDES, PublishedSet, SetPublisher, Wanted
-from debrief.training.publishing.pages import readme
-from debrief.training.publishing.single_calls import NOTE as SINGLE_CALLS
-from debrief.training.store import INDEX, TrainingSetRow
+from debrief.training.model import Split, Status
+from debrief.training.publishing.columns import ParquetFile
+from debrief.training.publishing.folder import (
+    SIDES,
+    Published,
+    PublishedFolder,
+    PublishedSet,
+    published_card,
+)
+from debrief.training.publishing.form import (
+    Form,
+    Rubrics,
+    StoredLine,
+    decoded,
+    encoded,
+    with_single_calls,
+)
+from debrief.training.publishing.forms import form_named
+from debrief.training.publishing.preference import pairs_of
+from debrief.training.store import INDEX, LINES, LineRow, TrainingSetRow, training_path
 
-MANIFEST = ".debrief.json"
-
-
-class Published(Struct, frozen=True, kw_only=True):
-    """What came of publishing."""
-
-    target: str
-    form: Form
-    sets: tuple[PublishedSet, ...]
-    warnings: tuple[str, ...]
-    changed: bool
-    """False when the folder held the same before."""
-
-
-class _Manifest(Struct, kw_only=True):
-    form: str
-    files: list[str] = []
+_SINGLE_CALLS = "Calls made at once stand one after the other, each before its result."
 
 
-def publish(lake: Lake, target: str, wanted: Wanted) -> Published:
-    """Publish stored training sets.
+class ExportOptions(Struct, frozen=True, kw_only=True):
+    """Which sets and lines are exported, and how."""
+
+    form: str = "messages"
+    task: str = ""
+    """Empty: every task."""
+    fingerprint: str = ""
+    """Empty: every fingerprint."""
+    parquet: bool = False
+    """Parquet files beside the JSONL."""
+    min_overall_quality: float = 0.0
+    status: Status | None = None
+    """None: lines of any status."""
+    single_calls: bool = False
+    """Calls made at once become one after the other."""
+
+
+def publish(lake: Lake, target: str, options: ExportOptions) -> Published:
+    """Export stored training sets to a folder that ``load_dataset`` takes as splits.
 
     Args:
         lake: with the training sets.
         target: a folder or an fsspec URL (``s3://…``).
-        wanted: which sets, in which form.
+        options: which sets, in which form.
 
     Raises:
         InputError: there is no such form or set, the folder holds something else, a stored file
             is not what was written, or a line breaks the rules of who reads it.
     """
-    form = form_named(wanted.form)
-    if wanted.single_calls:
-        form = replace(form, note=f"{form.note} {SINGLE_CALLS}")
-    rows = _stored_sets(lake, wanted)
-    folder = PublishedFolder(target, form, parquet=wanted.parquet)
-    rubrics = _rubrics(lake) if form.name == "reward" else {}
+    form = form_named(options.form)
+    if options.single_calls:
+        form = replace(form, note=f"{form.note} {_SINGLE_CALLS}")
+    rows = _stored_sets(lake, options)
+    folder = PublishedFolder(target, form, parquet=options.parquet)
+    rubrics = _rubrics(lake)
     for row in rows:
-        made = SetPublisher(lake, folder.place, row, form, rubrics, wanted)
-        folder.add(made.publish(), made.files, changed=made.changed)
+        _publish_set(lake, folder, row, form, rubrics, options)
     return folder.finish()
 
 
-class PublishedFolder:
-    """A folder of sets in one form, on its way to be loaded; of no use twice.
-
-    Args:
-        target: a folder or an fsspec URL.
-        form: of the sets.
-        parquet: there are Parquet files beside the JSONL.
-
-    Raises:
-        InputError: it holds something else.
-    """
-
-    def __init__(self, target: str, form: Form, *, parquet: bool = False) -> None:
-        self.place = Lake(target)
-        self._target = target
-        self._form = form
-        self._parquet = parquet
-        self._before = _manifest(self.place, form)
-        self._sets: list[PublishedSet] = []
-        self._files: list[str] = []
-        self._changed = False
-
-    def add(self, made: PublishedSet, files: Iterable[str], *, changed: bool) -> None:
-        """Tell of a set that was written below the folder, and of its files."""
-        self._sets.append(made)
-        for name in files:
-            self.keep(name, changed=changed)
-
-    def keep(self, name: str, *, changed: bool) -> None:
-        """Tell of a file that was written below the folder."""
-        self._files.append(name)
-        self._changed |= changed
-
-    def finish(self) -> Published:
-        """Write what tells a loader of the sets, and take away what is no longer among them."""
-        place, form, sets = self.place, self._form, self._sets
-        page = readme(form, sets, parquet=self._parquet).encode()
-        self._files.append("README.md")
-        self._changed |= place.write_bytes("README.md", page).changed
-        if form.name == "sharegpt":
-            self._files.append("dataset_info.json")
-            self._changed |= place.write_bytes("dataset_info.json", _dataset_info(sets)).changed
-        for name in set(self._before.files) - set(self._files):
-            place.remove(name)
-            self._changed = True
-        manifest = msgspec.json.encode(_Manifest(form=form.name, files=sorted(self._files)))
-        place.write_bytes(MANIFEST, msgspec.json.format(manifest, indent=1) + b"\n")
-        return Published(
-            target=self._target,
-            form=form,
-            sets=tuple(sets),
-            warnings=tuple(_warnings(form, sets)),
-            changed=self._changed,
-        )
-
-
-def _stored_sets(lake: Lake, wanted: Wanted) -> list[TrainingSetRow]:
-    found: list[TrainingSetRow] = []
-    for name in lake.names(INDEX, ".parquet"):
-        partition = name.removeprefix(f"{INDEX}/").removesuffix(".parquet")
-        found += [
-            row
-            for row in lake.read(INDEX, partition, TrainingSetRow)
-            if wanted.task in ("", row.task) and wanted.fingerprint in ("", row.fingerprint)
-        ]
-    if not found:
-        chosen = f"{wanted.task or 'any task'}, {wanted.fingerprint or 'any fingerprint'}"
+def _stored_sets(lake: Lake, options: ExportOptions) -> list[TrainingSetRow]:
+    rows = [
+        row
+        for partition in lake.partitions(INDEX)
+        for row in lake.read(INDEX, partition, TrainingSetRow)
+        if options.task in ("", row.task) and options.fingerprint in ("", row.fingerprint)
+    ]
+    if not rows:
+        chosen = f"{options.task or 'any task'}, {options.fingerprint or 'any fingerprint'}"
         raise InputError(
             lake.url,
             f"holds no training set of {chosen}",
             "Make some with debrief run, or look at what there is below training/.",
         )
-    return sorted(found, key=lambda row: (row.task, row.fingerprint))
-
-
-def _manifest(place: Lake, form: Form) -> _Manifest:
-    data = place.read_bytes(MANIFEST)
-    if data is None:
-        if place.read_bytes("README.md") is not None:
-            raise InputError(
-                place.url, "holds a README.md that is not ours", "Name an empty folder."
-            )
-        return _Manifest(form=form.name)
-    try:
-        manifest = msgspec.json.decode(data, type=_Manifest)
-    except msgspec.DecodeError:
-        return _Manifest(form=form.name)
-    if manifest.form != form.name:
-        raise InputError(
-            place.url,
-            f"holds training sets as {manifest.form}",
-            "A folder is for one format: name another.",
-        )
-    return manifest
+    return sorted(rows, key=lambda row: (row.task, row.fingerprint))
 
 
 def _rubrics(lake: Lake) -> dict[str, Rubric]:
-    """Return the rubrics whose texts may leave the machine; lines have passed the gate, and these
-    stand beside them."""
+    """Return the rubrics whose texts may be exported: lines have passed the gate for secrets, and
+    these stand beside them."""
     return {
         f"{name}/{rubric.key}": rubric
         for name in SCORE_NAMES
@@ -176,27 +111,132 @@ def _rubrics(lake: Lake) -> dict[str, Rubric]:
     }
 
 
-def _dataset_info(sets: Iterable[PublishedSet]) -> bytes:
-    """Return what LLaMA-Factory reads to find the files."""
-    info = {
-        f"{made.name}.{side}": {
-            "file_name": f"{made.task}/{made.fingerprint}/{side}.jsonl",
-            **sharegpt.DATASET_INFO,
+def _publish_set(
+    lake: Lake,
+    folder: PublishedFolder,
+    row: TrainingSetRow,
+    form: Form,
+    rubrics: Rubrics,
+    options: ExportOptions,
+) -> None:
+    """Write the files of both sides of a set, and its card; on an error, none is replaced."""
+    path = f"{row.task}/{row.fingerprint}"
+    created: list[Creation] = []
+    with ExitStack() as stack:
+        sides = {
+            side: _SideFiles(stack, folder.place, f"{path}/{side}", form, parquet=options.parquet)
+            for side in SIDES
         }
-        for made in sets
-        for side in SIDES
-        if made.lines[side]
-    }
-    return msgspec.json.format(msgspec.json.encode(info), indent=2) + b"\n"
+        for side, line in _SetReader(lake, row, form, options).lines(rubrics):
+            sides[side].add(encoded(line))
+        for one in sides.values():
+            created += one.close()
+    made = PublishedSet(
+        task=row.task,
+        fingerprint=row.fingerprint,
+        lines={side: one.lines for side, one in sides.items()},
+        size=sum(one.size for one in sides.values()),
+    )
+    card = lake.read_bytes(training_path(row.task, row.fingerprint, ".card.md"))
+    if card is not None:
+        text = published_card(
+            card.decode(),
+            made,
+            form.name,
+            min_overall_quality=options.min_overall_quality,
+            status=options.status,
+        )
+        with folder.place.create(f"{path}/card.md", durable=False) as creation:
+            creation.file.write(text.encode())
+        created.append(creation)
+    files = [creation.name for creation in created]
+    folder.add(made, files, changed=any(creation.changed for creation in created))
 
 
-def _warnings(form: Form, sets: Iterable[PublishedSet]) -> Iterator[str]:
-    for made in sets:
-        for side in SIDES:
-            count = made.lines[side]
-            if 0 < count < form.fewest:
-                yield (
-                    f"{made.name}: {count} {side} lines, and {form.reader} asks for {form.fewest}"
-                )
-        if not any(made.lines.values()):
-            yield f"{made.name}: no line as {form.name}"
+class _SideFiles:
+    """The files of one side of a set."""
+
+    def __init__(
+        self, stack: ExitStack, place: Lake, name: str, form: Form, *, parquet: bool
+    ) -> None:
+        self.lines = 0
+        self.size = 0
+        self._jsonl = stack.enter_context(place.create(f"{name}.jsonl", durable=False))
+        self._created = [self._jsonl]
+        self._table: ParquetFile | None = None
+        if parquet:
+            created = stack.enter_context(place.create(f"{name}.parquet", durable=False))
+            self._created.append(created)
+            self._table = ParquetFile(created.file, form.columns)
+
+    def add(self, line: bytes) -> None:
+        self.size += self._jsonl.file.write(line)
+        self.lines += 1
+        if self._table:
+            self._table.add(line)
+
+    def close(self) -> list[Creation]:
+        """Finish the files and return them: none of them if there was no line."""
+        if self._table:
+            self._table.close()
+        for creation in self._created:
+            creation.keep = self.lines > 0
+        return self._created if self.lines else []
+
+
+class _SetReader:
+    """Reads the lines of one stored set and converts those that are exported."""
+
+    def __init__(self, lake: Lake, row: TrainingSetRow, form: Form, options: ExportOptions) -> None:
+        self._lake = lake
+        self._row = row
+        self._form = form
+        self._options = options
+        self._path = training_path(row.task, row.fingerprint)
+
+    def lines(self, rubrics: Rubrics) -> Iterator[tuple[Split, object]]:
+        """Yield the made lines, as objects, with their sides."""
+        with self._lake.open_bytes(self._path) as stored:
+            file = stored or io.BytesIO()
+            if self._form.convert is None:
+                yield from self._paired(file)
+                return
+            for row in self._rows():
+                line = self._line(file, row)
+                try:
+                    for made in self._form.convert(line, rubrics):
+                        yield row.split, made
+                except ValueError as error:
+                    culprit = f"session {row.session_id} as {self._form.name}"
+                    raise InputError(culprit, str(error)) from error
+
+    def _paired(self, stored: IO[bytes]) -> Iterator[tuple[Split, object]]:
+        rows = [row for row in self._rows() if row.window == 1]
+        with tempfile.TemporaryFile() as file:
+            # Pairs are read from anywhere, which an object store is slow at.
+            shutil.copyfileobj(stored, file)
+            for side in SIDES:
+                pairs = pairs_of(row for row in rows if row.split == side)
+                for better, worse, same_prompt in pairs:
+                    lines = self._line(file, better), self._line(file, worse)
+                    made = self._form.pair and self._form.pair(*lines, same_prompt)
+                    if made is not None:
+                        yield side, made
+
+    def _rows(self) -> Iterator[LineRow]:
+        options = self._options
+        for row in self._lake.read(LINES, f"{self._row.task}/{self._row.fingerprint}", LineRow):
+            if row.quality >= options.min_overall_quality and options.status in (None, row.status):
+                yield row
+
+    def _line(self, file: IO[bytes], row: LineRow) -> StoredLine:
+        file.seek(row.offset)
+        data = file.read(row.size)
+        if hashlib.sha256(data).hexdigest() != row.digest:
+            raise InputError(
+                self._lake.path(self._path),
+                "is not what was written",
+                "Make the training set again: debrief backfill --stage training_sets.",
+            )
+        line = decoded(data)
+        return with_single_calls(line) if self._options.single_calls else line

@@ -3,50 +3,36 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
-import msgspec
-from msgspec import Struct
-
-from debrief.training.publishing.columns import Columns, ListOf
-from debrief.training.publishing.conversations import (
-    Made,
-    Message,
+from debrief.training.publishing.columns import ListOf
+from debrief.training.publishing.form import (
+    Form,
     StoredLine,
-    not_trained_on,
-    rendered,
-    template_problems,
-    text_of,
-)
-
-COLUMNS: Columns = {"messages": ListOf("json"), "tools": "string", "session_id": "string"}
-NOTE = (
-    "`arguments` are objects, as chat templates want them, and `tools` is JSON text, which TRL "
-    "reads. There are no weights: answers to a request that is not known are left out. A line "
-    "whose end the transcript lacks ends on calls; a turn within it that has no end, on results."
+    template_messages,
+    trained_messages,
 )
 
 
-class _Line(Struct, frozen=True, forbid_unknown_fields=True):
-    messages: list[Message]
-    tools: str
-    session_id: str
-
-
-_CHECKED = msgspec.json.Decoder(_Line)
-
-
-def convert(stored: StoredLine, _: object = None) -> Iterator[Made]:
+def convert(line: StoredLine, _: object = None) -> Iterator[dict[str, Any]]:
     """Yield the stored line as TRL takes it."""
-    rest = b',"tools":%b,"session_id":%b}\n' % (text_of(stored.tools), stored.session_id)
-    messages = rendered(stored, not_trained_on(stored))
-    yield (b'{"messages":', *messages, rest), ()
+    yield {
+        "messages": template_messages(trained_messages(line.messages)),
+        "tools": bytes(line.tools).decode(),
+        "session_id": line.rating.session_id,
+    }
 
 
-def problems(line: bytes) -> Iterator[str]:
-    """Yield what TRL or a chat template would stumble over."""
-    try:
-        made = _CHECKED.decode(line)
-    except msgspec.DecodeError as error:
-        yield f"not a line of the expected shape: {error}"
-        return
-    yield from template_problems(made.messages, made.tools)
+FORM = Form(
+    name="trl",
+    reader="TRL's `SFTTrainer`",
+    columns={"messages": ListOf("json"), "tools": "string", "session_id": "string"},
+    note=(
+        "`arguments` are objects, as chat templates want them, and `tools` is JSON text, which TRL "
+        "reads. There are no weights: answers to a request that is not known are left out. A line "
+        "whose end the transcript lacks ends on calls; a turn within it that has no end, on "
+        "results."
+    ),
+    convert=convert,
+    of_records=True,
+)

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 from typing import Any
 
-import msgspec
 import pytest
 from hypothesis import HealthCheck, given, settings
 from msgspec.structs import replace
@@ -14,9 +12,11 @@ from msgspec.structs import replace
 from debrief.errors import InputError
 from debrief.rubrics.model import Rubric
 from debrief.sessions.model import DeclaredTool, Session
-from debrief.training.publishing.conversations import StoredLine
+from debrief.training.publishing import sharegpt
+from debrief.training.publishing.form import decoded, encoded, with_single_calls
 from debrief.training.publishing.forms import FORMS, form_named
 from debrief.training.samples import encode_line
+from tests.training.publishing.readers import problems
 from tests.training.scenario import (
     call,
     judgement,
@@ -63,18 +63,13 @@ def stored(of: Session = BUSY) -> bytes:
     )
 
 
-def as_form(name: str, line: bytes) -> list[dict[str, Any]]:
+def as_form(name: str, line: bytes, *, single_calls: bool = False) -> list[dict[str, Any]]:
     convert = FORMS[name].convert
     assert convert is not None
-    made = []
-    for told, problems in convert(StoredLine(memoryview(line)), RUBRICS):
-        data = b"".join(told)
-        assert list(problems) == []
-        assert list(FORMS[name].problems(data)) == []
-        assert data.endswith(b"\n")
-        assert data.count(b"\n") == 1
-        made.append(json.loads(data))
-    return made
+    one = decoded(line)
+    made = [encoded(it) for it in convert(with_single_calls(one) if single_calls else one, RUBRICS)]
+    assert [problem for data in made for problem in problems(name, data)] == []
+    return [json.loads(data) for data in made]
 
 
 @pytest.mark.parametrize("name", LINEWISE)
@@ -84,25 +79,23 @@ def test_a_line_has_the_columns_that_are_declared(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", LINEWISE)
+@pytest.mark.parametrize("single_calls", [False, True])
 @given(of=sessions("s1"))
-@settings(suppress_health_check=[HealthCheck.too_slow], max_examples=40, deadline=None)
-def test_any_session_gives_lines_that_its_readers_take(name: str, of: Session) -> None:
+@settings(suppress_health_check=[HealthCheck.too_slow], max_examples=30, deadline=None)
+def test_any_session_gives_lines_that_its_readers_take(
+    name: str, single_calls: bool, of: Session
+) -> None:
     try:
         line = stored(of)
     except InputError:
         return
-    for made in as_form(name, line):
+    for made in as_form(name, line, single_calls=single_calls):
         assert set(made) == set(FORMS[name].columns)
 
 
 def test_openai_gets_messages_and_tools_alone_with_arguments_as_text() -> None:
-    from openai.types.chat import ChatCompletionFunctionToolParam, ChatCompletionMessageParam
-    from pydantic import TypeAdapter
-
     (line,) = as_form("openai", stored())
     assert set(line) == {"messages", "tools"}
-    TypeAdapter(list[ChatCompletionMessageParam]).validate_python(line["messages"])
-    TypeAdapter(list[ChatCompletionFunctionToolParam]).validate_python(line["tools"])
     called = line["messages"][2]["tool_calls"][0]["function"]
     assert called == {"name": "Bash", "arguments": '{"command":"ls"}'}
 
@@ -147,8 +140,6 @@ def test_trl_gets_arguments_as_objects_and_tools_as_text() -> None:
 
 
 def test_arguments_that_were_written_over_several_lines_stay_on_one() -> None:
-    from msgspec.structs import replace
-
     broken = replace(call(), input='{\n "command":\r\n "a\\nb"\n}\n')
     line = stored(session("s", turn("Go.", says("", broken), says("Ok."))))
     (trl,) = as_form("trl", line)
@@ -210,65 +201,13 @@ TEMPLATE = """\
 {%- endfor %}"""
 
 
-def put(path: str, value: object) -> Callable[[dict[str, Any]], None]:
-    *parents, last = path.split(".")
-
-    def spoil(line: Any) -> None:
-        for step in parents:
-            line = line[int(step) if step.isdigit() else step]
-        line[int(last) if last.isdigit() else last] = value
-
-    return spoil
-
-
-@pytest.mark.parametrize(
-    ("name", "spoil", "problem"),
-    [
-        ("openai", put("metadata", {}), "expected shape"),
-        ("openai", put("messages.1.name", "ann"), "expected shape"),
-        ("openai", put("messages.2.tool_calls.0.function.arguments", {}), "expected shape"),
-        ("openai", put("tools", []), "0 tools"),
-        ("openai", put("tools.0.function.description", "w" * 1_025), "1,025 characters"),
-        ("trl", put("tools", "[]"), "tools is not"),
-        ("trl", put("tools", []), "expected shape"),
-        ("trl", put("messages.1.content", None), "no text"),
-        ("trl", put("messages.2.tool_calls.0.function.arguments", "{}"), "no object"),
-        ("trl", put("messages.2.tool_calls.0.function.name", "Other"), "not among the tools"),
-        ("trl", put("messages.3.tool_call_id", "other"), "no open call"),
-        ("sharegpt", put("conversations.1.from", "gpt2"), "expected shape"),
-        ("sharegpt", put("conversations.1.from", "human"), "cannot stand here"),
-        ("sharegpt", put("conversations.1.value", "ls"), "not a call"),
-        ("sharegpt", put("conversations.1.value", '{"name":"X","arguments":{}}'), "not among"),
-        ("sharegpt", put("conversations.1.value", '{"name":"Bash","arguments":"ls"}'), "not a call"),
-        ("sharegpt", put("conversations", []), "even number"),
-        ("sharegpt", put("tools", "Bash"), "expected shape"),
-        ("reward", put("score", 6.0), "a score of 6"),
-        ("reward", put("score", None), "expected shape"),
-        ("reward", put("rubric_key", ""), "no rubric"),
-    ],
-)  # fmt: skip
-def test_what_a_reader_would_stumble_over_is_named(
-    name: str, spoil: Callable[[dict[str, Any]], None], problem: str
-) -> None:
-    (line,) = as_form(name, stored())
-    spoil(line)
-    found = list(FORMS[name].problems(json.dumps(line).encode()))
-    assert any(problem in one for one in found), found
-
-
-@pytest.mark.parametrize("name", ["trl", "sharegpt", "reward"])
-def test_a_line_that_cannot_have_been_stored_is_not_converted(name: str) -> None:
-    line = stored().replace(rb'"{\"command\":\"ls\"}"', b'"ls"', 1)
-    convert = FORMS[name].convert
-    assert convert is not None
-    with pytest.raises(msgspec.DecodeError, match="arguments are no object"):
-        list(convert(StoredLine(line), RUBRICS))
-
-
-@pytest.mark.parametrize("name", list(FORMS))
-@pytest.mark.parametrize("bad", [b"", b"{", b"[]", b"null"])
-def test_what_is_no_line_is_said_to_be_none(name: str, bad: bytes) -> None:
-    assert len(list(FORMS[name].problems(bad))) == 1
+def test_turns_that_cannot_alternate_are_refused() -> None:
+    line = decoded(stored())
+    twice = replace(line, messages=(line.messages[1], *line.messages[1:-1]))
+    with pytest.raises(ValueError, match="turn 1: human cannot stand here"):
+        list(sharegpt.convert(twice))
+    with pytest.raises(ValueError, match="even number"):
+        list(sharegpt.convert(replace(line, messages=line.messages[:2])))
 
 
 def test_a_form_that_is_none_is_refused() -> None:

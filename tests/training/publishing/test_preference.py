@@ -1,36 +1,31 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from debrief.sessions.model import Turn
-from debrief.training.publishing.conversations import StoredLine
-from debrief.training.publishing.preference import (
-    SMALLEST_MARGIN,
-    Entrant,
-    pair_line,
-    pairs_of,
-    problems,
-)
+from debrief.sessions.model import Session, Turn
+from debrief.training.publishing.form import StoredLine, decoded, encoded
+from debrief.training.publishing.preference import MIN_MARGIN, pair_line, pairs_of
 from debrief.training.samples import encode_line
-from tests.training.scenario import judgement, line_of, says, scores, session, turn
+from debrief.training.store import LINES, LineRow
+from tests.training.lakes import TASK, lake_of, stored
+from tests.training.publishing.readers import problems
+from tests.training.scenario import FINGERPRINT, judgement, line_of, says, scores, session, turn
 
 GOOD = session("good", turn("Fix the loop.", says("Fixed, and the tests pass.")))
 BAD = session("bad", turn("Fix the loop.", says("Somehow it does not work.")))
 
 
-def line(of: object, quality: float, judged: float = 0.5, remark: str = "") -> StoredLine:
-    assert isinstance(of, type(GOOD))
+def line(of: Session, quality: float, judged: float = 0.5, remark: str = "") -> StoredLine:
     rated = scores(of, quality)
     first = replace(rated.verdicts[0], value=quality, rationale=remark)
     rated = replace(rated, verdicts=(first, *rated.verdicts[1:]))
-    return StoredLine(
-        encode_line(line_of(of, scores=rated, judgements=[judgement(of, score=judged)]))
-    )
+    return decoded(encode_line(line_of(of, scores=rated, judgements=[judgement(of, score=judged)])))
 
 
 def test_a_pair_says_by_how_much_and_why() -> None:
@@ -40,9 +35,8 @@ def test_a_pair_says_by_how_much_and_why() -> None:
         same_prompt=True,
     )
     assert made_line is not None
-    data, found = b"".join(made_line[0]), made_line[1]
-    assert list(found) == list(problems(data)) == []
-    made = json.loads(data)
+    assert problems("preference", encoded(made_line)) == []
+    made = json.loads(encoded(made_line))
     assert made["margin"] == 0.6
     assert made["reasons"][0] == "overall quality 0.90 against 0.30, scored by offline"
     assert (
@@ -61,56 +55,60 @@ def test_copies_that_were_scored_differently_are_no_pair() -> None:
     assert pair_line(line(GOOD, 0.9), line(copy, 0.3), same_prompt=True) is None
 
 
-def test_sessions_with_one_opening_are_known_by_it() -> None:
-    one, other = line(GOOD, 0.9), line(BAD, 0.3)
-    assert one.opening == other.opening != line(session("third"), 0.3).opening
+def lake_rows(folder: Path, *sessions: Session) -> list[LineRow]:
+    lake = lake_of(folder, sessions)
+    stored(lake, near_duplicates="keep")
+    return list(lake.read(LINES, f"{TASK}/{FINGERPRINT}", LineRow))
+
+
+def test_sessions_with_one_opening_are_known_by_it(tmp_path: Path) -> None:
+    one, other, third = lake_rows(tmp_path, BAD, GOOD, session("third"))
+    assert one.opening == other.opening != third.opening
 
 
 @pytest.mark.parametrize("opening", [turn("", says("On it."), images=1), turn("", images=2)])
-def test_openings_that_nobody_knows_are_not_the_same(opening: Turn) -> None:
-    one, other = (session(name, opening, turn("Go.", says("Ok."))) for name in ("one", "other"))
-    assert line(one, 0.9).opening != line(other, 0.3).opening
+def test_openings_that_nobody_knows_are_not_the_same(tmp_path: Path, opening: Turn) -> None:
+    made = [session(name, opening, turn("Go.", says("Ok."))) for name in ("one", "other")]
+    one, other = lake_rows(tmp_path, *made)
+    assert one.opening != other.opening
 
 
-@pytest.mark.parametrize("better", [0.3, 0.2])
-def test_a_pair_the_wrong_way_round_or_of_equals_is_refused(better: float) -> None:
-    made = pair_line(line(GOOD, better), line(BAD, 0.3), same_prompt=True)
-    assert made is not None
-    _, found = made
-    assert any("a margin of" in problem for problem in found)
+def entrant(number: int, quality: float, opening: str) -> LineRow:
+    return LineRow(
+        session_id=f"s{number}",
+        window=1,
+        split="train",
+        quality=quality,
+        offset=number,
+        size=1,
+        opening=opening,
+        messages=2,
+        tokens=1,
+        digest="",
+        made_from="",
+        conversation="",
+    )
 
 
 ENTRANTS = st.lists(st.tuples(st.floats(0, 1), st.sampled_from(["a", "b", "c"])), max_size=30).map(
-    lambda drawn: [
-        Entrant(number=number, quality=quality, opening=opening)
-        for number, (quality, opening) in enumerate(drawn)
-    ]
+    lambda drawn: [entrant(number, *one) for number, one in enumerate(drawn)]
 )
 
 
 @given(ENTRANTS)
-def test_each_is_in_one_pair_at_most_and_the_better_one_is_chosen(entrants: list[Entrant]) -> None:
+def test_each_is_in_one_pair_at_most_and_the_better_one_is_chosen(entrants: list[LineRow]) -> None:
     pairs = pairs_of(entrants)
-    used = [number for pair in pairs for number in (pair.chosen, pair.rejected)]
+    used = [row.offset for better, worse, _ in pairs for row in (better, worse)]
     assert len(used) == len(set(used))
-    for pair in pairs:
-        better, worse = entrants[pair.chosen], entrants[pair.rejected]
-        assert better.quality - worse.quality >= SMALLEST_MARGIN
-        assert pair.same_prompt == (better.opening == worse.opening) or not pair.same_prompt
-    free = [one.quality for one in entrants if one.number not in used]
-    assert not free or max(free) - min(free) < SMALLEST_MARGIN
+    assert [better.offset for better, _, _ in pairs] == sorted(row.offset for row, _, _ in pairs)
+    for better, worse, same_prompt in pairs:
+        assert better.quality - worse.quality >= MIN_MARGIN
+        assert same_prompt == (better.opening == worse.opening) or not same_prompt
+    free = [row.quality for row in entrants if row.offset not in used]
+    assert not free or max(free) - min(free) < MIN_MARGIN
 
 
 def test_those_with_the_same_prompt_are_paired_first() -> None:
-    pairs = pairs_of(
-        [
-            Entrant(number=0, quality=1.0, opening="a"),
-            Entrant(number=1, quality=0.0, opening="b"),
-            Entrant(number=2, quality=0.5, opening="a"),
-            Entrant(number=3, quality=0.6, opening="b"),
-        ]
-    )
-    assert [(pair.chosen, pair.rejected, pair.same_prompt) for pair in pairs] == [
-        (0, 2, True),
-        (3, 1, True),
-    ]
+    drawn = [(1.0, "a"), (0.0, "b"), (0.5, "a"), (0.6, "b")]
+    pairs = pairs_of(entrant(number, *one) for number, one in enumerate(drawn))
+    assert [(a.offset, b.offset, same) for a, b, same in pairs] == [(0, 2, True), (3, 1, True)]

@@ -1,26 +1,25 @@
 from __future__ import annotations
 
 import json
-import shutil
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
 import pytest
-from msgspec import Struct
 from msgspec.structs import replace
 from typer.testing import CliRunner
 
 from debrief.cli.app import app
 from debrief.errors import InputError
 from debrief.lake import Lake
+from debrief.rubrics.model import Rubric
 from debrief.sessions.model import Session
-from debrief.training.model import Split, Status
+from debrief.training.model import Split
+from debrief.training.publishing.folder import Published, PublishedSet, published_card
 from debrief.training.publishing.forms import FORMS
-from debrief.training.publishing.one_set import Wanted
-from debrief.training.publishing.publish import Published, publish
-from debrief.training.store import LINES, PlacedLine
+from debrief.training.publishing.publish import ExportOptions, publish
 from tests.training.lakes import TASK, lake_of, stored
+from tests.training.publishing.test_forms import RUBRICS
 from tests.training.scenario import FINGERPRINT, MONDAY, call, says, session, turn
 
 COUNT = 12
@@ -61,7 +60,7 @@ def files(folder: Path) -> dict[str, bytes]:
 
 
 def told(lake: Lake, folder: Path, **wanted: Any) -> Published:
-    return publish(lake, str(folder), Wanted(**wanted))
+    return publish(lake, str(folder), ExportOptions(**wanted))
 
 
 def test_the_stored_lines_are_published_by_side_and_none_is_lost(
@@ -206,8 +205,8 @@ def test_a_stored_file_that_was_touched_is_not_published(tmp_path: Path) -> None
 def test_a_stored_file_that_was_cut_short_is_not_published(
     tmp_path: Path, form: str, left: int
 ) -> None:
-    lake = lake_of(tmp_path / "lake", team()[:6])
-    stored(lake)
+    lake = lake_of(tmp_path / "lake", team()[:6], {"s00": 0.9, "s01": 0.8})
+    stored(lake, eval_share=0)
     path = tmp_path / "lake" / f"training/{TASK}/{FINGERPRINT}.jsonl"
     path.write_bytes(path.read_bytes()[:left])
     with pytest.raises(InputError, match="is not what was written"):
@@ -215,56 +214,13 @@ def test_a_stored_file_that_was_cut_short_is_not_published(
     assert not list((tmp_path / "out").rglob("*.jsonl"))
 
 
-class EarlierPlacedLine(Struct, frozen=True, kw_only=True):
-    """A row as it was before lines were stored with outlines."""
-
-    session_id: str
-    window: int
-    split: Split
-    status: Status
-    quality: float
-    offset: int
-    size: int
-
-
-@pytest.mark.parametrize("form", FORMS)
-@pytest.mark.parametrize("single_calls", [False, True])
-def test_a_set_that_was_stored_without_outlines_is_published_as_with_them(
-    lake: Lake, tmp_path: Path, form: str, single_calls: bool
-) -> None:
-    wanted = {"form": form, "single_calls": single_calls}
-    shutil.copytree(lake.url, tmp_path / "lake")
-    earlier, name = Lake(str(tmp_path / "lake")), f"{TASK}/{FINGERPRINT}"
-    rows = list(earlier.read(LINES, name, EarlierPlacedLine))
-    earlier.write(LINES, name, rows, EarlierPlacedLine)
-    told(earlier, tmp_path / "out", **wanted)
-    told(lake, tmp_path / "expected", **wanted)
-    assert files(tmp_path / "out") == files(tmp_path / "expected")
-
-
-@pytest.mark.parametrize("form", ["openai", "trl", "sharegpt", "preference"])
-@pytest.mark.parametrize("outline", ["another line's", "no outline"])
-def test_outlines_that_are_not_of_their_lines_are_no_reason_for_nonsense(
-    lake: Lake, tmp_path: Path, form: str, outline: str
-) -> None:
-    shutil.copytree(lake.url, tmp_path / "lake")
-    broken, name = Lake(str(tmp_path / "lake")), f"{TASK}/{FINGERPRINT}"
-    rows = list(broken.read(LINES, name, PlacedLine))
-    others = [row.outline if outline == "another line's" else b"no" for row in rows[1:] + rows[:1]]
-    mixed = [replace(row, outline=other) for row, other in zip(rows, others, strict=True)]
-    broken.write(LINES, name, mixed, PlacedLine)
-    with pytest.raises(InputError, match="is not what was written"):
-        told(broken, tmp_path / "out", form=form)
-    assert not list((tmp_path / "out").rglob("*.jsonl"))
-
-
 def test_an_object_store_takes_it_too(lake: Lake) -> None:
     import fsspec
 
-    publish(lake, "memory://bucket/sets", Wanted(parquet=True))
+    publish(lake, "memory://bucket/sets", ExportOptions(parquet=True))
     memory = fsspec.filesystem("memory")
     assert memory.exists(f"/bucket/sets/{TASK}/{FINGERPRINT}/train.jsonl")
-    assert not publish(lake, "memory://bucket/sets", Wanted(parquet=True)).changed
+    assert not publish(lake, "memory://bucket/sets", ExportOptions(parquet=True)).changed
 
 
 def test_the_command_says_what_came_of_it(lake: Lake, tmp_path: Path) -> None:
@@ -289,3 +245,64 @@ def test_the_command_refuses_what_makes_no_sense(
     )
     assert outcome.exit_code == 1
     assert said in outcome.output
+
+
+def published_set(train: int) -> PublishedSet:
+    lines: dict[Split, int] = {"train": train, "eval": 0}
+    return PublishedSet(task=TASK, fingerprint=FINGERPRINT, lines=lines, size=train)
+
+
+def test_the_lines_of_a_published_card_load_the_set(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lake = lake_of(tmp_path / "lake", team())
+    made = stored(lake, eval_share=0.5)
+    (one,) = publish(lake, str(tmp_path / "out"), ExportOptions(form="trl")).sets
+    card = published_card(made.card, one, "trl")
+    assert f"As `trl`: {made.row.train} train and {made.row.eval} eval lines. " in card
+    assert f'data_files="{FINGERPRINT}.jsonl"' not in card
+    assert card.startswith(made.card.partition("## How to load it")[0])
+    monkeypatch.chdir(tmp_path / "out" / TASK / FINGERPRINT)
+    names: dict[str, Any] = {}
+    exec(card.split("```python\n")[1].split("```")[0], names)
+    assert {side: len(rows) for side, rows in names["samples"].items()} == one.lines
+
+
+def test_a_published_card_says_which_lines_were_taken() -> None:
+    card = published_card(
+        "# Set\n\n## How to load it\n\nhow\n",
+        published_set(train=3),
+        "openai",
+        min_overall_quality=0.6,
+        status="ready",
+    )
+    assert "As `openai`: 3 train and 0 eval lines, those of at least 0.6 overall quality" in card
+    assert "and that are `ready` alone." in card
+
+
+def test_the_card_of_a_set_without_a_line_loads_nothing() -> None:
+    card = published_card("# Set\n\n## How to load it\n\nhow\n", published_set(train=0), "reward")
+    assert card.endswith("There is no line to load.\n")
+    assert "```" not in card
+
+
+KEY = "AKIA" + "Q7ZK4MNB2XVH6TRD"
+
+
+def test_a_rubric_whose_text_holds_a_secret_is_not_published(tmp_path: Path) -> None:
+    lake = lake_of(tmp_path / "lake", team()[:2])
+    stored(lake)
+    (rubric,) = RUBRICS.values()
+    texts = [rubric.description, f"It says export AWS_ACCESS_KEY_ID={KEY}."]
+    found = []
+    for number, text in enumerate(texts):
+        one = replace(rubric, description=text)
+        lake.write("rubrics", "excellence", [one], Rubric)
+        publish(lake, str(tmp_path / f"out{number}"), ExportOptions(form="reward"))
+        lines = [
+            json.loads(line)
+            for path in sorted((tmp_path / f"out{number}").rglob("*.jsonl"))
+            for line in path.read_text().splitlines()
+        ]
+        found.append({line["rubric"] for line in lines})
+    assert found == [{rubric.description}, {""}]

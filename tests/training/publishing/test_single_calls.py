@@ -10,14 +10,12 @@ from hypothesis import HealthCheck, given, settings
 from debrief.cli.app import app
 from debrief.errors import InputError
 from debrief.sessions.model import Session
-from debrief.training.publishing.conversations import StoredLine
-from debrief.training.publishing.forms import FORMS
-from debrief.training.publishing.one_set import Wanted
-from debrief.training.publishing.publish import publish
-from debrief.training.publishing.single_calls import with_single_calls
+from debrief.training.publishing.form import encoded
+from debrief.training.publishing.publish import ExportOptions, publish
 from debrief.training.samples import encode_line
-from debrief.training.validation import validate_line
 from tests.training.lakes import TASK, lake_of, stored
+from tests.training.publishing.readers import problems
+from tests.training.publishing.test_forms import as_form
 from tests.training.scenario import FINGERPRINT, call, line_of, says, session, turn
 from tests.training.strategies import sessions
 
@@ -53,10 +51,10 @@ def rendered(messages: list[dict[str, Any]]) -> str:
 
 
 def test_calls_made_at_once_are_told_one_after_the_other() -> None:
-    line = StoredLine(encode_line(line_of(TWO_AT_ONCE)))
+    (line,) = as_form("messages", encode_line(line_of(TWO_AT_ONCE)), single_calls=True)
     told = [
         (m["role"], m["content"], [c["function"]["name"] for c in m.get("tool_calls", [])])
-        for m in json.loads(with_single_calls(line).line.tobytes())["messages"]
+        for m in line["messages"]
     ]
     assert told[-5:] == [
         ("assistant", "Both at once.", ["Bash"]),
@@ -74,15 +72,13 @@ def test_every_line_stays_valid_and_loses_neither_call_nor_result(of: Session) -
         line = encode_line(line_of(of))
     except InputError:
         return
-    told = with_single_calls(StoredLine(line))
-    made = told.line.tobytes()
-    assert validate_line(made) == []
-    before, after = json.loads(line), json.loads(made)
+    before = json.loads(line)
+    (after,) = as_form("messages", line, single_calls=True)
     assert (after["tools"], after["metadata"]) == (before["tools"], before["metadata"])
     assert all(len(m.get("tool_calls", [])) < 2 for m in after["messages"])
     for found in (_calls, _results, _words):
         assert sorted(found(after)) == sorted(found(before))
-    assert with_single_calls(told) is told
+    assert as_form("messages", encoded(after), single_calls=True) == [after]
 
 
 def _calls(line: dict[str, Any]) -> list[str]:
@@ -104,10 +100,10 @@ def test_a_published_set_renders_where_a_message_may_have_one_call(
     twin = session("twin", *TWO_AT_ONCE.turns, turn("Why?", says("Because."), number=2))
     lake = lake_of(tmp_path / "lake", [TWO_AT_ONCE, twin], {"busy": 0.9, "twin": 0.2})
     stored(lake, eval_share=0.0, near_duplicates="keep")
-    publish(lake, str(tmp_path / "plain"), Wanted(form=form))
-    publish(lake, str(tmp_path / "single"), Wanted(form=form, single_calls=True))
+    publish(lake, str(tmp_path / "plain"), ExportOptions(form=form))
+    publish(lake, str(tmp_path / "single"), ExportOptions(form=form, single_calls=True))
     plain, single = (_first(tmp_path / name) for name in ("plain", "single"))
-    assert not list(FORMS[form].problems(json.dumps(single).encode()))
+    assert problems(form, encoded(single)) == []
     for column in {"messages", "chosen", "rejected"} & set(single):
         from jinja2 import TemplateError
 

@@ -13,10 +13,8 @@ from msgspec.structs import replace
 from debrief.errors import InputError
 from debrief.sessions.model import Intervention, Session, Turn
 from debrief.training.conversations import NO_PROMPT, TURN_ENDED
-from debrief.training.publishing.conversations import StoredLine
-from debrief.training.publishing.forms import FORMS
-from debrief.training.publishing.single_calls import with_single_calls
 from debrief.training.samples import encode_line
+from tests.training.publishing.test_forms import as_form
 from tests.training.scenario import MONDAY, call, line_of, says, session, turn
 from tests.training.strategies import sessions
 
@@ -28,13 +26,8 @@ BROKEN_OFF = turn("And test it.", says("Both.", LS, CAT), number=3)
 
 
 def published(form: str, *turns: Turn, single_calls: bool = False, **fields: Any) -> dict[str, Any]:
-    line = StoredLine(encode_line(line_of(session("s1", *turns, **fields))))
-    convert = FORMS[form].convert
-    assert convert is not None
-    ((parts, _),) = convert(with_single_calls(line) if single_calls else line, {})
-    data = b"".join(parts)
-    assert list(FORMS[form].problems(data)) == []
-    made: dict[str, Any] = json.loads(data)
+    line = encode_line(line_of(session("s1", *turns, **fields)))
+    (made,) = as_form(form, line, single_calls=single_calls)
     return made
 
 
@@ -131,13 +124,10 @@ def test_nothing_else_is_left_out_of_any_line(of: Session) -> None:
         line = encode_line(line_of(of))
     except InputError:
         return
-    convert = FORMS["trl"].convert
-    assert convert is not None
-    ((parts, _),) = convert(StoredLine(line), {})
-    told = json.loads(b"".join(parts))["messages"]
+    (made,) = as_form("trl", line)
     expected = by_marks(json.loads(line)["messages"])
     for message in expected:
         message.pop("weight", None)
         for one in message.get("tool_calls", ()):
             one["function"]["arguments"] = json.loads(one["function"]["arguments"])
-    assert told == expected
+    assert made["messages"] == expected

@@ -1,0 +1,259 @@
+"""A folder of exported sets that ``load_dataset`` takes as splits: its files, README and cards.
+
+It is ``<task>/<fingerprint>/{train,eval}.jsonl`` with the set's card beside them, and a
+``README.md`` whose header gives loaders the splits and types. A folder belongs to one form.
+Exporting again replaces what has changed and removes what is no longer there; the same sets give
+the same bytes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any
+
+import msgspec
+from msgspec import Struct
+
+from debrief.errors import InputError
+from debrief.lake import Lake
+from debrief.markdown import plain, table
+from debrief.training.cards import HOW_TO_LOAD
+from debrief.training.model import Split, Status
+from debrief.training.publishing.columns import as_features
+from debrief.training.publishing.form import Form
+
+SIDES: tuple[Split, ...] = ("train", "eval")
+MANIFEST = ".debrief.json"
+_ALL = "default"
+
+
+class PublishedSet(Struct, frozen=True, kw_only=True):
+    """What was exported of one training set."""
+
+    task: str
+    fingerprint: str
+    lines: dict[Split, int]
+    size: int
+    """Bytes of JSONL."""
+
+    @property
+    def name(self) -> str:
+        """The name under which a loader knows it."""
+        return f"{self.task}.{self.fingerprint}"
+
+    def files(self) -> dict[Split, str]:
+        """Return the files that hold lines, by side and relative to the folder."""
+        return {
+            side: f"{self.task}/{self.fingerprint}/{side}.jsonl"
+            for side in SIDES
+            if self.lines[side]
+        }
+
+
+class Published(Struct, frozen=True, kw_only=True):
+    """The outcome of an export."""
+
+    target: str
+    form: Form
+    sets: tuple[PublishedSet, ...]
+    warnings: tuple[str, ...]
+    changed: bool
+    """False when the folder held the same before."""
+
+
+class _Manifest(Struct, kw_only=True):
+    form: str
+    files: list[str] = []
+
+
+class PublishedFolder:
+    """A folder of sets in one form that is being written; for one use.
+
+    Args:
+        target: a folder or an fsspec URL.
+        form: of the sets.
+        parquet: there are Parquet files beside the JSONL.
+
+    Raises:
+        InputError: it holds something else.
+    """
+
+    def __init__(self, target: str, form: Form, *, parquet: bool = False) -> None:
+        self.place = Lake(target)
+        self._target = target
+        self._form = form
+        self._parquet = parquet
+        self._before = _manifest(self.place, form)
+        self._sets: list[PublishedSet] = []
+        self._files: list[str] = []
+        self._changed = False
+
+    def add(self, made: PublishedSet, files: Iterable[str], *, changed: bool) -> None:
+        """Add a set that was written below the folder, and its files."""
+        self._sets.append(made)
+        self._files += files
+        self._changed |= changed
+
+    def finish(self) -> Published:
+        """Write what loaders need to find the sets, and remove what is no longer among them."""
+        place, form, sets = self.place, self._form, self._sets
+        data = {f"{one.name}.{side}": file for one in sets for side, file in one.files().items()}
+        extra = {
+            "README.md": _readme(form, sets, parquet=self._parquet).encode(),
+            **form.extra_files(data),
+        }
+        for name, content in extra.items():
+            self._files.append(name)
+            self._changed |= place.write_bytes(name, content).changed
+        for name in set(self._before.files) - set(self._files):
+            place.remove(name)
+            self._changed = True
+        manifest = msgspec.json.encode(_Manifest(form=form.name, files=sorted(self._files)))
+        place.write_bytes(MANIFEST, msgspec.json.format(manifest, indent=1) + b"\n")
+        return Published(
+            target=self._target,
+            form=form,
+            sets=tuple(sets),
+            warnings=tuple(_warnings(form, sets)),
+            changed=self._changed,
+        )
+
+
+def _manifest(place: Lake, form: Form) -> _Manifest:
+    data = place.read_bytes(MANIFEST)
+    if data is None:
+        if place.read_bytes("README.md") is not None:
+            raise InputError(
+                place.url, "holds a README.md that is not ours", "Name an empty folder."
+            )
+        return _Manifest(form=form.name)
+    try:
+        manifest = msgspec.json.decode(data, type=_Manifest)
+    except msgspec.DecodeError:
+        return _Manifest(form=form.name)
+    if manifest.form != form.name:
+        raise InputError(
+            place.url,
+            f"holds training sets as {manifest.form}",
+            "A folder is for one format: name another.",
+        )
+    return manifest
+
+
+def _warnings(form: Form, sets: Iterable[PublishedSet]) -> Iterator[str]:
+    for made in sets:
+        for side in SIDES:
+            count = made.lines[side]
+            if 0 < count < form.min_lines:
+                yield (
+                    f"{made.name}: {count} {side} lines, and {form.reader} asks for "
+                    f"{form.min_lines}"
+                )
+        if not made.files():
+            yield f"{made.name}: no line as {form.name}"
+
+
+def _readme(form: Form, sets: Sequence[PublishedSet], *, parquet: bool) -> str:
+    """Return the page of a folder: for people, and in its header for loaders."""
+    import yaml
+
+    groups = {_ALL: list(sets), **{made.name: [made] for made in sets}}
+    configs = [
+        {"config_name": name, "data_files": files, **({"default": True} if name == _ALL else {})}
+        for name, group in groups.items()
+        if (files := _data_files(group))
+    ]
+    header: dict[str, Any] = {"configs": configs}
+    if configs:
+        header["dataset_info"] = [
+            {"config_name": config["config_name"], "features": as_features(form.columns)}
+            for config in configs
+        ]
+
+    class Dumper(yaml.SafeDumper):
+        def ignore_aliases(self, data: object) -> bool:
+            return True  # loaders do not follow references
+
+    text = yaml.dump(header, Dumper=Dumper, sort_keys=False, allow_unicode=True)
+    return f"---\n{text}---\n{_body(form, sets, parquet=parquet)}"
+
+
+def _data_files(sets: Sequence[PublishedSet]) -> list[dict[str, Any]]:
+    paths: dict[Split, list[str]] = {}
+    for made in sets:
+        for side, file in made.files().items():
+            paths.setdefault(side, []).append(file)
+    return [{"split": side, "path": files} for side, files in paths.items()]
+
+
+def _body(form: Form, sets: Sequence[PublishedSet], *, parquet: bool) -> str:
+    rows = [
+        (
+            f"`{plain(made.task)}`",
+            f"`{plain(made.fingerprint)}`",
+            str(made.lines["train"]),
+            str(made.lines["eval"]),
+            f"{made.size:,}",
+            f"[card]({made.task}/{made.fingerprint}/card.md)",
+        )
+        for made in sets
+    ]
+    named = next((made.name for made in sets if made.files()), _ALL)
+    beside = " The same lines are in the `.parquet` files beside them." if parquet else ""
+    return f"""\
+# Training sets
+
+As `{form.name}`, read by {form.reader}. {form.note}{beside}
+
+{table(("task", "fingerprint", "train", "eval", "bytes", "card"), rows)}
+
+A card says where a set's sessions are from, who judged them, what was left out, \
+and under which licences the repositories stand.
+
+```python
+from datasets import load_dataset
+
+everything = load_dataset(".")
+one = load_dataset(".", "{named}")
+```
+"""
+
+
+def published_card(
+    card: str,
+    made: PublishedSet,
+    form: str,
+    *,
+    min_overall_quality: float = 0.0,
+    status: Status | None = None,
+) -> str:
+    """Return a stored set's card as it stands beside the exported set.
+
+    Args:
+        card: of the stored set.
+        made: the exported set.
+        form: what the lines are here.
+        min_overall_quality: of the lines that were taken.
+        status: of the lines that were taken; None for any.
+    """
+    of_the_set, _, _ = card.partition(HOW_TO_LOAD)
+    sides = " and ".join(f"{count} {side}" for side, count in made.lines.items())
+    chosen = [f"of at least {min_overall_quality:g} overall quality"] if min_overall_quality else []
+    chosen += [f"that are `{status}`"] if status else []
+    only = f", those {' and '.join(chosen)} alone" if chosen else ""
+    return (
+        f"{of_the_set}## What is here\n\nAs `{form}`: {sides} lines{only}. What is said above is "
+        f"of the whole set, as stored.\n\n{HOW_TO_LOAD}{_loading(made.name, made.lines)}"
+    )
+
+
+def _loading(name: str, lines: Mapping[Split, int]) -> str:
+    if not any(lines.values()):
+        return "There is no line to load.\n"
+    return (
+        "From this folder; `../..` is the one with the README that tells loaders the types.\n\n"
+        "```python\n"
+        "from datasets import load_dataset\n\n"
+        f'samples = load_dataset("../..", "{name}")\n'
+        "```\n"
+    )

@@ -1,0 +1,174 @@
+"""What a form is, and what several of them do to a stored line's messages."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Any, TypeAlias
+
+import msgspec
+from msgspec import UNSET, Raw, Struct
+from msgspec.structs import replace
+
+from debrief.rubrics.model import Rubric
+from debrief.training.model import ChatMessage, ScoreEntry
+from debrief.training.publishing.columns import Columns
+
+Rubrics: TypeAlias = Mapping[str, Rubric]
+"""By ``<score name>/<key>``."""
+
+
+class StoredLine(Struct, frozen=True):
+    """A line of a training set, decoded as far as forms need it."""
+
+    messages: tuple[ChatMessage, ...]
+    tools: Raw
+    metadata: Raw
+
+    @property
+    def rating(self) -> Rating:
+        """What the metadata says of the session and its scores."""
+        return _RATING.decode(self.metadata)
+
+
+class Rating(Struct, frozen=True):
+    """A part of a line's metadata."""
+
+    session_id: str
+    overall_quality: float
+    scoring_model: str
+    scores: tuple[ScoreEntry, ...]
+
+
+class Form(Struct, frozen=True, kw_only=True):
+    """A form in which training sets are exported: its columns, and how to make its lines.
+
+    One of ``convert`` and ``pair`` is given. Every stored line was validated when it was written,
+    so they only check what their readers ask for beyond that.
+    """
+
+    name: str
+    reader: str
+    """Who reads it, in words."""
+    columns: Columns
+    note: str
+    """What a person should know about it."""
+    convert: Callable[[StoredLine, Rubrics], Iterable[Any]] | None = None
+    """Makes new lines, as objects that JSON can hold, of a stored one. Raises ValueError when the
+    reader would not take it."""
+    pair: Callable[[StoredLine, StoredLine, bool], Any] | None = None
+    """Makes one line of a better and a worse stored line, or None; True: they have one prompt."""
+    of_records: bool = False
+    """The form needs no scores: recorded sessions can be exported in it without the pipeline."""
+    min_lines: int = 0
+    """Lines that its reader asks for at least."""
+    extra_files: Callable[[Mapping[str, str]], dict[str, bytes]] = lambda files: {}
+    """Makes files that its reader needs beside the lines, by name, from the paths of the files
+    with lines by the names of their sets."""
+
+
+def encoded(line: Any) -> bytes:
+    """Return a made line as JSON with its line end."""
+    return _ENCODER.encode(line) + b"\n"
+
+
+def decoded(line: bytes) -> StoredLine:
+    """Return a stored line.
+
+    Raises:
+        msgspec.DecodeError: it is none.
+    """
+    return _STORED.decode(line)
+
+
+def template_messages(messages: Iterable[ChatMessage]) -> list[dict[str, Any]]:
+    """Return messages as chat templates take them: arguments as objects, no weights."""
+    return [_template_message(message) for message in messages]
+
+
+def _template_message(message: ChatMessage) -> dict[str, Any]:
+    made: dict[str, Any] = {"role": message.role, "content": message.content}
+    if message.tool_calls:
+        made["tool_calls"] = [
+            {
+                "id": call.id,
+                "type": call.type,
+                "function": {
+                    "name": call.function.name,
+                    "arguments": _object(call.function.arguments),
+                },
+            }
+            for call in message.tool_calls
+        ]
+    elif message.tool_call_id:
+        made["tool_call_id"] = message.tool_call_id
+    return made
+
+
+def _object(arguments: str) -> Raw:
+    """Return the text of an object as that object on one line, its numbers to the digit."""
+    # In JSON, line breaks can only stand between tokens.
+    return Raw(arguments.replace("\n", " ").replace("\r", " ").strip().encode())
+
+
+def trained_messages(
+    messages: Sequence[ChatMessage], *, alternating: bool = False
+) -> Sequence[ChatMessage]:
+    """Return the messages for a form without weights: what is not trained on is left out.
+
+    Left out is each request none of whose answers is trained on, with its answers, and the text
+    of weight 0 that stands for the end of a turn after its last results. Where that is the end of
+    the line, the results go as well: the line then ends on calls.
+
+    Args:
+        messages: of a stored line.
+        alternating: the form wants a message of the model between results and a prompt, so ends
+            within the line stay.
+    """
+    if all(message.weight != 0 for message in messages):
+        return messages
+    starts = [number for number, message in enumerate(messages) if message.role == "user"]
+    kept = list(messages[: starts[0]])
+    for start, end in zip(starts, [*starts[1:], len(messages)], strict=True):
+        exchange = messages[start:end]
+        if any(one.role == "assistant" and one.weight != 0 for one in exchange):
+            if not alternating and _ends_without_words(kept):
+                kept.pop()
+            kept += exchange
+    if _ends_without_words(kept):
+        kept.pop()
+        while kept[-1].role == "tool":
+            kept.pop()
+    return kept
+
+
+def _ends_without_words(messages: Sequence[ChatMessage]) -> bool:
+    return len(messages) > 1 and messages[-1].weight == 0 and messages[-2].role == "tool"
+
+
+def with_single_calls(line: StoredLine) -> StoredLine:
+    """Return a line without messages of several calls: call, result, call, result.
+
+    Some chat templates refuse a message with several calls; every template takes them one at a
+    time. Words beside several calls stay with the first of them.
+    """
+    return replace(line, messages=tuple(_one_by_one(line.messages)))
+
+
+def _one_by_one(messages: Sequence[ChatMessage]) -> Iterator[ChatMessage]:
+    results: dict[str, ChatMessage] = {}
+    for number, message in enumerate(messages):
+        calls = message.tool_calls or ()
+        if len(calls) > 1:
+            following = messages[number + 1 : number + 1 + len(calls)]
+            results = {str(result.tool_call_id): result for result in following}
+            for place, call in enumerate(calls):
+                content = "" if place else message.content
+                yield replace(message, content=content, tool_calls=(call,))
+                yield results[call.id]
+        elif message.tool_call_id is UNSET or message.tool_call_id not in results:
+            yield message
+
+
+_ENCODER = msgspec.json.Encoder()
+_STORED = msgspec.json.Decoder(StoredLine)
+_RATING = msgspec.json.Decoder(Rating)

@@ -1,0 +1,97 @@
+"""What the readers of each form ask of a line, written down without the code that makes it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from debrief.training.validation import validate_line
+
+
+def problems(form: str, line: bytes) -> list[str]:
+    """Return what the reader of a form would stumble over in a line."""
+    assert line.endswith(b"\n")
+    assert line.count(b"\n") == 1
+    return list(_RULES[form](json.loads(line)))
+
+
+def _messages(line: dict[str, Any]) -> Iterator[str]:
+    yield from validate_line(json.dumps(line))
+
+
+def _openai(line: dict[str, Any]) -> Iterator[str]:
+    from openai.types.chat import ChatCompletionFunctionToolParam, ChatCompletionMessageParam
+    from pydantic import TypeAdapter
+
+    TypeAdapter(list[ChatCompletionMessageParam]).validate_python(line["messages"])
+    TypeAdapter(list[ChatCompletionFunctionToolParam]).validate_python(line["tools"])
+    if set(line) != {"messages", "tools"}:
+        yield f"columns {set(line)}"
+    yield from (
+        f"a description of {len(tool['function']['description'])} characters"
+        for tool in line["tools"]
+        if len(tool["function"]["description"]) > 1_024
+    )
+
+
+def _template(messages: list[dict[str, Any]], tools: str) -> Iterator[str]:
+    declared = {tool["function"]["name"] for tool in json.loads(tools)}
+    if messages[-1]["role"] != "assistant":
+        yield "does not end on an assistant message"
+    open_calls: list[str] = []
+    for message in messages:
+        if "weight" in message or not isinstance(message["content"], str):
+            yield f"a weight, or no text: {message}"
+        if message["role"] == "tool":
+            open_calls.remove(message["tool_call_id"])
+            continue
+        if open_calls:
+            yield f"calls without a result: {open_calls}"
+        open_calls = [call["id"] for call in message.get("tool_calls", ())]
+        for call in message.get("tool_calls", ()):
+            function = call["function"]
+            if function["name"] not in declared or not isinstance(function["arguments"], dict):
+                yield f"not declared, or no object: {function}"
+
+
+def _trl(line: dict[str, Any]) -> Iterator[str]:
+    yield from _template(line["messages"], line["tools"])
+
+
+def _sharegpt(line: dict[str, Any]) -> Iterator[str]:
+    declared = {tool["name"] for tool in json.loads(line["tools"])}
+    turns = line["conversations"]
+    if len(turns) % 2 or not turns:
+        yield f"{len(turns)} turns"
+    for number, turn in enumerate(turns):
+        expected = ("gpt", "function_call") if number % 2 else ("human", "observation")
+        if turn["from"] not in expected:
+            yield f"turn {number}: {turn['from']}"
+        if turn["from"] == "function_call":
+            call = json.loads(turn["value"])
+            if call["name"] not in declared or not isinstance(call["arguments"], dict):
+                yield f"turn {number}: {call}"
+
+
+def _preference(line: dict[str, Any]) -> Iterator[str]:
+    for side in ("chosen", "rejected"):
+        yield from _template(line[side], line["tools"])
+    if line["margin"] <= 0 or not line["reasons"] or line["chosen"] == line["rejected"]:
+        yield "neither is better"
+
+
+def _reward(line: dict[str, Any]) -> Iterator[str]:
+    yield from _template(line["messages"], line["tools"])
+    if not 1 <= line["score"] <= 5 or not line["rubric_key"] or not line["score_name"]:
+        yield "no score of a rubric"
+
+
+_RULES: dict[str, Callable[[dict[str, Any]], Iterator[str]]] = {
+    "messages": _messages,
+    "openai": _openai,
+    "trl": _trl,
+    "sharegpt": _sharegpt,
+    "preference": _preference,
+    "reward": _reward,
+}

@@ -52,7 +52,7 @@ class SessionFetcher:
 
         Raises:
             InputError: the server has nothing of it.
-            ServerAwayError, RequestRefusedError: it cannot be asked.
+            LangfuseAwayError, RequestRefusedError: it cannot be asked.
         """
         rows = fetch_rows(self.client, session_id, span)
         if not rows:
@@ -67,7 +67,7 @@ def fetch_rows(client: LangfuseClient, session_id: str, span: Span | None = None
     trace is fetched for its observations; a trace without any stands for itself.
 
     Raises:
-        ServerAwayError: the server cannot be reached or stays busy.
+        LangfuseAwayError: the server cannot be reached or stays busy.
         RequestRefusedError: it refuses the request.
     """
     try:
@@ -87,7 +87,7 @@ def observations(
     A span bounds the question in time, which servers with years of data answer much faster.
 
     Raises:
-        ServerAwayError: the server cannot be reached or stays busy.
+        LangfuseAwayError: the server cannot be reached or stays busy.
         RequestRefusedError: status 404 when the server is too old for this way.
     """
     bounds: dict[str, str] = {}

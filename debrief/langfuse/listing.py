@@ -64,7 +64,7 @@ def list_sessions(
     Told by those observations alone: of a session that began before, ask ``list_session``.
 
     Raises:
-        ServerAwayError: the server cannot be reached or stays busy.
+        LangfuseAwayError: the server cannot be reached or stays busy.
         RequestRefusedError: it refuses the request.
     """
     try:

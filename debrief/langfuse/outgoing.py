@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Callable, Iterator
-from datetime import UTC, datetime
 from typing import Any
 from urllib.parse import quote
 from uuid import UUID, uuid5
@@ -14,8 +13,9 @@ from msgspec import Struct
 
 from debrief.digests import digest_of
 from debrief.langfuse.configs import OVERALL
+from debrief.langfuse.listing import timestamp
 from debrief.scoring.dimensions import calculate_overall_quality, verdict_on
-from debrief.scoring.model import SessionScores, Verdict
+from debrief.scoring.model import SessionScores
 from debrief.scoring.parsing import cited_turns
 
 Redact = Callable[[str], str]
@@ -74,13 +74,25 @@ def outgoing_scores(row: SessionScores, redact: Redact = str) -> Iterator[Outgoi
         VerdictError: a category or a number that is not one of its dimension's; a server would
             take it and drop it in silence.
     """
+    scores: list[tuple[str, str | float, str]] = []
     for verdict in row.verdicts:
         given = verdict.category if verdict.category is not None else verdict.value
         checked = verdict_on(verdict.dimension, given)
         value = checked.category if checked.category is not None else checked.value
-        yield _outgoing(row, verdict.dimension, value, verdict.rationale, redact)
-    overall = calculate_overall_quality(row.verdicts)
-    yield _outgoing(row, OVERALL, min(1.0, max(0.0, overall)), _breakdown(row.verdicts), redact)
+        scores.append((verdict.dimension, value, verdict.rationale))
+    overall = min(1.0, max(0.0, calculate_overall_quality(row.verdicts)))
+    parts = (f"{v.dimension}: {v.category or format(v.value, '.2f')}" for v in row.verdicts)
+    scores.append((OVERALL, overall, "\n".join(parts)))
+    for name, value, why in scores:
+        yield OutgoingScore(
+            id=score_id(row.session_id, name, row.scoring_fingerprint),
+            session_id=row.session_id,
+            name=name,
+            value=value,
+            comment=_comment(row, why, redact),
+            metadata=_metadata(row),
+            timestamp=timestamp(row.ended),
+        )
 
 
 def score_id(session_id: str, name: str, scoring_fingerprint: str) -> str:
@@ -99,20 +111,6 @@ def plain_comment(text: str) -> str:
         if character in "\n\t" or unicodedata.category(character) not in ("Cc", "Cf", "Cs")
     )
     return _SCHEME.sub(r"\1 :", visible.translate(_MARKUP)).strip()
-
-
-def _outgoing(
-    row: SessionScores, name: str, value: str | float, why: str, redact: Redact
-) -> OutgoingScore:
-    return OutgoingScore(
-        id=score_id(row.session_id, name, row.scoring_fingerprint),
-        session_id=row.session_id,
-        name=name,
-        value=value,
-        comment=_comment(row, why, redact),
-        metadata=_metadata(row),
-        timestamp=_timestamp(row.ended),
-    )
 
 
 def evidence_link(host: str, project: str, target: dict[str, str]) -> str:
@@ -168,11 +166,3 @@ def _metadata(row: SessionScores) -> dict[str, str | int | float | bool]:
         "injection_suspected": row.injection_suspected,
         **agreement,
     }
-
-
-def _breakdown(verdicts: tuple[Verdict, ...]) -> str:
-    return "\n".join(f"{v.dimension}: {v.category or format(v.value, '.2f')}" for v in verdicts)
-
-
-def _timestamp(moment: datetime) -> str:
-    return moment.astimezone(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Literal
 
 from msgspec import Struct
@@ -10,11 +10,11 @@ from msgspec.structs import replace
 
 from debrief.errors import LangfuseError
 from debrief.langfuse.client import LangfuseClient, RequestRefusedError
-from debrief.langfuse.configs import ConfigProblem, score_configs
+from debrief.langfuse.configs import score_configs
 from debrief.langfuse.fetcher import first_trace_id
 from debrief.langfuse.model import ScoreReceipt
 from debrief.langfuse.outgoing import OutgoingScore, Redact, evidence_link, outgoing_scores
-from debrief.langfuse.sending import read_back, send
+from debrief.langfuse.sending import Failures, read_back, send
 from debrief.scoring.dimensions import VerdictError
 from debrief.scoring.model import SessionScores
 
@@ -26,7 +26,7 @@ class WriteOptions(Struct, frozen=True, kw_only=True):
     """How scores are written."""
 
     score_target: ScoreTarget = "session"
-    """``trace`` hangs them on the session's first trace, for servers without session scores."""
+    """``trace`` attaches them to the session's first trace, for servers without session scores."""
     rescored: Rescored = "replace"
     """What becomes of a session's score from another scorer once the new one is read back."""
     read_back_within: float = 30.0
@@ -55,7 +55,7 @@ def write_scores(
         redact: takes secrets out of a comment.
 
     Returns:
-        receipts in the order of ``scores``, then those of earlier runs that still stand.
+        receipts in the order of ``scores``, then those of earlier runs that are still valid.
     """
     options = options or WriteOptions()
     before = {receipt.score_id: receipt for receipt in previous}
@@ -71,116 +71,105 @@ def write_scores(
             receipts[invalid.score_id] = invalid
             continue
         for score in outgoing:
-            receipts[score.id] = _receipt(client, score, "failed", "not sent")
+            receipts[score.id] = _receipt(client, score)
             known = before.get(score.id)
             if known and known == replace(receipts[score.id], status="written", reason=""):
                 receipts[score.id] = known
             else:
                 due.append(score)
-    if due:
-        for identity, (status, reason) in _write(client, due, options).items():
-            receipts[identity] = replace(receipts[identity], status=status, reason=reason)
-    return [*receipts.values(), *_standing(client, before, receipts, options)]
-
-
-Outcome = tuple[Literal["written", "unconfirmed", "failed"], str]
+    failed, unconfirmed = _write(client, due, options) if due else ({}, {})
+    for identity in (score.id for score in due):
+        status, reason = "written", ""
+        if identity in failed:
+            status, reason = "failed", failed[identity]
+        elif identity in unconfirmed:
+            status, reason = "unconfirmed", unconfirmed[identity]
+        receipts[identity] = replace(receipts[identity], status=status, reason=reason)
+    return [*receipts.values(), *_still_valid(client, before, receipts, options)]
 
 
 def _write(
     client: LangfuseClient, due: Sequence[OutgoingScore], options: WriteOptions
-) -> Mapping[str, Outcome]:
+) -> tuple[Failures, Failures]:
+    """Write scores; return why some failed, and why some are not confirmed."""
     try:
         configs = score_configs(client)
     except LangfuseError as error:
-        return {score.id: ("failed", error.reason) for score in due}
-    outcomes: dict[str, Outcome] = {}
-    targets = _targets(client, due, options.score_target)
+        return {score.id: error.reason for score in due}, {}
+    targets, without_target = _targets(client, due, options.score_target)
+    failed: Failures = {}
     bodies = []
-    sent: list[OutgoingScore] = []
     for score in due:
-        config, target = configs.ids[score.name], targets[score.session_id]
-        if isinstance(config, ConfigProblem):
-            outcomes[score.id] = ("failed", config.reason)
-        elif isinstance(target, str):
-            outcomes[score.id] = ("failed", target)
-        else:
-            link = evidence_link(client.host, configs.project, target)
-            bodies.append(score.body(target, config, link))
-            sent.append(score)
+        reason = configs.problems.get(score.name) or without_target.get(score.session_id)
+        if reason:
+            failed[score.id] = reason
+            continue
+        target = targets[score.session_id]
+        link = evidence_link(client.host, configs.project, target)
+        bodies.append(score.body(target, configs.ids[score.name], link))
     refused, remarks = send(client, bodies)
-    taken = [score for score in sent if score.id not in refused]
-    unseen = read_back(client, taken, options.read_back_within)
-    for score in sent:
-        if reason := refused.get(score.id):
-            outcomes[score.id] = ("failed", reason)
-        elif reason := unseen.get(score.id):
-            remark = remarks.get(score.id)
-            outcomes[score.id] = ("unconfirmed", f"{reason}; {remark}" if remark else reason)
-        else:
-            outcomes[score.id] = ("written", "")
-    return outcomes
+    failed |= refused
+    sent = [score for score in due if score.id not in failed]
+    unseen = read_back(client, sent, options.read_back_within)
+    return failed, {
+        identity: "; ".join(filter(None, (reason, remarks.get(identity))))
+        for identity, reason in unseen.items()
+    }
 
 
 def _targets(
     client: LangfuseClient, due: Sequence[OutgoingScore], target: ScoreTarget
-) -> Mapping[str, dict[str, str] | str]:
-    """Return what each session's scores hang on, or why there is nothing."""
-    sessions = list(dict.fromkeys(score.session_id for score in due))
+) -> tuple[dict[str, dict[str, str]], Failures]:
+    """Return what each session's scores are attached to, and why there is nothing."""
+    sessions = dict.fromkeys(score.session_id for score in due)
     if target == "session":
-        return {session: {"sessionId": session} for session in sessions}
-    found: dict[str, dict[str, str] | str] = {}
+        return {session: {"sessionId": session} for session in sessions}, {}
+    found: dict[str, dict[str, str]] = {}
+    problems: Failures = {}
     for session in sessions:
         try:
             trace = first_trace_id(client, session)
         except LangfuseError as error:
-            found[session] = error.reason
-            continue
-        found[session] = (
-            {"traceId": trace} if trace else f"the server has no trace of session {session}"
-        )
-    return found
+            problems[session] = error.reason
+        else:
+            if trace:
+                found[session] = {"traceId": trace}
+            else:
+                problems[session] = f"the server has no trace of session {session}"
+    return found, problems
 
 
-def _standing(
+def _still_valid(
     client: LangfuseClient,
     before: Mapping[str, ScoreReceipt],
     receipts: Mapping[str, ScoreReceipt],
     options: WriteOptions,
-) -> list[ScoreReceipt]:
-    """Return earlier receipts that still stand, after replacing those that were to be replaced."""
+) -> Iterator[ScoreReceipt]:
+    """Yield earlier receipts that are still valid; delete the scores that were replaced."""
     renewed = {(r.session_id, r.name) for r in receipts.values() if r.status == "written"}
-    standing = []
     for receipt in before.values():
         if receipt.score_id in receipts or receipt.status not in ("written", "unconfirmed"):
             continue
-        here = receipt.host == client.host
-        if options.rescored == "replace" and here and (receipt.session_id, receipt.name) in renewed:
+        replaced = (receipt.session_id, receipt.name) in renewed and receipt.host == client.host
+        if options.rescored == "replace" and replaced:
             try:
                 client.delete(f"/scores/{receipt.score_id}")
                 continue
-            except RequestRefusedError as error:
-                if error.status == 404:
+            except LangfuseError as error:
+                if isinstance(error, RequestRefusedError) and error.status == 404:
                     continue
                 receipt = replace(receipt, reason=f"not replaced: {error.reason}")
-            except LangfuseError as error:
-                receipt = replace(receipt, reason=f"not replaced: {error.reason}")
-        standing.append(receipt)
-    return standing
+        yield receipt
 
 
-def _receipt(
-    client: LangfuseClient,
-    score: OutgoingScore,
-    status: Literal["written", "failed"],
-    reason: str = "",
-) -> ScoreReceipt:
+def _receipt(client: LangfuseClient, score: OutgoingScore) -> ScoreReceipt:
     return ScoreReceipt(
         score_id=score.id,
         session_id=score.session_id,
         name=score.name,
         value=score.value if isinstance(score.value, str) else format(score.value, ".6g"),
-        status=status,
-        reason=reason,
+        status="failed",
+        reason="not sent",
         host=client.host,
         content_digest=score.digest,
     )

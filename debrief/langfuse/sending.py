@@ -1,4 +1,4 @@
-"""Sending scores in the form that the server takes, and looking whether it kept them."""
+"""Sending scores in the form that the server takes, and checking that it kept them."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 from debrief.errors import LangfuseError
-from debrief.langfuse.client import LangfuseClient, RequestRefusedError, ServerAwayError
+from debrief.langfuse.client import LangfuseAwayError, LangfuseClient, RequestRefusedError
 from debrief.langfuse.outgoing import OutgoingScore
 
 BATCH = 50
@@ -19,9 +19,10 @@ _FIRST_LOOK, _LONGEST_LOOK = 0.2, 5.0
 
 Failures = dict[str, str]
 """Reason by score id."""
+Body = Mapping[str, Any]
 
 
-def send(client: LangfuseClient, bodies: Sequence[Mapping[str, Any]]) -> tuple[Failures, Failures]:
+def send(client: LangfuseClient, bodies: Sequence[Body]) -> tuple[Failures, Failures]:
     """Send score bodies; return what was refused, and what the server said of batches.
 
     Newer servers take lists and nothing else is asked of them; servers up to 4.16 answer a list
@@ -37,17 +38,14 @@ def send(client: LangfuseClient, bodies: Sequence[Mapping[str, Any]]) -> tuple[F
                 _send_list(client, batch, refused, remarks)
             if client.takes_lists is False:
                 refused.update(_send_objects(client, batch))
-        except ServerAwayError as away:
+        except LangfuseAwayError as away:
             refused.update({str(body["id"]): away.reason for body in bodies[start:]})
             break
     return refused, remarks
 
 
 def _send_list(
-    client: LangfuseClient,
-    batch: Sequence[Mapping[str, Any]],
-    refused: Failures,
-    remarks: Failures,
+    client: LangfuseClient, batch: Sequence[Body], refused: Failures, remarks: Failures
 ) -> None:
     try:
         answer = client.post("/scores", list(batch))
@@ -66,23 +64,20 @@ def _send_list(
         remarks.update({str(body["id"]): f"of its batch the server said: {said}" for body in batch})
 
 
-def _send_objects(client: LangfuseClient, batch: Sequence[Mapping[str, Any]]) -> Failures:
+def _send_objects(client: LangfuseClient, batch: Sequence[Body]) -> Failures:
     refused: Failures = {}
 
-    def one(body: Mapping[str, Any]) -> None:
+    def one(body: Body) -> None:
         try:
             client.post("/scores", body)
         except RequestRefusedError as error:
             refused[str(body["id"])] = error.reason
 
     with ThreadPoolExecutor(_AT_ONCE, thread_name_prefix="langfuse") as pool:
-        futures = [pool.submit(one, body) for body in batch]
         try:
-            for future in futures:
-                future.result()
+            list(pool.map(one, batch))
         finally:
-            for future in futures:
-                future.cancel()
+            pool.shutdown(cancel_futures=True)
     return refused
 
 
@@ -98,18 +93,18 @@ def read_back(client: LangfuseClient, sent: Sequence[OutgoingScore], within: flo
         pending = [score for score in sent if score.id in missing]
         try:
             for start in range(0, len(pending), BATCH):
-                _look(client, pending[start : start + BATCH], missing)
+                _check(client, pending[start : start + BATCH], missing)
         except LangfuseError as error:
             return dict.fromkeys(missing, f"not read back: {error.reason}")
         if not missing or waited >= within:
             return missing
         pause = min(pause, within - waited)
-        client.patience.sleep(pause)
+        client.sleep(pause)
         waited += pause
         pause = min(2 * pause, _LONGEST_LOOK)
 
 
-def _look(client: LangfuseClient, pending: Sequence[OutgoingScore], missing: Failures) -> None:
+def _check(client: LangfuseClient, pending: Sequence[OutgoingScore], missing: Failures) -> None:
     shown = {str(item.get("id")): item for item in _shown(client, pending)}
     for score in pending:
         item = shown.get(score.id)

@@ -16,7 +16,7 @@ from functools import partial
 from debrief.digests import digest_of
 from debrief.errors import ConfigurationError, DebriefError, InputError
 from debrief.lake import Lake
-from debrief.langfuse.client import LangfuseClient, ServerAwayError, langfuse_from_settings
+from debrief.langfuse.client import LangfuseAwayError, LangfuseClient, langfuse_from_settings
 from debrief.langfuse.conversion import SOURCE, path_of
 from debrief.langfuse.fetcher import SessionFetcher
 from debrief.langfuse.listing import ListedSession, list_session, list_sessions
@@ -116,7 +116,7 @@ class LangfuseSource:
             try:
                 session = fetcher.fetch_session(entry.session_id, spans.get(entry.session_id))
             except DebriefError as error:
-                if isinstance(error, ServerAwayError):
+                if isinstance(error, LangfuseAwayError):
                     away.set()
                 reader.failures[entry.path] = f"not fetched: {error.reason}"
                 return

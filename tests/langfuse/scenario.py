@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from msgspec.structs import replace
 
-from debrief.langfuse.client import LangfuseClient, Patience
+from debrief.langfuse.client import RETRIES, LangfuseClient
 from debrief.scoring.model import SessionScores
 from debrief.scoring.scorer import score_session
 from tests.langfuse.server import LangfuseServer
@@ -25,8 +25,8 @@ class Clock:
 def client_of(
     server: LangfuseServer, clock: Clock | None = None, attempts: int = 4, secret: str = "sk-test"
 ) -> LangfuseClient:
-    patience = Patience(attempts=attempts, timeout=LONG, sleep=(clock or Clock()).sleep)
-    return LangfuseClient(server.host, server.public_key, secret, patience)
+    retries = replace(RETRIES, attempts=attempts, sleep=(clock or Clock()).sleep)
+    return LangfuseClient(server.host, server.public_key, secret, retries=retries, timeout=LONG)
 
 
 def scored(identity: str = "s1", model: str = "some-model") -> SessionScores:

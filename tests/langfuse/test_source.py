@@ -291,4 +291,4 @@ def test_a_limit_of_requests_a_minute_is_kept(tmp_path: Path) -> None:
     limited = load_settings({**environ, "DEBRIEF_LANGFUSE_REQUESTS_A_MINUTE": "30"})
     source = source_from_settings(limited, asked=True)
     assert source is not None
-    assert source.client.patience.spacing == 2.0
+    assert source.client.spacing == 2.0

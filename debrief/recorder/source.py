@@ -26,7 +26,7 @@ from debrief.redaction.redactor import Redactor
 from debrief.sessions.model import Session
 from debrief.sessions.readers.base import NoSession, ServerReader, Transcript
 from debrief.sessions.readers.recorder.conversion import SOURCE, session_of
-from debrief.sessions.readers.recorder.records import HEAD
+from debrief.sessions.readers.recorder.records import NOT_A_RECORD, decode_meta
 from debrief.sessions.scanning import ScanEntry
 from debrief.sessions.store import SESSIONS_TABLE
 from debrief.settings import Settings
@@ -193,8 +193,8 @@ class RecorderSource:
         if known is not None and known.sha256 == session.sha256:
             return msgspec.structs.replace(known, status=session.status)
         try:
-            started = HEAD.decode(self.store.record_text(session.id)).meta.started_at
-        except (msgspec.DecodeError, NotFoundError):
+            started = decode_meta(self.store.record_text(session.id)).started_at
+        except (*NOT_A_RECORD, NotFoundError):
             started = session.created_at
         return ListedRecord(
             id=str(session.id), sha256=session.sha256, status=session.status, started=started

@@ -295,5 +295,5 @@ def test_a_copy_of_a_bare_record_is_the_same_session(tmp_path: Path) -> None:
 def test_a_patch_without_operations_is_told() -> None:
     session = session_of(bare("changes"), "a", written=lambda: datetime(2026, 11, 4, tzinfo=UTC))
     assert [problem.reason for problem in session.problems] == [
-        "a patch that cannot be read: it tells no operations"
+        "a patch that cannot be read: it has no operations"
     ]

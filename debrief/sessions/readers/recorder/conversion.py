@@ -25,15 +25,14 @@ from debrief.sessions.model import (
 from debrief.sessions.readers.jsonl import mend_text
 from debrief.sessions.readers.patches import FileEdit, created, deleted, from_unified, joined
 from debrief.sessions.readers.recorder.records import (
-    BARE,
-    PATCH,
-    READ_FILE,
-    RECORD,
-    Call,
-    Operation,
-    Record,
+    NOT_A_RECORD,
+    DecodedRecord,
+    RecordCall,
     RecordMessage,
-    completed,
+    RecordOperation,
+    RecordPatch,
+    RecordPath,
+    decode_record,
 )
 from debrief.slugs import slugify
 
@@ -53,37 +52,30 @@ def session_of(
     Args:
         data: the record's bytes.
         path: what it was read from.
-        status: what the API holds of it; a record that was never verified is a draft anyway.
-        written: tells when a bare record was written; None where none is taken.
+        status: of the stored session; a record that was never verified is a draft anyway.
+        written: returns when a bare record was written; None if none is accepted.
 
     Raises:
         InputError: it is no record, and why.
     """
-    return _Conversion(_record(data, path, written), data, path).session(status)
-
-
-def _record(data: bytes, path: str, written: Callable[[], datetime] | None) -> Record:
     try:
-        return RECORD.decode(data)
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-        try:
-            bare = BARE.decode(data) if written is not None else None
-        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-            bare = None
-        if bare is None or written is None:
-            raise InputError(path, f"is no record: {error}") from error
-    return completed(bare, data, written())
+        record = decode_record(data, written)
+    except NOT_A_RECORD as error:
+        raise InputError(path, f"is no record: {error}") from error
+    return _Conversion(record, data, path).session(status)
 
 
 class _Conversion:
-    """One record on its way; of no use twice."""
+    """Converts one record."""
 
-    def __init__(self, record: Record, data: bytes, path: str) -> None:
+    def __init__(self, record: DecodedRecord, data: bytes, path: str) -> None:
         self._record = record
         self._data = data
         self._path = path
         self._codes = {command.call_id: command.exit_code for command in record.meta.commands}
-        self._results = {m.tool_call_id: m.content for m in record.messages if m.role == "tool"}
+        self._results = {
+            m.tool_call_id: m.content or "" for m in record.messages if m.role == "tool"
+        }
         self._files: dict[str, str] = {}
         self._problems: list[Problem] = []
 
@@ -95,8 +87,8 @@ class _Conversion:
             raise InputError(self._path, "holds no prompt and no answer")
         full = meta.contents == "full"
         calls = [call for turn in turns for message in turn.messages for call in message.calls]
-        draft: RecordStatus | None = None if meta.verified and full else "draft"
-        told = draft or status
+        if not (meta.verified and full):
+            status = "draft"
         session = Session(
             id=meta.session_id,
             source=SOURCE,
@@ -131,7 +123,7 @@ class _Conversion:
                 withheld="" if full else NO_CONTENTS,
             ),
         )
-        return msgspec.structs.replace(session, status=told) if told else session
+        return msgspec.structs.replace(session, status=status) if status else session
 
     @property
     def _span(self) -> tuple[datetime, datetime]:
@@ -156,7 +148,7 @@ class _Conversion:
             first = group[0]
             yield Turn(
                 number=number,
-                prompt=first.content if first.role == "user" else "",
+                prompt=(first.content or "") if first.role == "user" else "",
                 origin="prompt" if first.role == "user" else "preamble",
                 at=started,
                 ended=ended,
@@ -170,11 +162,11 @@ class _Conversion:
                 yield Message(
                     id=f"{self._record.meta.session_id}:{turn}.{number}",
                     model="",
-                    text=message.content,
+                    text=message.content or "",
                     calls=tuple(map(self._call, message.tool_calls or ())),
                 )
 
-    def _call(self, call: Call) -> ToolCall:
+    def _call(self, call: RecordCall) -> ToolCall:
         result = self._results.get(call.id)
         name, given = call.function.name, call.function.arguments
         status: CallStatus = "unanswered" if result is None else "ok"
@@ -202,23 +194,23 @@ class _Conversion:
 
     def _remember(self, arguments: str, content: str) -> None:
         try:
-            self._files[READ_FILE.decode(arguments).path] = content
+            self._files[msgspec.json.decode(arguments, type=RecordPath).path] = content
         except msgspec.DecodeError as error:
             self._report(f"arguments of {READ} that say nothing: {error}")
 
-    def _edit(self, call: Call) -> FileEdit | None:
+    def _edit(self, call: RecordCall) -> FileEdit | None:
         try:
-            patch = PATCH.decode(call.function.arguments)
+            patch = msgspec.json.decode(call.function.arguments, type=RecordPatch)
         except msgspec.DecodeError as error:
             self._report(f"a patch that cannot be read: {error}")
             return None
         operations = patch.operations if patch.ops is None else patch.ops
         if operations is None:
-            self._report("a patch that cannot be read: it tells no operations")
+            self._report("a patch that cannot be read: it has no operations")
             return None
         return joined(map(self._change, operations))
 
-    def _change(self, operation: Operation) -> FileEdit:
+    def _change(self, operation: RecordOperation) -> FileEdit:
         path = operation.path
         if operation.type == "create_file":
             return created(path, operation.diff)

@@ -8,23 +8,23 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from datetime import datetime
 from pathlib import Path
-
-import msgspec
 
 from debrief.errors import InputError
 from debrief.sessions.model import Session
 from debrief.sessions.readers.base import BrokenTranscript, NoSession, Peek, Transcript
 from debrief.sessions.readers.files import Walk, head_of
 from debrief.sessions.readers.recorder.conversion import SOURCE, session_of
-from debrief.sessions.readers.recorder.records import BARE_HEAD, HEAD, identity_of
+from debrief.sessions.readers.recorder.records import NOT_A_RECORD, decode_meta
 from debrief.sessions.readers.values import changed_at
 
 _BEGINNING = re.compile(rb'\A\s*\{\s*"(?:messages|meta|tools)"\s*:')
 _NAMES = (".record.json", ".record.jsonl")
 _MANIFEST = re.compile(rb'\A\s*\{\s*"manifest"\s*:')
+_UNKNOWN = datetime.min
 _LONGEST = 64_000_000
-"""Bytes of a line that is still looked at; a record is never so long."""
+"""Bytes of a line that is still read; a record is never so long."""
 
 
 class RecordReader:
@@ -34,13 +34,13 @@ class RecordReader:
     tool = SOURCE
 
     def folders(self, home: Path) -> tuple[Path, ...]:
-        """Return nothing: records lie where somebody put them."""
+        """Return nothing: records are wherever somebody put them."""
         return ()
 
     def find(self, walk: Walk) -> Iterator[Transcript]:
         """Yield the records among the files of a folder, in path order."""
         for path in walk.paths((".json", ".jsonl"), SOURCE):
-            if not path.endswith(_NAMES) and not _claims(path):
+            if not path.endswith(_NAMES) and not _is_records_file(path):
                 continue
             if path.endswith(".json"):
                 yield Transcript(source=SOURCE, path=path)
@@ -51,7 +51,7 @@ class RecordReader:
                 )
 
     def peek(self, transcript: Transcript) -> Peek | None:
-        """Look at a record's own words about itself; None when it is none."""
+        """Read only a record's ``meta``; None if the file is not a record."""
         return _peek(_data(transcript.path))
 
     def read(self, transcript: Transcript) -> Session:
@@ -69,14 +69,14 @@ class RecordReader:
         if _MANIFEST.match(data):
             raise NoSession(transcript.path, "the last line of an export, which counts the others")
         try:
-            file, _ = _place(transcript.path)
+            file, _ = _split_path(transcript.path)
             return session_of(data, transcript.path, written=lambda: changed_at(file))
         except InputError as error:
             raise BrokenTranscript(transcript.path, error.reason) from error
 
 
-def _claims(path: str) -> bool:
-    """Return whether a file begins with a record, which other files with messages do not."""
+def _is_records_file(path: str) -> bool:
+    """Return whether a file begins with a record, as other files with messages do not."""
     head = head_of(path)
     if not _BEGINNING.match(head):
         return False
@@ -90,18 +90,11 @@ def _claims(path: str) -> bool:
 
 def _peek(data: bytes) -> Peek | None:
     try:
-        head = HEAD.decode(data)
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-        return _peek_bare(data)
-    return Peek(session_id=head.meta.session_id, started=head.meta.started_at)
-
-
-def _peek_bare(data: bytes) -> Peek | None:
-    try:
-        BARE_HEAD.decode(data)
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        meta = decode_meta(data.removesuffix(b"\n"), lambda: _UNKNOWN)
+    except NOT_A_RECORD:
         return None
-    return Peek(session_id=identity_of(data.removesuffix(b"\n")), started=None)
+    started = None if meta.started_at is _UNKNOWN else meta.started_at
+    return Peek(session_id=meta.session_id, started=started)
 
 
 def _offsets(path: str) -> Iterator[int]:
@@ -117,10 +110,10 @@ def _offsets(path: str) -> Iterator[int]:
         return
 
 
-def _place(path: str) -> tuple[str, int | None]:
-    """Return a transcript's file, and the byte that it begins at where it is a line of it."""
-    name, mark, offset = path.rpartition("#")
-    if mark and offset.isdigit() and name.endswith(".jsonl"):
+def _split_path(path: str) -> tuple[str, int | None]:
+    """Return a transcript's file, and where its line begins if it is a line of it."""
+    name, sign, offset = path.rpartition("#")
+    if sign and offset.isdigit() and name.endswith(".jsonl"):
         return name, int(offset)
     return path, None
 
@@ -131,7 +124,7 @@ def _data(path: str) -> bytes:
     Raises:
         OSError: they cannot be read.
     """
-    name, offset = _place(path)
+    name, offset = _split_path(path)
     if offset is not None:
         with open(name, "rb") as file:  # noqa: PTH123
             file.seek(offset)

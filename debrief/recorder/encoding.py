@@ -1,4 +1,4 @@
-"""Records as bytes, and bytes as records: nothing gets in that two readers could take differently.
+"""Records as bytes, and bytes as records: nothing is read that two parsers could read differently.
 
 JSON leaves open what each parser settles its own way: a key that occurs twice, half of a surrogate
 pair, NaN, numbers that a double cannot hold, any depth. All of it is refused, with the place where
@@ -11,11 +11,9 @@ import json
 import math
 import re
 from collections import Counter
-from collections.abc import Iterator
 from typing import TypeVar
 
 import msgspec
-import orjson
 from msgspec import Struct
 from pydantic import BaseModel, ValidationError
 from pydantic_core import PydanticSerializationError
@@ -30,7 +28,7 @@ MAX_STRING = 1_000_000
 """Characters of a string. A call's arguments are JSON of their own, whose strings are held to it
 one by one."""
 MAX_PARTS = 250_000
-"""Brackets and commas of a document outside its strings: what it may unfold to in memory."""
+"""Brackets and commas of a document outside its strings: what it may expand to in memory."""
 MAX_INTEGER = 2**53 - 1
 """The largest integer that every JSON parser reads exactly."""
 
@@ -40,11 +38,6 @@ _STRING = re.compile(r'"[^"\\]*+(?:\\.[^"\\]*+)*+"?', re.DOTALL)
 _NOT_STRUCTURE = re.compile(r"[^\[\]{},]+")
 _SURROGATE = re.compile("[\ud800-\udfff]")
 _ARGUMENTS = re.compile(r"(?:record\.)?messages\[\d+\]\.tool_calls\[\d+\]\.function\.arguments")
-_RISKY = re.compile(rb"\\u(?:0000|[dD])")
-"""Escapes that may stand for NUL, or for half of a surrogate pair."""
-_AS_WRITTEN = orjson.OPT_STRICT_INTEGER
-_MEMBERS = msgspec.json.Decoder(dict[str, msgspec.Raw])
-_CONTAINERS = frozenset({dict, list})
 _TAGS = frozenset(
     {"system", "user", "assistant", "tool", "create_file", "update_file", "delete_file"}
 )
@@ -60,7 +53,7 @@ def encode_record(record: Record) -> bytes:
 
 
 def encode_arguments(arguments: BaseModel) -> str:
-    """Return a call's arguments as the JSON text that stands in its message.
+    """Return a call's arguments as the JSON text of its message.
 
     Raises:
         InputError: a text cannot be written in UTF-8.
@@ -69,7 +62,7 @@ def encode_arguments(arguments: BaseModel) -> str:
 
 
 def decode_record(data: bytes, culprit: str = "record") -> Record:
-    """Return the record that ``data`` holds.
+    """Return the record that ``data`` contains.
 
     Its shape is checked and no more: whether it is consistent is for ``checks.problems_of``.
 
@@ -80,7 +73,7 @@ def decode_record(data: bytes, culprit: str = "record") -> Record:
 
 
 def decode(model: type[Model], data: bytes | str, culprit: str) -> Model:
-    """Return the ``model`` that the JSON document ``data`` holds, coercing nothing.
+    """Return the ``model`` that the JSON document ``data`` contains, coercing nothing.
 
     Args:
         model: a model of the contract.
@@ -90,34 +83,21 @@ def decode(model: type[Model], data: bytes | str, culprit: str) -> Model:
     Raises:
         InputError: as of ``decode_record``.
     """
+    check_json(data, culprit)
     try:
-        return model.model_validate(
-            read(data, culprit).value, strict=True, by_alias=True, by_name=False
-        )
+        return model.model_validate_json(data, strict=True, by_alias=True, by_name=False)
     except ValidationError as error:
         first = error.errors(include_url=False, include_context=False, include_input=False)[0]
         raise InputError(culprit, f"{place_of(first['loc'])}: {first['msg']}") from error
 
 
-class Document(Struct, frozen=True):
-    """A JSON document that all parsers read in one way."""
-
-    data: bytes
-    """In UTF-8, as it came."""
-    value: object
-    """What it holds."""
-    compact: bool
-    """It stands there as ``orjson`` writes it, and so does each of its parts."""
-
-    def member(self, name: str) -> bytes:
-        """Return the bytes of a member of the object that it is, exactly as they stand in it."""
-        if self.compact and isinstance(self.value, dict):
-            return orjson.dumps(self.value[name], option=_AS_WRITTEN)
-        return bytes(_MEMBERS.decode(self.data)[name])
+def member(data: bytes, name: str) -> bytes:
+    """Return the exact bytes of a member of the JSON object ``data``."""
+    return bytes(msgspec.json.decode(data, type=dict[str, msgspec.Raw])[name])
 
 
-def read(data: bytes | str, culprit: str) -> Document:
-    """Return a JSON document once it is certain that all parsers agree on it.
+def check_json(data: bytes | str, culprit: str) -> None:
+    """Make sure that every JSON parser reads a document in the same way.
 
     Raises:
         InputError: it is too large or too deep, not JSON, or ambiguous; names the place.
@@ -129,100 +109,14 @@ def read(data: bytes | str, culprit: str) -> Document:
         text = data.decode()
     except (UnicodeEncodeError, UnicodeDecodeError) as error:
         raise InputError(culprit, f"not UTF-8: {error.reason} at {error.start:,}") from None
-    if len(data) > MAX_PARTS:
-        _measure(text, culprit)
-    risky = len(data) > MAX_STRING or _RISKY.search(data) is not None
-    tree = None if risky else _unchanged(data)
-    compact, is_ambiguous = tree is not None, False
-    if tree is None:
-        tree, is_ambiguous = _parse(text, culprit)
-    if data.count(b"{") + data.count(b"[") > MAX_DEPTH and _is_deep(tree):
-        raise InputError(culprit, f"nested over {MAX_DEPTH} deep")
-    if risky or is_ambiguous:
-        for place, problem in _problems(tree):
-            raise InputError(culprit, f"{place}: {problem}")
-    return Document(data, tree, compact)
-
-
-def _unchanged(data: bytes) -> object:
-    """Return what a document holds if it is the same when it is written again, else None.
-
-    Then nothing in it was dropped, rounded or replaced. It is how most writers write, and saves
-    looking at every value.
-    """
+    # Before anything is built of it: brackets and commas outside strings.
+    structure = _NOT_STRUCTURE.sub("", _STRING.sub("", text)) if len(data) > MAX_PARTS else ""
     try:
-        tree: object = orjson.loads(data)
-        return tree if orjson.dumps(tree, option=_AS_WRITTEN) == data else None
-    except (orjson.JSONDecodeError, orjson.JSONEncodeError):
-        return None
-
-
-def _is_deep(tree: object) -> bool:
-    level: list[object] = [tree]
-    for _ in range(MAX_DEPTH):
-        inner: list[object] = []
-        for value in level:
-            if isinstance(value, dict):
-                inner += [one for one in value.values() if type(one) in _CONTAINERS]
-            elif isinstance(value, list):
-                inner += [one for one in value if type(one) in _CONTAINERS]
-        if not inner:
-            return False
-        level = inner
-    return True
-
-
-def _measure(text: str, culprit: str) -> None:
-    structure = _NOT_STRUCTURE.sub("", _STRING.sub("", text))
-    if len(structure) > MAX_PARTS:
-        raise InputError(culprit, f"over {MAX_PARTS:,} values", "Record a smaller change.")
-    depth = 0
-    for mark in structure.replace(",", ""):
-        depth += 1 if mark in "[{" else -1
-        if depth > MAX_DEPTH:
-            raise InputError(culprit, f"nested over {MAX_DEPTH} deep")
-
-
-class _Ambiguous(Struct, frozen=True):
-    """Stands in a parsed document for what cannot be taken, until its place is known."""
-
-    reason: str
-
-
-def _parse(text: str, culprit: str) -> tuple[object, bool]:
-    """Return the document, and whether something ambiguous stands in it."""
-    found: list[_Ambiguous] = []
-
-    def ambiguous(reason: str) -> _Ambiguous:
-        found.append(_Ambiguous(reason))
-        return found[-1]
-
-    def members(pairs: list[tuple[str, object]]) -> dict[str, object]:
-        made = dict(pairs)
-        if len(made) != len(pairs):
-            for key, times in Counter(key for key, _ in pairs).items():
-                if times > 1:
-                    made[key] = ambiguous("the key occurs twice")
-        return made
-
-    def integer(digits: str) -> object:
-        if len(digits) > 17 or abs(value := int(digits)) > MAX_INTEGER:
-            return ambiguous("an integer that not every parser reads exactly")
-        return value
-
-    def number(digits: str) -> object:
-        if len(digits) > 64 or not math.isfinite(value := float(digits)):
-            return ambiguous("a number that not every parser reads the same way")
-        return value
-
-    def constant(name: str) -> object:
-        return ambiguous(f"{name} is not JSON")
-
-    parser = json.JSONDecoder(
-        object_pairs_hook=members, parse_int=integer, parse_float=number, parse_constant=constant
-    )
-    try:
-        return parser.decode(text), bool(found)
+        if len(structure) > MAX_PARTS:
+            if "[" * MAX_DEPTH in structure or "{" * MAX_DEPTH in structure:
+                raise RecursionError
+            raise InputError(culprit, f"over {MAX_PARTS:,} values", "Record a smaller change.")
+        _check(_PARSER.decode(text), "", 0, culprit)
     except json.JSONDecodeError as error:
         place = f"line {error.lineno}, column {error.colno}"
         raise InputError(culprit, f"not JSON at {place}: {error.msg}") from None
@@ -230,21 +124,62 @@ def _parse(text: str, culprit: str) -> tuple[object, bool]:
         raise InputError(culprit, f"nested over {MAX_DEPTH} deep") from None
 
 
-def _problems(tree: object, place: str = "") -> Iterator[tuple[str, str]]:
-    if isinstance(tree, _Ambiguous):
-        yield place or "at the top", tree.reason
-    elif isinstance(tree, str):
-        if problem := _text_problem(tree, place):
-            yield place or "at the top", problem
-    elif isinstance(tree, list):
-        for number, item in enumerate(tree):
-            yield from _problems(item, f"{place}[{number}]")
-    elif isinstance(tree, dict):
-        for key, value in tree.items():
-            if problem := _text_problem(key, place):
-                yield place or "at the top", f"in a key: {problem}"
-            else:
-                yield from _problems(value, f"{place}.{key[:80]}" if place else key[:80])
+class _Ambiguous(Struct, frozen=True):
+    """Stands in a parsed document for a value that is refused, until its place is known."""
+
+    reason: str
+
+
+def _members(pairs: list[tuple[str, object]]) -> dict[str, object]:
+    members = dict(pairs)
+    if len(members) != len(pairs):
+        counts = Counter(key for key, _ in pairs)
+        members |= {
+            key: _Ambiguous("the key occurs twice") for key, count in counts.items() if count > 1
+        }
+    return members
+
+
+def _integer(digits: str) -> object:
+    if len(digits) > 17 or abs(value := int(digits)) > MAX_INTEGER:
+        return _Ambiguous("an integer that not every parser reads exactly")
+    return value
+
+
+def _number(digits: str) -> object:
+    if len(digits) > 64 or not math.isfinite(value := float(digits)):
+        return _Ambiguous("a number that not every parser reads the same way")
+    return value
+
+
+_PARSER = json.JSONDecoder(
+    object_pairs_hook=_members,
+    parse_int=_integer,
+    parse_float=_number,
+    parse_constant=lambda name: _Ambiguous(f"{name} is not JSON"),
+)
+
+
+def _check(value: object, place: str, depth: int, culprit: str) -> None:
+    problem = ""
+    if isinstance(value, _Ambiguous):
+        problem = value.reason
+    elif isinstance(value, str):
+        problem = _text_problem(value, place)
+    elif isinstance(value, list | dict):
+        if depth == MAX_DEPTH:
+            raise RecursionError
+        if isinstance(value, list):
+            for number, item in enumerate(value):
+                _check(item, f"{place}[{number}]", depth + 1, culprit)
+            return
+        for key, item in value.items():
+            if in_key := _text_problem(key, place):
+                problem = f"in a key: {in_key}"
+                break
+            _check(item, f"{place}.{key[:80]}" if place else key[:80], depth + 1, culprit)
+    if problem:
+        raise InputError(culprit, f"{place or 'at the top'}: {problem}")
 
 
 def _text_problem(text: str, place: str) -> str:

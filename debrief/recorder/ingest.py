@@ -23,7 +23,7 @@ from debrief.recorder.checks import (
     readiness,
 )
 from debrief.recorder.contracts import Record, Upload
-from debrief.recorder.encoding import Document, decode_record, place_of, read
+from debrief.recorder.encoding import check_json, decode_record, member, place_of
 from debrief.recorder.scrubbing import scrubbed
 from debrief.recorder.storage.rows import NewRow
 from debrief.redaction import Redactor
@@ -72,14 +72,13 @@ class Ingest:
             UnfitError: it is not of the contract, or contradicts itself.
             UnmaskableError: it holds a secret that cannot be taken out.
         """
-        document = _read(body)
-        upload = _upload(document)
+        upload = read_model(Upload, body)
         reasons = contradictions(upload)
         examined = examine(upload.record)
         reasons += examined.problems
         if reasons:
             raise UnfitError("record", reasons, "Record the session again, or correct its record.")
-        sent = document.member("record")
+        sent = member(body, "record")
         text, record = self._without_secrets(sent, upload.record, examined)
         digest = sha256(sent).hexdigest()
         return NewRow(
@@ -125,47 +124,28 @@ class Ingest:
         return result.text, result.record
 
 
-def read_json(body: bytes) -> bytes:
-    """Return a body once it is certain that every JSON parser reads it the same way.
-
-    Raises:
-        MalformedError: it is none.
-    """
-    return _read(body).data
-
-
-def _read(body: bytes) -> Document:
-    try:
-        return read(body, "body")
-    except InputError as error:
-        raise MalformedError(error.culprit, error.reason, error.next_move) from error
-
-
-def _upload(document: Document) -> Upload:
-    """Return the upload that a body is, without reading its JSON again unless it is none."""
-    try:
-        return Upload.model_validate(document.value, strict=True, by_alias=True, by_name=False)
-    except ValidationError:
-        return read_model(Upload, document.data)
-
-
-def read_model(model: type[Model], document: bytes) -> Model:
-    """Return what a body says.
+def read_model(model: type[Model], body: bytes) -> Model:
+    """Return what a body contains.
 
     Args:
         model: what the body should be.
-        document: from ``read_json``.
+        body: the bytes that were received.
 
     Raises:
+        MalformedError: it is not JSON, or two parsers could read it in two ways.
         UnfitError: it is something else; names every place.
     """
     try:
-        return model.model_validate_json(document, strict=True, by_alias=True, by_name=False)
+        check_json(body, "body")
+    except InputError as error:
+        raise MalformedError(error.culprit, error.reason, error.next_move) from error
+    try:
+        return model.model_validate_json(body, strict=True, by_alias=True, by_name=False)
     except ValidationError as error:
-        found = error.errors(include_url=False, include_context=False, include_input=False)
+        items = error.errors(include_url=False, include_context=False, include_input=False)
         reasons = [
             f"{place_of(item['loc'])}: {item['msg'].removeprefix('Value error, ')}"
-            for item in found[:_MOST_REASONS]
+            for item in items[:_MOST_REASONS]
         ]
         raise UnfitError("body", reasons, "GET /openapi.json says what fits.") from error
 

@@ -22,7 +22,7 @@ from starlette.requests import ClientDisconnect
 from debrief.recorder.contracts import Contract, TaskId
 from debrief.recorder.encoding import MAX_BYTES
 from debrief.recorder.exporting import ExportForm
-from debrief.recorder.ingest import read_json, read_model
+from debrief.recorder.ingest import read_model
 from debrief.recorder.service.problems import RefusedError
 from debrief.recorder.storage.rows import BenchmarkFilter, SessionFilter
 from debrief.training.model import Split
@@ -41,7 +41,7 @@ def json_body(model: type[Model]) -> Any:
     """Return a dependency that reads a small body as a model."""
 
     async def parse(request: Request) -> Model:
-        return read_model(model, read_json(await _read(request, _SMALL_BODY)))
+        return read_model(model, await _read(request, _SMALL_BODY))
 
     return Depends(parse)
 

@@ -12,7 +12,6 @@ import typer
 import pipelines.up_command
 import pipelines.worker_command  # noqa: F401  registers its commands
 from debrief.cli.app import app
-from debrief.cli.console import told
 
 Sessions = Annotated[
     list[str] | None,
@@ -56,7 +55,6 @@ Weeks = Annotated[
 
 
 @app.command()
-@told
 def demo(
     lake: Lake = "",
 ) -> None:
@@ -72,7 +70,6 @@ def demo(
 
 
 @app.command()
-@told
 def run(
     sessions: Sessions = None,
     week: Weeks = None,
@@ -92,7 +89,6 @@ def run(
 
 
 @app.command()
-@told
 def backfill(
     stage: Annotated[str, typer.Option("--stage", help="The asset, such as session_scores.")],
     week: Annotated[
@@ -163,7 +159,6 @@ def backfill(
 
 
 @app.command()
-@told
 def ui(
     of_demo: Annotated[bool, typer.Option("--demo", help="Show the demo's lake.")] = False,
     lake: Lake = "",

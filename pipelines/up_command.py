@@ -8,7 +8,6 @@ from typing import Annotated
 import typer
 
 from debrief.cli.app import app
-from debrief.cli.console import told
 
 runs = typer.Typer(no_args_is_help=True, help="What Dagster remembers of runs, looked after.")
 app.add_typer(runs, name="runs")
@@ -17,7 +16,6 @@ Port = Annotated[int, typer.Option("--port", min=1, max=65535, help="Of Dagster'
 
 
 @app.command()
-@told
 def up(
     port: Port = 3000,
     api_port: Annotated[int, typer.Option(min=1, max=65535, help="Of the recorder's API.")] = 8484,
@@ -41,7 +39,6 @@ def up(
 
 
 @app.command()
-@told
 def down() -> None:
     """End what **debrief up** started, and wait until it has ended."""
     from pipelines.up import down as end
@@ -50,7 +47,6 @@ def down() -> None:
 
 
 @app.command()
-@told
 def metrics(
     serve: Annotated[
         bool, typer.Option("--serve", help="Keep giving them out, for Prometheus to scrape.")
@@ -81,7 +77,6 @@ def metrics(
 
 
 @runs.command()
-@told
 def prune(
     older_than: Annotated[
         str, typer.Option("--older-than", help="Such as 90d; DEBRIEF_KEEP_RUNS_DAYS, else 90d.")
@@ -109,7 +104,6 @@ def prune(
 
 
 @runs.command()
-@told
 def migrate() -> None:
     """Bring Dagster's tables to what the installed Dagster works with. Make a backup first."""
     from debrief.settings import load_settings

@@ -7,11 +7,9 @@ from typing import Annotated
 import typer
 
 from debrief.cli.app import app
-from debrief.cli.console import told
 
 
 @app.command()
-@told
 def worker(
     coordinator: Annotated[
         bool,

@@ -1,4 +1,7 @@
-"""The commands that need no orchestrator, put together."""
+"""The ``debrief`` command: all commands that need no orchestrator, put together.
+
+Each command is one module, which imports what takes time inside the command's own function.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +10,7 @@ from typing import Annotated
 import typer
 
 from debrief import __version__
-from debrief.cli.commands import (
+from debrief.cli import (
     cache,
     code,
     database,
@@ -26,9 +29,11 @@ from debrief.cli.commands import (
     tokens,
     train,
 )
+from debrief.cli.console import ErrorReportingGroup
 
 app = typer.Typer(
     name="debrief",
+    cls=ErrorReportingGroup,
     no_args_is_help=True,
     pretty_exceptions_enable=False,
     rich_markup_mode="markdown",
@@ -40,9 +45,14 @@ app = typer.Typer(
     ),
 )
 
+GRAPH = "The whole graph"
+SESSIONS = "Sessions, scores, training sets"
+CAPTURE = "Capture and recording"
+TEAM = "A team's instance"
 
-def _version(wanted: bool) -> None:
-    if wanted:
+
+def _version(is_given: bool) -> None:
+    if is_given:
         typer.echo(f"debrief {__version__}")
         raise typer.Exit
 
@@ -56,20 +66,19 @@ def main(
     """Take the options that come before a command."""
 
 
-app.add_typer(sources.app)
-app.add_typer(code.app)
-app.add_typer(migrate.app)
-app.add_typer(push.app)
-app.add_typer(eval.app)
-app.add_typer(score.app)
-app.add_typer(export.app)
-app.add_typer(train.app)
-app.add_typer(serve.app)
-app.add_typer(hooks.app, name="hooks")
-app.add_typer(judges.app, name="judges")
-app.add_typer(cache.app, name="cache")
-app.add_typer(database.app, name="database")
-app.add_typer(record.app, name="record")
-app.add_typer(rubrics.app, name="rubrics")
-app.add_typer(skill.app, name="skill")
-app.add_typer(tokens.app, name="tokens")
+for panel, commands in {
+    SESSIONS: (sources.sources, score.score, export.export, train.train),
+    CAPTURE: (code.code, migrate.migrate),
+    TEAM: (push.push, serve.serve),
+}.items():
+    for command in commands:
+        app.command(rich_help_panel=panel)(command)
+app.command("eval", rich_help_panel=SESSIONS)(eval.evaluate)
+app.command("judge", rich_help_panel=SESSIONS, help="The same as **eval**.")(eval.evaluate)
+for panel, groups in {
+    SESSIONS: {"judges": judges.app, "rubrics": rubrics.app, "skill": skill.app},
+    CAPTURE: {"hooks": hooks.app, "record": record.app},
+    TEAM: {"cache": cache.app, "database": database.app, "tokens": tokens.app},
+}.items():
+    for name, group in groups.items():
+        app.add_typer(group, name=name, rich_help_panel=panel)

@@ -1,37 +1,61 @@
-"""Output for people: the console, errors, tables."""
+"""Output for people: the console, warnings, errors, tables, JSON."""
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Callable
-from functools import wraps
-from typing import TYPE_CHECKING, ParamSpec, TypeVar
+from typing import TYPE_CHECKING, Any
+
+import typer
+from rich.console import Console
+from typer.core import TyperGroup
 
 from debrief.errors import DebriefError
 
 if TYPE_CHECKING:
-    from rich.console import Console
+    from rich.table import Table
 
-P = ParamSpec("P")
-R = TypeVar("R")
+
+class ErrorReportingGroup(TyperGroup):
+    """Commands that end with one line and exit code 1 on an error that a person can act on."""
+
+    def invoke(self, ctx: Any) -> Any:
+        """Invoke the command that the arguments name."""
+        try:
+            return super().invoke(ctx)
+        except DebriefError as error:
+            console(stderr=True).print(f"debrief: {error}", style="red", soft_wrap=True)
+            raise typer.Exit(1) from None
 
 
 def console(stderr: bool = False) -> Console:
     """Return a console that does not guess at markup or numbers in what it prints."""
-    from rich.console import Console
-
     return Console(stderr=stderr, highlight=False, markup=False)
 
 
-def told(command: Callable[P, R]) -> Callable[P, R]:
-    """Make a command end with one line and exit code 1 on an error that a person can act on."""
+def warn(message: str) -> None:
+    """Print a warning to the error output."""
+    console(stderr=True).print(f"debrief: {message}", style="yellow", soft_wrap=True)
 
-    @wraps(command)
-    def wrapper(*arguments: P.args, **options: P.kwargs) -> R:
-        try:
-            return command(*arguments, **options)
-        except DebriefError as error:
-            console(stderr=True).print(f"debrief: {error}", style="red", soft_wrap=True)
-            sys.exit(1)
 
-    return wrapper
+def print_json(value: object) -> None:
+    """Print whatever msgspec encodes as indented JSON."""
+    import msgspec
+
+    print(msgspec.json.format(msgspec.json.encode(value)).decode())
+
+
+def print_unwrapped(out: Console, table: Table) -> None:
+    """Print a table without cutting a cell short, however narrow the terminal is."""
+    needed = out.measure(table, options=out.options.update(max_width=1_000)).maximum
+    usual, out.width = out.width, max(needed, out.width)
+    out.print(table)
+    out.width = usual
+
+
+def counted(number: int, noun: str) -> str:
+    """Return a number with its noun: ``1 turn``, ``2,000 turns``."""
+    return f"1 {noun}" if number == 1 else f"{number:,} {noun}s"
+
+
+def cost_text(cost_usd: float | None) -> str:
+    """Return what calls cost, for people."""
+    return "at an unknown price" if cost_usd is None else f"for about ${cost_usd:.4f}"

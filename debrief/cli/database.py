@@ -3,23 +3,27 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Annotated
 
-from debrief.cli.console import console
-from debrief.recorder.backup import backup, restore
-from debrief.recorder.postgres import database_url
-from debrief.recorder.storage.connecting import address_of
-from debrief.recorder.storage.migrating import head
-from debrief.recorder.storage.store import RecordStore
-from debrief.settings import load_settings
+import typer
+
+from debrief.cli.console import console, counted
+from debrief.cli.options import Database
+
+app = typer.Typer(
+    no_args_is_help=True,
+    help="The recorder's Postgres: look at it, migrate it, back it up, restore it.",
+)
 
 
-def show_status(database: str) -> None:
-    """Print where the database is, its revision, and what it holds.
+@app.command("status")
+def database_status(database: Database = "") -> None:
+    """Print where the database is, its revision, and what it holds; exit code 1 if it is away."""
+    from debrief.recorder.storage.connecting import address_of
+    from debrief.recorder.storage.migrating import head
+    from debrief.recorder.storage.store import RecordStore
 
-    Raises:
-        StorageError: it is away, or not as this version needs it.
-    """
-    url = database or database_url(load_settings())
+    url = database_address(database)
     out = console()
     shown = address_of(url).set(drivername="postgresql").difference_update_query(["password"])
     out.print(f"database  {shown.render_as_string()}", soft_wrap=True)
@@ -32,43 +36,66 @@ def show_status(database: str) -> None:
     out.print(f"size      {counts.size / 1e6:,.1f} MB")
 
 
-def migrate(database: str, revision: str) -> None:
-    """Bring the database to a revision.
+@app.command("migrate")
+def database_migrate(
+    to: Annotated[
+        str, typer.Option("--to", help="head, base (drop everything), or a revision such as 0002.")
+    ] = "head",
+    database: Database = "",
+) -> None:
+    """Bring the database to the revision that this version works with, or to another.
 
-    Raises:
-        StorageError: it is away, or a newer version made it.
-        InputError: there is no such revision.
+    All of it happens or nothing. Going back drops what the later revision added: make a backup
+    first.
     """
-    with RecordStore(database or database_url(load_settings())) as store:
-        before, after = store.migrate(revision)
+    from debrief.recorder.storage.store import RecordStore
+
+    with RecordStore(database_address(database)) as store:
+        before, after = store.migrate(to)
     if before == after:
         console().print(f"The database has revision {after or 'none'}; there is nothing to do.")
     else:
         console().print(f"Migrated the database from {before or 'none'} to {after or 'none'}.")
 
 
-def back_up(database: str, file: Path) -> None:
-    """Write a backup.
+@app.command("backup")
+def database_backup(
+    file: Annotated[Path, typer.Argument(help="To write; it must not exist.")],
+    database: Database = "",
+) -> None:
+    """Write everything to a file, as of one moment, while the database is in use."""
+    from debrief.recorder.backup import backup
 
-    Raises:
-        InputError: the file exists or cannot be written.
-        StorageError: the database is away.
-    """
-    size = backup(database or database_url(load_settings()), file)
+    size = backup(database_address(database), file)
     console().print(f"Wrote {file}, {size:,} bytes", soft_wrap=True)
 
 
-def bring_back(database: str, file: Path, replace: bool) -> None:
-    """Restore a backup, and migrate what it holds to this version's revision.
+@app.command("restore")
+def database_restore(
+    file: Annotated[Path, typer.Argument(help="Written by debrief database backup.")],
+    replace: Annotated[
+        bool, typer.Option("--replace", help="Drop what the database holds now.")
+    ] = False,
+    database: Database = "",
+) -> None:
+    """Bring the database to what a backup holds: all of it, or nothing.
 
-    Raises:
-        InputError: the file is no backup, or the database is not empty.
-        StorageError: the database is away, or refuses.
+    Cursors of earlier exports are refused afterwards.
     """
-    url = database or database_url(load_settings())
+    from debrief.recorder.backup import restore
+    from debrief.recorder.storage.store import RecordStore
+
+    url = database_address(database)
     restore(url, file, replace=replace)
     with RecordStore(url) as store:
         store.migrate()
         count = store.count()
-    sessions = "1 session" if count == 1 else f"{count:,} sessions"
-    console().print(f"Restored {file}: {sessions}", soft_wrap=True)
+    console().print(f"Restored {file}: {counted(count, 'session')}", soft_wrap=True)
+
+
+def database_address(option: str) -> str:
+    """Return the address that ``--database`` gives, else the configured or embedded one."""
+    from debrief.recorder.postgres import database_url
+    from debrief.settings import load_settings
+
+    return option or database_url(load_settings())

@@ -1,130 +1,177 @@
-"""``debrief eval``: what the judges say of a plan's worktree."""
+"""``debrief eval``, and ``debrief judge``, which is the same: judge a plan's worktree."""
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated
 
-from msgspec import Struct, structs, to_builtins
+import typer
 
-from debrief.cli.completion import worktree_ids
-from debrief.cli.console import console
+from debrief.cli.console import console, cost_text, counted, print_json
+from debrief.cli.options import AsJson, DryRun, MaxCost, Offline, Repo
 from debrief.errors import ConfigurationError, InputError
-from debrief.judging.worktree import WorktreeChanges, read_worktree, without_front_matter
-from debrief.judging.worktree_context import context_from_worktree, session_from_worktree
-from debrief.settings import Settings, load_settings
-from debrief.snapshots.capture import repository_of
-from debrief.snapshots.plans import PLAN, checked_plan_id, find_plan
-from debrief.snapshots.repositories import HOME
-from debrief.snapshots.worktrees import worktree_folder
-from debrief.snapshots.writing import read_metadata
 
 if TYPE_CHECKING:
+    from rich.text import Text
+
     from debrief.evaluators import Evaluators
-    from debrief.judging.model import ChangeContext, JudgeEvaluation
+    from debrief.judging.model import JudgeEvaluation
+    from debrief.judging.worktree import WorktreeChanges
     from debrief.redaction.redactor import Redactor
-    from debrief.sessions.model import Session
 
-
-class Wish(Struct, frozen=True, kw_only=True):
-    """What was asked for on the command line."""
-
-    plan_id: str
-    folder: Path = Path()
-    """Inside the plan's repository."""
-    offline: bool = False
-    model: str = ""
-    judges: tuple[str, ...] = ()
-    """Only these; empty for all."""
-    as_json: bool = False
-    export: bool = False
-    tests: str = ""
-    feedback: str | None = None
-    edit: bool = False
-    dry_run: bool = False
-    max_cost_usd: float | None = None
-
-
-class _Work(Struct, frozen=True, kw_only=True):
-    """A plan's work, ready to be judged."""
-
-    root: Path
-    changes: WorktreeChanges
-    context: ChangeContext
-    session: Session
-    redactor: Redactor
-
-
-_TOLD = (
-    "judge",
-    "score",
-    "weight",
-    "model",
-    "answered_by",
-    "feedback",
-    "input_tokens",
-    "output_tokens",
-    "cost_usd",
+_JSON_FIELDS = (
+    *("judge", "score", "weight", "model", "answered_by", "feedback"),
+    *("input_tokens", "output_tokens", "cost_usd"),
 )
+_BAR = 20
+_LINE = "<!-- What stands below this line is left out. -->"
+_INVITATION = f"""
+
+{_LINE}
+
+What was good about this piece of work, what was not, and what should the agent have known?
+"""
 
 
-def evaluate_plan(wish: Wish) -> None:
-    """Judge a plan's worktree by all judges at once and print what they say.
+def _worktree_ids(root: Path) -> list[str]:
+    from debrief.snapshots.repositories import HOME
 
-    Raises:
-        DebriefError: the plan, the worktree, the judges or the key is missing or wrong, or one
-            judge failed.
+    folders = (root / HOME / "worktrees").glob("[!.]*")
+    return sorted(path.name for path in folders if path.is_dir())
+
+
+def _complete_plan_id(incomplete: str) -> list[str]:
+    from debrief.snapshots.repositories import find_repository
+
+    repository = find_repository(Path())
+    ids = _worktree_ids(repository.root) if repository else []
+    return [plan_id for plan_id in ids if plan_id.startswith(incomplete)]
+
+
+def evaluate(
+    plan_id: Annotated[
+        str,
+        typer.Argument(help="A plan that has a worktree.", autocompletion=_complete_plan_id),
+    ],
+    offline: Offline = False,
+    model: Annotated[
+        str, typer.Option(help="Answers for every judge; by default the model that each names.")
+    ] = "",
+    judge: Annotated[
+        list[str] | None, typer.Option(help="Only this judge; may be given more than once.")
+    ] = None,
+    as_json: AsJson = False,
+    export: Annotated[
+        bool, typer.Option("--export", help="Write .debrief/training_data/PLAN_ID/.")
+    ] = False,
+    tests: Annotated[
+        str, typer.Option(help="A command; run before and after the change, for the export.")
+    ] = "",
+    feedback: Annotated[
+        str | None, typer.Option(help="Your own words on the work, for the export.")
+    ] = None,
+    edit: Annotated[
+        bool, typer.Option("--edit", help="Write your own words in an editor instead.")
+    ] = False,
+    dry_run: DryRun = False,
+    max_cost: MaxCost = None,
+    repo: Repo = Path(),
+) -> None:
+    """Judge what was done in a plan's worktree: a score and feedback of each judge.
+
+    Judged is **.debrief/worktrees/PLAN_ID/**: its plan.md, git status, git diff HEAD (from the
+    plan's git_sha on, where work was committed since), new files and changed files in full,
+    secrets taken out. All judges work at once; at the first that fails the command stops, with
+    an exit code that is not 0. Judges are **.debrief/judges/*.md**, else the project's own.
+    Answers are kept: the same work is not judged twice.
     """
+    from msgspec import structs
+
+    from debrief.evaluators import make_evaluators
+    from debrief.judging.evaluation import evaluate_week, judge_change, weighted_average
+    from debrief.judging.worktree import read_worktree, without_front_matter
+    from debrief.judging.worktree_context import context_from_worktree, session_from_worktree
+    from debrief.redaction.redactor import Redactor, key_of
+    from debrief.redaction.sessions import redact_session
+    from debrief.settings import load_settings
+    from debrief.snapshots.capture import repository_of
+    from debrief.snapshots.repositories import HOME
+    from debrief.snapshots.writing import read_metadata
+
     settings = load_settings()
-    root, folder, plan = _places(wish)
-    if not wish.export and (wish.tests or wish.feedback is not None or wish.edit):
+    root = repository_of(repo).root
+    worktree, plan = _worktree_and_plan(root, plan_id)
+    if not export and (tests or feedback is not None or edit):
         raise ConfigurationError(
             "--tests, --feedback and --edit", "go into an export", "Add --export."
         )
-    evaluators = _evaluators(wish, settings, root)
-    work = _gather(wish, settings, root, folder, plan)
-    if wish.dry_run:
-        _tell_costs(evaluators, work, wish)
+    evaluators = make_evaluators(
+        settings,
+        offline=offline,
+        model=model,
+        repository=root,
+        max_cost_usd=max_cost,
+        dry_run=dry_run,
+        history=True,
+        only=tuple(judge or ()),
+    )
+    redactor = Redactor(key_of(settings))
+    changes = read_worktree(worktree, plan)
+    context = context_from_worktree(changes, lambda text: redactor.redact(text).text)
+    if offline:
+        context = structs.replace(context, plan_content=without_front_matter(context.plan_content))
+    try:
+        tool = str(read_metadata(root / HOME / "sessions" / plan_id).get("tool") or "unknown")
+    except (OSError, ValueError):
+        tool = "unknown"
+    session = session_from_worktree(changes, plan_id, datetime.now(UTC), tool)
+    session = redact_session(session, redactor)
+    judges, judge_one = evaluators.judges, evaluators.change_judge
+    fingerprint = evaluators.eval_fingerprint
+    if dry_run:
+        list(evaluate_week([session], judges, judge_one, fingerprint, context_of=lambda _: context))
+        _print_estimate(evaluators, as_json)
         return
-    from debrief.judging.evaluation import judge_change
-
-    waiting = console(stderr=True).status(f"{len(evaluators.judges)} judges are at work …")
-    with waiting:
-        rows = judge_change(
-            evaluators.judges,
-            evaluators.change_judge,
-            work.context,
-            work.session,
-            evaluators.eval_fingerprint,
+    with console(stderr=True).status(f"{len(judges)} judges are at work …"):
+        rows = judge_change(judges, judge_one, context, session, fingerprint)
+    if as_json:
+        print_json(
+            {
+                "plan_id": plan_id,
+                "worktree": changes.folder,
+                "base_commit": changes.base,
+                "eval_fingerprint": fingerprint,
+                "weighted_average": weighted_average(rows),
+                "judges": [{name: getattr(row, name) for name in _JSON_FIELDS} for row in rows],
+                "spent": evaluators.spent,
+            }
         )
-    if wish.as_json:
-        _print_json(wish, work, rows, evaluators)
     else:
-        from debrief.cli.verdicts import print_verdicts
+        _print_rows(plan_id, changes, rows, evaluators)
+    if export:
+        if edit and feedback is None:
+            feedback = _edited()
+        _export(plan_id, root, changes, rows, evaluators, redactor, tests, feedback)
 
-        print_verdicts(wish.plan_id, work.changes, rows, evaluators, console())
-    if wish.export:
-        _export(wish, work, rows, evaluators)
 
+def _worktree_and_plan(root: Path, plan_id: str) -> tuple[Path, str]:
+    """Return a plan's worktree and the plan's text."""
+    from debrief.snapshots.plans import PLAN, checked_plan_id, find_plan
+    from debrief.snapshots.worktrees import worktree_folder
 
-def _places(wish: Wish) -> tuple[Path, Path, str]:
-    """Return the repository, the worktree and the plan's text."""
-    plan_id = checked_plan_id(wish.plan_id)
-    root = repository_of(wish.folder).root
-    folder = worktree_folder(root, plan_id)
+    folder = worktree_folder(root, checked_plan_id(plan_id))
     if folder.is_symlink() or not folder.is_dir():
         try:
             find_plan(root, plan_id, folder)
         except InputError as error:
-            known = ", ".join(worktree_ids(root)) or "none"
-            raise InputError(
-                error.culprit,
+            known = ", ".join(_worktree_ids(root)) or "none"
+            reason, move = (
                 f"{error.reason}, and has no worktree",
                 f"Plans with a worktree: {known}.",
-            ) from None
+            )
+            raise InputError(error.culprit, reason, move) from None
         raise InputError(
             f"plan {plan_id}", f"has no worktree at {folder}", f"Run: debrief code {plan_id}"
         )
@@ -138,144 +185,121 @@ def _places(wish: Wish) -> tuple[Path, Path, str]:
         ) from None
     if not text.strip():
         raise InputError(str(path), "is empty", "Write the plan there.")
-    return root, folder, text
+    return folder, text
 
 
-def _evaluators(wish: Wish, settings: Settings, root: Path) -> Evaluators:
-    from debrief.evaluators import make_evaluators
-
-    return make_evaluators(
-        settings,
-        offline=wish.offline,
-        model=wish.model,
-        repository=root,
-        max_cost_usd=wish.max_cost_usd,
-        dry_run=wish.dry_run,
-        history=True,
-        only=wish.judges,
+def _print_estimate(evaluators: Evaluators, as_json: bool) -> None:
+    spent = evaluators.spent
+    if as_json:
+        print_json(spent)
+        return
+    console().print(
+        f"{spent.calls} calls with {spent.usage.input_tokens:,} tokens, "
+        f"{cost_text(spent.usage.cost_usd)}; {spent.recalled} answers are in the cache. "
+        "Nothing was asked."
     )
 
 
-def _gather(wish: Wish, settings: Settings, root: Path, folder: Path, plan: str) -> _Work:
-    from debrief.redaction.redactor import Redactor, key_of
-    from debrief.redaction.sessions import redact_session
-
-    redactor = Redactor(key_of(settings))
-    changes = read_worktree(folder, plan)
-    context = context_from_worktree(changes, lambda text: redactor.redact(text).text)
-    if wish.offline:
-        context = structs.replace(context, plan_content=without_front_matter(context.plan_content))
-    moment = datetime.now(UTC)
-    try:
-        tool = str(read_metadata(root / HOME / "sessions" / wish.plan_id).get("tool") or "unknown")
-    except (OSError, ValueError):
-        tool = "unknown"
-    session = session_from_worktree(changes, wish.plan_id, moment, tool)
-    return _Work(
-        root=root,
-        changes=changes,
-        context=context,
-        session=redact_session(session, redactor),
-        redactor=redactor,
-    )
-
-
-def _print_json(
-    wish: Wish, work: _Work, rows: Sequence[JudgeEvaluation], evaluators: Evaluators
+def _print_rows(
+    plan_id: str, changes: WorktreeChanges, rows: Sequence[JudgeEvaluation], evaluators: Evaluators
 ) -> None:
-    import json
+    """Print each judge's score and feedback, then the weighted average and what it took."""
+    from rich.padding import Padding
+    from rich.rule import Rule
+    from rich.text import Text
 
     from debrief.judging.evaluation import weighted_average
+    from debrief.models.fencing import make_visible
 
-    report: dict[str, Any] = {
-        "plan_id": wish.plan_id,
-        "worktree": work.changes.folder,
-        "base_commit": work.changes.base,
-        "eval_fingerprint": evaluators.eval_fingerprint,
-        "weighted_average": weighted_average(rows),
-        "judges": [{name: getattr(row, name) for name in _TOLD} for row in rows],
-        "spent": to_builtins(evaluators.spent),
-    }
-    sys.stdout.write(json.dumps(report, indent=2, ensure_ascii=False) + "\n")
+    out = console()
+    out.print(Text.assemble(("Plan ", "dim"), (plan_id, "bold")))
+    out.print(Text.assemble(("Worktree ", "dim"), changes.folder), soft_wrap=True)
+    files = counted(len(changes.files) + len(changes.named), "file")
+    out.print(Text.assemble(("Changed ", "dim"), f"{files} since {changes.base[:12]}"))
+    for row in rows:
+        out.print()
+        out.print(Rule(Text(row.judge, "bold"), align="left", style="dim"))
+        by = row.answered_by or row.model
+        out.print(_score_bar(row.score or 0.0).append(f"   weight {row.weight:g}, {by}", "dim"))
+        out.print()
+        out.print(Padding(Text(make_visible(row.feedback.strip())), (0, 2)))
+    average = weighted_average(rows)
+    out.print()
+    out.print(Rule(style="dim"))
+    if average is not None:
+        out.print(Text("Weighted average  ", "bold").append_text(_score_bar(average)))
+    out.print(Text(f"eval fingerprint {evaluators.eval_fingerprint}; {_spent(evaluators)}", "dim"))
 
 
-def _tell_costs(evaluators: Evaluators, work: _Work, wish: Wish) -> None:
-    import json
+def _score_bar(score: float) -> Text:
+    from rich.text import Text
 
-    from debrief.judging.evaluation import evaluate_week
+    colour = "green" if score >= 0.7 else "yellow" if score >= 0.4 else "red"
+    filled = round(score * _BAR)
+    text = Text(f"{score:.2f} ", f"bold {colour}")
+    return text.append("━" * filled, colour).append("─" * (_BAR - filled), "dim")
 
-    rows = evaluate_week(
-        [work.session],
-        evaluators.judges,
-        evaluators.change_judge,
-        evaluators.eval_fingerprint,
-        context_of=lambda _: work.context,
-    )
-    list(rows)
+
+def _spent(evaluators: Evaluators) -> str:
+    if evaluators.models is None:
+        return "answered offline, without a model"
     spent = evaluators.spent
-    if wish.as_json:
-        sys.stdout.write(json.dumps(to_builtins(spent), indent=2) + "\n")
-        return
     cost = spent.usage.cost_usd
-    price = "at an unknown price" if cost is None else f"for about ${cost:.4f}"
-    console().print(
-        f"{spent.calls} calls with {spent.usage.input_tokens:,} tokens, {price}; "
-        f"{spent.recalled} answers are in the cache. Nothing was asked."
-    )
+    price = "cost not known" if cost is None else f"${cost:.4f}"
+    tokens = spent.usage.input_tokens + spent.usage.output_tokens
+    text = f"{spent.calls} answers, {tokens:,} tokens, {price}" if spent.calls else "no call"
+    return f"{text}, {spent.recalled} out of the cache" if spent.recalled else text
 
 
 def _export(
-    wish: Wish, work: _Work, rows: Sequence[JudgeEvaluation], evaluators: Evaluators
+    plan_id: str,
+    root: Path,
+    changes: WorktreeChanges,
+    rows: Sequence[JudgeEvaluation],
+    evaluators: Evaluators,
+    redactor: Redactor,
+    tests: str,
+    feedback: str | None,
 ) -> None:
+    from debrief.judging.suites import run_tests, run_tests_at
+    from debrief.snapshots.repositories import HOME
     from debrief.training.plan_export import Judged, export_plan
 
     notes = console(stderr=True)
     before = after = None
-    if wish.tests:
-        from debrief.judging.suites import run_tests, run_tests_at
+    if tests:
 
         def redact(text: str) -> str:
-            return work.redactor.redact(text).text
+            return redactor.redact(text).text
 
         with notes.status("The tests are running …"):
-            before = run_tests_at(wish.tests, work.root, work.changes.base, redact)
-            after = run_tests(wish.tests, Path(work.changes.folder), "worktree", redact)
+            before = run_tests_at(tests, root, changes.base, redact)
+            after = run_tests(tests, Path(changes.folder), "worktree", redact)
         for name, run in (("before", before), ("after", after)):
             end = "ran out of time" if run.exit_code is None else f"exit code {run.exit_code}"
             notes.print(f"tests {name}: {end}, {run.seconds:.0f} s")
     exported = export_plan(
         Judged(
-            plan_id=wish.plan_id,
-            plan=work.changes.plan,
-            base=work.changes.base,
+            plan_id=plan_id,
+            plan=changes.plan,
+            base=changes.base,
             evaluations=tuple(rows),
             eval_fingerprint=evaluators.eval_fingerprint,
             eval_digest=evaluators.eval_digest,
             tests_before=before,
             tests_after=after,
-            feedback=_feedback(wish),
+            feedback=feedback,
         ),
-        work.root / HOME,
-        work.redactor,
+        root / HOME,
+        redactor,
     )
     for warning in exported.warnings:
         notes.print(f"warning: {warning}", style="yellow", soft_wrap=True)
     notes.print(f"exported {len(exported.files)} files to {exported.folder}", soft_wrap=True)
 
 
-def _feedback(wish: Wish) -> str | None:
-    if wish.feedback is not None or not wish.edit:
-        return wish.feedback
+def _edited() -> str | None:
     import click
 
-    said = click.edit(_INVITATION, extension=".md")
-    return None if said is None else said.partition(_LINE)[0]
-
-
-_LINE = "<!-- What stands below this line is left out. -->"
-_INVITATION = f"""
-
-{_LINE}
-
-What was good about this piece of work, what was not, and what should the agent have known?
-"""
+    text = click.edit(_INVITATION, extension=".md")
+    return None if text is None else text.partition(_LINE)[0]

@@ -1,90 +1,250 @@
-"""``debrief export``: training sets as a folder that trainers load."""
+"""``debrief export``: training sets, or recorded sessions, as a folder that trainers load."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Annotated, TypeVar
 
-from debrief.cli.console import console
+import typer
+
+from debrief.cli.console import console, counted, warn
+from debrief.cli.options import LakeUrl
+from debrief.cli.record import warn_of_exposure
 from debrief.errors import ConfigurationError
-from debrief.lake import Lake
-from debrief.settings import load_settings
-from debrief.training.model import Status
-from debrief.training.publishing.folder import Published
-from debrief.training.publishing.publish import ExportOptions, publish
+
+if TYPE_CHECKING:
+    from debrief.recorder.exporting import StoredRecord
+    from debrief.recorder.publishing import PublishedRecords
+    from debrief.training.model import Split, Status
+    from debrief.training.publishing.folder import Published
+
+Chosen = TypeVar("Chosen")
+_STATUSES: Mapping[str, Status | None] = {"any": None, "ready": "ready", "draft": "draft"}
+_SPLITS: Mapping[str, Split | None] = {"both": None, "train": "train", "eval": "eval"}
+_MOST_REASONS = 8
 
 
 def export(
-    target: str,
-    *,
-    lake: str,
-    form: str,
-    task: str,
-    fingerprint: str,
-    parquet: bool,
-    min_quality: float,
-    status: str,
-    single_calls: bool = False,
+    to: Annotated[str, typer.Option("--to", help="A folder or an fsspec URL such as s3://…")],
+    lake: LakeUrl = "",
+    form: Annotated[
+        str,
+        typer.Option(
+            "--format",
+            help="messages, trl, openai, sharegpt, preference or reward; of records also record, "
+            "as they are stored.",
+        ),
+    ] = "messages",
+    task: Annotated[str, typer.Option(help="Only this task.")] = "",
+    fingerprint: Annotated[
+        str, typer.Option(help="Only this pair, such as b7d4e2f9-a3f8b2c1.")
+    ] = "",
+    parquet: Annotated[
+        bool, typer.Option("--parquet", help="Parquet files beside the JSONL.")
+    ] = False,
+    min_quality: Annotated[
+        float, typer.Option(help="Only lines of at least this overall quality, 0 to 1.")
+    ] = 0.0,
+    status: Annotated[str, typer.Option(help="any, ready or draft.")] = "any",
+    single_calls: Annotated[
+        bool,
+        typer.Option(
+            "--single-calls",
+            help="Tell calls made at once one after the other, for chat templates that take one "
+            "call a message, such as Llama 3.1's.",
+        ),
+    ] = False,
+    from_recorder: Annotated[
+        bool,
+        typer.Option(
+            "--from-recorder",
+            help="Recorded sessions, without the pipeline: from the API that "
+            "DEBRIEF_RECORDER_URL names, else straight from the database.",
+        ),
+    ] = False,
+    url: Annotated[str, typer.Option(help="Of records: the address of their API.")] = "",
+    database: Annotated[str, typer.Option(help="Of records: the address of their database.")] = "",
+    since: Annotated[
+        str, typer.Option(help="Of records: stopped on that day or later, as 2026-01-31.")
+    ] = "",
+    split: Annotated[str, typer.Option(help="Of records: both, train or eval.")] = "both",
+    eval_share: Annotated[
+        float | None, typer.Option(help="Of records: held out for evaluation, 0 to 1.")
+    ] = None,
 ) -> None:
-    """Publish the lake's training sets and tell what came of it.
+    """Write training sets to a folder that **datasets.load_dataset** takes as splits.
 
-    Raises:
-        DebriefError: there is no such set or format, or the folder holds something else.
+    Below it are **TASK/FINGERPRINT/train.jsonl** and **eval.jsonl** with the set's card, and a
+    README.md that tells loaders the types. Every line is checked by the rules of who reads the
+    format. Sets are published as they were made: what is taken into them, and how long a line may
+    be, is chosen at launch or by settings such as **DEBRIEF_TRAINING_MAX_TOKENS=8192**, and
+    *debrief backfill --stage training_sets* makes them again.
+
+    With **--from-recorder** the sets are recorded sessions, split by repository and time, that
+    nobody has judged. What was fetched from an API stays until all is here: an export that was
+    broken off goes on where it was.
     """
+    _refuse_options_of_other_kind(
+        from_recorder,
+        {
+            "--lake": lake,
+            "--fingerprint": fingerprint,
+            "--parquet": parquet,
+            "--min-quality": min_quality > 0,
+            "--single-calls": single_calls,
+        },
+        {
+            "--url": url,
+            "--database": database,
+            "--since": since,
+            "--split": split != "both",
+            "--eval-share": eval_share is not None,
+        },
+    )
+    chosen = _choice("--status", status, _STATUSES)
+    if from_recorder:
+        done = _published_records(
+            to,
+            form,
+            _choice("--split", split, _SPLITS),
+            eval_share,
+            chosen,
+            url=url,
+            database=database,
+            task=task,
+            since=_since(since),
+        )
+        _print_records(to, task, done)
+        return
+    from debrief.lake import Lake
+    from debrief.settings import load_settings
+    from debrief.training.publishing.publish import ExportOptions, publish
+
     options = ExportOptions(
         form=form,
         task=task,
         fingerprint=fingerprint,
         parquet=parquet,
         min_overall_quality=min_quality,
-        status=status_of(status),
+        status=chosen,
         single_calls=single_calls,
     )
-    published = publish(Lake(lake or load_settings().lake), target, options)
-    screen = console()
-    screen.print(table_of(published))
-    for warning in published.warnings:
-        console(stderr=True).print(f"debrief: {warning}", style="yellow", soft_wrap=True)
-    said = "" if published.changed else " (nothing had changed)"
-    screen.print(f"Everything is in {published.target}{said}", soft_wrap=True)
-    screen.print(f'Load it: datasets.load_dataset("{published.target}")', soft_wrap=True)
+    published = publish(Lake(lake or load_settings().lake), to, options)
+    _print_sets(published)
+    _print_end(published.target, published.changed, loadable=True)
 
 
-def of_records_alone(given: Mapping[str, bool]) -> None:
-    """Refuse options that go with ``--from-recorder`` only.
-
-    Raises:
-        ConfigurationError: one of them was given.
-    """
-    for option, is_given in given.items():
+def _refuse_options_of_other_kind(
+    from_recorder: bool, of_sets: Mapping[str, object], of_records: Mapping[str, object]
+) -> None:
+    """Refuse options of training sets with ``--from-recorder``, those of records without it."""
+    for option, is_given in (of_sets if from_recorder else of_records).items():
+        if is_given and from_recorder:
+            raise ConfigurationError(option, "is of training sets alone", "Leave it out.")
         if is_given:
             raise ConfigurationError(option, "is of records alone", "Add --from-recorder.")
 
 
-def status_of(text: str) -> Status | None:
-    """Return the status that an option names; None for any.
-
-    Raises:
-        ConfigurationError: it names none.
-    """
-    match text:
-        case "any":
-            return None
-        case "ready" | "draft":
-            return text
-        case _:
-            raise ConfigurationError(f"--status {text}", "is none", "Give any, ready or draft.")
+def _choice(option: str, text: str, choices: Mapping[str, Chosen]) -> Chosen:
+    if text not in choices:
+        *first, last = choices
+        move = f"Give {', '.join(first)} or {last}."
+        raise ConfigurationError(f"{option} {text}", "is none", move)
+    return choices[text]
 
 
-def table_of(published: Published) -> object:
-    """Return the sets as a table for the screen."""
+def _published_records(
+    to: str,
+    form: str,
+    split: Split | None,
+    eval_share: float | None,
+    status: Status | None,
+    *,
+    url: str,
+    database: str,
+    task: str,
+    since: datetime | None,
+) -> PublishedRecords:
+    """Publish records of the configured API, else straight from the database."""
+    from debrief.recorder.client import client_of
+    from debrief.recorder.fetching import FetchedRecords, RecordQuery
+    from debrief.recorder.postgres import database_url
+    from debrief.recorder.publishing import publish_as_records, publish_records
+    from debrief.recorder.storage.rows import SessionFilter
+    from debrief.recorder.storage.store import RecordStore
+    from debrief.settings import load_settings
+    from debrief.training.selection import training_options
+
+    settings = load_settings()
+    if url:
+        settings = settings.model_copy(update={"recorder_url": url})
+    options = training_options({} if eval_share is None else {"eval_share": eval_share})
+
+    def publish(records: Iterable[StoredRecord]) -> PublishedRecords:
+        if form == "record":
+            return publish_as_records(records, to, split)
+        return publish_records(records, to, form, options, split)
+
+    if database or not settings.recorder_url:
+        chosen = SessionFilter(task_id=task or None, status=status, since=since)
+        with RecordStore(database or database_url(settings)) as store:
+            store.check()
+            with store.export(chosen) as records:
+                return publish(records)
+    server = client_of(settings, "export", report=warn)
+    if server.is_exposed:
+        warn_of_exposure(server.url)
+    query = RecordQuery(task=task, status=status, since=since.isoformat() if since else "")
+    with server, FetchedRecords(server, settings.home, query) as fetched:
+        fetched.fetch()
+        done = publish(fetched)
+        done.left_out.update(fetched.withheld)
+        fetched.forget()
+    return done
+
+
+def _print_records(to: str, task: str, done: PublishedRecords) -> None:
+    out = console()
+    if not done.records:
+        of_task = f" of task {task}" if task else ""
+        warn(f"there is no such record{of_task}. See --task, --status and --since.")
+    if done.published is not None:
+        _print_sets(done.published)
+    for name, count in done.files.items():
+        out.print(f"{name}  {counted(count, 'record')}", soft_wrap=True)
+    for reason, count in Counter(done.left_out.values()).most_common(_MOST_REASONS):
+        out.print(f"left out: {count} of {done.records}: {reason}", soft_wrap=True)
+    _print_end(to, done.changed, loadable=bool(done.published and done.published.sets))
+
+
+def _print_sets(published: Published) -> None:
     from rich.table import Table
 
-    table = Table(box=None, pad_edge=False)
-    for head, side in (("task", "left"), ("fingerprint", "left"), ("train", "right")):
-        table.add_column(head, justify="right" if side == "right" else "left")
-    table.add_column("eval", justify="right")
-    table.add_column("bytes", justify="right")
+    table = Table("task", "fingerprint", box=None, pad_edge=False)
+    for heading in ("train", "eval", "bytes"):
+        table.add_column(heading, justify="right")
     for made in published.sets:
         counts = (str(made.lines["train"]), str(made.lines["eval"]), f"{made.size:,}")
         table.add_row(made.task, made.fingerprint, *counts)
-    return table
+    console().print(table)
+    for warning in published.warnings:
+        warn(warning)
+
+
+def _print_end(target: str, changed: bool, loadable: bool) -> None:
+    note = "" if changed else " (nothing had changed)"
+    console().print(f"Everything is in {target}{note}", soft_wrap=True)
+    if loadable:
+        console().print(f'Load it: datasets.load_dataset("{target}")', soft_wrap=True)
+
+
+def _since(text: str) -> datetime | None:
+    if not text:
+        return None
+    try:
+        moment = datetime.fromisoformat(text)
+    except ValueError:
+        raise ConfigurationError(f"--since {text}", "is no date", "As 2026-01-31.") from None
+    return moment if moment.tzinfo else moment.replace(tzinfo=UTC)

@@ -5,20 +5,17 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from debrief.cli.console import console
-from debrief.snapshots.hook import log_file
-from debrief.snapshots.hooks import (
-    HookStatus,
-    check_interpreter,
-    hook_command,
-    install,
-    remove,
-    settings_file,
-    status,
-)
+import typer
 
+from debrief.cli.console import console
+from debrief.cli.options import Local, Repo, User
+
+app = typer.Typer(
+    no_args_is_help=True,
+    help="Capture prompts and circumstances from Claude Code's own session-start hook.",
+)
 _LAST_LINES = 3
-_SAID = {
+_OUTCOMES = {
     "installed": "installed; every session from now on is captured",
     "updated": "brought up to date",
     "unchanged": "is there already; nothing was changed",
@@ -27,24 +24,43 @@ _SAID = {
 }
 
 
-def install_hook(*, user: bool, local: bool, folder: Path) -> None:
-    """Put the hook into a settings file."""
-    path = settings_file(user=user, local=local, folder=folder)
+@app.command("install")
+def hooks_install(user: User = False, local: Local = False, repo: Repo = Path()) -> None:
+    """Install the hook in a repository's .claude/settings.json; all else in it is kept.
+
+    Each session then has its prompts/ and metadata.json in **.debrief/sessions/SESSION_ID/** of
+    the repository it runs in. The hook takes a tenth of a second, and says nothing: failures go
+    to **~/.debrief/logs/hooks.log**.
+    """
+    from debrief.snapshots.hooks import check_interpreter, hook_command, install, settings_file
+
+    path = settings_file(user=user, local=local, folder=repo)
     check_interpreter()
-    _say(path, _SAID[install(path, hook_command())])
+    _print_outcome(path, install(path, hook_command()))
 
 
-def remove_hook(*, user: bool, local: bool, folder: Path) -> None:
-    """Take the hook out of a settings file."""
-    path = settings_file(user=user, local=local, folder=folder)
-    _say(path, _SAID[remove(path)])
+@app.command("remove")
+def hooks_remove(user: User = False, local: Local = False, repo: Repo = Path()) -> None:
+    """Remove our hook and nothing else."""
+    from debrief.snapshots.hooks import remove, settings_file
+
+    path = settings_file(user=user, local=local, folder=repo)
+    _print_outcome(path, remove(path))
 
 
-def show_hooks(*, user: bool, folder: Path) -> int:
-    """Print where the hook is, and what it last complained of; 1 when it is nowhere."""
+@app.command("status")
+def hooks_status(user: User = False, repo: Repo = Path()) -> None:
+    """Print where the hook is installed, and what it last failed at; exit code 1 if nowhere."""
+    from debrief.snapshots.hook import log_file
+    from debrief.snapshots.hooks import hook_command, settings_file, status
+    from debrief.snapshots.repositories import find_repository
+
+    paths = [settings_file(user=True)]
+    if not user and find_repository(repo) is not None:
+        paths += [settings_file(folder=repo, local=local) for local in (False, True)]
+    statuses = [status(path, hook_command()) for path in paths]
     out = console()
-    found = _statuses(user, folder)
-    for each in found:
+    for each in statuses:
         note = f": {each.note}" if each.note else ""
         out.print(f"{each.path}: {each.state}{note}", soft_wrap=True)
     log = log_file(os.environ)
@@ -53,18 +69,8 @@ def show_hooks(*, user: bool, folder: Path) -> int:
         out.print(f"{log}: {len(lines)} failures, the last:")
         for line in lines[-_LAST_LINES:]:
             out.print(f"  {line}", soft_wrap=True)
-    return 0 if any(each.state == "installed" for each in found) else 1
+    raise typer.Exit(0 if any(each.state == "installed" for each in statuses) else 1)
 
 
-def _statuses(user: bool, folder: Path) -> list[HookStatus]:
-    from debrief.snapshots.repositories import find_repository
-
-    paths = [settings_file(user=True)]
-    if not user and find_repository(folder) is not None:
-        paths += [settings_file(folder=folder, local=local) for local in (False, True)]
-    command = hook_command()
-    return [status(path, command) for path in paths]
-
-
-def _say(path: Path, what: str) -> None:
-    console().print(f"{path}: the hook {what}", soft_wrap=True)
+def _print_outcome(path: Path, outcome: str) -> None:
+    console().print(f"{path}: the hook {_OUTCOMES[outcome]}", soft_wrap=True)

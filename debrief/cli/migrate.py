@@ -3,43 +3,58 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
 from pathlib import Path
+from typing import Annotated
+
+import typer
 
 from debrief.cli.console import console
 from debrief.errors import InputError
-from debrief.snapshots.migration import Step, apply, earlier_folders, plan_migration
-from debrief.snapshots.repositories import HOME
 
 _STYLES = {"copy": "green", "write": "green", "differs": "yellow", "missing": "yellow"}
 
 
-def migrate(place: Path, *, target: Path | None, really: bool) -> None:
-    """Print what becomes of each file, and do it when it is really wanted.
+def migrate(
+    path: Annotated[
+        Path, typer.Argument(help="A repository with a .weft or .lw_coder folder, or that folder.")
+    ] = Path(),
+    really: Annotated[
+        bool, typer.Option("--apply", help="Write; without it, only list what would be written.")
+    ] = False,
+    target: Annotated[
+        Path | None,
+        typer.Option("--to", help="The .debrief folder to fill; the one beside it if none."),
+    ] = None,
+) -> None:
+    """Make .debrief folders of .weft and .lw_coder ones by copy; nothing is overwritten.
 
-    Args:
-        place: a repository, an earlier tool's folder, or a folder above several.
-        target: the ``.debrief`` folder; beside the earlier tool's folder by default.
-        really: write; otherwise it is a dry run.
-
-    Raises:
-        InputError: there is nothing to migrate, or a file cannot be written.
+    Sessions, training data, judges, plans (or tasks) and prompts are taken over. Prompts and
+    metadata that a sample lacks are filled in from what lies around it, and listed in its
+    metadata as filled in; what nobody can tell is reported as missing.
     """
     from debrief.judging.judge_files import load_judges
+    from debrief.snapshots.migration import apply, earlier_folders, plan_migration
+    from debrief.snapshots.repositories import HOME
 
-    found = earlier_folders(place)
-    homes = {target or folder.with_name(HOME) for folder in found}
-    if target is not None and len({folder.parent for folder in found}) > 1:
-        names = ", ".join(str(folder) for folder in found)
+    folders = earlier_folders(path)
+    homes = {target or folder.with_name(HOME) for folder in folders}
+    if target is not None and len({folder.parent for folder in folders}) > 1:
+        names = ", ".join(str(folder) for folder in folders)
         raise InputError(str(target), f"cannot be the target of several: {names}", "Name one.")
     out = console()
     counts: Counter[str] = Counter()
     written = 0
-    for folder in found:
+    for folder in folders:
         home = target or folder.with_name(HOME)
-        steps = plan_migration(folder, home, load_judges)
         out.print(f"{folder} → {home}", soft_wrap=True)
-        _print_steps(steps, home, folder)
+        steps = plan_migration(folder, home, load_judges)
+        for step in steps:
+            base = folder if step.action == "left" else home
+            inside = step.target.is_relative_to(base)
+            file = step.target.relative_to(base) if inside else step.target
+            note = f"  ({step.note})" if step.note else ""
+            style = _STYLES.get(step.action)
+            out.print(f"  {step.action:<8}{file}{note}", style=style, soft_wrap=True)
         counts.update(step.action for step in steps)
         if really:
             written += apply(steps)
@@ -51,13 +66,3 @@ def migrate(place: Path, *, target: Path | None, really: bool) -> None:
         out.print("Nothing was written. To do it: the same with --apply")
     else:
         out.print("There is nothing to do.")
-
-
-def _print_steps(steps: Sequence[Step], home: Path, folder: Path) -> None:
-    out = console()
-    for step in steps:
-        base = folder if step.action == "left" else home
-        path = step.target.relative_to(base) if step.target.is_relative_to(base) else step.target
-        note = f"  ({step.note})" if step.note else ""
-        style = _STYLES.get(step.action)
-        out.print(f"  {step.action:<8}{path}{note}", style=style, soft_wrap=True)

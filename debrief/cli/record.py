@@ -1,4 +1,7 @@
-"""``debrief record``: the life of a recorded session, in the terminal."""
+"""``debrief record``: the life of a recorded session, in the terminal.
+
+No name that a file has can give orders to the terminal: all pass through ``readable``.
+"""
 
 from __future__ import annotations
 
@@ -6,55 +9,83 @@ import sys
 from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
 
-from debrief.cli.console import console
-from debrief.cli.record_lines import (
-    MOST_LINES,
-    print_changes,
-    print_missing,
-    ran_line,
-    told_of,
-)
+import typer
+
+from debrief.cli.console import console, counted, warn
+from debrief.cli.options import Repo
 from debrief.errors import InputError
-from debrief.recorder.paths import readable
-from debrief.recorder.state import RecorderHome, StopOptions
-from debrief.settings import Settings, load_settings
 
 if TYPE_CHECKING:
     from debrief.recorder.client import RecorderClient
-    from debrief.recorder.contracts import Contents, Record
+    from debrief.recorder.contracts import Meta, Record
+    from debrief.recorder.state import RanCommand, RecorderHome
     from debrief.redaction import Redactor
+    from debrief.settings import Settings
 
+app = typer.Typer(
+    no_args_is_help=True,
+    help="Record what you change yourself: a session with a task, a prompt, your changes exactly "
+    "as git has them, and the commands that you ran. Start on a clean worktree, edit, stop.",
+)
+Ignore = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--ignore",
+        metavar="GLOB",
+        help="Leave these paths out, in the syntax of gitignore; may be given more than once.",
+    ),
+]
+CreateTask = Annotated[
+    str | None,
+    typer.Option(metavar="NAME", help="Make the task on the server if it is not there, so named."),
+]
+RecordFile = Annotated[Path, typer.Argument(metavar="FILE", help="A record's file.")]
 _TIMED_OUT = 124
+_MOST_LINES = 30
 
 
-def start_session(
-    folder: Path,
-    *,
-    task: str,
-    prompt: str | None,
-    prompt_file: Path | None,
-    system: str | None,
-    system_file: Path | None,
-    contents: Contents,
-    ignore: Sequence[str],
+@app.command("start")
+def record_start(
+    task: Annotated[str, typer.Option(help="The task's id, such as rsc-convert.")],
+    prompt: Annotated[str | None, typer.Option(help="What is to be done, in words.")] = None,
+    prompt_file: Annotated[
+        Path | None, typer.Option(help="The same, from a file; - for standard input.")
+    ] = None,
+    system: Annotated[str | None, typer.Option(help="A system prompt.")] = None,
+    system_file: Annotated[Path | None, typer.Option(help="The same, from a file.")] = None,
+    no_contents: Annotated[
+        bool, typer.Option("--no-contents", help="Never record what is in files or printed.")
+    ] = False,
+    ignore: Ignore = None,
+    repo: Repo = Path(),
 ) -> None:
-    """Start a session and say what comes next."""
+    """Start a session in a worktree in which nothing is changed yet.
+
+    The last commit is its baseline. Without **--prompt** you are asked for one. Your repository,
+    its index and its stash are never touched; the session is kept in **~/.debrief/recorder**.
+    Where **DEBRIEF_RECORDER_URL** is set, you see at once what would keep the record from that
+    server, such as a task that it does not have.
+    """
     from debrief.recorder.preflight import preflight_check
     from debrief.recorder.session import NewSession, start
 
-    settings = load_settings()
+    settings, home = _settings_and_home()
     words = _text("prompt", prompt, prompt_file)
+    if words is None:
+        if not sys.stdin.isatty():
+            raise InputError("--prompt", "is missing", "Give it, or --prompt-file FILE.")
+        words = str(typer.prompt("What is to be done?"))
     started = start(
-        RecorderHome(settings.home),
-        folder,
+        home,
+        repo,
         NewSession(
             task_id=task,
-            prompt=_asked() if words is None else words,
+            prompt=words,
             system=_text("system", system, system_file),
-            contents=contents,
-            ignore=(*settings.recorder_ignore, *ignore),
+            contents="none" if no_contents else "full",
+            ignore=(*settings.recorder_ignore, *(ignore or ())),
         ),
     )
     out = console()
@@ -65,35 +96,56 @@ def start_session(
     )
     out.print("Edit as usual; record checks with: debrief record run -- pnpm test")
     out.print("End with: debrief record stop")
-    if error := preflight_check(settings, started.task_id):
-        console(stderr=True).print(f"debrief: {error}", style="yellow", soft_wrap=True)
+    if problem := preflight_check(settings, started.task_id):
+        warn(str(problem))
 
 
-def run_command(folder: Path, command: Sequence[str], time_limit: float) -> int:
-    """Run a command of the allowlist with its output shown; return the exit code to end with."""
+@app.command(
+    "run", context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False}
+)
+def record_run(
+    command: Annotated[list[str], typer.Argument(metavar="-- pnpm …", help="The command.")],
+    time_limit: Annotated[
+        float, typer.Option(min=0.1, max=86_400, help="Seconds until it is ended.")
+    ] = 600,
+    repo: Repo = Path(),
+) -> None:
+    """Run a command and record it with what it prints: **debrief record run -- pnpm test**.
+
+    Allowed are pnpm's lint, test, build, install, add and remove. Ends with the command's own
+    exit code, and with 124 when it was ended at its time limit.
+    """
     from debrief.recorder.session import run
 
-    home = RecorderHome(load_settings().home)
-    end = run(home, folder, command, show=_show, time_limit=time_limit)
-    said = console(stderr=True)
+    _, home = _settings_and_home()
+    end = run(home, repo, command, show=_show, time_limit=time_limit)
+    errors = console(stderr=True)
     if end.exit_code is None:
-        said.print(f"debrief: recorded as {end.ending.strip('()')}", style="red", soft_wrap=True)
-        return _TIMED_OUT
+        errors.print(f"debrief: recorded as {end.ending.strip('()')}", style="red", soft_wrap=True)
+        raise typer.Exit(_TIMED_OUT)
     if end.exit_code:
-        said.print(f"debrief: recorded with exit code {end.exit_code}", style="yellow")
-    return end.exit_code
+        errors.print(f"debrief: recorded with exit code {end.exit_code}", style="yellow")
+    raise typer.Exit(end.exit_code)
 
 
-def show_session(folder: Path) -> None:
-    """Print what a session has so far, and what its record would lack."""
+@app.command("status")
+def record_status(
+    repo: Repo = Path(),
+    everywhere: Annotated[
+        bool, typer.Option("--all", help="All sessions of this machine, and records that wait.")
+    ] = False,
+) -> None:
+    """Show what changed so far, which commands ran, and what a ready record still lacks."""
     from debrief.cli.serve import ready_rule
     from debrief.recorder.checks import readiness
     from debrief.recorder.session import session_of, utc_now
     from debrief.recorder.stopping import record_so_far
 
-    settings = load_settings()
-    home = RecorderHome(settings.home)
-    session = session_of(home, folder)
+    settings, home = _settings_and_home()
+    if everywhere:
+        _print_sessions(home)
+        return
+    session = session_of(home, repo)
     started = session.folder.started()
     out = console()
     out.print(
@@ -110,18 +162,199 @@ def show_session(folder: Path) -> None:
     commands = session.folder.commands()
     for command in commands:
         running = busy and not command.is_over and command is commands[-1]
-        out.print(f"  {ran_line(command, running=running)}", soft_wrap=True)
+        out.print(f"  {_command_line(command, running=running)}", soft_wrap=True)
     if not commands:
         out.print("  no command was run")
     record = record_so_far(session, _redactor(settings), utc_now())
-    print_changes(record.meta)
+    _print_changes(record.meta)
+    _print_missing(readiness(record, ready_rule(settings.ready_rule)))
+
+
+@app.command("stop")
+def record_stop(
+    local: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Write the record there; send nothing.")
+    ] = None,
+    summary: Annotated[
+        str | None, typer.Option(help="Closing words, instead of those made from the facts.")
+    ] = None,
+    ignore: Ignore = None,
+    create_task: CreateTask = None,
+    ready: Annotated[
+        bool, typer.Option("--ready", help="Mark it ready for training, if nothing is missing.")
+    ] = False,
+    keep: Annotated[
+        bool, typer.Option("--keep", help="Keep the record's file after it was sent.")
+    ] = False,
+    repo: Repo = Path(),
+) -> None:
+    """Make the record, verify that it rebuilds your changes, and send it.
+
+    It goes to **DEBRIEF_RECORDER_URL** with **DEBRIEF_RECORDER_TOKEN**. Secrets are replaced
+    before. A record that cannot be sent waits for **debrief record upload**; stopping again after
+    a crash sends the same bytes, which the server has once.
+    """
+    from debrief.cli.serve import ready_rule
+    from debrief.recorder.state import StopOptions
+    from debrief.recorder.stopping import StopRequest, stop
+
+    settings, home = _settings_and_home()
     rule = ready_rule(settings.ready_rule)
-    print_missing(readiness(record, rule))
+    request = StopRequest(
+        summary=summary,
+        ignore=tuple(ignore or ()),
+        options=StopOptions(create_task=create_task, ready=ready, keep=keep),
+    )
+    redactor = _redactor(settings)
+    if local is not None:
+        done = stop(home, repo, local.absolute(), redactor=redactor, rule=rule, request=request)
+    else:
+        with _server(settings) as server:
+            done = stop(home, repo, server, redactor=redactor, rule=rule, request=request)
+    meta = done.record.meta
+    out = console()
+    if done.made_before:
+        out.print("The record was made by an earlier stop, and is as it was then.")
+    _print_changes(meta)
+    where = f"written to {local}"
+    if local is None:
+        where = f"sent, stored{f' as {done.receipt.status}' if done.receipt else ''}"
+        if keep:
+            where += f", kept as {home.path / 'kept' / f'{meta.session_id}.json'}"
+    out.print(f"Record {meta.session_id}: {done.size:,} bytes, {where}", soft_wrap=True)
+    _print_missing(done.receipt.not_ready if done.receipt is not None else done.not_ready)
 
 
-def show_all() -> None:
+@app.command("upload")
+def record_upload(create_task: CreateTask = None) -> None:
+    """Send the records that wait; exit code 1 if one still does."""
+    from debrief.recorder.outbox import send_waiting
+
+    settings, home = _settings_and_home()
+    out, errors = console(), console(stderr=True)
+    if not home.unsent():
+        out.print("No record waits.")
+        return
+    with _server(settings) as server:
+        for sent in send_waiting(home, server, create_task):
+            if sent.receipt is not None:
+                out.print(f"{sent.session_id}: sent, stored as {sent.receipt.status}")
+            else:
+                errors.print(f"{sent.session_id}: {sent.error}", style="red", soft_wrap=True)
+    if left := len(home.unsent()):
+        wait = "waits" if left == 1 else "wait"
+        errors.print(
+            f"debrief: {left} still {wait}. Again with: debrief record upload", style="red"
+        )
+        raise typer.Exit(1)
+
+
+@app.command("discard")
+def record_discard(
+    session: Annotated[
+        str | None,
+        typer.Option("--session", metavar="ID", help="Another session, or a record that waits."),
+    ] = None,
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
+    repo: Repo = Path(),
+) -> None:
+    """Forget the session. Your files stay as they are."""
+    from debrief.recorder.outbox import forget
+    from debrief.recorder.session import discard
+
+    _, home = _settings_and_home()
+    if not yes and sys.stdin.isatty():
+        typer.confirm("Forget what was recorded? Your files stay as they are.", abort=True)
+    if session is None:
+        discard(home, repo)
+    elif not forget(home, session):
+        raise InputError(session, "is no session here", "See: debrief record status --all")
+    console().print("Forgotten. Your files are as they were.")
+
+
+@app.command("apply")
+def record_apply(
+    file: RecordFile,
+    to: Annotated[
+        Path, typer.Option(metavar="FOLDER", help="The top of a clean checkout of its baseline.")
+    ] = Path(),
+) -> None:
+    """Apply a record's changes to a folder: all of them, verified, or none."""
+    from debrief.recorder.paths import readable
+    from debrief.recorder.verification import replay
+
+    record = _read_record(file)
+    changed = replay(record, to)
+    out = console()
+    for path in changed[:_MOST_LINES]:
+        out.print(f"  {readable(path)}", soft_wrap=True)
+    if len(changed) > _MOST_LINES:
+        out.print(f"  and {len(changed) - _MOST_LINES:,} more")
+    tree = record.meta.final_tree
+    paths = counted(len(changed), "path")
+    out.print(f"{paths} changed; the tree is {tree}, as recorded.", soft_wrap=True)
+
+
+@app.command("check")
+def record_check(file: RecordFile, repo: Repo = Path()) -> None:
+    """Show what is wrong with a record, what it lacks to be ready, and if it rebuilds its tree.
+
+    The last needs a repository that has its baseline. Exit code 1 if anything is wrong.
+    """
+    from debrief.cli.serve import ready_rule
+    from debrief.recorder.checks import problems_of, readiness
+    from debrief.recorder.paths import readable
+    from debrief.recorder.verification import rebuilds
+
+    settings, _ = _settings_and_home()
+    record = _read_record(file)
+    meta = record.meta
+    out = console()
+    name = readable(meta.repo_name)
+    out.print(f"Record {meta.session_id} of task {meta.task_id}, {name}", soft_wrap=True)
+    _print_changes(meta)
+    problems = problems_of(record)
+    if not problems and meta.contents == "full":
+        differences = rebuilds(record, repo, _redactor(settings))
+        if differences is None:
+            message = f"Not rebuilt: no repository here has its baseline {meta.base_ref}."
+            out.print(message, soft_wrap=True)
+        elif not differences:
+            out.print(f"It rebuilds its tree, {meta.final_tree}.", soft_wrap=True)
+        problems += differences or []
+    for problem in problems:
+        console(stderr=True).print(f"debrief: {problem}", style="red", soft_wrap=True)
+    if problems:
+        raise typer.Exit(1)
+    _print_missing(readiness(record, ready_rule(settings.ready_rule)))
+
+
+@app.command("schemas")
+def record_schemas(
+    to: Annotated[Path, typer.Option("--to", metavar="DIR", help="A folder, made if need be.")],
+) -> None:
+    """Write the JSON Schemas of records, tools and the service's bodies, for other languages."""
+    from debrief.recorder.json_schemas import write_schemas
+
+    for path in write_schemas(to):
+        console().print(str(path), soft_wrap=True)
+
+
+def warn_of_exposure(url: str) -> None:
+    """Warn that an address is of another machine, and not encrypted."""
+    warn(f"{url}: whoever is on the way can read the token and the records. Use https.")
+
+
+def _settings_and_home() -> tuple[Settings, RecorderHome]:
+    from debrief.recorder.state import RecorderHome
+    from debrief.settings import load_settings
+
+    settings = load_settings()
+    return settings, RecorderHome(settings.home)
+
+
+def _print_sessions(home: RecorderHome) -> None:
     """Print every session of this machine, and the records that wait."""
-    home = RecorderHome(load_settings().home)
     out = console()
     unsent = home.unsent()
     made = {session.path for session in unsent}
@@ -129,166 +362,69 @@ def show_all() -> None:
     for kind, sessions in (("under way", opened), ("waits to be sent", unsent)):
         for session in sessions:
             try:
-                known = session.started()
+                started = session.started()
             except InputError as error:
                 out.print(f"{kind}: {error}", soft_wrap=True)
                 continue
             out.print(
-                f"{known.id} {kind}: task {known.task_id}, {known.worktree}, since "
-                f"{known.started_at:%F %T} UTC",
+                f"{started.id} {kind}: task {started.task_id}, {started.worktree}, since "
+                f"{started.started_at:%F %T} UTC",
                 soft_wrap=True,
             )
     if not opened and not unsent:
         out.print("No session is under way, and no record waits.")
 
 
-def stop_session(
-    folder: Path,
-    *,
-    local: Path | None,
-    summary: str | None,
-    ignore: Sequence[str],
-    create_task: str | None,
-    ready: bool,
-    keep: bool,
-) -> None:
-    """Stop a session: its record to a file, or to the server."""
-    from debrief.cli.serve import ready_rule
-    from debrief.recorder.stopping import StopRequest, stop
+def _command_line(command: RanCommand, *, running: bool) -> str:
+    """Return how a command went."""
+    from debrief.recorder.paths import readable
 
-    settings = load_settings()
-    home = RecorderHome(settings.home)
-    rule = ready_rule(settings.ready_rule)
-    request = StopRequest(
-        summary=summary,
-        ignore=tuple(ignore),
-        options=StopOptions(create_task=create_task, ready=ready, keep=keep),
-    )
-    redactor = _redactor(settings)
-    if local is not None:
-        done = stop(home, folder, local.absolute(), redactor=redactor, rule=rule, request=request)
-    else:
-        with _server(settings) as server:
-            done = stop(home, folder, server, redactor=redactor, rule=rule, request=request)
-    meta = done.record.meta
+    line = " ".join((command.cmd, *command.args))
+    line += "" if command.cwd == "." else f" in {readable(command.cwd)}"
+    if running:
+        return f"{line}: is running"
+    if command.exit_code is None:
+        return f"{line}: {command.ending.strip('()')}"
+    return f"{line}: exit code {command.exit_code}, {command.duration_ms / 1000:.1f} s"
+
+
+def _print_changes(meta: Meta) -> None:
+    """Print what a record changes, leaves out, replaces and warns of."""
+    from debrief.recorder.paths import readable
+
     out = console()
-    if done.made_before:
-        out.print("The record was made by an earlier stop, and is as it was then.")
-    print_changes(meta)
-    where = f"written to {local}" if local is not None else f"sent, {told_of(done.receipt)}"
-    if keep and local is None:
-        where += f", kept as {home.path / 'kept' / f'{meta.session_id}.json'}"
-    out.print(f"Record {meta.session_id}: {done.size:,} bytes, {where}", soft_wrap=True)
-    missing = done.receipt.not_ready if done.receipt is not None else done.not_ready
-    print_missing(missing)
+    for change in meta.changes[:_MOST_LINES]:
+        numbers = f"+{change.added} -{change.removed}"
+        if change.kind == "update" and not (change.added or change.removed):
+            numbers = "mode"
+        out.print(f"  {change.kind} {readable(change.path)} ({numbers})", soft_wrap=True)
+    if len(meta.changes) > _MOST_LINES:
+        out.print(f"  and {len(meta.changes) - _MOST_LINES:,} more")
+    if not meta.changes:
+        out.print("  nothing was changed")
+    for skipped in meta.skipped[:_MOST_LINES]:
+        reason = readable(skipped.reason)
+        out.print(f"  left out {readable(skipped.path)}: {reason}", soft_wrap=True)
+    if len(meta.skipped) > _MOST_LINES:
+        out.print(f"  and {len(meta.skipped) - _MOST_LINES:,} more left out")
+    if meta.redactions.count:
+        secrets = counted(meta.redactions.count, "secret")
+        kinds = readable(", ".join(meta.redactions.kinds))
+        out.print(f"  {secrets} replaced ({kinds})", soft_wrap=True)
+    for warning in meta.warnings:
+        out.print(f"  warning: {readable(warning)}", soft_wrap=True, style="yellow")
 
 
-def upload_waiting(create_task: str | None) -> int:
-    """Send the records that wait; 1 when one still does."""
-    from debrief.recorder.outbox import send_waiting
-
-    settings = load_settings()
-    home = RecorderHome(settings.home)
-    out, errors = console(), console(stderr=True)
-    if not home.unsent():
-        out.print("No record waits.")
-        return 0
-    with _server(settings) as server:
-        for sent in send_waiting(home, server, create_task):
-            if sent.receipt is not None:
-                out.print(f"{sent.session_id}: sent, {told_of(sent.receipt)}")
-            else:
-                errors.print(f"{sent.session_id}: {sent.error}", style="red", soft_wrap=True)
-    left = len(home.unsent())
-    if left:
-        wait = "waits" if left == 1 else "wait"
-        errors.print(
-            f"debrief: {left} still {wait}. Again with: debrief record upload", style="red"
-        )
-    return 1 if left else 0
-
-
-def discard_session(folder: Path, session_id: str | None, *, yes: bool) -> None:
-    """Forget a session, after asking on a terminal."""
-    import typer
-
-    from debrief.recorder.outbox import forget
-    from debrief.recorder.session import discard
-
-    home = RecorderHome(load_settings().home)
-    if not yes and sys.stdin.isatty():
-        typer.confirm("Forget what was recorded? Your files stay as they are.", abort=True)
-    if session_id is None:
-        discard(home, folder)
-    elif not forget(home, session_id):
-        raise InputError(session_id, "is no session here", "See: debrief record status --all")
-    console().print("Forgotten. Your files are as they were.")
-
-
-def apply_record(file: Path, folder: Path) -> None:
-    """Apply a record to a checkout of its baseline, and see that its tree came out."""
-    from debrief.recorder.verification import replay
-
-    record = read_record(file)
-    changed = replay(record, folder)
+def _print_missing(reasons: Sequence[str]) -> None:
+    """Print what a record lacks before a model may be trained on it."""
     out = console()
-    for path in changed[:MOST_LINES]:
-        out.print(f"  {readable(path)}", soft_wrap=True)
-    if len(changed) > MOST_LINES:
-        out.print(f"  and {len(changed) - MOST_LINES:,} more")
-    paths = "1 path" if len(changed) == 1 else f"{len(changed):,} paths"
-    tree = record.meta.final_tree
-    out.print(f"{paths} changed; the tree is {tree}, as recorded.", soft_wrap=True)
+    if not reasons:
+        out.print("Ready to train on: nothing is missing.")
+    for reason in reasons:
+        out.print(f"Not ready: {reason}", soft_wrap=True)
 
 
-def check_record(file: Path, folder: Path) -> int:
-    """Print what is wrong with a record; 1 if anything is."""
-    from debrief.cli.serve import ready_rule
-    from debrief.recorder.checks import problems_of, readiness
-    from debrief.recorder.verification import rebuilds
-
-    settings = load_settings()
-    record = read_record(file)
-    meta = record.meta
-    out, errors = console(), console(stderr=True)
-    out.print(
-        f"Record {meta.session_id} of task {meta.task_id}, {readable(meta.repo_name)}",
-        soft_wrap=True,
-    )
-    print_changes(meta)
-    problems = problems_of(record)
-    if not problems and meta.contents == "full":
-        told = rebuilds(record, folder, _redactor(settings))
-        if told is None:
-            out.print(
-                f"Not rebuilt: no repository here has its baseline {meta.base_ref}.",
-                soft_wrap=True,
-            )
-        else:
-            problems += told
-            if not told:
-                out.print(f"It rebuilds its tree, {meta.final_tree}.", soft_wrap=True)
-    for problem in problems:
-        errors.print(f"debrief: {problem}", style="red", soft_wrap=True)
-    if not problems:
-        print_missing(readiness(record, ready_rule(settings.ready_rule)))
-    return 1 if problems else 0
-
-
-def write_schemas_to(folder: Path) -> None:
-    """Write the JSON Schemas."""
-    from debrief.recorder.json_schemas import write_schemas
-
-    for path in write_schemas(folder):
-        console().print(str(path), soft_wrap=True)
-
-
-def read_record(file: Path) -> Record:
-    """Return the record in a file.
-
-    Raises:
-        InputError: it cannot be read, or holds no record.
-    """
+def _read_record(file: Path) -> Record:
     from debrief.recorder.encoding import decode_record
 
     try:
@@ -300,22 +436,10 @@ def read_record(file: Path) -> Record:
 def _server(settings: Settings) -> RecorderClient:
     from debrief.recorder.client import client_of
 
-    def report(line: str) -> None:
-        console(stderr=True).print(f"debrief: {line}", style="yellow", soft_wrap=True)
-
-    server = client_of(settings, "write", report=report)
+    server = client_of(settings, "write", report=warn)
     if server.is_exposed:
         warn_of_exposure(server.url)
     return server
-
-
-def warn_of_exposure(url: str) -> None:
-    """Say that an address is of another machine, and not encrypted."""
-    console(stderr=True).print(
-        f"debrief: {url}: whoever is on the way can read the token and the records. Use https.",
-        style="yellow",
-        soft_wrap=True,
-    )
 
 
 def _redactor(settings: Settings) -> Redactor:
@@ -336,15 +460,6 @@ def _text(name: str, given: str | None, file: Path | None) -> str | None:
         raise InputError(str(file), f"cannot be read: {error.strerror}") from error
     except UnicodeDecodeError as error:
         raise InputError(str(file), "is not UTF-8 text") from error
-
-
-def _asked() -> str:
-    if not sys.stdin.isatty():
-        raise InputError("--prompt", "is missing", "Give it, or --prompt-file FILE.")
-    import typer
-
-    words: str = typer.prompt("What is to be done?")
-    return words
 
 
 def _show(piece: bytes) -> None:

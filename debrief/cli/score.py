@@ -2,222 +2,229 @@
 
 from __future__ import annotations
 
-import os
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
 
-import msgspec
-from msgspec import Struct
+import typer
 
-from debrief.cli.console import console
-from debrief.cli.scorecard import (
-    as_builtins,
-    print_many,
-    print_movements,
-    print_receipts,
-    print_scores,
-)
+from debrief.cli.console import console, print_json
+from debrief.cli.options import AsJson, LakeUrl, Offline
 from debrief.errors import ConfigurationError, DebriefError, InputError
-from debrief.evaluators import make_evaluators
-from debrief.lake import Lake
-from debrief.langfuse.model import ScoreReceipt
-from debrief.redaction.redactor import Redactor, key_of
-from debrief.redaction.sessions import redact_session
-from debrief.scoring.by_hand import AGENT, HandScorer, write_prompts
-from debrief.scoring.chunking import TARGET
-from debrief.scoring.invariance import chunk_invariance
-from debrief.scoring.model import ChunkScorer, SessionScores
-from debrief.scoring.scorer import score_session
-from debrief.sessions.lookup import (
-    session_in_file,
-    session_in_folders,
-    session_in_lake,
-    sessions_in_folder,
-    sessions_of_lake,
-)
-from debrief.sessions.model import Session
-from debrief.sessions.sources import default_folders
-from debrief.settings import Settings, load_settings
-from debrief.weeks import week_of
+
+if TYPE_CHECKING:
+    from debrief.lake import Lake
+    from debrief.langfuse.client import LangfuseClient
+    from debrief.langfuse.model import ScoreReceipt
+    from debrief.redaction.redactor import Redactor
+    from debrief.scoring.model import ChunkScorer, SessionScores
+    from debrief.sessions.model import Session
+    from debrief.settings import Settings
 
 UNANSWERED = 3
 """Exit code while prompts still need an answer."""
-RECEIPTS_TABLE = "langfuse_scores"
 
 
-class Wanted(Struct, frozen=True, kw_only=True):
-    """What is to be scored, by whom, and what becomes of it."""
+def score(
+    session: Annotated[
+        str,
+        typer.Argument(
+            help="An id in the lake or among this machine's transcripts (its beginning will do), "
+            "a transcript, or a folder of them."
+        ),
+    ] = "",
+    langfuse: Annotated[
+        str, typer.Option("--langfuse", help="The id of a session on the Langfuse server.")
+    ] = "",
+    everything: Annotated[bool, typer.Option("--all", help="Every session of the lake.")] = False,
+    offline: Offline = False,
+    model: Annotated[str, typer.Option(help="A LiteLLM model name.")] = "",
+    store: Annotated[
+        bool,
+        typer.Option("--store", help="Write the scores to the Langfuse server and read them back."),
+    ] = False,
+    invariance: Annotated[
+        bool,
+        typer.Option(
+            "--invariance", help="How far scores move when sessions are cut at 80, 100 and 120 %."
+        ),
+    ] = False,
+    answers: Annotated[
+        str,
+        typer.Option(
+            metavar="FOLDER",
+            help="Write the prompts there, and take the answers that a coding agent leaves there.",
+        ),
+    ] = "",
+    as_json: AsJson = False,
+    lake: LakeUrl = "",
+) -> None:
+    """Score a session in six dimensions, each with a rationale and the turns that show it.
 
-    session: str = ""
-    """An id (or its beginning) in the lake or among the machine's transcripts, a transcript, or a
-    folder of them."""
-    langfuse: str = ""
-    """The id of a session on the configured server."""
-    everything: bool = False
-    """Every session of the lake."""
-    offline: bool = False
-    model: str = ""
-    store: bool = False
-    invariance: bool = False
-    as_json: bool = False
-    answers: str = ""
-    """A folder in which a coding agent answers the prompts."""
-    lake: str = ""
-
-
-def score(wanted: Wanted) -> int:
-    """Score what is wanted and print it; return the exit code.
-
-    Raises:
-        DebriefError: the session is not found, or something that is needed is not configured.
+    A session of any length is cut into parts by tokens and put together again; how far the
+    parts agree is shown. Nothing is kept but with **--store**. Exit code 1 when a session cannot
+    be scored or the server does not confirm a score.
     """
-    named = [bool(wanted.session), bool(wanted.langfuse), wanted.everything]
-    if sum(named) != 1:
+    from debrief.cli.scorecard import as_builtins, print_receipts, print_scores
+    from debrief.evaluators import make_evaluators
+    from debrief.lake import Lake
+    from debrief.redaction.redactor import Redactor, key_of
+    from debrief.redaction.sessions import redact_session
+    from debrief.scoring.by_hand import AGENT, HandScorer, write_prompts
+    from debrief.scoring.scorer import score_session
+    from debrief.sessions.lookup import sessions_in_folder, sessions_of_lake
+    from debrief.settings import load_settings
+
+    if sum(map(bool, (session, langfuse, everything))) != 1:
         raise InputError("debrief score", "needs one of SESSION, --langfuse ID and --all")
-    if wanted.offline and wanted.model:
+    if offline and model:
         raise ConfigurationError("--offline and --model", "exclude each other", "Give one of them.")
     settings = load_settings()
     redactor = Redactor(key_of(settings))
 
-    def redact(session: Session) -> Session:
-        return redact_session(session, redactor)
+    def redact(whole: Session) -> Session:
+        return redact_session(whole, redactor)
 
-    lake = Lake(wanted.lake or settings.lake)
-    many = sessions_of_lake(lake) if wanted.everything else None
-    if wanted.session and Path(wanted.session).is_dir():
-        many = sessions_in_folder(Path(wanted.session), redact)
+    def scorer() -> ChunkScorer:
+        if answers:
+            return HandScorer(Path(answers), model or AGENT)
+        no_model = offline or (not model and settings.offline)
+        return make_evaluators(settings, offline=no_model, model=model).chunk_scorer
+
+    opened = Lake(lake or settings.lake)
+    many = sessions_of_lake(opened) if everything else None
+    if session and Path(session).is_dir():
+        many = sessions_in_folder(Path(session), redact)
     if many is not None:
-        if wanted.store or wanted.answers:
+        if store or answers:
             raise InputError(
                 "--store and --answers",
                 "take one session",
                 "For many sessions: debrief backfill --stage langfuse_scores, or debrief run.",
             )
-        return _score_many(many, wanted, _scorer(wanted, settings))
-    session = _found(wanted, settings, lake, redact)
-    if wanted.answers and _asks_for_answers(session, Path(wanted.answers)):
-        return UNANSWERED
-    scorer = _scorer(wanted, settings)
-    if wanted.invariance:
-        return _show_invariance([session], wanted, scorer)
-    row = score_session(session, scorer)
+        if invariance:
+            _print_invariance(many, scorer(), as_json)
+            return
+        _score_many(many, session or "the lake", scorer(), as_json)
+        return
+    one = _find_session(session, langfuse, settings, opened, redact)
+    if answers:
+        missing = [prompt for prompt in write_prompts(one, Path(answers)) if not prompt.is_answered]
+        if missing:
+            out = console()
+            out.print(f"{len(missing)} prompts need an answer; then run the same command again:")
+            for prompt in missing:
+                out.print(f"  {prompt.path}  →  {prompt.answer.name}", soft_wrap=True)
+            raise typer.Exit(UNANSWERED)
+    chunk_scorer = scorer()
+    if invariance:
+        _print_invariance([one], chunk_scorer, as_json)
+        return
+    row = score_session(one, chunk_scorer)
     if row.status == "failed":
-        raise DebriefError(session.id, f"could not be scored: {row.failure}".rstrip("."))
-    receipts = _store(row, scorer, settings, lake, redactor) if wanted.store else []
-    if wanted.as_json:
-        _print_json(as_builtins(session, row, receipts))
-        return int(any(receipt.status != "written" for receipt in receipts))
-    out = console()
-    print_scores(out, session, row)
-    if receipts:
-        out.print()
-        return int(not print_receipts(out, receipts))
-    return 0
+        raise DebriefError(one.id, f"could not be scored: {row.failure}".rstrip("."))
+    receipts = _store(row, chunk_scorer, settings, opened, redactor) if store else []
+    if as_json:
+        print_json(as_builtins(one, row, receipts))
+    else:
+        print_scores(console(), one, row)
+        if receipts:
+            print_receipts(console(), receipts)
+    raise typer.Exit(int(any(receipt.status != "written" for receipt in receipts)))
 
 
-def _scorer(wanted: Wanted, settings: Settings) -> ChunkScorer:
-    if wanted.answers:
-        return HandScorer(Path(wanted.answers), wanted.model or AGENT)
-    offline = wanted.offline or (not wanted.model and settings.offline)
-    return make_evaluators(settings, offline=offline, model=wanted.model).chunk_scorer
-
-
-def _asks_for_answers(session: Session, folder: Path) -> bool:
-    """Write the prompts and say which still need an answer; return whether any does."""
-    missing = [prompt for prompt in write_prompts(session, folder) if not prompt.is_answered]
-    if missing:
-        out = console()
-        out.print(f"{len(missing)} prompts need an answer; then run the same command again:")
-        for prompt in missing:
-            out.print(f"  {prompt.path}  →  {prompt.answer.name}", soft_wrap=True)
-    return bool(missing)
-
-
-def _found(
-    wanted: Wanted, settings: Settings, lake: Lake, redact: Callable[[Session], Session]
+def _find_session(
+    session: str,
+    langfuse: str,
+    settings: Settings,
+    lake: Lake,
+    redact: Callable[[Session], Session],
 ) -> Session:
-    if wanted.langfuse:
-        from debrief.langfuse.client import langfuse_from_settings
-        from debrief.langfuse.fetcher import SessionFetcher
+    from debrief.langfuse.fetcher import SessionFetcher
+    from debrief.sessions.lookup import session_in_file, session_in_folders, session_in_lake
+    from debrief.sessions.mirroring import split_places
+    from debrief.sessions.sources import default_folders
 
-        client = langfuse_from_settings(settings)
-        if client is None:
-            raise _no_server("--langfuse")
-        with client:
-            return SessionFetcher(client, redact).fetch_session(wanted.langfuse)
-    if Path(wanted.session).is_file():
-        return session_in_file(Path(wanted.session), redact)
-    session = session_in_lake(lake, wanted.session)
-    if session is None:
-        named = settings.sessions.split(os.pathsep)
-        folders = [Path(folder).expanduser() for folder in named if folder]
+    if langfuse:
+        with _server(settings, "--langfuse") as client:
+            return SessionFetcher(client, redact).fetch_session(langfuse)
+    if Path(session).is_file():
+        return session_in_file(Path(session), redact)
+    one = session_in_lake(lake, session)
+    if one is None:
+        folders = [Path(each).expanduser() for each in split_places(settings.sessions)]
         folders = folders or default_folders(Path.home())
-        session = session_in_folders(folders, wanted.session, redact)
-    if session is None:
+        one = session_in_folders(folders, session, redact)
+    if one is None:
         raise InputError(
-            wanted.session,
+            session,
             f"is no transcript, and no session in {lake.url} or among this machine's transcripts",
             "debrief sources lists where they are looked for.",
         )
-    return session
+    return one
 
 
-def _score_many(sessions: Iterable[Session], wanted: Wanted, scorer: ChunkScorer) -> int:
-    if wanted.invariance:
-        return _show_invariance(sessions, wanted, scorer)
+def _score_many(
+    sessions: Iterable[Session], source: str, scorer: ChunkScorer, as_json: bool
+) -> None:
+    from debrief.cli.scorecard import print_many
+    from debrief.scoring.chunking import TARGET
+    from debrief.scoring.scorer import score_session
+
     rows = [score_session(session, scorer) for session in sessions]
     if not rows:
-        raise InputError(wanted.session or "the lake", "holds no session", "debrief run fills it.")
-    if wanted.as_json:
-        _print_json(msgspec.to_builtins(rows))
+        raise InputError(source, "holds no session", "debrief run fills it.")
+    if as_json:
+        print_json(rows)
     else:
         print_many(console(), rows, TARGET)
-    return int(any(row.status == "failed" for row in rows))
+    raise typer.Exit(int(any(row.status == "failed" for row in rows)))
 
 
-def _show_invariance(sessions: Iterable[Session], wanted: Wanted, scorer: ChunkScorer) -> int:
+def _print_invariance(sessions: Iterable[Session], scorer: ChunkScorer, as_json: bool) -> None:
+    from debrief.cli.scorecard import print_movements
+    from debrief.scoring.invariance import chunk_invariance
+
     count = 0
 
-    def counted() -> Iterable[Session]:
+    def counting() -> Iterator[Session]:
         nonlocal count
         for session in sessions:
             count += 1
             yield session
 
-    movements = list(chunk_invariance(counted(), scorer))
-    if wanted.as_json:
-        _print_json({"sessions": count, "movements": msgspec.to_builtins(movements)})
+    movements = list(chunk_invariance(counting(), scorer))
+    if as_json:
+        print_json({"sessions": count, "movements": movements})
     else:
         print_movements(console(), movements, count)
-    return 0
 
 
 def _store(
     row: SessionScores, scorer: ChunkScorer, settings: Settings, lake: Lake, redactor: Redactor
 ) -> list[ScoreReceipt]:
     """Write one session's scores to the server; return their receipts, filed with the week's."""
-    from debrief.langfuse.client import langfuse_from_settings
+    from debrief.langfuse.model import ScoreReceipt
     from debrief.langfuse.session_scorer import SessionScorer
+    from debrief.weeks import week_of
 
-    client = langfuse_from_settings(settings)
-    if client is None:
-        raise _no_server("--store")
     week = week_of(row.started)
-    previous = list(lake.read(RECEIPTS_TABLE, week, ScoreReceipt))
-    with client:
+    with _server(settings, "--store") as client:
+        previous = list(lake.read("langfuse_scores", week, ScoreReceipt))
         whole = SessionScorer(client, scorer, redact=lambda text: redactor.redact(text).text)
         receipts = whole.store(row, previous)
-    lake.write(RECEIPTS_TABLE, week, receipts, ScoreReceipt)
+    lake.write("langfuse_scores", week, receipts, ScoreReceipt)
     return whole.receipts[row.session_id]
 
 
-def _no_server(option: str) -> ConfigurationError:
-    return ConfigurationError(
-        option,
-        "needs a Langfuse server, and none is configured",
-        "Set LANGFUSE_HOST, LANGFUSE_PUBLIC_KEY and LANGFUSE_SECRET_KEY.",
-    )
+def _server(settings: Settings, option: str) -> LangfuseClient:
+    from debrief.langfuse.client import langfuse_from_settings
 
-
-def _print_json(value: object) -> None:
-    print(msgspec.json.format(msgspec.json.encode(value)).decode())
+    client = langfuse_from_settings(settings)
+    if client is None:
+        raise ConfigurationError(
+            option,
+            "needs a Langfuse server, and none is configured",
+            "Set LANGFUSE_HOST, LANGFUSE_PUBLIC_KEY and LANGFUSE_SECRET_KEY.",
+        )
+    return client

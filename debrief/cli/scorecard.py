@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -11,6 +11,7 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
+from debrief.cli.console import counted, print_unwrapped
 from debrief.models.fencing import make_visible
 from debrief.scoring.dimensions import BY_NAME
 from debrief.scoring.invariance import FACTORS, Movement, movements_table
@@ -27,7 +28,7 @@ _TURNS_SHOWN = 4
 _PROMPT_SHOWN = 90
 
 
-class Evidence(msgspec.Struct, frozen=True):
+class CitedTurn(msgspec.Struct, frozen=True):
     """A turn that a rationale cites."""
 
     turn: int
@@ -36,11 +37,11 @@ class Evidence(msgspec.Struct, frozen=True):
     failed_calls: int
 
 
-def evidence_of(session: Session, verdict: Verdict) -> list[Evidence]:
+def evidence_of(session: Session, verdict: Verdict) -> list[CitedTurn]:
     """Return the turns that a verdict's rationale cites and the session has, in order."""
     cited = set(cited_turns(verdict.rationale))
     return [
-        Evidence(
+        CitedTurn(
             turn.number,
             _first_words(turn.prompt),
             sum(call.status == "failed" for message in turn.messages for call in message.calls),
@@ -53,7 +54,7 @@ def evidence_of(session: Session, verdict: Verdict) -> list[Evidence]:
 def print_scores(out: Console, session: Session, row: SessionScores) -> None:
     """Print one session's scores, each with its rationale and the turns that show it."""
     out.print(_plain(f"{session.id}  {session.tool}, {session.task}, {session.started:%Y-%m-%d}"))
-    turns, parts = _counted(session.prompt_count, "turn"), _counted(len(row.chunks), "part")
+    turns, parts = counted(session.prompt_count, "turn"), counted(len(row.chunks), "part")
     out.print(f"{turns}, {row.tokens:,} tokens in {parts}", style="dim")
     out.print(f"scored by {row.model} ({row.scoring_fingerprint})\n", style="dim")
     for verdict in row.verdicts:
@@ -61,38 +62,34 @@ def print_scores(out: Console, session: Session, row: SessionScores) -> None:
         out.print(
             Text.assemble(
                 (f"{verdict.dimension:20} ", "bold"),
-                (_said(verdict), "bold cyan"),
+                (_value_text(verdict), "bold cyan"),
                 (f"  weight {weight:.2f}", "dim"),
             )
         )
         out.print(Padding(_plain(verdict.rationale), (0, 0, 0, 4)))
         evidence = evidence_of(session, verdict)
         for seen in evidence[:_TURNS_SHOWN]:
-            told = _plain(f"turn {seen.turn}: {seen.prompt or '(no words)'}")
+            line = _plain(f"turn {seen.turn}: {seen.prompt or '(no words)'}")
             if seen.failed_calls:
-                told.append(f"  ({_counted(seen.failed_calls, 'failed call')})")
-            told.stylize("dim")
-            out.print(Padding(told, (0, 0, 0, 6)))
+                line.append(f"  ({counted(seen.failed_calls, 'failed call')})")
+            line.stylize("dim")
+            out.print(Padding(line, (0, 0, 0, 6)))
         if len(evidence) > _TURNS_SHOWN:
-            more = f"and {_counted(len(evidence) - _TURNS_SHOWN, 'other turn')}"
+            more = f"and {counted(len(evidence) - _TURNS_SHOWN, 'other turn')}"
             out.print(Padding(Text(more, "dim"), (0, 0, 0, 6)))
     out.print()
-    for name, value in _whole(row):
+    for name, value in _whole_session(row):
         out.print(Text.assemble((f"{name:20} ", "bold"), value))
-    for warning in warnings_of(row):
-        out.print(warning, style="yellow")
-
-
-def warnings_of(row: SessionScores) -> list[str]:
-    """Return what a person should know before relying on a row."""
-    told = []
     if row.uncertain:
-        told.append("Uncertain: the parts of the session disagree; look at their rationales.")
-    if row.injection_suspected:
-        told.append(
-            "The session holds words that look made for a judge; look before relying on this."
+        out.print(
+            "Uncertain: the parts of the session disagree; look at their rationales.",
+            style="yellow",
         )
-    return told
+    if row.injection_suspected:
+        out.print(
+            "The session holds words that look made for a judge; look before relying on this.",
+            style="yellow",
+        )
 
 
 def print_many(out: Console, rows: Sequence[SessionScores], target: int) -> None:
@@ -108,8 +105,8 @@ def print_many(out: Console, rows: Sequence[SessionScores], target: int) -> None
             table.add_row(_plain(row.session_id), row.task, "", "", "", "", _plain(row.failure))
             continue
         agreement = "" if row.chunk_agreement is None else f"{row.chunk_agreement:.2f}"
-        marks = [*(["uncertain"] if row.uncertain else [])]
-        marks += ["words for a judge"] if row.injection_suspected else []
+        notes = ["uncertain"] if row.uncertain else []
+        notes += ["words for a judge"] if row.injection_suspected else []
         table.add_row(
             _plain(row.session_id),
             row.task,
@@ -117,12 +114,9 @@ def print_many(out: Console, rows: Sequence[SessionScores], target: int) -> None
             str(len(row.chunks)),
             f"{row.tokens:,}",
             agreement,
-            ", ".join(marks),
+            ", ".join(notes),
         )
-    needed = out.measure(table, options=out.options.update(max_width=1_000)).maximum
-    usual, out.width = out.width, max(needed, out.width)
-    out.print(table)
-    out.width = usual
+    print_unwrapped(out, table)
     for line in summary_of(rows, target):
         out.print(line, soft_wrap=True)
 
@@ -169,15 +163,13 @@ def print_movements(out: Console, movements: Sequence[Movement], sessions: int) 
     out.print(movements_table(movements))
 
 
-def print_receipts(out: Console, receipts: Iterable[ScoreReceipt]) -> bool:
-    """Print what a server confirmed; return whether it confirmed everything."""
-    told = list(receipts)
-    missing = [receipt for receipt in told if receipt.status != "written"]
-    host = told[0].host if told else "the server"
-    out.print(f"{len(told) - len(missing)} of {len(told)} scores confirmed by {host}")
+def print_receipts(out: Console, receipts: Sequence[ScoreReceipt]) -> None:
+    """Print what a server confirmed."""
+    missing = [receipt for receipt in receipts if receipt.status != "written"]
+    count = len(receipts)
+    out.print(f"\n{count - len(missing)} of {count} scores confirmed by {receipts[0].host}")
     for receipt in missing:
         out.print(f"  {receipt.name}: {receipt.status}: {receipt.reason}", style="red")
-    return not missing
 
 
 def as_builtins(
@@ -208,26 +200,22 @@ def _first_words(prompt: str) -> str:
     return words if len(words) <= _PROMPT_SHOWN else f"{words[:_PROMPT_SHOWN].rstrip()}…"
 
 
-def _counted(number: int, name: str) -> str:
-    return f"{number} {name}" if number == 1 else f"{number} {name}s"
-
-
-def _said(verdict: Verdict) -> str:
+def _value_text(verdict: Verdict) -> str:
     number = format(verdict.value, ".2f")
     return f"{verdict.category} ({number})" if verdict.category else number
 
 
-def _whole(row: SessionScores) -> list[tuple[str, str]]:
-    told = [("overall_quality", f"{row.overall_quality:.3f}")]
+def _whole_session(row: SessionScores) -> list[tuple[str, str]]:
+    lines = [("overall_quality", f"{row.overall_quality:.3f}")]
     if row.chunk_agreement is not None:
-        told.append(("chunk_agreement", f"{row.chunk_agreement:.2f}"))
+        lines.append(("chunk_agreement", f"{row.chunk_agreement:.2f}"))
     if row.token_efficiency is not None:
-        told.append(("token_efficiency", f"{row.token_efficiency:.1f} lines per 1,000 tokens"))
+        lines.append(("token_efficiency", f"{row.token_efficiency:.1f} lines per 1,000 tokens"))
     if row.user_turn_efficiency is not None:
-        told.append(("user_turn_efficiency", f"{row.user_turn_efficiency:.1f} lines per turn"))
+        lines.append(("user_turn_efficiency", f"{row.user_turn_efficiency:.1f} lines per turn"))
     if row.cost_usd:
-        told.append(("cost", f"{row.cost_usd:.4f} US dollars"))
-    return told
+        lines.append(("cost", f"{row.cost_usd:.4f} US dollars"))
+    return lines
 
 
 def _plain(text: str) -> Text:

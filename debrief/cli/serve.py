@@ -4,15 +4,12 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
 
-from msgspec import Struct
+import typer
 
-from debrief.cli.console import console
+from debrief.cli.console import console, warn
 from debrief.errors import ConfigurationError, DebriefError
-from debrief.recorder.postgres import database_url
-from debrief.redaction.redactor import Redactor, key_of
-from debrief.settings import load_settings
 
 if TYPE_CHECKING:
     from debrief.recorder.checks import ReadyRule
@@ -20,56 +17,99 @@ if TYPE_CHECKING:
 
 TOKEN_FILE_NAME = "serve"
 """Begins the name of the token that ``--token-file`` makes."""
-_RULE_SETTING = "DEBRIEF_READY_RULE"
 _RULES = ("validation", "passed", "final-tree")
 
 
-class Wish(Struct, frozen=True, kw_only=True):
-    """How the service is to run."""
+def serve(
+    host: Annotated[str, typer.Option(help="The address to listen on.")] = "127.0.0.1",
+    port: Annotated[int, typer.Option(min=0, max=65535, help="0 is any that is free.")] = 8484,
+    database: Annotated[
+        str,
+        typer.Option(
+            help="Address of a Postgres database; DATABASE_URL if none, else the one that comes "
+            "along."
+        ),
+    ] = "",
+    token_file: Annotated[
+        Path | None,
+        typer.Option(
+            "--token-file",
+            help="Write a token of all scopes there (mode 600), unless the file is there.",
+        ),
+    ] = None,
+    ready: Annotated[
+        str,
+        typer.Option(
+            "--ready",
+            metavar="RULE",
+            help="What a session needs to be marked ready, beside a verified patch: none, or some "
+            "of validation,passed,final-tree. DEBRIEF_READY_RULE if not given, else validation.",
+        ),
+    ] = "",
+    rate: Annotated[
+        float,
+        typer.Option(
+            min=0.1, max=1e6, help="Requests a second that one token may send, over time."
+        ),
+    ] = 400.0,
+    log_level: Annotated[
+        str, typer.Option("--log-level", help="debug, info, warning or error.")
+    ] = "info",
+) -> None:
+    """Run the recorder's API: records in, checked; training lines out.
 
-    host: str = "127.0.0.1"
-    port: int = 8484
-    database: str = ""
-    token_file: Path | None = None
-    ready: str = ""
-    rate: float = 400.0
-    log_level: str = "info"
+    Without **--database** or DATABASE_URL, Postgres is started on a socket of its own, with its
+    data under **~/.debrief/postgres**. The database is migrated first. Clients need a token:
+    **debrief tokens create NAME**.
 
-
-def serve(wish: Wish) -> None:
-    """Run the service until it is told to stop.
-
-    Raises:
-        ConfigurationError: an option is wrong, or the address is taken.
-        StorageError: the database cannot be used.
+    The log goes to the error output, a JSON object a line: who asked for what, how it was
+    answered, how long it took; never what a record holds. SIGTERM ends it cleanly: running
+    requests have 30 seconds.
     """
+    from debrief.cli.database import database_address
     from debrief.recorder.ingest import Ingest
     from debrief.recorder.service.app import create_app
     from debrief.recorder.service.logs import LEVELS, start_logging
     from debrief.recorder.service.routes import Service, ServiceLimits
-    from debrief.recorder.service.running import listen, make_server, url_of
+    from debrief.recorder.service.running import is_local, listen, make_server, url_of
     from debrief.recorder.storage.store import RecordStore
+    from debrief.redaction.redactor import Redactor, key_of
+    from debrief.settings import load_settings
 
     settings = load_settings()
-    level = wish.log_level.lower()
+    level = log_level.lower()
     if level not in LEVELS:
         raise ConfigurationError("--log-level", f"is {level}", f"It is one of {', '.join(LEVELS)}.")
-    rule = ready_rule(wish.ready or settings.ready_rule)
+    rule = ready_rule(ready or settings.ready_rule)
     redactor = Redactor(key_of(settings))
-    limits = ServiceLimits(requests_a_second=wish.rate, burst=max(1, round(10 * wish.rate)))
-    listener = listen(wish.host, wish.port)
-    with listener, RecordStore(wish.database or database_url(settings)) as store:
+    limits = ServiceLimits(requests_a_second=rate, burst=max(1, round(10 * rate)))
+    listener = listen(host, port)
+
+    def greet() -> None:
+        out, url = console(), url_of(listener)
+        if not is_local(host):
+            warn(
+                f"{host} can be reached by other machines, and tokens and records would cross the "
+                "network unencrypted. Put a proxy that speaks TLS in front, and let it alone "
+                "reach this port."
+            )
+        out.print(f"Debrief recorder: {url}", soft_wrap=True)
+        if token_file is not None:
+            out.print(f"  token: {token_file}", soft_wrap=True)
+        elif not any(token.revoked_at is None for token in store.tokens()):
+            out.print("  Clients need a token. Make one with: debrief tokens create NAME")
+        stored = f"{store.count()} sessions are stored"
+        out.print(f"  health: curl {url}/health · {stored}", soft_wrap=True)
+
+    with listener, RecordStore(database_address(database)) as store:
         before, after = store.migrate()
         if before != after:
             console().print(f"Migrated the database to {after}.")
-        if wish.token_file is not None:
-            write_token(store, wish.token_file)
-        service = Service(store, Ingest(redactor, rule), limits)
+        if token_file is not None:
+            write_token(store, token_file)
         start_logging(level)
-        server = make_server(
-            create_app(service), limits, lambda: _greet(store, url_of(listener), wish)
-        )
-        server.run([listener])
+        service = Service(store, Ingest(redactor, rule), limits)
+        make_server(create_app(service), limits, greet).run([listener])
 
 
 def ready_rule(text: str) -> ReadyRule:
@@ -112,38 +152,14 @@ def write_token(store: RecordStore, path: Path) -> None:
         raise ConfigurationError(
             str(path), f"cannot be written ({error.strerror})", "Name another: --token-file"
         ) from error
-    with os.fdopen(handle, "w") as file:
-        try:
-            file.write(_new_token(store) + "\n")
-        except DebriefError:
-            path.unlink()
-            raise
-
-
-def _new_token(store: RecordStore) -> str:
     taken = {token.name for token in store.tokens()}
     name, number = TOKEN_FILE_NAME, 1
     while name in taken:
         number += 1
         name = f"{TOKEN_FILE_NAME}-{number}"
-    return store.add_token(name, ("read", "write", "export"))[1]
-
-
-def _greet(store: RecordStore, url: str, wish: Wish) -> None:
-    from debrief.recorder.service.running import is_local
-
-    out = console()
-    if not is_local(wish.host):
-        console(stderr=True).print(
-            f"debrief: {wish.host} can be reached by other machines, and tokens and records would "
-            "cross the network unencrypted. Put a proxy that speaks TLS in front, and let it "
-            "alone reach this port.",
-            style="yellow",
-            soft_wrap=True,
-        )
-    out.print(f"Debrief recorder: {url}", soft_wrap=True)
-    if wish.token_file is not None:
-        out.print(f"  token: {wish.token_file}", soft_wrap=True)
-    elif not any(token.revoked_at is None for token in store.tokens()):
-        out.print("  Clients need a token. Make one with: debrief tokens create NAME")
-    out.print(f"  health: curl {url}/health · {store.count()} sessions are stored", soft_wrap=True)
+    with os.fdopen(handle, "w") as file:
+        try:
+            file.write(store.add_token(name, ("read", "write", "export"))[1] + "\n")
+        except DebriefError:
+            path.unlink()
+            raise

@@ -1,36 +1,50 @@
-"""``debrief tokens``: made, listed, revoked."""
+"""``debrief tokens``: who may use the recorder's API."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
-from datetime import datetime
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, Annotated, cast
 
-import msgspec
+import typer
 
-from debrief.cli.console import console
-from debrief.recorder.postgres import database_url
-from debrief.settings import load_settings
+from debrief.cli.console import console, print_json
+from debrief.cli.database import database_address
+from debrief.cli.options import AsJson, Database
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from datetime import datetime
+
     from debrief.recorder.storage.rows import Scope, Token
     from debrief.recorder.storage.store import RecordStore
 
+app = typer.Typer(
+    no_args_is_help=True, help="Who may use the recorder's API: make tokens, list and revoke them."
+)
 
-def create_token(name: str, scopes: Sequence[str], database: str, as_json: bool) -> None:
-    """Make a token and print it; nothing can print it again.
 
-    Raises:
-        ConflictError: there is one of that name.
-        InputError: the name or a scope is not one.
+@app.command("create")
+def tokens_create(
+    name: Annotated[str, typer.Argument(help="Whose it is, such as ci or ada-laptop.")],
+    scope: Annotated[
+        list[str] | None,
+        typer.Option(help="read, write or export; may be given more than once. All if none."),
+    ] = None,
+    database: Database = "",
+    as_json: AsJson = False,
+) -> None:
+    """Make a token and show it once; only its digest is kept.
+
+    **read** lists tasks, sessions and benchmarks; **write** stores them and marks sessions ready;
+    **export** reads the records themselves.
     """
     from debrief.recorder.storage.rows import SCOPES
 
     with _store(database) as store:
-        token, secret = store.add_token(name, cast("Sequence[Scope]", list(scopes) or SCOPES))
+        token, secret = store.add_token(name, cast("Sequence[Scope]", scope or SCOPES))
     if as_json:
-        print(msgspec.json.encode({**_told(token), "token": secret}).decode())
+        print_json({**_fields(token), "token": secret})
         return
     print(secret)
     console(stderr=True).print(
@@ -40,36 +54,32 @@ def create_token(name: str, scopes: Sequence[str], database: str, as_json: bool)
     )
 
 
-def list_tokens(database: str, as_json: bool) -> None:
-    """Print all tokens, revoked ones too."""
+@app.command("list")
+def tokens_list(database: Database = "", as_json: AsJson = False) -> None:
+    """List the tokens: scopes, when they were made, last used and revoked."""
+    from rich.table import Table
+
     with _store(database) as store:
         tokens = store.tokens()
     if as_json:
-        print(msgspec.json.encode([_told(token) for token in tokens]).decode())
+        print_json([_fields(token) for token in tokens])
         return
     if not tokens:
         console().print("There are no tokens. Make one with: debrief tokens create NAME")
         return
-    from rich.table import Table
-
     table = Table("name", "scopes", "made", "last used", "revoked", box=None, pad_edge=False)
     for token in tokens:
-        table.add_row(
-            token.name,
-            ", ".join(token.scopes),
-            _time(token.created_at),
-            _time(token.last_used_at),
-            _time(token.revoked_at),
-        )
+        times = map(_time, (token.created_at, token.last_used_at, token.revoked_at))
+        table.add_row(token.name, ", ".join(token.scopes), *times)
     console().print(table)
 
 
-def revoke_token(name: str, database: str) -> None:
-    """Revoke a token.
-
-    Raises:
-        NotFoundError: there is none of that name.
-    """
+@app.command("revoke")
+def tokens_revoke(
+    name: Annotated[str, typer.Argument(help="As in **debrief tokens list**.")],
+    database: Database = "",
+) -> None:
+    """Revoke a token at once and for good; its name is not used again."""
     with _store(database) as store:
         token = store.revoke_token(name)
     console().print(f"Revoked {token.name}.")
@@ -79,21 +89,16 @@ def revoke_token(name: str, database: str) -> None:
 def _store(database: str) -> Iterator[RecordStore]:
     from debrief.recorder.storage.store import RecordStore
 
-    with RecordStore(database or database_url(load_settings())) as store:
+    with RecordStore(database_address(database)) as store:
         if store.revision() is None:
             store.migrate()
         store.check()
         yield store
 
 
-def _told(token: Token) -> dict[str, object]:
-    return {
-        "name": token.name,
-        "scopes": token.scopes,
-        "created_at": token.created_at,
-        "last_used_at": token.last_used_at,
-        "revoked_at": token.revoked_at,
-    }
+def _fields(token: Token) -> dict[str, object]:
+    names = ("name", "scopes", "created_at", "last_used_at", "revoked_at")
+    return {name: getattr(token, name) for name in names}
 
 
 def _time(moment: datetime | None) -> str:

@@ -2,89 +2,116 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
 
-from msgspec import Struct
+import typer
 
-from debrief.cli.console import console
+from debrief.cli.console import console, cost_text
+from debrief.cli.options import DryRun, LakeUrl, MaxCost, Repo
 from debrief.errors import ConfigurationError, InputError
-from debrief.lake import Lake
-from debrief.settings import Settings, load_settings
-from debrief.snapshots.repositories import HOME, find_repository
-from debrief.training.lessons import LessonFilter, lessons_of, plan_lessons, prompts_of
-from debrief.training.model import TrainingSample
-from debrief.training.optimisation import OptimiserOptions
-from debrief.training.trials import NEEDS_A_MODEL, Trials
+
+if TYPE_CHECKING:
+    from debrief.models.prices import Price
+    from debrief.training.model import TrainingSample
+    from debrief.training.optimisation import OptimiserOptions
 
 
-class TrainWish(Struct, frozen=True, kw_only=True):
-    """What was asked for on the command line."""
+def train(
+    task: Annotated[str, typer.Option(help="Only samples of this task.")] = "",
+    tool: Annotated[str, typer.Option(help="Only samples of this tool.")] = "",
+    model: Annotated[str, typer.Option(help="Only sessions that this model answered.")] = "",
+    fingerprint: Annotated[
+        str, typer.Option(help="Only this prompt fingerprint, or pair with an eval fingerprint.")
+    ] = "",
+    ask: Annotated[
+        str, typer.Option(help="The language model that does it; DEBRIEF_MODEL if none.")
+    ] = "",
+    offline: Annotated[
+        bool, typer.Option("--offline", help="Says that this cannot be had without a model.")
+    ] = False,
+    trials: Annotated[int, typer.Option(min=4, help="How often prompts may be tried.")] = 60,
+    samples: Annotated[
+        int, typer.Option(min=1, help="Most samples of each side of the split.")
+    ] = 24,
+    dry_run: DryRun = False,
+    max_cost: MaxCost = None,
+    lake: LakeUrl = "",
+    repo: Repo = Path(),
+) -> None:
+    """Propose better prompts from training samples, and show before and after on held-out ones.
 
-    lake: str = ""
-    samples: LessonFilter = LessonFilter()
-    offline: bool = False
-    ask: str = ""
-    """The language model that does it."""
-    trials: int = 60
-    most_samples: int = 24
-    max_cost_usd: float | None = None
-    dry_run: bool = False
-    folder: Path = Path()
-    """Inside the repository that candidates are written to."""
-
-
-def train(wish: TrainWish) -> None:
-    """Propose prompts, say how they fare before and after, and write them.
-
-    Raises:
-        DebriefError: there are no fitting samples, no model is configured, or it failed.
+    Samples are those of the lake's training sets that ran with one known set of prompts. GEPA
+    rewrites the main prompt and the subagents'; what it proposes is written to
+    **.debrief/prompts/candidates/TOOL/FINGERPRINT/**, beside the active prompts and never over
+    them. What was answered once is not asked again.
     """
+    from debrief.judging.judge_files import litellm_name
+    from debrief.lake import Lake
+    from debrief.models.choosing import Models
+    from debrief.redaction.redactor import key_of
+    from debrief.settings import load_settings
+    from debrief.snapshots.repositories import HOME, find_repository
+    from debrief.training.candidates import report_of, write_candidate
+    from debrief.training.lessons import LessonFilter, lessons_of, plan_lessons
+    from debrief.training.optimisation import OptimiserOptions, propose
+    from debrief.training.trials import NEEDS_A_MODEL, Trials
+
     settings = load_settings()
-    if wish.offline or (not wish.ask and settings.offline):
+    if offline or (not ask and settings.offline):
         raise ConfigurationError("debrief train", NEEDS_A_MODEL, "Name one with --ask.")
-    repository = find_repository(wish.folder)
+    repository = find_repository(repo)
     if repository is None:
         raise InputError(
-            str(wish.folder), "is in no repository, and candidates go to one", "Name it: --repo."
+            str(repo), "is in no repository, and candidates go to one", "Name it: --repo."
         )
-    plans = repository.root / HOME / "training_data"
-    found = [
-        *lessons_of(Lake(wish.lake or settings.lake), wish.samples),
-        *plan_lessons(plans, wish.samples),
-    ]
-    samples = _chosen(found)
-    options = OptimiserOptions(trials=wish.trials, most_samples=wish.most_samples)
-    if wish.dry_run:
-        _tell_outlay(samples, options, wish, settings)
+    home = repository.root / HOME
+    only = LessonFilter(task=task, tool=tool, model=model, fingerprint=fingerprint)
+    fitting = _of_one_prompt_set(
+        [
+            *lessons_of(Lake(lake or settings.lake), only),
+            *plan_lessons(home / "training_data", only),
+        ]
+    )
+    options = OptimiserOptions(trials=trials, most_samples=samples)
+    name = litellm_name(ask or settings.model)
+    if dry_run:
+        price = Models(settings, dry_run=True).get(name).price if name else None
+        _print_estimate(fitting, options, name, price)
         return
-    from debrief.training.candidates import report_of, write_candidate
-    from debrief.training.optimisation import propose
-
-    screen = console(stderr=True)
-    proposal = propose(samples, _trials(wish, settings), options, screen.print)
+    if not name:
+        raise ConfigurationError(
+            "debrief train", NEEDS_A_MODEL, "Name one with --ask, or set DEBRIEF_MODEL."
+        )
+    models = Models(settings, max_cost_usd=max_cost)
+    runner = Trials(models.get(name), secret=key_of(settings), concurrency=models.concurrency)
+    proposal = propose(fitting, runner, options, console(stderr=True).print)
     out = console()
     out.print(report_of(proposal))
     if proposal.changed:
-        written = write_candidate(proposal, repository.root / HOME, samples[0].tool)
-        there = "" if written.new else " (there already)"
-        out.print(f"Written to {written.folder}{there}; the prompts in force are as they were.")
+        written = write_candidate(proposal, home, fitting[0].tool)
+        note = "" if written.new else " (there already)"
+        out.print(f"Written to {written.folder}{note}; the prompts in force are as they were.")
 
 
-def _chosen(samples: list[TrainingSample]) -> list[TrainingSample]:
+def _of_one_prompt_set(samples: Sequence[TrainingSample]) -> list[TrainingSample]:
     """Return the samples of the one set of prompts that they ran with."""
-    known = prompts_of(samples)
-    if not known:
+    from debrief.training.lessons import prompts_of
+
+    prompts = prompts_of(samples)
+    if not prompts:
         raise InputError(
             "the lake and the repository",
             f"hold {len(samples)} such samples, and of none are the prompts known",
             "Take others, or capture prompts: debrief hooks install.",
         )
-    if len(known) > 1:
-        counts = ", ".join(f"{name} ({count})" for name, count in known.items())
+    if len(prompts) > 1:
+        counts = ", ".join(f"{name} ({count})" for name, count in prompts.items())
         raise InputError(
             "the samples", f"ran with several prompts: {counts}", "Name one with --fingerprint."
         )
-    fingerprint = next(iter(known))
+    fingerprint = next(iter(prompts))
     fitting = [one for one in samples if one.prompt_fingerprint == fingerprint]
     tools = sorted({one.tool for one in fitting})
     if len(tools) > 1:
@@ -92,37 +119,17 @@ def _chosen(samples: list[TrainingSample]) -> list[TrainingSample]:
     return fitting
 
 
-def _trials(wish: TrainWish, settings: Settings) -> Trials:
-    from debrief.judging.judge_files import litellm_name
-    from debrief.models.choosing import Models
-    from debrief.redaction.redactor import key_of
-
-    name = litellm_name(wish.ask or settings.model)
-    if not name:
-        raise ConfigurationError(
-            "debrief train", NEEDS_A_MODEL, "Name one with --ask, or set DEBRIEF_MODEL."
-        )
-    models = Models(settings, max_cost_usd=wish.max_cost_usd)
-    return Trials(models.get(name), secret=key_of(settings), concurrency=models.concurrency)
-
-
-def _tell_outlay(
-    samples: list[TrainingSample], options: OptimiserOptions, wish: TrainWish, settings: Settings
+def _print_estimate(
+    samples: list[TrainingSample], options: OptimiserOptions, model: str, price: Price | None
 ) -> None:
-    from debrief.judging.judge_files import litellm_name
-    from debrief.models.choosing import Models
     from debrief.tokens import count_tokens
     from debrief.training.outlay import outlay_of
 
-    name = litellm_name(wish.ask or settings.model)
-    price = Models(settings, dry_run=True).get(name).price if name else None
-    outlay = outlay_of(samples, options, count_tokens, price)
-    cost = outlay.usage.cost_usd
-    money = "at an unknown price" if cost is None else f"for about ${cost:.4f}"
+    estimate = outlay_of(samples, options, count_tokens, price)
     console().print(
-        f"{outlay.trained_on} training samples and {outlay.held_out} held-out ones of prompts "
-        f"{samples[0].prompt_fingerprint}; at most about {outlay.trials} trials: "
-        f"{outlay.calls:,} calls with {outlay.usage.input_tokens:,} tokens and "
-        f"{outlay.usage.output_tokens:,} of answers, {money}"
-        f"{f' ({name})' if name else ', as no model is named'}. Nothing was asked."
+        f"{estimate.trained_on} training samples and {estimate.held_out} held-out ones of prompts "
+        f"{samples[0].prompt_fingerprint}; at most about {estimate.trials} trials: "
+        f"{estimate.calls:,} calls with {estimate.usage.input_tokens:,} tokens and "
+        f"{estimate.usage.output_tokens:,} of answers, {cost_text(estimate.usage.cost_usd)}"
+        f"{f' ({model})' if model else ', as no model is named'}. Nothing was asked."
     )

@@ -339,8 +339,8 @@ def test_schemas_are_written(shop: Path, tmp_path: Path) -> None:
 
 def test_help_is_light() -> None:
     script = (
-        "import sys; from debrief.cli.commands import record; "
-        "heavy = {'pydantic', 'httpx', 'fastapi', 'sqlalchemy', 'pathspec'} & set(sys.modules); "
+        "import sys; from debrief.cli import app; "
+        "heavy = {'pydantic', 'httpx', 'fastapi', 'sqlalchemy', 'pathspec', 'msgspec', 'pyarrow'} & set(sys.modules); "
         "print(*heavy)"
     )
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)

@@ -5,10 +5,13 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
+import typer
 
-from debrief.cli.score import UNANSWERED, Wanted, score
+from debrief.cli import score as command
+from debrief.cli.score import UNANSWERED
 from debrief.errors import ConfigurationError, DebriefError, InputError
 from debrief.lake import Lake
 from debrief.langfuse.model import ScoreReceipt
@@ -21,6 +24,15 @@ from tests.scoring.scenario import MIDDLING, session, turn
 
 IDENTITY = "0b5f7c1e-1111-4222-8333-444455556666"
 WEEK = "2026-10-05"
+
+
+def score(**options: Any) -> int:
+    """Run the command; return its exit code."""
+    try:
+        command.score(**options)
+    except typer.Exit as ended:
+        return ended.exit_code
+    return 0
 
 
 @pytest.fixture(autouse=True)
@@ -57,7 +69,7 @@ def lake_with(home: Path, *sessions: Session) -> Lake:
 def test_a_transcript_is_scored_in_six_dimensions(
     path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert score(Wanted(session=str(path), offline=True)) == 0
+    assert score(session=str(path), offline=True) == 0
     printed = capsys.readouterr().out
     assert printed.startswith(IDENTITY)
     assert all(f"\n{name} " in printed for name in (*BY_NAME, "overall_quality"))
@@ -67,7 +79,7 @@ def test_a_transcript_is_scored_in_six_dimensions(
 @pytest.mark.parametrize("wanted", [IDENTITY, IDENTITY[:8]])
 def test_a_session_is_found_among_the_machines_transcripts(path: Path, wanted: str) -> None:
     assert path.is_file()
-    assert score(Wanted(session=wanted, offline=True)) == 0
+    assert score(session=wanted, offline=True) == 0
 
 
 @pytest.mark.parametrize("wanted", ["session-one", "session-o"])
@@ -75,31 +87,31 @@ def test_a_session_is_found_in_the_lake(
     home: Path, wanted: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     lake_with(home, session("session-one"), session("session-two"))
-    assert score(Wanted(session=wanted, offline=True)) == 0
+    assert score(session=wanted, offline=True) == 0
     assert capsys.readouterr().out.startswith("session-one  claude-code, checkout, 2026-10-05")
 
 
 def test_a_beginning_of_several_ids_is_not_guessed_at(home: Path) -> None:
     lake_with(home, session("session-one"), session("session-two"))
     with pytest.raises(InputError, match="begins 2 sessions' ids: session-one, session-two"):
-        score(Wanted(session="session", offline=True))
+        score(session="session", offline=True)
 
 
 @pytest.mark.parametrize("wanted", ["nobody-knows-it", "s"])
 def test_a_session_that_is_nowhere_is_named(home: Path, wanted: str) -> None:
     lake_with(home, session("session-one"))
     with pytest.raises(InputError, match="is no transcript, and no session in"):
-        score(Wanted(session=wanted, offline=True))
+        score(session=wanted, offline=True)
 
 
 def test_a_file_that_is_no_transcript_is_named(tmp_path: Path) -> None:
     (tmp_path / "notes.txt").write_text("hello")
     with pytest.raises(InputError, match="is no transcript of a tool"):
-        score(Wanted(session=str(tmp_path / "notes.txt"), offline=True))
+        score(session=str(tmp_path / "notes.txt"), offline=True)
 
 
 def test_everything_is_told_as_json(path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert score(Wanted(session=str(path), offline=True, as_json=True)) == 0
+    assert score(session=str(path), offline=True, as_json=True) == 0
     told = json.loads(capsys.readouterr().out)
     assert told["session"]["id"] == told["scores"]["session_id"] == IDENTITY
     assert [verdict["dimension"] for verdict in told["scores"]["verdicts"]] == list(BY_NAME)
@@ -111,7 +123,7 @@ def test_what_a_session_holds_cannot_move_the_cursor(
     home: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     lake_with(home, session("session-one", (turn(1, prompt="wrong! \x1b[2J\x1b]0;x\x07 again"),)))
-    assert score(Wanted(session="session-one", offline=True)) == 0
+    assert score(session="session-one", offline=True) == 0
     assert "\x1b" not in capsys.readouterr().out
 
 
@@ -119,7 +131,7 @@ def test_a_lakes_sessions_are_scored_together(
     home: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     lake_with(home, session("session-one"), session("session-two", ()))
-    assert score(Wanted(everything=True, offline=True)) == 1
+    assert score(everything=True, offline=True) == 1
     printed = capsys.readouterr().out
     assert "the session has no turns" in printed
     assert "1 sessions scored, 1 failed" in printed
@@ -129,13 +141,13 @@ def test_a_lakes_sessions_are_scored_together(
 def test_a_folder_of_transcripts_is_scored_together(
     path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert score(Wanted(session=str(path.parent), offline=True)) == 0
+    assert score(session=str(path.parent), offline=True) == 0
     assert "1 sessions scored, 0 failed" in capsys.readouterr().out
 
 
 def test_an_empty_lake_says_so() -> None:
     with pytest.raises(InputError, match="holds no session"):
-        score(Wanted(everything=True, offline=True))
+        score(everything=True, offline=True)
 
 
 def test_the_movements_of_a_long_session_are_told(
@@ -143,24 +155,24 @@ def test_the_movements_of_a_long_session_are_told(
 ) -> None:
     long = turn(1, text="some words of the work " * 30_000)
     lake_with(home, session("session-one", (long, turn(2))), session("session-two"))
-    assert score(Wanted(everything=True, invariance=True, offline=True)) == 0
+    assert score(everything=True, invariance=True, offline=True) == 0
     printed = capsys.readouterr().out
     assert "1 of 2 sessions in parts" in printed
     assert "overall_quality" in printed
-    assert score(Wanted(session="session-two", invariance=True, offline=True)) == 0
+    assert score(session="session-two", invariance=True, offline=True) == 0
     assert "nothing moves" in capsys.readouterr().out
 
 
 def test_a_session_on_the_server_is_scored_and_stored(
     server: LangfuseServer, home: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert score(Wanted(langfuse="s1", offline=True, store=True)) == 0
+    assert score(langfuse="s1", offline=True, store=True) == 0
     assert "7 of 7 scores confirmed by" in capsys.readouterr().out
     assert {kept["sessionId"] for kept in server.scores.values()} == {"s1"}
     receipts = list(Lake(str(home / "lake")).read("langfuse_scores", WEEK, ScoreReceipt))
     assert len(receipts) == 7
     sent = len(server.sent("POST", "/scores"))
-    assert score(Wanted(langfuse="s1", offline=True, store=True)) == 0
+    assert score(langfuse="s1", offline=True, store=True) == 0
     assert len(server.sent("POST", "/scores")) == sent
 
 
@@ -169,7 +181,7 @@ def test_a_score_that_the_server_does_not_confirm_gives_exit_code_one(
 ) -> None:
     kinds = [{"label": "yes", "value": 1}]
     server.add_config(name="tool_mastery", dataType="CATEGORICAL", categories=kinds)
-    assert score(Wanted(langfuse="s1", offline=True, store=True)) == 1
+    assert score(langfuse="s1", offline=True, store=True) == 1
     printed = capsys.readouterr().out
     assert "6 of 7 scores confirmed by" in printed
     assert "tool_mastery: failed: the score config" in printed
@@ -178,27 +190,27 @@ def test_a_score_that_the_server_does_not_confirm_gives_exit_code_one(
 def test_a_server_that_refuses_is_named(server: LangfuseServer) -> None:
     server.public_key = "pk-another"
     with pytest.raises(DebriefError, match="401"):
-        score(Wanted(langfuse="s1", offline=True))
+        score(langfuse="s1", offline=True)
 
 
 @pytest.mark.parametrize(
-    ("wanted", "reason"),
+    ("options", "reason"),
     [
-        (Wanted(), "needs one of"),
-        (Wanted(session="a", everything=True), "needs one of"),
-        (Wanted(session="a", offline=True, model="m"), "exclude each other"),
-        (Wanted(everything=True, offline=True, store=True), "take one session"),
-        (Wanted(langfuse="s1", offline=True), "none is configured"),
+        ({}, "needs one of"),
+        ({"session": "a", "everything": True}, "needs one of"),
+        ({"session": "a", "offline": True, "model": "m"}, "exclude each other"),
+        ({"everything": True, "offline": True, "store": True}, "take one session"),
+        ({"langfuse": "s1", "offline": True}, "none is configured"),
     ],
 )
-def test_options_that_make_no_sense_are_refused(wanted: Wanted, reason: str) -> None:
+def test_options_that_make_no_sense_are_refused(options: dict[str, Any], reason: str) -> None:
     with pytest.raises((InputError, ConfigurationError), match=reason):
-        score(wanted)
+        score(**options)
 
 
 def test_storing_without_a_server_is_refused(path: Path) -> None:
     with pytest.raises(ConfigurationError, match="none is configured"):
-        score(Wanted(session=str(path), offline=True, store=True))
+        score(session=str(path), offline=True, store=True)
 
 
 def answer(rationale: str = "As turn 1 shows, it was done as it was asked for.") -> str:
@@ -208,14 +220,14 @@ def answer(rationale: str = "As turn 1 shows, it was done as it was asked for.")
 def test_a_coding_agent_answers_in_a_models_place(
     path: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    wanted = Wanted(session=str(path), answers=str(tmp_path / "work"), model="some-model")
-    assert score(wanted) == UNANSWERED
+    options = {"session": str(path), "answers": str(tmp_path / "work"), "model": "some-model"}
+    assert score(**options) == UNANSWERED
     prompt = tmp_path / "work" / "part-1-of-1.md"
     assert "1 prompts need an answer" in capsys.readouterr().out
     assert "Fix the cart, please." in prompt.read_text()
     before = prompt.read_text()
     (tmp_path / "work" / "part-1-of-1.answer.json").write_text(f"```json\n{answer()}\n```")
-    assert score(wanted) == 0
+    assert score(**options) == 0
     assert prompt.read_text() == before
     printed = capsys.readouterr().out
     assert "scored by some-model" in printed
@@ -224,19 +236,19 @@ def test_a_coding_agent_answers_in_a_models_place(
 
 
 def test_an_agents_unusable_answer_is_named_with_the_reason(path: Path, tmp_path: Path) -> None:
-    wanted = Wanted(session=str(path), answers=str(tmp_path / "work"))
-    score(wanted)
+    options = {"session": str(path), "answers": str(tmp_path / "work")}
+    score(**options)
     file = tmp_path / "work" / "part-1-of-1.answer.json"
     file.write_text(answer("See turn 7."))
     with pytest.raises(DebriefError, match="in one call: task_completion cites turn 7"):
-        score(wanted)
+        score(**options)
     file.write_text("I could not.")
     with pytest.raises(DebriefError, match="no object with the six dimensions"):
-        score(wanted)
+        score(**options)
 
 
 def test_answers_to_another_session_are_not_mixed_in(home: Path, tmp_path: Path) -> None:
     lake_with(home, session("session-one"), session("session-two"))
-    score(Wanted(session="session-one", answers=str(tmp_path / "work")))
+    score(session="session-one", answers=str(tmp_path / "work"))
     with pytest.raises(InputError, match="holds prompts of another session"):
-        score(Wanted(session="session-two", answers=str(tmp_path / "work")))
+        score(session="session-two", answers=str(tmp_path / "work"))

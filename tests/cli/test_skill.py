@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from debrief.cli.skill import NAME, install_skill, remove_skill, skill_folder
+from debrief.cli.skill import NAME, skill_install, skill_remove
 from debrief.content import folder
 from debrief.errors import ConfigurationError
 
@@ -47,13 +47,13 @@ def test_the_skill_says_what_it_is_and_when_it_is_used() -> None:
 def test_it_is_installed_once_and_brought_up_to_date(
     repository: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    install_skill(user=False, folder=repository)
+    skill_install(user=False, repo=repository)
     place = repository / ".claude" / "skills" / NAME
     assert all((place / name).is_file() for name in FILES)
     (place / "SKILL.md").write_text("old")
     (place / "notes.md").write_text("mine")
-    install_skill(user=False, folder=repository)
-    install_skill(user=False, folder=repository)
+    skill_install(user=False, repo=repository)
+    skill_install(user=False, repo=repository)
     said = [line for line in capsys.readouterr().out.splitlines() if ": " in line]
     assert [line.rsplit(": ", 1)[1] for line in said] == [
         "installed",
@@ -61,12 +61,12 @@ def test_it_is_installed_once_and_brought_up_to_date(
         "is there already; nothing was changed",
     ]
     assert (place / "SKILL.md").read_text() != "old"
-    remove_skill(user=False, folder=repository)
+    skill_remove(user=False, repo=repository)
     assert [file.name for file in place.iterdir()] == ["notes.md"]
 
 
 def test_what_names_this_machine_is_not_committed(repository: Path) -> None:
-    install_skill(user=False, folder=repository)
+    skill_install(user=False, repo=repository)
     command = ["git", "-C", str(repository), "status", "--porcelain", "-uall"]
     shown = subprocess.run(command, capture_output=True, text=True, check=True).stdout
     assert sorted(line.split(f"{NAME}/")[1] for line in shown.splitlines()) == FILES
@@ -76,20 +76,20 @@ def test_a_users_skill_lies_where_the_tool_looks(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("CLAUDE_CONFIG_DIR", str(tmp_path / "config"))
-    install_skill(user=True, folder=tmp_path)
+    skill_install(user=True, repo=tmp_path)
     assert (tmp_path / "config" / "skills" / NAME / "SKILL.md").is_file()
-    remove_skill(user=True, folder=tmp_path)
-    assert not skill_folder(user=True, folder=tmp_path).exists()
+    skill_remove(user=True, repo=tmp_path)
+    assert not (tmp_path / "config" / "skills" / NAME).exists()
 
 
 def test_outside_a_repository_somebody_has_to_say_where(tmp_path: Path) -> None:
     with pytest.raises(ConfigurationError):
-        install_skill(user=False, folder=tmp_path)
+        skill_install(user=False, repo=tmp_path)
 
 
 def test_the_scripts_pass_on_what_they_are_given(repository: Path) -> None:
-    install_skill(user=False, folder=repository)
-    scripts = skill_folder(user=False, folder=repository) / "scripts"
+    skill_install(user=False, repo=repository)
+    scripts = repository / ".claude/skills" / NAME / "scripts"
     echo = f"{sys.executable} -c 'import sys; print(sys.argv[1:]); sys.exit(3)'"
     done = run(scripts / "score_session.py", "s1", "--offline", DEBRIEF_COMMAND=echo)
     assert (done.returncode, done.stdout) == (3, "['score', 's1', '--offline']\n")
@@ -98,16 +98,16 @@ def test_the_scripts_pass_on_what_they_are_given(repository: Path) -> None:
 
 
 def test_the_command_that_installed_it_is_the_one_that_runs(repository: Path) -> None:
-    install_skill(user=False, folder=repository)
-    scripts = skill_folder(user=False, folder=repository) / "scripts"
+    skill_install(user=False, repo=repository)
+    scripts = repository / ".claude/skills" / NAME / "scripts"
     done = run(scripts / "score_session.py", "--help", DEBRIEF_COMMAND="")
     assert done.returncode == 0
     assert "--invariance" in done.stdout
 
 
 def test_without_a_command_the_script_says_what_to_do(repository: Path) -> None:
-    install_skill(user=False, folder=repository)
-    scripts = skill_folder(user=False, folder=repository) / "scripts"
+    skill_install(user=False, repo=repository)
+    scripts = repository / ".claude/skills" / NAME / "scripts"
     (scripts / "command.json").unlink()
     done = run(scripts / "score_session.py", "s1", PATH="", DEBRIEF_COMMAND="")
     assert done.returncode == 127

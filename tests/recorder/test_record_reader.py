@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from debrief.cli.sources import tallied
+from debrief.cli.source_stats import scan_stats
 from debrief.errors import InputError
 from debrief.lake import Lake
 from debrief.recorder.contracts import Record
@@ -205,8 +205,8 @@ def test_unchanged_files_are_not_opened_again_and_a_grown_one_is(tmp_path: Path)
 
 def test_a_file_of_many_records_is_counted_as_one_file(tmp_path: Path) -> None:
     path = write(tmp_path / "a.jsonl", a_record(), a_record(), a_record())
-    tally = tallied(scan([tmp_path]))["recorder"]
-    assert (tally.transcripts, tally.files, tally.bytes) == (3, 1, path.stat().st_size)
+    stats = scan_stats(scan([tmp_path]))["recorder"]
+    assert (stats.transcripts, stats.files, stats.bytes) == (3, 1, path.stat().st_size)
 
 
 def test_a_session_stands_in_the_lake_with_all_that_its_record_tells(tmp_path: Path) -> None:

@@ -7,13 +7,9 @@ from typing import Annotated
 
 import typer
 
-from debrief.cli.console import told
-
-app = typer.Typer()
+from debrief.cli.console import console
 
 
-@app.command()
-@told
 def push(
     to: Annotated[
         str,
@@ -40,7 +36,6 @@ def push(
     """
     import getpass
 
-    from debrief.cli.console import console
     from debrief.errors import ConfigurationError, InputError
     from debrief.redaction.redactor import Redactor, key_of
     from debrief.sessions.pushing import push as bring

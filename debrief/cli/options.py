@@ -17,3 +17,15 @@ Local = Annotated[
     bool, typer.Option("--local", help="The repository's settings.local.json, never committed.")
 ]
 LakeUrl = Annotated[str, typer.Option("--lake", help="The lake; DEBRIEF_LAKE if none.")]
+Database = Annotated[
+    str,
+    typer.Option(
+        "--database", help="A Postgres address; DATABASE_URL if none, else the embedded one."
+    ),
+]
+Offline = Annotated[
+    bool, typer.Option("--offline", help="Ask no model: the deterministic offline evaluator.")
+]
+MaxCost = Annotated[float | None, typer.Option(help="In USD: no new call once so much is spent.")]
+DryRun = Annotated[bool, typer.Option("--dry-run", help="Say what it would cost, and ask nothing.")]
+AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]

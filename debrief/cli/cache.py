@@ -7,13 +7,12 @@ from typing import Annotated
 
 import typer
 
-from debrief.cli.console import told
+from debrief.cli.console import console
 
 app = typer.Typer(no_args_is_help=True, help="The answers of language models that were kept.")
 
 
 @app.command()
-@told
 def prune(
     days: Annotated[
         float | None,
@@ -27,7 +26,6 @@ def prune(
     ] = None,
 ) -> None:
     """Drop the oldest answers, and give their room back. Runs do it by themselves once a day."""
-    from debrief.cli.console import console
     from debrief.settings import load_settings
     from debrief.state.opening import open_state
     from debrief.state.pruning import limits
@@ -47,7 +45,6 @@ def prune(
 
 
 @app.command()
-@told
 def share(
     to: Annotated[
         str,
@@ -61,7 +58,6 @@ def share(
 
     The file stays as it is; what the team has already stays too.
     """
-    from debrief.cli.console import console
     from debrief.errors import ConfigurationError
     from debrief.settings import load_settings
     from debrief.state.opening import HERE, state_file

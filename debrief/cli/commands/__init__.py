@@ -1,1 +1,0 @@
-"""What can be typed: names, options and help, one light module a group of commands."""

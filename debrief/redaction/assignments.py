@@ -18,7 +18,7 @@ from debrief.redaction.plausibility import (
     is_uuid,
     is_weak,
 )
-from debrief.redaction.spans import Span
+from debrief.redaction.spans import SecretSpan
 
 _REACH = 1024
 _LONGEST_BARE = 256
@@ -102,14 +102,14 @@ def is_basic(value: str) -> bool:
     return not is_weak(password) and not is_placeholder(password)
 
 
-def assignments(text: str, end: int, since: int) -> Iterator[Span]:
+def assignments(text: str, end: int, since: int) -> Iterator[SecretSpan]:
     """Read the names that end shortly before a place, and the values given to them."""
     start = max(since, text.rfind("\n", since, end) + 1)
     for named in _NAME.finditer(text, start, end):
         yield from _assignment(text, named.start())
 
 
-def _assignment(text: str, at: int) -> Iterator[Span]:
+def _assignment(text: str, at: int) -> Iterator[SecretSpan]:
     named = _NAME.match(text, at)
     if named is None:
         return
@@ -121,7 +121,7 @@ def _assignment(text: str, at: int) -> Iterator[Span]:
     name = text[start : named.end()].strip(".-")
     if not class_of(name):
         if name.lower() == "key":
-            yield from _told(text, named.end())
+            yield from _said(text, named.end())
         return
     gap = _GAP.match(text, named.end())
     flag = (start < at and text[start] == "-") or text[max(0, start - 1) : start] == "-"
@@ -156,17 +156,18 @@ def _assignment(text: str, at: int) -> Iterator[Span]:
         strong = False
     verdict = judge_named(name, value, strong=strong)
     if verdict is not None:
-        yield Span(begin, end, kind_of(name), verdict)
+        yield SecretSpan(begin, end, kind_of(name), verdict)
 
 
-_TOLD = re.compile(r"[ ]is:?[ ][\"'`]?(?P<v>[A-Za-z0-9_\-+/=.~]{24,256})")
+_SAID = re.compile(r"[ ]is:?[ ][\"'`]?(?P<v>[A-Za-z0-9_\-+/=.~]{24,256})")
 
 
-def _told(text: str, at: int) -> Iterator[Span]:
+def _said(text: str, at: int) -> Iterator[SecretSpan]:
     """Find what somebody calls a key in so many words: ``my key is …``."""
-    found = _TOLD.match(text, at)
-    if found and is_random(found["v"].rstrip("."), 24):
-        yield Span(found.start("v"), found.start("v") + len(found["v"].rstrip(".")), "api-key")
+    match = _SAID.match(text, at)
+    value = match["v"].rstrip(".") if match else ""
+    if match and is_random(value, 24):
+        yield SecretSpan(match.start("v"), match.start("v") + len(value), "api-key")
 
 
 _QUOTES = ('"', "'", "`")
@@ -213,16 +214,16 @@ _PAIRED = re.compile(
 )
 
 
-def paired_values(text: str, end: int, since: int) -> Iterator[Span]:
+def paired_values(text: str, end: int, since: int) -> Iterator[SecretSpan]:
     """Read a name and a value in fields of their own: ``name: X``, ``value: …``."""
     for found in _FIELD.finditer(text, since, end):
         yield from _paired(text, found.start())
 
 
-def _paired(text: str, at: int) -> Iterator[Span]:
+def _paired(text: str, at: int) -> Iterator[SecretSpan]:
     found = _PAIRED.match(text, at)
     if found is None:
         return
     verdict = judge_field(found["name"], found["v"])
     if verdict:
-        yield Span(found.start("v"), found.end("v"), *verdict)
+        yield SecretSpan(found.start("v"), found.end("v"), *verdict)

@@ -13,10 +13,10 @@ from debrief.redaction.formats import Format
 from debrief.redaction.plausibility import wordiness
 from debrief.redaction.prefilter import Hit
 from debrief.redaction.rules import RULES, prefilter
-from debrief.redaction.spans import Span, union, without
+from debrief.redaction.spans import SecretSpan, union, without
 
 PLACEHOLDER = re.compile(r"<secret:[a-z0-9-]{1,40}:[0-9a-f]{6}>")
-"""What stands where a secret was: its kind and six hex digits of a keyed digest."""
+"""What a secret is replaced by: its kind and six hex digits of a keyed digest."""
 
 _DEEPEST = 2
 _LOOK_BACK = 120
@@ -27,7 +27,7 @@ _BLOCK = re.compile(r"(?:\A|\n)[A-Za-z0-9+/]{40,}\Z")
 _LINE = re.compile(r"[^\n]+")
 
 
-def find(text: str, field: str = "") -> list[Span]:
+def find(text: str, field: str = "") -> list[SecretSpan]:
     """Return the secrets of ``text`` in order, none overlapping, none spanning a line break.
 
     Args:
@@ -38,7 +38,7 @@ def find(text: str, field: str = "") -> list[Span]:
     return find_at(text, hits, field) if hits or field else []
 
 
-def find_at(text: str, hits: Iterable[Hit], field: str = "") -> list[Span]:
+def find_at(text: str, hits: Iterable[Hit], field: str = "") -> list[SecretSpan]:
     """Return the secrets of ``text`` where the prefilter's hits for it are known already."""
     holes = [match.span() for match in PLACEHOLDER.finditer(text)] if "<secret:" in text else []
     masked = _mask(text, holes)
@@ -49,7 +49,7 @@ def find_at(text: str, hits: Iterable[Hit], field: str = "") -> list[Span]:
     verdict = judge_field(field, whole) if field and whole else None
     if verdict:
         start = masked.index(whole)
-        spans.append(Span(start, start + len(whole), *verdict))
+        spans.append(SecretSpan(start, start + len(whole), *verdict))
     return [piece for span in without(union(spans), holes) for piece in _lines(text, span)]
 
 
@@ -62,7 +62,7 @@ def _mask(text: str, holes: list[tuple[int, int]]) -> str:
     return "".join([*pieces, text[last:]]) if holes else text
 
 
-def _spans(text: str, hits: Iterable[Hit], depth: int) -> Iterator[Span]:
+def _spans(text: str, hits: Iterable[Hit], depth: int) -> Iterator[SecretSpan]:
     seen: set[str] = set()
     done: dict[int, int] = {}
     for hit in hits:
@@ -75,10 +75,10 @@ def _spans(text: str, hits: Iterable[Hit], depth: int) -> Iterator[Span]:
         elif isinstance(rule, Context):
             last = done.get(hit.pattern, 0)
             if not rule.tracked:
-                yield from rule.find(text, hit.end, max(0, last, hit.end - _LOOK_BACK))
+                yield from rule.read(text, hit.end, max(0, last, hit.end - _LOOK_BACK))
                 done[hit.pattern] = hit.end
             elif hit.start >= last or "\n" in text[max(0, last - rule.reach) : hit.start]:
-                yield from rule.find(text, hit.start, 0)
+                yield from rule.read(text, hit.start)
                 done[hit.pattern] = hit.start + rule.reach
         elif depth < _DEEPEST:
             yield from _through(rule, text, hit, depth, seen, done)
@@ -94,23 +94,23 @@ def _skip(text: str, rule: Format, hit: Hit) -> int:
     return (found.end() - hit.start) // 4 if found else 1
 
 
-def _known(text: str, rule: Format, start: int) -> Iterator[Span]:
+def _known(text: str, rule: Format, start: int) -> Iterator[SecretSpan]:
     found = rule.pattern.match(text, start)
-    if found and rule.lead:
-        lead = rule.lead.search(text, max(0, start - 120), start)
+    if found and rule.before:
+        lead = rule.before.search(text, max(0, start - 120), start)
         if lead is None:
             return
         start = lead.start()
     end = found.end() if found else start
-    if found and rule.check(text[start:end]):
-        yield Span(start, end, rule.kind)
+    if found and rule.accepts(text[start:end]):
+        yield SecretSpan(start, end, rule.kind)
     else:
         found = None
-    if not rule.lead:
+    if not rule.before:
         yield from _wrapped(text, rule, start, end if found else 0)
 
 
-def _wrapped(text: str, rule: Format, start: int, known_end: int) -> Iterator[Span]:
+def _wrapped(text: str, rule: Format, start: int, known_end: int) -> Iterator[SecretSpan]:
     """Find a secret that a terminal broke over lines which hold nothing else."""
     run = _RUN.match(text, start, start + 400)
     if run is None or text[run.end() : run.end() + 1] not in ("\n", "\r"):
@@ -133,23 +133,22 @@ def _wrapped(text: str, rule: Format, start: int, known_end: int) -> Iterator[Sp
     for count in range(len(parts), 1, -1):
         joined = "".join(text[begin:end] for begin, end in parts[:count])
         found = rule.pattern.match(joined)
-        if not found or found.end() != len(joined) or not rule.check(joined):
+        if not found or found.end() != len(joined) or not rule.accepts(joined):
             continue
         rest = joined[parts[0][1] - parts[0][0] :]
         if wordiness(rest) < 0.4 or (not known_end and wordiness(rest) < 0.8):
-            yield from (Span(begin, end, rule.kind) for begin, end in parts[:count])
+            yield from (SecretSpan(begin, end, rule.kind) for begin, end in parts[:count])
             return
 
 
 def _through(
     name: str, text: str, hit: Hit, depth: int, seen: set[str], done: dict[int, int]
-) -> Iterator[Span]:
+) -> Iterator[SecretSpan]:
     """Look at the text, or a stretch of it, through a view."""
     if name in ("noise", "delta"):
         if name not in seen:
             seen.add(name)
-            view = views.without_noise(text) if name == "noise" else views.without_deltas(text)
-            yield from _in_view(view, 0, depth)
+            yield from _in_view(name, text, 0, depth)
         return
     reach = -1 - ("escape", "join", "base64", "hex").index(name)
     if hit.start < done.get(reach, 0) or (name == "join" and hit.end <= done.get(reach, 0)):
@@ -157,43 +156,36 @@ def _through(
     if name == "escape":
         start, end = views.run_around(text, hit.start)
         done[reach] = end
-        yield from _in_view(views.unescaped(text[start:end]), start, depth)
+        yield from _in_view(name, text[start:end], start, depth)
     elif name == "join":
         start, end = max(0, hit.end - 400), min(len(text), hit.end + 1200)
         done[reach] = hit.end + 400
-        yield from _in_view(views.without_joins(text[start:end]), start, depth)
+        yield from _in_view(name, text[start:end], start, depth)
     else:
-        yield from _in_blob(name, text, hit, depth, done, reach)
+        at = hit.start
+        if at and text[at] == "\\":
+            at += 2
+        elif text[at] not in (_HEX_DIGITS if name == "hex" else _BASE64_DIGITS):
+            at += 1
+        blob = views.decoded(name, text, at)
+        if blob is not None:
+            start, done[reach], plain = blob
+            spans = union(_spans(plain, prefilter().hits(plain), depth + 1))
+            if spans:
+                is_sure = any(span.sure for span in spans)
+                is_whole = spans[0].end - spans[0].start >= len(plain.strip())
+                value = plain.strip() if is_whole else ""
+                yield SecretSpan(start, done[reach], spans[0].kind, is_sure, value)
 
 
-def _in_view(view: views.View, shift: int, depth: int) -> Iterator[Span]:
-    if not view.changed:
-        return
-    for span in _spans(view.text, prefilter().hits(view.text), depth + 1):
-        yield from view.spans(span, shift)
+def _in_view(name: str, text: str, shift: int, depth: int) -> Iterator[SecretSpan]:
+    view = views.View(name, text)
+    if view.changed:
+        for span in _spans(view.text, prefilter().hits(view.text), depth + 1):
+            yield from view.spans(span, shift)
 
 
-def _in_blob(
-    name: str, text: str, hit: Hit, depth: int, done: dict[int, int], reach: int
-) -> Iterator[Span]:
-    at = hit.start
-    if at and text[at] == "\\":
-        at += 2
-    elif text[at] not in (_HEX_DIGITS if name == "hex" else _BASE64_DIGITS):
-        at += 1
-    blob = views.decoded_base64(text, at) if name == "base64" else views.decoded_hex(text, at)
-    if blob is None:
-        return
-    start, end, plain = blob
-    done[reach] = end
-    spans = union(_spans(plain, prefilter().hits(plain), depth + 1))
-    if spans:
-        sure = any(span.sure for span in spans)
-        whole = spans[0].end - spans[0].start >= len(plain.strip())
-        yield Span(start, end, spans[0].kind, sure, plain.strip() if whole else "")
-
-
-def _lines(text: str, span: Span) -> Iterator[Span]:
+def _lines(text: str, span: SecretSpan) -> Iterator[SecretSpan]:
     """Cut a span at line breaks, and take indentation and a patch's markers out of it."""
     if "\n" not in text[span.start : span.end]:
         yield span
@@ -208,4 +200,4 @@ def _lines(text: str, span: Span) -> Iterator[Span]:
         piece = text[begin : row.end()]
         begin += len(piece) - len(piece.lstrip())
         if piece.strip():
-            yield Span(begin, begin + len(piece.strip()), span.kind, span.sure)
+            yield SecretSpan(begin, begin + len(piece.strip()), span.kind, span.sure)

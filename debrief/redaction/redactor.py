@@ -6,6 +6,7 @@ import hmac
 import os
 import secrets
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from pathlib import Path
 from uuid import uuid4
 
@@ -15,12 +16,12 @@ from debrief.errors import ConfigurationError
 from debrief.redaction.finder import find
 from debrief.redaction.leaves import decode, encode, visit_strings
 from debrief.redaction.rules import VERSION, anchors, may_hold_secret
-from debrief.redaction.spans import Span
+from debrief.redaction.spans import SecretSpan
 from debrief.settings import Settings
 
 _KEY_BYTES = 32
 _MOST_PASSES = 16
-Find = Callable[[str, str], list[Span]]
+Find = Callable[[str, str], list[SecretSpan]]
 """Takes a text and the name that it is the value of; returns the secrets in it."""
 
 
@@ -70,7 +71,7 @@ class Redactor:
         return self._digest("\0".join((VERSION, *anchors()))).hex()
 
     def placeholder(self, kind: str, secret: str) -> str:
-        """Return what stands in for a secret."""
+        """Return the placeholder of a secret."""
         return f"<secret:{kind}:{self._digest(secret).hex()[:6]}>"
 
     def _digest(self, text: str) -> bytes:
@@ -126,88 +127,66 @@ class Redactor:
     def replace(self, text: str, field_name: str, find: Find) -> Redacted:
         """Replace what ``find`` finds in a text, until it finds nothing more."""
         findings: list[Finding] = []
-        moved: list[list[tuple[int, int, int]]] = []
-        current = text
+        passes: list[list[tuple[int, int, int]]] = []
+        """Of each pass, (start, length, former length) of each placeholder."""
         for _ in range(_MOST_PASSES):
-            spans = find(current, field_name)
+            spans = find(text, field_name)
             if not spans:
                 break
-            current = self._write(current, spans, findings, moved)
-        return Redacted(current, tuple(sorted(findings, key=lambda f: f.start)))
-
-    def _write(
-        self,
-        text: str,
-        spans: Sequence[Span],
-        findings: list[Finding],
-        moved: list[list[tuple[int, int, int]]],
-    ) -> str:
-        pieces: list[str] = []
-        last = 0
-        shift = 0
-        now: list[tuple[int, int, int]] = []
-        for span in spans:
-            secret = span.value or text[span.start : span.end]
-            placeholder = self.placeholder(span.kind, secret)
-            findings.append(
-                Finding(
-                    kind=span.kind,
-                    start=_origin(moved, span.start),
-                    end=_origin(moved, span.end),
-                    sure=span.sure,
-                    placeholder=placeholder,
+            pieces: list[str] = []
+            last = shift = 0
+            moved: list[tuple[int, int, int]] = []
+            for span in spans:
+                placeholder = self.placeholder(span.kind, span.value or text[span.start : span.end])
+                start, end = _original(passes, span.start), _original(passes, span.end)
+                findings.append(
+                    Finding(
+                        kind=span.kind,
+                        start=start,
+                        end=end,
+                        sure=span.sure,
+                        placeholder=placeholder,
+                    )
                 )
-            )
-            pieces += (text[last : span.start], placeholder)
-            now.append((span.start + shift, len(placeholder), span.end - span.start))
-            shift += len(placeholder) - (span.end - span.start)
-            last = span.end
-        moved.append(now)
-        return "".join([*pieces, text[last:]])
+                pieces += (text[last : span.start], placeholder)
+                moved.append((span.start + shift, len(placeholder), span.end - span.start))
+                shift += len(placeholder) - (span.end - span.start)
+                last = span.end
+            passes.append(moved)
+            text = "".join([*pieces, text[last:]])
+        return Redacted(text, tuple(sorted(findings, key=lambda finding: finding.start)))
 
 
-def load_key(home: Path, told: str = "") -> bytes:
-    """Return the redaction key: the one that is told, else this machine's, made when missing.
+def load_key(home: Path, hex_digits: str = "") -> bytes:
+    """Return the redaction key: the one that is given, else this machine's, made when missing.
 
     Two processes at once get the same key: the file appears whole, and only once. Machines that
-    work on one lake are told one key (``DEBRIEF_REDACTION_KEY``), since a secret's placeholder,
-    and with it a session's digest, depends on it.
+    work on one lake need one key (``DEBRIEF_REDACTION_KEY``), since a secret's placeholder, and
+    with it a session's digest, depends on it.
 
     Args:
         home: the folder that holds ``redaction.key``; made with mode 700 when it is not there.
-        told: 64 hex digits; empty for the file's.
+        hex_digits: 64 of them; empty for the file's.
 
     Raises:
-        ConfigurationError: the key that is told is none, or the file cannot be made or read, or
+        ConfigurationError: the key that is given is none, or the file cannot be made or read, or
             is damaged.
     """
-    if told:
-        return _told_key(told)
+    if hex_digits:
+        return _decoded_key(hex_digits)
     path = home / "redaction.key"
     try:
         home.mkdir(parents=True, exist_ok=True, mode=0o700)
         if not path.exists():
-            near = home / f".redaction.key.{uuid4().hex}"
-            handle = os.open(near, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-            try:
-                with os.fdopen(handle, "wb") as file:
-                    file.write(secrets.token_bytes(_KEY_BYTES))
-                    file.flush()
-                    os.fsync(file.fileno())
-                _appear(near, path)
-            finally:
-                near.unlink(missing_ok=True)
+            _make_key(path)
         key = path.read_bytes()
     except OSError as error:
         raise ConfigurationError(
             str(path), f"cannot be made or read ({error.strerror})", "Check the folder's owner."
         ) from error
     if len(key) != _KEY_BYTES:
-        raise ConfigurationError(
-            str(path),
-            f"holds {len(key)} bytes instead of {_KEY_BYTES}",
-            "Restore it; without it, placeholders change.",
-        )
+        reason = f"holds {len(key)} bytes instead of {_KEY_BYTES}"
+        raise ConfigurationError(str(path), reason, "Restore it; without it, placeholders change.")
     return key
 
 
@@ -216,9 +195,9 @@ def key_of(settings: Settings) -> bytes:
     return load_key(settings.home, settings.redaction_key)
 
 
-def _told_key(told: str) -> bytes:
+def _decoded_key(hex_digits: str) -> bytes:
     try:
-        key = bytes.fromhex(told)
+        key = bytes.fromhex(hex_digits)
     except ValueError:
         key = b""
     if len(key) != _KEY_BYTES:
@@ -231,19 +210,21 @@ def _told_key(told: str) -> bytes:
     return key
 
 
-def _appear(near: Path, path: Path) -> None:
+def _make_key(path: Path) -> None:
+    scratch = path.with_name(f".redaction.key.{uuid4().hex}")
     try:
-        os.link(near, path)
-    except FileExistsError:
-        return
+        with os.fdopen(os.open(scratch, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
+            file.write(secrets.token_bytes(_KEY_BYTES))
+            file.flush()
+            os.fsync(file.fileno())
+        with suppress(FileExistsError):  # another process was faster
+            os.link(scratch, path)
+    finally:
+        scratch.unlink(missing_ok=True)
 
 
-def _origin(moved: Sequence[Sequence[tuple[int, int, int]]], place: int) -> int:
+def _original(passes: Sequence[Sequence[tuple[int, int, int]]], at: int) -> int:
     """Return where a place was before the placeholders of all passes moved it."""
-    for step in reversed(moved):
-        back = 0
-        for start, length, former in step:
-            if place >= start + length:
-                back += former - length
-        place += back
-    return place
+    for moved in reversed(passes):
+        at += sum(former - length for start, length, former in moved if at >= start + length)
+    return at

@@ -1,4 +1,4 @@
-"""One table of all rules, and the prefilter that tells which of them to try where."""
+"""One table of all rules, and the prefilter that says which of them to try where."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ VERSION = "2"
 def anchors() -> list[str]:
     """Return what the prefilter looks for, in the order of ``RULES``."""
     return [
-        *(rule.anchor for rule in FORMATS),
+        *(rule.start for rule in FORMATS),
         *(rule.anchor for rule in CONTEXTS),
         *(anchor for _, anchor, _ in VIEW_ANCHORS),
     ]

@@ -9,21 +9,22 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from operator import is_
-from typing import Literal, TypeVar
+from typing import Any, Literal, TypeVar
 
 import msgspec
 import orjson
-from msgspec import UNSET, UnsetType
 
 from debrief.redaction.finder import PLACEHOLDER, find, find_at
 from debrief.redaction.leaves import decode, visit_strings
 from debrief.redaction.prefilter import Hit, Prefilter
 from debrief.redaction.redactor import Redacted, Redactor
 from debrief.redaction.rules import prefilter
-from debrief.redaction.spans import Span, union, without
+from debrief.redaction.spans import SecretSpan, union, without
 from debrief.sessions.model import (
     DeclaredTool,
+    Intervention,
     Message,
+    Problem,
     Recorded,
     Session,
     Subagent,
@@ -34,6 +35,18 @@ from debrief.sessions.model import (
 _Form = Literal["text", "json", "patch"]
 _Item = TypeVar("_Item", bound=msgspec.Struct)
 _Visit = Callable[[str, _Form], str]
+_TEXTS: dict[type[msgspec.Struct], dict[str, _Form]] = {
+    Session: dict.fromkeys(("repository", "branch", "cwd", "title"), "text"),
+    Turn: {"prompt": "text"},
+    Subagent: {"description": "text", "prompt": "text"},
+    Message: {"text": "text"},
+    ToolCall: {"name": "text", "input": "json", "result": "text", "path": "text", "patch": "patch"},
+    Intervention: {"text": "text"},
+    Problem: {"reason": "text"},
+    DeclaredTool: {"name": "text", "description": "text", "parameters": "json"},
+    Recorded: {"system": "text"},
+}
+"""The fields that hold texts, and their form, of each struct that a session is made of."""
 _SHORTEST_LITERAL = 6
 _ANYWHERE = 16
 
@@ -50,7 +63,7 @@ def redact_session(session: Session, redactor: Redactor) -> Session:
         texts.append((text, form))
         return text
 
-    _rebuild(session, collect)
+    _rebuilt(session, collect)
     plain = [text for text, _ in texts]
     known = _Known()
     numbers: set[int] = set()
@@ -75,15 +88,10 @@ def redact_session(session: Session, redactor: Redactor) -> Session:
         return text if result is None else result.text
 
     return msgspec.structs.replace(
-        _rebuild(session, replace),
+        _rebuilt(session, replace),
         redactions=session.redactions + sum(len(r.findings) for r in replaced.values()),
         unsure_redactions=session.unsure_redactions + sum(r.unsure for r in replaced.values()),
     )
-
-
-def redact_patch(patch: str, redactor: Redactor) -> Redacted:
-    """Replace the secrets in unified hunks; markers and numbers of lines stay as they are."""
-    return _replace_in_patch(patch, redactor, find)
 
 
 class _Known:
@@ -124,30 +132,30 @@ class _Known:
             return redactor.replace_in_json(text, self._find)
         return redactor.replace(text, "", self._find)
 
-    def _find(self, text: str, name: str) -> list[Span]:
+    def _find(self, text: str, name: str) -> list[SecretSpan]:
         spans = find(text, name)
         if self._literals is not None:
             spans = union([*spans, *self._occurrences(text)])
         return [self._named(text, span) for span in spans]
 
-    def _occurrences(self, text: str) -> list[Span]:
+    def _occurrences(self, text: str) -> list[SecretSpan]:
         assert self._literals is not None
-        found: list[Span] = []
+        found: list[SecretSpan] = []
         for hit in self._literals.hits(text):
             value = text[hit.start : hit.end]
             if len(value) >= _ANYWHERE or _stands_alone(text, hit.start, hit.end):
                 sure, kind = self.kinds[value]
-                found.append(Span(hit.start, hit.end, kind, sure))
+                found.append(SecretSpan(hit.start, hit.end, kind, sure))
         if not found or "<secret:" not in text:
             return found
         return without(found, [match.span() for match in PLACEHOLDER.finditer(text)])
 
-    def _named(self, text: str, span: Span) -> Span:
+    def _named(self, text: str, span: SecretSpan) -> SecretSpan:
         value = span.value or text[span.start : span.end]
         sure, kind = self.kinds.get(value, (span.sure, span.kind))
-        return Span(span.start, span.end, kind, sure, span.value)
+        return SecretSpan(span.start, span.end, kind, sure, span.value)
 
-    def _remember(self, value: str, span: Span) -> None:
+    def _remember(self, value: str, span: SecretSpan) -> None:
         sure, kind = self.kinds.get(value, (False, ""))
         best = max((sure, kind), (span.sure, span.kind)) if kind else (span.sure, span.kind)
         self.kinds[value] = best
@@ -194,7 +202,7 @@ def _marker(line: str) -> int:
 
 
 def _replace_in_patch(
-    patch: str, redactor: Redactor, find: Callable[[str, str], list[Span]]
+    patch: str, redactor: Redactor, find: Callable[[str, str], list[SecretSpan]]
 ) -> Redacted:
     result = redactor.replace(_without_markers(patch), "", find)
     if not result.findings:
@@ -203,98 +211,19 @@ def _replace_in_patch(
     return Redacted("\n".join(old[: _marker(old)] + new for old, new in lines), result.findings)
 
 
-def _rebuild(session: Session, visit: _Visit) -> Session:
-    """Return the session with each of its texts visited; the same object if none changed."""
-    return _changed(
-        session,
-        repository=visit(session.repository, "text"),
-        branch=visit(session.branch, "text"),
-        cwd=visit(session.cwd, "text"),
-        title=visit(session.title, "text"),
-        turns=_each(session.turns, lambda turn: _turn(turn, visit)),
-        subagents=_each(session.subagents, lambda agent: _subagent(agent, visit)),
-        problems=_each(
-            session.problems,
-            lambda problem: _changed(problem, reason=visit(problem.reason, "text")),
-        ),
-        declared_tools=_declared(session.declared_tools, visit),
-        recorded=_recorded(session.recorded, visit),
-    )
-
-
-def _declared(
-    tools: tuple[DeclaredTool, ...] | UnsetType, visit: _Visit
-) -> tuple[DeclaredTool, ...] | UnsetType:
-    if tools is UNSET:
-        return UNSET
-    return _each(
-        tools,
-        lambda tool: _changed(
-            tool,
-            name=visit(tool.name, "text"),
-            description=visit(tool.description, "text"),
-            parameters=visit(tool.parameters, "json"),
-        ),
-    )
-
-
-def _recorded(recorded: Recorded | UnsetType, visit: _Visit) -> Recorded | UnsetType:
-    if recorded is UNSET:
-        return UNSET
-    return _changed(recorded, system=visit(recorded.system, "text"))
-
-
-def _turn(turn: Turn, visit: _Visit) -> Turn:
-    return _changed(
-        turn,
-        prompt=visit(turn.prompt, "text"),
-        messages=_messages(turn.messages, visit),
-        interventions=_each(
-            turn.interventions, lambda item: _changed(item, text=visit(item.text, "text"))
-        ),
-    )
-
-
-def _subagent(agent: Subagent, visit: _Visit) -> Subagent:
-    return _changed(
-        agent,
-        description=visit(agent.description, "text"),
-        prompt=visit(agent.prompt, "text"),
-        messages=_messages(agent.messages, visit),
-    )
-
-
-def _messages(messages: tuple[Message, ...], visit: _Visit) -> tuple[Message, ...]:
-    return _each(
-        messages,
-        lambda message: _changed(
-            message,
-            text=visit(message.text, "text"),
-            calls=_each(message.calls, lambda call: _call(call, visit)),
-        ),
-    )
-
-
-def _call(call: ToolCall, visit: _Visit) -> ToolCall:
-    return _changed(
-        call,
-        name=visit(call.name, "text"),
-        input=visit(call.input, "json"),
-        result=None if call.result is None else visit(call.result, "text"),
-        path=None if call.path is None else visit(call.path, "text"),
-        patch=visit(call.patch, "patch"),
-    )
-
-
-def _each(items: tuple[_Item, ...], change: Callable[[_Item], _Item]) -> tuple[_Item, ...]:
-    return _same(items, tuple(change(item) for item in items))
-
-
-def _same(old: tuple[_Item, ...], new: tuple[_Item, ...]) -> tuple[_Item, ...]:
-    return old if all(map(is_, old, new)) else new
-
-
-def _changed(item: _Item, **fields: object) -> _Item:
-    if all(getattr(item, name) is value for name, value in fields.items()):
-        return item
-    return msgspec.structs.replace(item, **fields)
+def _rebuilt(item: _Item, visit: _Visit) -> _Item:
+    """Return a struct with each of its texts visited; the same object if none changed."""
+    forms = _TEXTS[type(item)]
+    changes: dict[str, Any] = {}
+    for name in item.__struct_fields__:
+        old = new = getattr(item, name)
+        if isinstance(old, str):
+            new = visit(old, forms[name]) if name in forms else old
+        elif isinstance(old, tuple) and old and type(old[0]) in _TEXTS:
+            items = [_rebuilt(each, visit) for each in old]
+            new = old if all(map(is_, old, items)) else tuple(items)
+        elif type(old) in _TEXTS:
+            new = _rebuilt(old, visit)
+        if new is not old:
+            changes[name] = new
+    return msgspec.structs.replace(item, **changes) if changes else item

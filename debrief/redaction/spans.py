@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from msgspec import Struct
 
 
-class Span(Struct, frozen=True, order=True, gc=False):
+class SecretSpan(Struct, frozen=True, order=True, gc=False):
     """A stretch of a text, in characters, that holds one secret or a line of one."""
 
     start: int
@@ -19,51 +19,42 @@ class Span(Struct, frozen=True, order=True, gc=False):
     """The secret with its encoding taken off, where the text spells it in another way."""
 
 
-def union(spans: Iterable[Span]) -> list[Span]:
-    """Merge spans that overlap or touch, in order of position.
+def union(spans: Iterable[SecretSpan]) -> list[SecretSpan]:
+    """Merge spans that overlap, in order of position.
 
     Picking one of two would leave half a password. The merged span has the kind of a sure one
     that starts first, and is sure when any part of it is.
     """
-    merged: list[Span] = []
+    merged: list[SecretSpan] = []
     for span in sorted(spans, key=lambda s: (s.start, -s.end, not s.sure)):
-        if not merged or span.start >= merged[-1].end:
+        last = merged[-1] if merged else None
+        if last is None or span.start >= last.end:
             if span.end > span.start:
                 merged.append(span)
-            continue
-        last = merged[-1]
-        if span.end <= last.end and (last.sure or not span.sure):
-            continue
-        whole = last if last.end >= span.end else None
-        merged[-1] = Span(
-            last.start,
-            max(last.end, span.end),
-            last.kind if last.sure or not span.sure else span.kind,
-            last.sure or span.sure,
-            whole.value if whole else "",
-        )
+        elif span.end > last.end or (span.sure and not last.sure):
+            merged[-1] = SecretSpan(
+                last.start,
+                max(last.end, span.end),
+                last.kind if last.sure or not span.sure else span.kind,
+                last.sure or span.sure,
+                last.value if last.end >= span.end else "",
+            )
     return merged
 
 
-def without(spans: Iterable[Span], holes: list[tuple[int, int]]) -> list[Span]:
+def without(spans: Iterable[SecretSpan], holes: list[tuple[int, int]]) -> list[SecretSpan]:
     """Cut the ``holes`` (in order, not overlapping) out of the spans."""
-    if not holes:
-        return list(spans)
-    kept: list[Span] = []
+    kept: list[SecretSpan] = []
     for span in spans:
-        start = span.start
-        cut = False
-        for hole_start, hole_end in holes:
-            if hole_end <= start:
-                continue
-            if hole_start >= span.end:
-                break
-            cut = True
-            if hole_start > start:
-                kept.append(Span(start, hole_start, span.kind, span.sure))
-            start = hole_end
-        if not cut:
+        inside = [hole for hole in holes if hole[0] < span.end and hole[1] > span.start]
+        if not inside:
             kept.append(span)
-        elif start < span.end:
-            kept.append(Span(start, span.end, span.kind, span.sure))
+            continue
+        starts = [span.start, *(end for _, end in inside)]
+        ends = [*(start for start, _ in inside), span.end]
+        kept += (
+            SecretSpan(start, end, span.kind, span.sure)
+            for start, end in zip(starts, ends, strict=True)
+            if start < end
+        )
     return kept

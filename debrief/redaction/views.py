@@ -11,11 +11,9 @@ import binascii
 import html
 import re
 from bisect import bisect_right
-from collections.abc import Callable
+from operator import itemgetter
 
-from debrief.redaction.spans import Span
-
-Replace = Callable[[re.Match[str]], str]
+from debrief.redaction.spans import SecretSpan
 
 _SGR = r"\x1b\[[0-9;?]{0,16}[A-Za-z]|\\(?:x1b|033|e|u001b)\[[0-9;]{0,16}[mK]"
 _INVISIBLE = "\u200b\u200c\u200d\u2060\ufeff\u00ad"
@@ -64,57 +62,59 @@ _BASE64 = re.compile(
 _HEX = re.compile(r"[0-9a-fA-F]{28,65536}")
 
 
+_PATTERNS = {"noise": NOISE, "delta": DELTA, "join": JOIN, "escape": ESCAPE}
+
+
 class View:
-    """A text made from another by replacing the matches of an expression."""
+    """A text in which the matches of an expression are left out, or undone if they are escapes.
 
-    def __init__(self, original: str, pattern: re.Pattern[str], replace: Replace) -> None:
+    Args:
+        name: ``noise`` leaves out colour codes and invisible characters, ``delta`` joins the pieces
+            of one string in a stream of JSON events, ``join`` adjacent string literals of source
+            code, ``escape`` undoes URL, JSON, C and HTML escapes of printable characters.
+        original: the text.
+    """
+
+    def __init__(self, name: str, original: str) -> None:
         self.original = original
-        pieces: list[str] = []
-        self._at: list[int] = []
-        self._from: list[int] = []
-        self._to: list[int] = []
-        self._whole: list[bool] = []
+        texts: list[str] = []
+        self._pieces: list[tuple[int, int, int, bool]] = []
+        """Of each piece: where it begins in the view, its range in the original, and whether it
+        stands for that range as a whole."""
         length = last = 0
-        for match in pattern.finditer(original):
-            new = replace(match)
-            for piece, begin, end, whole in (
-                (original[last : match.start()], last, match.start(), False),
-                (new, match.start(), match.end(), True),
+        for match in (*_PATTERNS[name].finditer(original), None):
+            begin, end = match.span() if match else (len(original), len(original))
+            new = _unescape(match) if match and name == "escape" else ""
+            for text, piece in (
+                (original[last:begin], (length, last, begin, False)),
+                (new, (length + begin - last, begin, end, True)),
             ):
-                if piece:
-                    pieces.append(piece)
-                    self._at.append(length)
-                    self._from.append(begin)
-                    self._to.append(end)
-                    self._whole.append(whole)
-                    length += len(piece)
-            last = match.end()
-        if last < len(original):
-            pieces.append(original[last:])
-            self._at.append(length)
-            self._from.append(last)
-            self._to.append(len(original))
-            self._whole.append(False)
-        self.text = "".join(pieces)
-        self.changed = last > 0
+                if text:
+                    texts.append(text)
+                    self._pieces.append(piece)
+                    length += len(text)
+            self.changed = last > 0
+            last = end
+        self.text = "".join(texts)
 
-    def spans(self, span: Span, shift: int = 0) -> list[Span]:
+    def spans(self, span: SecretSpan, shift: int = 0) -> list[SecretSpan]:
         """Return where a span of the view lies in the original, moved by ``shift``.
 
         Empty when nothing that the view changed lies inside it. It falls into several where
         the view took out a line break or a quotation mark, which have to stay.
         """
-        first = bisect_right(self._at, span.start) - 1
-        last = bisect_right(self._at, span.end - 1) - 1
-        if first == last and not self._whole[first]:
+        begins = itemgetter(0)
+        first = bisect_right(self._pieces, span.start, key=begins) - 1
+        last = bisect_right(self._pieces, span.end - 1, key=begins) - 1
+        if first == last and not self._pieces[first][3]:
             return []
         ranges: list[list[int]] = []
-        for piece in range(first, last + 1):
-            begin, end = self._from[piece], self._to[piece]
-            if piece == first and not self._whole[piece]:
-                begin += span.start - self._at[piece]
-            if piece == last and not self._whole[piece]:
-                end = self._from[piece] + span.end - self._at[piece]
+        for number in range(first, last + 1):
+            at, begin, end, whole = self._pieces[number]
+            if number == last and not whole:
+                end = begin + span.end - at
+            if number == first and not whole:
+                begin += span.start - at
             gap = self.original[ranges[-1][1] : begin] if ranges else ""
             if ranges and not any(mark in gap for mark in "\n\"'`"):
                 ranges[-1][1] = end
@@ -122,29 +122,9 @@ class View:
                 ranges.append([begin, end])
         value = self.text[span.start : span.end] if len(ranges) == 1 else ""
         return [
-            Span(begin + shift, end + shift, span.kind, span.sure, span.value or value)
+            SecretSpan(begin + shift, end + shift, span.kind, span.sure, span.value or value)
             for begin, end in ranges
         ]
-
-
-def without_noise(text: str) -> View:
-    """Return the text without colour codes and invisible characters."""
-    return View(text, NOISE, lambda match: "")
-
-
-def without_deltas(text: str) -> View:
-    """Return a stream of JSON events with the pieces of one string joined."""
-    return View(text, DELTA, lambda match: "")
-
-
-def without_joins(text: str) -> View:
-    """Return source code with adjacent string literals joined."""
-    return View(text, JOIN, lambda match: "")
-
-
-def unescaped(text: str) -> View:
-    """Return the text with URL, JSON, C and HTML escapes of printable characters undone."""
-    return View(text, ESCAPE, _unescape)
 
 
 def run_around(text: str, at: int) -> tuple[int, int]:
@@ -162,33 +142,26 @@ def _unescape(match: re.Match[str]) -> str:
     return chr(int(found[-2:], 16))
 
 
-def decoded_base64(text: str, at: int) -> tuple[int, int, str] | None:
-    """Return start, end and plain text of the base64 at a place; None when it is not text."""
-    found = _BASE64.match(text, at)
-    if found is None:
-        return None
-    encoded = re.sub(r"\s+", "", found.group()).rstrip("=").translate(_URL_SAFE)
-    encoded = encoded[: len(encoded) - (len(encoded) % 4 == 1)]
-    try:
-        plain = base64.b64decode(encoded + "=" * (-len(encoded) % 4))
-    except (binascii.Error, ValueError):
-        return None
-    return _text(found, plain)
+def decoded(name: str, text: str, at: int) -> tuple[int, int, str] | None:
+    """Return start, end and plain text of the ``base64`` or ``hex`` digits at a place.
 
-
-def decoded_hex(text: str, at: int) -> tuple[int, int, str] | None:
-    """Return start, end and plain text of the hex digits at a place; None when it is not text."""
-    found = _HEX.match(text, at)
-    if found is None:
+    None when they are not text.
+    """
+    match = (_BASE64 if name == "base64" else _HEX).match(text, at)
+    if match is None:
         return None
-    return _text(found, bytes.fromhex(found.group()[: len(found.group()) // 2 * 2]))
-
-
-def _text(found: re.Match[str], plain: bytes) -> tuple[int, int, str] | None:
-    odd = len(plain.translate(None, _PRINTABLE))
-    if odd > len(plain) // 50:
+    digits = re.sub(r"[\s=]+", "", match.group())
+    if name == "hex":
+        plain = bytes.fromhex(digits[: len(digits) // 2 * 2])
+    else:
+        digits = digits[: len(digits) - (len(digits) % 4 == 1)].translate(_URL_SAFE)
+        try:
+            plain = base64.b64decode(digits + "=" * (-len(digits) % 4))
+        except (binascii.Error, ValueError):
+            return None
+    if len(plain.translate(None, _PRINTABLE)) > len(plain) // 50:
         return None
-    return found.start(), found.end(), plain.decode("utf-8", "replace")
+    return match.start(), match.end(), plain.decode("utf-8", "replace")
 
 
 _URL_SAFE = str.maketrans("-_", "+/")

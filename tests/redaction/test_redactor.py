@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from debrief.errors import ConfigurationError
 from debrief.redaction.redactor import Redactor, key_of, load_key
-from debrief.redaction.spans import Span
+from debrief.redaction.spans import SecretSpan
 from debrief.settings import load_settings
 from tests.redaction.harmless import near_misses
 from tests.redaction.synthetic import (
@@ -343,10 +343,10 @@ def test_what_is_found_in_a_second_look_is_placed_in_the_first_text() -> None:
     first, second = make.github(), make.github()
     seen: list[str] = []
 
-    def find_one(text: str, name: str) -> list[Span]:
+    def find_one(text: str, name: str) -> list[SecretSpan]:
         seen.append(text)
         at = max(text.find(first), text.find(second))
-        return [Span(at, at + len(first), "github-token")] if at >= 0 else []
+        return [SecretSpan(at, at + len(first), "github-token")] if at >= 0 else []
 
     text = f"é {first} and {second}."
     found = REDACTOR.replace(text, "", find_one).findings

@@ -11,7 +11,7 @@ from pathlib import Path
 import msgspec
 
 from debrief.redaction.redactor import Redactor
-from debrief.redaction.sessions import redact_patch, redact_session
+from debrief.redaction.sessions import redact_session
 from debrief.sessions.model import (
     DeclaredTool,
     Intervention,
@@ -200,7 +200,8 @@ def test_markers_of_a_patch_are_no_part_of_a_secret() -> None:
     secret = Maker(25).github()
     patch = f"@@ -1,2 +1,2 @@\n ok\n-{secret}\n+{secret}\n\\ No newline at end of file"
     mark = REDACTOR.placeholder("github-token", secret)
-    assert redact_patch(patch, REDACTOR).text == patch.replace(secret, mark)
+    redacted = redact_session(session(call(patch=patch)), REDACTOR)
+    assert redacted.turns[0].messages[0].calls[0].patch == patch.replace(secret, mark)
 
 
 def test_redacting_a_session_twice_changes_nothing() -> None:

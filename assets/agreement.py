@@ -71,7 +71,7 @@ def _measured(tables: Lake, langfuse: LangfuseResource) -> dg.MaterializeResult[
             "unmatched_labels": preview(
                 ("session", "name", "where", "reason", "looks like"),
                 [
-                    (u.label.session_id, u.label.name, u.label.source, u.reason, u.looks_like)
+                    (u.label.session_id, u.label.name, u.label.source, u.reason, u.similar_to)
                     for u in agreement.unmatched
                 ],
             ),

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from debrief.evaluators import Evaluators
     from debrief.judging.model import JudgeEvaluation
-    from debrief.judging.worktree import WorktreeChanges
+    from debrief.judging.worktree import PlanChanges
     from debrief.redaction.redactor import Redactor
 
 _JSON_FIELDS = (
@@ -201,7 +201,7 @@ def _print_estimate(evaluators: Evaluators, as_json: bool) -> None:
 
 
 def _print_rows(
-    plan_id: str, changes: WorktreeChanges, rows: Sequence[JudgeEvaluation], evaluators: Evaluators
+    plan_id: str, changes: PlanChanges, rows: Sequence[JudgeEvaluation], evaluators: Evaluators
 ) -> None:
     """Print each judge's score and feedback, then the weighted average and what it took."""
     from rich.padding import Padding
@@ -254,7 +254,7 @@ def _spent(evaluators: Evaluators) -> str:
 def _export(
     plan_id: str,
     root: Path,
-    changes: WorktreeChanges,
+    changes: PlanChanges,
     rows: Sequence[JudgeEvaluation],
     evaluators: Evaluators,
     redactor: Redactor,

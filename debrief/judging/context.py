@@ -1,7 +1,7 @@
 """What a judge is shown of a session that has no worktree any more.
 
 The plan is the first human prompt, and the changes are put together from the edits that the
-transcript holds. Files changed through a shell are invisible there, and the judge is told so.
+transcript holds. Files changed through a shell are invisible there, and the judge can read so.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import sys
 from collections.abc import Iterator
 
 from debrief.judging.fitting import (
-    FileChange,
+    FileDiff,
     Fitted,
     SizeOf,
     fit,
@@ -48,7 +48,7 @@ def context_from_session(
     )
 
 
-def changes_of(session: Session) -> list[FileChange]:
+def changes_of(session: Session) -> list[FileDiff]:
     """Return the changes of each file, in the order in which files were first touched.
 
     Hunks of one file follow each other as the edits did, so a later one may change what an
@@ -60,7 +60,7 @@ def changes_of(session: Session) -> list[FileChange]:
             path = _relative(edit.path, session.cwd)
             hunks.setdefault(path, []).extend(split_hunks(edit.patch))
     return [
-        FileChange(path=path, hunks=tuple(found), created=found[0].startswith("@@ -0,0 "))
+        FileDiff(path=path, hunks=tuple(found), created=found[0].startswith("@@ -0,0 "))
         for path, found in hunks.items()
         if found
     ]
@@ -108,7 +108,7 @@ def bounded_plan(plan: str, room: int, size_of: SizeOf = len) -> str:
     return f"[… {len(plan)} characters of the plan left out for size …]"
 
 
-def _said(files: list[FileChange], fitted: Fitted) -> str:
+def _said(files: list[FileDiff], fitted: Fitted) -> str:
     if not files:
         return (
             "The session's own editing tools changed no file.\n"
@@ -127,5 +127,5 @@ def _said(files: list[FileChange], fitted: Fitted) -> str:
     return "\n".join([*lines, *([note] if note else []), fitted.text])
 
 
-def _count(file: FileChange, sign: str) -> int:
+def _count(file: FileDiff, sign: str) -> int:
     return sum(line.startswith(sign) for hunk in file.hunks for line in hunk.split("\n"))

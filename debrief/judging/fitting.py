@@ -30,7 +30,7 @@ _TEST = re.compile(
 _LISTED = 20
 
 
-class FileChange(Struct, frozen=True, kw_only=True):
+class FileDiff(Struct, frozen=True, kw_only=True):
     """The changes of one file, as hunks in the order in which they belong."""
 
     path: str
@@ -48,14 +48,14 @@ class Fitted(Struct, frozen=True, kw_only=True):
 
 
 def split_hunks(patch: str) -> tuple[str, ...]:
-    """Split unified hunks without file headers; what stands before the first ``@@`` is dropped."""
+    """Split unified hunks without file headers; what comes before the first ``@@`` is dropped."""
     starts = [match.start() for match in _HUNK_START.finditer(patch)]
     ends = [*starts[1:], len(patch)][: len(starts)]
     pieces = (patch[start:end] for start, end in zip(starts, ends, strict=True))
     return tuple(piece if piece.endswith("\n") else piece + "\n" for piece in pieces)
 
 
-def fit(files: Sequence[FileChange], room: int, size_of: SizeOf = len) -> Fitted:
+def fit(files: Sequence[FileDiff], room: int, size_of: SizeOf = len) -> Fitted:
     """Return as many whole hunks as ``room`` takes, in order, and what had to be left out.
 
     Args:
@@ -114,12 +114,12 @@ def rank(path: str) -> int:
     return 4
 
 
-def _header(file: FileChange) -> str:
+def _header(file: FileDiff) -> str:
     before = "/dev/null" if file.created else f"a/{file.path}"
     return f"--- {before}\n+++ b/{file.path}\n"
 
 
-def _said(file: FileChange, kept: int) -> str:
+def _said(file: FileDiff, kept: int) -> str:
     missing = len(file.hunks) - kept
     lines = sum(hunk.count("\n") for hunk in file.hunks)
     if kept:

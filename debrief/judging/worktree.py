@@ -12,7 +12,7 @@ from msgspec import Struct
 
 from debrief.errors import InputError
 from debrief.git import git
-from debrief.judging.fitting import FileChange, is_generated, split_hunks
+from debrief.judging.fitting import FileDiff, is_generated, split_hunks
 from debrief.snapshots.plans import PLAN
 
 _TIMEOUT = 300.0
@@ -31,7 +31,7 @@ _UNDER_WAY = {
 }
 
 
-class WorktreeChanges(Struct, frozen=True, kw_only=True):
+class PlanChanges(Struct, frozen=True, kw_only=True):
     """Everything that a plan's work changed, committed or not."""
 
     folder: str
@@ -42,7 +42,7 @@ class WorktreeChanges(Struct, frozen=True, kw_only=True):
     """As ``git status --short --branch`` says it."""
     commits: tuple[str, ...] = ()
     """One line each, the latest first: what was committed since ``base``."""
-    files: tuple[FileChange, ...] = ()
+    files: tuple[FileDiff, ...] = ()
     """Changed, deleted and new text files, by path."""
     contents: tuple[tuple[str, str], ...] = ()
     """Path and text of the changed files that were there before; ``files`` has new ones whole."""
@@ -63,7 +63,7 @@ def without_front_matter(plan: str) -> str:
     return plan[head.end() :].lstrip("\r\n") if head else plan
 
 
-def read_worktree(folder: Path, plan: str) -> WorktreeChanges:
+def read_worktree(folder: Path, plan: str) -> PlanChanges:
     """Read what was changed in a worktree since its plan was made.
 
     The changes are those of ``git diff HEAD`` with untracked files. Where the plan names the
@@ -76,7 +76,7 @@ def read_worktree(folder: Path, plan: str) -> WorktreeChanges:
 
     Raises:
         InputError: it is no worktree of its own, has no commit, git refuses, or it is in the
-            middle of a rebase, a merge or the like, or has conflicts: what stands there then is
+            middle of a rebase, a merge or the like, or has conflicts: what is there then is
             nobody's finished change.
     """
     _check(folder)
@@ -107,7 +107,7 @@ def read_worktree(folder: Path, plan: str) -> WorktreeChanges:
         else:
             files.append(change)
     contents = _contents(folder, [path for path in shown if _shown(path) not in created])
-    return WorktreeChanges(
+    return PlanChanges(
         folder=str(folder),
         plan=plan,
         base=base,
@@ -175,7 +175,7 @@ def _tracked(folder: Path, base: str) -> tuple[list[str], list[str], list[tuple[
     return shown, binary, large
 
 
-def _changes(folder: Path, base: str, paths: Sequence[str]) -> Iterator[FileChange]:
+def _changes(folder: Path, base: str, paths: Sequence[str]) -> Iterator[FileDiff]:
     for start in range(0, len(paths), _PATHS_A_CALL):
         some = sorted(paths[start : start + _PATHS_A_CALL], key=os.fsencode)
         pieces = _diff(folder, base, some)
@@ -186,11 +186,11 @@ def _changes(folder: Path, base: str, paths: Sequence[str]) -> Iterator[FileChan
                 yield from _changed([(path, "".join(_diff(folder, base, [path])))])
 
 
-def _changed(pieces: Iterable[tuple[str, str]]) -> Iterator[FileChange]:
+def _changed(pieces: Iterable[tuple[str, str]]) -> Iterator[FileDiff]:
     for path, text in pieces:
         if hunks := split_hunks(text):
             created = text.startswith("new file mode")
-            yield FileChange(path=_shown(path), hunks=hunks, created=created)
+            yield FileDiff(path=_shown(path), hunks=hunks, created=created)
 
 
 def _diff(folder: Path, base: str, paths: Sequence[str]) -> list[str]:
@@ -210,7 +210,7 @@ def _untracked(folder: Path) -> list[str]:
     return [path for path in paths if path != PLAN and not path.startswith(".debrief/")]
 
 
-def _new_file(folder: Path, path: str) -> tuple[FileChange | None, str]:
+def _new_file(folder: Path, path: str) -> tuple[FileDiff | None, str]:
     """Return a new file as one hunk, or why it is only named."""
     if is_generated(path):
         return None, "generated"
@@ -231,7 +231,7 @@ def _new_file(folder: Path, path: str) -> tuple[FileChange | None, str]:
     lines = lines[:-1] if lines[-1] == "" else lines
     body = "".join(f"+{line}\n" for line in lines) + end
     hunk = f"@@ -0,0 +1,{len(lines)} @@\n{body}"
-    return FileChange(path=_shown(path), hunks=(hunk,), created=True), ""
+    return FileDiff(path=_shown(path), hunks=(hunk,), created=True), ""
 
 
 def _contents(folder: Path, paths: Sequence[str]) -> Iterator[tuple[str, str]]:

@@ -13,7 +13,7 @@ from debrief.digests import digest_of
 from debrief.judging.context import MAX_SIZE, bounded_plan, plan_room
 from debrief.judging.fitting import SizeOf, fit, left_out_note, rank
 from debrief.judging.model import WORKTREE, ChangeContext
-from debrief.judging.worktree import WorktreeChanges
+from debrief.judging.worktree import PlanChanges
 from debrief.sessions.model import Message, Session, ToolCall, Turn
 
 _STATUS_LINES = 200
@@ -23,7 +23,7 @@ Redact = Callable[[str], str]
 
 
 def context_from_worktree(
-    changes: WorktreeChanges,
+    changes: PlanChanges,
     redact: Redact,
     max_size: int = MAX_SIZE,
     size_of: SizeOf = len,
@@ -63,7 +63,7 @@ def context_from_worktree(
 
 
 def session_from_worktree(
-    changes: WorktreeChanges, plan_id: str, moment: datetime, tool: str
+    changes: PlanChanges, plan_id: str, moment: datetime, tool: str
 ) -> Session:
     """Return a worktree's changes as a session of one turn: its prompt the plan, its edits the
     diff. For evaluators that read edits rather than a diff.
@@ -102,7 +102,7 @@ def session_from_worktree(
     return structs.replace(session, digest=digest_of(changes))
 
 
-def _head(changes: WorktreeChanges) -> str:
+def _head(changes: PlanChanges) -> str:
     status = changes.status.rstrip("\n").split("\n")
     more = len(status) - _STATUS_LINES
     lines = ["$ git status --short --branch", *status[:_STATUS_LINES]]
@@ -117,7 +117,7 @@ def _head(changes: WorktreeChanges) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _contents(changes: WorktreeChanges, room: int, size_of: SizeOf) -> tuple[str, list[str]]:
+def _contents(changes: PlanChanges, room: int, size_of: SizeOf) -> tuple[str, list[str]]:
     order = sorted(changes.contents, key=lambda one: (-rank(one[0]), len(one[1]), one[0]))
     shown: dict[str, str] = {}
     for path, text in order:

@@ -6,17 +6,17 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 
-from debrief.langfuse.calls import Call, Calls, Repeats
+from debrief.langfuse.calls import Calls, Repeats, TracedCall
 from debrief.langfuse.chat import said_by
 from debrief.langfuse.listing import moment_of
 from debrief.langfuse.messages import Said
 from debrief.langfuse.observed import Observed, match, observed_in, same_tool
-from debrief.langfuse.parts import ToldCall
+from debrief.langfuse.parts import ReportedCall
 from debrief.langfuse.tools import declared_by
-from debrief.langfuse.traces import ANSWERS, TOOLS, Row, Trace, id_of, kind_of
+from debrief.langfuse.traces import ANSWERS, TOOLS, Row, ServerTrace, id_of, kind_of
 from debrief.langfuse.usage import usage_of
 from debrief.langfuse.values import decoded
-from debrief.langfuse.words import Asked, answer_in, data_in
+from debrief.langfuse.words import UserRequest, answer_in, data_in
 from debrief.sessions.declared import unique
 from debrief.sessions.model import DeclaredTool, Message, Turn, Usage
 
@@ -35,7 +35,7 @@ class _Draft:
     at: datetime | None = None
     text: str = ""
     usage: Usage = field(default_factory=Usage)
-    calls: list[Call] = field(default_factory=list)
+    calls: list[TracedCall] = field(default_factory=list)
     observed: list[Observed] = field(default_factory=list)
     """What happened after it and may be of its calls."""
     is_a_place: bool = False
@@ -56,16 +56,16 @@ class _Draft:
 @dataclass(slots=True, eq=False)
 class _OpenTurn:
     number: int
-    asked: Asked
+    asked: UserRequest
     at: datetime | None
     ended: datetime | None = None
     drafts: list[_Draft] = field(default_factory=list)
     has_tools: bool = False
-    """The model was told of tools or called some, so that other spans are none of them."""
+    """The model was given tools or called some, so that other spans are none of them."""
     _texts: set[str] = field(default_factory=set)
 
     @property
-    def calls(self) -> list[Call]:
+    def calls(self) -> list[TracedCall]:
         return [call for draft in self.drafts for call in draft.calls]
 
     @property
@@ -97,11 +97,11 @@ class Assembly:
 
     def __init__(self) -> None:
         self.declared: tuple[DeclaredTool, ...] = ()
-        """The tools that the models were told of, each once."""
+        """The tools that the models were given, each once."""
         self._calls = Calls()
         self._turns: list[_OpenTurn] = []
 
-    def add(self, trace: Trace) -> None:
+    def add(self, trace: ServerTrace) -> None:
         """Add a trace."""
         turns = [self._add_rows(trace, asked, rows) for asked, rows in trace.requests()]
         if trace.root is not None:
@@ -113,7 +113,7 @@ class Assembly:
             _place_observed(turn)
         return tuple(turn.made() for turn in self._turns)
 
-    def _turn_for(self, trace: Trace, asked: Asked, rows: Sequence[Row]) -> _OpenTurn:
+    def _turn_for(self, trace: ServerTrace, asked: UserRequest, rows: Sequence[Row]) -> _OpenTurn:
         """Return the turn that a request belongs to: one before where nobody asks anything new."""
         last = self._turns[-1] if self._turns else None
         if last is not None:
@@ -129,12 +129,12 @@ class Assembly:
 
     def _turn_of_results(self, said: Sequence[Said]) -> _OpenTurn | None:
         """Return the turn whose calls came to the results that a request goes on from."""
-        new = said[_spoken(said) + 1 :]
+        new = said[_last_answer_place(said) + 1 :]
         results = (result for one in reversed(new) for result in one.results)
         known = (self._calls.by_id(result.call_id) for result in results)
         return next((self._turns[calls[-1].turn - 1] for calls in known if calls), None)
 
-    def _add_rows(self, trace: Trace, asked: Asked, rows: Sequence[Row]) -> _OpenTurn:
+    def _add_rows(self, trace: ServerTrace, asked: UserRequest, rows: Sequence[Row]) -> _OpenTurn:
         turn = self._turn_for(trace, asked, rows)
         ends = (moment_of(row.get("endTime")) for row in rows)
         turn.ended = max((at for at in (*ends, turn.ended) if at is not None), default=None)
@@ -156,10 +156,10 @@ class Assembly:
                 _observe(row, turn)
         return turn
 
-    def _take_results(self, row: Row, trace: Trace, turn: _OpenTurn) -> None:
-        """Take what an input tells of calls, and the calls themselves that nothing else tells."""
-        said = trace.asked_in(row).said
-        for repeats in self._calls.settle(said, trace.id, turn.number, _spoken(said)):
+    def _take_results(self, row: Row, trace: ServerTrace, turn: _OpenTurn) -> None:
+        """Take the results of calls that an input has, and calls that only it has."""
+        said = trace.request_in(row).said
+        for repeats in self._calls.settle(said, trace.id, turn.number, _last_answer_place(said)):
             text, at = said[repeats.place].text, moment_of(row.get("startTime"))
             alike = (d for d in reversed(turn.drafts) if not d.calls and d.text == text)
             draft = next(alike, None)
@@ -169,19 +169,23 @@ class Assembly:
                 turn.add(draft)
             self._add_repeated(repeats, draft, trace, turn)
 
-    def _add_repeated(self, repeats: Repeats, draft: _Draft, trace: Trace, turn: _OpenTurn) -> None:
-        for told, result in repeats.calls:
-            call = self._call(told, draft, trace, turn)
+    def _add_repeated(
+        self, repeats: Repeats, draft: _Draft, trace: ServerTrace, turn: _OpenTurn
+    ) -> None:
+        for reported, result in repeats.calls:
+            call = self._call(reported, draft, trace, turn)
             if result is not None:
                 call.answer(result.text, result.status)
 
-    def _call(self, told: ToldCall, draft: _Draft, trace: Trace, turn: _OpenTurn) -> Call:
-        call = self._calls.add(told, trace.id, turn.number, draft.at)
+    def _call(
+        self, reported: ReportedCall, draft: _Draft, trace: ServerTrace, turn: _OpenTurn
+    ) -> TracedCall:
+        call = self._calls.add(reported, trace.id, turn.number, draft.at)
         draft.calls.append(call)
         turn.has_tools = True
         return call
 
-    def _answer(self, row: Row, gave: object, trace: Trace, turn: _OpenTurn) -> None:
+    def _answer(self, row: Row, gave: object, trace: ServerTrace, turn: _OpenTurn) -> None:
         """Add what a model said and called."""
         draft = _draft_of(row)
         if kind_of(row) == "EMBEDDING":
@@ -197,12 +201,12 @@ class Assembly:
         is_new = False
         for one in said:
             if one.role == "assistant":
-                told = [c for c in one.calls if not c.id or not self._calls.find(c, trace.id)]
+                reported = [c for c in one.calls if not c.id or not self._calls.find(c, trace.id)]
                 if one.text.strip() and not turn.says(one.text):
                     is_new = True
-                is_new = is_new or bool(told) or not one.calls
+                is_new = is_new or bool(reported) or not one.calls
                 drafts[-1].text = "\n\n".join(filter(None, (drafts[-1].text, one.text)))
-                for call in told:
+                for call in reported:
                     self._call(call, drafts[-1], trace, turn)
             if one.results and drafts[-1].calls:
                 drafts.append(_Draft(f"{draft.id}:{len(drafts)}", draft.source, draft.model))
@@ -211,7 +215,7 @@ class Assembly:
         if is_new:
             turn.add(*(d for d in drafts if d is draft or d.text or d.calls))
 
-    def _cover(self, row: Row, trace: Trace, turn: _OpenTurn) -> None:
+    def _cover(self, row: Row, trace: ServerTrace, turn: _OpenTurn) -> None:
         """Add of a generation around others what these do not tell themselves."""
         inner = [draft for draft in turn.drafts if trace.is_within(draft.source, id_of(row))]
         gave = decoded(row.get("output"))
@@ -221,10 +225,10 @@ class Assembly:
         last = inner[-1]
         known = {(call.name, call.key) for draft in inner for call in draft.calls}
         for one in _after_the_echo(said_by(gave)):
-            for told in one.calls:
-                is_known = any(call.turn == turn.number for call in self._calls.by_id(told.id))
-                if not is_known and (told.name, told.key) not in known:
-                    self._call(told, last, trace, turn)
+            for reported in one.calls:
+                is_known = any(call.turn == turn.number for call in self._calls.by_id(reported.id))
+                if not is_known and (reported.name, reported.key) not in known:
+                    self._call(reported, last, trace, turn)
         text = answer_in(gave)
         if text.strip() and not turn.says(text):
             turn.add(_Draft(id_of(row), id_of(row), at=last.at, text=text))
@@ -232,7 +236,7 @@ class Assembly:
             last.usage = usage_of(row)
         last.model = last.model or model_of(row)
 
-    def _last_words(self, root: Row, trace: Trace, turn: _OpenTurn) -> None:
+    def _last_words(self, root: Row, trace: ServerTrace, turn: _OpenTurn) -> None:
         """Add what a root says that no model said."""
         if kind_of(root) in (*ANSWERS, *TOOLS) or _is_of_a_tool(trace, turn):
             return
@@ -265,7 +269,7 @@ def _why(row: Row) -> str:
     return str(row.get("statusMessage") or "")
 
 
-def _spoken(said: Sequence[Said]) -> int:
+def _last_answer_place(said: Sequence[Said]) -> int:
     """Return where in a conversation a person spoke last; -1 for nowhere."""
     places = range(len(said) - 1, -1, -1)
     return next((n for n in places if said[n].role == "user" and said[n].has_words), -1)
@@ -273,10 +277,10 @@ def _spoken(said: Sequence[Said]) -> int:
 
 def _after_the_echo(said: Sequence[Said]) -> Sequence[Said]:
     """Return what is new in an output that repeats the conversation first."""
-    return said[_spoken(said) + 1 :]
+    return said[_last_answer_place(said) + 1 :]
 
 
-def _is_of_a_tool(trace: Trace, turn: _OpenTurn) -> bool:
+def _is_of_a_tool(trace: ServerTrace, turn: _OpenTurn) -> bool:
     """Return whether a trace without a model is of a tool, called in a turn: some functions are
     traced by themselves."""
     root = trace.root if trace.root is not None else trace.rows[0]
@@ -310,6 +314,6 @@ def _place_observed(turn: _OpenTurn) -> None:
         for one in draft.observed:
             is_part = one.parent in whole or one.id in halves
             if one in left and (not turn.has_tools or (one.is_a_tool_s and not is_part)):
-                call = Call(one.id, one.name, one.arguments, one.key, "", turn.number)
+                call = TracedCall(one.id, one.name, one.arguments, one.key, "", turn.number)
                 one.answer(call)
                 draft.calls.append(call)

@@ -1,6 +1,6 @@
-"""The calls of a session, told once, and what came back from them, told again and again.
+"""The calls of a session, reported once, and their results, repeated again and again.
 
-A model's output tells a call. Its result is told by the inputs after it, each of which repeats
+A model's output reports a call. Its result is in the inputs after it, each of which repeats
 the whole conversation up to there, and often by an observation of the tool as well. Nothing of
 this may be counted twice, although vendors differ in whether calls have ids, and whether an id is
 used once, once a trace, or for every call of a tool.
@@ -14,12 +14,12 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from debrief.langfuse.messages import Said
-from debrief.langfuse.parts import ToldCall, ToldResult
+from debrief.langfuse.parts import ReportedCall, ReportedResult
 from debrief.sessions.model import CallStatus, ToolCall
 
 
 @dataclass(slots=True, eq=False)
-class Call:
+class TracedCall:
     """A call as it becomes known."""
 
     id: str
@@ -29,7 +29,7 @@ class Call:
     """The arguments in one spelling."""
     trace: str
     turn: int
-    told: datetime | None = None
+    reported: datetime | None = None
     """When its message began."""
     at: datetime | None = None
     """When its tool began, where that was observed."""
@@ -50,7 +50,7 @@ class Call:
             input=self.arguments,
             result=self.result,
             status=self.status,
-            at=self.at or self.told,
+            at=self.at or self.reported,
         )
 
 
@@ -58,43 +58,45 @@ class Call:
 class _Repeated:
     """A call as an input repeats it."""
 
-    call: ToldCall
+    call: ReportedCall
     place: int
     """Of its message in the input."""
-    result: ToldResult | None = None
-    known: Call | None = None
+    result: ReportedResult | None = None
+    known: TracedCall | None = None
 
 
-_KeyOfCall = Callable[[Call], Hashable]
+_KeyOfCall = Callable[[TracedCall], Hashable]
 _KeyOfRepeated = Callable[[_Repeated], Hashable]
 
 
 class Calls:
-    """All calls that a session's models told so far."""
+    """All calls that a session's models reported so far."""
 
     def __init__(self) -> None:
-        self._by_key: dict[Hashable, list[Call]] = {}
+        self._by_key: dict[Hashable, list[TracedCall]] = {}
         self._settled: dict[int, Said] = {}
         """Messages that were taken before, by the place of each in memory."""
 
-    def add(self, told: ToldCall, trace: str, turn: int, at: datetime | None) -> Call:
+    def add(self, reported: ReportedCall, trace: str, turn: int, at: datetime | None) -> TracedCall:
         """Take a call that a model tells for the first time."""
-        call = Call(told.id, told.name, told.arguments, told.key, trace, turn, at)
+        call = TracedCall(
+            reported.id, reported.name, reported.arguments, reported.key, trace, turn, at
+        )
         for key in _keys(call.id, call.name, call.key, trace, turn):
             self._by_key.setdefault(key, []).append(call)
         return call
 
-    def find(self, told: ToldCall, trace: str) -> Call | None:
-        """Return the call of a trace that is told once more, nothing having come back from it."""
-        found = self._by_key.get(("trace", trace, told.id, told.name, told.key), ())
+    def find(self, reported: ReportedCall, trace: str) -> TracedCall | None:
+        """Return the call of a trace that is repeated, nothing having come back from it."""
+        found = self._by_key.get(("trace", trace, reported.id, reported.name, reported.key), ())
         return next((call for call in reversed(found) if call.result is None), None)
 
-    def by_id(self, call_id: str) -> Sequence[Call]:
-        """Return the calls that have an id, in the order that they were told."""
+    def by_id(self, call_id: str) -> Sequence[TracedCall]:
+        """Return the calls that have an id, in the order that they were reported."""
         return self._by_key.get(("id", call_id), ()) if call_id else ()
 
     def settle(self, said: Sequence[Said], trace: str, turn: int, since: int) -> list[Repeats]:
-        """Take the results that a conversation tells, and return the calls that nobody told yet.
+        """Take the results that a conversation tells, and return the calls that nobody reported yet.
 
         Args:
             said: an input, which repeats what was said before. What it has in common with an
@@ -120,11 +122,11 @@ class Calls:
         return list(unknown.values())
 
     def _recognise(self, repeated: list[_Repeated], trace: str, turn: int) -> None:
-        """Find the told calls that are repeated: of several alike, the latest by the latest."""
+        """Find the reported calls that are repeated: of several alike, the latest by the latest."""
 
-        def find(wanted: list[_Repeated], keys: _KeyOfRepeated, unless: _KeyOfCall) -> None:
+        def find(repeated: list[_Repeated], keys: _KeyOfRepeated, unless: _KeyOfCall) -> None:
             left: dict[Hashable, int] = {}
-            for one in reversed(wanted):
+            for one in reversed(repeated):
                 key = keys(one)
                 found = self._by_key.get(key, ())
                 at = left.get(key, len(found)) - 1
@@ -135,11 +137,11 @@ class Calls:
                     one.known = found[at]
                     taken.add(found[at])
 
-        taken: set[Call] = set()
+        taken: set[TracedCall] = set()
         with_id = [one for one in repeated if one.call.id]
-        find(with_id, lambda r: ("trace", trace, *_told(r)), lambda _: False)
+        find(with_id, lambda r: ("trace", trace, *_identity(r)), lambda _: False)
         rest = [one for one in with_id if one.known is None]
-        find(rest, lambda r: ("any", *_told(r)), lambda _: False)
+        find(rest, lambda r: ("any", *_identity(r)), lambda _: False)
         rest = [one for one in with_id if one.known is None]
         find(rest, lambda r: ("id", r.call.id), lambda call: len(self.by_id(call.id)) > 1)
         rest = [one for one in with_id if one.known is None]
@@ -147,7 +149,7 @@ class Calls:
         rest = [one for one in repeated if not one.call.id]
         find(rest, lambda r: ("turn", turn, r.call.name, r.call.key), lambda _: False)
 
-    def _answer(self, result: ToldResult, trace: str, turn: int) -> None:
+    def _answer(self, result: ReportedResult, trace: str, turn: int) -> None:
         """Give a result to its call where the input repeats the result alone."""
         if result.call_id:
             found = [call for call in self.by_id(result.call_id) if call.result is None]
@@ -165,7 +167,7 @@ class Repeats:
     """A message of the model that only a later input tells: what it called, and what came back."""
 
     place: int
-    calls: list[tuple[ToldCall, ToldResult | None]]
+    calls: list[tuple[ReportedCall, ReportedResult | None]]
 
 
 def _keys(call_id: str, name: str, key: str, trace: str, turn: int) -> Iterable[Hashable]:
@@ -177,17 +179,17 @@ def _keys(call_id: str, name: str, key: str, trace: str, turn: int) -> Iterable[
     yield "turn", turn
 
 
-def _told(repeated: _Repeated) -> tuple[str, str, str]:
+def _identity(repeated: _Repeated) -> tuple[str, str, str]:
     return repeated.call.id, repeated.call.name, repeated.call.key
 
 
-def _fits(result: ToldResult, name: str) -> bool:
+def _fits(result: ReportedResult, name: str) -> bool:
     return not result.name or result.name == name
 
 
 def _paired(
     said: Sequence[Said], settled: Mapping[int, Said]
-) -> tuple[list[_Repeated], list[ToldResult]]:
+) -> tuple[list[_Repeated], list[ReportedResult]]:
     """Return the calls in a conversation with their results, and the results without a call.
 
     A result answers the first call of its id that waits, else of its name, else at all. Where a
@@ -195,7 +197,7 @@ def _paired(
     """
     repeated: list[_Repeated] = []
     waiting: dict[tuple[str, str], deque[_Repeated]] = {}
-    loose: list[ToldResult] = []
+    loose: list[ReportedResult] = []
     for place, one in enumerate(said):
         if id(one) in settled:
             continue

@@ -11,7 +11,7 @@ from collections import deque
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from debrief.langfuse.messages import Role, Said, message_in, message_of, tells_its_role
+from debrief.langfuse.messages import Role, Said, has_role, message_in, message_of
 from debrief.langfuse.parts import Parts
 from debrief.langfuse.values import decoded, first_of, without_binaries
 
@@ -89,7 +89,7 @@ def said_by(value: object) -> tuple[Said, ...]:
 
 
 class _Reader:
-    """Finds a conversation in what stands around it.
+    """Finds a conversation in what surrounds it.
 
     Args:
         around: the keys that it may stand under, the likeliest first.
@@ -144,7 +144,7 @@ class _Reader:
                 yield from self.conversation([item] if isinstance(item, dict) else item, depth - 1)
             return
         objects = [item for item in items if isinstance(item, dict)]
-        if self._role is not None and objects and not any(map(tells_its_role, objects)):
+        if self._role is not None and objects and not any(map(has_role, objects)):
             parts = Parts()
             parts.add_all(objects)
             if parts.known == len(items) or parts.calls:
@@ -156,11 +156,11 @@ class _Reader:
 def _instructions(value: Json) -> Iterator[Said]:
     config = value.get("config")
     for item in (value, config if isinstance(config, dict) else {}):
-        told = first_of(item, *_INSTRUCTIONS)
-        if isinstance(told, dict):
-            told = first_of(told, "parts", "content", "text")
+        instructions = first_of(item, *_INSTRUCTIONS)
+        if isinstance(instructions, dict):
+            instructions = first_of(instructions, "parts", "content", "text")
         parts = Parts()
-        parts.add_all(told if isinstance(told, list) else [told])
+        parts.add_all(instructions if isinstance(instructions, list) else [instructions])
         if parts.text:
             yield Said(role="system", text=parts.text)
             return

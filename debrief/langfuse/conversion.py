@@ -15,7 +15,7 @@ from debrief.digests import digest_of
 from debrief.langfuse.assembly import Assembly
 from debrief.langfuse.chat import Memory
 from debrief.langfuse.listing import moment_of
-from debrief.langfuse.traces import Trace
+from debrief.langfuse.traces import ServerTrace
 from debrief.sessions.model import DeclaredTool, Session, TranscriptRef, Turn, Usage
 from debrief.slugs import slugify
 
@@ -35,7 +35,7 @@ def session_of(
 
     A trace in which somebody asks for something is a turn; one that goes on from a call's result
     belongs to the turn before. Messages are what generations say, calls what they call, with what
-    their tools' observations or later inputs tell of them. Where no model tells its calls, tools'
+    their tools' observations or later inputs say of them. Where no model tells its calls, tools'
     observations are the calls, and so are spans that have nothing below them. What a root says
     last is a message when no generation said it.
 
@@ -49,7 +49,7 @@ def session_of(
         traces.setdefault(str(row.get("traceId")), []).append(row)
     assembly, memory = Assembly(), Memory()
     for identity, own in traces.items():
-        assembly.add(Trace(identity, own, memory))
+        assembly.add(ServerTrace(identity, own, memory))
     turns = assembly.finished()
     declared = assembly.declared
     messages = [message for turn in turns for message in turn.messages]
@@ -76,7 +76,7 @@ def session_of(
 
 
 def path_of(session_id: str) -> str:
-    """Return what stands for a path where sessions from files have theirs."""
+    """Return what takes the place of a path where sessions from files have theirs."""
     return f"{SOURCE}:{session_id}"
 
 

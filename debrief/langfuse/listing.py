@@ -1,4 +1,4 @@
-"""What sessions a server has, and which of them changed: told by their observations, unfetched."""
+"""What sessions a server has, and which of them changed, by their observations, unfetched."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def list_sessions(
 ) -> dict[str, ListedSession]:
     """Return the sessions with observations that started in [begin, end), by id.
 
-    Told by those observations alone: of a session that began before, ask ``list_session``.
+    By those observations alone: of a session that began before, ask ``list_session``.
 
     Raises:
         LangfuseAwayError: the server cannot be reached or stays busy.
@@ -104,12 +104,12 @@ def timestamp(moment: datetime) -> str:
     return moment.astimezone(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
-def moment_of(told: object) -> datetime | None:
-    """Return the moment that a field tells, in UTC; None when it tells none."""
-    if not isinstance(told, str) or not told:
+def moment_of(value: object) -> datetime | None:
+    """Return the moment of a field, in UTC; None when it has none."""
+    if not isinstance(value, str) or not value:
         return None
     try:
-        at = datetime.fromisoformat(told)
+        at = datetime.fromisoformat(value)
     except ValueError:
         return None
     return at.replace(tzinfo=UTC) if at.tzinfo is None else at.astimezone(UTC)

@@ -9,8 +9,8 @@ from msgspec import Struct
 
 from debrief.langfuse.parts import (
     Parts,
-    ToldCall,
-    ToldResult,
+    ReportedCall,
+    ReportedResult,
     call_in,
     call_of,
     own_results,
@@ -56,8 +56,8 @@ class Said(Struct, frozen=True, kw_only=True):
     text: str = ""
     """The words alone."""
     images: int = 0
-    calls: tuple[ToldCall, ...] = ()
-    results: tuple[ToldResult, ...] = ()
+    calls: tuple[ReportedCall, ...] = ()
+    results: tuple[ReportedResult, ...] = ()
 
     @property
     def has_words(self) -> bool:
@@ -80,30 +80,30 @@ def message_in(item: Json, role: Role | None = None) -> Said | None:
     """Return the message that an item of a conversation is; None when it is none.
 
     Args:
-        item: as it stands there.
+        item: as it is there.
         role: of a message that tells none; None when such an item is no message.
     """
     item = _uncovered(item)
     if is_definition(item):
         return None
-    told = _role(item)
-    if told is None:
+    role_name = _role(item)
+    if role_name is None:
         if (result := result_in(item)) is not None:
             return Said(role="tool", results=(result,))
         if (call := call_in(item)) is not None:
             return Said(role="assistant", calls=(call,), results=own_results(item, call))
-        told = role
-    if told is None or not any(key in item for key in _OF_MESSAGES):
+        role_name = role
+    if role_name is None or not any(key in item for key in _OF_MESSAGES):
         return None
     content = _content(item)
     for call in _calls(item):
         if not any(_is_same(call, known) for known in content.calls):
             content.calls.append(call)
-    if told == "tool" and not content.results:
+    if role_name == "tool" and not content.results:
         given = first_of(item, *_CONTENTS, "output")
         content.results.append(result_of({**item, "content": given, "output": None}))
         content.texts.clear()
-    return message_of(told, content)
+    return message_of(role_name, content)
 
 
 def message_of(role: Role, parts: Parts) -> Said:
@@ -117,7 +117,7 @@ def message_of(role: Role, parts: Parts) -> Said:
     )
 
 
-def tells_its_role(item: Json) -> bool:
+def has_role(item: Json) -> bool:
     """Return whether an item says whose message it is."""
     return _role(_uncovered(item)) is not None
 
@@ -148,9 +148,9 @@ def _uncovered(item: Json) -> Json:
 
 
 def _role(item: Json) -> Role | None:
-    told = item.get("role")
-    if isinstance(told, str):
-        return _ROLES.get(told) or _ROLES.get(told.rpartition(".")[2].lower())
+    role_name = item.get("role")
+    if isinstance(role_name, str):
+        return _ROLES.get(role_name) or _ROLES.get(role_name.rpartition(".")[2].lower())
     kind = first_text(item, "type")
     return _ROLES[kind] if kind in _KINDS_OF_MESSAGES and "content" in item else None
 
@@ -185,7 +185,7 @@ def _spelled_out(content: str) -> list[Json]:
     return listed if blocks or all(call_in(part) is not None for part in listed) else []
 
 
-def _calls(item: Json) -> Iterator[ToldCall]:
+def _calls(item: Json) -> Iterator[ReportedCall]:
     beside = item.get("additional_kwargs")
     for holder in (item, beside if isinstance(beside, dict) else {}):
         for key in _CALLS:
@@ -199,7 +199,7 @@ def _calls(item: Json) -> Iterator[ToldCall]:
                 yield call
 
 
-def _is_same(call: ToldCall, known: ToldCall) -> bool:
+def _is_same(call: ReportedCall, known: ReportedCall) -> bool:
     if call.id and known.id:
         return call.id == known.id
     return call.name == known.name and call.key == known.key

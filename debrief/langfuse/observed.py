@@ -1,4 +1,4 @@
-"""Observations of tools, and which of the calls that a model told each of them is of."""
+"""Observations of tools, and which of the calls that a model reported each of them is of."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Any
 import orjson
 from msgspec import Struct
 
-from debrief.langfuse.calls import Call
+from debrief.langfuse.calls import TracedCall
 from debrief.langfuse.listing import moment_of
 from debrief.langfuse.parts import result_of, result_text, same_spelling
 from debrief.langfuse.values import arguments_of, decoded, first_text, plain
@@ -30,9 +30,9 @@ _IDS = (
 _NAMES = ("gen_ai.tool.name", "ai.toolCall.name", "tool.name", "tool_name")
 _MARKS = ("tool.", "tool_", "toolCall")
 _OF_MESSAGES = ("tool_call_id", "isError", "is_error")
-"""What tells that an output is a message or an answer of a server, and not the tool's own data."""
+"""Marks of an output that is a message or an answer of a server, and not the tool's own data."""
 _NOTHING = ("{}", "[]", "null")
-"""Results that tell less than any other."""
+"""Results that say less than any other."""
 _UNDER_WAY = 200
 """Calls of a tool that may wait for their results at once; of which an observation with other
 arguments may be."""
@@ -55,15 +55,15 @@ class Observed(Struct, frozen=True, eq=False):
     key: str
     """The arguments in one spelling."""
     inner_key: str
-    """The same of what stands under their only key, where that is all that they are."""
+    """The same of what is under their only key, where that is all that they are."""
     at: datetime | None
     result: str | None
     status: CallStatus
-    """``ok`` where nothing tells how it went."""
+    """``ok`` where it is not known how it went."""
     is_a_tool_s: bool
     """The integration says that it is a tool's; else it only may be."""
 
-    def answer(self, call: Call) -> None:
+    def answer(self, call: TracedCall) -> None:
         """Give a call what was observed of it, which is exact where a message may be shortened."""
         call.observed = True
         call.at = self.at or call.at
@@ -78,8 +78,8 @@ def observed_in(row: Row, is_a_tool_s: bool) -> Observed:
     """Return an observation as one of a tool."""
     given, gave = decoded(row.get("input")), decoded(row.get("output"))
     facts = _facts(row)
-    told = gave.get("kwargs") if isinstance(gave, dict) and gave.get("lc") == 1 else gave
-    message = told if isinstance(told, dict) else {}
+    given = gave.get("kwargs") if isinstance(gave, dict) and gave.get("lc") == 1 else gave
+    message = given if isinstance(given, dict) else {}
     failed = row.get("level") == "ERROR"
     if any(key in message for key in _OF_MESSAGES):
         failed = failed or result_of(message).status == "failed"
@@ -93,8 +93,8 @@ def observed_in(row: Row, is_a_tool_s: bool) -> Observed:
     return Observed(
         id=str(row.get("id")),
         parent=str(row.get("parentObservationId") or ""),
-        call_id=_told(facts, _IDS) or first_text(message, "tool_call_id"),
-        name=_told(facts, _NAMES) or str(row.get("name") or row.get("type") or "tool"),
+        call_id=_attribute(facts, _IDS) or first_text(message, "tool_call_id"),
+        name=_attribute(facts, _NAMES) or str(row.get("name") or row.get("type") or "tool"),
         arguments=arguments,
         key=same_spelling(arguments),
         inner_key=same_spelling(arguments_of(_inside(given))),
@@ -105,13 +105,13 @@ def observed_in(row: Row, is_a_tool_s: bool) -> Observed:
     )
 
 
-def match(calls: Sequence[Call], observed: Iterable[Observed]) -> list[Observed]:
+def match(calls: Sequence[TracedCall], observed: Iterable[Observed]) -> list[Observed]:
     """Give each call what was observed of it, and return the observations of no call.
 
-    By id where one is told; else by name, what came back alike before the same arguments alone,
+    By id where there is one; else by name, what came back alike before the same arguments alone,
     and those before arguments that a framework filled up or changed.
     """
-    by_id: dict[str, list[Call]] = {}
+    by_id: dict[str, list[TracedCall]] = {}
     for call in calls:
         by_id.setdefault(call.id, []).append(call)
     rest: list[Observed] = []
@@ -122,11 +122,11 @@ def match(calls: Sequence[Call], observed: Iterable[Observed]) -> list[Observed]
             one.answer(waiting[0])
         elif not found:
             rest.append(one)
-    by_key: dict[str, list[Call]] = {}
+    by_key: dict[str, list[TracedCall]] = {}
     for call in calls:
         by_key.setdefault(call.key, []).append(call)
     alike = {key: _Latest(found) for key, found in by_key.items()}
-    for fits in (_same_result, _anyhow):
+    for fits in (_same_result, _by_name_alone):
         rest = [one for one in rest if one.key not in alike or not alike[one.key].takes(one, fits)]
         rest = [
             one
@@ -135,14 +135,14 @@ def match(calls: Sequence[Call], observed: Iterable[Observed]) -> list[Observed]
         ]
     given: dict[str, dict[str, Any]] = {}
 
-    def more_arguments(one: Observed, call: Call) -> bool:
+    def more_arguments(one: Observed, call: TracedCall) -> bool:
         for text in (one.arguments, call.arguments):
             if text not in given:
                 given[text] = orjson.loads(text)
         observed, called = given[one.arguments], given[call.arguments]
         return all(name in observed and observed[name] == value for name, value in called.items())
 
-    for fits in (more_arguments, _anyhow):
+    for fits in (more_arguments, _by_name_alone):
         left = _Latest(calls)
         rest = [one for one in rest if not left.takes(one, fits)]
     return rest
@@ -150,22 +150,22 @@ def match(calls: Sequence[Call], observed: Iterable[Observed]) -> list[Observed]
 
 class _Latest:
     """Calls that were not observed yet, those of the latest message first, and of that the first
-    one: an observation is of the latest that was told before it."""
+    one: an observation is of the latest that was reported before it."""
 
-    def __init__(self, calls: Iterable[Call]) -> None:
-        self._by_name: dict[str, list[Call]] = {}
+    def __init__(self, calls: Iterable[TracedCall]) -> None:
+        self._by_name: dict[str, list[TracedCall]] = {}
         for call in calls:
             if not call.observed:
                 self._by_name.setdefault(call.name, []).append(call)
         for alike in self._by_name.values():
             alike.sort(key=_how_late, reverse=True)
 
-    def takes(self, one: Observed, fits: Callable[[Observed, Call], bool]) -> bool:
+    def takes(self, one: Observed, fits: Callable[[Observed, TracedCall], bool]) -> bool:
         """Give an observation to the call that it fits, if there is one."""
-        found: list[Call] = []
+        found: list[TracedCall] = []
         for name, alike in self._by_name.items():
             if same_tool(one.name, name):
-                waiting = (c for c in alike if not (c.observed or _is_before(one.at, c.told)))
+                waiting = (c for c in alike if not (c.observed or _is_before(one.at, c.reported)))
                 under_way = itertools.islice(waiting, _UNDER_WAY)
                 found += itertools.islice((call for call in under_way if fits(one, call)), 1)
         if not found:
@@ -198,15 +198,15 @@ def _is_before(one: datetime | None, other: datetime | None) -> bool:
     return one is not None and other is not None and one < other
 
 
-def _same_result(one: Observed, call: Call) -> bool:
+def _same_result(one: Observed, call: TracedCall) -> bool:
     return call.result == one.result
 
 
-def _how_late(call: Call) -> float:
-    return call.told.timestamp() if call.told is not None else -math.inf
+def _how_late(call: TracedCall) -> float:
+    return call.reported.timestamp() if call.reported is not None else -math.inf
 
 
-def _anyhow(one: Observed, call: Call) -> bool:
+def _by_name_alone(one: Observed, call: TracedCall) -> bool:
     return True
 
 
@@ -229,16 +229,16 @@ def _unquoted(value: object) -> object:
 
 
 def _inside(arguments: object) -> object:
-    """Return what stands under the only key of arguments that some integrations put around them."""
+    """Return what is under the only key of arguments that some integrations put around them."""
     if isinstance(arguments, dict) and set(arguments) == {"input"}:
         return decoded(arguments["input"])
     return arguments
 
 
-def _told(facts: dict[str, Any], names: tuple[str, ...]) -> str:
+def _attribute(facts: dict[str, Any], names: tuple[str, ...]) -> str:
     """Return a name or an id, which some write down as JSON."""
-    told = _unquoted(first_text(facts, *names))
-    return told if isinstance(told, str) else ""
+    given = _unquoted(first_text(facts, *names))
+    return given if isinstance(given, str) else ""
 
 
 def _facts(row: Row) -> dict[str, Any]:
@@ -246,8 +246,8 @@ def _facts(row: Row) -> dict[str, Any]:
     metadata = decoded(row.get("metadata"))
     if not isinstance(metadata, dict):
         return {}
-    told = metadata.get("attributes")
-    if isinstance(told, str) and not any(mark in told for mark in _MARKS):
+    given = metadata.get("attributes")
+    if isinstance(given, str) and not any(mark in given for mark in _MARKS):
         return metadata
-    attributes = decoded(told)
+    attributes = decoded(given)
     return {**metadata, **attributes} if isinstance(attributes, dict) else metadata

@@ -89,8 +89,8 @@ _ERRORS = ("error", "failed", "tool-error", "error-text", "error-json")
 _REMINDER, _REMINDED = "<system-reminder>", "</system-reminder>"
 
 
-class ToldCall(Struct, frozen=True, gc=False):
-    """A call as a message tells it."""
+class ReportedCall(Struct, frozen=True, gc=False):
+    """A call as a message reports it."""
 
     id: str
     """Empty where the vendor gives calls none."""
@@ -101,8 +101,8 @@ class ToldCall(Struct, frozen=True, gc=False):
     """The arguments in one spelling, whatever order they were written in."""
 
 
-class ToldResult(Struct, frozen=True, gc=False):
-    """What came back from a call, as a message tells it."""
+class ReportedResult(Struct, frozen=True, gc=False):
+    """What came back from a call, as a message reports it."""
 
     call_id: str
     name: str
@@ -116,8 +116,8 @@ class Parts:
     def __init__(self) -> None:
         self.texts: list[str] = []
         self.images = 0
-        self.calls: list[ToldCall] = []
-        self.results: list[ToldResult] = []
+        self.calls: list[ReportedCall] = []
+        self.results: list[ReportedResult] = []
         self.known = 0
         """Parts that were understood, whatever they held."""
 
@@ -159,7 +159,7 @@ class Parts:
         return True
 
 
-def call_in(item: Json) -> ToldCall | None:
+def call_in(item: Json) -> ReportedCall | None:
     """Return the call that a part, or an item beside a message's content, is; None if it is none.
 
     A tool's definition, which looks much like a call of it, has no arguments.
@@ -178,7 +178,7 @@ def call_in(item: Json) -> ToldCall | None:
     return None
 
 
-def call_of(item: Any) -> ToldCall | None:
+def call_of(item: Any) -> ReportedCall | None:
     """Return the call that an entry of a list of calls tells; None when it names no tool."""
     if not isinstance(item, dict):
         return None
@@ -194,10 +194,10 @@ def call_of(item: Any) -> ToldCall | None:
     if given is None:
         given = {key: item[key] for key in ("code", "queries") if item.get(key)}
     text = arguments_of(given)
-    return ToldCall(first_text(item, *_IDS), name, text, same_spelling(text))
+    return ReportedCall(first_text(item, *_IDS), name, text, same_spelling(text))
 
 
-def result_in(item: Json) -> ToldResult | None:
+def result_in(item: Json) -> ReportedResult | None:
     """Return the result that a part, or an item beside messages, is; None if it is none."""
     for key in _WRAPPED_RESULTS:
         if isinstance(inner := item.get(key), dict):
@@ -207,13 +207,13 @@ def result_in(item: Json) -> ToldResult | None:
     return result_of(item) if kind in _RESULTS or kind.endswith(_ENDINGS_OF_RESULTS) else None
 
 
-def result_of(item: Json) -> ToldResult:
+def result_of(item: Json) -> ReportedResult:
     """Return the result that an item tells which is known to be one."""
     came_back = first_of(item, *_CAME_BACK)
     status = _status(item)
     if status == "ok" and isinstance(cover := decoded(came_back), dict):
         status = _status({key: cover.get(key) for key in ("type", "isError", "is_error")})
-    return ToldResult(
+    return ReportedResult(
         call_id=first_text(item, *_IDS),
         name=first_text(item, *_NAMES),
         text=result_text(came_back),
@@ -221,13 +221,13 @@ def result_of(item: Json) -> ToldResult:
     )
 
 
-def own_results(item: Json, call: ToldCall) -> tuple[ToldResult, ...]:
+def own_results(item: Json, call: ReportedCall) -> tuple[ReportedResult, ...]:
     """Return the result of a call that the model's own server carried out, which stands in it."""
     if item.get("type") != "mcp_call" or first_of(item, "output", "error") is None:
         return ()
     failed = item.get("error") is not None
     text = result_text(item["error"] if failed else item["output"])
-    return (ToldResult(call.id, call.name, text, "failed" if failed else "ok"),)
+    return (ReportedResult(call.id, call.name, text, "failed" if failed else "ok"),)
 
 
 def _status(item: Json) -> CallStatus:
@@ -235,8 +235,8 @@ def _status(item: Json) -> CallStatus:
         return "rejected"
     if any(item.get(key) is True for key in ("is_error", "isError", "error")):
         return "failed"
-    told = item.get("status"), item.get("type")
-    return "failed" if any(one in _ERRORS for one in told) else "ok"
+    marks = item.get("status"), item.get("type")
+    return "failed" if any(one in _ERRORS for one in marks) else "ok"
 
 
 def result_text(value: object, depth: int = 6) -> str:

@@ -76,10 +76,10 @@ def _in_metadata(metadata: Mapping[str, Any]) -> Iterator[DeclaredTool]:
     for key in _LISTS:
         if _are_tools(metadata.get(key)):
             yield from declared_tools(metadata[key])
-    told = metadata.get("attributes")
-    if isinstance(told, str) and not any(mark in told for mark in _MARKS):
+    given = metadata.get("attributes")
+    if isinstance(given, str) and not any(mark in given for mark in _MARKS):
         return
-    attributes = decoded(told)
+    attributes = decoded(given)
     if not isinstance(attributes, dict):
         return
     for key in _ATTRIBUTES:

@@ -6,7 +6,7 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 from debrief.langfuse.chat import Memory
-from debrief.langfuse.words import Asked, asked_in
+from debrief.langfuse.words import UserRequest, request_in
 
 Row = Mapping[str, Any]
 
@@ -25,7 +25,7 @@ def id_of(row: Row) -> str:
     return str(row.get("id"))
 
 
-class Trace:
+class ServerTrace:
     """One trace.
 
     Args:
@@ -37,7 +37,7 @@ class Trace:
     def __init__(self, identity: str, rows: Sequence[Row], memory: Memory) -> None:
         self.id = identity
         self._memory = memory
-        self._asked: dict[int, Asked] = {}
+        self._asked: dict[int, UserRequest] = {}
         self.rows = rows
         self.root = next((row for row in rows if row.get("isRootObservation")), None)
         self.answers = [row for row in rows if kind_of(row) in ANSWERS]
@@ -54,8 +54,8 @@ class Trace:
     @property
     def is_blank(self) -> bool:
         """Whether nothing was traced of what went in and what came out."""
-        told = (row.get(name) for row in self.rows for name in ("input", "output"))
-        return all(one is None or one == "" for one in told)
+        texts = (row.get(name) for row in self.rows for name in ("input", "output"))
+        return all(one is None or one == "" for one in texts)
 
     def is_within(self, part: str, cover: str) -> bool:
         """Return whether an observation is part of a generation, by their ids."""
@@ -70,8 +70,8 @@ class Trace:
         """Return the generations of whose parts an observation is the last, inner ones first."""
         return self._covers.get(id(row), [])
 
-    def _nearest(self, wanted: Collection[str]) -> dict[str, str]:
-        """Return which of the wanted ids is the next above each observation; empty for none."""
+    def _nearest(self, ids: Collection[str]) -> dict[str, str]:
+        """Return which of the ids is the next above each observation; empty for none."""
         found: dict[str, str] = {}
         for start in self._parents:
             way: list[str] = []
@@ -82,7 +82,7 @@ class Trace:
                 at = self._parents[at]
             for one in reversed(way):
                 above = self._parents[one]
-                found[one] = above if above in wanted else found.get(above, "")
+                found[one] = above if above in ids else found.get(above, "")
         return found
 
     def _find_covers(self) -> None:
@@ -103,26 +103,26 @@ class Trace:
         is_a_leaf = id_of(row) not in self._with_parts
         return kind_of(row) in _MAYBE_TOOLS and row is not self.root and is_a_leaf
 
-    def asked_in(self, row: Row) -> Asked:
+    def request_in(self, row: Row) -> UserRequest:
         """Return what the input of one of its observations asks for."""
         key = id(row)
         if key not in self._asked:
-            self._asked[key] = asked_in(row.get("input"), self._memory)
+            self._asked[key] = request_in(row.get("input"), self._memory)
         return self._asked[key]
 
-    def asked(self) -> Asked:
+    def asked(self) -> UserRequest:
         """Return what is asked for in it: by its root, else by its first generation."""
         generations = [row for row in self.answers if kind_of(row) == "GENERATION"]
         with_input = [row for row in self.rows if row.get("input") not in (None, "")]
-        data = Asked()
+        data = UserRequest()
         for row in (self.root, *generations[:1], *self.answers[:1], *with_input[:1]):
-            asked = self.asked_in(row) if row is not None else data
+            asked = self.request_in(row) if row is not None else data
             if asked.said or asked.in_words:
                 return asked
             data = data if data.text else asked
         return data
 
-    def requests(self) -> list[tuple[Asked, Sequence[Row]]]:
+    def requests(self) -> list[tuple[UserRequest, Sequence[Row]]]:
         """Return what is asked for in it, and the observations that belong to each request.
 
         Some keep a whole session in one trace. That shows in generations side by side of which
@@ -131,11 +131,11 @@ class Trace:
         first = self.asked()
         if len(self.answers) < 2 or (self.root is not None and not self._is_bare(self.root)):
             return [(first, self.rows)]
-        starts: list[tuple[Asked, int]] = []
+        starts: list[tuple[UserRequest, int]] = []
         for place, row in enumerate(self.rows):
             if kind_of(row) != "GENERATION" or not self._is_beside(row):
                 continue
-            asked = self.asked_in(row)
+            asked = self.request_in(row)
             if asked.said and (not starts or asked.is_next_after(starts[-1][0])):
                 starts.append((asked, place))
         if len(starts) < 2:
@@ -152,5 +152,5 @@ class Trace:
         """Return whether the root is there for its trace alone, and asks for nothing by itself."""
         if kind_of(root) in ANSWERS or id_of(root) == self.id:
             return True
-        asked = self.asked_in(root)
+        asked = self.request_in(root)
         return not (asked.said or asked.in_words)

@@ -22,7 +22,7 @@ def usage_of(row: Mapping[str, Any]) -> Usage:
     if not isinstance(details, dict):
         return Usage()
     found = {
-        name: next((told for key in keys if (told := whole_number(details.get(key)))), 0)
+        name: next((count for key in keys if (count := whole_number(details.get(key)))), 0)
         for name, keys in _NAMES.items()
     }
     return Usage(**found)

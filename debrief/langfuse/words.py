@@ -14,13 +14,13 @@ from debrief.langfuse.values import decoded, plain
 _ANSWERS = ("content", "text", "output", "answer", "response", "result", "completion", "message")
 _REQUESTS = ("prompt", "input", "query", "question", "messages", "content", "text", "message")
 _BESIDE = ("tools", "functions", "tool_choice", "function_call", "toolChoice", "model")
-"""What stands beside the words in a request, and is none."""
+"""What is beside the words in a request, and is none."""
 _CALLED = {"args", "kwargs"}
 """How a traced function's input is written down."""
 _DEEPEST = 8
 
 
-class Asked(Struct, frozen=True, kw_only=True):
+class UserRequest(Struct, frozen=True, kw_only=True):
     """What an input asks for."""
 
     text: str = ""
@@ -28,19 +28,19 @@ class Asked(Struct, frozen=True, kw_only=True):
     in_words: bool = False
     """False where the text is only the data that the input is."""
     goes_on: bool = False
-    """Nobody says anything new: what stands last are results of calls."""
+    """Nobody says anything new: the last are results of calls."""
     requests: int = 0
-    """How often a person spoke up to here, where the input tells what was said before."""
+    """How often a person spoke up to here, where the input has what was said before."""
     said: tuple[Said, ...] = ()
     """The conversation that the input is, if it is one."""
 
-    def is_next_after(self, other: Asked) -> bool:
+    def is_next_after(self, other: UserRequest) -> bool:
         """Return whether this is asked later in the conversation in which the other was asked."""
         before = [one.text for one in self.said if one.role == "user" and one.has_words][:-1]
         return not self.goes_on and self.requests > other.requests and other.text in before
 
 
-def asked_in(value: object, memory: Memory | None = None) -> Asked:
+def request_in(value: object, memory: Memory | None = None) -> UserRequest:
     """Return what an input asks for: of a conversation what a person said last.
 
     Args:
@@ -53,7 +53,7 @@ def asked_in(value: object, memory: Memory | None = None) -> Asked:
     if isinstance(value, dict):
         value = {key: item for key, item in value.items() if key not in _BESIDE} or None
     words = words_in(value, _REQUESTS)
-    return Asked(text=words or data_in(value), in_words=bool(words.strip()))
+    return UserRequest(text=words or data_in(value), in_words=bool(words.strip()))
 
 
 def answer_in(value: object) -> str:
@@ -61,8 +61,8 @@ def answer_in(value: object) -> str:
     is only data."""
     value = decoded(value)
     if said := said_by(value):
-        told = [one.text for one in said if one.role == "assistant" and one.text.strip()]
-        return told[-1] if told else ""
+        answers = [one.text for one in said if one.role == "assistant" and one.text.strip()]
+        return answers[-1] if answers else ""
     return words_in(value, _ANSWERS)
 
 
@@ -92,13 +92,13 @@ def data_in(value: object) -> str:
     return "" if decoded(value) in ([], {}) else plain(value)
 
 
-def _asked_last(said: tuple[Said, ...]) -> Asked:
+def _asked_last(said: tuple[Said, ...]) -> UserRequest:
     people = [one for one in said if one.role == "user" and one.has_words]
     last = _last_but_a_beginning(said)
     goes_on = last is not None and not (last.role == "user" and last.has_words)
-    told = "" if goes_on else said[-1].text
-    return Asked(
-        text=people[-1].text if people else told,
+    last = "" if goes_on else said[-1].text
+    return UserRequest(
+        text=people[-1].text if people else last,
         images=people[-1].images if people else 0,
         in_words=bool(people),
         goes_on=goes_on,

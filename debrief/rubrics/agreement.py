@@ -168,29 +168,29 @@ def _readings(
 def _refuse_drift(
     count: int, unmatched: Sequence[Unmatched], named: Mapping[str, Sequence[bool]]
 ) -> None:
-    drifted = [one for one in unmatched if one.looks_like]
-    told = _drift(unmatched)
+    drifted = [one for one in unmatched if one.similar_to]
+    drift = _drift(unmatched)
     if len(drifted) > _MOST_DRIFT * count:
         culprit = f"{len(drifted)} of {count} labels of people"
-        raise InputError(culprit, f"their ids have drifted: {told}", _AS_SESSIONS_HAVE_THEM)
+        raise InputError(culprit, f"their ids have drifted: {drift}", _AS_SESSIONS_HAVE_THEM)
     for name, found in sorted(named.items()):
         lost = [one for one in drifted if one.label.name == name]
         if lost and not any(found):
             culprit = f"{len(found)} labels of people, named {name}"
-            raise InputError(culprit, f"not one matches: {told}", _AS_SESSIONS_HAVE_THEM)
+            raise InputError(culprit, f"not one matches: {drift}", _AS_SESSIONS_HAVE_THEM)
 
 
 def _drift(unmatched: Sequence[Unmatched]) -> str:
     """Return the first ids that are a session's own, only written otherwise."""
-    drifted = {one.label.session_id: one.looks_like for one in unmatched if one.looks_like}
+    drifted = {one.label.session_id: one.similar_to for one in unmatched if one.similar_to}
     shown = [f"{id_!r} looks like session {known}" for id_, known in drifted.items()]
     more = [f"and {len(shown) - _SHOWN} more"] if len(shown) > _SHOWN else []
     return "; ".join([*shown[:_SHOWN], *more])
 
 
 def _why_none(unmatched: Sequence[Unmatched], problems: Sequence[str], roll: Roll) -> str:
-    if told := _drift(unmatched):
-        return told
+    if drift := _drift(unmatched):
+        return drift
     if not unmatched:
         return "; ".join(problems[:_SHOWN])
     reasons = {one.reason for one in unmatched}

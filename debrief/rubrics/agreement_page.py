@@ -96,7 +96,7 @@ def agreement_markdown(agreement: Agreement | None) -> str:
     unmatched = [
         f"{plain(one.label.session_id)}, {plain(one.label.name)} ({plain(one.label.source)}): "
         + plain(one.reason)
-        + (f"; looks like session {plain(one.looks_like)}" if one.looks_like else "")
+        + (f"; looks like session {plain(one.similar_to)}" if one.similar_to else "")
         for one in agreement.unmatched
     ]
     lines += _list("Labels without a score", unmatched)

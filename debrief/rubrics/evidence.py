@@ -54,7 +54,7 @@ def evidence_in(text: str, session: Session) -> tuple[Evidence, ...]:
 
 
 def only_standing(evidence: Iterable[Evidence], session: Session) -> Iterator[Evidence]:
-    """Yield what stands in the session."""
+    """Yield the evidence that the session has."""
     return (piece for piece in evidence if stands(piece, session))
 
 

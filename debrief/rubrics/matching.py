@@ -22,7 +22,7 @@ class Unmatched(Struct, frozen=True):
 
     label: Label
     reason: str
-    looks_like: str = ""
+    similar_to: str = ""
     """The session whose id this one is, only written otherwise."""
 
 

@@ -1,6 +1,6 @@
 """Answers of rubric extractors, summarizers and judges: read strictly, or refused with a reason.
 
-A refusal is told to the model once or twice; an answer that stays unusable is recorded as failed.
+A refusal is sent to the model once or twice; an answer that stays unusable is recorded as failed.
 Nothing is clamped, and of two different values none is picked.
 """
 

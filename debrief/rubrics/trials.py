@@ -1,7 +1,7 @@
 """Trials: a rubric is kept when it separates sessions that it was not mined from.
 
 What is mined from the best sessions describes them, whether or not it says anything about others.
-So each rubric of a set is held against the best and the worst of the sessions that it has not
+So each rubric of a set is compared with the best and the worst of the sessions that it has not
 seen, and one that does not tell them apart goes.
 """
 
@@ -80,12 +80,12 @@ def try_rubrics(
         for rubric in rubrics
     }
     chosen = _chosen(rubrics, unseen, options)
-    wanted = {(id_, key) for key, ids in chosen.items() for id_ in ids}
+    pairs = {(id_, key) for key, ids in chosen.items() for id_ in ids}
     levels: dict[str, dict[str, int]] = {}
     failed: dict[str, int] = {}
     known = [row for row in previous if row.score_name == score_name]
-    sessions = read_sessions(sorted({id_ for id_, _ in wanted})) if wanted else ()
-    for row in evaluate_rubrics(sessions, rubrics, judge_by, known, workers=workers, only=wanted):
+    sessions = read_sessions(sorted({id_ for id_, _ in pairs})) if pairs else ()
+    for row in evaluate_rubrics(sessions, rubrics, judge_by, known, workers=workers, only=pairs):
         if row.score is not None:
             levels.setdefault(row.rubric_key, {})[row.session_id] = row.score
         elif row.status == "failed":
@@ -177,10 +177,10 @@ def _words(effect: Effect | None) -> str:
     if effect is None:
         return "Not tried: too few sessions that it was not mined from."
     side = f"{effect.best_count} best against {effect.worst_count} worst"
-    doubt = "" if effect.low > 0 else ", chance not ruled out"
+    caveat = "" if effect.low > 0 else ", chance not ruled out"
     return (
         f"On sessions that it was not mined from ({side}): {effect.delta:+.2f} "
-        f"({effect.low:+.2f} to {effect.high:+.2f}){doubt}."
+        f"({effect.low:+.2f} to {effect.high:+.2f}){caveat}."
     )
 
 

@@ -26,7 +26,7 @@ AGENT = "agent"
 _MARK = "session.json"
 
 
-class Prompt(msgspec.Struct, frozen=True):
+class PartPrompt(msgspec.Struct, frozen=True):
     """A part's prompt and the place of its answer."""
 
     path: Path
@@ -63,7 +63,7 @@ class HandScorer:
 
 def write_prompts(
     session: Session, folder: Path, parameters: ChunkParameters | None = None
-) -> list[Prompt]:
+) -> list[PartPrompt]:
     """Write the prompt of each part that has no answer yet; return all parts' prompts in order.
 
     Raises:
@@ -95,6 +95,6 @@ def write_prompts(
     return prompts
 
 
-def _prompt(folder: Path, chunk: Chunk) -> Prompt:
+def _prompt(folder: Path, chunk: Chunk) -> PartPrompt:
     name = f"part-{chunk.index + 1}-of-{chunk.count}"
-    return Prompt(folder / f"{name}.md", folder / f"{name}.answer.json")
+    return PartPrompt(folder / f"{name}.md", folder / f"{name}.answer.json")

@@ -29,8 +29,8 @@ turn that asked for it and must not crowd out the turn's own work."""
 def traces_of(session: Session) -> list[Trace]:
     """Return the session's traces in order, the preamble included when there is one.
 
-    A subagent's work follows the call that started it. What started it is told by its id or its
-    prompt in the call, else by the time; where nothing tells, it follows the last turn's work.
+    A subagent's work follows the call that started it. What started it is known by its id or its
+    prompt in the call, else by the time; otherwise it follows the last turn's work.
     Of a session that only its subagents' work is left of, that is the one trace, with number 0.
     """
     if not session.turns and session.subagents:

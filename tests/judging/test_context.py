@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from debrief.judging.context import changes_of, context_from_session
-from debrief.judging.fitting import FileChange, fit, left_out_note, split_hunks
+from debrief.judging.fitting import FileDiff, fit, left_out_note, split_hunks
 from debrief.sessions.model import Session
 
 MakeSession = Callable[..., Session]
@@ -61,7 +61,7 @@ def test_least_telling_hunks_go_first_and_are_named(make_session: MakeSession) -
 
 def test_a_file_may_lose_some_hunks_and_keep_others() -> None:
     long = "@@ -5,1 +5,9 @@\n" + "+long line of code\n" * 9
-    file = FileChange(path="a.py", hunks=(ONE, long, TWO))
+    file = FileDiff(path="a.py", hunks=(ONE, long, TWO))
     fitted = fit([file], room=len(ONE) + len(TWO) + 40)
     assert ONE in fitted.text
     assert TWO in fitted.text
@@ -91,7 +91,7 @@ hunks = st.lists(
 )
 changes = st.lists(
     st.builds(
-        lambda path, found: FileChange(path=path, hunks=tuple(found)),
+        lambda path, found: FileDiff(path=path, hunks=tuple(found)),
         st.sampled_from(["a.py", "b.md", "c.json", "tests/test_d.py", "yarn.lock"]),
         hunks,
     ),
@@ -101,7 +101,7 @@ changes = st.lists(
 
 @given(files=changes, room=st.integers(0, 2000))
 def test_what_is_shown_fits_and_nothing_is_lost_without_a_word(
-    files: list[FileChange], room: int
+    files: list[FileDiff], room: int
 ) -> None:
     fitted = fit(files, room)
     assert len(fitted.text.replace("\n--- ", "--- ")) <= room or not fitted.text

@@ -12,7 +12,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from debrief.langfuse.conversion import session_of
-from debrief.langfuse.words import answer_in, asked_in
+from debrief.langfuse.words import answer_in, request_in
 from debrief.sessions.model import Session
 from debrief.sessions.rendering import render_session
 from tests.langfuse.test_fetcher import iso
@@ -379,5 +379,5 @@ def test_any_json_becomes_a_session_that_can_be_stored_and_shown(rows: list[Json
 @given(value=ANY_JSON)
 @settings(max_examples=100, deadline=None)
 def test_no_binary_data_is_ever_words(value: object) -> None:
-    assert "base64," not in asked_in(value).text
+    assert "base64," not in request_in(value).text
     assert "base64," not in answer_in(value)

@@ -9,15 +9,15 @@ import pytest
 
 from debrief.langfuse.chat import said_by, said_to
 from debrief.langfuse.messages import Said
-from debrief.langfuse.parts import ToldCall
+from debrief.langfuse.parts import ReportedCall
 
-READ = ToldCall("c1", "read", '{"path":"a"}', '{"path":"a"}')
-NAMELESS = ToldCall("", "read", '{"path":"a"}', '{"path":"a"}')
+READ = ReportedCall("c1", "read", '{"path":"a"}', '{"path":"a"}')
+NAMELESS = ReportedCall("", "read", '{"path":"a"}', '{"path":"a"}')
 FUNCTION = {"name": "read", "arguments": '{"path": "a"}'}
 ENTRY = {"id": "c1", "type": "function", "function": FUNCTION}
 THOUGHT = {"type": "thinking", "thinking": "Hm.", "signature": "x"}
 
-ANSWERS: dict[str, tuple[Any, str, ToldCall]] = {
+ANSWERS: dict[str, tuple[Any, str, ReportedCall]] = {
     "OpenAI": ({"role": "assistant", "content": None, "tool_calls": [ENTRY]}, "", READ),
     "OpenAI, with words": (
         {"role": "assistant", "content": "Looking.", "tool_calls": [ENTRY], "refusal": None},

@@ -8,12 +8,12 @@ from typing import Any
 import pytest
 
 from debrief.langfuse.chat import said_by, said_to
-from debrief.langfuse.parts import ToldResult
+from debrief.langfuse.parts import ReportedResult
 
-RESULTS: dict[str, tuple[Any, ToldResult]] = {
+RESULTS: dict[str, tuple[Any, ReportedResult]] = {
     "OpenAI": (
         {"role": "tool", "tool_call_id": "c1", "content": "text"},
-        ToldResult("c1", "", "text"),
+        ReportedResult("c1", "", "text"),
     ),
     "OpenAI, parts": (
         {
@@ -21,30 +21,30 @@ RESULTS: dict[str, tuple[Any, ToldResult]] = {
             "tool_call_id": "c1",
             "content": [{"type": "text", "text": "te"}, {"type": "text", "text": "xt"}],
         },
-        ToldResult("c1", "", "te\nxt"),
+        ReportedResult("c1", "", "te\nxt"),
     ),
     "OpenAI, an object": (
         {"role": "tool", "tool_call_id": "c1", "content": {"rain": 0}},
-        ToldResult("c1", "", '{"rain":0}'),
+        ReportedResult("c1", "", '{"rain":0}'),
     ),
     "OpenAI, nothing": (
         {"role": "tool", "tool_call_id": "c1", "content": None},
-        ToldResult("c1", "", ""),
+        ReportedResult("c1", "", ""),
     ),
     "OpenAI, before tools": (
         {"role": "function", "name": "read", "content": "text"},
-        ToldResult("", "read", "text"),
+        ReportedResult("", "read", "text"),
     ),
     "Responses": (
         {"type": "function_call_output", "call_id": "c1", "output": "text"},
-        ToldResult("c1", "", "text"),
+        ReportedResult("c1", "", "text"),
     ),
     "Anthropic": (
         {
             "role": "user",
             "content": [{"type": "tool_result", "tool_use_id": "c1", "content": "text"}],
         },
-        ToldResult("c1", "", "text"),
+        ReportedResult("c1", "", "text"),
     ),
     "Anthropic, failed": (
         {
@@ -53,7 +53,7 @@ RESULTS: dict[str, tuple[Any, ToldResult]] = {
                 {"type": "tool_result", "tool_use_id": "c1", "content": "gone", "is_error": True}
             ],
         },
-        ToldResult("c1", "", "gone", "failed"),
+        ReportedResult("c1", "", "gone", "failed"),
     ),
     "Anthropic, a picture": (
         {
@@ -69,7 +69,7 @@ RESULTS: dict[str, tuple[Any, ToldResult]] = {
                 }
             ],
         },
-        ToldResult("c1", "", "seen\n[image]"),
+        ReportedResult("c1", "", "seen\n[image]"),
     ),
     "LangChain": (
         {
@@ -80,7 +80,7 @@ RESULTS: dict[str, tuple[Any, ToldResult]] = {
             "content": "gone",
             "status": "error",
         },
-        ToldResult("c1", "read", "gone", "failed"),
+        ReportedResult("c1", "read", "gone", "failed"),
     ),
     "AI SDK": (
         {
@@ -94,7 +94,7 @@ RESULTS: dict[str, tuple[Any, ToldResult]] = {
                 }
             ],
         },
-        ToldResult("c1", "read", "text"),
+        ReportedResult("c1", "read", "text"),
     ),
     "AI SDK, failed": (
         {
@@ -108,7 +108,7 @@ RESULTS: dict[str, tuple[Any, ToldResult]] = {
                 }
             ],
         },
-        ToldResult("c1", "read", "gone", "failed"),
+        ReportedResult("c1", "read", "gone", "failed"),
     ),
     "AI SDK, refused": (
         {
@@ -122,21 +122,21 @@ RESULTS: dict[str, tuple[Any, ToldResult]] = {
                 }
             ],
         },
-        ToldResult("c1", "read", "no", "rejected"),
+        ReportedResult("c1", "read", "no", "rejected"),
     ),
     "OpenTelemetry": (
         {
             "role": "tool",
             "parts": [{"type": "tool_call_response", "id": "c1", "response": {"rain": 0}}],
         },
-        ToldResult("c1", "", '{"rain":0}'),
+        ReportedResult("c1", "", '{"rain":0}'),
     ),
     "Pydantic AI": (
         {
             "role": "user",
             "parts": [{"type": "tool_call_response", "id": "c1", "name": "read", "result": "text"}],
         },
-        ToldResult("c1", "read", "text"),
+        ReportedResult("c1", "read", "text"),
     ),
     "Microsoft's agents": (
         {
@@ -151,14 +151,14 @@ RESULTS: dict[str, tuple[Any, ToldResult]] = {
                 }
             ],
         },
-        ToldResult("c1", "", "text"),
+        ReportedResult("c1", "", "text"),
     ),
     "Gemini": (
         {
             "role": "user",
             "parts": [{"functionResponse": {"name": "read", "response": {"result": "text"}}}],
         },
-        ToldResult("", "read", "text"),
+        ReportedResult("", "read", "text"),
     ),
     "Strands": (
         {
@@ -168,7 +168,7 @@ RESULTS: dict[str, tuple[Any, ToldResult]] = {
                 [{"toolResult": {"toolUseId": "c1", "content": [{"text": "x"}]}}]
             ),
         },
-        ToldResult("c1", "", "x"),
+        ReportedResult("c1", "", "x"),
     ),
     "Haystack": (
         {
@@ -183,11 +183,11 @@ RESULTS: dict[str, tuple[Any, ToldResult]] = {
                 }
             ],
         },
-        ToldResult("c1", "read", "text"),
+        ReportedResult("c1", "read", "text"),
     ),
     "a role by its library's name": (
         {"role": "MessageRole.TOOL", "tool_call_id": "c1", "content": "text"},
-        ToldResult("c1", "", "text"),
+        ReportedResult("c1", "", "text"),
     ),
     "Bedrock": (
         {
@@ -202,7 +202,7 @@ RESULTS: dict[str, tuple[Any, ToldResult]] = {
                 }
             ],
         },
-        ToldResult("c1", "", '{"no":1}', "failed"),
+        ReportedResult("c1", "", '{"no":1}', "failed"),
     ),
 }
 
@@ -217,6 +217,9 @@ def test_a_result_is_read_in_every_vendors_words(name: str) -> None:
 def test_a_tool_on_the_models_own_server_brings_its_result_along() -> None:
     item = {"type": "mcp_call", "id": "m1", "name": "search", "arguments": "{}", "output": "found"}
     (said,) = said_by([item])
-    assert (said.calls[0].name, said.results) == ("search", (ToldResult("m1", "search", "found"),))
+    assert (said.calls[0].name, said.results) == (
+        "search",
+        (ReportedResult("m1", "search", "found"),),
+    )
     (failed,) = said_by([{**item, "output": None, "error": "away"}])
-    assert failed.results == (ToldResult("m1", "search", "away", "failed"),)
+    assert failed.results == (ReportedResult("m1", "search", "away", "failed"),)

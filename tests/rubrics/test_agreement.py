@@ -257,7 +257,7 @@ def test_a_drift_of_a_part_fails_too_since_the_rest_is_no_sample() -> None:
     one = [Label(session_id=ident(0).upper(), name="code-reuse", value="0.5", source="l")]
     found = compared([*labels, *one], measures)
     assert (found.matched, found.labels) == (20, 21)
-    assert found.unmatched[0].looks_like == ident(0)
+    assert found.unmatched[0].similar_to == ident(0)
     with pytest.raises(InputError, match="3 of 23 labels of people: their ids have drifted"):
         compared([*labels, *one * 3], measures)
 

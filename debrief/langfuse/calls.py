@@ -96,7 +96,7 @@ class Calls:
         return self._by_key.get(("id", call_id), ()) if call_id else ()
 
     def settle(self, said: Sequence[Said], trace: str, turn: int, since: int) -> list[Repeats]:
-        """Take the results that a conversation tells, and return the calls that nobody reported yet.
+        """Take the results in a conversation, and return the calls that nobody reported yet.
 
         Args:
             said: an input, which repeats what was said before. What it has in common with an
@@ -124,9 +124,9 @@ class Calls:
     def _recognise(self, repeated: list[_Repeated], trace: str, turn: int) -> None:
         """Find the reported calls that are repeated: of several alike, the latest by the latest."""
 
-        def find(repeated: list[_Repeated], keys: _KeyOfRepeated, unless: _KeyOfCall) -> None:
+        def find(group: list[_Repeated], keys: _KeyOfRepeated, unless: _KeyOfCall) -> None:
             left: dict[Hashable, int] = {}
-            for one in reversed(repeated):
+            for one in reversed(group):
                 key = keys(one)
                 found = self._by_key.get(key, ())
                 at = left.get(key, len(found)) - 1

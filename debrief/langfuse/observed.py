@@ -78,8 +78,8 @@ def observed_in(row: Row, is_a_tool_s: bool) -> Observed:
     """Return an observation as one of a tool."""
     given, gave = decoded(row.get("input")), decoded(row.get("output"))
     facts = _facts(row)
-    given = gave.get("kwargs") if isinstance(gave, dict) and gave.get("lc") == 1 else gave
-    message = given if isinstance(given, dict) else {}
+    inner = gave.get("kwargs") if isinstance(gave, dict) and gave.get("lc") == 1 else gave
+    message = inner if isinstance(inner, dict) else {}
     failed = row.get("level") == "ERROR"
     if any(key in message for key in _OF_MESSAGES):
         failed = failed or result_of(message).status == "failed"

@@ -96,9 +96,9 @@ def _asked_last(said: tuple[Said, ...]) -> UserRequest:
     people = [one for one in said if one.role == "user" and one.has_words]
     last = _last_but_a_beginning(said)
     goes_on = last is not None and not (last.role == "user" and last.has_words)
-    last = "" if goes_on else said[-1].text
+    own = "" if goes_on else said[-1].text
     return UserRequest(
-        text=people[-1].text if people else last,
+        text=people[-1].text if people else own,
         images=people[-1].images if people else 0,
         in_words=bool(people),
         goes_on=goes_on,

@@ -33,7 +33,7 @@ _UNTIDY = re.compile(r'"(?:[^"\\]++|\\.)*+"|//[^\n]*+|,(?=\s*+[}\]])', re.DOTALL
 
 
 class AnswerError(ModelError):
-    """An answer that gives no single, certain value. The model may be asked again, with the reason."""
+    """An answer that gives no single, certain value; the model may be asked again with why."""
 
 
 def refuse(reason: str) -> NoReturn:

@@ -24,11 +24,10 @@ from debrief.lake import Lake
 from debrief.redaction import contains_secret
 from debrief.rubrics.agreement_page import agreement_shortfall
 from debrief.settings import load_settings
-from debrief.training.index import read_index
+from debrief.training.kinship import read_index
 from debrief.training.pairs import observed_pairs
-from debrief.training.selection import TrainingOptions
+from debrief.training.selection import TrainingOptions, options_chosen
 from debrief.training.splitting import EVAL_SHARE
-from debrief.training.standing_choice import options_chosen
 from debrief.training.store import store_training_set, training_path
 from debrief.training.validation import validate_line
 from resources.lake import LakeResource

@@ -94,11 +94,8 @@ def database_restore(
 
 
 def database_address(option: str) -> str:
-    """Return the address that ``--database`` gives, else the configured or embedded one.
-
-    The embedded server runs until this process ends, if it does not run already.
-    """
+    """Return the address that ``--database`` gives, else the configured or embedded one."""
     from debrief.recorder.postgres import database_url
     from debrief.settings import load_settings
 
-    return option or database_url(load_settings(), start=True)
+    return option or database_url(load_settings())

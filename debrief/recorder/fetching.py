@@ -18,7 +18,6 @@ from msgspec import Struct
 
 from debrief.digests import digest_of
 from debrief.errors import InputError
-from debrief.files import locked
 from debrief.recorder.client import (
     RecorderAwayError,
     RecorderClient,
@@ -26,6 +25,7 @@ from debrief.recorder.client import (
     TemporaryError,
 )
 from debrief.recorder.contracts import Status
+from debrief.recorder.durable import locked
 
 PAGE_SIZE = 200
 _FOLDER = "recorder/fetched"
@@ -34,6 +34,7 @@ _FOLDER = "recorder/fetched"
 class FetchedRecord(Struct, frozen=True, gc=False):
     """A record of a server."""
 
+    cursor: str
     id: UUID
     status: Status
     text: bytes
@@ -152,7 +153,7 @@ class FetchedRecords:
                     for line in lines:
                         text = line.removesuffix(b"\n")
                         id = UUID(_RECORD.decode(text).meta.session_id)
-                        yield FetchedRecord(id, status, text)
+                        yield FetchedRecord("", id, status, text)
 
     def forget(self) -> None:
         """Remove what was fetched."""

@@ -11,9 +11,9 @@ from msgspec import Struct
 from debrief.markdown import plain, table
 from debrief.redaction.finder import find
 from debrief.scoring.dimensions import DIMENSIONS
+from debrief.training.counts import SetCounts
 from debrief.training.model import LeftOut
 from debrief.training.selection import TrainingOptions
-from debrief.training.tallies import Tally
 
 _Key = TypeVar("_Key")
 
@@ -30,7 +30,7 @@ class CardFacts(Struct, frozen=True, kw_only=True):
     fingerprint: str
     options: TrainingOptions
     considered: int
-    tally: Tally
+    counts: SetCounts
     left_out: tuple[LeftOut, ...]
     agreement: str
     """With people, in words; empty when nobody labelled."""
@@ -40,11 +40,11 @@ def training_card(facts: CardFacts) -> str:
     """Return the card as Markdown; it holds no time of writing, so it only changes with its set."""
     parts = [
         _summary(facts),
-        _sources(facts.tally),
+        _sources(facts.counts),
         _filters(facts.options),
         _judges(facts),
         _left_out(facts),
-        _content(facts.tally),
+        _content(facts.counts),
         _loading(facts),
     ]
     return _without_secrets("\n\n".join(parts) + "\n")
@@ -62,26 +62,26 @@ def _without_secrets(card: str) -> str:
 
 
 def _summary(facts: CardFacts) -> str:
-    tally = facts.tally
+    counts = facts.counts
     prompt, _, judges = facts.fingerprint.rpartition("-")
     left_out = sum(row.count for row in facts.left_out)
     lines = [
         f"# Training set {plain(facts.task)}, {plain(facts.fingerprint)}",
         "",
-        f"{tally.samples} samples from {facts.considered} sessions of one task, one prompt "
+        f"{counts.samples} samples from {facts.considered} sessions of one task, one prompt "
         f"fingerprint (`{plain(prompt)}`) and one eval fingerprint (`{plain(judges)}`): "
-        f"{tally.train} train, {tally.eval} eval; {left_out} sessions were left out.",
+        f"{counts.train} train, {counts.eval} eval; {left_out} sessions were left out.",
     ]
-    if tally.samples:
+    if counts.samples:
         lines += [
             "",
-            f"Sessions of {tally.first_day} to {tally.last_day}; overall quality "
-            f"{tally.worst:.2f} to {tally.best:.2f}, mean {tally.mean_quality:.2f}; "
-            f"{tally.ready} samples are `ready` (something was changed, a validation command ran, "
+            f"Sessions of {counts.first_day} to {counts.last_day}; overall quality "
+            f"{counts.worst:.2f} to {counts.best:.2f}, mean {counts.mean_quality:.2f}; "
+            f"{counts.ready} samples are `ready` (something was changed, a validation command ran, "
             "no redaction needs a look).",
         ]
-    if tally.samples and tally.train in (0, tally.samples):
-        side = "eval" if tally.train else "train"
+    if counts.samples and counts.train in (0, counts.samples):
+        side = "eval" if counts.train else "train"
         lines += [
             "",
             f"**The {side} side is empty.** Sides go by repository and week, and none of this "
@@ -90,25 +90,25 @@ def _summary(facts: CardFacts) -> str:
     return "\n".join(lines)
 
 
-def _sources(tally: Tally) -> str:
+def _sources(counts: SetCounts) -> str:
     body = _table(
         ("source", "tool", "model", "repository", "samples"),
-        [(*key, str(count)) for key, count in ranked(tally.sources)],
+        [(*key, str(count)) for key, count in ranked(counts.sources)],
     )
-    told = ", ".join(f"{count} {origin}" for origin, count in ranked(tally.origins)) or "none"
+    origins = ", ".join(f"{count} {origin}" for origin, count in ranked(counts.origins)) or "none"
     return (
-        f"## Where they are from\n\n{body}\n\nPrompts in force: {told}. "
-        f"The commit that the work started from is known of {tally.with_base_commit} samples.\n\n"
-        f"{_licences(tally)}"
+        f"## Where they are from\n\n{body}\n\nPrompts in force: {origins}. "
+        f"The commit that the work started from is known of {counts.with_base_commit} samples.\n\n"
+        f"{_licences(counts)}"
     )
 
 
-def _licences(tally: Tally) -> str:
+def _licences(counts: SetCounts) -> str:
     rows = [
         (repository, licence or "not known", str(count))
-        for (repository, licence), count in ranked(tally.licences)
+        for (repository, licence), count in ranked(counts.licences)
     ]
-    unknown = sum(count for (_, licence), count in tally.licences.items() if not licence)
+    unknown = sum(count for (_, licence), count in counts.licences.items() if not licence)
     note = (
         f"Of {unknown} samples the licence is not known: their repositories were not at hand, or "
         "say nothing. Check before publishing."
@@ -140,16 +140,16 @@ def _filters(options: TrainingOptions) -> str:
 
 
 def _judges(facts: CardFacts) -> str:
-    tally = facts.tally
+    counts = facts.counts
     judges = _table(
         ("judge", "model", "weight", "sessions", "mean (0 to 1)"),
         [
             (name, model, f"{weight:g}", str(mean.count), f"{mean.value:.2f}")
-            for (name, model, weight), mean in sorted(tally.judges.items())
+            for (name, model, weight), mean in sorted(counts.judges.items())
         ],
         "No judge's result is known for these sessions.",
     )
-    scored = ", ".join(f"{model} (`{print_}`)" for (model, print_), _ in ranked(tally.scorers))
+    scored = ", ".join(f"{model} (`{print_}`)" for (model, print_), _ in ranked(counts.scorers))
     weights = ", ".join(f"{item.name} {item.weight:g}" for item in DIMENSIONS)
     return (
         f"## Who judged\n\n{judges}\n\nOverall quality is the weighted mean of the six "
@@ -167,31 +167,31 @@ def _left_out(facts: CardFacts) -> str:
     return "## Left out\n\n" + _table(("why", "sessions", "which"), rows, "Nothing was left out.")
 
 
-def _content(tally: Tally) -> str:
-    total = sum(tally.languages.values())
+def _content(counts: SetCounts) -> str:
+    total = sum(counts.languages.values())
     languages = ", ".join(
-        f"{name} {count / total:.0%}" for name, count in ranked(tally.languages)[:_MOST_ROWS]
+        f"{name} {count / total:.0%}" for name, count in ranked(counts.languages)[:_MOST_ROWS]
     )
     form = "One session a line"
-    if tally.split_sessions:
-        form += f" but for {tally.split_sessions} long ones, split into {tally.windows}"
+    if counts.split_sessions:
+        form += f" but for {counts.split_sessions} long ones, split into {counts.windows}"
     rows = [
-        ("size", f"{tally.size:,} bytes"),
+        ("size", f"{counts.size:,} bytes"),
         (
             "tokens (o200k_base, messages and arguments)",
-            f"{tally.tokens:,}: {tally.train_tokens:,} train, "
-            f"{tally.tokens - tally.train_tokens:,} eval",
+            f"{counts.tokens:,}: {counts.train_tokens:,} train, "
+            f"{counts.tokens - counts.train_tokens:,} eval",
         ),
-        ("tokens of the longest line", f"{tally.longest:,}"),
-        ("lines by tokens", _lengths(tally) or "none"),
-        ("messages", f"{tally.messages:,}"),
-        ("human turns", f"{tally.turns:,}"),
-        ("tool calls", f"{tally.calls:,}"),
-        ("lines added", f"{tally.lines_added:,}"),
-        ("lines removed", f"{tally.lines_removed:,}"),
+        ("tokens of the longest line", f"{counts.longest:,}"),
+        ("lines by tokens", _lengths(counts) or "none"),
+        ("messages", f"{counts.messages:,}"),
+        ("human turns", f"{counts.turns:,}"),
+        ("tool calls", f"{counts.calls:,}"),
+        ("lines added", f"{counts.lines_added:,}"),
+        ("lines removed", f"{counts.lines_removed:,}"),
         ("languages, by changed lines", languages or "no edit recorded"),
-        ("secrets replaced by placeholders", f"{tally.redactions:,}"),
-        ("texts that stand for what was not recorded", f"{tally.stand_ins:,}"),
+        ("secrets replaced by placeholders", f"{counts.redactions:,}"),
+        ("texts that stand for what was not recorded", f"{counts.stand_ins:,}"),
     ]
     return (
         "## What is in it\n\n" + _table(("", ""), rows) + "\n\n"
@@ -210,8 +210,8 @@ def _content(tally: Tally) -> str:
     )
 
 
-def _lengths(tally: Tally) -> str:
-    return ", ".join(f"{count} up to {most:,}" for most, count in sorted(tally.lengths.items()))
+def _lengths(counts: SetCounts) -> str:
+    return ", ".join(f"{count} up to {most:,}" for most, count in sorted(counts.lengths.items()))
 
 
 def _loading(facts: CardFacts) -> str:

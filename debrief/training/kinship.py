@@ -16,14 +16,20 @@ from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from msgspec import Struct
+from msgspec.structs import replace
 
+from debrief.digests import digest_of
+from debrief.lake import Lake
+from debrief.sessions.heads import SessionHead
+from debrief.sessions.model import Session
 from debrief.training.similarity import SIGNATURE_BYTES
-from debrief.training.traits import SessionTraits
+from debrief.training.traits import TRAITS, SessionTraits, traits_of
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
+TRAITS_TABLE = "training_traits"
 DUPLICATE = 0.85
 """Likeness from which two sessions are the same work twice."""
 ALIKE = 0.6
@@ -166,3 +172,71 @@ def _equal(keys: NDArray[np.uint64], owners: NDArray[np.int64]) -> Iterable[list
             if len(members) > 1:
                 yield [int(number) for number in members]
         start = end
+
+
+class TrainingIndex(Struct, frozen=True, kw_only=True):
+    """What training sets are chosen by."""
+
+    traits: dict[str, SessionTraits]
+    """By session id; signatures left out."""
+    kinship: Kinship
+
+    def session_digest(self, session_id: str) -> str:
+        """Return the digest of a session; empty for one that is not known."""
+        traits = self.traits.get(session_id)
+        return traits.session_digest if traits else ""
+
+
+def read_index(lake: Lake) -> TrainingIndex:
+    """Bring the traits of all weeks up to date and return them.
+
+    Only sessions that are new or have changed are decoded.
+    """
+    found: dict[str, SessionTraits] = {}
+    for week in lake.partitions("raw_sessions"):
+        _bring_up_to_date(lake, week)
+        for row in lake.read(TRAITS_TABLE, week, SessionTraits):
+            found[row.session_id] = row
+    kinship = Kinship(found.values())
+    return TrainingIndex(
+        traits={name: _without_signature(row) for name, row in found.items()}, kinship=kinship
+    )
+
+
+def _bring_up_to_date(lake: Lake, week: str) -> None:
+    raw = lake.stamp("raw_sessions", week)
+    if raw is None:
+        return
+    made_from = digest_of(_version(), raw.digest)
+    stamp = lake.stamp(TRAITS_TABLE, week)
+    if stamp is not None and stamp.inputs == made_from:
+        return
+    lake.write(TRAITS_TABLE, week, _rows(lake, week), SessionTraits, lambda: made_from)
+
+
+def _version() -> str:
+    """Return what makes traits comparable: ours and the MinHash library's."""
+    from rensa import RMinHash
+
+    return f"{TRAITS}.{RMinHash.ALGORITHM_VERSION}"
+
+
+def _rows(lake: Lake, week: str) -> list[SessionTraits]:
+    digests = {head.id: head.digest for head in lake.read("raw_sessions", week, SessionHead)}
+    current = _version()
+    rows = [
+        row
+        for row in lake.read(TRAITS_TABLE, week, SessionTraits)
+        if row.version == current and digests.get(row.session_id) == row.session_digest
+    ]
+    missing = digests.keys() - {row.session_id for row in rows}
+    if missing:
+        rows += [
+            replace(traits_of(session), version=current)
+            for session in lake.read("raw_sessions", week, Session, only=("id", missing))
+        ]
+    return sorted(rows, key=lambda row: row.session_id)
+
+
+def _without_signature(row: SessionTraits) -> SessionTraits:
+    return replace(row, signature=b"", message_marks=b"")

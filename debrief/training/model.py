@@ -169,34 +169,6 @@ class LeftOut(Struct, frozen=True, kw_only=True):
     """Their ids, in order."""
 
 
-class TrainingFile(Struct, frozen=True, kw_only=True):
-    """A training set, ready to be written."""
-
-    task: str
-    fingerprint: str
-    """``<prompt fingerprint>-<eval fingerprint>``."""
-    lines: bytes
-    """JSONL; empty when no session was left."""
-    card: str
-    """Markdown."""
-    considered: int
-    """Sessions of this task and fingerprint; those in it and those left out together."""
-    sessions: int
-    """Sessions in it."""
-    samples: int
-    """Lines; more than sessions only where long ones were split into windows."""
-    train: int
-    eval: int
-    tokens: int
-    """Of the messages' texts and calls, o200k_base."""
-    left_out: tuple[LeftOut, ...] = ()
-
-    @property
-    def name(self) -> str:
-        """The path below ``training/``, without an extension."""
-        return f"{self.task}/{self.fingerprint}"
-
-
 class JudgeResult(BaseModel):
     """A judge's result as ``judge_<name>.json`` holds it."""
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from functools import cache
 
+import msgspec
+from msgspec import Struct
 from msgspec.structs import replace
 
 from debrief.errors import InputError
@@ -25,12 +27,23 @@ from debrief.training.model import (
 )
 from debrief.training.score_entries import score_entries
 from debrief.training.tool_schemas import tool_schemas, without_uncalled
+from debrief.training.validation import validate_line
 from debrief.training.windows import windows_of
 
 _AROUND_A_LINE, _AROUND_A_MESSAGE = 128, 32
 """Tokens that chat templates write, as measured on Qwen's, of which none of 960 lines of real
 sessions came out over; GLM's and gpt-oss's write a little more. They indent tools, which makes them
 a third longer."""
+
+SECRET_FOUND = "the last gate still found a secret"
+NO_VALID_LINE = "gives no valid line"
+
+
+class _MetadataOnly(Struct):
+    metadata: SampleMetadata
+
+
+_METADATA = msgspec.json.Decoder(_MetadataOnly)
 
 
 def samples_of(sample: SampleLine, max_tokens: int) -> tuple[SampleLine, ...]:
@@ -124,9 +137,9 @@ def sample_of(
             source=label(session.source),
             tool=label(metadata.tool),
             tool_version=label(session.tool_version),
-            model=label(model_of(session, metadata)),
+            model=label(metadata.model or next(iter(session.models), "")),
             task=label(metadata.task),
-            repository=label(repository_of(session, metadata)),
+            repository=label(metadata.repository or session.repository),
             branch=label(session.branch),
             licence=label(metadata.licence),
             base_commit=label(metadata.base_commit),
@@ -162,15 +175,31 @@ def encode_line(sample: SampleLine) -> bytes:
     return encode(sample) + b"\n"
 
 
-def model_of(session: Session, metadata: SessionMetadataRow | None) -> str:
-    """Return the model that a session is filed under; empty when none is known."""
-    stated = metadata.model if metadata else None
-    return stated or (session.models[0] if session.models else "")
+def checked_line(sample: SampleLine) -> bytes:
+    """Return the line as UTF-8 JSON with its line end, validated and searched for secrets.
+
+    Raises:
+        InputError: it is not valid, or holds a secret.
+    """
+    from debrief.redaction import contains_secret
+
+    data = encode_line(sample)
+    culprit = f"session {sample.metadata.session_id}"
+    if contains_secret(data):
+        raise InputError(culprit, SECRET_FOUND)
+    problems = validate_line(data)
+    if problems:
+        raise InputError(culprit, f"{NO_VALID_LINE}: {problems[0]}")
+    return data
 
 
-def repository_of(session: Session, metadata: SessionMetadataRow | None) -> str:
-    """Return the repository that a session is filed under; empty when none is known."""
-    return (metadata.repository if metadata else "") or session.repository
+def metadata_of_line(line: bytes) -> SampleMetadata:
+    """Return a line's metadata without decoding its messages.
+
+    Raises:
+        msgspec.DecodeError: it is no line of ours.
+    """
+    return _METADATA.decode(line).metadata
 
 
 def _prompts(snapshot: PromptSnapshotRow | None) -> tuple[PromptText, ...]:

@@ -18,6 +18,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from debrief.errors import ConfigurationError
 from debrief.rubrics.model import RubricEvaluation
 from debrief.scoring.model import SessionScores
+from debrief.settings import Settings
 from debrief.snapshots.model import SessionMetadataRow
 from debrief.training.kinship import Kinship
 from debrief.training.model import LeftOut, Split, Status
@@ -99,6 +100,51 @@ def training_options(given: Mapping[str, object]) -> TrainingOptions:
         first = error.errors()[0]
         name = ".".join(map(str, first["loc"])) or "options"
         raise ConfigurationError(name, first["msg"], "See what it may be.") from error
+
+
+_PREFIX = "DEBRIEF_TRAINING_"
+
+_OR_NONE = frozenset({"since", "until", "max_per_repository", "max_tokens"})
+"""Options for which an empty text or 0 says that there is no limit."""
+_LISTS = frozenset({"tools", "models"})
+
+
+def options_chosen(settings: Settings, at_launch: Mapping[str, object]) -> TrainingOptions:
+    """Return what is chosen: at launch, else by a setting, else by default.
+
+    Args:
+        settings: such as ``DEBRIEF_TRAINING_MAX_TOKENS``.
+        at_launch: by option; None for one that was not given.
+
+    Raises:
+        ConfigurationError: a setting names no option, or a value makes no sense.
+    """
+    given = {name: value for name, value in at_launch.items() if value is not None}
+    chosen = {**options_in_settings(settings), **given}
+    return training_options({name: _value(name, value) for name, value in chosen.items()})
+
+
+def options_in_settings(settings: Settings) -> dict[str, object]:
+    """Return the options that settings name, as texts; tools and models as lists, by commas.
+
+    Raises:
+        ConfigurationError: a setting names no option.
+    """
+    chosen: dict[str, object] = {}
+    for setting, text in sorted(settings.values.items()):
+        if not setting.startswith(_PREFIX) or not text.strip():
+            continue
+        name = setting.removeprefix(_PREFIX).lower()
+        if name not in TrainingOptions.model_fields:
+            known = ", ".join(_PREFIX + option.upper() for option in TrainingOptions.model_fields)
+            raise ConfigurationError(setting, "is no setting", f"There are: {known}.")
+        parts = [part.strip() for part in text.split(",")]
+        chosen[name] = [part for part in parts if part] if name in _LISTS else text.strip()
+    return chosen
+
+
+def _value(name: str, value: object) -> object:
+    return None if name in _OR_NONE and value in ("", "0", 0) else value
 
 
 class Candidate(Struct, frozen=True, kw_only=True):

@@ -1,13 +1,14 @@
 """The training stage: from the tables of the lake to the files of a pair.
 
-Memory does not grow with the number of samples: sessions stream through week by week, finished
-lines wait in a scratch file until they are put in order, and a line whose session and scores have
-not changed is copied from the standing file rather than made again.
+Sessions stream through week by week and finished lines wait in a scratch file until they are put
+in order, so memory does not grow with their number. A line whose session and scores have not
+changed is copied from the stored file rather than made again.
 """
 
 from __future__ import annotations
 
 import hashlib
+import re
 import tempfile
 from collections.abc import Iterable
 from typing import IO
@@ -20,14 +21,18 @@ from debrief.errors import InputError
 from debrief.lake import Lake
 from debrief.rubrics.agreement_page import agreement_text
 from debrief.sessions.model import Session
+from debrief.tokens import count_tokens
 from debrief.training.cards import CardFacts, training_card
-from debrief.training.index import TrainingIndex, read_index
-from debrief.training.materials import Materials
-from debrief.training.model import LeftOut, Split, Status
+from debrief.training.conversations import NO_PROMPT
+from debrief.training.counts import SetCounts
+from debrief.training.formats import encode
+from debrief.training.kinship import TrainingIndex, read_index
+from debrief.training.materials import Materials, read_materials
+from debrief.training.model import LeftOut, SampleLine, Split, Status
 from debrief.training.pairs import Members
+from debrief.training.samples import checked_line, metadata_of_line, sample_of, samples_of
 from debrief.training.selection import Candidate, TrainingOptions, candidate_of, counted, select
-from debrief.training.tallies import Tally
-from debrief.training.writing import LineMaker, metadata_of_line
+from debrief.training.windows import tokens_of
 
 INDEX, LINES = "training_index", "training_lines"
 LINE_FORMAT = "6"
@@ -71,8 +76,6 @@ class LineRow(Struct, frozen=True, kw_only=True):
     """SHA-256 of its bytes, in hex."""
     made_from: str
     """Digest of all that the line depends on."""
-    conversation: str
-    """Digest of what its messages and tools alone depend on."""
 
 
 class StoredTrainingSet(Struct, frozen=True, kw_only=True):
@@ -117,246 +120,232 @@ def store_training_set(
         again: make every line again, though nothing that it depends on has changed.
     """
     index = index or read_index(lake)
-    with Materials(lake, fingerprint, members) as materials:
-        ids = sorted(name for found in members.values() for name in found)
-        digests = {name: materials.digest_of(name) for name in ids}
-        agreement = agreement_text(lake, materials.judged_by)
-        made_from = digest_of(
-            LINE_FORMAT,
-            options.model_dump(mode="json"),
-            agreement,
-            [(name, _session_digest(index, name), digests[name]) for name in ids],
-            [index.kinship.of(name) for name in ids],
-        )
-        standing = None if again else _standing(lake, task, fingerprint, made_from)
-        if standing is not None:
-            return standing
-        maker = _SetMaker(
-            lake, training_path(task, fingerprint), index, materials, digests, options
-        )
-        return maker.store(task, fingerprint, members, made_from, agreement, again=again)
+    materials = read_materials(lake, fingerprint, members)
+    ids = sorted(materials.by_session)
+    agreement = agreement_text(lake, materials.judged_by)
+    inputs = digest_of(
+        LINE_FORMAT,
+        options.model_dump(mode="json"),
+        agreement,
+        [(name, index.session_digest(name), materials.by_session[name].digest) for name in ids],
+        [index.kinship.of(name) for name in ids],
+    )
+    stored = None if again else _stored_set(lake, task, fingerprint, inputs)
+    if stored is not None:
+        return stored
+    writer = _SetWriter(lake, task, fingerprint, index, materials, options)
+    return writer.store(members, inputs, agreement, again=again)
 
 
-class _SetMaker:
-    """Makes one training set; of no use twice."""
+class _SetWriter:
+    """Makes the files and rows of one training set."""
 
     def __init__(
         self,
         lake: Lake,
-        name: str,
+        task: str,
+        fingerprint: str,
         index: TrainingIndex,
         materials: Materials,
-        digests: dict[str, str],
         options: TrainingOptions,
     ) -> None:
         self._lake = lake
-        self._name = name
+        self._task = task
+        self._fingerprint = fingerprint
         self._index = index
         self._materials = materials
-        self._digests = digests
         self._options = options
-        self._lines = LineMaker(
-            materials.eval_fingerprint,
-            eval_digest=materials.eval_digest,
-            max_tokens=options.max_tokens,
-        )
         self._left_out: dict[str, str] = {}
-        self._made: dict[str, list[LineRow]] = {}
+        self._rows: dict[str, list[LineRow]] = {}
         """By session; offsets are those of the scratch file."""
 
     def store(
-        self,
-        task: str,
-        fingerprint: str,
-        members: Members,
-        made_from: str,
-        agreement: str,
-        *,
-        again: bool,
+        self, members: Members, inputs: str, agreement: str, *, again: bool
     ) -> StoredTrainingSet:
-        chosen = self._select(members)
-        partition = f"{task}/{fingerprint}"
+        chosen = self._select()
+        partition = f"{self._task}/{self._fingerprint}"
+        path = training_path(self._task, self._fingerprint)
         earlier: dict[str, list[LineRow]] = {}
         for line in self._lake.read(LINES, partition, LineRow) if not again else ():
             earlier.setdefault(line.session_id, []).append(line)
-        with tempfile.TemporaryFile() as unordered:
-            fresh = self._reuse(chosen, earlier, unordered)
-            self._make(chosen, fresh, members, earlier, unordered)
-            with self._lake.create(self._name) as creation:
-                rows, tally, digest = self._put_in_order(chosen, unordered, creation.file)
+        with tempfile.TemporaryFile() as scratch:
+            with self._lake.open_bytes(path) as stored:
+                if stored is not None:
+                    self._reuse(chosen, earlier, stored, scratch)
+            self._make(chosen, members, scratch)
+            with self._lake.create(path) as creation:
+                rows, counts, digest = self._put_in_order(chosen, scratch, creation.file)
         facts = CardFacts(
-            task=task,
-            fingerprint=fingerprint,
+            task=self._task,
+            fingerprint=self._fingerprint,
             options=self._options,
-            considered=len(self._digests),
-            tally=tally,
+            considered=len(self._materials.by_session),
+            counts=counts,
             left_out=counted(self._left_out),
             agreement=agreement,
         )
         card = training_card(facts)
-        self._lake.write_bytes(training_path(task, fingerprint, ".card.md"), card.encode())
+        card_path = training_path(self._task, self._fingerprint, ".card.md")
+        self._lake.write_bytes(card_path, card.encode())
         self._lake.write(LINES, partition, rows, LineRow, lambda: digest)
         row = TrainingSetRow(
-            task=task,
-            fingerprint=fingerprint,
+            task=self._task,
+            fingerprint=self._fingerprint,
             considered=facts.considered,
-            sessions=tally.sessions,
-            samples=tally.samples,
-            train=tally.train,
-            eval=tally.eval,
-            tokens=tally.tokens,
+            sessions=counts.sessions,
+            samples=counts.samples,
+            train=counts.train,
+            eval=counts.eval,
+            tokens=counts.tokens,
             left_out=facts.left_out,
             lines_digest=digest,
-            card_digest=hashlib.sha256(card.encode()).hexdigest(),
+            card_digest=_digest(card.encode()),
         )
-        self._lake.write(INDEX, partition, [row], TrainingSetRow, lambda: made_from)
+        self._lake.write(INDEX, partition, [row], TrainingSetRow, lambda: inputs)
         return StoredTrainingSet(row=row, path=creation.path, card=card, changed=creation.changed)
 
-    def _select(self, members: Members) -> dict[str, Candidate]:
-        candidates = []
-        for name in sorted(name for found in members.values() for name in found):
-            traits = self._index.traits.get(name)
-            if traits is None:
-                continue
-            material = self._materials.of(name)
-            candidates.append(
-                candidate_of(
-                    traits, material.metadata, material.scores, material.rubric_evaluations
-                )
-            )
+    def _select(self) -> dict[str, Candidate]:
+        candidates = [
+            candidate_of(traits, made.metadata, made.scores, made.rubric_evaluations)
+            for name, made in sorted(self._materials.by_session.items())
+            if (traits := self._index.traits.get(name)) is not None
+        ]
         selection = select(candidates, self._options, self._index.kinship)
         self._left_out |= selection.left_out
         return {candidate.session_id: candidate for candidate in selection.selected}
 
     def _reuse(
-        self, chosen: dict[str, Candidate], earlier: dict[str, list[LineRow]], sink: IO[bytes]
-    ) -> set[str]:
-        """Copy the lines that would not change; return the sessions whose lines would."""
-        fresh = set(chosen)
-        with self._lake.open_bytes(self._name) as standing:
-            for name, candidate in chosen.items():
-                rows = earlier.get(name, ())
-                if standing is None or not rows or rows[0].made_from != self._key(candidate):
-                    continue
-                lines = []
-                for row in rows:
-                    standing.seek(row.offset)
-                    lines.append(standing.read(row.size))
-                if all(_digest(d) == row.digest for d, row in zip(lines, rows, strict=True)):
-                    self._keep(name, rows, lines, sink)
-                    fresh.discard(name)
-        return fresh
-
-    def _make(
         self,
         chosen: dict[str, Candidate],
-        fresh: set[str],
-        members: Members,
         earlier: dict[str, list[LineRow]],
-        sink: IO[bytes],
+        stored: IO[bytes],
+        scratch: IO[bytes],
     ) -> None:
-        for week, found in sorted(members.items()):
-            wanted = found & fresh
-            if not wanted:
+        """Copy the lines that would not change from the stored file."""
+        for name, candidate in chosen.items():
+            rows = earlier.get(name, ())
+            if not rows or rows[0].made_from != self._inputs_of(candidate):
                 continue
-            for session in self._lake.read("raw_sessions", week, Session, only=("id", wanted)):
-                self._make_lines(session, chosen[session.id], earlier.get(session.id, []), sink)
+            lines = []
+            for row in rows:
+                stored.seek(row.offset)
+                lines.append(stored.read(row.size))
+            if all(_digest(line) == row.digest for line, row in zip(lines, rows, strict=True)):
+                self._keep(name, zip(rows, lines, strict=True), scratch)
 
-    def _make_lines(
-        self, session: Session, candidate: Candidate, earlier: list[LineRow], sink: IO[bytes]
-    ) -> None:
-        material = self._materials.of(session.id)
-        snapshot = material.snapshot.prompt_digest if material.snapshot else ""
-        conversation = digest_of(LINE_FORMAT, session.digest, snapshot, self._options.max_tokens)
-        known = [row.tokens for row in earlier if row.conversation == conversation]
-        try:
-            lines = self._lines.lines_of(session, material, candidate, known)
-        except InputError as refusal:
-            self._left_out[session.id] = refusal.reason
-            return
-        key = self._key(candidate)
-        rows = [
-            LineRow(
-                session_id=session.id,
-                window=line.metadata.window,
-                split=line.metadata.split,
-                status=line.metadata.status,
-                quality=line.metadata.overall_quality,
-                offset=0,
-                size=len(line.data),
-                opening=line.opening,
-                messages=line.messages,
-                tokens=line.tokens,
-                digest=_digest(line.data),
-                made_from=key,
-                conversation=conversation,
-            )
-            for line in lines
-        ]
-        self._keep(session.id, rows, [line.data for line in lines], sink)
+    def _make(self, chosen: dict[str, Candidate], members: Members, scratch: IO[bytes]) -> None:
+        for week, ids in sorted(members.items()):
+            missing = {name for name in ids if name in chosen and name not in self._rows}
+            for session in self._lake.read("raw_sessions", week, Session, only=("id", missing)):
+                candidate = chosen[session.id]
+                try:
+                    lines = [
+                        (self._row(sample, line, candidate), line)
+                        for sample in self._samples(session, candidate)
+                        for line in (checked_line(sample),)
+                    ]
+                except InputError as refusal:
+                    self._left_out[session.id] = refusal.reason
+                else:
+                    self._keep(session.id, lines, scratch)
 
-    def _keep(
-        self, name: str, rows: Iterable[LineRow], lines: Iterable[bytes], sink: IO[bytes]
-    ) -> None:
-        kept = []
-        for row, line in zip(rows, lines, strict=True):
-            kept.append(replace(row, offset=sink.tell()))
-            sink.write(line)
-        self._made[name] = kept
+    def _samples(self, session: Session, candidate: Candidate) -> tuple[SampleLine, ...]:
+        material = self._materials.by_session[session.id]
+        assert material.metadata is not None
+        assert material.scores is not None, "without either, no session is selected"
+        sample = sample_of(
+            session,
+            metadata=material.metadata,
+            scores=material.scores,
+            judgements=material.judgements,
+            rubric_evaluations=material.rubric_evaluations,
+            snapshot=material.snapshot,
+            split=candidate.split,
+            status=candidate.status,
+            eval_fingerprint=self._materials.eval_fingerprint,
+            eval_digest=self._materials.eval_digest,
+        )
+        budget = self._options.max_tokens
+        return samples_of(sample, budget) if budget else (sample,)
+
+    def _row(self, sample: SampleLine, line: bytes, candidate: Candidate) -> LineRow:
+        metadata = sample.metadata
+        return LineRow(
+            session_id=candidate.session_id,
+            window=metadata.window,
+            split=metadata.split,
+            status=metadata.status,
+            quality=metadata.overall_quality,
+            offset=0,
+            size=len(line),
+            opening=opening_of(sample, line),
+            messages=len(sample.messages),
+            tokens=tokens_of(sample.messages, count_tokens),
+            digest=_digest(line),
+            made_from=self._inputs_of(candidate),
+        )
+
+    def _keep(self, name: str, lines: Iterable[tuple[LineRow, bytes]], scratch: IO[bytes]) -> None:
+        kept = self._rows[name] = []
+        for row, line in lines:
+            kept.append(replace(row, offset=scratch.tell()))
+            scratch.write(line)
 
     def _put_in_order(
-        self, chosen: dict[str, Candidate], unordered: IO[bytes], sink: IO[bytes]
-    ) -> tuple[list[LineRow], Tally, str]:
-        tally = Tally()
+        self, chosen: dict[str, Candidate], scratch: IO[bytes], file: IO[bytes]
+    ) -> tuple[list[LineRow], SetCounts, str]:
+        counts = SetCounts()
         content = hashlib.sha256()
         rows: list[LineRow] = []
         for name in chosen:
-            if name not in self._made:
-                continue
-            tally.add_session(self._index.traits[name].languages)
-            for row in self._made[name]:
-                unordered.seek(row.offset)
-                line = unordered.read(row.size)
-                rows.append(replace(row, offset=sink.tell()))
-                sink.write(line)
+            if name in self._rows:
+                counts.add_session(self._index.traits[name].languages)
+            for row in self._rows.get(name, ()):
+                scratch.seek(row.offset)
+                line = scratch.read(row.size)
+                rows.append(replace(row, offset=file.tell()))
+                file.write(line)
                 content.update(line)
-                tally.add_line(
-                    metadata_of_line(line), size=row.size, messages=row.messages, tokens=row.tokens
-                )
-        return rows, tally, content.hexdigest()
+                metadata = metadata_of_line(line)
+                counts.add_line(metadata, size=row.size, messages=row.messages, tokens=row.tokens)
+        return rows, counts, content.hexdigest()
 
-    def _key(self, candidate: Candidate) -> str:
+    def _inputs_of(self, candidate: Candidate) -> str:
         """Return the digest of all that a session's lines depend on."""
         return digest_of(
             LINE_FORMAT,
             self._options.max_tokens,
-            _session_digest(self._index, candidate.session_id),
-            self._digests[candidate.session_id],
+            self._index.session_digest(candidate.session_id),
+            self._materials.by_session[candidate.session_id].digest,
             candidate.split,
             candidate.status,
         )
 
 
-def _standing(lake: Lake, task: str, fingerprint: str, made_from: str) -> StoredTrainingSet | None:
-    """Return what stands already, when it is made from the same and its files are whole."""
-    stamp = lake.stamp(INDEX, f"{task}/{fingerprint}")
-    if stamp is None or stamp.inputs != made_from:
-        return None
-    rows = list(lake.read(INDEX, f"{task}/{fingerprint}", TrainingSetRow))
+def _stored_set(lake: Lake, task: str, fingerprint: str, inputs: str) -> StoredTrainingSet | None:
+    """Return the stored set if its inputs digest and file digests match."""
+    partition, name = f"{task}/{fingerprint}", training_path(task, fingerprint)
+    stamp, lines = lake.stamp(INDEX, partition), lake.stamp(LINES, partition)
     card = lake.read_bytes(training_path(task, fingerprint, ".card.md"))
-    lines = lake.stamp(LINES, f"{task}/{fingerprint}")
-    if len(rows) != 1 or card is None or lines is None or lines.inputs != rows[0].lines_digest:
+    row = training_set_of(lake, task, fingerprint)
+    if stamp is None or stamp.inputs != inputs or card is None or row is None or lines is None:
         return None
-    name = training_path(task, fingerprint)
-    digests = lake.digest_of_file(name), hashlib.sha256(card).hexdigest()
-    if digests != (rows[0].lines_digest, rows[0].card_digest):
+    digests = lines.inputs, lake.digest_of_file(name), _digest(card)
+    if digests != (row.lines_digest, row.lines_digest, row.card_digest):
         return None
-    return StoredTrainingSet(row=rows[0], path=lake.path(name), card=card.decode(), changed=False)
+    return StoredTrainingSet(row=row, path=lake.path(name), card=card.decode(), changed=False)
 
 
-def _session_digest(index: TrainingIndex, session_id: str) -> str:
-    traits = index.traits.get(session_id)
-    return traits.session_digest if traits else ""
+_STAND_IN = re.compile(re.escape(NO_PROMPT) + r"|\(\d+ images?\)")
+
+
+def opening_of(sample: SampleLine, line: bytes) -> str:
+    """Return the digest of a line's system message and first prompt; of the line if not known."""
+    number, prompt = next(x for x in enumerate(sample.messages) if x[1].role == "user")
+    if _STAND_IN.match(prompt.content):
+        return _digest(line)
+    start = encode({"messages": sample.messages[: number + 1]})
+    return _digest(start.removesuffix(b"}]}"))
 
 
 def _digest(data: bytes) -> str:

@@ -26,8 +26,7 @@ from debrief.rubrics.model import RubricEvaluation
 from debrief.scoring.model import SessionScores
 from debrief.sessions.model import Session
 from debrief.snapshots.model import PromptSnapshotRow, SessionMetadataRow
-from debrief.training.index import read_index
-from debrief.training.kinship import Kinship
+from debrief.training.kinship import Kinship, read_index
 from debrief.training.pairs import Members, observed_pairs
 from debrief.training.publishing.forms import FORMS
 from debrief.training.publishing.publish import ExportOptions, publish

@@ -21,8 +21,8 @@ from debrief.recorder.stopping import StopRequest
 from debrief.recorder.storage.store import RecordStore
 from debrief.redaction import Redactor
 from debrief.sessions.model import Session
+from debrief.training.samples import metadata_of_line
 from debrief.training.validation import validate_line
-from debrief.training.writing import metadata_of_line
 from pipelines.definitions import defs
 from pipelines.recorder_sensor import ASKED_BY, new_records
 from tests.recorder.records import build

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -163,7 +162,3 @@ def line_of(of: Session, **fields: Any) -> SampleLine:
     fields.setdefault("scores", scores(of))
     fields.setdefault("metadata", metadata(of))
     return sample_of(of, **fields)
-
-
-def no_secrets(data: bytes) -> Sequence[object]:
-    return ()

@@ -8,8 +8,7 @@ import pytest
 
 from debrief.errors import ConfigurationError
 from debrief.settings import load_settings
-from debrief.training.selection import TrainingOptions
-from debrief.training.standing_choice import options_chosen
+from debrief.training.selection import TrainingOptions, options_chosen
 
 
 def options(at_launch: Mapping[str, object], **values: str) -> TrainingOptions:

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import json
 import re
+from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -15,19 +16,16 @@ from debrief.tokens import count_tokens
 from debrief.training.conversations import TURN_ENDED, Conversation
 from debrief.training.model import ChatMessage, SampleLine
 from debrief.training.samples import encode_line, samples_of
-from debrief.training.selection import TrainingOptions
+from debrief.training.store import training_path
 from debrief.training.validation import validate_line
 from debrief.training.windows import CONTINUED, TRUNCATED, tokens_of, windows_of
-from debrief.training.writing import build_training_set
+from tests.training.lakes import TASK, lake_of, stored
 from tests.training.scenario import (
+    FINGERPRINT,
     call,
     line_of,
-    metadata,
-    no_secrets,
     says,
-    scores,
     session,
-    snapshot,
     turn,
 )
 from tests.training.strategies import sessions
@@ -176,19 +174,12 @@ def rendered(line: SampleLine) -> str:
     return "".join(parts)
 
 
-def test_a_training_set_holds_the_windows_of_a_long_session_on_one_side() -> None:
+def test_a_training_set_holds_the_windows_of_a_long_session_on_one_side(tmp_path: Path) -> None:
     one = session("long", *(turn(f"ask {n}", says(text(200))) for n in range(5)))
-    made = build_training_set(
-        "checkout",
-        "b7d4e2f9-unknown",
-        [one],
-        [scores(one)],
-        snapshots=[snapshot(one)],
-        metadata=[metadata(one)],
-        options=TrainingOptions(max_tokens=1_000),
-        find_secrets=no_secrets,
-    )
-    assert made.sessions == 1
-    assert made.samples == len(made.lines.splitlines()) > 1
-    assert made.samples in (made.train, made.eval)
-    assert f"but for 1 long ones, split into {made.samples}" in made.card
+    lake = lake_of(tmp_path, [one])
+    made = stored(lake, max_tokens=1_000)
+    lines = lake.read_bytes(training_path(TASK, FINGERPRINT)) or b""
+    assert made.row.sessions == 1
+    assert made.row.samples == len(lines.splitlines()) > 1
+    assert made.row.samples in (made.row.train, made.row.eval)
+    assert f"but for 1 long ones, split into {made.row.samples}" in made.card

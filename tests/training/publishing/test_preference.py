@@ -86,7 +86,6 @@ def entrant(number: int, quality: float, opening: str) -> LineRow:
         tokens=1,
         digest="",
         made_from="",
-        conversation="",
     )
 
 

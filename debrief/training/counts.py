@@ -28,7 +28,7 @@ class Mean:
         return self._sum / self.count if self.count else 0.0
 
 
-class Tally:
+class SetCounts:
     """Counts over the lines of a training set; what is a session's counts once a session."""
 
     def __init__(self) -> None:

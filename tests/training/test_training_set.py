@@ -1,0 +1,202 @@
+"""What is in a training set and on its card."""
+
+from __future__ import annotations
+
+import json
+import random
+import re
+import tempfile
+from collections.abc import Iterable
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from msgspec import Struct
+from msgspec.structs import replace
+
+from debrief.judging.model import JudgeEvaluation
+from debrief.lake import Lake
+from debrief.sessions.model import Session
+from debrief.snapshots.model import SessionMetadataRow
+from debrief.training.formats import encode
+from debrief.training.store import TrainingSetRow, training_path
+from debrief.training.validation import validate_line
+from debrief.weeks import week_of
+from tests.training.lakes import TASK, lake_of, stored
+from tests.training.scenario import (
+    EVAL,
+    FINGERPRINT,
+    MONDAY,
+    call,
+    judgement,
+    metadata,
+    says,
+    session,
+    turn,
+)
+from tests.training.strategies import sessions
+
+
+class Made(Struct):
+    """A training set in hand."""
+
+    row: TrainingSetRow
+    lines: bytes
+    card: str
+
+    def metadata(self) -> list[dict[str, Any]]:
+        return [json.loads(line)["metadata"] for line in self.lines.splitlines()]
+
+
+def build(team: Iterable[Session], lake: Lake | None = None, **options: Any) -> Made:
+    """Make the training set of sessions, in a lake of their own."""
+    with tempfile.TemporaryDirectory() as folder:
+        lake = lake or lake_of(Path(folder), team)
+        made = stored(lake, **options)
+        lines = lake.read_bytes(training_path(TASK, FINGERPRINT)) or b""
+        return Made(made.row, lines, made.card)
+
+
+def team(count: int = 6) -> list[Session]:
+    return [
+        session(f"s{number}", started=MONDAY + timedelta(weeks=number % 4, minutes=number))
+        for number in range(count)
+    ]
+
+
+def test_lines_stand_by_start_and_id() -> None:
+    twins = [session("b", started=MONDAY), session("a", started=MONDAY), *team()]
+    order = [
+        (row["started"], row["session_id"])
+        for row in build(twins, near_duplicates="keep").metadata()
+    ]
+    assert order == sorted(order)
+    assert len(order) == 8
+
+
+def test_the_same_sessions_in_any_order_give_the_same_bytes() -> None:
+    everybody = team()
+    random.Random(3).shuffle(everybody)
+    assert build(everybody) == build(team())
+
+
+def test_what_is_in_and_what_is_left_out_make_up_what_was_considered(tmp_path: Path) -> None:
+    made = build([*team(), session("unanswered", turn("Hello?"))], near_duplicates="keep").row
+    assert made.considered == 7
+    assert made.samples == made.train + made.eval == 6
+    assert {row.reason: row.sessions for row in made.left_out} == {
+        "no answer of the model": ("unanswered",)
+    }
+
+
+def test_only_the_judges_of_the_fingerprint_are_in(tmp_path: Path) -> None:
+    one = session()
+    lake, week = lake_of(tmp_path, [one]), week_of(one.started)
+    mixed = [judgement(one), judgement(one, "other", eval_fingerprint="00000000")]
+    lake.write("judge_evaluations", week, mixed, JudgeEvaluation)
+    (made,) = build([], lake).metadata()
+    assert [entry["name"] for entry in made["scores"] if entry["kind"] == "judge"] == ["reuse"]
+    assert made["eval_fingerprint"] == EVAL
+
+
+def test_the_base_commit_travels(tmp_path: Path) -> None:
+    one = session("s1")
+    lake = lake_of(tmp_path, [one])
+    known = metadata(one, base_commit="6eaf2c1", licence="MIT")
+    lake.write("session_metadata", week_of(one.started), [known], SessionMetadataRow)
+    made = build([], lake)
+    assert made.metadata()[0]["base_commit"] == "6eaf2c1"
+    assert "| shop | MIT | 1 |" in made.card
+    assert "known of 1 samples" in made.card
+
+
+def test_nothing_left_gives_an_empty_file_and_a_card_that_says_why() -> None:
+    made = build([session("s1")], min_overall_quality=0.9)
+    assert made.lines == b""
+    assert "| overall quality below 0.9 | 1 | s1 |" in made.card
+
+
+def test_the_card_tells_counts_sources_filters_judges_and_what_was_left_out() -> None:
+    edit = call("Edit", {"file_path": "a.py"}, path="src/a.py", added=3, removed=1)
+    made = build(
+        [*team(), session("edits", turn("Go.", says("", edit), says("Done.")))],
+        near_duplicates="keep",
+    )
+    card = made.card
+    assert (
+        f"7 samples from 7 sessions of one task, one prompt fingerprint (`{FINGERPRINT[:8]}`)"
+        in card
+    )
+    assert f"{made.row.train} train, {made.row.eval} eval; 0 sessions were left out" in card
+    assert "| claude-code | claude-code | opus | shop | 7 |" in card
+    assert "| minimum overall quality | 0 |" in card
+    assert "| reuse | offline | 1 | 7 | 0.80 |" in card
+    assert "task_completion 0.3" in card
+    assert "Agreement with people: no human labels yet." in card
+    assert "| languages, by changed lines | Python 100% |" in card
+    assert f"{made.row.tokens:,}" in card
+    assert made.row.tokens > 0
+    assert f'data_files="{FINGERPRINT}.jsonl"' in card
+    assert "Nothing was left out." in card
+    assert "| lines by tokens | 7 up to 1,024 |" in card
+
+
+def test_the_card_tells_how_long_lines_are_and_counts_a_split_session_once() -> None:
+    long = session("long", *(turn(f"ask {n}", says(f"w{n} " * 900)) for n in range(4)))
+    made = build([long, session("s1")], max_tokens=3_000)
+    assert made.row.samples > 2
+    assert "| reuse | offline | 1 | 2 | 0.80 |" in made.card
+    assert "1 up to 1,024, " in made.card
+    (longest,) = re.findall(r"tokens of the longest line \| ([\d,]+) ", made.card)
+    assert 1_500 < int(longest.replace(",", "")) < 3_000
+
+
+def test_a_session_that_is_named_by_a_secret_is_not_named_on_the_card() -> None:
+    name = "AKIA" + "Q7ZK4MNB2XVH6TRD"
+    made = build([session(name)])
+    assert made.lines == b""
+    assert "| the last gate still found a secret | 1 | (aws-access-key-id) |" in made.card
+    assert name not in made.card
+
+
+def test_the_card_s_lines_load_the_file(tmp_path: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    import datasets
+
+    datasets.disable_progress_bars()
+    made = build(team(), near_duplicates="keep")
+    (tmp_path / f"{FINGERPRINT}.jsonl").write_bytes(made.lines)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(datasets.config, "HF_DATASETS_CACHE", tmp_path / "cache")
+    names: dict[str, Any] = {}
+    exec(made.card.split("```python\n")[1].split("```")[0], names)
+    assert len(names["samples"]) == made.row.samples
+    assert len(names["train"]) == made.row.train
+
+
+def test_a_name_cannot_break_out_of_the_card() -> None:
+    made = build([session(repository="a|b\n# Heading")])
+    assert "a\\|b # Heading" in made.card
+
+
+def storable(one: Session) -> Session:
+    """Return a session without half characters, which no reader leaves in one."""
+    return msgspec.json.decode(encode(one), type=Session)
+
+
+@given(st.lists(sessions(), max_size=4))
+@settings(suppress_health_check=[HealthCheck.too_slow], max_examples=15, deadline=None)
+def test_any_sessions_give_valid_lines_and_no_one_is_lost(drawn: list[Session]) -> None:
+    everybody = [
+        replace(storable(one), id=f"{number}", task=TASK)
+        for number, one in enumerate([session(), *drawn])
+    ]
+    made = build(everybody)
+    lines = made.lines.splitlines(keepends=True)
+    assert all(line.endswith(b"\n") for line in lines)
+    assert [validate_line(line) for line in lines] == [[]] * made.row.samples
+    assert made.row.samples + sum(row.count for row in made.row.left_out) == len(everybody)
+    assert not any(row.reason.startswith("gives no valid line") for row in made.row.left_out)

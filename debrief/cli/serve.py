@@ -71,7 +71,7 @@ def serve(
     from debrief.recorder.service.app import create_app
     from debrief.recorder.service.logs import LEVELS, start_logging
     from debrief.recorder.service.routes import Service, ServiceLimits
-    from debrief.recorder.service.running import is_local, listen, make_server, url_of
+    from debrief.recorder.service.running import is_local, listen, run, url_of
     from debrief.recorder.storage.store import RecordStore
     from debrief.redaction.redactor import Redactor, key_of
     from debrief.settings import load_settings
@@ -109,7 +109,7 @@ def serve(
             write_token(store, token_file)
         start_logging(level)
         service = Service(store, Ingest(redactor, rule), limits)
-        make_server(create_app(service), limits, greet).run([listener])
+        run(create_app(service), limits, listener, greet)
 
 
 def ready_rule(text: str) -> ReadyRule:

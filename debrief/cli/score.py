@@ -114,7 +114,7 @@ def score(
             out = console()
             out.print(f"{len(missing)} prompts need an answer; then run the same command again:")
             for prompt in missing:
-                out.print(f"  {prompt.path}  →  {prompt.answer.name}", soft_wrap=True)
+                out.print(f"  {prompt.path}  →  {prompt.answer.name}")
             raise typer.Exit(UNANSWERED)
     chunk_scorer = scorer()
     if invariance:

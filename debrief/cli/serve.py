@@ -93,13 +93,13 @@ def serve(
                 "network unencrypted. Put a proxy that speaks TLS in front, and let it alone "
                 "reach this port."
             )
-        out.print(f"Debrief recorder: {url}", soft_wrap=True)
+        out.print(f"Debrief recorder: {url}")
         if token_file is not None:
-            out.print(f"  token: {token_file}", soft_wrap=True)
+            out.print(f"  token: {token_file}")
         elif not any(token.revoked_at is None for token in store.tokens()):
             out.print("  Clients need a token. Make one with: debrief tokens create NAME")
         stored = f"{store.count()} sessions are stored"
-        out.print(f"  health: curl {url}/health · {stored}", soft_wrap=True)
+        out.print(f"  health: curl {url}/health · {stored}")
 
     with listener, RecordStore(database_address(database)) as store:
         before, after = store.migrate()

@@ -37,8 +37,8 @@ def push(
 
     from debrief.errors import ConfigurationError, InputError
     from debrief.redaction.redactor import Redactor, key_of
-    from debrief.sessions.pushing import push as bring
     from debrief.sessions.sources import default_folders
+    from debrief.sessions.transfer import push as bring
     from debrief.settings import load_settings
     from debrief.slugs import slugify
     from debrief.snapshots.captures import captures_beside
@@ -60,7 +60,7 @@ def push(
         slugify(owner or getpass.getuser()),
         Redactor(key_of(settings)),
         settings.home,
-        told=lambda line: screen.print(f"  {line}"),
+        report=lambda line: screen.print(f"  {line}"),
         captures=captures_beside(folders),
     )
     screen.print(

@@ -14,10 +14,10 @@ from assets.training import training_sets
 from assets.weekly import working
 from debrief.redaction.redactor import key_of
 from debrief.settings import load_settings
-from debrief.training.candidate_store import store_candidate
+from debrief.training.candidates import store_candidate
 from debrief.training.optimisation import OptimiserOptions
 from debrief.training.store import TrainingSetRow, training_set_of
-from debrief.training.trials import NEEDS_A_MODEL, Trials
+from debrief.training.trials import NEEDS_A_MODEL, PromptTrials
 from resources.evaluator import EvaluatorResource
 from resources.lake import LakeResource
 
@@ -67,7 +67,7 @@ def prompt_candidates(
         if known is None:
             logging.getLogger(PROGRESS).info("prompt_candidates %s: an empty cell", key)
             continue
-        trials = Trials(
+        trials = PromptTrials(
             evaluators.models.get(evaluators.name),
             secret=key_of(load_settings()),
             concurrency=evaluators.concurrency,

@@ -52,7 +52,8 @@ def _complete_plan_id(incomplete: str) -> list[str]:
 
 def evaluate(
     plan_id: Annotated[
-        str, typer.Argument(help="A plan that has a worktree.", autocompletion=_complete_plan_id)
+        str,
+        typer.Argument(help="A plan that has a worktree.", autocompletion=_complete_plan_id),
     ],
     offline: Offline = False,
     model: Annotated[
@@ -212,19 +213,19 @@ def _print_rows(
 
     out = console()
     out.print(Text.assemble(("Plan ", "dim"), (plan_id, "bold")))
-    out.print(Text.assemble(("Worktree ", "dim"), changes.folder))
+    out.print(Text.assemble(("Worktree ", "dim"), changes.folder), soft_wrap=True)
     files = counted(len(changes.files) + len(changes.named), "file")
     out.print(Text.assemble(("Changed ", "dim"), f"{files} since {changes.base[:12]}"))
     for row in rows:
         out.print()
-        out.print(Rule(Text(row.judge, "bold"), align="left", style="dim"), soft_wrap=False)
+        out.print(Rule(Text(row.judge, "bold"), align="left", style="dim"))
         by = row.answered_by or row.model
         out.print(_score_bar(row.score or 0.0).append(f"   weight {row.weight:g}, {by}", "dim"))
         out.print()
-        out.print(Padding(Text(make_visible(row.feedback.strip())), (0, 2)), soft_wrap=False)
+        out.print(Padding(Text(make_visible(row.feedback.strip())), (0, 2)))
     average = weighted_average(rows)
     out.print()
-    out.print(Rule(style="dim"), soft_wrap=False)
+    out.print(Rule(style="dim"))
     if average is not None:
         out.print(Text("Weighted average  ", "bold").append_text(_score_bar(average)))
     out.print(Text(f"eval fingerprint {evaluators.eval_fingerprint}; {_spent(evaluators)}", "dim"))
@@ -262,7 +263,7 @@ def _export(
 ) -> None:
     from debrief.judging.suites import run_tests, run_tests_at
     from debrief.snapshots.repositories import HOME
-    from debrief.training.plan_export import Judged, export_plan
+    from debrief.training.plan_export import JudgedPlan, export_plan
 
     notes = console(stderr=True)
     before = after = None
@@ -278,7 +279,7 @@ def _export(
             end = "ran out of time" if run.exit_code is None else f"exit code {run.exit_code}"
             notes.print(f"tests {name}: {end}, {run.seconds:.0f} s")
     exported = export_plan(
-        Judged(
+        JudgedPlan(
             plan_id=plan_id,
             plan=changes.plan,
             base=changes.base,
@@ -293,8 +294,8 @@ def _export(
         redactor,
     )
     for warning in exported.warnings:
-        notes.print(f"warning: {warning}", style="yellow")
-    notes.print(f"exported {len(exported.files)} files to {exported.folder}")
+        notes.print(f"warning: {warning}", style="yellow", soft_wrap=True)
+    notes.print(f"exported {len(exported.files)} files to {exported.folder}", soft_wrap=True)
 
 
 def _edited() -> str | None:

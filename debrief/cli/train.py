@@ -56,7 +56,7 @@ def train(
     from debrief.training.candidates import report_of, write_candidate
     from debrief.training.lessons import LessonFilter, lessons_of, plan_lessons
     from debrief.training.optimisation import OptimiserOptions, propose
-    from debrief.training.trials import NEEDS_A_MODEL, Trials
+    from debrief.training.trials import NEEDS_A_MODEL, PromptTrials
 
     settings = load_settings()
     if offline or (not ask and settings.offline):
@@ -85,7 +85,7 @@ def train(
             "debrief train", NEEDS_A_MODEL, "Name one with --ask, or set DEBRIEF_MODEL."
         )
     models = Models(settings, max_cost_usd=max_cost)
-    runner = Trials(models.get(name), secret=key_of(settings), concurrency=models.concurrency)
+    runner = PromptTrials(models.get(name), secret=key_of(settings), concurrency=models.concurrency)
     proposal = propose(fitting, runner, options, console(stderr=True).print)
     out = console()
     out.print(report_of(proposal))
@@ -123,9 +123,9 @@ def _print_estimate(
     samples: list[TrainingSample], options: OptimiserOptions, model: str, price: Price | None
 ) -> None:
     from debrief.tokens import count_tokens
-    from debrief.training.outlay import outlay_of
+    from debrief.training.cost_estimate import estimate_cost
 
-    estimate = outlay_of(samples, options, count_tokens, price)
+    estimate = estimate_cost(samples, options, count_tokens, price)
     console().print(
         f"{estimate.trained_on} training samples and {estimate.held_out} held-out ones of prompts "
         f"{samples[0].prompt_fingerprint}; at most about {estimate.trials} trials: "

@@ -12,10 +12,11 @@ from collections.abc import Mapping
 from functools import lru_cache
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Any
 
 import msgspec
 from msgspec import Struct
+from pydantic import BaseModel, ConfigDict, Field, RootModel, ValidationError
 
 from debrief.errors import ConfigurationError
 from debrief.models.usage import ModelUsage
@@ -25,7 +26,7 @@ _TABLE = "model_prices_and_context_window_backup.json"
 _TIER = re.compile(r"input_cost_per_token_above_(\d+)k_tokens\Z")
 
 
-class Rates(Struct, frozen=True):
+class Rates(Struct, frozen=True, kw_only=True):
     """USD for one token of each kind."""
 
     input: float
@@ -54,16 +55,17 @@ class Price(Struct, frozen=True, kw_only=True):
         )
 
 
-_Amount = Annotated[float, msgspec.Meta(ge=0)]
+class _OwnPrice(BaseModel):
+    model_config = ConfigDict(extra="forbid", strict=True)
+
+    input: float = Field(ge=0, allow_inf_nan=False)
+    output: float = Field(ge=0, allow_inf_nan=False)
+    cache_read: float | None = Field(default=None, ge=0, allow_inf_nan=False)
+    cache_write: float | None = Field(default=None, ge=0, allow_inf_nan=False)
 
 
-class _OwnPrice(Struct, frozen=True, forbid_unknown_fields=True):
-    """USD a million tokens."""
-
-    input: _Amount
-    output: _Amount
-    cache_read: _Amount | None = None
-    cache_write: _Amount | None = None
+class _OwnPrices(RootModel[dict[str, _OwnPrice]]):
+    pass
 
 
 def price_of(model: str, own: Path, *, packaged: bool = True) -> Price | None:
@@ -98,21 +100,25 @@ def own_prices(path: Path) -> dict[str, Price]:
     if not path.is_file():
         return {}
     try:
-        prices = msgspec.json.decode(path.read_bytes(), type=dict[str, _OwnPrice])
-    except msgspec.DecodeError as error:
+        table = _OwnPrices.model_validate_json(path.read_bytes()).root
+    except ValidationError as error:
+        first = error.errors(include_url=False)[0]
+        where = ".".join(str(part) for part in first["loc"]) or "the file"
         raise ConfigurationError(
             str(path),
-            str(error),
+            f"{where}: {first['msg']}",
             'Write {"<model>": {"input": 0.2, "output": 0.5}}, in USD a million tokens.',
         ) from error
-    return {name: _own_price(price) for name, price in prices.items()}
+    return {name: Price(rates=_own_rates(price)) for name, price in table.items()}
 
 
-def _own_price(own: _OwnPrice) -> Price:
-    read = own.input if own.cache_read is None else own.cache_read
-    written = own.input if own.cache_write is None else own.cache_write
-    amounts = (amount / _MILLION for amount in (own.input, own.output, read, written))
-    return Price(rates=Rates(*amounts))
+def _own_rates(price: _OwnPrice) -> Rates:
+    return Rates(
+        input=price.input / _MILLION,
+        output=price.output / _MILLION,
+        cache_read=(price.input if price.cache_read is None else price.cache_read) / _MILLION,
+        cache_write=(price.input if price.cache_write is None else price.cache_write) / _MILLION,
+    )
 
 
 @lru_cache(maxsize=1)

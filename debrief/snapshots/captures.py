@@ -17,9 +17,9 @@ from pydantic import ValidationError
 
 from debrief.digests import digest_of
 from debrief.sessions.heads import SessionHead
+from debrief.sessions.mirroring import origins_of
 from debrief.sessions.model import Problem
-from debrief.sessions.scanning import shared_path
-from debrief.sessions.transfer import origins_of
+from debrief.sessions.scanning import told_path
 from debrief.snapshots.model import PromptSnapshot, SessionMetadata
 from debrief.snapshots.prompts import MAIN, is_text, shown
 from debrief.snapshots.repositories import HOME, find_repository
@@ -110,7 +110,7 @@ def find_captures(folders: Iterable[Path]) -> Captures:
             resolved = str(place.resolve())
             if resolved not in found:
                 capture = read_capture(place)
-                found[resolved] = replace(capture, folder=shared_path(capture.folder, origins))
+                found[resolved] = replace(capture, folder=told_path(capture.folder, origins))
     return Captures(found.values())
 
 

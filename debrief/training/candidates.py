@@ -2,21 +2,40 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
+from typing import Literal
 
 import msgspec
 from msgspec import Struct
 
+from debrief.digests import digest_of
 from debrief.errors import InputError
+from debrief.lake import Lake
 from debrief.markdown import table
 from debrief.redaction import contains_secret
 from debrief.snapshots.prompts import is_text
 from debrief.snapshots.writing import is_key, refuse_link
-from debrief.training.leaderboard import Estimate
-from debrief.training.optimisation import Proposal
+from debrief.training.leaderboard import MeanEstimate
+from debrief.training.lessons import LessonFilter, lessons_of
+from debrief.training.optimisation import OptimiserOptions, Proposal, propose
+from debrief.training.store import LINES
+from debrief.training.trials import PromptTrials
 
 CANDIDATES = "prompts/candidates"
 REPORT = "report.md"
+
+
+TABLE = "prompt_candidates"
+FORM = "1"
+"""Raised when the same samples give another candidate."""
+
+Outcome = Literal["proposed", "nothing_better", "not_possible"]
+_OF_A_PROPOSAL = (
+    *("model", "trained_on", "held_out", "trials", "before", "after", "difference"),
+    *("calls", "input_tokens", "output_tokens", "cost_usd"),
+)
+"""Fields that a row has in common with a proposal."""
 
 
 class WrittenCandidate(Struct, frozen=True):
@@ -42,8 +61,8 @@ def candidate_files(proposal: Proposal) -> dict[str, bytes]:
         if contains_secret(data):
             raise InputError(f"the proposed prompt {name}", "holds a secret", "Propose again.")
         files[f"{name}.md"] = data
-    told = msgspec.json.encode(msgspec.structs.asdict(proposal))
-    files["candidate.json"] = msgspec.json.format(told, indent=2) + b"\n"
+    data = msgspec.json.encode(msgspec.structs.asdict(proposal))
+    files["candidate.json"] = msgspec.json.format(data, indent=2) + b"\n"
     files[REPORT] = report_of(proposal).encode()
     return files
 
@@ -121,10 +140,102 @@ def report_of(proposal: Proposal) -> str:
     )
 
 
-def _cells(value: Estimate, *, sign: bool = False) -> tuple[str, str]:
+def _cells(value: MeanEstimate, *, sign: bool = False) -> tuple[str, str]:
     form = "+.2f" if sign else ".2f"
     if value.mean is None:
         return "–", "–"
     if value.low is None or value.high is None:
         return f"{value.mean:{form}}", "–"
     return f"{value.mean:{form}}", f"{value.low:{form}} to {value.high:{form}}"
+
+
+class CandidateRow(Struct, frozen=True, kw_only=True):
+    """One row: what came of proposing prompts for a pair."""
+
+    task: str
+    fingerprint: str
+    """The pair's."""
+    outcome: Outcome
+    reason: str = ""
+    """Why it is not possible; else empty."""
+    candidate: str = ""
+    """The proposed prompts' own fingerprint; empty without any."""
+    digest: str = ""
+    model: str = ""
+    trained_on: int = 0
+    held_out: int = 0
+    trials: int = 0
+    before: MeanEstimate = MeanEstimate(count=0)
+    after: MeanEstimate = MeanEstimate(count=0)
+    difference: MeanEstimate = MeanEstimate(count=0)
+    calls: int = 0
+    input_tokens: int = 0
+    output_tokens: int = 0
+    cost_usd: float | None = None
+    report: str = ""
+    """Markdown."""
+
+
+def store_candidate(
+    lake: Lake,
+    task: str,
+    fingerprint: str,
+    trials: PromptTrials,
+    options: OptimiserOptions,
+    progress: Callable[[str], None] = lambda text: None,
+) -> CandidateRow:
+    """Propose prompts from a pair's training set, unless that was done from the same before.
+
+    Args:
+        lake: with the training set; prompts and row go there.
+        task: the pair's task.
+        fingerprint: the pair's fingerprints.
+        trials: the way to try prompts out.
+        options: how much may be tried.
+        progress: called with what is going on.
+
+    Raises:
+        ModelError: a question could not be answered, or the run may spend no more.
+    """
+    partition = f"{task}/{fingerprint}"
+    lines = lake.stamp(LINES, partition)
+    made_from = digest_of(
+        FORM, options.model_dump(), trials.model.name, lines.inputs if lines else ""
+    )
+    stamp = lake.stamp(TABLE, partition)
+    if stamp is not None and stamp.inputs == made_from:
+        for row in lake.read(TABLE, partition, CandidateRow):
+            return row
+    row = _propose(lake, task, fingerprint, trials, options, progress)
+    lake.write(TABLE, partition, [row], CandidateRow, lambda: made_from)
+    return row
+
+
+def _propose(
+    lake: Lake,
+    task: str,
+    fingerprint: str,
+    trials: PromptTrials,
+    options: OptimiserOptions,
+    progress: Callable[[str], None],
+) -> CandidateRow:
+    samples = list(lessons_of(lake, LessonFilter(task=task, fingerprint=fingerprint)))
+    try:
+        proposal = propose(samples, trials, options, progress)
+        files = candidate_files(proposal) if proposal.changed else {}
+    except InputError as error:
+        return CandidateRow(
+            task=task, fingerprint=fingerprint, outcome="not_possible", reason=str(error)
+        )
+    for name, data in files.items():
+        path = f"{CANDIDATES}/{task}/{fingerprint}/{proposal.fingerprint}/{name}"
+        lake.write_bytes(path, data)
+    return CandidateRow(
+        task=task,
+        fingerprint=fingerprint,
+        outcome="proposed" if proposal.changed else "nothing_better",
+        candidate=proposal.fingerprint if proposal.changed else "",
+        digest=proposal.digest if proposal.changed else "",
+        report=report_of(proposal),
+        **{name: getattr(proposal, name) for name in _OF_A_PROPOSAL},
+    )

@@ -12,7 +12,7 @@ from debrief.markdown import plain, table
 from debrief.redaction.finder import find
 from debrief.scoring.dimensions import DIMENSIONS
 from debrief.training.counts import SetCounts
-from debrief.training.model import LeftOut
+from debrief.training.model import SkippedSessions
 from debrief.training.selection import TrainingOptions
 
 _Key = TypeVar("_Key")
@@ -31,7 +31,7 @@ class CardFacts(Struct, frozen=True, kw_only=True):
     options: TrainingOptions
     considered: int
     counts: SetCounts
-    left_out: tuple[LeftOut, ...]
+    left_out: tuple[SkippedSessions, ...]
     agreement: str
     """With people, in words; empty when nobody labelled."""
 

@@ -45,13 +45,13 @@ class Request(Struct, frozen=True, kw_only=True):
     is_stopped: bool = False
     """The person interrupted the model after the last answer: it was not at its end."""
     is_notice: bool = False
-    """Nobody asked: the agent's program told the model something that no line tells."""
+    """Nobody asked: the agent's program told the model something that is in no line."""
     after_notices: tuple[int, ...] = ()
     """Places of the answers before which it did so while the model worked."""
 
     @property
     def is_known(self) -> bool:
-        """Whether the transcript tells what was asked, or that it was in images."""
+        """Whether the transcript holds what was asked, or that it was in images."""
         return bool(self.text.strip() or self.images)
 
 
@@ -132,7 +132,7 @@ def _words(typed: Intervention) -> str:
     return text if typed.kind == "remark" or text.startswith("/") else f"/{text}"
 
 
-class Conversation:
+class ConversationBuilder:
     """A conversation as it grows, turn by turn, in the order that every chat template takes."""
 
     def __init__(self, system: str = "") -> None:
@@ -174,7 +174,7 @@ class Conversation:
             self.stand_ins += 1
             self._ask(NO_PROMPT, is_known=False)
         for place, answer in enumerate(request.answers):
-            self._add_answer(answer, is_told=place not in request.after_notices)
+            self._add_answer(answer, is_trained=place not in request.after_notices)
         if request.is_stopped and self._last == "assistant":
             self._messages[-1] = replace(self._messages[-1], weight=0)
 
@@ -186,7 +186,7 @@ class Conversation:
             self._messages.append(ChatMessage(role="user", content=text))
         self._is_known = is_known
 
-    def _add_answer(self, answer: Message, *, is_told: bool) -> None:
+    def _add_answer(self, answer: Message, *, is_trained: bool) -> None:
         text = without_thoughts(answer.text)
         text = text if text.strip() else ""
         calls = tuple(self._call(call) for call in answer.calls)
@@ -194,7 +194,7 @@ class Conversation:
             message = _joined(self._messages.pop(), text)
         else:
             message = ChatMessage(
-                role="assistant", content=text, weight=UNSET if self._is_known and is_told else 0
+                role="assistant", content=text, weight=UNSET if self._is_known and is_trained else 0
             )
         self._messages.append(replace(message, tool_calls=calls) if calls else message)
         for call, source in zip(calls, answer.calls, strict=True):
@@ -224,7 +224,7 @@ class Conversation:
 
 
 def _pictures(request: Request) -> str:
-    """Return what stands for the images of a request whose words do not mark their places."""
+    """Return a text in place of the images of a request whose words do not mark their places."""
     if not request.images or _PICTURE in request.text:
         return ""
     return f"({request.images} image{'s'[: request.images > 1]})"
@@ -255,10 +255,10 @@ def without_reminders(result: str) -> str:
     return result
 
 
-def conversation_of(session: Session, system: str = "") -> Conversation:
+def conversation_of(session: Session, system: str = "") -> ConversationBuilder:
     """Return a session's conversation, without the turns that the person went back behind: what
     the model said later, it said without having seen them."""
-    conversation = Conversation(system)
+    conversation = ConversationBuilder(system)
     for turn in session.turns:
         if not turn.rewound:
             conversation.add_turn(turn, session.notices or ())

@@ -28,7 +28,7 @@ def schema_of(tool: DeclaredTool) -> ToolSchema | None:
     properties = declared.get("properties")
     required = declared.get("required")
     inlined = _Inlined(declared)
-    told = {
+    schemas = {
         whole_text(name): inlined.schema(value)
         for name, value in (properties if isinstance(properties, dict) else {}).items()
     }
@@ -38,9 +38,11 @@ def schema_of(tool: DeclaredTool) -> ToolSchema | None:
             name=function_name(tool.name),
             description=label(whole_text(tool.description)) or UNDESCRIBED,
             parameters=ToolParameters(
-                properties=told,
+                properties=schemas,
                 required=tuple(
-                    dict.fromkeys(name for name in names if isinstance(name, str) and name in told)
+                    dict.fromkeys(
+                        name for name in names if isinstance(name, str) and name in schemas
+                    )
                 ),
             ),
         )

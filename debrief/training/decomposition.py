@@ -4,8 +4,8 @@ Each session's overall quality is taken as a base, plus what its task, its promp
 model, and its scorer usually add or take (a regression over all weeks, each effect drawn to zero
 as by one session more). What a factor did to a week's mean is how far the shares of its levels
 moved, times their effects; what is left is how the sessions themselves went. The parts add up to
-the move. It is a description, not an experiment: what changed together cannot be told apart, and
-is said to have.
+the move. It is a description, not an experiment: the effects of factors that
+changed together cannot be separated, which is said.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _REACH = 1.96
 _AT_ONCE = 4_096
 
 
-class Part(Struct, frozen=True, kw_only=True):
+class FactorEffect(Struct, frozen=True, kw_only=True):
     """What one factor did to a week's mean."""
 
     factor: Factor
@@ -55,7 +55,7 @@ class WeeklyMove(Struct, frozen=True, kw_only=True):
     sessions_before: int
     mean: float
     mean_before: float
-    parts: tuple[Part, ...]
+    parts: tuple[FactorEffect, ...]
     """One a factor."""
     rest: float
     """What no factor explains: how the sessions themselves went."""
@@ -183,7 +183,9 @@ def _move(
                 own[column] = 0.0
         value = float(own @ effects.effects)
         reach = _REACH * max(0.0, float(own @ effects.covariance @ own)) ** 0.5
-        parts.append(Part(factor=factor, value=value, low=value - reach, high=value + reach))
+        parts.append(
+            FactorEffect(factor=factor, value=value, low=value - reach, high=value + reach)
+        )
     mean = sum(one.quality for one in later) / len(later)
     mean_before = sum(one.quality for one in earlier) / len(earlier)
     return WeeklyMove(

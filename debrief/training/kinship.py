@@ -41,7 +41,7 @@ _ALL_PAIRS = 12
 _CHUNK = 20_000
 
 
-class Head(Struct, frozen=True, kw_only=True, gc=False):
+class OriginSession(Struct, frozen=True, kw_only=True, gc=False):
     """A session without an earlier relative."""
 
     session_id: str
@@ -52,7 +52,7 @@ class Head(Struct, frozen=True, kw_only=True, gc=False):
 class Kin(Struct, frozen=True, kw_only=True):
     """A session's place among its relatives."""
 
-    heads: tuple[Head, ...]
+    heads: tuple[OriginSession, ...]
     """The sessions that it goes back to, in order: itself when it has no earlier relative, and
     several when it brings families together."""
     copy_groups: tuple[str, ...]
@@ -87,8 +87,8 @@ class Kinship:
         return self._kin.get(session_id)
 
 
-def _head(row: SessionTraits) -> Head:
-    return Head(session_id=row.session_id, repository=row.repository, started=row.started)
+def _head(row: SessionTraits) -> OriginSession:
+    return OriginSession(session_id=row.session_id, repository=row.repository, started=row.started)
 
 
 def _origins(count: int, earlier: Mapping[int, set[int]]) -> list[tuple[int, ...]]:

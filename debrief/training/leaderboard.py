@@ -36,7 +36,7 @@ _CONFIDENCE = 0.95
 _OFFLINE = "offline"
 
 
-class Estimate(Struct, frozen=True, kw_only=True):
+class MeanEstimate(Struct, frozen=True, kw_only=True):
     """A mean with its 95 % interval (Student's t, over sessions)."""
 
     count: int
@@ -48,14 +48,14 @@ class Estimate(Struct, frozen=True, kw_only=True):
     high: float | None = None
 
 
-_NOTHING = Estimate(count=0)
+_NOTHING = MeanEstimate(count=0)
 
 
 class JudgeEstimate(Struct, frozen=True, kw_only=True):
     """One judge's scores by themselves."""
 
     judge: str
-    score: Estimate
+    score: MeanEstimate
     """From 0 to 1, over the sessions that it did not fail on."""
 
 
@@ -71,13 +71,13 @@ class LeaderboardRow(Struct, frozen=True, kw_only=True):
     tool: str
     model: str
     sessions: int
-    overall_quality: Estimate
+    overall_quality: MeanEstimate
     """From 0 to 1."""
-    judges: Estimate
+    judges: MeanEstimate
     """Weighted mean of all judges, from 0 to 1, over sessions that none of them failed on."""
-    token_efficiency: Estimate
+    token_efficiency: MeanEstimate
     """Lines added and removed per 1,000 input and output tokens."""
-    user_turn_efficiency: Estimate
+    user_turn_efficiency: MeanEstimate
     """Lines added and removed per human turn."""
     by_judge: tuple[JudgeEstimate, ...] = ()
     """Each judge by itself, by name."""
@@ -136,21 +136,23 @@ def leaderboard(
     return _ranked(members, said)
 
 
-def estimate(values: Sequence[float], upper: float | None = None, lower: float = 0.0) -> Estimate:
+def estimate(
+    values: Sequence[float], upper: float | None = None, lower: float = 0.0
+) -> MeanEstimate:
     """Return mean and interval of ``values``, which are at least ``lower`` and, if given, at most
     ``upper``; the interval is cut to that range."""
     count = len(values)
     if not count:
-        return Estimate(count=0)
+        return MeanEstimate(count=0)
     mean = sum(values) / count
     if count == 1:
-        return Estimate(count=1, mean=mean)
+        return MeanEstimate(count=1, mean=mean)
     from scipy.special import stdtrit
 
     spread = (sum((value - mean) ** 2 for value in values) / (count - 1) / count) ** 0.5
     reach = float(stdtrit(count - 1, (1 + _CONFIDENCE) / 2)) * spread
     high = mean + reach if upper is None else min(upper, mean + reach)
-    return Estimate(count=count, mean=mean, low=max(lower, mean - reach), high=max(mean, high))
+    return MeanEstimate(count=count, mean=mean, low=max(lower, mean - reach), high=max(mean, high))
 
 
 def leaderboard_markdown(rows: Sequence[LeaderboardRow]) -> str:
@@ -271,7 +273,7 @@ def _values(sessions: list[dict[Measure, float | None]], name: Measure) -> list[
     return [value for session in sessions if (value := session[name]) is not None]
 
 
-def _cell(value: Estimate) -> str:
+def _cell(value: MeanEstimate) -> str:
     if value.mean is None:
         return "–"
     if value.low is None or value.high is None:

@@ -45,7 +45,7 @@ class LessonFilter(Struct, frozen=True, kw_only=True):
         return self.tool in ("", sample.tool) and self.model in ("", sample.model or "")
 
 
-def lessons_of(lake: Lake, wanted: LessonFilter) -> Iterator[TrainingSample]:
+def lessons_of(lake: Lake, chosen: LessonFilter) -> Iterator[TrainingSample]:
     """Yield the samples of a lake's training sets, in the order of their lines.
 
     Of a session in windows the first is taken, where the request stands.
@@ -53,11 +53,11 @@ def lessons_of(lake: Lake, wanted: LessonFilter) -> Iterator[TrainingSample]:
     for name in lake.names(INDEX, ".parquet"):
         partition = name.removeprefix(f"{INDEX}/").removesuffix(".parquet")
         for row in lake.read(INDEX, partition, TrainingSetRow):
-            if wanted.takes_set(row):
-                yield from filter(wanted.takes, _samples(lake, row, partition))
+            if chosen.takes_set(row):
+                yield from filter(chosen.takes, _samples(lake, row, partition))
 
 
-def plan_lessons(folder: Path, wanted: LessonFilter) -> Iterator[TrainingSample]:
+def plan_lessons(folder: Path, chosen: LessonFilter) -> Iterator[TrainingSample]:
     """Yield the samples that ``eval --export`` wrote, by plan id, each on a side of its own.
 
     A plan's side is a hash of its id: it stays there whatever else is exported. Samples without
@@ -65,18 +65,18 @@ def plan_lessons(folder: Path, wanted: LessonFilter) -> Iterator[TrainingSample]
 
     Args:
         folder: ``.debrief/training_data``; it need not be there.
-        wanted: which samples.
+        chosen: which samples.
     """
     for place in sorted(folder.iterdir()) if folder.is_dir() else ():
-        if place.name.startswith(".") or wanted.task not in ("", slugify(place.name)):
+        if place.name.startswith(".") or chosen.task not in ("", slugify(place.name)):
             continue
         try:
             sample = load_training_sample(place).sample
         except InputError:
             continue
         prompt, judges = sample.prompt_fingerprint, sample.eval_fingerprint
-        named = wanted.fingerprint in ("", prompt, f"{prompt}-{judges}")
-        if named and sample.plan_content and sample.used_prompts and wanted.takes(sample):
+        named = chosen.fingerprint in ("", prompt, f"{prompt}-{judges}")
+        if named and sample.plan_content and sample.used_prompts and chosen.takes(sample):
             yield sample.model_copy(update={"split": side_of(place.name, _ANY_DAY)})
 
 

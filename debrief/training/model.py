@@ -160,7 +160,7 @@ class SampleLine(Struct, frozen=True, kw_only=True):
     metadata: SampleMetadata
 
 
-class LeftOut(Struct, frozen=True, kw_only=True):
+class SkippedSessions(Struct, frozen=True, kw_only=True):
     """A reason for which sessions are not in the training set."""
 
     reason: str

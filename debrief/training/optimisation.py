@@ -17,19 +17,19 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from debrief.errors import InputError
 from debrief.models.language_model import failures_named
-from debrief.models.templates import load_template
+from debrief.rubrics.templates import load_template
 from debrief.snapshots.fingerprint import FINGERPRINT_LENGTH, prompt_digest
 from debrief.snapshots.model import PromptSnapshot
-from debrief.training.leaderboard import Estimate, estimate
+from debrief.training.leaderboard import MeanEstimate, estimate
 from debrief.training.model import TrainingSample
 from debrief.training.trials import (
+    PromptTrials,
     Trial,
-    Trials,
     adapter,
+    course_text,
     program_of,
     prompts_in,
     request_of,
-    told,
 )
 
 PROPOSER = "candidate_proposer"
@@ -64,11 +64,11 @@ class Proposal(Struct, frozen=True, kw_only=True):
     trained_on: int
     held_out: int
     trials: int
-    before: Estimate
+    before: MeanEstimate
     """Held-out trials under the prompts as they were, from 0 to 1."""
-    after: Estimate
+    after: MeanEstimate
     """The same trials under the proposed ones."""
-    difference: Estimate
+    difference: MeanEstimate
     """After less before, sample by sample, from -1 to 1."""
     calls: int
     """Of the model, those answered from the cache apart."""
@@ -86,7 +86,7 @@ class Proposal(Struct, frozen=True, kw_only=True):
 
 def propose(
     samples: Sequence[TrainingSample],
-    trials: Trials,
+    trials: PromptTrials,
     options: OptimiserOptions,
     progress: Callable[[str], None] = lambda text: None,
 ) -> Proposal:
@@ -96,7 +96,7 @@ def propose(
         samples: of one prompt fingerprint, on both sides of the split.
         trials: the way to try prompts out.
         options: how much may be tried.
-        progress: told what is going on.
+        progress: called with what is going on.
 
     Raises:
         InputError: the samples are of several prompts or of none that is known, or a side of the
@@ -184,7 +184,7 @@ def _request_key(sample: TrainingSample) -> str:
 
 
 def _evolved(
-    student: Any, train: Sequence[TrainingSample], trials: Trials, options: OptimiserOptions
+    student: Any, train: Sequence[TrainingSample], trials: PromptTrials, options: OptimiserOptions
 ) -> Any:
     import dspy
     from dspy.teleprompt.gepa import InstructionProposer
@@ -198,7 +198,7 @@ def _evolved(
     def metric(
         gold: Any, made: Any, trace: Any = None, name: str | None = None, part: Any = None
     ) -> Any:
-        score, feedback = trials.judge(by_session[gold.session_id], told(made))
+        score, feedback = trials.judge(by_session[gold.session_id], course_text(made))
         return dspy.Prediction(score=score, feedback=feedback)
 
     lm = trials.lm()
@@ -252,5 +252,5 @@ def _split(text: str) -> tuple[str, str]:
     return (found[0], text[found.end() :]) if found else ("", text)
 
 
-def _estimate(trials: Sequence[Trial]) -> Estimate:
+def _estimate(trials: Sequence[Trial]) -> MeanEstimate:
     return estimate([trial.score for trial in trials], 1.0)

@@ -25,7 +25,7 @@ from debrief.snapshots.writing import METADATA, PROMPTS, read_metadata, refuse_l
 FEEDBACK = "human_feedback.md"
 
 
-class Judged(Struct, frozen=True, kw_only=True):
+class JudgedPlan(Struct, frozen=True, kw_only=True):
     """A plan's work and all that was said of it."""
 
     plan_id: str
@@ -49,10 +49,10 @@ class Exported(Struct, frozen=True):
     warnings: tuple[str, ...]
 
 
-def export_plan(judged: Judged, debrief_folder: Path, redactor: Redactor) -> Exported:
+def export_plan(judged: JudgedPlan, debrief_folder: Path, redactor: Redactor) -> Exported:
     """Write a plan's training data folder, whole or not at all; one of the same plan is replaced.
 
-    Nothing that is missing stops it: it is told as a warning. No secret is written.
+    Whatever is missing becomes a warning. No secret is written.
 
     Args:
         judged: the plan.
@@ -92,7 +92,7 @@ def export_plan(judged: Judged, debrief_folder: Path, redactor: Redactor) -> Exp
     return Exported(target, tuple(sorted(files)), tuple(warnings))
 
 
-def _metadata(judged: Judged, capture: Path, warnings: list[str]) -> str:
+def _metadata(judged: JudgedPlan, capture: Path, warnings: list[str]) -> str:
     known: dict[str, Any] = {}
     try:
         known = read_metadata(capture)

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 from debrief.markdown import shorten
 from debrief.scoring.model import SessionScores
 from debrief.training.decomposition import WeeklyMove
-from debrief.training.leaderboard import Estimate, LeaderboardRow, estimate, groups_of
+from debrief.training.leaderboard import LeaderboardRow, MeanEstimate, estimate, groups_of
 from debrief.weeks import week_of
 
 if TYPE_CHECKING:
@@ -224,7 +224,7 @@ def _drawn(groups: list[list[LeaderboardRow]]) -> list[list[LeaderboardRow]]:
     return [group[:count] for group, count in zip(groups, taken, strict=True) if count]
 
 
-def _reach(estimates: Sequence[Estimate]) -> list[list[float]]:
+def _reach(estimates: Sequence[MeanEstimate]) -> list[list[float]]:
     """Return the distances from the means down and up, not a number where none is known."""
     known = [(value.mean or 0.0, value.low, value.high) for value in estimates]
     return [

@@ -50,7 +50,7 @@ def samples_of(sample: SampleLine, max_tokens: int) -> tuple[SampleLine, ...]:
     """Return a session's line as lines of at most ``max_tokens`` each, itself when it fits.
 
     Counted are the texts and calls, the tools, and what chat templates usually write around them,
-    as a trainer cuts off what is over its limit. Tools that the session was told of and never
+    as a trainer cuts off what is over its limit. Tools that were declared to the session and never
     called give way where all of them would leave less than half of the tokens. The metadata speaks
     of the whole session on each line, but for ``window``.
 

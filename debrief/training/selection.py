@@ -21,7 +21,7 @@ from debrief.scoring.model import SessionScores
 from debrief.settings import Settings
 from debrief.snapshots.model import SessionMetadataRow
 from debrief.training.kinship import Kinship
-from debrief.training.model import LeftOut, Split, Status
+from debrief.training.model import SkippedSessions, Split, Status
 from debrief.training.splitting import EVAL_SHARE, side_of
 from debrief.training.traits import SessionTraits
 
@@ -182,7 +182,7 @@ class Candidate(Struct, frozen=True, kw_only=True):
         return "ready" if fit and not self.unsure_redactions else "draft"
 
 
-class Selection(Struct, frozen=True, kw_only=True):
+class SelectionResult(Struct, frozen=True, kw_only=True):
     """The outcome."""
 
     selected: tuple[Candidate, ...]
@@ -222,7 +222,7 @@ def candidate_of(
 
 def select(
     candidates: Iterable[Candidate], options: TrainingOptions, kinship: Kinship
-) -> Selection:
+) -> SelectionResult:
     """Choose among candidates and put each on its side of the split.
 
     Args:
@@ -240,7 +240,7 @@ def select(
         else:
             left_out[candidate.session_id] = reason
     apart = list(_kept_apart(fitting, options, kinship, left_out))
-    return Selection(selected=tuple(_capped(apart, options, left_out)), left_out=left_out)
+    return SelectionResult(selected=tuple(_capped(apart, options, left_out)), left_out=left_out)
 
 
 def reason_against(candidate: Candidate, options: TrainingOptions) -> str | None:
@@ -280,13 +280,13 @@ def reason_against(candidate: Candidate, options: TrainingOptions) -> str | None
     return None
 
 
-def counted(left_out: dict[str, str]) -> tuple[LeftOut, ...]:
+def counted(left_out: dict[str, str]) -> tuple[SkippedSessions, ...]:
     """Return the reasons with their sessions, the most frequent first."""
     sessions: dict[str, list[str]] = {}
     for session_id, reason in left_out.items():
         sessions.setdefault(reason, []).append(session_id)
     rows = [
-        LeftOut(reason=reason, count=len(ids), sessions=tuple(sorted(ids)))
+        SkippedSessions(reason=reason, count=len(ids), sessions=tuple(sorted(ids)))
         for reason, ids in sessions.items()
     ]
     return tuple(sorted(rows, key=lambda row: (-row.count, row.reason)))

@@ -28,7 +28,7 @@ from debrief.training.counts import SetCounts
 from debrief.training.formats import encode
 from debrief.training.kinship import TrainingIndex, read_index
 from debrief.training.materials import Materials, read_materials
-from debrief.training.model import LeftOut, SampleLine, Split, Status
+from debrief.training.model import SampleLine, SkippedSessions, Split, Status
 from debrief.training.pairs import Members
 from debrief.training.samples import checked_line, metadata_of_line, sample_of, samples_of
 from debrief.training.selection import Candidate, TrainingOptions, candidate_of, counted, select
@@ -50,7 +50,7 @@ class TrainingSetRow(Struct, frozen=True, kw_only=True):
     train: int
     eval: int
     tokens: int
-    left_out: tuple[LeftOut, ...] = ()
+    left_out: tuple[SkippedSessions, ...] = ()
     lines_digest: str
     """SHA-256 of the JSONL, in hex."""
     card_digest: str

@@ -20,7 +20,7 @@ from msgspec.structs import replace
 from debrief.sessions.model import DeclaredTool
 from debrief.training.declared_schemas import UNDESCRIBED, schema_of
 from debrief.training.formats import MOST_TOOLS, function_name, whole_text
-from debrief.training.known_tools import OF_ANY_AGENT, TABLES, Known
+from debrief.training.known_tools import OF_ANY_AGENT, TABLES, KnownTool
 from debrief.training.model import Schema, ToolFunction, ToolParameters, ToolSchema
 
 Arguments = Mapping[str, object]
@@ -31,7 +31,7 @@ def tool_schemas(
     calls: Iterable[tuple[str, Arguments]],
     declared: Sequence[DeclaredTool] = (),
 ) -> tuple[ToolSchema, ...]:
-    """Return the schemas of the tools that a session called or was told of, by name.
+    """Return the schemas of the tools that a session called or was given, by name.
 
     Args:
         agent: the session's ``tool``, such as ``claude-code``.
@@ -40,19 +40,19 @@ def tool_schemas(
             not called are left out, the last first.
     """
     known = {function_name(name): entry for name, entry in TABLES.get(agent, {}).items()}
-    told: dict[str, ToolSchema] = {}
+    described: dict[str, ToolSchema] = {}
     for tool in declared:
         schema = schema_of(tool)
         if schema is not None:
-            told.setdefault(schema.function.name, schema)
+            described.setdefault(schema.function.name, schema)
     seen: dict[str, list[Arguments]] = {}
     for called, arguments in calls:
         seen.setdefault(function_name(called), []).append(arguments)
     tools: dict[str, ToolSchema] = {}
     for name, given in seen.items():
-        tools[name] = _declared(told.get(name), given) or _schema(name, known.get(name), given)
+        tools[name] = _declared(described.get(name), given) or _schema(name, known.get(name), given)
     others = {name: _schema(name, entry, []) for name, entry in known.items()}
-    uncalled = {name: schema for name, schema in told.items() if name not in tools}
+    uncalled = {name: schema for name, schema in described.items() if name not in tools}
     made = _unlike(tools | uncalled, others)
     while len(made) > MOST_TOOLS and uncalled:
         too_many = len(made) - MOST_TOOLS
@@ -118,7 +118,7 @@ def _all_alike(tools: Iterable[ToolSchema]) -> bool:
     return len(shapes) < 2 or not any(item.required for item in parameters)
 
 
-def _schema(name: str, known: Known | None, calls: list[Arguments]) -> ToolSchema:
+def _schema(name: str, known: KnownTool | None, calls: list[Arguments]) -> ToolSchema:
     properties: dict[str, Schema] = {}
     required: list[str] = []
     for word in known.arguments.split() if known else ():

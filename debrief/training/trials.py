@@ -1,8 +1,8 @@
 """Trying prompts out: an agent under them describes its course of work, and a model judges that.
 
 A session cannot be run again to see what other prompts would have made of it. What can be had at
-a price is what a model under those prompts says it would do with the same request, held against
-what was found of the session that was. It is a stand-in, and called so wherever it is shown.
+a price is what a model under those prompts says it would do with the same request, judged by
+what was found about the session that was. It is a stand-in, and called so wherever it is shown.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ from debrief.errors import ModelError
 from debrief.judging.reading import read_judgement
 from debrief.models.fencing import defuse, fence, marker_of
 from debrief.models.language_model import MAX_TOKENS, Answer, LanguageModel, failures_named
-from debrief.models.templates import load_template, render
 from debrief.rubrics.asking import PromptedModel
+from debrief.rubrics.templates import load_template, render
 from debrief.training.lessons import findings_of
 from debrief.training.model import TrainingSample
 
@@ -49,7 +49,7 @@ class Trial(Struct, frozen=True, kw_only=True):
     feedback: str
 
 
-class Trials:
+class PromptTrials:
     """Tries prompts out on samples with one language model; safe to use from threads.
 
     What was answered before is not asked again, in this run or a later one.
@@ -101,7 +101,7 @@ class Trials:
                 dspy.context(lm=lm, adapter=adapter(), trace=[], disable_history=True),
             ):
                 made = program(request=request_of(sample))
-            course = told(made)
+            course = course_text(made)
             score, feedback = self.judge(sample, course)
             return Trial(
                 session_id=sample.plan_id,
@@ -154,7 +154,7 @@ class Trials:
 class _Remembering:
     """An engine that answers from the model's cache what was answered before."""
 
-    def __init__(self, trials: Trials, anew: bool) -> None:
+    def __init__(self, trials: PromptTrials, anew: bool) -> None:
         self._trials = trials
         self._anew = anew
         self._asked: Counter[str] = Counter()
@@ -204,7 +204,7 @@ def request_of(sample: TrainingSample) -> str:
     return sample.plan_content or ""
 
 
-def told(made: Any) -> str:
+def course_text(made: Any) -> str:
     """Return a course of work with the remarks of subagents on it."""
     remarks: Mapping[str, str] = made.remarks
     parts = [str(made.course_of_work)]
@@ -261,7 +261,7 @@ def adapter() -> Any:
 def _work() -> Any:
     import dspy
 
-    class Work(dspy.Signature):  # type: ignore[misc]
+    class WorkSignature(dspy.Signature):  # type: ignore[misc]
         """Work on a request."""
 
         request: str = dspy.InputField(desc="What the person asks for")
@@ -270,17 +270,17 @@ def _work() -> Any:
             "report. In words; at most 300 of them; no code"
         )
 
-    return Work
+    return WorkSignature
 
 
 def _review() -> Any:
     import dspy
 
-    class Review(dspy.Signature):  # type: ignore[misc]
+    class ReviewSignature(dspy.Signature):  # type: ignore[misc]
         """Help the agent that works on a request."""
 
         request: str = dspy.InputField(desc="What the person asks for")
         course_of_work: str = dspy.InputField(desc="What the agent means to do")
         remarks: str = dspy.OutputField(desc="What you have to say of it; at most 150 words")
 
-    return Review
+    return ReviewSignature

@@ -19,7 +19,7 @@ from assets.training import (
 )
 from debrief.lake import Lake
 from debrief.rubrics.agreement import AGREEMENT, ALL, AgreementRow
-from debrief.training.candidate_store import CandidateRow
+from debrief.training.candidates import CandidateRow
 from debrief.training.store import training_path
 from resources.evaluator import EvaluatorResource
 from resources.lake import LakeResource

@@ -14,7 +14,7 @@ from debrief.training.conversations import (
     NO_RESULT,
     REJECTED,
     TURN_ENDED,
-    Conversation,
+    ConversationBuilder,
     is_trained_on,
 )
 from debrief.training.model import ChatMessage
@@ -25,7 +25,7 @@ from tests.training.scenario import MONDAY, call, line_of, says, session, turn
 
 
 def talk(*turns: Turn, system: str = "") -> tuple[ChatMessage, ...]:
-    conversation = Conversation(system)
+    conversation = ConversationBuilder(system)
     for one in turns:
         conversation.add_turn(one)
     return conversation.close()
@@ -235,7 +235,7 @@ def test_a_remark_that_was_not_answered_joins_the_next_prompt() -> None:
 
 
 def noticed(one: Turn, *minutes: int) -> list[tuple[str, str, object]]:
-    conversation = Conversation()
+    conversation = ConversationBuilder()
     conversation.add_turn(one, [MONDAY + timedelta(minutes=minute) for minute in minutes])
     return [(m.role, m.content, m.weight) for m in conversation.close()]
 
@@ -259,7 +259,7 @@ def test_a_sessions_notices_count_in_its_line() -> None:
 
 
 def test_a_request_after_a_notice_is_trained_on_again() -> None:
-    conversation = Conversation()
+    conversation = ConversationBuilder()
     notice = [MONDAY + timedelta(minutes=2)]
     conversation.add_turn(turn("Review it.", said("Running.", 1), said("Done.", 3)), notice)
     late = replace(turn("Fix it.", said("Fixed.", 8)), at=MONDAY + timedelta(minutes=7))
@@ -363,7 +363,7 @@ def test_messages_of_nothing_are_passed_over() -> None:
 
 
 def test_stand_ins_are_counted() -> None:
-    conversation = Conversation()
+    conversation = ConversationBuilder()
     conversation.add_turn(turn("", says("", call(result=None)), number=0))
     conversation.close()
     assert conversation.stand_ins == 3

@@ -22,10 +22,10 @@ from debrief.snapshots.fingerprint import prompt_digest
 from debrief.snapshots.model import PromptSnapshot
 from debrief.tokens import count_tokens
 from debrief.training.candidates import candidate_files, report_of, write_candidate
+from debrief.training.cost_estimate import estimate_cost
 from debrief.training.model import TrainingSample
 from debrief.training.optimisation import OptimiserOptions, Proposal, propose, sides_of
-from debrief.training.outlay import outlay_of
-from debrief.training.trials import Trials
+from debrief.training.trials import PromptTrials
 from tests.models.openai_server import Call, OpenAIServer, Reply, judged
 from tests.training.lakes import lake_of_lessons
 
@@ -56,7 +56,7 @@ def server() -> Iterator[OpenAIServer]:
         yield running
 
 
-def trials(server: OpenAIServer, home: Path, **options: Any) -> Trials:
+def trials(server: OpenAIServer, home: Path, **options: Any) -> PromptTrials:
     model = LanguageModel(
         "openai/tiny",
         api_key="sk-test-0123456789",
@@ -67,7 +67,7 @@ def trials(server: OpenAIServer, home: Path, **options: Any) -> Trials:
         cache=Cache(home / "answers.sqlite"),
         **options,
     )
-    return Trials(model, secret=b"secret", concurrency=2)
+    return PromptTrials(model, secret=b"secret", concurrency=2)
 
 
 def samples(train: int = 4, held_out: int = 3, **fields: Any) -> list[TrainingSample]:
@@ -311,7 +311,7 @@ def test_a_run_takes_about_what_was_told_before_and_not_more(
     server: OpenAIServer, tmp_path: Path
 ) -> None:
     options = OptimiserOptions(trials=30)
-    told = outlay_of(samples(), options, count_tokens)
+    told = estimate_cost(samples(), options, count_tokens)
     made = propose(samples(), trials(server, tmp_path), options)
     assert (told.trained_on, told.held_out) == (made.trained_on, made.held_out)
     assert made.trials <= told.trials

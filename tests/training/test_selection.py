@@ -26,7 +26,7 @@ from debrief.training.selection import (
     OUT_OF_DATES,
     UNSURE,
     Candidate,
-    Selection,
+    SelectionResult,
     candidate_of,
     counted,
     select,
@@ -47,7 +47,7 @@ def candidate(of: Session, quality: float | None = 0.7, **fields: Any) -> Given:
     return candidate_of(known, **fields), known
 
 
-def chosen(*given: Given, elsewhere: Sequence[Session] = (), **options: Any) -> Selection:
+def chosen(*given: Given, elsewhere: Sequence[Session] = (), **options: Any) -> SelectionResult:
     kinship = Kinship([*(known for _, known in given), *map(traits_of, elsewhere)])
     return select([one for one, _ in given], training_options(options), kinship)
 

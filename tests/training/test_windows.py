@@ -13,7 +13,7 @@ from msgspec.structs import replace
 from debrief.errors import InputError
 from debrief.sessions.model import DeclaredTool, Session, Turn
 from debrief.tokens import count_tokens
-from debrief.training.conversations import TURN_ENDED, Conversation
+from debrief.training.conversations import TURN_ENDED, ConversationBuilder
 from debrief.training.model import ChatMessage, SampleLine
 from debrief.training.samples import encode_line, samples_of
 from debrief.training.store import training_path
@@ -36,7 +36,7 @@ def words(text: str) -> int:
 
 
 def talk(*turns: Turn, system: str = "") -> tuple[ChatMessage, ...]:
-    conversation = Conversation(system)
+    conversation = ConversationBuilder(system)
     for one in turns:
         conversation.add_turn(one)
     return conversation.close()

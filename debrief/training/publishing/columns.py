@@ -9,7 +9,7 @@ from __future__ import annotations
 import types
 import typing
 from collections.abc import Mapping
-from typing import IO, TYPE_CHECKING, Any, Literal, get_args, get_origin
+from typing import IO, TYPE_CHECKING, Any, Literal, TypeAlias, get_args, get_origin
 
 import msgspec
 from msgspec import Struct
@@ -17,25 +17,12 @@ from msgspec import Struct
 if TYPE_CHECKING:
     import pyarrow as pa
 
-Plain = Literal["string", "float64", "int64", "bool", "json"]
+Column: TypeAlias = "str | list[Column] | dict[str, Column]"
+"""A plain type's name, a list of a column, or a record of columns: ``["json"]`` is a list of
+objects of any shape."""
+Columns: TypeAlias = Mapping[str, Column]
 
-
-class ListOf(Struct, frozen=True):
-    """A column of lists."""
-
-    item: Column
-
-
-class Record(Struct, frozen=True):
-    """A column of records with fixed keys."""
-
-    fields: dict[str, Column]
-
-
-Column = Plain | ListOf | Record
-Columns = Mapping[str, Column]
-
-_PLAIN: dict[Any, Plain] = {str: "string", float: "float64", int: "int64", bool: "bool"}
+_PLAIN: dict[Any, str] = {str: "string", float: "float64", int: "int64", bool: "bool"}
 
 
 def column_of(hint: Any) -> Column:
@@ -46,12 +33,12 @@ def column_of(hint: Any) -> Column:
     """
     origin, args = get_origin(hint), get_args(hint)
     if origin in (list, tuple):
-        return ListOf(column_of(args[0]))
+        return [column_of(args[0])]
     if origin is Literal:
         return column_of(type(args[0]))
     if isinstance(hint, type) and issubclass(hint, Struct):
         hints = typing.get_type_hints(hint)
-        return Record({name: column_of(hints[name]) for name in hint.__struct_fields__})
+        return {name: column_of(hints[name]) for name in hint.__struct_fields__}
     if isinstance(hint, types.UnionType) or hint not in _PLAIN:
         raise TypeError(f"no column holds {hint}")
     return _PLAIN[hint]
@@ -64,12 +51,12 @@ def as_features(columns: Columns) -> list[dict[str, Any]]:
 
 def _feature(column: Column) -> dict[str, Any]:
     match column:
-        case ListOf(item=Record(fields=fields)):
+        case [dict() as fields]:
             return {"list": as_features(fields)}
-        case ListOf(item=item):
+        case [item]:
             return {"list": item}
-        case Record(fields=fields):
-            return {"struct": as_features(fields)}
+        case dict():
+            return {"struct": as_features(column)}
         case _:
             return {"dtype": column}
 
@@ -85,20 +72,14 @@ def _arrow(column: Column) -> pa.DataType:
     import pyarrow as pa
 
     match column:
-        case ListOf(item=item):
+        case [item]:
             return pa.list_(_arrow(item))
-        case Record(fields=fields):
-            return pa.struct([pa.field(name, _arrow(kind)) for name, kind in fields.items()])
-        case "string":
-            return pa.string()
+        case dict():
+            return pa.struct([pa.field(name, _arrow(kind)) for name, kind in column.items()])
         case "json":
             return pa.json_()
-        case "float64":
-            return pa.float64()
-        case "int64":
-            return pa.int64()
         case _:
-            return pa.bool_()
+            return pa.type_for_alias(column)
 
 
 _LINES_A_BATCH = 64
@@ -145,7 +126,7 @@ class ParquetFile:
 def _array(values: list[Any], column: Column, kind: pa.DataType) -> pa.Array:
     import pyarrow as pa
 
-    if column != ListOf("json"):
+    if column != ["json"]:
         return pa.array(values, kind)
     texts = pa.array(
         [[msgspec.json.encode(item).decode() for item in value] for value in values],

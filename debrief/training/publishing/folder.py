@@ -227,7 +227,7 @@ def published_card(
     min_overall_quality: float = 0.0,
     status: Status | None = None,
 ) -> str:
-    """Return a stored set's card as it stands beside the exported set.
+    """Return the card of an exported set, made from that of the stored one.
 
     Args:
         card: of the stored set.

@@ -9,15 +9,15 @@ from __future__ import annotations
 from debrief.errors import InputError
 from debrief.training.model import SampleMetadata
 from debrief.training.publishing import openai, preference, reward, sharegpt, trl
-from debrief.training.publishing.columns import ListOf, column_of
+from debrief.training.publishing.columns import column_of
 from debrief.training.publishing.form import Form, decoded, encoded
 
 MESSAGES = Form(
     name="messages",
     reader="`datasets`, and whatever reads OpenAI's chat form",
     columns={
-        "messages": ListOf("json"),
-        "tools": ListOf("json"),
+        "messages": ["json"],
+        "tools": ["json"],
         "metadata": column_of(SampleMetadata),
     },
     note="The stored lines themselves, `arguments` as JSON text.",

@@ -11,7 +11,6 @@ from msgspec import Raw
 from msgspec.structs import replace
 
 from debrief.training.model import ToolSchema
-from debrief.training.publishing.columns import ListOf
 from debrief.training.publishing.form import Form, StoredLine
 
 MIN_LINES = 10
@@ -47,7 +46,7 @@ def _with_short_description(tool: ToolSchema) -> ToolSchema:
 FORM = Form(
     name="openai",
     reader="OpenAI's fine-tuning service",
-    columns={"messages": ListOf("json"), "tools": ListOf("json")},
+    columns={"messages": ["json"], "tools": ["json"]},
     note=(
         f"`messages` and `tools` alone. The service asks for at least {MIN_LINES} lines a file and "
         "cuts lines that are over its model's limit of tokens: split long sessions with "

@@ -14,7 +14,6 @@ from typing import Any, TypeAlias
 import msgspec
 
 from debrief.training.model import ScoreEntry, ToolSchema
-from debrief.training.publishing.columns import ListOf
 from debrief.training.publishing.form import (
     Form,
     Rating,
@@ -112,11 +111,11 @@ FORM = Form(
     name="preference",
     reader="TRL's `RewardTrainer`, and `DPOTrainer` where `same_prompt` is true",
     columns={
-        "chosen": ListOf("json"),
-        "rejected": ListOf("json"),
+        "chosen": ["json"],
+        "rejected": ["json"],
         "tools": "string",
         "margin": "float64",
-        "reasons": ListOf("string"),
+        "reasons": ["string"],
         "same_prompt": "bool",
         "chosen_session": "string",
         "rejected_session": "string",

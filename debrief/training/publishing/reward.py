@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from debrief.training.publishing.columns import ListOf
 from debrief.training.publishing.form import Form, Rubrics, StoredLine, template_messages
 
 
@@ -36,7 +35,7 @@ FORM = Form(
     name="reward",
     reader="whoever trains a model to score",
     columns={
-        "messages": ListOf("json"),
+        "messages": ["json"],
         "tools": "string",
         "score_name": "string",
         "rubric_key": "string",

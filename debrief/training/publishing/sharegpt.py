@@ -13,7 +13,6 @@ from typing import Any
 import msgspec
 from msgspec import Raw, Struct
 
-from debrief.training.publishing.columns import ListOf, Record
 from debrief.training.publishing.form import Form, StoredLine, trained_messages
 
 _DATASET = {
@@ -83,7 +82,7 @@ FORM = Form(
     name="sharegpt",
     reader="LLaMA-Factory and others that read ShareGPT",
     columns={
-        "conversations": ListOf(Record({"from": "string", "value": "string"})),
+        "conversations": [{"from": "string", "value": "string"}],
         "system": "string",
         "tools": "string",
         "session_id": "string",

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from debrief.training.publishing.columns import ListOf
 from debrief.training.publishing.form import (
     Form,
     StoredLine,
@@ -26,7 +25,7 @@ def convert(line: StoredLine, _: object = None) -> Iterator[dict[str, Any]]:
 FORM = Form(
     name="trl",
     reader="TRL's `SFTTrainer`",
-    columns={"messages": ListOf("json"), "tools": "string", "session_id": "string"},
+    columns={"messages": ["json"], "tools": "string", "session_id": "string"},
     note=(
         "`arguments` are objects, as chat templates want them, and `tools` is JSON text, which TRL "
         "reads. There are no weights: answers to a request that is not known are left out. A line "

@@ -22,12 +22,12 @@ _COURSE, _REMARKS, _JUDGEMENT = 400, 200, 150
 _FORM, _QUESTION = 180, 420
 """Tokens of a question beside its data: to an agent or subagent, and to the judge."""
 _REWRITINGS = 6
-"""Trials to a rewriting: three before it and three after."""
+"""PromptTrials to a rewriting: three before it and three after."""
 _SHOWN = 3
-"""Trials that a rewriting is shown."""
+"""PromptTrials that a rewriting is shown."""
 
 
-class Outlay(Struct, frozen=True, kw_only=True):
+class CostEstimate(Struct, frozen=True, kw_only=True):
     """What proposing prompts would take at most, about."""
 
     trained_on: int
@@ -38,12 +38,12 @@ class Outlay(Struct, frozen=True, kw_only=True):
     """Without what an earlier run left in the cache."""
 
 
-def outlay_of(
+def estimate_cost(
     samples: Sequence[TrainingSample],
     options: OptimiserOptions,
     count: Callable[[str], int],
     price: Price | None = None,
-) -> Outlay:
+) -> CostEstimate:
     """Return what proposing prompts from samples would take.
 
     Args:
@@ -58,7 +58,7 @@ def outlay_of(
     tried = train + held_out
     request = _mean(count(request_of(sample)) for sample in tried)
     findings = _mean(count(findings_of(sample)) for sample in tried)
-    told = _COURSE + _REMARKS * (len(prompts) - 1)
+    course = _COURSE + _REMARKS * (len(prompts) - 1)
     agents = [
         ModelUsage(input_tokens=prompts[0] + request + _FORM, output_tokens=_COURSE),
         *(
@@ -66,14 +66,16 @@ def outlay_of(
             for prompt in prompts[1:]
         ),
     ]
-    judge = ModelUsage(input_tokens=request + findings + told + _QUESTION, output_tokens=_JUDGEMENT)
+    judge = ModelUsage(
+        input_tokens=request + findings + course + _QUESTION, output_tokens=_JUDGEMENT
+    )
     longest = max(prompts)
-    seen = _SHOWN * (request + told + _JUDGEMENT)
+    seen = _SHOWN * (request + course + _JUDGEMENT)
     rewriting = ModelUsage(input_tokens=longest + seen + _QUESTION, output_tokens=max(270, longest))
     trials = options.trials + len(train) + 2 * len(held_out)
     rewritings = -(-options.trials // _REWRITINGS)
     asked = [(usage, trials) for usage in (*agents, judge)] + [(rewriting, rewritings)]
-    return Outlay(
+    return CostEstimate(
         trained_on=len(train),
         held_out=len(held_out),
         trials=trials,

@@ -1,174 +1,297 @@
-"""The figures of everything, given to whoever scrapes them."""
+"""Metrics of the instance, the lake and the recorder's database, served to Prometheus."""
 
 from __future__ import annotations
 
 import json
 import threading
 import time
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any
-from wsgiref.simple_server import WSGIServer
+from wsgiref.simple_server import WSGIRequestHandler, WSGIServer, make_server
 
+import dagster as dg
+from dagster import DagsterRunStatus
+
+from assets.doings import done_in
 from debrief.errors import ConfigurationError, DebriefError
-from debrief.metrics.figures import Family
+from debrief.metrics import LakeMetrics, counter, gauge, recorder_metrics
 from debrief.settings import Settings
 
 if TYPE_CHECKING:
-    from prometheus_client.metrics_core import Metric
+    from prometheus_client.core import Metric
 
-Source = Callable[[], Iterable[Family]]
-EVERY = 30.0
-"""Seconds between two looks; a scrape gets what the last one found."""
+Source = Callable[[], Iterable["Metric"]]
+INTERVAL = 30.0
+"""Seconds for which a scrape gets what was read before."""
+_PAGE = 1_000
+_BACKFILLS = 200
+_ENDS = {"success": DagsterRunStatus.SUCCESS, "failure": DagsterRunStatus.FAILURE}
+_COUNTERS = {
+    "calls": ("debrief_calls", "Calls of a language model"),
+    "fresh": ("debrief_made_rows", "Rows made new or changed"),
+    "failed": ("debrief_failures", "Rows that failed, each time they did"),
+    "cost_usd": ("debrief_spent_usd", "Money, as far as prices are known"),
+}
 
 
-class Figures:
-    """Asks its sources now and then, and remembers what they said.
+class Metrics:
+    """Reads its sources now and then, and gives out what it read.
 
     Args:
-        sources: each by a name; one that fails leaves its former figures and is told of in
-            ``debrief_source_up``.
-        every: seconds between two looks.
+        sources: each by a name; one that fails keeps its former metrics, and its
+            ``debrief_source_up`` is 0.
+        interval: seconds between two readings.
         clock: gives seconds.
     """
 
     def __init__(
         self,
         sources: Mapping[str, Source],
-        every: float = EVERY,
+        interval: float = INTERVAL,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._sources = sources
-        self._every = every
+        self._interval = interval
         self._clock = clock
         self._lock = threading.Lock()
-        self._found: dict[str, tuple[Family, ...]] = {}
-        self._reasons: dict[str, str] = {}
-        self._looked: float | None = None
-        self._took = 0.0
-
-    def families(self) -> Iterator[Family]:
-        """Yield all figures, at most so old as ``every`` says."""
-        with self._lock:
-            now = self._clock()
-            if self._looked is None or now - self._looked >= self._every:
-                self._look()
-                self._looked = now
-                self._took = self._clock() - now
-            found = [entry for name in self._sources for entry in self._found.get(name, ())]
-            up = tuple(((name,), float(name not in self._reasons)) for name in self._sources)
-        yield from found
-        yield Family(
-            name="debrief_source_up",
-            help="1 when the last look at it succeeded; else its figures are older ones.",
-            labels=("source",),
-            samples=up,
-        )
-        yield Family(
-            name="debrief_look_seconds",
-            help="How long the last look took.",
-            samples=(((), self._took),),
-        )
-
-    def reasons(self) -> dict[str, str]:
-        """Return why the sources that failed did."""
-        for _ in self.families():
-            pass
-        return dict(self._reasons)
+        self._metrics: dict[str, list[Metric]] = {}
+        self._errors: dict[str, str] = {}
+        self._read_at: float | None = None
+        self._seconds = 0.0
 
     def collect(self) -> Iterator[Metric]:
-        """Yield the figures as ``prometheus_client`` wants them."""
-        from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
-
-        kinds = {"gauge": GaugeMetricFamily, "counter": CounterMetricFamily}
-        for entry in self.families():
-            metric = kinds[entry.kind](entry.name, entry.help, labels=entry.labels)
-            for labels, value in entry.samples:
-                metric.add_metric(labels, value)
-            yield metric
+        """Yield all metrics, read at most ``interval`` ago, as ``prometheus_client`` asks for."""
+        with self._lock:
+            now = self._clock()
+            if self._read_at is None or now - self._read_at >= self._interval:
+                self._read()
+                self._read_at, self._seconds = now, self._clock() - now
+            metrics = [m for name in self._sources for m in self._metrics.get(name, ())]
+            up = [((name,), float(name not in self._errors)) for name in self._sources]
+        yield from metrics
+        yield gauge(
+            "debrief_source_up",
+            "1 when the last reading of it succeeded; else its metrics are older ones.",
+            ["source"],
+            up,
+        )
+        yield gauge(
+            "debrief_look_seconds", "How long the last reading took.", [], [((), self._seconds)]
+        )
 
     def describe(self) -> Iterable[Metric]:
-        """Tell nothing beforehand, so that registering asks no source."""
+        """Describe nothing beforehand, so that registering reads no source."""
         return ()
 
-    def _look(self) -> None:
+    def errors(self) -> dict[str, str]:
+        """Return why the sources that failed did."""
+        for _ in self.collect():
+            pass
+        return dict(self._errors)
+
+    def _read(self) -> None:
         for name, source in self._sources.items():
             try:
-                self._found[name] = tuple(source())
-                self._reasons.pop(name, None)
-            except Exception as error:  # Whatever it is, the other sources are still to be told.
-                reason = str(error) if isinstance(error, DebriefError) else type(error).__name__
-                self._reasons[name] = reason
+                self._metrics[name] = list(source())
+                self._errors.pop(name, None)
+            except Exception as error:  # Whatever it is, the other sources are read.
+                is_ours = isinstance(error, DebriefError)
+                self._errors[name] = str(error) if is_ours else type(error).__name__
 
 
-def exposition(figures: Figures) -> bytes:
-    """Return the figures in Prometheus' text form."""
+class InstanceMetrics:
+    """Metrics of an instance; materializations are read once, and counted up from there.
+
+    Args:
+        instance: whose.
+        stages: the assets whose materializations have calls, costs and failures.
+        jobs: the jobs whose last runs are given.
+    """
+
+    def __init__(
+        self, instance: dg.DagsterInstance, stages: Iterable[dg.AssetKey], jobs: Iterable[str]
+    ) -> None:
+        self._instance = instance
+        self._cursors: dict[dg.AssetKey, int | None] = dict.fromkeys(stages)
+        self._jobs = tuple(jobs)
+        self._sums: defaultdict[tuple[str, str], float] = defaultdict(float)
+
+    def collect(self) -> Iterator[Metric]:
+        """Read the instance, and yield all metrics."""
+        yield gauge(
+            "debrief_runs",
+            "Runs that the instance knows of, by status.",
+            ["status"],
+            [
+                (
+                    [status.value.lower()],
+                    self._instance.get_runs_count(dg.RunsFilter(statuses=[status])),
+                )
+                for status in DagsterRunStatus
+            ],
+        )
+        yield from self._last_runs()
+        yield from self._waiting()
+        yield from self._pools()
+        statuses = self._instance.get_daemon_statuses()
+        yield gauge(
+            "debrief_daemon_healthy",
+            "1 when a daemon was heard of lately and had no error.",
+            ["daemon"],
+            [([name], float(bool(s.healthy))) for name, s in statuses.items() if s.required],
+        )
+        yield from self._stages()
+
+    def _last_runs(self) -> Iterator[Metric]:
+        ends: list[tuple[list[str], float]] = []
+        seconds: list[tuple[list[str], float]] = []
+        for job in self._jobs:
+            for name, status in _ENDS.items():
+                runs = dg.RunsFilter(job_name=job, statuses=[status])
+                for record in self._instance.get_run_records(runs, limit=1):
+                    if record.end_time is None:
+                        continue
+                    ends.append(([job, name], record.end_time))
+                    if name == "success" and record.start_time is not None:
+                        seconds.append(([job], record.end_time - record.start_time))
+        yield gauge(
+            "debrief_last_run_timestamp_seconds",
+            "When the last run of a job ended so.",
+            ["job", "status"],
+            ends,
+        )
+        yield gauge(
+            "debrief_last_run_seconds",
+            "How long the last run of a job that succeeded took.",
+            ["job"],
+            seconds,
+        )
+
+    def _waiting(self) -> Iterator[Metric]:
+        queued = dg.RunsFilter(statuses=[DagsterRunStatus.QUEUED])
+        oldest = self._instance.get_run_records(queued, limit=1, ascending=True)
+        waited = time.time() - oldest[0].create_timestamp.timestamp() if oldest else 0.0
+        yield gauge(
+            "debrief_oldest_queued_run_seconds",
+            "How long the run that waits longest has waited.",
+            [],
+            [((), max(0.0, waited))],
+        )
+        backfills = self._instance.get_backfills(limit=_BACKFILLS)
+        under_way = sum(backfill.status.value == "REQUESTED" for backfill in backfills)
+        yield gauge(
+            "debrief_backfills_under_way",
+            "Backfills that still have runs to launch or to wait for.",
+            [],
+            [((), under_way)],
+        )
+
+    def _pools(self) -> Iterator[Metric]:
+        storage = self._instance.event_log_storage
+        pools = {p: storage.get_concurrency_info(p) for p in storage.get_concurrency_keys()}
+        for name, help, attribute in (
+            ("debrief_pool_slots", "Steps that a pool lets run.", "slot_count"),
+            ("debrief_pool_used", "Steps of a pool that run.", "active_slot_count"),
+            ("debrief_pool_waiting", "Steps that wait for a pool.", "pending_step_count"),
+        ):
+            samples = [([pool], getattr(info, attribute)) for pool, info in pools.items()]
+            yield gauge(name, help, ["pool"], samples)
+
+    def _stages(self) -> Iterator[Metric]:
+        for key in self._cursors:
+            self._add_new_materializations(key)
+        for what, (name, help) in _COUNTERS.items():
+            samples = [([s], value) for (s, w), value in self._sums.items() if w == what]
+            yield counter(name, f"{help}, by runs that are kept.", ["stage"], samples)
+        yield counter(
+            "debrief_call_tokens",
+            "Tokens of these calls, by runs that are kept.",
+            ["stage", "kind"],
+            [
+                ([stage, what.removesuffix("_tokens")], value)
+                for (stage, what), value in self._sums.items()
+                if what.endswith("_tokens")
+            ],
+        )
+
+    def _add_new_materializations(self, key: dg.AssetKey) -> None:
+        while True:
+            new = dg.AssetRecordsFilter(key, after_storage_id=self._cursors[key])
+            page = self._instance.fetch_materializations(new, limit=_PAGE, ascending=True)
+            events = [record.event_log_entry.dagster_event for record in page.records]
+            for done in done_in(event for event in events if event is not None):
+                for what in (*_COUNTERS, "input_tokens", "output_tokens"):
+                    self._sums[done.stage, what] += getattr(done, what) or 0.0
+            if page.records:
+                self._cursors[key] = page.records[-1].storage_id
+            if len(page.records) < _PAGE:
+                return
+
+
+def exposition(metrics: Metrics) -> bytes:
+    """Return the metrics in Prometheus' text form."""
     from prometheus_client import CollectorRegistry, generate_latest
 
     registry = CollectorRegistry(auto_describe=False)
-    registry.register(figures)
+    registry.register(metrics)
     return generate_latest(registry)
 
 
-def make_exporter(figures: Figures, host: str, port: int) -> WSGIServer:
+class _QuietHandler(WSGIRequestHandler):
+    def log_message(self, format: str, *args: Any) -> None:
+        """Log no request."""
+
+
+def make_exporter(metrics: Metrics, host: str, port: int) -> WSGIServer:
     """Return a server of ``/metrics`` and ``/health``; ``serve_forever`` runs it.
 
     Raises:
         ConfigurationError: the address cannot be listened on.
     """
-    from prometheus_client import CollectorRegistry, make_wsgi_app
-    from prometheus_client.exposition import ThreadingWSGIServer, _SilentHandler
-
-    registry = CollectorRegistry(auto_describe=False)
-    registry.register(figures)
-    metrics = make_wsgi_app(registry)
+    from prometheus_client import CONTENT_TYPE_LATEST
+    from prometheus_client.exposition import ThreadingWSGIServer
 
     def app(environ: dict[str, Any], start_response: Any) -> Iterable[bytes]:
         path = environ.get("PATH_INFO", "")
+        status, kind, body = "404 Not Found", "text/plain", b"There is /metrics, and /health.\n"
         if path == "/metrics":
-            answer: Iterable[bytes] = metrics(environ, start_response)
-            return answer
-        if path == "/health":
-            reasons = figures.reasons()
-            status = "503 Service Unavailable" if reasons else "200 OK"
-            start_response(status, [("Content-Type", "application/json")])
-            return [json.dumps({"status": "failing" if reasons else "ok", **reasons}).encode()]
-        start_response("404 Not Found", [("Content-Type", "text/plain")])
-        return [b"There is /metrics, and /health.\n"]
+            status, kind, body = "200 OK", CONTENT_TYPE_LATEST, exposition(metrics)
+        elif path == "/health":
+            errors = metrics.errors()
+            status, kind = "503 Service Unavailable" if errors else "200 OK", "application/json"
+            body = json.dumps({"status": "failing" if errors else "ok", **errors}).encode()
+        start_response(status, [("Content-Type", kind)])
+        return [body]
 
     try:
-        server = ThreadingWSGIServer((host, port), _SilentHandler)
+        return make_server(host, port, app, ThreadingWSGIServer, _QuietHandler)
     except OSError as error:
         raise ConfigurationError(
             f"{host}:{port}", f"cannot be listened on ({error.strerror})", "Name another: --port"
         ) from error
-    server.set_app(app)
-    return server
 
 
 def sources(settings: Settings, stack: ExitStack) -> dict[str, Source]:
-    """Return what there is to tell of: the instance, the lake, the recorder's database.
+    """Return the instance, the lake and the recorder's database as sources of metrics.
 
     Args:
         settings: which lake and home.
         stack: closes what is opened.
     """
     from debrief.lake import Lake
-    from debrief.metrics.lake import LakeFigures
-    from debrief.metrics.recorder import recorder_families
     from debrief.recorder.postgres import database_url
     from debrief.recorder.storage.store import RecordStore
     from pipelines.definitions import defs
     from pipelines.instance import open_instance
-    from pipelines.instance_figures import InstanceFigures
 
     instance = stack.enter_context(open_instance(settings))
-    graph = defs.resolve_asset_graph()
+    stages = sorted(defs.resolve_asset_graph().materializable_asset_keys)
     jobs = [job.name for job in defs.resolve_all_job_defs() if not job.name.startswith("__")]
-    of_instance = InstanceFigures(instance, sorted(graph.materializable_asset_keys), sorted(jobs))
     store = stack.enter_context(RecordStore(database_url(settings)))
     return {
-        "dagster": of_instance.families,
-        "lake": LakeFigures(Lake(settings.lake)).families,
-        "recorder": lambda: recorder_families(store),
+        "dagster": InstanceMetrics(instance, stages, sorted(jobs)).collect,
+        "lake": LakeMetrics(Lake(settings.lake)).collect,
+        "recorder": lambda: recorder_metrics(store),
     }

@@ -1,81 +1,64 @@
-"""Old runs and their events, taken out of Dagster's storage; what tells of today's state stays."""
+"""Old runs and their events, deleted from the storage of Dagster, except those still needed."""
 
-from collections.abc import Iterable
 from datetime import UTC, datetime, timedelta
 
 import dagster as dg
-from dagster import DagsterEventType
-from dagster._core.storage.dagster_run import FINISHED_STATUSES
+from dagster import DagsterEventType, DagsterRunStatus
 from msgspec import Struct
 
 from debrief.settings import load_settings
 
 _PAGE = 500
+_FINISHED = [DagsterRunStatus.SUCCESS, DagsterRunStatus.FAILURE, DagsterRunStatus.CANCELED]
 
 
 class Pruned(Struct, frozen=True):
-    """What a pruning came to."""
+    """The result of a pruning."""
 
     runs: tuple[str, ...]
-    """Ids of the runs that went."""
+    """Ids of the deleted runs."""
     kept: int
-    """Old runs that stay, because a partition is as it is by them."""
-
-
-def keep_days() -> float:
-    """Return for how many days runs are kept, as the environment says."""
-    return load_settings().keep_runs_days
+    """Old runs that stay, because they made the newest version of a partition."""
 
 
 def prune(instance: dg.DagsterInstance, days: float, *, dry_run: bool = False) -> Pruned:
     """Delete the runs that were made longer ago, with their events and logs.
 
-    Dagster knows of a partition by the newest materialization of it, so a run that holds such a
-    one stays however old it is: without it, partitions would look missing, and a backfill would
-    take them again.
+    Dagster knows a partition by its newest materialization, so a run that holds such a one stays
+    however old it is: without it, the partition would look missing, and a backfill would make it
+    again.
 
     Args:
         instance: whose runs.
         days: how old a run may be.
-        dry_run: only tell.
+        dry_run: only count.
     """
     before = datetime.now(UTC) - timedelta(days=days)
-    wanted = dg.RunsFilter(statuses=list(FINISHED_STATUSES), created_before=before)
-    old = instance.get_run_ids(wanted)
-    needed = _makers(instance) if old else set()
-    gone = [run_id for run_id in old if run_id not in needed]
-    for run_id in gone if not dry_run else ():
+    old = instance.get_run_ids(dg.RunsFilter(statuses=_FINISHED, created_before=before))
+    needed = _runs_of_newest_materializations(instance) if old else set()
+    deleted = [run_id for run_id in old if run_id not in needed]
+    for run_id in deleted if not dry_run else ():
         instance.delete_run(run_id)
         instance.compute_log_manager.delete_logs(prefix=[run_id])
-    return Pruned(tuple(gone), len(old) - len(gone))
+    return Pruned(tuple(deleted), len(old) - len(deleted))
 
 
-def _makers(instance: dg.DagsterInstance) -> set[str]:
-    """Return the runs that made what is newest of every partition of every asset."""
-    made: set[str] = set()
+def _runs_of_newest_materializations(instance: dg.DagsterInstance) -> set[str]:
+    """Return the runs that made what is newest of every asset, and of every partition of it."""
+    runs: set[str] = set()
     for key in instance.all_asset_keys():
         newest = instance.get_latest_materialization_event(key)
         if newest is not None:
-            made.add(newest.run_id)
+            runs.add(newest.run_id)
         by_partition = instance.event_log_storage.get_latest_storage_id_by_partition(
             key, DagsterEventType.ASSET_MATERIALIZATION
         )
-        made |= _runs_of(instance, key, by_partition.values())
-    return made
-
-
-def _runs_of(
-    instance: dg.DagsterInstance, key: dg.AssetKey, storage_ids: Iterable[int]
-) -> set[str]:
-    found: set[str] = set()
-    wanted = sorted(storage_ids)
-    for start in range(0, len(wanted), _PAGE):
-        part = wanted[start : start + _PAGE]
-        records = instance.fetch_materializations(
-            dg.AssetRecordsFilter(key, storage_ids=part), limit=len(part)
-        ).records
-        found.update(record.run_id for record in records)
-    return found
+        ids = sorted(by_partition.values())
+        for start in range(0, len(ids), _PAGE):
+            page = dg.AssetRecordsFilter(key, storage_ids=ids[start : start + _PAGE])
+            records = instance.fetch_materializations(page, limit=_PAGE).records
+            runs.update(record.run_id for record in records)
+    return runs
 
 
 class Keep(dg.Config):
@@ -88,11 +71,12 @@ class Keep(dg.Config):
 
 @dg.op(description="Delete old runs and their events; runs that partitions rest on stay.")
 def delete_old_runs(context: dg.OpExecutionContext, config: Keep) -> None:
-    """Prune the instance that this run is of."""
-    done = prune(context.instance, config.days or keep_days(), dry_run=config.dry_run)
-    told = "would go" if config.dry_run else "are gone"
-    context.log.info(f"{len(done.runs)} runs {told}; {done.kept} old ones are still needed")
-    context.add_output_metadata({"runs": len(done.runs), "kept": done.kept})
+    """Prune the instance of this run."""
+    days = config.days or load_settings().keep_runs_days
+    pruned = prune(context.instance, days, dry_run=config.dry_run)
+    verb = "would be deleted" if config.dry_run else "were deleted"
+    context.log.info(f"{len(pruned.runs)} runs {verb}; {pruned.kept} old ones are still needed")
+    context.add_output_metadata({"runs": len(pruned.runs), "kept": pruned.kept})
 
 
 @dg.job(

@@ -62,15 +62,15 @@ def metrics(
     from contextlib import ExitStack, suppress
 
     from debrief.settings import load_settings
-    from pipelines.metrics import Figures, exposition, make_exporter, sources
+    from pipelines.metrics import Metrics, exposition, make_exporter, sources
 
     with ExitStack() as stack:
-        figures = Figures(sources(load_settings(), stack))
+        collected = Metrics(sources(load_settings(), stack))
         if not serve:
-            sys.stdout.write(exposition(figures).decode())
+            sys.stdout.write(exposition(collected).decode())
             return
         signal.signal(signal.SIGTERM, signal.default_int_handler)
-        with make_exporter(figures, host, port) as server:
+        with make_exporter(collected, host, port) as server:
             typer.echo(f"http://{host}:{port}/metrics")
             with suppress(KeyboardInterrupt):
                 server.serve_forever()
@@ -91,14 +91,14 @@ def prune(
     from debrief.errors import InputError
     from debrief.settings import load_settings
     from pipelines.instance import open_instance
-    from pipelines.pruning import keep_days
     from pipelines.pruning import prune as delete
 
     number = older_than.removesuffix("d")
     if older_than and not (number.isascii() and number.isdecimal()):
         raise InputError(f"--older-than {older_than}", "is no number of days", "Such as 90d.")
-    with open_instance(load_settings()) as instance:
-        done = delete(instance, float(number or keep_days()), dry_run=dry_run)
+    settings = load_settings()
+    with open_instance(settings) as instance:
+        done = delete(instance, float(number or settings.keep_runs_days), dry_run=dry_run)
     verb = "would go" if dry_run else "are gone"
     typer.echo(f"{len(done.runs)} runs {verb}; {done.kept} old ones are still needed.")
 

@@ -13,7 +13,7 @@ import typer
 import pipelines.command  # noqa: F401  registers its commands
 from debrief.cli.app import app
 from debrief.settings import load_settings
-from pipelines.metrics import Figures, sources
+from pipelines.metrics import Metrics, sources
 
 TOP = Path(__file__).parents[2]
 PAGE = (TOP / "docs" / "operations.md").read_text()
@@ -51,12 +51,12 @@ def test_every_metric_is_one_that_is_told(
 
         with RecordStore(postgres_url) as store:
             store.migrate()
-        figures = Figures(sources(settings, stack))
+        metrics = Metrics(sources(settings, stack))
         told = {
-            f"{found.name}_total" if found.kind == "counter" else found.name
-            for found in figures.families()
+            f"{found.name}_total" if found.type == "counter" else found.name
+            for found in metrics.collect()
         }
-        assert figures.reasons() == {}
+        assert metrics.errors() == {}
     named = set(re.findall(r"`?\b(debrief_[a-z_]+[a-z])\b", PAGE))
     assert named <= told
     assert told - named <= {"debrief_pool_used", "debrief_pool_waiting", "debrief_tokens"}

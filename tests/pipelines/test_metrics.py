@@ -11,12 +11,12 @@ import dagster as dg
 import httpx
 import pytest
 from dagster import DagsterRunStatus
+from prometheus_client.core import Metric
 from prometheus_client.parser import text_string_to_metric_families
 
 from debrief.errors import ConfigurationError, DebriefError
-from debrief.metrics.figures import Family, family
-from pipelines.instance_figures import InstanceFigures
-from pipelines.metrics import Figures, Source, exposition, make_exporter
+from debrief.metrics import gauge
+from pipelines.metrics import InstanceMetrics, Metrics, Source, exposition, make_exporter
 
 WEEKS = dg.StaticPartitionsDefinition(["2026-11-02", "2026-11-09"])
 
@@ -53,8 +53,8 @@ def parsed(text: bytes) -> dict[tuple[str, tuple[str, ...]], float]:
 
 
 def scraped(instance: dg.DagsterInstance) -> dict[tuple[str, tuple[str, ...]], float]:
-    source = InstanceFigures(instance, [scores.key], ["breaks"])
-    return parsed(exposition(Figures({"dagster": source.families})))
+    source = InstanceMetrics(instance, [scores.key], ["breaks"])
+    return parsed(exposition(Metrics({"dagster": source.collect})))
 
 
 def test_runs_calls_costs_and_failures_are_told(instance: dg.DagsterInstance) -> None:
@@ -73,11 +73,11 @@ def test_runs_calls_costs_and_failures_are_told(instance: dg.DagsterInstance) ->
 
 
 def test_counters_go_on_from_where_they_were(instance: dg.DagsterInstance) -> None:
-    source = InstanceFigures(instance, [scores.key], [])
+    source = InstanceMetrics(instance, [scores.key], [])
     totals = []
     for week in WEEKS.get_partition_keys():
         dg.materialize([scores], instance=instance, partition_key=week)
-        found = parsed(exposition(Figures({"dagster": source.families})))
+        found = parsed(exposition(Metrics({"dagster": source.collect})))
         totals.append(found["debrief_calls_total", ("scores",)])
     assert totals == [3, 6]
 
@@ -94,21 +94,21 @@ def test_pools_daemons_and_the_queue_are_told(instance: dg.DagsterInstance) -> N
     assert found["debrief_daemon_healthy", ("SENSOR",)] == 0
 
 
-def one(value: float) -> list[Family]:
-    return [family("debrief_thing", "A thing.", ("name",), [((f'quo"te\n{value}',), value)])]
+def one(value: float) -> list[Metric]:
+    return [gauge("debrief_thing", "A thing.", ["name"], [((f'quo"te\n{value}',), value)])]
 
 
 def test_a_scrape_is_answered_from_the_last_look_until_that_is_old() -> None:
     now, looks = [0.0], list[float]()
 
-    def source() -> list[Family]:
+    def source() -> list[Metric]:
         looks.append(now[0])
         return one(1.0)
 
-    figures = Figures({"it": source}, every=30.0, clock=lambda: now[0])
+    metrics = Metrics({"it": source}, interval=30.0, clock=lambda: now[0])
     for moment in (0.0, 10.0, 29.0, 30.0, 31.0):
         now[0] = moment
-        exposition(figures)
+        exposition(metrics)
     assert looks == [0.0, 30.0]
 
 
@@ -116,19 +116,19 @@ def test_a_source_that_fails_keeps_its_figures_and_is_told_of() -> None:
     state = {"fails": False}
     now = [0.0]
 
-    def source() -> list[Family]:
+    def source() -> list[Metric]:
         if state["fails"]:
             raise DebriefError("database", "is away")
         return one(7.0)
 
-    figures = Figures({"it": source, "other": lambda: []}, every=1.0, clock=lambda: now[0])
-    exposition(figures)
+    metrics = Metrics({"it": source, "other": lambda: []}, interval=1.0, clock=lambda: now[0])
+    exposition(metrics)
     state["fails"], now[0] = True, 5.0
-    found = parsed(exposition(figures))
+    found = parsed(exposition(metrics))
     assert 7.0 in found.values()
     assert found["debrief_source_up", ("it",)] == 0
     assert found["debrief_source_up", ("other",)] == 1
-    assert figures.reasons() == {"it": "database: is away."}
+    assert metrics.errors() == {"it": "database: is away."}
 
 
 @pytest.mark.parametrize(
@@ -144,7 +144,7 @@ def test_the_exporter_answers(path: str, status: int) -> None:
 
 
 def test_health_says_what_cannot_be_told() -> None:
-    def broken() -> list[Family]:
+    def broken() -> list[Metric]:
         raise DebriefError("lake", "cannot be read")
 
     with served({"lake": broken}) as url:
@@ -157,14 +157,14 @@ def test_a_taken_port_is_told_with_the_option() -> None:
     with served({}) as url:
         port = int(url.rpartition(":")[2])
         with pytest.raises(ConfigurationError, match="--port"):
-            make_exporter(Figures({}), "127.0.0.1", port)
+            make_exporter(Metrics({}), "127.0.0.1", port)
 
 
 class served:  # noqa: N801  read as a word in a with statement
     """A running exporter."""
 
     def __init__(self, sources: dict[str, Source]) -> None:
-        self.server = make_exporter(Figures(sources), "127.0.0.1", 0)
+        self.server = make_exporter(Metrics(sources), "127.0.0.1", 0)
         self.thread = threading.Thread(target=self.server.serve_forever, args=(0.02,))
 
     def __enter__(self) -> str:

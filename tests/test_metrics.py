@@ -1,4 +1,4 @@
-"""Figures of a lake: what they say, and that they are read again only when something changed."""
+"""Metrics of a lake: what they say, and that they are read again only when something changed."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from debrief.judging.model import JudgeEvaluation
 from debrief.lake import Lake
-from debrief.metrics.lake import WEEKS_SHOWN, LakeFigures
+from debrief.metrics import WEEKS_SHOWN, LakeMetrics
 from debrief.training.store import TrainingSetRow
 from tests.benchmarks.grown import Size, fill_lake
 
@@ -25,14 +25,14 @@ def lake(tmp_path: Path) -> Lake:
     return found
 
 
-def figures(lake: Lake) -> dict[tuple[str, ...], float]:
-    return dict(told(LakeFigures(lake)))
+def metrics(lake: Lake) -> dict[tuple[str, ...], float]:
+    return dict(collected(LakeMetrics(lake)))
 
 
-def told(source: LakeFigures) -> Iterator[tuple[tuple[str, ...], float]]:
-    for family in source.families():
-        for labels, value in family.samples:
-            yield (family.name, *labels), value
+def collected(source: LakeMetrics) -> Iterator[tuple[tuple[str, ...], float]]:
+    for metric in source.collect():
+        for sample in metric.samples:
+            yield (sample.name, *sample.labels.values()), sample.value
 
 
 def evaluation(number: int, **fields: object) -> JudgeEvaluation:
@@ -50,7 +50,7 @@ def evaluation(number: int, **fields: object) -> JudgeEvaluation:
 
 
 def test_sessions_rows_tokens_and_costs_add_up(lake: Lake) -> None:
-    found = figures(lake)
+    found = metrics(lake)
     assert found["debrief_sessions", "claude-code"] == 10
     assert found["debrief_rows", "judge_evaluations", "ok"] == 30
     assert found["debrief_tokens", "session_scores", "input"] == 30 * 20_000
@@ -60,7 +60,7 @@ def test_sessions_rows_tokens_and_costs_add_up(lake: Lake) -> None:
 
 
 def test_only_the_newest_weeks_are_told_of_one_by_one(lake: Lake) -> None:
-    weeks = {key[1] for key in figures(lake) if key[0] == "debrief_week_sessions"}
+    weeks = {key[1] for key in metrics(lake) if key[0] == "debrief_week_sessions"}
     assert len(weeks) == WEEKS_SHOWN
     assert max(weeks) == LAST
 
@@ -73,17 +73,17 @@ def test_failures_and_unknown_prices_are_counted_and_not_taken_for_nothing(lake:
         evaluation(4, cost_usd=None),
     ]
     lake.write("judge_evaluations", LAST, rows, JudgeEvaluation)
-    found = figures(lake)
+    found = metrics(lake)
     assert found["debrief_week_rows", "judge_evaluations", LAST, "failed"] == 1
     assert found["debrief_week_cost_usd", "judge_evaluations", LAST] == 0.5
     assert found["debrief_cost_unknown_rows", "judge_evaluations"] == 1
 
 
 def test_what_changes_is_seen_by_the_next_look(lake: Lake) -> None:
-    source = LakeFigures(lake)
-    before = dict(told(source))
+    source = LakeMetrics(lake)
+    before = dict(collected(source))
     lake.write("judge_evaluations", LAST, [evaluation(1)], JudgeEvaluation)
-    after = dict(told(source))
+    after = dict(collected(source))
     assert before["debrief_rows", "judge_evaluations", "ok"] == 30
     assert after["debrief_rows", "judge_evaluations", "ok"] == 28
     assert after["debrief_sessions", "droid"] == before["debrief_sessions", "droid"]
@@ -97,10 +97,10 @@ def test_a_partition_that_did_not_change_is_not_read_again(lake: Lake, tmp_path:
             Counted.reads += 1
             return super().read(*arguments, **options)
 
-    source = LakeFigures(Counted(str(tmp_path)))
-    dict(told(source))
+    source = LakeMetrics(Counted(str(tmp_path)))
+    dict(collected(source))
     first = Counted.reads
-    dict(told(source))
+    dict(collected(source))
     assert first == 30
     assert Counted.reads == first
 
@@ -112,11 +112,11 @@ def test_training_sets_and_their_samples(lake: Lake) -> None:
     )  # fmt: skip
     for number in range(2):
         lake.write("training_index", f"t{number}.f", [row], TrainingSetRow)
-    found = figures(lake)
+    found = metrics(lake)
     assert (found["debrief_training_sets",], found["debrief_training_samples",]) == (2, 10)
 
 
-def test_an_empty_lake_has_figures_too(tmp_path: Path) -> None:
-    found = figures(Lake(str(tmp_path / "none")))
+def test_an_empty_lake_has_metrics_too(tmp_path: Path) -> None:
+    found = metrics(Lake(str(tmp_path / "none")))
     assert found["debrief_training_sets",] == 0
     assert found["debrief_cost_usd", "session_scores"] == 0

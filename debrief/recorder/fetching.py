@@ -34,7 +34,6 @@ _FOLDER = "recorder/fetched"
 class FetchedRecord(Struct, frozen=True, gc=False):
     """A record of a server."""
 
-    cursor: str
     id: UUID
     status: Status
     text: bytes
@@ -153,7 +152,7 @@ class FetchedRecords:
                     for line in lines:
                         text = line.removesuffix(b"\n")
                         id = UUID(_RECORD.decode(text).meta.session_id)
-                        yield FetchedRecord("", id, status, text)
+                        yield FetchedRecord(id, status, text)
 
     def forget(self) -> None:
         """Remove what was fetched."""

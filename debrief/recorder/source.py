@@ -19,13 +19,12 @@ from msgspec import Struct
 from debrief.errors import DebriefError, InputError
 from debrief.lake import Lake
 from debrief.recorder.contracts import Status, StoredSession
-from debrief.recorder.conversion import path_of
 from debrief.recorder.errors import CursorError, NotFoundError
 from debrief.recorder.storage.rows import Page
 from debrief.redaction.redactor import Redactor
 from debrief.sessions.model import Session
 from debrief.sessions.readers.base import NoSession, ServerReader, Transcript
-from debrief.sessions.readers.recorder.conversion import SOURCE, session_of
+from debrief.sessions.readers.recorder.conversion import SOURCE, session_of, stored_path
 from debrief.sessions.readers.recorder.records import NOT_A_RECORD, decode_meta
 from debrief.sessions.scanning import ScanEntry
 from debrief.sessions.store import SESSIONS_TABLE
@@ -134,7 +133,7 @@ class RecorderSource:
             failure.append(
                 ScanEntry(
                     source=SOURCE,
-                    path=path_of("database"),
+                    path=stored_path("database"),
                     started=now,
                     week=week_of(now),
                     reason=f"not listed: {error.reason}",
@@ -226,7 +225,7 @@ class StoredRecordReader(ServerReader):
             NoSession: the database has it no more.
             InputError: it cannot be read, and why.
         """
-        record_id = transcript.path.removeprefix(path_of(""))
+        record_id = transcript.path.removeprefix(stored_path(""))
         listed = self._listed.get(record_id)
         status = listed.status if listed is not None else None
         try:
@@ -295,7 +294,7 @@ class _StoreOfSettings:
 def _entry(listed: ListedRecord) -> ScanEntry:
     return ScanEntry(
         source=SOURCE,
-        path=path_of(listed.id),
+        path=stored_path(listed.id),
         session_id=listed.id,
         own_id=listed.id,
         own_started=listed.started,

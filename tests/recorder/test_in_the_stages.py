@@ -12,10 +12,12 @@ from msgspec.structs import replace
 from debrief.judging.context import context_from_session
 from debrief.lake import Lake
 from debrief.offline.signals import read_signals
-from debrief.recorder.conversion import recording_of
 from debrief.recorder.encoding import encode_record
+from debrief.recorder.exporting import training_line
+from debrief.recorder.storage.rows import ExportedRow
 from debrief.sessions.heads import SessionHead
 from debrief.sessions.model import Session
+from debrief.sessions.readers.recorder.conversion import session_of
 from debrief.training.languages import languages_of
 from debrief.training.selection import (
     DRAFT,
@@ -34,11 +36,13 @@ READY = TrainingOptions(status="ready")
 
 
 def session(**meta: Any) -> Session:
-    return recording_of(encode_record(build(**meta)), "r", None).session
+    return session_of(encode_record(build(**meta)), "r")
 
 
 def candidate(held_as: Literal["", "draft", "ready"], **told: Any) -> Candidate:
-    made = recording_of(encode_record(build()), "r", None).candidate
+    record = build()
+    row = ExportedRow("", record.meta.session_id, "draft", encode_record(record))
+    made = training_line(row).candidate
     return replace(made, held_as=held_as, **told)
 
 

@@ -10,10 +10,8 @@ import orjson
 from fastapi.responses import StreamingResponse
 
 from debrief.errors import DebriefError, InputError
-from debrief.recorder.conversion import recording_of
-from debrief.recorder.exporting import ExportedLine, lines_of
+from debrief.recorder.exporting import ExportedLine, lines_of, side_of_record
 from debrief.recorder.service.logs import LOGGER
-from debrief.training.splitting import side_of
 
 if TYPE_CHECKING:
     from starlette.types import Receive, Scope, Send
@@ -93,7 +91,6 @@ def _chunks(export: Export, query: ExportQuery) -> Iterator[bytes]:
 def _side(row: ExportedRow) -> Split | None:
     """Return a record's side; None if it gives no line, which the manifest then names."""
     try:
-        session = recording_of(row.text, str(row.id), row.status).session
+        return side_of_record(row)
     except InputError:
         return None
-    return side_of(session.repository, session.started)

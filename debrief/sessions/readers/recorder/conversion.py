@@ -41,6 +41,11 @@ READ, PATCHED, RAN = "repo.readFile", "apply_patch", "run_cmd"
 NO_CONTENTS = "its record tells which files changed, and nothing of what is in them"
 
 
+def stored_path(record_id: object) -> str:
+    """Return the path of a stored record, which has no file."""
+    return f"{SOURCE}:{record_id}"
+
+
 def session_of(
     data: bytes,
     path: str,

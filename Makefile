@@ -6,7 +6,7 @@ UV := VIRTUAL_ENV=.venv $(BIN)/uv
 export PYTHONUTF8 = 1
 export LITELLM_LOCAL_MODEL_COST_MAP = True
 
-.PHONY: demo test check ui up locks clean
+.PHONY: demo test check wheel-test ui up locks clean
 
 demo: .venv/.run
 	@$(BIN)/debrief demo
@@ -27,6 +27,14 @@ check: .venv/.test
 	$(BIN)/lint-imports
 	$(BIN)/mypy
 	DAGSTER_DISABLE_TELEMETRY=1 $(BIN)/dagster definitions validate --log-level warning
+
+# The built wheel alone, in an empty environment and an empty folder, runs the demo.
+wheel-test: .venv/.run
+	folder=$$(mktemp -d) && trap 'rm -rf "$$folder"' EXIT && \
+	$(UV) build --quiet --wheel --no-build-isolation --out-dir "$$folder" && \
+	$(PYTHON) -m venv --without-pip "$$folder/venv" && \
+	VIRTUAL_ENV="$$folder/venv" $(BIN)/uv pip install --quiet --constraints $(LOCKS)/run.lock "$$folder"/*.whl && \
+	cd "$$folder" && DEBRIEF_HOME="$$folder/home" venv/bin/debrief demo
 
 .venv/bin/uv: $(LOCKS)/tools.lock
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \

@@ -1,60 +1,41 @@
-"""Where Dagster keeps what it knows of the runs over a lake."""
+"""Dagster's instance of a lake: its folder, its configuration, and where its tables are.
+
+A local lake has its history beside it, in SQLite. ``debrief up`` and deployments have theirs in
+Postgres, configured by ``deploy/dagster.yaml``; so have workers, which take runs from a broker.
+"""
+
+from __future__ import annotations
 
 import os
 from pathlib import Path
+from typing import Any
 
 import dagster as dg
 
 from assets.handing_out import in_queue
-from debrief.recorder.durable import locked
+from debrief.files import locked
 from debrief.settings import Settings
-from pipelines.queue import prepare_queue_home
-from pipelines.team_home import (
-    URL,
-    dagster_database_url,
-    is_team_home,
-    make_schema,
-    team_home,
-    write_configuration,
-)
+from pipelines.queue import BROKER, STAGES
 
-# One database for the events of all runs: the default, one for each run and a shared index beside
-# them, takes four times as long an event. Both storages keep their connections open.
-DAGSTER_YAML = """\
-telemetry:
-  enabled: false
-nux:
-  enabled: false
-run_storage:
-  module: pipelines.local_storage
-  class: SqliteRuns
-  config:
-    base_dir:
-      env: DAGSTER_HOME
-event_log_storage:
-  module: pipelines.local_storage
-  class: SqliteEvents
-  config:
-    base_dir:
-      env: DAGSTER_HOME
-retention:
-  schedule:
-    purge_after_days: 90
-  sensor:
-    purge_after_days: {skipped: 7, failure: 90, success: 90}
-"""
-
-
-WORKSPACE_YAML = """\
-load_from:
-  - python_module:
-      module_name: pipelines.definitions
-      location_name: debrief
-"""
-
-
-_OPENING = 60.0
+URL = "DAGSTER_DATABASE_URL"
+SCHEMA = "dagster"
+"""Of Dagster's tables, beside the recorder's in one database."""
+CONFIGURATION = "dagster.yaml"
+_TEAM_FOLDER = "up"
+"""In ``DEBRIEF_HOME``."""
+_LAKE = "lake"
+_HEADER = "# Written by Debrief; a file without this line is left alone."
+_FORMER_STORAGES = "pipelines.local_storage"
+"""In the configuration of an earlier version, which had no header."""
+_MOST_RUNS = 8
+_OPEN_TIMEOUT = 60.0
 """Seconds that another process may take to open the same storage."""
+_QUEUE_TIMEOUT = 7 * 86_400
+"""Seconds that a run may wait for a worker: it counts as starting all the while."""
+_RETENTION = {
+    "schedule": {"purge_after_days": 90},
+    "sensor": {"purge_after_days": {"skipped": 7, "failure": 90, "success": 90}},
+}
 
 
 def dagster_home(settings: Settings) -> Path:
@@ -66,25 +47,40 @@ def dagster_home(settings: Settings) -> Path:
     """
     if settings.dagster_home:
         return settings.dagster_home.absolute()
-    if is_team_home(settings):
+    if _is_team_lake(settings):
         return team_home(settings)
     if "://" in settings.lake:
         return settings.home / "dagster"
     return Path(settings.lake) / ".dagster"
 
 
-def prepare_home(settings: Settings) -> Path:
-    """Make the folder, with a configuration if it has none, and point this process at it."""
+def team_home(settings: Settings) -> Path:
+    """Return the folder that is ``DAGSTER_HOME`` under ``debrief up``, unless one is named."""
+    named = settings.dagster_home
+    return named.absolute() if named else settings.home.absolute() / _TEAM_FOLDER
+
+
+def open_instance(settings: Settings) -> dg.DagsterInstance:
+    """Return the instance whose runs the UI shows for the lake of ``settings``.
+
+    One process at a time: two that make the tables of a new SQLite storage at once both fail.
+
+    Raises:
+        StorageError: its tables are in the embedded Postgres, which does not run.
+    """
     home = dagster_home(settings)
     home.mkdir(parents=True, exist_ok=True)
-    if in_queue(settings):
-        prepare_queue_home(home)
-    configuration = home / "dagster.yaml"
-    if not configuration.exists() and settings.dagster_database_url:
-        write_configuration(settings, home)
-    elif not configuration.exists():
-        configuration.write_text(DAGSTER_YAML, encoding="utf-8")
-    if not os.environ.get(URL) and URL in configuration.read_text(encoding="utf-8"):
+    with locked(home / ".opening", timeout=_OPEN_TIMEOUT):
+        return dg.DagsterInstance.from_config(str(prepare_home(settings)))
+
+
+def prepare_home(settings: Settings) -> Path:
+    """Make the folder with its configuration, and point this process at it; return it."""
+    home = dagster_home(settings)
+    home.mkdir(parents=True, exist_ok=True)
+    write_configuration(settings, home)
+    configuration = (home / CONFIGURATION).read_text(encoding="utf-8")
+    if not os.environ.get(URL) and URL in configuration:
         url = dagster_database_url(settings)
         make_schema(url)
         os.environ[URL] = url
@@ -93,18 +89,174 @@ def prepare_home(settings: Settings) -> Path:
 
 
 def prepare_workspace(home: Path) -> Path:
-    """Write the file that tells Dagster's UI what to load, wherever it is started from."""
-    workspace = home / "workspace.yaml"
-    workspace.write_text(WORKSPACE_YAML, encoding="utf-8")
-    return workspace
+    """Write the file by which Dagster's UI finds the code, wherever it is started from."""
+    module = {"module_name": "pipelines.definitions", "location_name": "debrief"}
+    _write(home / "workspace.yaml", {"load_from": [{"python_module": module}]})
+    return home / "workspace.yaml"
 
 
-def open_instance(settings: Settings) -> dg.DagsterInstance:
-    """Return the instance whose runs the UI shows for the lake of ``settings``.
+def prepare_team_home(settings: Settings, location: dict[str, Any]) -> Path:
+    """Make the folder of ``debrief up``, with its configuration and workspace; return it.
 
-    One process at a time: two that make the tables of a new SQLite storage at once both fail.
+    Args:
+        settings: whose home and lake.
+        location: an entry of ``load_from`` in a workspace file.
     """
-    home = dagster_home(settings)
-    home.mkdir(parents=True, exist_ok=True)
-    with locked(home / ".opening", patience=_OPENING):
-        return dg.DagsterInstance.from_config(str(prepare_home(settings)))
+    home = team_home(settings)
+    home.mkdir(parents=True, exist_ok=True, mode=0o700)
+    (home / _LAKE).write_text(settings.lake, encoding="utf-8")
+    write_configuration(settings, home)
+    _write(home / "workspace.yaml", {"load_from": [location]})
+    return home
+
+
+def write_configuration(settings: Settings, home: Path) -> None:
+    """Write ``dagster.yaml`` into a folder, unless it has one that somebody else wrote."""
+    path = home / CONFIGURATION
+    former = path.read_text(encoding="utf-8") if path.exists() else _HEADER
+    if not former.startswith(_HEADER) and _FORMER_STORAGES not in former:
+        return
+    is_team = home == team_home(settings) and _is_team_lake(settings)
+    if in_queue(settings):
+        _write(path, queue_configuration())
+    elif settings.dagster_database_url or is_team:
+        _write(path, _team_configuration())
+    else:
+        _write(path, _local_configuration(home))
+
+
+def packaged_configuration() -> Path:
+    """Return the ``dagster.yaml`` that comes along, in the repository or in the wheel."""
+    here = Path(__file__).resolve().parent
+    source = here.parent / "deploy" / CONFIGURATION
+    return source if source.is_file() else here / CONFIGURATION
+
+
+def dagster_database_url(settings: Settings) -> str:
+    """Return the address of Dagster's tables: ``DAGSTER_DATABASE_URL``, else a schema of their own.
+
+    The schema is in the database that ``DATABASE_URL`` names, else in the embedded server's.
+
+    Raises:
+        StorageError: the embedded server does not run.
+    """
+    from debrief.recorder.postgres import database_url
+
+    return settings.dagster_database_url or in_schema(database_url(settings))
+
+
+def in_schema(url: str) -> str:
+    """Return the address of a database in which tables are looked for in ``SCHEMA``.
+
+    Raises:
+        ConfigurationError: ``url`` is not a Postgres address.
+    """
+    from debrief.recorder.storage.connecting import address_of
+
+    address = address_of(url).set(drivername="postgresql")
+    former = address.query.get("options", "")
+    options = " ".join([former] if isinstance(former, str) else former)
+    query = {**address.query, "options": f"{options} -csearch_path={SCHEMA}".strip()}
+    return address.set(query=query).render_as_string(hide_password=False)
+
+
+def make_schema(url: str) -> None:
+    """Make the schema that an address names, if it names one and it does not exist."""
+    import psycopg2
+    from psycopg2 import errors, sql
+
+    from debrief.recorder.storage.connecting import address_of
+
+    address = address_of(url).set(drivername="postgresql")
+    if f"search_path={SCHEMA}" not in str(address.query.get("options", "")):
+        return
+    dsn = address.render_as_string(hide_password=False)
+    connection = psycopg2.connect(dsn, connect_timeout=10)
+    try:
+        connection.autocommit = True
+        with connection.cursor() as cursor:
+            cursor.execute(sql.SQL("CREATE SCHEMA IF NOT EXISTS {}").format(sql.Identifier(SCHEMA)))
+    except errors.UniqueViolation:
+        pass  # Another process makes it at this moment.
+    finally:
+        connection.close()
+
+
+def _is_team_lake(settings: Settings) -> bool:
+    """Return whether ``debrief up`` was used for the lake of these settings."""
+    file = team_home(settings) / _LAKE
+    return file.is_file() and file.read_text(encoding="utf-8") == settings.lake
+
+
+def _local_configuration(home: Path) -> dict[str, Any]:
+    """Return SQLite in two files: Dagster's default has a file of events for each run."""
+
+    def storage(module: str, name: str) -> dict[str, Any]:
+        return {"module": module, "class": name, "config": {"base_dir": str(home)}}
+
+    return {
+        "telemetry": {"enabled": False},
+        "nux": {"enabled": False},
+        "run_storage": storage("dagster._core.storage.runs", "SqliteRunStorage"),
+        "event_log_storage": storage(
+            "dagster._core.storage.event_log", "ConsolidatedSqliteEventLogStorage"
+        ),
+        "retention": _RETENTION,
+    }
+
+
+def _packaged() -> dict[str, Any]:
+    import yaml
+
+    content: dict[str, Any] = yaml.safe_load(packaged_configuration().read_text(encoding="utf-8"))
+    return content
+
+
+def _team_configuration() -> dict[str, Any]:
+    configuration = _packaged()
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
+    configuration["concurrency"]["runs"]["max_concurrent_runs"] = min(cores or 1, _MOST_RUNS)
+    return configuration
+
+
+def queue_configuration() -> dict[str, Any]:
+    """Return the configuration of every process that launches or carries out runs of a broker.
+
+    Celery's queue takes the place of Dagster's own, so that a run waits in one place only.
+    """
+    configuration = _packaged()
+    configuration.pop("run_queue", None)
+    configuration["concurrency"].pop("runs", None)
+    configuration["concurrency"]["pools"] = {"granularity": "op", "default_limit": 64}
+    configuration["run_monitoring"]["start_timeout_seconds"] = _QUEUE_TIMEOUT
+    return {
+        **configuration,
+        # What a step prints stays on its worker's disk, where no page can show it and nobody would
+        # ever remove it.
+        "compute_logs": {
+            "module": "dagster._core.storage.noop_compute_log_manager",
+            "class": "NoOpComputeLogManager",
+        },
+        "run_coordinator": {
+            "module": "dagster._core.run_coordinator",
+            "class": "DefaultRunCoordinator",
+        },
+        "run_launcher": {
+            "module": "dagster_celery.launcher",
+            "class": "CeleryRunLauncher",
+            "config": {
+                "broker": {"env": BROKER},
+                "backend": {"env": BROKER},
+                "default_queue": STAGES,
+            },
+        },
+    }
+
+
+def _write(path: Path, content: dict[str, Any]) -> None:
+    """Write a file of Debrief's own, in one step: others may be reading it."""
+    import yaml
+
+    new = path.with_name(f".{path.name}.{os.getpid()}")
+    new.write_text(f"{_HEADER}\n{yaml.safe_dump(content, sort_keys=False)}", encoding="utf-8")
+    new.replace(path)

@@ -1,9 +1,8 @@
 """What an instance needs before its daemon and its UI are started.
 
-``python -m pipelines.instance_care [SOCKET]`` makes the tables where there are none, gives pools
-their limits, and ends the runs that a code server on the socket had when it went away: nothing
-else would notice before the longest that a run may take is over. Those are then taken up again
-by Dagster's own run retries.
+``python -m pipelines.instance_care [SOCKET]`` makes the tables where there are none, and gives
+pools their limits. With a socket it then ends the runs that a former code server on this socket
+left behind, which Dagster takes up again by its run retries, and becomes the code server.
 """
 
 from __future__ import annotations
@@ -15,14 +14,15 @@ from collections.abc import Mapping
 
 import dagster as dg
 from dagster import DagsterRunStatus
-from dagster._core.storage.tags import GRPC_INFO_TAG
 
 from debrief.settings import load_settings
-from pipelines.team_home import make_schema, write_configuration
+from pipelines.instance import make_schema, write_configuration
 
 POOLS: Mapping[str, int] = {"language_model": 2, "langfuse": 1}
-"""How many steps of a pool run at once unless somebody chose otherwise: each asks with
+"""How many steps of a pool run at once unless somebody chose otherwise: each makes
 ``DEBRIEF_CONCURRENCY`` calls at once itself, and Langfuse takes one writer best."""
+GRPC_TAG = ".dagster/grpc_info"
+"""Dagster's tag of a run that names the code server it runs in."""
 _RUNNING = [
     DagsterRunStatus.STARTING,
     DagsterRunStatus.STARTED,
@@ -30,22 +30,20 @@ _RUNNING = [
 ]
 
 
-def give_limits(instance: dg.DagsterInstance) -> None:
-    """Give every pool of ours a limit that has none."""
-    chosen = {info.name for info in instance.event_log_storage.get_pool_limits()}
-    for pool, limit in POOLS.items():
-        if pool not in chosen:
-            instance.event_log_storage.set_concurrency_slots(pool, limit)
+def set_pool_limits(instance: dg.DagsterInstance) -> None:
+    """Give a limit to every pool of ours that has none."""
+    limited = {info.name for info in instance.event_log_storage.get_pool_limits()}
+    for pool in POOLS.keys() - limited:
+        instance.event_log_storage.set_concurrency_slots(pool, POOLS[pool])
 
 
 def end_orphans(instance: dg.DagsterInstance, socket: str) -> list[str]:
-    """End the runs of a code server that is not there any more; return their ids."""
+    """End the runs of a code server that has ended; return their ids."""
     ended = []
+    message = "The code server that the run was part of has ended."
     for run in instance.get_runs(dg.RunsFilter(statuses=_RUNNING)):
-        told = json.loads(run.tags.get(GRPC_INFO_TAG, "{}"))
-        if told.get("socket") != socket:
+        if json.loads(run.tags.get(GRPC_TAG, "{}")).get("socket") != socket:
             continue
-        message = "The process that served it ended, and the run with it."
         if run.status == DagsterRunStatus.CANCELING:
             instance.report_run_canceled(run, message)
         else:
@@ -55,16 +53,20 @@ def end_orphans(instance: dg.DagsterInstance, socket: str) -> list[str]:
 
 
 def main(socket: str = "") -> None:
-    """Care for the instance that the environment names."""
+    """Prepare the instance that the environment names; become its code server on a socket."""
     settings = load_settings()
-    if url := settings.dagster_database_url:
-        make_schema(url)
+    if settings.dagster_database_url:
+        make_schema(settings.dagster_database_url)
     if settings.dagster_home:
         write_configuration(settings, settings.dagster_home)
     with dg.DagsterInstance.get() as instance:
-        give_limits(instance)
+        set_pool_limits(instance)
         for run_id in end_orphans(instance, socket) if socket else []:
-            print(f"ended run {run_id}: its code server is gone")
+            print(f"ended run {run_id}: its code server is gone", flush=True)
+    if socket:
+        server = "dagster code-server start -m pipelines.definitions --location-name debrief"
+        options = ["--use-python-environment-entry-point", "--socket", socket]
+        os.execv(sys.executable, [sys.executable, "-m", *server.split(), *options])
 
 
 if __name__ == "__main__":

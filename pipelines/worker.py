@@ -10,7 +10,7 @@ from urllib.parse import urlsplit
 from debrief.cli.console import console
 from debrief.errors import ConfigurationError
 from debrief.settings import Settings
-from pipelines.queue import BROKER, COORDINATORS, STAGES, broker_of, prepare_queue_home
+from pipelines.queue import BROKER, COORDINATORS, STAGES, broker_of
 
 _RUNS_A_PROCESS = 20
 """A process is replaced after so many runs, so that none grows for ever."""
@@ -31,7 +31,7 @@ def work(settings: Settings, *, coordinator: bool = False, name: str = "") -> No
             is not installed.
     """
     from pipelines.distribution import prepare_pools
-    from pipelines.instance import dagster_home, open_instance
+    from pipelines.instance import dagster_home, open_instance, write_configuration
 
     broker = broker_of(settings)
     if not settings.dagster_database_url:
@@ -40,7 +40,8 @@ def work(settings: Settings, *, coordinator: bool = False, name: str = "") -> No
         )
     os.environ[BROKER] = broker
     home = dagster_home(settings)
-    prepare_queue_home(home)
+    home.mkdir(parents=True, exist_ok=True)
+    write_configuration(settings.model_copy(update={"launch": "queue"}), home)
     with open_instance(settings) as instance:
         prepare_pools(instance)
     app = make_app(broker)

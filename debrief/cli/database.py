@@ -94,8 +94,11 @@ def database_restore(
 
 
 def database_address(option: str) -> str:
-    """Return the address that ``--database`` gives, else the configured or embedded one."""
+    """Return the address that ``--database`` gives, else the configured or embedded one.
+
+    The embedded server runs until this process ends, if it does not run already.
+    """
     from debrief.recorder.postgres import database_url
     from debrief.settings import load_settings
 
-    return option or database_url(load_settings())
+    return option or database_url(load_settings(), start=True)

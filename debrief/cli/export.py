@@ -189,7 +189,7 @@ def _published_records(
 
     if database or not settings.recorder_url:
         chosen = SessionFilter(task_id=task or None, status=status, since=since)
-        with RecordStore(database or database_url(settings)) as store:
+        with RecordStore(database or database_url(settings, start=True)) as store:
             store.check()
             with store.export(chosen) as records:
                 return publish(records)

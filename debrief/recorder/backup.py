@@ -13,7 +13,7 @@ from typing import IO
 
 from debrief.errors import InputError
 from debrief.recorder.errors import StorageError
-from debrief.recorder.postgres_files import packaged
+from debrief.recorder.postgres import programs_folder
 from debrief.recorder.storage.connecting import address_of, explained, make_engine
 
 _CONTENTS = ("benchmarks", "tokens", "sessions", "tasks")
@@ -180,7 +180,7 @@ def _started(
         if password:
             environment["PGPASSWORD"] = password
     return subprocess.Popen(
-        [str(packaged() / name), *database, *arguments],
+        [str(programs_folder() / name), *database, *arguments],
         stdin=subprocess.PIPE,
         stdout=out or subprocess.PIPE,
         stderr=errors,

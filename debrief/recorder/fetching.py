@@ -18,6 +18,7 @@ from msgspec import Struct
 
 from debrief.digests import digest_of
 from debrief.errors import InputError
+from debrief.files import locked
 from debrief.recorder.client import (
     RecorderAwayError,
     RecorderClient,
@@ -25,7 +26,6 @@ from debrief.recorder.client import (
     TemporaryError,
 )
 from debrief.recorder.contracts import Status
-from debrief.recorder.durable import locked
 
 PAGE_SIZE = 200
 _FOLDER = "recorder/fetched"

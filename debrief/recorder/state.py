@@ -35,8 +35,8 @@ import msgspec
 from msgspec import Struct, structs
 
 from debrief.errors import InputError
+from debrief.files import locked, make_folder, move_folder, sweep, write_durably
 from debrief.recorder.contracts import OUTPUT_LIMIT, Contents
-from debrief.recorder.durable import locked, make_folder, move_folder, sweep, write_durably
 
 STATE_VERSION = 1
 RECORD, HELD, SESSION, STOP = "record.json", "held.json", "session.json", "stop.json"

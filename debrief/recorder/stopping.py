@@ -12,11 +12,11 @@ from pathlib import Path
 from msgspec import Struct, structs
 
 from debrief.errors import InputError
+from debrief.files import write_durably
 from debrief.recorder.assembly import build_record
 from debrief.recorder.checks import ReadyRule, problems_of, readiness
 from debrief.recorder.client import Receipt, RecorderClient
 from debrief.recorder.contracts import Record
-from debrief.recorder.durable import write_durably
 from debrief.recorder.encoding import decode_record, encode_record
 from debrief.recorder.outbox import check_task_name, send_or_wait
 from debrief.recorder.repository import find_commit

@@ -19,8 +19,7 @@ import psycopg2
 from debrief.recorder.checks import ReadyRule
 from debrief.recorder.contracts import NewTask
 from debrief.recorder.ingest import Ingest
-from debrief.recorder.postgres import EmbeddedPostgres
-from debrief.recorder.postgres_files import packaged
+from debrief.recorder.postgres import EmbeddedPostgres, programs_folder
 from debrief.recorder.storage.store import RecordStore
 from debrief.redaction import Redactor
 from tests.benchmarks.uploads import uploads
@@ -54,7 +53,7 @@ def exported(url: str) -> None:
 def copied(url: str) -> float:
     """Return the seconds that ``psql`` takes."""
     statement = "COPY (SELECT record_text FROM sessions) TO STDOUT"
-    command = [str(packaged() / "psql"), url, "-X", "-c", statement]
+    command = [str(programs_folder() / "psql"), url, "-X", "-c", statement]
     began = time.perf_counter()
     subprocess.run(command, stdout=subprocess.DEVNULL, check=True)
     return time.perf_counter() - began

@@ -25,8 +25,13 @@ import psutil
 from debrief.lake import Lake
 from debrief.settings import load_settings
 from pipelines import instance_care
-from pipelines.instance import open_instance
-from pipelines.team_home import URL, dagster_database_url, make_schema, prepare_team_home
+from pipelines.instance import (
+    URL,
+    dagster_database_url,
+    make_schema,
+    open_instance,
+    prepare_team_home,
+)
 from tests.benchmarks.browser import Page, browser
 from tests.benchmarks.grown import Grown, Size, fill_instance, fill_lake, shown_in
 
@@ -82,7 +87,7 @@ def _grown(size: Size) -> Grown:
     os.environ[URL] = f"{dagster_database_url(settings)}%20-csynchronous_commit%3Doff"
     make_schema(os.environ[URL])
     with open_instance(settings) as instance:
-        instance_care.give_limits(instance)
+        instance_care.set_pool_limits(instance)
         grown = fill_instance(instance, size, LAST, shown)
     for name in ("DAGSTER_HOME", URL):
         del os.environ[name]

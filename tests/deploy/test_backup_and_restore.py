@@ -18,7 +18,8 @@ from debrief.recorder.storage.store import RecordStore
 from debrief.redaction.redactor import Redactor, load_key
 from debrief.sessions.heads import SessionHead
 from debrief.settings import Settings, load_settings
-from pipelines import instance_care, team_home
+from pipelines import instance as instances
+from pipelines import instance_care
 from tests.benchmarks.grown import Size, fill_lake
 from tests.postgres import database
 
@@ -32,9 +33,9 @@ def settings(tmp_path: Path) -> Settings:
 
 def opened(settings: Settings, url: str, monkeypatch: pytest.MonkeyPatch) -> dg.DagsterInstance:
     """Return the instance in a database, made ready as ``debrief up`` does."""
-    home = team_home.prepare_team_home(settings, {"python_module": "pipelines.definitions"})
+    home = instances.prepare_team_home(settings, {"python_module": "pipelines.definitions"})
     monkeypatch.setenv("DAGSTER_HOME", str(home))
-    monkeypatch.setenv(team_home.URL, team_home.in_schema(url))
+    monkeypatch.setenv(instances.URL, instances.in_schema(url))
     instance_care.main()
     return dg.DagsterInstance.get()
 

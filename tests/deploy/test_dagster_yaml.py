@@ -19,7 +19,8 @@ from dagster._core.scheduler.instigation import TickStatus
 from dagster._core.storage.tags import GRPC_INFO_TAG
 
 from debrief.settings import load_settings
-from pipelines import instance_care, team_home
+from pipelines import instance as instances
+from pipelines import instance_care
 from pipelines.definitions import defs
 from pipelines.instance import open_instance
 
@@ -28,7 +29,7 @@ from pipelines.instance import open_instance
 def home(tmp_path: Path) -> Path:
     """A folder as ``debrief up`` prepares it."""
     settings = load_settings({"DEBRIEF_HOME": str(tmp_path / "home")})
-    return team_home.prepare_team_home(settings, {"python_module": "pipelines.definitions"})
+    return instances.prepare_team_home(settings, {"python_module": "pipelines.definitions"})
 
 
 @pytest.fixture
@@ -36,7 +37,7 @@ def instance(
     home: Path, postgres_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> Iterator[dg.DagsterInstance]:
     monkeypatch.setenv("DAGSTER_HOME", str(home))
-    monkeypatch.setenv(team_home.URL, team_home.in_schema(postgres_url))
+    monkeypatch.setenv(instances.URL, instances.in_schema(postgres_url))
     instance_care.main()
     with dg.DagsterInstance.get() as found:
         yield found
@@ -108,7 +109,7 @@ def test_every_pool_of_the_graph_has_a_limit() -> None:
 
 def test_a_limit_that_somebody_chose_stays(instance: dg.DagsterInstance) -> None:
     instance.event_log_storage.set_concurrency_slots("language_model", 7)
-    instance_care.give_limits(instance)
+    instance_care.set_pool_limits(instance)
     limits = {info.name: info.limit for info in instance.event_log_storage.get_pool_limits()}
     assert limits["language_model"] == 7
 
@@ -128,8 +129,8 @@ def test_nothing_is_told_to_anybody(instance: dg.DagsterInstance) -> None:
 
 
 def test_no_secret_stands_in_the_file() -> None:
-    content = yaml.safe_load(team_home.packaged_configuration().read_text())
-    assert content["storage"]["postgres"] == {"postgres_url": {"env": team_home.URL}}
+    content = yaml.safe_load(instances.packaged_configuration().read_text())
+    assert content["storage"]["postgres"] == {"postgres_url": {"env": instances.URL}}
     assert not [value for value in leaves(content) if "://" in value]
 
 
@@ -176,13 +177,13 @@ def test_the_runs_of_a_code_server_that_went_away_are_ended_and_no_others(
     ],
 )  # fmt: skip
 def test_an_address_keeps_all_its_parts_and_gets_the_schema(given: str, made: str) -> None:
-    assert team_home.in_schema(given) == made
+    assert instances.in_schema(given) == made
 
 
 def test_other_commands_on_the_same_lake_use_the_same_instance(
     home: Path, postgres_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for name in ("DAGSTER_HOME", team_home.URL):
+    for name in ("DAGSTER_HOME", instances.URL):
         monkeypatch.setenv(name, "")
     environment = {"DEBRIEF_HOME": str(home.parent), "DATABASE_URL": postgres_url}
     with open_instance(load_settings(environment)) as found:

@@ -22,11 +22,13 @@ from debrief.settings import load_settings
 from debrief.weeks import week_after
 from pipelines.definitions import defs
 from pipelines.distribution import Failed, carry_out, describe, patiently, pieces_of
-from pipelines.queue import broker_of, prepare_queue_home, queue_configuration
+from pipelines.instance import queue_configuration, write_configuration
+from pipelines.queue import broker_of
 from pipelines.ranges import range_tags, week_ranges
 from pipelines.worker import make_app, work
 
 SETTINGS = {"DEBRIEF_HOME": "/nowhere"}
+QUEUE = load_settings({**SETTINGS, "DEBRIEF_LAUNCH": "queue"})
 
 
 @given(st.sets(st.integers(0, 40), min_size=1), st.integers(1, 9))
@@ -94,12 +96,12 @@ def test_an_instance_that_starts_runs_here_hands_none_out(tmp_path: Path) -> Non
 
 
 def test_a_configuration_that_is_there_stays(tmp_path: Path) -> None:
-    prepare_queue_home(tmp_path)
+    write_configuration(QUEUE, tmp_path)
     path = tmp_path / "dagster.yaml"
     assert "CeleryRunLauncher" in path.read_text()
     assert "password" not in path.read_text()
     path.write_text("mine: true\n")
-    prepare_queue_home(tmp_path)
+    write_configuration(QUEUE, tmp_path)
     assert path.read_text() == "mine: true\n"
 
 
@@ -148,10 +150,10 @@ def test_a_broker_that_is_away_is_named_and_no_run_is_left_waiting(
 
 
 def test_a_file_of_an_earlier_version_is_written_anew(tmp_path: Path) -> None:
-    prepare_queue_home(tmp_path)
+    write_configuration(QUEUE, tmp_path)
     path = tmp_path / "dagster.yaml"
     path.write_text(path.read_text().replace("CeleryRunLauncher", "AnotherLauncher"))
-    prepare_queue_home(tmp_path)
+    write_configuration(QUEUE, tmp_path)
     assert "CeleryRunLauncher" in path.read_text()
     assert [found.name for found in tmp_path.iterdir()] == ["dagster.yaml"]
 

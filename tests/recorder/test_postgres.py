@@ -4,9 +4,7 @@ import os
 import signal
 import subprocess
 import sys
-import tempfile
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -15,7 +13,12 @@ import psycopg2
 import pytest
 
 from debrief.recorder.errors import StorageError
-from debrief.recorder.postgres import EmbeddedPostgres, database_url
+from debrief.recorder.postgres import (
+    EmbeddedPostgres,
+    database_url,
+    is_running,
+    url_of,
+)
 from debrief.recorder.storage.store import RecordStore
 from debrief.settings import load_settings
 from tests.recorder.rows import row, task
@@ -53,6 +56,7 @@ def folder(made: Path) -> Iterator[Path]:
 @contextmanager
 def moved(folder: Path, to: Path) -> Iterator[Path]:
     """The folder in another place."""
+    to.parent.mkdir(exist_ok=True)
     folder.rename(to)
     try:
         yield to
@@ -96,65 +100,36 @@ def kill_server(folder: Path) -> None:
     wait_until(lambda: running(folder) is None)
 
 
-def test_a_server_starts_with_its_first_user_and_stops_with_its_last(folder: Path) -> None:
-    with EmbeddedPostgres(folder, durable=False) as first:
-        with EmbeddedPostgres(folder, durable=False) as second:
-            assert second.url == first.url
-        assert running(folder)
-        with RecordStore(first.url) as store:
+def test_a_server_runs_until_it_is_closed(folder: Path) -> None:
+    with EmbeddedPostgres(folder, durable=False) as server:
+        assert is_running(folder)
+        with RecordStore(server.url) as store:
             assert [found.id for found in store.tasks()] == ["cart"]
+    assert not is_running(folder)
     assert running(folder) is None
 
 
-def test_no_process_ends_the_work_of_another(folder: Path) -> None:
-    with EmbeddedPostgres(folder, durable=False) as server, RecordStore(server.url) as store:
-        other = user(folder)
-        other.communicate()
-        assert running(folder)
-        store.check()
-
-
-def test_who_started_the_server_may_go_first(folder: Path) -> None:
-    starter = user(folder)
-    with EmbeddedPostgres(folder, durable=False) as server, RecordStore(server.url) as store:
-        starter.communicate()
-        store.check()
-    assert running(folder) is None
-
-
-def test_a_user_that_was_killed_does_not_keep_the_server_running(folder: Path) -> None:
-    crashed = user(folder)
-    crashed.kill()
-    crashed.communicate()
-    assert running(folder)
+def test_a_server_ends_with_the_process_that_started_it_and_can_be_started_at_once(
+    folder: Path,
+) -> None:
+    owner = user(folder)
+    owner.kill()
+    owner.communicate()
     with EmbeddedPostgres(folder, durable=False) as server, RecordStore(server.url) as store:
         store.check()
-    assert running(folder) is None
 
 
 def test_after_everything_was_killed_all_that_was_answered_is_there(folder: Path) -> None:
     owner = user(folder)
-    with EmbeddedPostgres(folder, durable=False) as server, RecordStore(server.url) as store:
+    with RecordStore(url_of(folder)) as store:
         stored = store.add_session(row())
-    owner.kill()
+    owner.send_signal(signal.SIGSTOP)
     kill_server(folder)
+    owner.kill()
     owner.communicate()
     assert (folder / "data" / "postmaster.pid").exists()
     with EmbeddedPostgres(folder, durable=False) as server, RecordStore(server.url) as store:
         assert store.session(stored.id) == stored
-
-
-def test_a_server_that_was_killed_is_back_for_its_users_once_somebody_starts_it(
-    folder: Path,
-) -> None:
-    with EmbeddedPostgres(folder, durable=False) as server, RecordStore(server.url) as store:
-        store.check()
-        kill_server(folder)
-        with pytest.raises(StorageError, match="debrief database status"):
-            store.check()
-        with EmbeddedPostgres(folder, durable=False):
-            store.check()
-        store.check()
 
 
 @pytest.mark.parametrize("said", ["{pid}\n/somewhere\n", "", "no number"], ids=str)
@@ -162,17 +137,6 @@ def test_a_stale_pid_file_is_no_obstacle(folder: Path, said: str) -> None:
     (folder / "data" / "postmaster.pid").write_text(said.format(pid=os.getpid()))
     with EmbeddedPostgres(folder, durable=False) as server, RecordStore(server.url) as store:
         store.check()
-
-
-def test_many_may_start_it_at_once(folder: Path) -> None:
-    def used(_: int) -> str:
-        with EmbeddedPostgres(folder, durable=False) as server, RecordStore(server.url) as store:
-            store.check()
-            return server.url
-
-    with ThreadPoolExecutor(8) as threads:
-        assert len(set(threads.map(used, range(16)))) == 1
-    assert running(folder) is None
 
 
 def test_the_path_may_be_longer_than_that_of_a_socket_and_hold_anything(
@@ -197,17 +161,6 @@ def test_root_runs_it_as_somebody_else_and_opens_no_folder_for_it(
     with moved(folder, closed / "postgres") as place, EmbeddedPostgres(place, durable=False):
         assert psutil.Process(running(place)).uids().effective != 0
         assert closed.stat().st_mode & 0o777 == 0o700
-
-
-@pytest.mark.skipif(os.geteuid() != 0, reason="others run the server themselves")
-def test_a_folder_for_temporary_files_that_root_keeps_to_itself_takes_no_socket(
-    folder: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    with tempfile.TemporaryDirectory() as closed:
-        (Path(closed) / "inner").mkdir(mode=0o755)
-        monkeypatch.setattr(tempfile, "tempdir", f"{closed}/inner")
-        with EmbeddedPostgres(folder, durable=False) as server, RecordStore(server.url) as store:
-            store.check()
 
 
 def test_data_of_another_major_version_is_left_alone(tmp_path: Path) -> None:
@@ -242,22 +195,6 @@ def test_a_server_that_does_not_start_says_why(folder: Path) -> None:
     settings.write_text(good)
 
 
-def test_a_server_that_does_not_start_leaves_no_folder_for_a_socket(
-    folder: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    settings = folder / "data" / "postgresql.conf"
-    good = settings.read_text()
-    settings.write_text(f"{good}\nno_such_setting = 1\n")
-    with tempfile.TemporaryDirectory() as short:
-        place = Path(short)
-        place.chmod(0o711)
-        monkeypatch.setattr(tempfile, "tempdir", short)
-        with pytest.raises(StorageError):
-            EmbeddedPostgres(folder, durable=False)
-        assert list(place.iterdir()) == []
-    settings.write_text(good)
-
-
 def test_a_folder_that_is_a_file_is_told(tmp_path: Path) -> None:
     (tmp_path / "postgres").write_text("")
     with pytest.raises(StorageError, match="DATABASE_URL"):
@@ -269,3 +206,28 @@ def test_the_address_in_the_environment_wins(tmp_path: Path) -> None:
     settings = load_settings({"DEBRIEF_HOME": str(tmp_path), "DATABASE_URL": url})
     assert database_url(settings) == url
     assert list(tmp_path.iterdir()) == []
+
+
+def test_without_an_address_a_server_that_does_not_run_is_named_with_the_next_move(
+    tmp_path: Path,
+) -> None:
+    settings = load_settings({"DEBRIEF_HOME": str(tmp_path)})
+    with pytest.raises(StorageError, match="does not run") as refused:
+        database_url(settings)
+    assert "`debrief up` or `debrief serve`" in refused.value.next_move
+
+
+def test_a_command_that_needs_the_server_runs_it_until_its_end(folder: Path) -> None:
+    with moved(folder, folder.parent / "home" / "postgres") as place:
+        environment = {**os.environ, "DEBRIEF_HOME": str(place.parent), "DATABASE_URL": ""}
+        done = subprocess.run(
+            [sys.executable, "-m", "pipelines.command", "database", "status"],
+            env=environment,
+            cwd=Path(__file__).parents[2],
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert done.returncode == 0, done.stderr
+        assert "tasks     1" in done.stdout
+        assert not is_running(place)

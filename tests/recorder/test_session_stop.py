@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from debrief.errors import InputError
+from debrief.files import locked
 from debrief.recorder.checks import problems_of
 from debrief.recorder.client import RecorderClient
-from debrief.recorder.durable import locked
 from debrief.recorder.encoding import decode_record
 from debrief.recorder.outbox import WaitingError, forget, send_waiting
 from debrief.recorder.session import opened

@@ -21,7 +21,7 @@ from debrief.state.postgres import PostgresState
 from debrief.state.pruning import prune_daily
 from debrief.state.sqlite import SqliteState
 from debrief.state.store import Size, State
-from pipelines.team_home import in_schema
+from pipelines.instance import in_schema
 
 Opened = Callable[[], State]
 EVERYTHING = 1 << 40

@@ -107,22 +107,22 @@ def sync_folder(folder: Path) -> None:
 
 
 @contextmanager
-def locked(path: Path, patience: float = 0.0) -> Iterator[bool]:
-    """Hold a lock for as long as the block runs, or the process lives; False: another holds it.
+def locked(path: Path, timeout: float = 0.0) -> Iterator[bool]:
+    """Hold a lock while the block runs, or until the process ends; False: another one holds it.
 
     Args:
         path: a file, made if need be.
-        patience: seconds that another's hold is waited out.
+        timeout: seconds to wait for another process to give it up.
     """
     make_folder(path.parent)
     descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
     try:
-        yield _taken(descriptor, time.monotonic() + patience)
+        yield _is_acquired(descriptor, time.monotonic() + timeout)
     finally:
         os.close(descriptor)
 
 
-def _taken(descriptor: int, until: float) -> bool:
+def _is_acquired(descriptor: int, until: float) -> bool:
     while True:
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)

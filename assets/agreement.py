@@ -22,7 +22,7 @@ from debrief.rubrics.agreement_page import (
 from debrief.rubrics.agreement_store import read_labels, store_agreement
 from debrief.rubrics.page import plain
 from debrief.settings import load_settings
-from debrief.snapshots.repositories import find_repository
+from debrief.snapshots.capture import find_repository
 from resources.lake import LakeResource
 from resources.langfuse import LangfuseResource
 

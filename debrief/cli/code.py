@@ -17,8 +17,8 @@ _MODEL = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:/@\[\]-]*\Z")
 
 
 def _plan_ids(incomplete: str) -> list[str]:
+    from debrief.snapshots.capture import find_repository
     from debrief.snapshots.plans import plan_ids
-    from debrief.snapshots.repositories import find_repository
 
     repository = find_repository(Path())
     ids = plan_ids(repository.root) if repository is not None else []
@@ -57,11 +57,10 @@ def code(
     exit code is passed on.
     """
     from debrief.settings import load_settings
-    from debrief.snapshots.capture import file_run, only_run_of, prepare, repository_of
-    from debrief.snapshots.filing import transcript_folders
+    from debrief.snapshots.capture import CLAUDE_CODE
     from debrief.snapshots.hook import CAPTURE_VARIABLE
-    from debrief.snapshots.prompts import CLAUDE_CODE
-    from debrief.snapshots.running import COMMANDS, start, tool_command
+    from debrief.snapshots.plans import file_run, only_run_of, prepare, repository_of
+    from debrief.snapshots.transcripts import COMMANDS, run_tool, tool_command, transcript_folders
 
     settings = load_settings()
     if tool not in COMMANDS:
@@ -79,7 +78,7 @@ def code(
         plural = "" if run.subagents == 1 else "s"
         out.print(f"worktree  {run.worktree}{'' if run.is_new else ' (there already)'}")
         out.print(f"prompts   {run.fingerprint}: main and {run.subagents} subagent{plural}")
-        exit_code = start(
+        exit_code = run_tool(
             [*command, *run.arguments[:-1], *(extra or ()), run.arguments[-1]],
             run.worktree,
             {CAPTURE_VARIABLE: str(run.capture)},

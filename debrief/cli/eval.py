@@ -36,14 +36,14 @@ What was good about this piece of work, what was not, and what should the agent 
 
 
 def _worktree_ids(root: Path) -> list[str]:
-    from debrief.snapshots.repositories import HOME
+    from debrief.snapshots.capture import HOME
 
     folders = (root / HOME / "worktrees").glob("[!.]*")
     return sorted(path.name for path in folders if path.is_dir())
 
 
 def _complete_plan_id(incomplete: str) -> list[str]:
-    from debrief.snapshots.repositories import find_repository
+    from debrief.snapshots.capture import find_repository
 
     repository = find_repository(Path())
     ids = _worktree_ids(repository.root) if repository else []
@@ -96,9 +96,8 @@ def evaluate(
     from debrief.redaction.redactor import Redactor, key_of
     from debrief.redaction.sessions import redact_session
     from debrief.settings import load_settings
-    from debrief.snapshots.capture import repository_of
-    from debrief.snapshots.repositories import HOME
-    from debrief.snapshots.writing import read_metadata
+    from debrief.snapshots.capture import HOME, read_metadata
+    from debrief.snapshots.plans import repository_of
 
     settings = load_settings()
     root = repository_of(repo).root
@@ -158,8 +157,7 @@ def evaluate(
 
 def _worktree_and_plan(root: Path, plan_id: str) -> tuple[Path, str]:
     """Return a plan's worktree and the plan's text."""
-    from debrief.snapshots.plans import PLAN, checked_plan_id, find_plan
-    from debrief.snapshots.worktrees import worktree_folder
+    from debrief.snapshots.plans import PLAN, checked_plan_id, find_plan, worktree_folder
 
     folder = worktree_folder(root, checked_plan_id(plan_id))
     if folder.is_symlink() or not folder.is_dir():
@@ -262,7 +260,7 @@ def _export(
     feedback: str | None,
 ) -> None:
     from debrief.judging.suites import run_tests, run_tests_at
-    from debrief.snapshots.repositories import HOME
+    from debrief.snapshots.capture import HOME
     from debrief.training.plan_export import JudgedPlan, export_plan
 
     notes = console(stderr=True)

@@ -51,9 +51,9 @@ def hooks_remove(user: User = False, local: Local = False, repo: Repo = Path()) 
 @app.command("status")
 def hooks_status(user: User = False, repo: Repo = Path()) -> None:
     """Print where the hook is installed, and what it last failed at; exit code 1 if nowhere."""
+    from debrief.snapshots.capture import find_repository
     from debrief.snapshots.hook import log_file
     from debrief.snapshots.hooks import hook_command, settings_file, status
-    from debrief.snapshots.repositories import find_repository
 
     paths = [settings_file(user=True)]
     if not user and find_repository(repo) is not None:

@@ -13,7 +13,7 @@ from debrief.cli.options import Repo
 from debrief.errors import ConfigurationError, InputError
 
 if TYPE_CHECKING:
-    from debrief.snapshots.repositories import Repository
+    from debrief.snapshots.capture import RepositoryPaths
 
 app = typer.Typer(
     no_args_is_help=True, help="The judges that are in force: list them, check them, write one."
@@ -75,7 +75,7 @@ def judges_new(
     """Begin a judge in the repository's .debrief/judges."""
     from debrief.content import folder
     from debrief.judging.judge_files import judge_paths
-    from debrief.snapshots.repositories import HOME
+    from debrief.snapshots.capture import HOME
 
     if not _NAME.match(name):
         raise InputError(
@@ -110,7 +110,7 @@ def _judges_in_force(repo: Path) -> Path:
     return judges_folder(load_settings(), repository.root if repository else repo)
 
 
-def _repository(folder: Path) -> Repository | None:
-    from debrief.snapshots.repositories import find_repository
+def _repository(folder: Path) -> RepositoryPaths | None:
+    from debrief.snapshots.capture import find_repository
 
     return find_repository(folder)

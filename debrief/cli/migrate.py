@@ -33,8 +33,8 @@ def migrate(
     metadata as filled in; what nobody can tell is reported as missing.
     """
     from debrief.judging.judge_files import load_judges
+    from debrief.snapshots.capture import HOME
     from debrief.snapshots.migration import apply, earlier_folders, plan_migration
-    from debrief.snapshots.repositories import HOME
 
     folders = earlier_folders(path)
     homes = {target or folder.with_name(HOME) for folder in folders}

@@ -52,7 +52,7 @@ def train(
     from debrief.models.choosing import Models
     from debrief.redaction.redactor import key_of
     from debrief.settings import load_settings
-    from debrief.snapshots.repositories import HOME, find_repository
+    from debrief.snapshots.capture import HOME, find_repository
     from debrief.training.candidates import report_of, write_candidate
     from debrief.training.lessons import LessonFilter, lessons_of, plan_lessons
     from debrief.training.optimisation import OptimiserOptions, propose

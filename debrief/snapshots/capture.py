@@ -1,244 +1,327 @@
-"""``debrief code``: a plan carried out by a coding agent, with all that its session ran with kept.
+"""A capture: the prompts and circumstances of a session, as they were when it began.
 
-The capture is written before the tool starts, since prompts may be edited while it runs. It is
-``.debrief/sessions/<plan id>/``; that of an earlier run of the same plan is renamed first, to the
-id of its session, so that the plan's own name always is the latest run and nothing is lost.
+It is the folder ``.debrief/sessions/<key>/`` of the session's repository, its key a plan id or a
+session id, and holds ``prompts/`` and ``metadata.json``. Only the repository's own prompts are
+taken, not those in the user's home: what a team compares must not depend on whose machine it ran
+on. Standard library alone, and no git program: a hook that must not slow a session down writes
+captures through here.
 """
 
 from __future__ import annotations
 
-import contextlib
 import json
+import os
+import re
+import shutil
 import time
-from collections.abc import Iterator, Mapping, Sequence
-from datetime import datetime
-from pathlib import Path
-from typing import Any
-
-from msgspec import Struct
+from collections.abc import Iterable, Mapping
+from pathlib import Path, PurePosixPath
+from typing import Any, NamedTuple
 
 from debrief.errors import InputError
-from debrief.git import git
-from debrief.snapshots.filing import Stamps, file_sessions, recent_stamps, sessions_since
 from debrief.snapshots.fingerprint import compute_prompt_fingerprint
-from debrief.snapshots.plans import PLAN, checked_plan_id, find_plan
-from debrief.snapshots.prompts import CLAUDE_CODE, Prompts, active_prompts, prompts_in
-from debrief.snapshots.repositories import (
-    HOME,
-    Repository,
-    find_repository,
-    keep_out_of_history,
+
+HOME = ".debrief"
+SESSIONS, PROMPTS, METADATA, MAIN = "sessions", "prompts", "metadata.json", "main.md"
+CLAUDE_CODE, DROID = "claude-code", "droid"
+MAIN_FILES: Mapping[str, tuple[str, ...]] = {
+    CLAUDE_CODE: ("CLAUDE.md", ".claude/CLAUDE.md", "AGENTS.md")
+}
+OTHER_MAIN_FILES = ("AGENTS.md",)
+AGENTS_FOLDER = ".claude/agents"
+_EXCLUDED = (
+    "# Debrief: captures and worktrees stay out; judges, plans and prompts may be committed.",
+    *(f"/{HOME}/*", f"!/{HOME}/judges/", f"!/{HOME}/plans/", f"!/{HOME}/prompts/"),
 )
-from debrief.snapshots.worktrees import ensure_worktree, worktree_folder
-from debrief.snapshots.writing import (
-    is_key,
-    metadata_of,
-    read_metadata,
-    refuse_link,
-    session_ids_of,
-    write_capture,
-)
-
-OPENING = f"Read {PLAN} in this folder and carry it out from beginning to end."
+_KEY = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9_-]|\.(?!\.)){0,127}\Z")
+_LARGEST = 4 << 20
 
 
-class PlannedRun(Struct, frozen=True, kw_only=True):
-    """A plan that is ready to be carried out, its capture written."""
+class RepositoryPaths(NamedTuple):
+    """A git repository as one of its work trees shows it."""
 
-    plan_id: str
-    tool: str
-    capture: Path
-    worktree: Path
-    is_new: bool
-    """The worktree was made for this run."""
-    fingerprint: str
-    subagents: int
-    arguments: tuple[str, ...]
-    """What the tool is started with, after its own name."""
-    started_ns: int
-    known: Stamps
-    """Transcripts of others that had changed right before."""
+    top: Path
+    """The work tree's own folder."""
+    root: Path
+    """The main work tree, where ``.debrief/`` is; ``top`` unless that is a linked one."""
+    git: Path
+    """The folder that all work trees share: ``<root>/.git`` as a rule."""
 
 
-def repository_of(folder: Path) -> Repository:
-    """Return the repository that ``folder`` lies in.
+class Prompts(NamedTuple):
+    """A main prompt and subagents' prompts by name, before they become a snapshot."""
+
+    main: str
+    subagents: Mapping[str, str] = {}
+
+
+def find_repository(folder: Path) -> RepositoryPaths | None:
+    """Return the repository that ``folder`` lies in; None where there is none."""
+    folder = folder.resolve()
+    if not folder.is_dir():
+        return None
+    for top in (folder, *folder.parents):
+        git = top / ".git"
+        if git.is_dir() and (git / "HEAD").is_file():
+            return RepositoryPaths(top, top, git)
+        if git.is_file():
+            return _linked_worktree(top, git)
+    return None
+
+
+def _linked_worktree(top: Path, pointer: Path) -> RepositoryPaths | None:
+    try:
+        own = (top / pointer.read_text("utf-8").strip().removeprefix("gitdir:").strip()).resolve()
+        shared = own / "commondir"
+        common = (own / shared.read_text("utf-8").strip()).resolve() if shared.is_file() else own
+    except (OSError, UnicodeDecodeError):
+        return None
+    return RepositoryPaths(top, common.parent if common.name == ".git" else top, common)
+
+
+def keep_out_of_history(repository: RepositoryPaths) -> None:
+    """Have git ignore ``.debrief/`` but for what a team writes.
+
+    Written to the repository's own ``info/exclude``, which is not tracked.
 
     Raises:
-        InputError: it lies in none.
+        OSError: the file cannot be written.
     """
-    repository = find_repository(folder)
-    if repository is None:
-        raise InputError(
-            str(folder.resolve()), "lies in no git repository", "Name one with --repo."
-        )
-    git(repository.root, "rev-parse", "--git-dir")
-    return repository
+    path = repository.git / "info" / "exclude"
+    text = path.read_bytes().decode("utf-8", "replace") if path.is_file() else ""
+    if set(_EXCLUDED) <= set(text.splitlines()):
+        return
+    path.parent.mkdir(exist_ok=True)
+    start = "" if text.endswith("\n") or not text else "\n"
+    with path.open("ab") as file:
+        file.write((start + "\n".join(_EXCLUDED) + "\n").encode())
 
 
-def prepare(
-    repository: Repository,
-    plan_id: str,
-    tool: str,
-    model: str | None,
-    *,
-    transcripts_in: Sequence[Path] = (),
-) -> PlannedRun:
-    """Make the worktree with the plan in it, and write the capture; start nothing.
+def prompts_in(folder: Path, tool: str) -> Prompts | None:
+    """Return the prompts that ``tool`` finds in a work tree; None when it finds none.
+
+    Claude Code has a main prompt (``CLAUDE.md``, else ``AGENTS.md``) and subagents
+    (``.claude/agents/**/*.md``); every other tool has ``AGENTS.md`` alone.
+
+    Raises:
+        InputError: a prompt is not UTF-8, cannot be read, is larger than 4 MB, or is a symbolic
+            link that leads out of ``folder``.
+    """
+    names = MAIN_FILES.get(tool, OTHER_MAIN_FILES)
+    texts = (_text(folder / name, folder) for name in names)
+    main = next((text for text in texts if text is not None), None)
+    subagents = _subagents(folder / AGENTS_FOLDER, folder) if tool == CLAUDE_CODE else {}
+    return None if main is None and not subagents else Prompts(main or "", subagents)
+
+
+def active_prompts(repository: Path, tool: str, model: str | None) -> Prompts | None:
+    """Return the prompts that ``.debrief/prompts/active/`` holds for a tool; None without any.
+
+    Looked for in ``<tool>/<model>/`` and then in ``<tool>/``: ``main.md``, and beside it one
+    file a subagent for Claude Code.
+
+    Raises:
+        InputError: as ``prompts_in`` does.
+    """
+    top = repository / HOME / "prompts" / "active" / tool
+    for folder in (*((top / model,) if model else ()), top):
+        main = _text(folder / MAIN, repository)
+        if main is not None:
+            subagents = _subagents(folder, repository, deep=False) if tool == CLAUDE_CODE else {}
+            return Prompts(main, subagents)
+    return None
+
+
+def subagent_names(paths: Iterable[str]) -> dict[str, str]:
+    """Return a name for each subagent's file: its stem, with its folders where stems are equal.
+
+    ``main`` would be written over the main prompt, so it is called ``main-subagent``.
 
     Args:
-        repository: the plan's.
-        plan_id: a slug.
-        tool: ``claude-code`` or ``droid``.
-        model: as the tool names it; None for the tool's own default.
-        transcripts_in: where the tool keeps its transcripts, to tell the run's from those of
-            others, and to file an earlier run that was ended before it could be filed.
+        paths: relative to the folder of subagents, with slashes.
 
-    Raises:
-        InputError: the plan id, the plan, the worktree or a prompt cannot be used.
+    >>> subagent_names(["reviewer.md", "web/tester.md", "api/tester.md"])["web/tester.md"]
+    'web.tester'
     """
-    root = repository.root
-    worktree = worktree_folder(root, checked_plan_id(plan_id))
-    plan = find_plan(root, plan_id, worktree)
-    capture = root / HOME / "sessions" / plan_id
-    for place in (root / HOME, capture.parent, worktree.parent, capture):
-        refuse_link(place)
-    keep_out_of_history(repository)
-    is_new = ensure_worktree(repository, plan_id)
-    _put_plan(plan, worktree / PLAN)
-    chosen = active_prompts(root, tool, model)
-    prompts, given = _in_force(root, worktree, tool, chosen)
-    started_ns = time.time_ns()
-    if capture.exists():
-        _keep_earlier(capture, worktree, transcripts_in)
-    write_capture(capture, prompts, metadata_of(tool, model, started_ns / 1e9, prompts))
-    return PlannedRun(
-        plan_id=plan_id,
-        tool=tool,
-        capture=capture,
-        worktree=worktree,
-        is_new=is_new,
-        fingerprint=compute_prompt_fingerprint(prompts),
-        subagents=len(prompts.subagents),
-        arguments=_arguments(tool, model, chosen, given),
-        started_ns=started_ns,
-        known=recent_stamps(transcripts_in, started_ns),
-    )
+    ordered = sorted(paths)
+    stems = [PurePosixPath(path).stem for path in ordered]
+    names: dict[str, str] = {}
+    for path, stem in zip(ordered, stems, strict=True):
+        name = stem if stems.count(stem) == 1 else path.removesuffix(".md").replace("/", ".")
+        name = "main-subagent" if name == "main" else name
+        while name in names.values():
+            name += "-2"
+        names[path] = name
+    return names
 
 
-def file_run(run: PlannedRun, transcripts_in: Sequence[Path]) -> tuple[str, ...]:
-    """File what the tool wrote under the plan; return the ids of the sessions, in order.
-
-    Raises:
-        InputError, OSError, ValueError: the capture cannot be written any more.
-    """
-    found = sessions_since(run.tool, transcripts_in, run.worktree, run.started_ns, run.known)
-    return file_sessions(run.capture, found)
+def is_text(name: str) -> bool:
+    """Return whether a file's name can be stored as text."""
+    return shown(name) == name
 
 
-@contextlib.contextmanager
-def only_run_of(root: Path, plan_id: str) -> Iterator[None]:
-    """Keep a plan to one run at a time: two agents in one worktree undo each other's work.
-
-    Raises:
-        InputError: another run of the plan has not ended yet, or the lock cannot be taken.
-    """
-    import fcntl
-
-    place = root / HOME / "worktrees"
-    for folder in (root / HOME, place):
-        refuse_link(folder)
-    path = place / f".{checked_plan_id(plan_id)}.lock"
-    refuse_link(path)
-    place.mkdir(parents=True, exist_ok=True)
-    with path.open("wb") as lock:
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError as error:
-            reason = "is being carried out by another debrief code"
-            raise InputError(f"plan {plan_id}", reason, "Wait for its end.") from error
-        yield
+def shown(name: str) -> str:
+    """Return a file's name as text, whatever bytes it holds."""
+    return name.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
 
 
-def _in_force(
-    root: Path, worktree: Path, tool: str, chosen: Prompts | None
-) -> tuple[Prompts, Mapping[str, str]]:
-    """Return the prompts in force, and the subagents that have to be handed to the tool.
-
-    Chosen prompts come first. Without any it is the worktree's, and where that has none, the
-    repository's, which may not have been committed.
-    """
-    if chosen is not None:
-        return chosen, chosen.subagents
-    here = prompts_in(worktree, tool) or Prompts("")
-    above = prompts_in(root, tool) or Prompts("")
-    given = {} if here.subagents else above.subagents
-    return Prompts(here.main or above.main, here.subagents or above.subagents), given
-
-
-def _arguments(
-    tool: str, model: str | None, chosen: Prompts | None, given: Mapping[str, str]
-) -> tuple[str, ...]:
-    options: tuple[str, ...] = ("--model", model) if model else ()
-    if tool == CLAUDE_CODE and given:
-        agents = {name: _agent(name, text) for name, text in given.items()}
-        options += ("--agents", json.dumps(agents, ensure_ascii=False))
-    opening = chosen.main if chosen is not None and chosen.main.strip() else OPENING
-    return (*options, opening)
+def _subagents(top: Path, within: Path, deep: bool = True) -> dict[str, str]:
+    if not top.is_dir():
+        return {}
+    _refuse_outside(top, within)
+    paths: list[str] = []
+    for parent, folders, files in os.walk(top):
+        folders[:] = sorted(folders) if deep else []
+        paths += [str(Path(parent, name).relative_to(top)) for name in files]
+    paths = [path for path in paths if path.endswith(".md") and (deep or path != MAIN)]
+    for path in paths:
+        if not is_text(path):
+            raise InputError(shown(str(top / path)), "has a name that is not UTF-8", "Rename it.")
+    texts = {name: _text(top / path, within) for path, name in subagent_names(paths).items()}
+    return {name: text for name, text in sorted(texts.items()) if text is not None}
 
 
-def _agent(name: str, text: str) -> dict[str, Any]:
-    """Return a subagent as Claude Code's ``--agents`` takes it, front matter read if it has any."""
-    import yaml
+def _text(path: Path, within: Path) -> str | None:
+    try:
+        if not path.is_file():
+            return None
+        _refuse_outside(path, within)
+        if path.stat().st_size > _LARGEST:
+            raise InputError(str(path), "is over 4 MB, which no prompt is")
+        return path.read_bytes().decode("utf-8")
+    except UnicodeDecodeError as error:
+        reason = f"is not UTF-8: {error.reason} at byte {error.start}"
+        raise InputError(str(path), reason, "Save it as UTF-8.") from error
+    except OSError as error:
+        raise InputError(str(path), f"cannot be read: {error.strerror}") from error
 
-    head, body = {}, text
-    if text.startswith("---\n") and "\n---\n" in text[3:]:
-        front, _, rest = text[4:].partition("\n---\n")
-        with contextlib.suppress(yaml.YAMLError):
-            loaded = yaml.safe_load(front)
-            if isinstance(loaded, dict):
-                head, body = loaded, rest
-    agent: dict[str, Any] = {
-        "description": str(head.get("description") or name.replace("-", " ")),
-        "prompt": body,
+
+def _refuse_outside(path: Path, within: Path) -> None:
+    if not path.resolve().is_relative_to(within.resolve()):
+        raise InputError(
+            str(path),
+            "is a symbolic link that leads out of the repository",
+            "Put the file itself there.",
+        )
+
+
+def is_key(text: object) -> bool:
+    """Return whether ``text`` can name a capture's folder: a plan id or a session id."""
+    return isinstance(text, str) and _KEY.match(text) is not None
+
+
+def metadata_of(
+    tool: str, model: str | None, recorded_at: float, prompts: Prompts | None
+) -> dict[str, Any]:
+    """Return what ``metadata.json`` says when a session begins, ``recorded_at`` seconds after
+    1970."""
+    return {
+        "tool": tool,
+        "model": model,
+        "recorded_at": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(recorded_at)),
+        "prompt_fingerprint": compute_prompt_fingerprint(prompts) if prompts else None,
     }
-    tools = head.get("tools")
-    if isinstance(tools, str):
-        tools = [tool.strip() for tool in tools.split(",") if tool.strip()]
-    if isinstance(tools, list) and tools:
-        agent["tools"] = [str(tool) for tool in tools]
-    if isinstance(head.get("model"), str):
-        agent["model"] = head["model"]
-    return agent
 
 
-def _put_plan(plan: Path, place: Path) -> None:
-    refuse_link(place)
-    data = plan.read_bytes()
-    if not place.is_file() or place.read_bytes() != data:
-        place.write_bytes(data)
+def write_capture(folder: Path, prompts: Prompts | None, metadata: Mapping[str, Any]) -> None:
+    """Write ``prompts/`` and ``metadata.json`` of a session to a folder that is not there yet.
 
+    Args:
+        folder: ``…/.debrief/sessions/<key>``.
+        prompts: None when they could not be read; there is no ``prompts/`` then.
+        metadata: the content of ``metadata.json``.
 
-def _keep_earlier(capture: Path, worktree: Path, transcripts_in: Sequence[Path]) -> None:
-    """Rename an earlier run's capture to its session's id, else to the time it was made at."""
+    Raises:
+        InputError: the folder or one above it in ``.debrief`` is a symbolic link.
+        FileExistsError: the folder is there already.
+        OSError: it cannot be written.
+    """
+    refuse_link(folder.parent.parent, folder.parent, folder)
+    if folder.exists():
+        raise FileExistsError(f"{folder} is there already")
+    folder.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    unfinished = folder.parent / f".{folder.name}.{os.getpid()}"
+    unfinished.mkdir(mode=0o700)
     try:
-        metadata = read_metadata(capture)
-    except (OSError, ValueError):
-        metadata = {}
-    recorded = _recorded_ns(metadata)
-    ids = session_ids_of(metadata)
-    if not ids and recorded is not None and isinstance(metadata.get("tool"), str):
-        with contextlib.suppress(KeyError, InputError, OSError, ValueError):
-            found = sessions_since(metadata["tool"], transcripts_in, worktree, recorded)
-            ids = file_sessions(capture, found)
-    seconds = capture.stat().st_mtime if recorded is None else recorded / 1e9
-    stamp = time.strftime("%Y%m%dT%H%M%SZ", time.gmtime(seconds))
-    name = ids[0] if ids and is_key(ids[0]) else f"{capture.name}.{stamp}"
-    places = (capture.with_name(name if n == 1 else f"{name}.{n}") for n in range(1, 1_000_000))
-    capture.rename(next(place for place in places if not place.exists()))
+        if prompts is not None:
+            (unfinished / PROMPTS).mkdir()
+            (unfinished / PROMPTS / MAIN).write_bytes(prompts.main.encode())
+            for name, text in prompts.subagents.items():
+                (unfinished / PROMPTS / f"{name}.md").write_bytes(text.encode())
+        (unfinished / METADATA).write_bytes(_json(metadata))
+        unfinished.rename(folder)
+    except BaseException:
+        shutil.rmtree(unfinished, ignore_errors=True)
+        raise
 
 
-def _recorded_ns(metadata: Mapping[str, Any]) -> int | None:
-    try:
-        return int(datetime.fromisoformat(metadata["recorded_at"]).timestamp() * 1e9)
-    except (KeyError, TypeError, ValueError):
-        return None
+def read_metadata(folder: Path) -> dict[str, Any]:
+    """Return ``metadata.json`` as it is.
+
+    Raises:
+        ValueError: it is no JSON object.
+        OSError: it cannot be read.
+    """
+    value = json.loads((folder / METADATA).read_bytes())
+    if not isinstance(value, dict):
+        raise ValueError(f"{folder / METADATA} holds no JSON object")
+    return value
+
+
+def add_metadata(folder: Path, changes: Mapping[str, Any]) -> None:
+    """Set keys of a capture's ``metadata.json``, every other key kept.
+
+    Raises:
+        InputError: it is a symbolic link.
+        ValueError: it is no JSON object.
+        OSError: it cannot be read or written.
+    """
+    refuse_link(folder, folder / METADATA)
+    changed = {**read_metadata(folder), **changes}
+    unfinished = folder / f".{METADATA}.{os.getpid()}"
+    unfinished.write_bytes(_json(changed))
+    unfinished.replace(folder / METADATA)
+
+
+def add_session_ids(folder: Path, ids: Iterable[str], model: str | None) -> tuple[str, ...]:
+    """Add sessions to a capture, the first one stays the first; return all that it names.
+
+    The model is set where the capture has none yet.
+
+    Raises:
+        InputError, ValueError, OSError: as ``add_metadata`` does.
+    """
+    metadata = read_metadata(folder)
+    before = session_ids_of(metadata)
+    after = tuple(dict.fromkeys((*before, *ids)))
+    changes: dict[str, Any] = {"model": model} if model and not metadata.get("model") else {}
+    if after != before:
+        changes["session_id"] = after[0]
+    if after != before and len(after) > 1:
+        changes["session_ids"] = list(after)
+    if changes:
+        add_metadata(folder, changes)
+    return after
+
+
+def session_ids_of(metadata: Mapping[str, Any]) -> tuple[str, ...]:
+    """Return the sessions that ``metadata.json`` names, in order: usually one."""
+    several = metadata.get("session_ids")
+    named = [metadata.get("session_id"), *(several if isinstance(several, list) else ())]
+    return tuple(dict.fromkeys(name for name in named if isinstance(name, str) and name))
+
+
+def refuse_link(*paths: Path) -> None:
+    """Refuse to write through a symbolic link, which may lead anywhere.
+
+    Raises:
+        InputError: one of ``paths`` is a link.
+    """
+    for path in paths:
+        if path.is_symlink():
+            reason = "is a symbolic link, which nothing is written through"
+            raise InputError(str(path), reason, "Remove the link.")
+
+
+def _json(value: Mapping[str, Any]) -> bytes:
+    return (json.dumps(value, indent=2, ensure_ascii=False) + "\n").encode("utf-8", "replace")

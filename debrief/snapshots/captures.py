@@ -20,16 +20,24 @@ from debrief.sessions.heads import SessionHead
 from debrief.sessions.mirroring import origins_of
 from debrief.sessions.model import Problem
 from debrief.sessions.scanning import told_path
+from debrief.snapshots.capture import (
+    HOME,
+    MAIN,
+    METADATA,
+    PROMPTS,
+    SESSIONS,
+    find_repository,
+    is_text,
+    session_ids_of,
+    shown,
+)
 from debrief.snapshots.model import PromptSnapshot, SessionMetadata
-from debrief.snapshots.prompts import MAIN, is_text, shown
-from debrief.snapshots.repositories import HOME, find_repository
-from debrief.snapshots.writing import METADATA, PROMPTS, session_ids_of
 
 _WORKTREE = re.compile(r"(.*?)/\.(?:debrief|weft|lw_coder)/worktrees/([^/]+)")
 _CWD = re.compile(r'"cwd" ?: ?"(/[^"\\]+)"')
 _BEGINNING = 1 << 16
 """Bytes of a transcript in which its working folder is looked for."""
-_PASSED_OVER = (".git", "node_modules", HOME)
+_SKIPPED = (".git", "node_modules", HOME)
 _LAST = datetime.max.replace(tzinfo=UTC)
 
 
@@ -63,17 +71,15 @@ class Captures:
 
     def of(self, session: SessionHead) -> Capture | None:
         """Return the capture of a session: by its id, else by the plan it worked on."""
-        found = self._by_session.get(session.id)
-        if found is None:
-            found = next(iter(self._by_key.get(session.id, ())), None)
-        return found or self._of_plan(session)
-
-    def _of_plan(self, session: SessionHead) -> Capture | None:
-        place = _WORKTREE.match(session.cwd)
-        if place is None:
+        if session.id in self._by_session:
+            return self._by_session[session.id]
+        if session.id in self._by_key:
+            return self._by_key[session.id][0]
+        worktree = _WORKTREE.match(session.cwd)
+        if worktree is None:
             return None
-        named = [each for each in self._by_key.get(place[2], ()) if not each.session_ids]
-        top = f"{place[1]}/{HOME}/"
+        named = [each for each in self._by_key.get(worktree[2], ()) if not each.session_ids]
+        top = f"{worktree[1]}/{HOME}/"
         own = [each for each in named if each.folder.startswith(top)]
         return own[0] if own else named[0] if len(named) == 1 else None
 
@@ -104,14 +110,13 @@ def find_captures(folders: Iterable[Path]) -> Captures:
     """
     folders = list(folders)
     origins = origins_of(folders)
-    found: dict[str, Capture] = {}
-    for folder in folders:
-        for place in _capture_folders(folder):
-            resolved = str(place.resolve())
-            if resolved not in found:
-                capture = read_capture(place)
-                found[resolved] = replace(capture, folder=told_path(capture.folder, origins))
-    return Captures(found.values())
+    captures: dict[str, Capture] = {}
+    for path in (path for folder in folders for path in _capture_folders(folder)):
+        resolved = str(path.resolve())
+        if resolved not in captures:
+            capture = read_capture(path)
+            captures[resolved] = replace(capture, folder=told_path(capture.folder, origins))
+    return Captures(captures.values())
 
 
 def captures_beside(folders: Iterable[Path]) -> list[Path]:
@@ -120,41 +125,35 @@ def captures_beside(folders: Iterable[Path]) -> list[Path]:
     They are among the transcripts, or in the repositories that the sessions worked in, as far as
     a transcript's beginning names one that is on this machine.
     """
-    folders = list(folders)
-    places = {place for folder in folders for place in _capture_folders(folder)}
-    begun = (path for folder in folders for path in folder.rglob("*.json*") if path.is_file())
-    for root in _homes({cwd for path in begun for cwd in _working_folders(path)}):
-        places |= set(_capture_folders(root))
-    return sorted(places)
-
-
-def _working_folders(transcript: Path) -> set[str]:
-    with transcript.open("rb") as file:
-        begin = file.read(_BEGINNING).decode(errors="replace")
-    return set(_CWD.findall(begin))
+    tops = set(folders)
+    working_folders: set[str] = set()
+    for path in (path for folder in tops for path in folder.rglob("*.json*") if path.is_file()):
+        with path.open("rb") as file:
+            working_folders |= set(_CWD.findall(file.read(_BEGINNING).decode(errors="replace")))
+    tops |= _homes(working_folders)
+    return sorted({path for top in tops for path in _capture_folders(top)})
 
 
 def repository_folders(sessions: Iterable[SessionHead]) -> set[Path]:
     """Return the ``.debrief/sessions`` folders of the repositories the sessions worked in."""
-    return _homes(session.cwd for session in sessions)
+    return _homes({session.cwd for session in sessions})
 
 
-def _homes(working_folders: Iterable[str]) -> set[Path]:
-    places = set()
-    for cwd in {cwd for cwd in working_folders if Path(cwd).is_absolute()}:
-        folder = Path(cwd)
-        repository = find_repository(folder) if folder.is_dir() else None
-        for root in {folder, repository_of(cwd), repository.root if repository else None}:
-            place = root / HOME / "sessions" if root else None
-            if place is not None and place.is_dir():
-                places.add(place)
-    return places
+def _homes(working_folders: set[str]) -> set[Path]:
+    roots: set[Path] = set()
+    for cwd in working_folders:
+        if Path(cwd).is_absolute():
+            repository = find_repository(Path(cwd))
+            roots |= {Path(cwd), repository_of(cwd) or Path(cwd)}
+            roots |= {repository.root} if repository else set()
+    homes = (root / HOME / SESSIONS for root in roots)
+    return {home for home in homes if home.is_dir()}
 
 
 def repository_of(cwd: str) -> Path | None:
     """Return the repository whose worktree for a plan ``cwd`` is or was; None when it is none."""
-    place = _WORKTREE.match(cwd)
-    return Path(place[1]) if place is not None and place[1] else None
+    worktree = _WORKTREE.match(cwd)
+    return Path(worktree[1]) if worktree is not None and worktree[1] else None
 
 
 def read_capture(folder: Path) -> Capture:
@@ -175,7 +174,7 @@ def read_capture(folder: Path) -> Capture:
 def read_prompts(folder: Path) -> PromptSnapshot | None:
     """Read a ``prompts/`` folder: ``main.md`` and one file a subagent; None without a main.
 
-    Symbolic links in it are passed over: they lead to what was never captured.
+    Symbolic links in it are skipped: they lead to what was never captured.
 
     Raises:
         OSError: a file cannot be read.
@@ -194,33 +193,32 @@ def _metadata(path: Path, problems: list[Problem]) -> SessionMetadata | None:
     try:
         return SessionMetadata.model_validate_json(path.read_bytes())
     except FileNotFoundError:
-        problems.append(_problem(path, "is missing"))
+        reason = "is missing"
     except ValidationError as error:
         first = error.errors(include_url=False)[0]
-        where = ".".join(map(str, first["loc"]))
-        reason = f"{where}: {first['msg']}" if where else first["msg"]
-        problems.append(_problem(path, f"cannot be read: {reason}"))
+        where = "".join(f"{step}." for step in first["loc"]).rstrip(".")
+        reason = f"cannot be read: {f'{where}: ' if where else ''}{first['msg']}"
     except OSError as error:
-        problems.append(_problem(path, f"cannot be read: {error.strerror}"))
+        reason = f"cannot be read: {error.strerror}"
+    problems.append(Problem(path=str(path), line=0, reason=reason))
     return None
 
 
 def _snapshot(folder: Path, problems: list[Problem]) -> PromptSnapshot | None:
-    if folder.is_symlink():
-        problems.append(_problem(folder, "is a symbolic link, and was not followed"))
-        return None
+    path, reason = folder, f"has no {MAIN}"
     try:
-        snapshot = read_prompts(folder)
+        if not folder.is_symlink():
+            snapshot = read_prompts(folder)
+            if snapshot is not None:
+                return snapshot
+        else:
+            reason = "is a symbolic link, and was not followed"
     except OSError as error:
-        where = Path(error.filename or folder)
-        problems.append(_problem(where, f"cannot be read: {error.strerror}"))
-        return None
+        path, reason = Path(error.filename or folder), f"cannot be read: {error.strerror}"
     except ValueError as error:
-        problems.append(_problem(folder, str(error)))
-        return None
-    if snapshot is None:
-        problems.append(_problem(folder, f"has no {MAIN}"))
-    return snapshot
+        reason = str(error)
+    problems.append(Problem(path=str(path), line=0, reason=reason))
+    return None
 
 
 def _text(path: Path) -> str:
@@ -233,32 +231,21 @@ def _text(path: Path) -> str:
         raise ValueError(f"{path.name} {reason}") from error
 
 
-def _problem(path: Path, reason: str) -> Problem:
-    return Problem(path=str(path), line=0, reason=reason)
-
-
 def _moment(capture: Capture) -> tuple[datetime, str]:
-    told = capture.metadata.recorded_at if capture.metadata is not None else None
-    if told is None:
-        return _LAST, capture.folder
-    return told.replace(tzinfo=UTC) if told.tzinfo is None else told, capture.folder
+    moment = capture.metadata.recorded_at if capture.metadata is not None else None
+    moment = moment or _LAST
+    return moment if moment.tzinfo else moment.replace(tzinfo=UTC), capture.folder
 
 
 def _capture_folders(top: Path) -> Iterator[Path]:
-    if top.parts[-2:] == (HOME, "sessions"):
-        yield from _captures_in(top)
-        return
-    for parent, folders, _ in os.walk(top):
-        if HOME in folders:
-            yield from _captures_in(Path(parent, HOME, "sessions"))
-        folders[:] = [name for name in folders if name not in _PASSED_OVER]
-
-
-def _captures_in(place: Path) -> list[Path]:
-    if not place.is_dir():
-        return []
-    return sorted(
-        path
-        for path in place.iterdir()
-        if path.is_dir() and not path.is_symlink() and not path.name.startswith(".")
-    )
+    homes = [top]
+    if top.parts[-2:] != (HOME, SESSIONS):
+        homes = []
+        for parent, folders, _ in os.walk(top):
+            if HOME in folders:
+                homes.append(Path(parent, HOME, SESSIONS))
+            folders[:] = [name for name in folders if name not in _SKIPPED]
+    for home in filter(Path.is_dir, homes):
+        for path in sorted(home.iterdir()):
+            if path.is_dir() and not path.is_symlink() and not path.name.startswith("."):
+                yield path

@@ -2,7 +2,7 @@
 
 Run as ``python -m debrief.snapshots.hook`` with the hook's JSON on standard input. It prints
 nothing (what a hook prints becomes part of the conversation), always ends with exit code 0, gives
-up after two seconds, and tells what went wrong in ``~/.debrief/logs/hooks.log`` alone. Standard
+up after two seconds, and logs errors to ``~/.debrief/logs/hooks.log`` alone. Standard
 library only: it is done in a tenth of a second.
 """
 
@@ -19,14 +19,17 @@ from types import FrameType
 from typing import Any
 
 from debrief.errors import InputError
-from debrief.snapshots.prompts import CLAUDE_CODE, Prompts, prompts_in
-from debrief.snapshots.repositories import HOME, find_repository, keep_out_of_history
-from debrief.snapshots.writing import (
-    add_metadata,
-    add_session_id,
+from debrief.snapshots.capture import (
+    CLAUDE_CODE,
+    HOME,
+    SESSIONS,
+    Prompts,
+    add_session_ids,
+    find_repository,
     is_key,
+    keep_out_of_history,
     metadata_of,
-    read_metadata,
+    prompts_in,
     write_capture,
 )
 
@@ -41,7 +44,8 @@ _LARGEST_LOG = 1 << 20
 def main() -> None:
     """Capture the session that starts; never fail, whatever happens."""
     try:
-        _limit_time()
+        signal.signal(signal.SIGALRM, _give_up)
+        signal.setitimer(signal.ITIMER_REAL, TIME_LIMIT)
         capture(_event(sys.stdin.buffer.read(_LARGEST_INPUT + 1)), os.environ)
     except BaseException as error:
         _log(error)
@@ -69,13 +73,18 @@ def capture(event: Mapping[str, Any], environ: Mapping[str, str]) -> Path | None
     session_id = event.get("session_id")
     if not isinstance(session_id, str) or not is_key(session_id):
         raise ValueError(f"no usable session_id: {str(session_id)[:80]!r}")
+    model = event.get("model")
+    if isinstance(model, dict):
+        model = model.get("id")
+    model = model if isinstance(model, str) and model else None
     announced = environ.get(CAPTURE_VARIABLE)
     if announced and Path(announced).is_dir():
-        return _added(Path(announced), session_id, _model(event))
+        add_session_ids(Path(announced), [session_id], model)
+        return Path(announced)
     cwd = _folder(event, environ)
     repository = find_repository(cwd)
     root, top = (repository.root, repository.top) if repository else (cwd, cwd)
-    folder = root / HOME / "sessions" / session_id
+    folder = root / HOME / SESSIONS / session_id
     if folder.exists():
         return None
     if repository is not None:
@@ -86,17 +95,10 @@ def capture(event: Mapping[str, Any], environ: Mapping[str, str]) -> Path | None
         prompts = prompts_in(top, CLAUDE_CODE) or prompts_in(cwd, CLAUDE_CODE) or Prompts("")
     except InputError as error:
         failure = error
-    metadata = metadata_of(CLAUDE_CODE, _model(event), time.time(), prompts)
+    metadata = metadata_of(CLAUDE_CODE, model, time.time(), prompts)
     write_capture(folder, prompts, {**metadata, "session_id": session_id})
     if failure is not None:
         raise failure
-    return folder
-
-
-def _added(folder: Path, session_id: str, model: str | None) -> Path:
-    add_session_id(folder, session_id)
-    if model and not read_metadata(folder).get("model"):
-        add_metadata(folder, {"model": model})
     return folder
 
 
@@ -113,23 +115,10 @@ def _event(data: bytes) -> dict[str, Any]:
 
 
 def _folder(event: Mapping[str, Any], environ: Mapping[str, str]) -> Path:
-    for told in (event.get("cwd"), environ.get("CLAUDE_PROJECT_DIR")):
-        if isinstance(told, str) and Path(told).is_absolute() and Path(told).is_dir():
-            return Path(told)
+    for named in (event.get("cwd"), environ.get("CLAUDE_PROJECT_DIR")):
+        if isinstance(named, str) and Path(named).is_absolute() and Path(named).is_dir():
+            return Path(named)
     return Path.cwd()
-
-
-def _model(event: Mapping[str, Any]) -> str | None:
-    model = event.get("model")
-    if isinstance(model, dict):
-        model = model.get("id")
-    return model if isinstance(model, str) and model else None
-
-
-def _limit_time() -> None:
-    if hasattr(signal, "setitimer"):
-        signal.signal(signal.SIGALRM, _give_up)
-        signal.setitimer(signal.ITIMER_REAL, TIME_LIMIT)
 
 
 def _give_up(number: int, frame: FrameType | None) -> None:
@@ -137,15 +126,14 @@ def _give_up(number: int, frame: FrameType | None) -> None:
 
 
 def log_file(environ: Mapping[str, str]) -> Path:
-    """Return where the hook tells what went wrong."""
+    """Return where the hook logs its errors."""
     home = environ.get("DEBRIEF_HOME")
     return (Path(home).expanduser() if home else Path.home() / HOME) / "logs" / "hooks.log"
 
 
 def _log(error: BaseException) -> None:
     try:
-        if hasattr(signal, "setitimer"):
-            signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.setitimer(signal.ITIMER_REAL, 0)
         path = log_file(os.environ)
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         if path.exists() and path.stat().st_size > _LARGEST_LOG:

@@ -1,4 +1,4 @@
-"""Our hook in Claude Code's settings: put in, taken out, and told about; all else is kept.
+"""Our hook in Claude Code's settings: installed, removed, its status; all else is kept.
 
 A settings file belongs to its owner: it is read as a whole, changed in one place, and replaced in
 one step. What cannot be read without loss is refused, not repaired.
@@ -19,7 +19,7 @@ from typing import Any, Literal
 from msgspec import Struct
 
 from debrief.errors import ConfigurationError
-from debrief.snapshots.repositories import find_repository
+from debrief.snapshots.capture import find_repository
 
 MODULE = "debrief.snapshots.hook"
 EVENT = "SessionStart"
@@ -73,9 +73,9 @@ def settings_file(
 def hook_command(interpreter: str = sys.executable) -> str:
     """Return the shell command that Claude Code is to run when a session starts.
 
-    The interpreter is told to take nothing from the session's folder or ``PYTHON*`` variables,
-    where a file named as one of ours would be run instead; and whatever becomes of it, even if
-    it has been deleted since, the session notices nothing.
+    The interpreter takes nothing from the session's folder or ``PYTHON*`` variables, where a file
+    named as one of ours would be run instead; and whatever becomes of it, even if it has been
+    deleted since, the session notices nothing.
     """
     return f"{shlex.quote(interpreter)} -E -P -m {MODULE} >/dev/null 2>&1 || :"
 
@@ -88,19 +88,14 @@ def install(path: Path, command: str) -> Change:
     """
     text = _read(path)
     settings = _parsed(path, text)
-    groups = _groups(path, settings, create=True)
-    wanted = {"type": "command", "command": command, "timeout": _TIMEOUT}
-    found = [(hooks, index) for hooks in _ours(groups) for index in _indices(hooks)]
-    if [hooks[index] for hooks, index in found] == [wanted]:
+    groups = _groups(path, settings)
+    hook = {"type": "command", "command": command, "timeout": _TIMEOUT}
+    existing = _ours(groups)
+    if existing == [hook]:
         return "unchanged"
-    if found:
-        hooks, index = found[0]
-        hooks[index] = wanted
-        _drop_ours(groups, but=wanted)
-    else:
-        groups.append({"hooks": [wanted]})
+    settings.setdefault("hooks", {})[EVENT] = _with_ours(groups, hook)
     _write(path, settings, text)
-    return "updated" if found else "installed"
+    return "updated" if existing else "installed"
 
 
 def remove(path: Path) -> Change:
@@ -112,14 +107,12 @@ def remove(path: Path) -> Change:
         ConfigurationError: as ``install`` does.
     """
     text = _read(path)
-    if text is None:
-        return "not there"
     settings = _parsed(path, text)
-    groups = _groups(path, settings, create=False)
+    groups = _groups(path, settings)
     if not _ours(groups):
         return "not there"
-    _drop_ours(groups)
-    if not groups:
+    settings["hooks"][EVENT] = _with_ours(groups, None)
+    if not settings["hooks"][EVENT]:
         del settings["hooks"][EVENT]
     if not settings["hooks"]:
         del settings["hooks"]
@@ -134,13 +127,8 @@ def remove(path: Path) -> Change:
 def status(path: Path, command: str) -> HookStatus:
     """Return whether a settings file has our hook, and whether it would work."""
     try:
-        text = _read(path)
-        settings = _parsed(path, text)
-        hooks = [
-            hooks[index]
-            for hooks in _ours(_groups(path, settings, create=False))
-            for index in _indices(hooks)
-        ]
+        settings = _parsed(path, _read(path))
+        hooks = _ours(_groups(path, settings))
     except ConfigurationError as error:
         return HookStatus(path, "broken", error.reason)
     if not hooks:
@@ -209,42 +197,46 @@ def _each_key_once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     return value
 
 
-def _groups(path: Path, settings: dict[str, Any], create: bool) -> list[Any]:
-    hooks = settings.setdefault("hooks", {}) if create else settings.get("hooks", {})
+def _groups(path: Path, settings: Mapping[str, Any]) -> list[Any]:
+    hooks = settings.get("hooks", {})
     if not isinstance(hooks, dict):
         raise _broken(path, "its hooks are no JSON object")
-    groups = hooks.setdefault(EVENT, []) if create else hooks.get(EVENT, [])
+    groups = hooks.get(EVENT, [])
     if not isinstance(groups, list):
         raise _broken(path, f"its hooks.{EVENT} is no list")
     return groups
 
 
-def _ours(groups: list[Any]) -> list[list[Any]]:
-    """Return the lists of hooks in which ours is."""
-    lists = [group.get("hooks") for group in groups if isinstance(group, dict)]
-    return [hooks for hooks in lists if isinstance(hooks, list) and _indices(hooks)]
+def _hooks_of(group: object) -> list[Any]:
+    hooks = group.get("hooks") if isinstance(group, dict) else None
+    return hooks if isinstance(hooks, list) else []
 
 
-def _indices(hooks: list[Any]) -> list[int]:
-    return [index for index, hook in enumerate(hooks) if _is_ours(hook)]
+def _ours(groups: list[Any]) -> list[dict[str, Any]]:
+    return [hook for group in groups for hook in _hooks_of(group) if _is_ours(hook)]
+
+
+def _with_ours(groups: list[Any], ours: dict[str, Any] | None) -> list[Any]:
+    """Return the groups with our hook, in the place of an older one, or without it."""
+    kept = []
+    for group in groups:
+        hooks = []
+        for hook in _hooks_of(group):
+            if not _is_ours(hook):
+                hooks.append(hook)
+            elif ours is not None:
+                hooks.append(ours)
+                ours = None
+        if hooks:
+            kept.append({**group, "hooks": hooks})
+        elif not _hooks_of(group):
+            kept.append(group)
+    return kept if ours is None else [*kept, {"hooks": [ours]}]
 
 
 def _is_ours(hook: object) -> bool:
-    if not isinstance(hook, dict):
-        return False
-    command = hook.get("command")
+    command = hook.get("command") if isinstance(hook, dict) else None
     return isinstance(command, str) and f" -m {MODULE} " in f"{command} "
-
-
-def _drop_ours(groups: list[Any], but: object = None) -> None:
-    for hooks in _ours(groups):
-        hooks[:] = [hook for hook in hooks if hook is but or not _is_ours(hook)]
-        if not hooks:
-            groups[:] = [
-                group
-                for group in groups
-                if not (isinstance(group, dict) and group.get("hooks") is hooks)
-            ]
 
 
 def _write(path: Path, settings: dict[str, Any], before: str | None) -> None:

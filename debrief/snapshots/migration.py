@@ -1,24 +1,21 @@
 """Folders of earlier tools, ``.lw_coder/`` and ``.weft/``, become ``.debrief/`` ones by copy.
 
-Nothing is overwritten and nothing is taken away. A plan of every step comes first; carrying it
-out afterwards is a matter of writing files that are not there.
+Nothing is overwritten and nothing is removed. A plan of every step comes first; to apply it is to
+write the files that do not exist yet.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path, PurePosixPath
 from typing import Literal
 
 from msgspec import Struct
 
 from debrief.errors import InputError
-from debrief.snapshots.fingerprint import FingerprintedJudge
-from debrief.snapshots.migrated_samples import fill_in
-from debrief.snapshots.prompts import shown
-from debrief.snapshots.repositories import HOME
-from debrief.snapshots.writing import METADATA
+from debrief.snapshots.capture import HOME, METADATA, refuse_link, shown
+from debrief.snapshots.migrated_samples import JudgesOf, fill_in
 
 EARLIER = (".weft", ".lw_coder")
 """Names of the folders, the newer tool's first."""
@@ -32,19 +29,17 @@ _FOLDERS = {
 }
 _TOOLS = {"claude-code-cli": "claude-code"}
 _WITH_METADATA = ("sessions", "training_data")
-_PASSED_OVER = frozenset({".git", "node_modules", ".venv", HOME})
+_SKIPPED = frozenset({".git", "node_modules", ".venv", HOME})
 
 Action = Literal["copy", "write", "same", "differs", "left", "missing"]
-JudgesOf = Callable[[Path], Iterable[FingerprintedJudge]]
-"""Loads the judges of a folder; may raise a DebriefError."""
 
 
-class Step(Struct, frozen=True, kw_only=True):
+class MigrationStep(Struct, frozen=True, kw_only=True):
     """What becomes of one file.
 
-    ``copy`` and ``write`` (a file with ``content`` of ours) are done; ``same`` and ``differs``
-    tell of a file that is there already and stays; ``left`` stays behind; ``missing`` is a part
-    that nobody has.
+    ``copy`` and ``write`` (a file with ``content`` of ours) are done; ``same`` and ``differs`` are
+    files that exist already and stay; ``left`` stays behind; ``missing`` is a part that nobody
+    has.
     """
 
     action: Action
@@ -67,13 +62,13 @@ def earlier_folders(place: Path) -> list[Path]:
     found: list[Path] = []
     for parent, folders, _ in os.walk(place):
         found += [Path(parent, name) for name in EARLIER if name in folders]
-        folders[:] = sorted(set(folders) - _PASSED_OVER - set(EARLIER))
+        folders[:] = sorted(set(folders) - _SKIPPED - set(EARLIER))
     if not found:
         raise InputError(str(place), "holds no .weft or .lw_coder folder", "Name another one.")
     return found
 
 
-def plan_migration(folder: Path, target: Path, judges_of: JudgesOf) -> list[Step]:
+def plan_migration(folder: Path, target: Path, judges_of: JudgesOf) -> list[MigrationStep]:
     """Return every step that makes ``target`` of ``folder``; writes nothing.
 
     Args:
@@ -81,31 +76,33 @@ def plan_migration(folder: Path, target: Path, judges_of: JudgesOf) -> list[Step
         target: the ``.debrief`` folder, which may be there already.
         judges_of: loads judges, for the eval fingerprint of samples that lack one.
     """
-    steps: list[Step] = []
+    steps: list[MigrationStep] = []
     for path, why_not in _files(folder):
-        place = _place(PurePosixPath(path.relative_to(folder).as_posix()))
+        place = _target(PurePosixPath(path.relative_to(folder).as_posix()))
         if why_not or place is None:
             note = why_not or "is of no use to Debrief"
-            steps.append(Step(action="left", target=path, source=path, note=note))
-        elif place.name == METADATA and len(place.parts) == 3 and place.parts[0] in _WITH_METADATA:
-            continue
-        else:
-            steps.append(_copied(path, target / place))
+            steps.append(MigrationStep(action="left", target=path, source=path, note=note))
+        elif not _is_metadata(place):
+            step = MigrationStep(action="copy", target=target / place, source=path)
+            steps.append(_unless_there(step))
     for kind in _WITH_METADATA:
-        for sample in _samples(folder / kind):
-            filled = fill_in(
-                sample, folder, is_training=kind == "training_data", judges_of=judges_of
-            )
+        for sample in sorted((folder / kind).glob("*/")):
+            if sample.is_symlink():
+                continue
+            is_training = kind == "training_data"
+            filled = fill_in(sample, folder, is_training=is_training, judges_of=judges_of)
             home = target / kind / sample.name
-            steps += [_written(home / part.path, part.content, part.note) for part in filled.parts]
-            steps += [
-                Step(action="missing", target=home / part, note=note)
-                for part, note in filled.missing
-            ]
-    return _each_once(steps)
+            for file in filled.files:
+                step = MigrationStep(
+                    action="write", target=home / file.path, content=file.content, note=file.note
+                )
+                steps.append(_unless_there(step))
+            for part, note in filled.missing:
+                steps.append(MigrationStep(action="missing", target=home / part, note=note))
+    return _without_collisions(steps)
 
 
-def apply(steps: Iterable[Step]) -> int:
+def apply(steps: Iterable[MigrationStep]) -> int:
     """Carry out what a plan says; return how many files were written.
 
     Raises:
@@ -116,7 +113,10 @@ def apply(steps: Iterable[Step]) -> int:
         if step.action not in ("copy", "write"):
             continue
         try:
-            _refuse_links(step.target)
+            for path in (step.target, *step.target.parents):
+                refuse_link(path)
+                if path.name == HOME:
+                    break
             data = step.content if step.source is None else step.source.read_bytes()
             step.target.parent.mkdir(parents=True, exist_ok=True)
             with step.target.open("xb") as file:
@@ -131,7 +131,7 @@ def apply(steps: Iterable[Step]) -> int:
 
 
 def _files(folder: Path) -> Iterator[tuple[Path, str]]:
-    """Yield every file, and why it cannot be taken over; a worktree is told as one."""
+    """Yield every file, and why it cannot be taken over; a worktree counts as one."""
     for parent, folders, names in os.walk(folder):
         at = Path(parent)
         if at == folder / "worktrees":
@@ -152,7 +152,7 @@ def _files(folder: Path) -> Iterator[tuple[Path, str]]:
                 yield path, ""
 
 
-def _place(path: PurePosixPath) -> PurePosixPath | None:
+def _target(path: PurePosixPath) -> PurePosixPath | None:
     """Return where a file goes below ``.debrief``; None when Debrief has no use for it."""
     top = _FOLDERS.get(path.parts[0])
     if top is None or len(path.parts) < 2:
@@ -163,52 +163,37 @@ def _place(path: PurePosixPath) -> PurePosixPath | None:
     return PurePosixPath(top, *rest)
 
 
-def _samples(folder: Path) -> list[Path]:
-    if not folder.is_dir():
-        return []
-    return sorted(path for path in folder.iterdir() if path.is_dir() and not path.is_symlink())
+def _is_metadata(path: PurePosixPath) -> bool:
+    """Return whether a file is a sample's ``metadata.json``, which is filled in, not copied."""
+    return path.name == METADATA and len(path.parts) == 3 and path.parts[0] in _WITH_METADATA
 
 
-def _copied(source: Path, target: Path) -> Step:
-    if not target.exists():
-        return Step(action="copy", target=target, source=source)
+def _unless_there(step: MigrationStep) -> MigrationStep:
+    """Return a step, or in its place the one that leaves an existing file alone."""
+    if not step.target.exists():
+        return step
     try:
-        return _kept(target, source.read_bytes())
+        data = step.source.read_bytes() if step.source else step.content
+        if step.target.is_file() and step.target.read_bytes() == data:
+            return MigrationStep(action="same", target=step.target)
     except OSError as error:
         note = f"cannot be read: {error.strerror}"
-        return Step(action="left", target=source, source=source, note=note)
+        return MigrationStep(action="left", target=step.source or step.target, note=note)
+    note = "is there already, and stays as it is"
+    return MigrationStep(action="differs", target=step.target, note=note)
 
 
-def _written(target: Path, content: bytes, note: str) -> Step:
-    if not target.exists():
-        return Step(action="write", target=target, content=content, note=note)
-    return _kept(target, content)
-
-
-def _kept(target: Path, content: bytes) -> Step:
-    if target.is_file() and target.read_bytes() == content:
-        return Step(action="same", target=target)
-    return Step(action="differs", target=target, note="is there already, and stays as it is")
-
-
-def _each_once(steps: list[Step]) -> list[Step]:
-    """Let the first of two steps to one place stand, and tell of the other."""
+def _without_collisions(steps: Iterable[MigrationStep]) -> list[MigrationStep]:
+    """Leave the second of two files for one target behind, with a note."""
     taken: set[Path] = set()
-    kept: list[Step] = []
+    kept: list[MigrationStep] = []
     for step in steps:
         if step.action in ("copy", "write"):
             if step.target in taken:
                 note = f"another file goes to {step.target}"
-                kept.append(Step(action="left", target=step.source or step.target, note=note))
+                left = step.source or step.target
+                kept.append(MigrationStep(action="left", target=left, note=note))
                 continue
             taken.add(step.target)
         kept.append(step)
     return kept
-
-
-def _refuse_links(target: Path) -> None:
-    for place in (target, *target.parents):
-        if place.is_symlink():
-            raise InputError(str(place), "is a symbolic link, which nothing is written through")
-        if place.name == HOME:
-            return

@@ -1,17 +1,84 @@
-"""Plans: what a session of ``debrief code`` is to carry out, one Markdown file each."""
+"""Plans, one Markdown file each, which ``debrief code`` carries out in a worktree of their own.
+
+The capture is written before the tool starts, since prompts may be edited while it runs. It is
+``.debrief/sessions/<plan id>/``; that of an earlier run of the same plan is renamed first, to the
+id of its session, so that the plan's own name always is the latest run and nothing is lost.
+"""
 
 from __future__ import annotations
 
+import contextlib
+import json
 import re
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import datetime
 from pathlib import Path
+from typing import Any
+
+from msgspec import Struct
 
 from debrief.errors import InputError
+from debrief.git import git
 from debrief.slugs import slugify
-from debrief.snapshots.repositories import HOME
+from debrief.snapshots.capture import (
+    CLAUDE_CODE,
+    HOME,
+    SESSIONS,
+    Prompts,
+    RepositoryPaths,
+    active_prompts,
+    find_repository,
+    is_key,
+    keep_out_of_history,
+    metadata_of,
+    prompts_in,
+    read_metadata,
+    refuse_link,
+    session_ids_of,
+    write_capture,
+)
+from debrief.snapshots.fingerprint import compute_prompt_fingerprint
+from debrief.snapshots.transcripts import Stamps, add_sessions, sessions_since, stamps_since
 
 PLAN = "plan.md"
+OPENING = f"Read {PLAN} in this folder and carry it out from beginning to end."
 _FRONT_MATTER = re.compile(r"\A---[ \t]*\r?\n(.*?)^---[ \t]*\r?$", re.DOTALL | re.MULTILINE)
 _PLAN_ID = re.compile(r"^plan_id:[ \t]*[\"']?([^\"'\r\n]*?)[\"']?[ \t]*\r?$", re.MULTILINE)
+_CHECKOUT_TIMEOUT = 600.0
+
+
+class PlannedRun(Struct, frozen=True, kw_only=True):
+    """A plan that is ready to be carried out, its capture written."""
+
+    plan_id: str
+    tool: str
+    capture: Path
+    worktree: Path
+    is_new: bool
+    """The worktree was made for this run."""
+    fingerprint: str
+    subagents: int
+    arguments: tuple[str, ...]
+    """What the tool is started with, after its own name."""
+    started_ns: int
+    before: Stamps
+    """Transcripts that had changed right before the start."""
+
+
+def repository_of(folder: Path) -> RepositoryPaths:
+    """Return the repository that ``folder`` lies in.
+
+    Raises:
+        InputError: it lies in none.
+    """
+    repository = find_repository(folder)
+    if repository is None:
+        raise InputError(
+            str(folder.resolve()), "lies in no git repository", "Name one with --repo."
+        )
+    git(repository.root, "rev-parse", "--git-dir")
+    return repository
 
 
 def checked_plan_id(plan_id: str) -> str:
@@ -32,37 +99,27 @@ def checked_plan_id(plan_id: str) -> str:
 def plan_ids(root: Path) -> list[str]:
     """Return the ids of the plans that a repository holds, in order."""
     folder = root / HOME / "plans"
-    if not folder.is_dir():
-        return []
-    names = [path.stem for path in folder.glob("*.md")]
-    names += [path.parent.name for path in folder.glob(f"*/{PLAN}")]
-    return sorted(name for name in set(names) if slugify(name) == name)
+    names = {path.stem for path in folder.glob("*.md")}
+    names |= {path.parent.name for path in folder.glob(f"*/{PLAN}")}
+    return sorted(name for name in names if slugify(name) == name)
 
 
 def find_plan(root: Path, plan_id: str, worktree: Path) -> Path:
     """Return the file of a plan.
 
-    The first that is there of ``.debrief/plans/<plan id>.md``, ``.debrief/plans/<plan
+    The first that exists of ``.debrief/plans/<plan id>.md``, ``.debrief/plans/<plan
     id>/plan.md``, the ``plan.md`` of the plan's worktree, and the repository's own ``plan.md``.
 
     Raises:
-        InputError: none of them is there, the plan cannot be read, or its front matter names
+        InputError: none of them exists, the plan cannot be read, or its front matter names
             another plan.
     """
     plans = root / HOME / "plans"
-    places = (plans / f"{plan_id}.md", plans / plan_id / PLAN, worktree / PLAN, root / PLAN)
-    found = next((place for place in places if place.is_file()), None)
-    if found is None:
-        raise InputError(f"plan {plan_id}", "was not found", f"Write it to {places[0]}.")
-    named = _named(found)
-    if named and named != plan_id:
-        raise InputError(
-            str(found), f"is the plan {named}", f"Write the plan {plan_id} to {places[0]}."
-        )
-    return found
-
-
-def _named(path: Path) -> str:
+    paths = (plans / f"{plan_id}.md", plans / plan_id / PLAN, worktree / PLAN, root / PLAN)
+    path = next((path for path in paths if path.is_file()), None)
+    move = f"Write the plan {plan_id} to {paths[0]}."
+    if path is None:
+        raise InputError(f"plan {plan_id}", "was not found", move)
     try:
         text = path.read_bytes().decode("utf-8-sig")
     except UnicodeDecodeError as error:
@@ -71,5 +128,214 @@ def _named(path: Path) -> str:
     except OSError as error:
         raise InputError(str(path), f"cannot be read: {error.strerror}") from error
     head = _FRONT_MATTER.match(text)
-    named = _PLAN_ID.search(head.group(1)) if head else None
-    return named.group(1) if named else ""
+    named = _PLAN_ID.search(head[1]) if head else None
+    if named and named[1] not in ("", plan_id):
+        raise InputError(str(path), f"is the plan {named[1]}", move)
+    return path
+
+
+def worktree_folder(root: Path, plan_id: str) -> Path:
+    """Return where a plan's worktree is or would be."""
+    return root / HOME / "worktrees" / plan_id
+
+
+def ensure_worktree(repository: RepositoryPaths, plan_id: str) -> bool:
+    """Make a plan's worktree on a branch named as the plan; True when it did not exist.
+
+    An existing worktree is used as it is; an existing branch is checked out, otherwise it starts
+    at the repository's HEAD.
+
+    Raises:
+        InputError: the folder is something else, the repository has no commit yet, or git
+            refuses, as when the branch is checked out elsewhere.
+    """
+    root, folder = repository.root, worktree_folder(repository.root, plan_id)
+    if folder.is_symlink():
+        raise InputError(str(folder), "is a symbolic link, not a worktree", "Remove the link.")
+    listing = git(root, "worktree", "list", "--porcelain").decode("utf-8", "surrogateescape")
+    lines = [line for line in listing.splitlines() if line.startswith("worktree ")]
+    is_worktree = folder.resolve() in {Path(line[len("worktree ") :]).resolve() for line in lines}
+    if folder.exists():
+        if not is_worktree:
+            raise InputError(str(folder), "is there, and no worktree", "Move it away.")
+        return False
+    if not _has_commit(root, "HEAD"):
+        raise InputError(str(root), "has no commit yet", "Commit something first.")
+    if is_worktree:
+        git(root, "worktree", "prune")
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    is_branch = _has_commit(root, f"refs/heads/{plan_id}")
+    what = [str(folder), plan_id] if is_branch else ["-b", plan_id, str(folder), "HEAD"]
+    git(root, "worktree", "add", "--quiet", *what, timeout=_CHECKOUT_TIMEOUT)
+    return True
+
+
+def _has_commit(root: Path, revision: str) -> bool:
+    try:
+        git(root, "rev-parse", "--verify", "--quiet", f"{revision}^{{commit}}")
+    except InputError:
+        return False
+    return True
+
+
+def prepare(
+    repository: RepositoryPaths,
+    plan_id: str,
+    tool: str,
+    model: str | None,
+    *,
+    transcripts_in: Sequence[Path] = (),
+) -> PlannedRun:
+    """Make the worktree with the plan in it, and write the capture; start nothing.
+
+    Args:
+        repository: the plan's.
+        plan_id: a slug.
+        tool: ``claude-code`` or ``droid``.
+        model: as the tool names it; None for the tool's own default.
+        transcripts_in: where the tool keeps its transcripts, to tell the run's from those of
+            others, and to file an earlier run that was ended before it could be filed.
+
+    Raises:
+        InputError: the plan id, the plan, the worktree or a prompt cannot be used.
+    """
+    root = repository.root
+    worktree = worktree_folder(root, checked_plan_id(plan_id))
+    plan = find_plan(root, plan_id, worktree)
+    capture = root / HOME / SESSIONS / plan_id
+    refuse_link(root / HOME, capture.parent, worktree.parent, capture)
+    keep_out_of_history(repository)
+    is_new = ensure_worktree(repository, plan_id)
+    _copy_plan(plan, worktree / PLAN)
+    chosen = active_prompts(root, tool, model)
+    prompts, given = _prompts_in_force(root, worktree, tool, chosen)
+    started_ns = time.time_ns()
+    if capture.exists():
+        _rename_earlier(capture, worktree, transcripts_in)
+    write_capture(capture, prompts, metadata_of(tool, model, started_ns / 1e9, prompts))
+    return PlannedRun(
+        plan_id=plan_id,
+        tool=tool,
+        capture=capture,
+        worktree=worktree,
+        is_new=is_new,
+        fingerprint=compute_prompt_fingerprint(prompts),
+        subagents=len(prompts.subagents),
+        arguments=_arguments(tool, model, chosen, given),
+        started_ns=started_ns,
+        before=stamps_since(transcripts_in, started_ns),
+    )
+
+
+def file_run(run: PlannedRun, transcripts_in: Sequence[Path]) -> tuple[str, ...]:
+    """File what the tool wrote under the plan; return the ids of the sessions, in order.
+
+    Raises:
+        InputError, OSError, ValueError: the capture cannot be written any more.
+    """
+    sessions = sessions_since(run.tool, transcripts_in, run.worktree, run.started_ns, run.before)
+    return add_sessions(run.capture, sessions)
+
+
+@contextlib.contextmanager
+def only_run_of(root: Path, plan_id: str) -> Iterator[None]:
+    """Keep a plan to one run at a time: two agents in one worktree undo each other's work.
+
+    Raises:
+        InputError: another run of the plan has not ended yet, or the lock cannot be taken.
+    """
+    import fcntl
+
+    path = root / HOME / "worktrees" / f".{checked_plan_id(plan_id)}.lock"
+    refuse_link(root / HOME, path.parent, path)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with path.open("wb") as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError as error:
+            reason = "is being carried out by another debrief code"
+            raise InputError(f"plan {plan_id}", reason, "Wait for its end.") from error
+        yield
+
+
+def _copy_plan(plan: Path, target: Path) -> None:
+    refuse_link(target)
+    data = plan.read_bytes()
+    if not target.is_file() or target.read_bytes() != data:
+        target.write_bytes(data)
+
+
+def _prompts_in_force(
+    root: Path, worktree: Path, tool: str, chosen: Prompts | None
+) -> tuple[Prompts, Mapping[str, str]]:
+    """Return the prompts in force, and the subagents that have to be handed to the tool.
+
+    Chosen prompts come first. Without any it is the worktree's, and where that has none, the
+    repository's, which may not have been committed.
+    """
+    if chosen is not None:
+        return chosen, chosen.subagents
+    here = prompts_in(worktree, tool) or Prompts("")
+    above = prompts_in(root, tool) or Prompts("")
+    given = {} if here.subagents else above.subagents
+    return Prompts(here.main or above.main, here.subagents or above.subagents), given
+
+
+def _arguments(
+    tool: str, model: str | None, chosen: Prompts | None, given: Mapping[str, str]
+) -> tuple[str, ...]:
+    options: tuple[str, ...] = ("--model", model) if model else ()
+    if tool == CLAUDE_CODE and given:
+        agents = {name: _agent(name, text) for name, text in given.items()}
+        options += ("--agents", json.dumps(agents, ensure_ascii=False))
+    opening = chosen.main if chosen is not None and chosen.main.strip() else OPENING
+    return (*options, opening)
+
+
+def _agent(name: str, text: str) -> dict[str, Any]:
+    """Return a subagent as Claude Code's ``--agents`` takes it, front matter read if it has any."""
+    import yaml
+
+    head, body = {}, text
+    if text.startswith("---\n") and "\n---\n" in text[3:]:
+        front, _, rest = text[4:].partition("\n---\n")
+        with contextlib.suppress(yaml.YAMLError):
+            loaded = yaml.safe_load(front)
+            if isinstance(loaded, dict):
+                head, body = loaded, rest
+    agent: dict[str, Any] = {
+        "description": str(head.get("description") or name.replace("-", " ")),
+        "prompt": body,
+    }
+    tools = head.get("tools")
+    if isinstance(tools, str):
+        tools = [tool.strip() for tool in tools.split(",") if tool.strip()]
+    if isinstance(tools, list) and tools:
+        agent["tools"] = [str(tool) for tool in tools]
+    if isinstance(head.get("model"), str):
+        agent["model"] = head["model"]
+    return agent
+
+
+def _rename_earlier(capture: Path, worktree: Path, transcripts_in: Sequence[Path]) -> None:
+    """Rename an earlier run's capture to its session's id, else to the time it was made at."""
+    metadata: dict[str, Any] = {}
+    recorded: float | None = None
+    ids: tuple[str, ...] = ()
+    with contextlib.suppress(KeyError, TypeError, ValueError, OSError, InputError):
+        metadata = read_metadata(capture)
+        ids = session_ids_of(metadata)
+        recorded = datetime.fromisoformat(metadata["recorded_at"]).timestamp()
+        if not ids:
+            since = int(recorded * 1e9)
+            ids = add_sessions(
+                capture, sessions_since(metadata["tool"], transcripts_in, worktree, since)
+            )
+    seconds = capture.stat().st_mtime if recorded is None else recorded
+    stamp = time.strftime("%Y%m%dT%H%M%SZ", time.gmtime(seconds))
+    name = ids[0] if ids and is_key(ids[0]) else f"{capture.name}.{stamp}"
+    target, number = capture.with_name(name), 1
+    while target.exists():
+        number += 1
+        target = capture.with_name(f"{name}.{number}")
+    capture.rename(target)

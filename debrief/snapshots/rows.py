@@ -10,7 +10,7 @@ from pathlib import Path
 from debrief.sessions.heads import SessionHead
 from debrief.snapshots.captures import Captures, repository_of
 from debrief.snapshots.fingerprint import FINGERPRINT_LENGTH, prompt_digest
-from debrief.snapshots.licences import licence_at
+from debrief.snapshots.history import commit_at, licence_at, reconstruct
 from debrief.snapshots.model import (
     UNKNOWN,
     PromptSnapshot,
@@ -20,7 +20,6 @@ from debrief.snapshots.model import (
     SnapshotOrigin,
     SubagentPrompt,
 )
-from debrief.snapshots.reconstruction import commit_at, reconstruct
 
 ROWS = "3"
 """Raised when the same session gives another row of metadata."""
@@ -43,13 +42,14 @@ def snapshot_row(session: SessionHead, captures: Captures, redact: Redact) -> Pr
             note += f" (its metadata.json says {stated}, its prompts say otherwise)"
         return _row(session, "recorded", capture.snapshot, note, redact)
     if session.recorded and session.recorded.system:
-        told = PromptSnapshot(main=session.recorded.system)
-        return _row(session, "recorded", told, "the session's record", redact)
-    place = _repository_of(session)
-    known = session.base_commit or ""
-    found = place and reconstruct(place, session.tool, session.branch, session.started, known)
-    if found:
-        snapshot, commit = found
+        snapshot = PromptSnapshot(main=session.recorded.system)
+        return _row(session, "recorded", snapshot, "the session's record", redact)
+    folder, base_commit = _repository_of(session), session.base_commit or ""
+    reconstructed = folder and reconstruct(
+        folder, session.tool, session.branch, session.started, base_commit
+    )
+    if reconstructed:
+        snapshot, commit = reconstructed
         return _row(session, "reconstructed", snapshot, f"commit {commit}", redact)
     reason = "no capture, and its repository is not at hand or holds no prompts"
     return PromptSnapshotRow(session_id=session.id, origin="unknown", note=reason)
@@ -60,19 +60,19 @@ def metadata_row(
 ) -> SessionMetadataRow:
     """Return a session's circumstances.
 
-    The model is the one that answered most, in the provider's own words; a capture, which knows
-    it by its short name (``sonnet``), is asked only where the transcript does not tell.
+    The model is the one that answered most, in the provider's own words; a capture, which has its
+    short name (``sonnet``), counts only where the transcript names none.
     """
     capture = captures.of(session)
     stated = capture.metadata if capture is not None else None
-    place = _repository_of(session)
+    folder = _repository_of(session)
     recorded = session.recorded or None
     if recorded is not None:
         commit = recorded.base_commit
     else:
         commit = _stated_commit(stated) or session.base_commit or ""
-    if place is not None and not commit:
-        commit = commit_at(place, session.branch, session.started)
+    if folder is not None and not commit:
+        commit = commit_at(folder, session.branch, session.started)
     return SessionMetadataRow(
         session_id=session.id,
         tool=session.tool,
@@ -84,7 +84,7 @@ def metadata_row(
         prompt_digest=snapshot.prompt_digest,
         eval_fingerprint=(stated.eval_fingerprint if stated else None) or UNKNOWN,
         base_commit=commit,
-        licence=licence_at(place, commit) if place is not None and commit else "",
+        licence=licence_at(folder, commit) if folder is not None and commit else "",
         status=session.status or "",
         withheld=recorded.withheld if recorded is not None else "",
     )
@@ -113,8 +113,8 @@ def _row(
 
 def _stated_commit(metadata: SessionMetadata | None) -> str:
     """Return the commit that a capture names, as ``eval --export`` and a recorder do."""
-    known = (metadata.model_extra or {}) if metadata is not None else {}
-    named = known.get("base_commit") or known.get("git_sha")
+    extra = (metadata.model_extra or {}) if metadata is not None else {}
+    named = extra.get("base_commit") or extra.get("git_sha")
     return named if isinstance(named, str) and _COMMIT.match(named) else ""
 
 

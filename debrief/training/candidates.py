@@ -14,8 +14,7 @@ from debrief.errors import InputError
 from debrief.lake import Lake
 from debrief.markdown import table
 from debrief.redaction import contains_secret
-from debrief.snapshots.prompts import is_text
-from debrief.snapshots.writing import is_key, refuse_link
+from debrief.snapshots.capture import is_key, is_text, refuse_link
 from debrief.training.leaderboard import MeanEstimate
 from debrief.training.lessons import LessonFilter, lessons_of
 from debrief.training.optimisation import OptimiserOptions, Proposal, propose

@@ -18,9 +18,9 @@ from debrief.redaction.sessions import redact_session
 from debrief.sessions.model import Session
 from debrief.sessions.rendering import render_session
 from debrief.sessions.sources import read_week, scan
+from debrief.snapshots.capture import METADATA, PROMPTS, read_metadata, refuse_link
 from debrief.snapshots.captures import read_prompts
-from debrief.snapshots.filing import TRANSCRIPTS
-from debrief.snapshots.writing import METADATA, PROMPTS, read_metadata, refuse_link
+from debrief.snapshots.transcripts import TRANSCRIPTS
 
 FEEDBACK = "human_feedback.md"
 

@@ -11,14 +11,21 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from debrief.errors import InputError
-from debrief.snapshots.capture import OPENING, file_run, only_run_of, prepare, repository_of
+from debrief.snapshots.capture import RepositoryPaths, find_repository, keep_out_of_history
 from debrief.snapshots.captures import find_captures, read_capture
-from debrief.snapshots.filing import transcript_folders
 from debrief.snapshots.model import PromptSnapshot
-from debrief.snapshots.plans import checked_plan_id, find_plan, plan_ids
-from debrief.snapshots.repositories import Repository, find_repository, keep_out_of_history
-from debrief.snapshots.running import start, tool_command
-from debrief.snapshots.worktrees import ensure_worktree
+from debrief.snapshots.plans import (
+    OPENING,
+    checked_plan_id,
+    ensure_worktree,
+    file_run,
+    find_plan,
+    only_run_of,
+    plan_ids,
+    prepare,
+    repository_of,
+)
+from debrief.snapshots.transcripts import run_tool, tool_command, transcript_folders
 from tests.snapshots.scenario import (
     PROMPTS,
     agent_command,
@@ -42,7 +49,7 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 @pytest.fixture
-def shop(tmp_path: Path) -> Repository:
+def shop(tmp_path: Path) -> RepositoryPaths:
     folder = repository(tmp_path / "shop")
     write(folder, {".debrief/plans/retries.md": PLAN})
     return repository_of(folder)
@@ -53,18 +60,18 @@ def places(home: Path) -> list[Path]:
 
 
 def carry_out(
-    shop: Repository, home: Path, mode: str = "works", model: str | None = "opus"
+    shop: RepositoryPaths, home: Path, mode: str = "works", model: str | None = "opus"
 ) -> tuple[int, dict[str, Any], tuple[str, ...]]:
     """Carry the plan out; return the exit code, what the tool saw, and the filed sessions."""
     run = prepare(shop, "retries", "claude-code", model, transcripts_in=places(home))
     command = tool_command("claude-code", agent_command(home.parent, mode))
-    code = start([*command, *run.arguments], run.worktree, {"DEBRIEF_CAPTURE": str(run.capture)})
+    code = run_tool([*command, *run.arguments], run.worktree, {"DEBRIEF_CAPTURE": str(run.capture)})
     seen = json.loads((home.parent / "seen.json").read_bytes())
     return code, seen, file_run(run, places(home))
 
 
 def test_the_capture_is_there_before_the_tool_starts_and_the_session_is_filed_when_it_ends(
-    shop: Repository, home: Path
+    shop: RepositoryPaths, home: Path
 ) -> None:
     before = git(shop.root, "status", "--porcelain")
     code, seen, ids = carry_out(shop, home)
@@ -93,7 +100,9 @@ def test_the_capture_is_there_before_the_tool_starts_and_the_session_is_filed_wh
     assert find_captures([shop.root]).of(session) == found
 
 
-def test_a_second_run_of_a_plan_keeps_the_first_ones_capture(shop: Repository, home: Path) -> None:
+def test_a_second_run_of_a_plan_keeps_the_first_ones_capture(
+    shop: RepositoryPaths, home: Path
+) -> None:
     _, _, first = carry_out(shop, home)
     write(shop.root / ".debrief/worktrees/retries", {"CLAUDE.md": "Test last.\n"})
     _, _, second = carry_out(shop, home)
@@ -111,10 +120,10 @@ def test_a_second_run_of_a_plan_keeps_the_first_ones_capture(shop: Repository, h
 
 
 def test_a_run_that_was_ended_before_it_was_filed_is_filed_by_the_next(
-    shop: Repository, home: Path
+    shop: RepositoryPaths, home: Path
 ) -> None:
     run = prepare(shop, "retries", "claude-code", None)
-    start(
+    run_tool(
         [*tool_command("claude-code", agent_command(home.parent)), "x"],
         run.worktree,
         {"DEBRIEF_CAPTURE": str(run.capture), "SESSION": "lost"},
@@ -126,7 +135,7 @@ def test_a_run_that_was_ended_before_it_was_filed_is_filed_by_the_next(
 
 
 def test_a_run_without_a_session_is_kept_under_the_time_it_began(
-    shop: Repository, home: Path
+    shop: RepositoryPaths, home: Path
 ) -> None:
     code, _, ids = carry_out(shop, home, "silent")
     assert (code, ids) == (3, ())
@@ -138,7 +147,9 @@ def test_a_run_without_a_session_is_kept_under_the_time_it_began(
     assert all(name.startswith("retries.20") for name in names[1:])
 
 
-def test_a_subagents_transcript_is_filed_with_its_sessions(shop: Repository, home: Path) -> None:
+def test_a_subagents_transcript_is_filed_with_its_sessions(
+    shop: RepositoryPaths, home: Path
+) -> None:
     _, _, ids = carry_out(shop, home, "helped")
     filed = shop.root / ".debrief/sessions/retries/transcripts"
     assert {path.relative_to(filed).as_posix() for path in filed.rglob("*.jsonl")} == {
@@ -148,18 +159,20 @@ def test_a_subagents_transcript_is_filed_with_its_sessions(shop: Repository, hom
 
 
 def test_a_session_in_another_folder_at_the_same_time_is_not_filed(
-    shop: Repository, home: Path, tmp_path: Path
+    shop: RepositoryPaths, home: Path, tmp_path: Path
 ) -> None:
     (tmp_path / "other").mkdir()
     write(tmp_path / "other", {"plan.md": PLAN})
     run = prepare(shop, "retries", "claude-code", None)
     variables = {"DEBRIEF_CAPTURE": str(run.capture), "SESSION": "elsewhere"}
     command = tool_command("claude-code", agent_command(tmp_path))
-    start([*command, "x"], tmp_path / "other", variables)
+    run_tool([*command, "x"], tmp_path / "other", variables)
     assert file_run(run, places(home)) == ()
 
 
-def test_active_prompts_are_captured_and_handed_to_the_tool(shop: Repository, home: Path) -> None:
+def test_active_prompts_are_captured_and_handed_to_the_tool(
+    shop: RepositoryPaths, home: Path
+) -> None:
     active = {
         "main.md": "Be careful.",
         "plain.md": "Look twice.",
@@ -200,7 +213,7 @@ def test_prompts_that_were_never_committed_count_where_the_worktree_has_none(
     assert "--agents" in run.arguments
 
 
-def test_droid_has_its_main_prompt_only(shop: Repository) -> None:
+def test_droid_has_its_main_prompt_only(shop: RepositoryPaths) -> None:
     active = ".debrief/prompts/active/droid"
     write(shop.root, {f"{active}/main.md": "Be brief.", f"{active}/helper.md": "Help."})
     run = prepare(shop, "retries", "droid", None)
@@ -210,7 +223,7 @@ def test_droid_has_its_main_prompt_only(shop: Repository) -> None:
     assert (metadata["tool"], metadata["model"]) == ("droid", None)
 
 
-def test_a_worktree_and_a_branch_that_are_there_are_used_again(shop: Repository) -> None:
+def test_a_worktree_and_a_branch_that_are_there_are_used_again(shop: RepositoryPaths) -> None:
     assert ensure_worktree(shop, "retries")
     worktree = shop.root / ".debrief/worktrees/retries"
     commit(worktree, {"work.py": "done"})
@@ -220,13 +233,13 @@ def test_a_worktree_and_a_branch_that_are_there_are_used_again(shop: Repository)
     assert (worktree / "work.py").read_text() == "done"
 
 
-def test_a_worktree_whose_folder_was_deleted_is_made_again(shop: Repository) -> None:
+def test_a_worktree_whose_folder_was_deleted_is_made_again(shop: RepositoryPaths) -> None:
     ensure_worktree(shop, "retries")
     subprocess.run(["rm", "-r", str(shop.root / ".debrief/worktrees/retries")], check=True)
     assert ensure_worktree(shop, "retries")
 
 
-def test_a_folder_in_the_worktrees_place_is_refused(shop: Repository) -> None:
+def test_a_folder_in_the_worktrees_place_is_refused(shop: RepositoryPaths) -> None:
     write(shop.root, {".debrief/worktrees/retries/mine.txt": ""})
     with pytest.raises(InputError, match="is there, and no worktree"):
         prepare(shop, "retries", "claude-code", None)
@@ -240,7 +253,7 @@ def test_a_repository_without_a_commit_is_refused(tmp_path: Path) -> None:
 
 
 def test_a_branch_that_is_checked_out_elsewhere_is_refused_with_gits_own_words(
-    shop: Repository,
+    shop: RepositoryPaths,
 ) -> None:
     write(shop.root, {".debrief/plans/main.md": PLAN})
     with pytest.raises(InputError, match=r"git worktree failed: .*'main' is already"):
@@ -252,7 +265,7 @@ UNSAFE = ["../x", "a/b", "..", ".", "", "-x", "A", "a..b", "a b", "a\n", "é", "
 
 @pytest.mark.parametrize("plan_id", UNSAFE)
 def test_a_plan_id_that_is_no_slug_is_refused_and_nothing_written(
-    shop: Repository, plan_id: str
+    shop: RepositoryPaths, plan_id: str
 ) -> None:
     before = sorted(shop.root.rglob("*"))
     with pytest.raises(InputError, match="is no plan id"):
@@ -269,7 +282,7 @@ def test_a_plan_id_that_is_taken_stays_within_its_folder(plan_id: str) -> None:
     assert Path("/top", plan_id).resolve().parent == Path("/top")
 
 
-def test_a_plan_is_looked_for_from_the_nearest_place_on(shop: Repository) -> None:
+def test_a_plan_is_looked_for_from_the_nearest_place_on(shop: RepositoryPaths) -> None:
     worktree = shop.root / ".debrief/worktrees/retries"
     wanted = [".debrief/plans/retries.md", ".debrief/plans/retries/plan.md"]
     wanted += [".debrief/worktrees/retries/plan.md", "plan.md"]
@@ -281,21 +294,21 @@ def test_a_plan_is_looked_for_from_the_nearest_place_on(shop: Repository) -> Non
         find_plan(shop.root, "retries", worktree)
 
 
-def test_a_plan_that_says_it_is_another_is_refused(shop: Repository) -> None:
+def test_a_plan_that_says_it_is_another_is_refused(shop: RepositoryPaths) -> None:
     (shop.root / ".debrief/plans/retries.md").unlink()
     write(shop.root, {"plan.md": '---\nplan_id: "queue"\n---\nplan_id: retries\n'})
     with pytest.raises(InputError, match="is the plan queue"):
         prepare(shop, "retries", "claude-code", None)
 
 
-def test_a_plan_that_is_not_utf8_is_refused(shop: Repository) -> None:
+def test_a_plan_that_is_not_utf8_is_refused(shop: RepositoryPaths) -> None:
     write(shop.root, {".debrief/plans/retries.md": b"caf\xe9"})
     with pytest.raises(InputError, match="is not UTF-8"):
         prepare(shop, "retries", "claude-code", None)
 
 
 def test_a_prompt_that_is_not_utf8_stops_before_anything_is_captured(
-    shop: Repository, home: Path
+    shop: RepositoryPaths, home: Path
 ) -> None:
     _, _, first = carry_out(shop, home)
     write(shop.root / ".debrief/worktrees/retries", {"CLAUDE.md": b"caf\xe9"})
@@ -306,7 +319,7 @@ def test_a_prompt_that_is_not_utf8_stops_before_anything_is_captured(
 
 @pytest.mark.parametrize("name", [".debrief/sessions", ".debrief/sessions/retries"])
 def test_a_link_in_the_captures_place_is_refused(
-    shop: Repository, tmp_path: Path, name: str
+    shop: RepositoryPaths, tmp_path: Path, name: str
 ) -> None:
     (tmp_path / "elsewhere").mkdir()
     (shop.root / name).parent.mkdir(exist_ok=True)
@@ -316,13 +329,13 @@ def test_a_link_in_the_captures_place_is_refused(
     assert list((tmp_path / "elsewhere").iterdir()) == []
 
 
-def test_the_plans_that_are_there_are_offered(shop: Repository) -> None:
+def test_the_plans_that_are_there_are_offered(shop: RepositoryPaths) -> None:
     write(shop.root / ".debrief/plans", {"queue/plan.md": "", "No Slug.md": "", "notes.txt": ""})
     assert plan_ids(shop.root) == ["queue", "retries"]
     assert plan_ids(shop.root / "nowhere") == []
 
 
-def test_a_plan_is_carried_out_once_at_a_time(shop: Repository) -> None:
+def test_a_plan_is_carried_out_once_at_a_time(shop: RepositoryPaths) -> None:
     with only_run_of(shop.root, "retries"):
         with (
             pytest.raises(InputError, match="by another debrief code"),
@@ -335,11 +348,15 @@ def test_a_plan_is_carried_out_once_at_a_time(shop: Repository) -> None:
         pass
 
 
-def test_captures_stay_out_of_history_and_what_a_team_writes_does_not(shop: Repository) -> None:
+def test_captures_stay_out_of_history_and_what_a_team_writes_does_not(
+    shop: RepositoryPaths,
+) -> None:
     exclude = shop.git / "info" / "exclude"
     exclude.write_bytes(b"*.mine")
-    assert keep_out_of_history(shop)
-    assert not keep_out_of_history(shop)
+    keep_out_of_history(shop)
+    once = exclude.read_bytes()
+    keep_out_of_history(shop)
+    assert exclude.read_bytes() == once
     assert exclude.read_text().startswith("*.mine\n#")
     names = [".debrief/sessions/s1/metadata.json", ".debrief/worktrees/x", ".debrief/plans/a.md"]
     names += [".debrief/judges/reuse.md", ".debrief/prompts/active/droid/main.md"]
@@ -353,20 +370,22 @@ def test_captures_stay_out_of_history_and_what_a_team_writes_does_not(shop: Repo
     }
 
 
-def test_a_repository_is_found_from_every_folder_of_it(shop: Repository, tmp_path: Path) -> None:
+def test_a_repository_is_found_from_every_folder_of_it(
+    shop: RepositoryPaths, tmp_path: Path
+) -> None:
     ensure_worktree(shop, "retries")
     worktree = shop.root / ".debrief/worktrees/retries"
-    assert find_repository(worktree) == Repository(worktree, shop.root, shop.root / ".git")
+    assert find_repository(worktree) == RepositoryPaths(worktree, shop.root, shop.root / ".git")
     assert find_repository(shop.root / ".claude/agents") == shop
     git(tmp_path, "init", "--quiet", "--separate-git-dir", str(tmp_path / "apart"), "split")
     split = tmp_path / "split"
-    assert find_repository(split) == Repository(split, split, tmp_path / "apart")
+    assert find_repository(split) == RepositoryPaths(split, split, tmp_path / "apart")
     with pytest.raises(InputError, match="lies in no git repository"):
         repository_of(tmp_path)
 
 
 def test_the_tools_exit_code_is_passed_on_also_when_a_signal_ended_it(
-    shop: Repository, home: Path
+    shop: RepositoryPaths, home: Path
 ) -> None:
     code, _, ids = carry_out(shop, home, "killed")
     assert code == 128 + 15

@@ -11,7 +11,7 @@ from debrief.errors import InputError
 from debrief.judging.judge_files import load_judges
 from debrief.snapshots.captures import read_capture
 from debrief.snapshots.fingerprint import compute_eval_fingerprint, compute_prompt_fingerprint
-from debrief.snapshots.migration import Step, apply, earlier_folders, plan_migration
+from debrief.snapshots.migration import MigrationStep, apply, earlier_folders, plan_migration
 from debrief.snapshots.model import PromptSnapshot
 from tests.snapshots.scenario import MONDAY, commit, git, write
 
@@ -63,7 +63,7 @@ def shop(tmp_path: Path) -> Path:
     return shop
 
 
-def planned(shop: Path, name: str = ".weft") -> list[Step]:
+def planned(shop: Path, name: str = ".weft") -> list[MigrationStep]:
     return plan_migration(shop / name, shop / ".debrief", load_judges)
 
 
@@ -192,9 +192,9 @@ def test_a_sample_that_no_history_knows_is_dated_by_its_trace(shop: Path) -> Non
     made = json.loads(written["metadata.json"] or b"")
     assert made["recorded_at"] == "2026-01-05T10:00:00Z"
     reasons = [step.note for step in found if step.action == "missing"]
-    assert "nothing tells which prompts were in force" in reasons
-    assert "nothing tells its model" in reasons
-    assert "nothing tells its eval_fingerprint" in reasons
+    assert "nothing says which prompts were in force" in reasons
+    assert "nothing says its model" in reasons
+    assert "nothing says its eval_fingerprint" in reasons
 
 
 BROKEN = {"cut short": b'{"tool"', "a list": b"[]", "not UTF-8": b'{"tool": "\xff"}'}

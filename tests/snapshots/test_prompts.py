@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from debrief.errors import InputError
-from debrief.snapshots.prompts import Prompts, active_prompts, prompts_in, subagent_names
+from debrief.snapshots.capture import Prompts, active_prompts, prompts_in, subagent_names
 from tests.snapshots.scenario import PROMPTS, write
 
 

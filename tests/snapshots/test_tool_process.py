@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from debrief.errors import ConfigurationError
-from debrief.snapshots.running import tool_command
+from debrief.snapshots.transcripts import tool_command
 
 
 def test_a_tool_that_is_not_there_is_named_with_the_setting() -> None:
@@ -28,9 +28,9 @@ def test_an_interruption_typed_for_the_tool_does_not_end_us(tmp_path: Path) -> N
         """
         import os, sys
         from pathlib import Path
-        from debrief.snapshots.running import start
+        from debrief.snapshots.transcripts import run_tool
         child = "import os, signal, time; os.kill(os.getppid(), signal.SIGINT); time.sleep(0.2)"
-        print(start([sys.executable, "-c", child], Path("."), {}))
+        print(run_tool([sys.executable, "-c", child], Path("."), {}))
         """
     )
     done = subprocess.run(

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import suppress
+from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
@@ -38,27 +39,18 @@ _LETTERS_A_TOKEN = 3
 _BESIDES = 4_000
 
 
+@dataclass(eq=False, repr=False)
 class DspyJudge:
-    """Answers for every judge with the model that the judge names.
+    """Answers for every judge with the model that the judge names."""
 
-    Args:
-        models: gives the model of a name; asked once a judgement.
-        secret: of this machine. With it the marker around the same text is the same in every
-            run, and still nobody who writes such a text can know it.
-        history: leave each call in DSPy's history, for ``dspy.inspect_history()``. It holds
-            every prompt in memory: right for a few calls, not for a week of sessions.
-    """
-
-    def __init__(
-        self,
-        models: Callable[[str], LanguageModel],
-        *,
-        secret: bytes = b"",
-        history: bool = False,
-    ) -> None:
-        self._models = models
-        self._secret = secret
-        self._history = history
+    models: Callable[[str], LanguageModel]
+    """Gives the model of a name; asked once a judgement."""
+    secret: bytes = b""
+    """Of this machine. With it the marker around the same text is the same in every run, and
+    still nobody who writes such a text can know it."""
+    history: bool = False
+    """Leave each call in DSPy's history, for ``dspy.inspect_history()``. It holds every prompt in
+    memory: right for a few calls, not for a week of sessions."""
 
     def judge(self, judge: Judge, context: ChangeContext, session: Session) -> Judgement:
         """Judge one session.
@@ -70,7 +62,7 @@ class DspyJudge:
             BudgetSpentError: the run may ask no more.
             ModelError: there was no usable answer after all retries.
         """
-        model = self._models(judge.model)
+        model = self.models(judge.model)
         context = _fitted(context, judge)
         key = model.key_of(FORM, judge.body, context.plan_content, context.git_changes)
         kept = model.recall(key)
@@ -116,7 +108,7 @@ class DspyJudge:
         settings = {"lm": lm, "adapter": _adapter(), "trace": []}
         with (
             failures_named(judge.model),
-            dspy.context(**settings, disable_history=not self._history),
+            dspy.context(**settings, disable_history=not self.history),
             suppress(AdapterParseError),
         ):
             dspy.Predict(form)(**inputs)
@@ -124,7 +116,7 @@ class DspyJudge:
 
     def _inputs(self, context: ChangeContext) -> dict[str, str]:
         texts = (context.plan_content, context.git_changes)
-        marker = marker_of(self._secret, *texts) if self._secret else new_marker()
+        marker = marker_of(self.secret, *texts) if self.secret else new_marker()
         plan, changes = (fence(defuse(text), marker) for text in texts)
         return {"plan_content": plan, "git_changes": changes}
 
@@ -146,9 +138,7 @@ def _judgement(score: float, feedback: str, answer: Answer, judge: Judge) -> Jud
     return Judgement(
         score=score,
         feedback=feedback,
-        input_tokens=answer.usage.input_tokens,
-        output_tokens=answer.usage.output_tokens,
-        cost_usd=answer.usage.cost_usd,
+        **answer.usage.columns(),
         answered_by=answer.model if answer.model != judge.model else "",
     )
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import dataclass
 
 from debrief.langfuse.client import LangfuseClient
 from debrief.langfuse.fetcher import SessionFetcher
@@ -11,36 +12,25 @@ from debrief.langfuse.outgoing import Redact
 from debrief.langfuse.scores import WriteOptions, write_scores
 from debrief.scoring.model import ChunkScorer, SessionScores
 from debrief.scoring.scorer import ChunkParameters, score_session
-from debrief.sessions.model import Session
 
 
+@dataclass(eq=False, repr=False)
 class SessionScorer:
-    """Fetches a session, scores it, and stores its scores.
+    """Fetches a session, scores it, and stores its scores."""
 
-    Args:
-        client: of the server.
-        scorer: who scores a chunk.
-        fetcher: of sessions; one on ``client`` by default.
-        parameters: how sessions are cut.
-        options: how scores are written.
-        redact: takes secrets out of a comment.
-    """
+    client: LangfuseClient
+    scorer: ChunkScorer
+    """Who scores a chunk."""
+    fetcher: SessionFetcher | None = None
+    """Of sessions; one on ``client`` by default."""
+    parameters: ChunkParameters | None = None
+    """How sessions are cut."""
+    options: WriteOptions | None = None
+    """How scores are written."""
+    redact: Redact = str
+    """Takes secrets out of a comment."""
 
-    def __init__(
-        self,
-        client: LangfuseClient,
-        scorer: ChunkScorer,
-        fetcher: SessionFetcher | None = None,
-        parameters: ChunkParameters | None = None,
-        options: WriteOptions | None = None,
-        redact: Redact = str,
-    ) -> None:
-        self._client = client
-        self._scorer = scorer
-        self._fetcher = fetcher or SessionFetcher(client)
-        self._parameters = parameters
-        self._options = options
-        self._redact = redact
+    def __post_init__(self) -> None:
         self.receipts: dict[str, list[ScoreReceipt]] = {}
         """What the server confirmed, by session."""
 
@@ -54,13 +44,10 @@ class SessionScorer:
             InputError: the server has nothing of the session.
             LangfuseError: it cannot be asked for it.
         """
-        row = self.score(self._fetcher.fetch_session(session_id))
+        session = (self.fetcher or SessionFetcher(self.client)).fetch_session(session_id)
+        row = score_session(session, self.scorer, self.parameters)
         self.store(row)
         return row
-
-    def score(self, session: Session) -> SessionScores:
-        """Score a session that is at hand, without storing anything; a failure is in the row."""
-        return score_session(session, self._scorer, self._parameters)
 
     def store(
         self, scores: SessionScores, previous: Iterable[ScoreReceipt] = ()
@@ -73,7 +60,7 @@ class SessionScorer:
         """
         known = [*previous, *self.receipts.get(scores.session_id, ())]
         receipts = write_scores(
-            self._client, [scores], known, options=self._options, redact=self._redact
+            self.client, [scores], known, options=self.options, redact=self.redact
         )
         self.receipts[scores.session_id] = [
             receipt for receipt in receipts if receipt.session_id == scores.session_id

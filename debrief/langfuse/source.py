@@ -10,6 +10,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from functools import partial
 
@@ -41,27 +42,19 @@ _AT_ONCE = 4
 _SKEW = timedelta(days=1)
 
 
+@dataclass(eq=False)
 class LangfuseSource:
-    """The sessions of one server.
+    """The sessions of one server."""
 
-    Args:
-        client: of the server; its patience and pace hold.
-        since: nothing that began before is asked for; another one lists everything anew.
-        now: the clock.
-    """
+    client: LangfuseClient
+    """Of the server; its retries and pace hold."""
+    since: datetime = FIRST
+    """Nothing that began before is asked for; another one lists everything anew."""
+    now: Callable[[], datetime] = lambda: datetime.now(UTC)
+    """The clock."""
 
-    source = SOURCE
-    tool = SOURCE
-
-    def __init__(
-        self,
-        client: LangfuseClient,
-        since: datetime = FIRST,
-        now: Callable[[], datetime] = lambda: datetime.now(UTC),
-    ) -> None:
-        self.client = client
-        self._since = since
-        self._now = now
+    source: str = SOURCE
+    tool: str = SOURCE
 
     def scan(self, lake: Lake) -> list[ScanEntry]:
         """Return an entry for each session that the server has.
@@ -70,7 +63,7 @@ class LangfuseSource:
         that says why there may be more.
         """
         listed, until = self._remembered(lake)
-        now = self._now()
+        now = self.now()
         failure: list[ScanEntry] = []
         try:
             for begin, end in _windows(until, now):
@@ -128,16 +121,16 @@ class LangfuseSource:
         return reader
 
     def _mark(self, until: datetime) -> str:
-        return " ".join((self.client.host, self._since.isoformat(), until.isoformat()))
+        return " ".join((self.client.host, self.since.isoformat(), until.isoformat()))
 
     def _remembered(self, lake: Lake) -> tuple[dict[str, ListedSession], datetime]:
         """Return what was listed, and up to when; nothing if it was another server's."""
         stamp = lake.stamp(LISTING_TABLE, SOURCE)
         if stamp is None or not stamp.inputs.startswith(self._mark(FIRST).rsplit(" ", 1)[0] + " "):
-            return {}, self._since
+            return {}, self.since
         until = datetime.fromisoformat(stamp.inputs.rsplit(" ", 1)[1])
         rows = lake.read(LISTING_TABLE, SOURCE, ListedSession)
-        return {row.id: row for row in rows}, max(self._since, until - LOOKBACK)
+        return {row.id: row for row in rows}, max(self.since, until - LOOKBACK)
 
     def _list(self, listed: dict[str, ListedSession], begin: datetime, end: datetime) -> None:
         for session_id, seen in list_sessions(self.client, begin, end).items():

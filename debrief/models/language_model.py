@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import KW_ONLY, dataclass, field
 from threading import BoundedSemaphore, Lock
 from typing import TYPE_CHECKING, NoReturn, TypeVar
 
@@ -131,67 +132,48 @@ def ask_until_read(
     raise ModelError(model, f"{said}: {reason}", NEXT_RUN)
 
 
+@dataclass(eq=False, repr=False)
 class LanguageModel:
-    """A named model with its key, its limits and its memory; safe to use from threads.
+    """A named model with its key, its limits and its memory; safe to use from threads."""
 
-    Args:
-        name: LiteLLM's name of the model.
-        api_key: its provider's key.
-        base_url: where to ask, when not at the provider's usual place.
-        timeout: seconds without a byte after which a call is given up and sent again.
-        attempts: times that one question is sent at most.
-        pause: seconds before the second attempt, at most; it doubles from there.
-        concurrency: calls under way at once.
-        price: what tokens cost; None when nobody knows.
-        cache: where answers are kept that were found usable; None keeps none.
-        budget: of the run.
-        fallbacks: asked in turn when this model cannot be had; answers say who gave them.
-        dry_run: count what would be asked, and ask nothing.
-        watch: says whether the run that asks may still go on.
-    """
+    name: str
+    """LiteLLM's name of the model."""
+    _: KW_ONLY
+    api_key: str
+    """Its provider's key."""
+    base_url: str = ""
+    """Where to ask, when not at the provider's usual place."""
+    timeout: float = TIMEOUT
+    """Seconds without a byte after which a call is given up and sent again."""
+    attempts: int = ATTEMPTS
+    """Times that one question is sent at most."""
+    pause: float = PAUSE
+    """Seconds before the second attempt, at most; it doubles from there."""
+    concurrency: int = CONCURRENCY
+    """Calls under way at once."""
+    price: Price | None = None
+    """What tokens cost; None when nobody knows."""
+    cache: Cache | None = None
+    """Where answers are kept that were found usable; None keeps none."""
+    budget: Budget = field(default_factory=Budget)
+    """Of the run."""
+    fallbacks: Sequence[LanguageModel] = ()
+    """Asked in turn when this model cannot be had; answers say who gave them."""
+    dry_run: bool = False
+    """Count what would be asked, and ask nothing."""
+    watch: Watch | None = None
+    """Says whether the run that asks may still go on."""
 
-    def __init__(
-        self,
-        name: str,
-        *,
-        api_key: str,
-        base_url: str = "",
-        timeout: float = TIMEOUT,
-        attempts: int = ATTEMPTS,
-        pause: float = PAUSE,
-        concurrency: int = CONCURRENCY,
-        price: Price | None = None,
-        cache: Cache | None = None,
-        budget: Budget | None = None,
-        fallbacks: Sequence[LanguageModel] = (),
-        dry_run: bool = False,
-        watch: Watch | None = None,
-    ) -> None:
-        self.name = name
-        self.price = price
+    def __post_init__(self) -> None:
         self.meter = Meter()
-        self.fallbacks = tuple(fallbacks)
-        self._secret = api_key
-        self._timeout = timeout
-        self._base_url = base_url
-        self._retry = retrying(
-            structs.replace(_RETRIES, attempts=attempts, first_wait=pause),
-            is_temporary,
-            name=name,
-            describe=self._reason,
-        )
-        self._cache = cache
-        self._budget = budget or Budget()
-        self._dry_run = dry_run
-        self._watch = watch
-        self._slots = BoundedSemaphore(concurrency)
+        retries = structs.replace(_RETRIES, attempts=self.attempts, first_wait=self.pause)
+        self._retry = retrying(retries, is_temporary, name=self.name, describe=self._reason)
+        self._slots = BoundedSemaphore(self.concurrency)
         self._closing = Lock()
         self._closed: ModelError | None = None
-        self._wire = Wire(
-            name, api_key=api_key, base_url=base_url, timeout=timeout, connections=concurrency
-        )
-        if not dry_run:
-            self._budget.check(name, price)
+        self._wire = Wire(self.name, self.api_key, self.base_url, self.timeout, self.concurrency)
+        if not self.dry_run:
+            self.budget.check(self.name, self.price)
 
     def ask(self, prompt: str) -> Answer:
         """Send one prompt and return the answer, or the answer that was accepted before.
@@ -234,11 +216,11 @@ class LanguageModel:
 
     def key_of(self, *parts: str) -> str:
         """Return the cache's key of a question: all that its answer depends on."""
-        return digest_of("answers", VERSION, self.name, self._base_url, MAX_TOKENS, parts)
+        return digest_of("answers", VERSION, self.name, self.base_url, MAX_TOKENS, parts)
 
     def recall(self, key: str) -> Answer | None:
         """Return the answer kept under a key, or None."""
-        kept = self._cache.get(key) if self._cache is not None else None
+        kept = self.cache.get(key) if self.cache is not None else None
         if kept is None:
             return None
         self.meter.count(recalled=1)
@@ -252,9 +234,9 @@ class LanguageModel:
 
     def remember(self, key: str, answer: Answer) -> None:
         """Keep an answer that was found usable."""
-        if self._cache is not None:
+        if self.cache is not None:
             kept = Kept(text=answer.text, usage=answer.usage, model=answer.model)
-            self._cache.put(key, kept)
+            self.cache.put(key, kept)
 
     def complete(self, request: Request) -> tuple[Response, Answer]:
         """Send a request until it is answered, by a fallback if need be.
@@ -287,9 +269,9 @@ class LanguageModel:
         if self._closed is not None:
             raise self._closed
         text = _text_of(request)
-        if self._dry_run:
+        if self.dry_run:
             self._count_only(text)
-        with self._budget.call(len(text), self.price) as bill:
+        with self.budget.call(len(text), self.price) as bill:
             try:
                 response = self._retry(self._send, request)
             except LM15Error as error:
@@ -313,8 +295,8 @@ class LanguageModel:
         with self._slots:
             if self._closed is not None:
                 raise self._closed
-            if self._watch is not None:
-                self._watch.check()
+            if self.watch is not None:
+                self.watch.check()
             self.meter.count(sent=1)
             return self._wire.send(request)
 
@@ -343,15 +325,15 @@ class LanguageModel:
         """Return the first words of a failure, without the key that some servers repeat."""
         message, status = getattr(error, "message", str(error)), getattr(error, "status", None)
         if "timed out" in message and status is None:
-            return f"nothing came for {self._timeout:g} s"
+            return f"nothing came for {self.timeout:g} s"
         said = " ".join(message.partition("\n\n")[0].split())[:500].rstrip(".")
-        if len(self._secret) > 4:
-            said = said.replace(self._secret, "<key>")
+        if len(self.api_key) > 4:
+            said = said.replace(self.api_key, "<key>")
         code = f"HTTP {status}: " if status not in (None, 200) else ""
         return f"{code}{said or type(error).__name__}"
 
     def _prompt_cache(self) -> CacheConfig | None:
-        return self._wire.prompt_cache() if not self.fallbacks and not self._dry_run else None
+        return self._wire.prompt_cache() if not self.fallbacks and not self.dry_run else None
 
 
 class _Door:

@@ -26,6 +26,10 @@ class ModelUsage(Struct, frozen=True, kw_only=True):
     cost_usd: float | None = None
     """None when a price is not known; 0 only when nothing was spent."""
 
+    def columns(self) -> dict[str, Any]:
+        """Return the columns that a row has of it."""
+        return {name: getattr(self, name) for name in ("input_tokens", "output_tokens", "cost_usd")}
+
     def __add__(self, other: ModelUsage) -> ModelUsage:
         return _field_by_field(operator.add, self, other)
 

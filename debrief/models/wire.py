@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import os
 from contextlib import suppress
+from dataclasses import dataclass
 from threading import Lock
 from typing import TYPE_CHECKING, Any, Protocol, cast
 
@@ -30,25 +31,22 @@ class _Route(Struct, frozen=True):
     """Of DSPy's client; empty when LiteLLM is asked."""
 
 
+@dataclass(eq=False, repr=False)
 class Wire:
-    """Where a model is asked; opened by the first request, its connections shared by threads.
+    """Where a model is asked; opened by the first request, its connections shared by threads."""
 
-    Args:
-        model: LiteLLM's name of it.
-        api_key: its provider's key; empty where LiteLLM finds credentials of its own.
-        base_url: where to ask, when not at the provider's usual place.
-        timeout: seconds without a byte after which a request is given up.
-        connections: at a time.
-    """
+    model: str
+    """LiteLLM's name of it."""
+    api_key: str
+    """Its provider's key; empty where LiteLLM finds credentials of its own."""
+    base_url: str
+    """Where to ask, when not at the provider's usual place."""
+    timeout: float
+    """Seconds without a byte after which a request is given up."""
+    connections: int
+    """At a time."""
 
-    def __init__(
-        self, model: str, *, api_key: str, base_url: str, timeout: float, connections: int
-    ) -> None:
-        self._model = model
-        self._api_key = api_key
-        self._base_url = base_url
-        self._timeout = timeout
-        self._connections = connections
+    def __post_init__(self) -> None:
         self._lock = Lock()
         self._route: _Route | None = None
 
@@ -85,7 +83,7 @@ class Wire:
             output_tokens=outputs,
             cache_read_tokens=read,
             cache_write_tokens=written,
-            cost_usd=_billed(response) if self._model.startswith("openrouter/") else None,
+            cost_usd=_billed(response) if self.model.startswith("openrouter/") else None,
         )
 
     def _open(self) -> _Route:
@@ -99,15 +97,15 @@ class Wire:
         from dspy.lm15 import LM15Error, RouterConfig, Timeouts
 
         with suppress(LM15Error):
-            provider = str(LM15Engine(RouterConfig(env={})).resolve(self._model).provider)
-            if provider.startswith("azure") or not self._api_key:
+            provider = str(LM15Engine(RouterConfig(env={})).resolve(self.model).provider)
+            if provider.startswith("azure") or not self.api_key:
                 return None
             config = RouterConfig(
                 env={},
-                api_keys={provider: self._api_key},
-                base_urls={provider: self._base_url} if self._base_url else None,
-                timeouts=Timeouts(read=self._timeout, write=self._timeout, pool=None),
-                max_connections=self._connections,
+                api_keys={provider: self.api_key},
+                base_urls={provider: self.base_url} if self.base_url else None,
+                timeouts=Timeouts(read=self.timeout, write=self.timeout, pool=None),
+                max_connections=self.connections,
             )
             return _Route(cast(_Engine, LM15Engine(config)), provider)
         return None
@@ -116,11 +114,11 @@ class Wire:
         os.environ.setdefault("LITELLM_LOCAL_MODEL_COST_MAP", "True")
         from dspy.clients.engines import LiteLLMEngine
 
-        options: dict[str, Any] = {"timeout": self._timeout}
-        if self._api_key:
-            options["api_key"] = self._api_key
-        if self._base_url:
-            options["api_base"] = self._base_url
+        options: dict[str, Any] = {"timeout": self.timeout}
+        if self.api_key:
+            options["api_key"] = self.api_key
+        if self.base_url:
+            options["api_base"] = self.base_url
         return _Route(cast(_Engine, LiteLLMEngine(model_type="chat", **options)), "")
 
 

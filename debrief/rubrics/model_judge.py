@@ -77,9 +77,7 @@ class ModelRubricJudge:
         words = (rubric.name, rubric.description, rubric.scoring_criteria)
         return structs.replace(
             judgement,
-            input_tokens=answer.usage.input_tokens,
-            output_tokens=answer.usage.output_tokens,
-            cost_usd=answer.usage.cost_usd,
+            **answer.usage.columns(),
             injection_suspected=shown.suspected or bool(injection_signs(words)),
         )
 

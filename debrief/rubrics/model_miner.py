@@ -113,9 +113,7 @@ class ModelMiner:
                 )
                 for part in failed
             ),
-            input_tokens=usage.input_tokens,
-            output_tokens=usage.output_tokens,
-            cost_usd=usage.cost_usd,
+            **usage.columns(),
         )
 
     def consolidate(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 
 from debrief.models.answers import fold, refuse
 from debrief.models.fencing import BAR
@@ -21,23 +22,18 @@ _TRACES = re.compile(rf"⟨[0-9A-F]{{4,6}}⟩|[\u2400-\u2424{BAR}\"'\\]")
 Ask = Callable[[str], Answer]
 
 
+@dataclass(eq=False, repr=False)
 class ModelChunkScorer:
-    """Scores chunks through ``ask``, the door to a language model.
+    """Scores chunks through ``ask``, the door to a language model."""
 
-    Args:
-        model: the model's name, as rows tell it.
-        ask: sends a prompt and returns the answer; raises a DebriefError when there is none.
-        fence: what puts session text between markers.
-        attempts: calls for one chunk at most.
-    """
-
-    def __init__(
-        self, model: str, ask: Ask, fence: Fence | None = None, attempts: int = READ_ATTEMPTS
-    ) -> None:
-        self.model = model
-        self._ask = ask
-        self._fence = fence
-        self._attempts = attempts
+    model: str
+    """The model's name, as rows have it."""
+    ask: Ask
+    """Sends a prompt and returns the answer; raises a DebriefError when there is none."""
+    fence: Fence | None = None
+    """Puts session text between markers."""
+    attempts: int = READ_ATTEMPTS
+    """Calls for one chunk at most."""
 
     def score_chunk(self, session: Session, chunk: Chunk) -> ChunkVerdicts:
         """Score one chunk.
@@ -46,12 +42,12 @@ class ModelChunkScorer:
             ModelError: no usable answer after all attempts.
             DebriefError: the model could not be asked.
         """
-        prompt = scoring_prompt(session, chunk, self._fence)
+        prompt = scoring_prompt(session, chunk, self.fence)
         turns = turns_shown(session, chunk)
         shown = _folded(shown_text(session, chunk))
 
         def ask(refusal: str) -> Answer:
-            return self._ask(f"{prompt}\n{_again(refusal)}" if refusal else prompt)
+            return self.ask(f"{prompt}\n{_again(refusal)}" if refusal else prompt)
 
         def read(answer: Answer) -> tuple[Verdict, ...]:
             verdicts = parse_verdicts(answer.text, turns)
@@ -61,16 +57,14 @@ class ModelChunkScorer:
 
         part = f"for part {chunk.index + 1} of {chunk.count} of {session.id}"
         verdicts, answer = ask_until_read(
-            ask, read, model=self.model, about=part, attempts=self._attempts
+            ask, read, model=self.model, about=part, attempts=self.attempts
         )
         return ChunkVerdicts(
             index=chunk.index,
             tokens=chunk.tokens,
             own_tokens=chunk.own_tokens,
             verdicts=verdicts,
-            input_tokens=answer.usage.input_tokens,
-            output_tokens=answer.usage.output_tokens,
-            cost_usd=answer.usage.cost_usd,
+            **answer.usage.columns(),
         )
 
 

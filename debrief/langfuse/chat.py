@@ -13,23 +13,14 @@ from typing import Any
 
 from debrief.langfuse.messages import Role, Said, has_role, message_in, message_of
 from debrief.langfuse.parts import Parts
-from debrief.langfuse.values import decoded, first_of, without_binaries
+from debrief.langfuse.values import decoded, first_of, without_binaries, words
 
 Json = dict[str, Any]
 
 _AROUND_REQUESTS = ("messages", "contents", "input", "prompt", "new_message", "message")
 _IN_WORDS = ("input", "prompt", "contents")
 """Of those, the ones that may be a person's words as they are."""
-_AROUND_ANSWERS = (
-    "choices",
-    "candidates",
-    "generations",
-    "output",
-    "messages",
-    "message",
-    "response",
-    "content",
-)
+_AROUND_ANSWERS = words("choices candidates generations output messages message response content")
 _ALTERNATIVES = ("choices", "candidates")
 """Lists of answers of which the first is the one that counts."""
 _INSTRUCTIONS = ("system", "instructions", "system_instruction", "systemInstruction")

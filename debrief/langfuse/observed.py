@@ -14,19 +14,12 @@ from msgspec import Struct
 from debrief.langfuse.calls import TracedCall
 from debrief.langfuse.listing import moment_of
 from debrief.langfuse.parts import result_of, result_text, same_spelling
-from debrief.langfuse.values import arguments_of, decoded, first_text, plain
+from debrief.langfuse.values import arguments_of, decoded, first_text, plain, words
 from debrief.sessions.model import CallStatus
 
 Row = Mapping[str, Any]
 
-_IDS = (
-    "gen_ai.tool.call.id",
-    "ai.toolCall.id",
-    "tool_call.id",
-    "tool_call_id",
-    "toolCallId",
-    "tool_use_id",
-)
+_IDS = words("gen_ai.tool.call.id ai.toolCall.id tool_call.id tool_call_id toolCallId tool_use_id")
 _NAMES = ("gen_ai.tool.name", "ai.toolCall.name", "tool.name", "tool_name")
 _MARKS = ("tool.", "tool_", "toolCall")
 _OF_MESSAGES = ("tool_call_id", "isError", "is_error")

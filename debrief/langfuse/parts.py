@@ -20,55 +20,34 @@ from debrief.langfuse.values import (
     first_text,
     plain,
     without_binaries,
+    words,
 )
 from debrief.sessions.model import CallStatus
 
 Json = dict[str, Any]
 
 _CALLS = frozenset(
-    (
-        "tool_use",
-        "server_tool_use",
-        "mcp_tool_use",
-        "tool-call",
-        "tool_call",
-        "toolCall",
-        "server_tool_call",
-        "function_call",
-        "custom_tool_call",
-        "mcp_call",
+    words(
+        "tool_use server_tool_use mcp_tool_use tool-call tool_call toolCall server_tool_call "
+        "function_call custom_tool_call mcp_call"
     )
 )
 _BUILT_IN = frozenset(
-    (
-        "web_search_call",
-        "file_search_call",
-        "computer_call",
-        "code_interpreter_call",
-        "local_shell_call",
-        "shell_call",
-        "apply_patch_call",
-        "tool_search_call",
+    words(
+        "web_search_call file_search_call computer_call code_interpreter_call local_shell_call "
+        "shell_call apply_patch_call tool_search_call"
     )
 )
 _WRAPPED_CALLS = ("functionCall", "function_call", "toolUse", "toolRequest", "tool_call")
 _RESULTS = frozenset(
-    (
-        "tool_result",
-        "tool-result",
-        "tool_call_response",
-        "server_tool_call_response",
-        "tool-error",
-        "function_result",
+    words(
+        "tool_result tool-result tool_call_response server_tool_call_response tool-error "
+        "function_result"
     )
 )
 _ENDINGS_OF_RESULTS = ("_tool_result", "_call_output")
-_WRAPPED_RESULTS = (
-    "functionResponse",
-    "function_response",
-    "toolResult",
-    "toolResponse",
-    "tool_call_result",
+_WRAPPED_RESULTS = words(
+    "functionResponse function_response toolResult toolResponse tool_call_result"
 )
 _INNER = ("function", "custom")
 _IDS = ("call_id", "toolCallId", "tool_call_id", "toolUseId", "tool_use_id", "id", "ref")

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from debrief.langfuse.messages import is_definition
-from debrief.langfuse.values import decoded
+from debrief.langfuse.values import decoded, words
 from debrief.sessions.declared import declared_tools
 from debrief.sessions.model import DeclaredTool
 
@@ -18,16 +18,9 @@ _ATTRIBUTES = ("gen_ai.tool.definitions", "ai.prompt.tools", "llm.tools", "llm.r
 _NUMBERED = re.compile(r"llm\.(?:tools|request\.functions)\.(\d{1,6})\.(.+)")
 _NUMBERED_NAMES = {"tool.name": "name", "tool.description": "description"}
 _MARKS = ("gen_ai.tool", "ai.prompt.tools", "llm.tools", "llm.request.functions", "function_tools")
-_OF_TOOLS = (
-    "description",
-    "parameters",
-    "inputSchema",
-    "input_schema",
-    "parameters_json_schema",
-    "function",
-    "functionDeclarations",
-    "function_declarations",
-    "toolSpec",
+_OF_TOOLS = words(
+    "description parameters inputSchema input_schema parameters_json_schema function "
+    "functionDeclarations function_declarations toolSpec"
 )
 
 

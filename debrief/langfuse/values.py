@@ -79,3 +79,8 @@ def first_text(item: dict[str, Any], *keys: str) -> str:
 def first_of(item: dict[str, Any], *keys: str) -> object:
     """Return what the first of ``keys`` that is not null holds."""
     return next((item[key] for key in keys if item.get(key) is not None), None)
+
+
+def words(text: str) -> tuple[str, ...]:
+    """Return the words of a vendor's vocabulary, written with blanks between."""
+    return tuple(text.split())

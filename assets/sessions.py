@@ -9,7 +9,7 @@ from assets.weekly import Metadata, checked, counted, each_week, weekly_asset
 from debrief.lake import Lake
 from debrief.sessions.heads import SessionHead
 from debrief.sessions.model import UnreadTranscript
-from debrief.sessions.scanning import ScanEntry, is_told
+from debrief.sessions.scanning import ScanEntry, is_reported
 from debrief.sessions.store import (
     SCAN_PARTITION,
     SCAN_TABLE,
@@ -120,7 +120,7 @@ def no_lost_sessions(
     tables = lake.open()
     found = written = failed = 0
     lost: list[tuple[str, str]] = []
-    entries = [e for e in tables.read(SCAN_TABLE, SCAN_PARTITION, ScanEntry) if is_told(e)]
+    entries = [e for e in tables.read(SCAN_TABLE, SCAN_PARTITION, ScanEntry) if is_reported(e)]
     for week in checked(context, tables, TABLE):
         accounted = transcripts_of(tables, week)
         unread = {row.path: row for row in tables.read(UNREAD, week, UnreadTranscript)}

@@ -35,7 +35,7 @@ from assets import langfuse
 from assets import spending as language_models
 from assets.progress import PROGRESS
 from debrief.errors import ConfigurationError, InputError
-from debrief.sessions.mirroring import split_places
+from debrief.sessions.transfer import split_locations
 from debrief.settings import Settings, load_settings
 from pipelines.failures import failure_in
 from pipelines.queue import BROKER
@@ -179,7 +179,7 @@ def chosen_here(settings: Settings) -> dict[str, Any]:
     chosen: dict[str, dict[str, Any]] = {
         "evaluator": {name: value for name, value in evaluator.items() if value},
         "lake": {"url": settings.lake},
-        "sessions": {"folders": split_places(settings.sessions)},
+        "sessions": {"folders": split_locations(settings.sessions)},
         "langfuse": {"enabled": settings.langfuse},
     }
     return {name: {"config": config} for name, config in chosen.items()}

@@ -20,7 +20,7 @@ from assets.many_pairs import config_of, runs_over
 from assets.partitions import SCORES, add_pairs
 from assets.progress import PROGRESS
 from assets.weekly_report import report_path
-from debrief.sessions.scanning import is_told
+from debrief.sessions.scanning import is_reported
 from debrief.sessions.store import scan_into
 from debrief.settings import load_settings
 from debrief.state.leases import stop_with_parent
@@ -54,7 +54,7 @@ def find_sessions(
     """Return the weeks to take, in order."""
     scan = scan_into(lake.open(), sessions.places(), server=sessions.server())
     weeks = [week for week in scan.weeks() if week in config.weeks or not config.weeks]
-    found = sum(map(is_told, scan.entries))
+    found = sum(map(is_reported, scan.entries))
     told = f"found {found} transcripts in {len(scan.weeks())} weeks; taking {len(weeks)} weeks"
     context.log.info(told)
     logging.getLogger(PROGRESS).info(told)

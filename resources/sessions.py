@@ -8,9 +8,9 @@ from pydantic import Field
 from debrief.langfuse import source as langfuse
 from debrief.recorder import source as recorder
 from debrief.redaction.redactor import Redactor, key_of
-from debrief.sessions.mirroring import places_here, split_places
 from debrief.sessions.sources import default_folders
 from debrief.sessions.store import Servers
+from debrief.sessions.transfer import local_folders, split_locations
 from debrief.settings import load_settings
 
 
@@ -59,8 +59,8 @@ class SessionStore(dg.ConfigurableResource):  # type: ignore[type-arg]
             DebriefError: a store is away, or refuses.
         """
         settings = load_settings()
-        named = self.folders or split_places(settings.sessions)
-        return places_here(named, settings.home) or list(default_folders(Path.home()))
+        named = self.folders or split_locations(settings.sessions)
+        return local_folders(named, settings.home) or list(default_folders(Path.home()))
 
     def redactor(self) -> Redactor:
         """Return the redactor with this machine's key."""

@@ -1,10 +1,14 @@
-"""Write ``docs/settings.md`` from the descriptions in ``debrief.settings``.
+"""Write ``docs/settings.md`` from the docstrings of the fields in ``debrief.settings``.
 
 Run ``python -m tools.settings_page``. What comes after the tables is written by hand and kept.
 """
 
 from __future__ import annotations
 
+import ast
+import inspect
+import textwrap
+from itertools import pairwise
 from pathlib import Path
 
 from pydantic.fields import FieldInfo
@@ -52,19 +56,32 @@ def settings_page(page: str) -> str:
         page: as it is; what it says after the tables is kept.
     """
     lines = [INTRODUCTION.rstrip()]
-    for name, field in Settings.model_fields.items():
+    for name, text in _docstrings().items():
         if name in SECTIONS:
             lines += ["", f"| {SECTIONS[name]} | | Default |", "|---|---|---|"]
         if name in FAMILIES:
             lines.append(FAMILIES[name])
-        if field.description:
-            lines.append(f"| `{variable_of(name)}` | {field.description} | {_default(field)} |")
+        description, _, default = text.partition(". Default: ")
+        default = default or _default(Settings.model_fields[name])
+        lines.append(f"| `{variable_of(name)}` | {description} | {default} |")
     return "\n".join([*lines, "", page[page.index(BY_HAND) :]])
 
 
+def _docstrings() -> dict[str, str]:
+    """Return the docstring of each field on one line, by the field's name."""
+    body = ast.parse(textwrap.dedent(inspect.getsource(Settings))).body[0]
+    assert isinstance(body, ast.ClassDef)
+    texts: dict[str, str] = {}
+    for field, text in pairwise(body.body):
+        match field, text:
+            case ast.AnnAssign(target=ast.Name(id=name)), ast.Expr(
+                value=ast.Constant(value=str(words))
+            ):
+                texts[name] = " ".join(words.split())
+    return texts
+
+
 def _default(field: FieldInfo) -> str:
-    if isinstance(field.json_schema_extra, dict):
-        return str(field.json_schema_extra["default"])
     if isinstance(field.default, bool):
         return "on" if field.default else "off"
     if field.default in ("", (), None):

@@ -39,8 +39,7 @@ def prune(
     left = state.size()
     console().print(
         f"Dropped {dropped.answers} answers ({dropped.bytes / 1e6:.1f} MB); "
-        f"{left.answers} are left ({left.bytes / 1e6:.1f} MB) in {state.place}",
-        soft_wrap=True,
+        f"{left.answers} are left ({left.bytes / 1e6:.1f} MB) in {state.place}"
     )
 
 
@@ -72,6 +71,4 @@ def share(
     own = SqliteState(state_file(settings))
     shared = PostgresState(url)
     new = shared.take_over(own)
-    console().print(
-        f"{new} of {own.size().answers} answers are new in {shared.place}", soft_wrap=True
-    )
+    console().print(f"{new} of {own.size().answers} answers are new in {shared.place}")

@@ -22,18 +22,18 @@ class ErrorReportingGroup(TyperGroup):
         try:
             return super().invoke(ctx)
         except DebriefError as error:
-            console(stderr=True).print(f"debrief: {error}", style="red", soft_wrap=True)
+            console(stderr=True).print(f"debrief: {error}", style="red")
             raise typer.Exit(1) from None
 
 
 def console(stderr: bool = False) -> Console:
-    """Return a console that does not guess at markup or numbers in what it prints."""
-    return Console(stderr=stderr, highlight=False, markup=False)
+    """Return a console that prints what it is given: no guessed markup, numbers or line ends."""
+    return Console(stderr=stderr, highlight=False, markup=False, soft_wrap=True)
 
 
 def warn(message: str) -> None:
     """Print a warning to the error output."""
-    console(stderr=True).print(f"debrief: {message}", style="yellow", soft_wrap=True)
+    console(stderr=True).print(f"debrief: {message}", style="yellow")
 
 
 def print_json(value: object) -> None:

@@ -26,7 +26,7 @@ def database_status(database: Database = "") -> None:
     url = database_address(database)
     out = console()
     shown = address_of(url).set(drivername="postgresql").difference_update_query(["password"])
-    out.print(f"database  {shown.render_as_string()}", soft_wrap=True)
+    out.print(f"database  {shown.render_as_string()}")
     with RecordStore(url) as store:
         out.print(f"revision  {store.revision() or 'none'} (this version works with {head()})")
         store.check()
@@ -67,7 +67,7 @@ def database_backup(
     from debrief.recorder.backup import backup
 
     size = backup(database_address(database), file)
-    console().print(f"Wrote {file}, {size:,} bytes", soft_wrap=True)
+    console().print(f"Wrote {file}, {size:,} bytes")
 
 
 @app.command("restore")
@@ -90,7 +90,7 @@ def database_restore(
     with RecordStore(url) as store:
         store.migrate()
         count = store.count()
-    console().print(f"Restored {file}: {counted(count, 'session')}", soft_wrap=True)
+    console().print(f"Restored {file}: {counted(count, 'session')}")
 
 
 def database_address(option: str) -> str:

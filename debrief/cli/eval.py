@@ -52,8 +52,7 @@ def _complete_plan_id(incomplete: str) -> list[str]:
 
 def evaluate(
     plan_id: Annotated[
-        str,
-        typer.Argument(help="A plan that has a worktree.", autocompletion=_complete_plan_id),
+        str, typer.Argument(help="A plan that has a worktree.", autocompletion=_complete_plan_id)
     ],
     offline: Offline = False,
     model: Annotated[
@@ -211,19 +210,19 @@ def _print_rows(
 
     out = console()
     out.print(Text.assemble(("Plan ", "dim"), (plan_id, "bold")))
-    out.print(Text.assemble(("Worktree ", "dim"), changes.folder), soft_wrap=True)
+    out.print(Text.assemble(("Worktree ", "dim"), changes.folder))
     files = counted(len(changes.files) + len(changes.named), "file")
     out.print(Text.assemble(("Changed ", "dim"), f"{files} since {changes.base[:12]}"))
     for row in rows:
         out.print()
-        out.print(Rule(Text(row.judge, "bold"), align="left", style="dim"))
+        out.print(Rule(Text(row.judge, "bold"), align="left", style="dim"), soft_wrap=False)
         by = row.answered_by or row.model
         out.print(_score_bar(row.score or 0.0).append(f"   weight {row.weight:g}, {by}", "dim"))
         out.print()
-        out.print(Padding(Text(make_visible(row.feedback.strip())), (0, 2)))
+        out.print(Padding(Text(make_visible(row.feedback.strip())), (0, 2)), soft_wrap=False)
     average = weighted_average(rows)
     out.print()
-    out.print(Rule(style="dim"))
+    out.print(Rule(style="dim"), soft_wrap=False)
     if average is not None:
         out.print(Text("Weighted average  ", "bold").append_text(_score_bar(average)))
     out.print(Text(f"eval fingerprint {evaluators.eval_fingerprint}; {_spent(evaluators)}", "dim"))
@@ -292,8 +291,8 @@ def _export(
         redactor,
     )
     for warning in exported.warnings:
-        notes.print(f"warning: {warning}", style="yellow", soft_wrap=True)
-    notes.print(f"exported {len(exported.files)} files to {exported.folder}", soft_wrap=True)
+        notes.print(f"warning: {warning}", style="yellow")
+    notes.print(f"exported {len(exported.files)} files to {exported.folder}")
 
 
 def _edited() -> str | None:

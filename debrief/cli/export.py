@@ -213,9 +213,9 @@ def _print_records(to: str, task: str, done: PublishedRecords) -> None:
     if done.published is not None:
         _print_sets(done.published)
     for name, count in done.files.items():
-        out.print(f"{name}  {counted(count, 'record')}", soft_wrap=True)
+        out.print(f"{name}  {counted(count, 'record')}")
     for reason, count in Counter(done.left_out.values()).most_common(_MOST_REASONS):
-        out.print(f"left out: {count} of {done.records}: {reason}", soft_wrap=True)
+        out.print(f"left out: {count} of {done.records}: {reason}")
     _print_end(to, done.changed, loadable=bool(done.published and done.published.sets))
 
 
@@ -235,9 +235,9 @@ def _print_sets(published: Published) -> None:
 
 def _print_end(target: str, changed: bool, loadable: bool) -> None:
     note = "" if changed else " (nothing had changed)"
-    console().print(f"Everything is in {target}{note}", soft_wrap=True)
+    console().print(f"Everything is in {target}{note}")
     if loadable:
-        console().print(f'Load it: datasets.load_dataset("{target}")', soft_wrap=True)
+        console().print(f'Load it: datasets.load_dataset("{target}")')
 
 
 def _since(text: str) -> datetime | None:

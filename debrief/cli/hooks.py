@@ -62,15 +62,15 @@ def hooks_status(user: User = False, repo: Repo = Path()) -> None:
     out = console()
     for each in statuses:
         note = f": {each.note}" if each.note else ""
-        out.print(f"{each.path}: {each.state}{note}", soft_wrap=True)
+        out.print(f"{each.path}: {each.state}{note}")
     log = log_file(os.environ)
     lines = log.read_text("utf-8", "replace").splitlines() if log.is_file() else []
     if lines:
         out.print(f"{log}: {len(lines)} failures, the last:")
         for line in lines[-_LAST_LINES:]:
-            out.print(f"  {line}", soft_wrap=True)
+            out.print(f"  {line}")
     raise typer.Exit(0 if any(each.state == "installed" for each in statuses) else 1)
 
 
 def _print_outcome(path: Path, outcome: str) -> None:
-    console().print(f"{path}: the hook {_OUTCOMES[outcome]}", soft_wrap=True)
+    console().print(f"{path}: the hook {_OUTCOMES[outcome]}")

@@ -55,9 +55,9 @@ def judges_check(repo: Repo = Path()) -> None:
             load_judge(path)
         except ConfigurationError as error:
             is_sound = False
-            out.print(str(error), style="red", soft_wrap=True)
+            out.print(str(error), style="red")
         else:
-            out.print(f"{path}: sound", soft_wrap=True)
+            out.print(f"{path}: sound")
     if not is_sound:
         raise typer.Exit(1)
     load_judges(folder)
@@ -99,7 +99,7 @@ def judges_new(
     template = (folder("templates") / "judge.md").read_text(encoding="utf-8")
     title = name.replace("-", " ").capitalize()
     path.write_text(template.format(weight=weight, model=model, title=title), encoding="utf-8")
-    out.print(f"wrote {path}; fill in what is left open", soft_wrap=True)
+    out.print(f"wrote {path}; fill in what is left open")
 
 
 def _judges_in_force(repo: Path) -> Path:

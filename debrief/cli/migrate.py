@@ -46,7 +46,7 @@ def migrate(
     written = 0
     for folder in folders:
         home = target or folder.with_name(HOME)
-        out.print(f"{folder} → {home}", soft_wrap=True)
+        out.print(f"{folder} → {home}")
         steps = plan_migration(folder, home, load_judges)
         for step in steps:
             base = folder if step.action == "left" else home
@@ -54,14 +54,14 @@ def migrate(
             file = step.target.relative_to(base) if inside else step.target
             note = f"  ({step.note})" if step.note else ""
             style = _STYLES.get(step.action)
-            out.print(f"  {step.action:<8}{file}{note}", style=style, soft_wrap=True)
+            out.print(f"  {step.action:<8}{file}{note}", style=style)
         counts.update(step.action for step in steps)
         if really:
             written += apply(steps)
     out.print(", ".join(f"{count} {action}" for action, count in sorted(counts.items())))
     if really:
         where = ", ".join(str(home) for home in sorted(homes))
-        out.print(f"{written} files written to {where}; nothing was overwritten", soft_wrap=True)
+        out.print(f"{written} files written to {where}; nothing was overwritten")
     elif counts["copy"] + counts["write"]:
         out.print("Nothing was written. To do it: the same with --apply")
     else:

@@ -12,8 +12,7 @@ from debrief.cli.console import console
 
 def push(
     to: Annotated[
-        str,
-        typer.Option("--to", help="An fsspec URL such as s3://…. Default: DEBRIEF_PUSH_TO."),
+        str, typer.Option("--to", help="An fsspec URL such as s3://…. Default: DEBRIEF_PUSH_TO.")
     ] = "",
     sessions: Annotated[
         list[Path] | None,
@@ -38,8 +37,8 @@ def push(
 
     from debrief.errors import ConfigurationError, InputError
     from debrief.redaction.redactor import Redactor, key_of
-    from debrief.sessions.pushing import push as bring
     from debrief.sessions.sources import default_folders
+    from debrief.sessions.transfer import push as bring
     from debrief.settings import load_settings
     from debrief.slugs import slugify
     from debrief.snapshots.captures import captures_beside
@@ -61,11 +60,10 @@ def push(
         slugify(owner or getpass.getuser()),
         Redactor(key_of(settings)),
         settings.home,
-        told=lambda line: screen.print(f"  {line}", soft_wrap=True),
+        report=lambda line: screen.print(f"  {line}"),
         captures=captures_beside(folders),
     )
     screen.print(
         f"{done.files} new or changed, {done.unchanged} unchanged, {done.secrets} secrets "
-        f"replaced: {done.url}",
-        soft_wrap=True,
+        f"replaced: {done.url}"
     )

@@ -90,9 +90,7 @@ def record_start(
     )
     out = console()
     out.print(
-        f"Recording {started.worktree} for task {started.task_id}, from "
-        f"{started.base_ref[:12]} on.",
-        soft_wrap=True,
+        f"Recording {started.worktree} for task {started.task_id}, from {started.base_ref[:12]} on."
     )
     out.print("Edit as usual; record checks with: debrief record run -- pnpm test")
     out.print("End with: debrief record stop")
@@ -121,7 +119,7 @@ def record_run(
     end = run(home, repo, command, show=_show, time_limit=time_limit)
     errors = console(stderr=True)
     if end.exit_code is None:
-        errors.print(f"debrief: recorded as {end.ending.strip('()')}", style="red", soft_wrap=True)
+        errors.print(f"debrief: recorded as {end.ending.strip('()')}", style="red")
         raise typer.Exit(_TIMED_OUT)
     if end.exit_code:
         errors.print(f"debrief: recorded with exit code {end.exit_code}", style="yellow")
@@ -150,8 +148,7 @@ def record_status(
     out = console()
     out.print(
         f"{started.worktree}: task {started.task_id}, since {started.started_at:%F %T} UTC, from "
-        f"{started.base_ref[:12]}" + (f" on {started.branch}" if started.branch else ""),
-        soft_wrap=True,
+        f"{started.base_ref[:12]}" + (f" on {started.branch}" if started.branch else "")
     )
     busy = home.is_busy(session.worktree)
     if session.folder.record() is not None:
@@ -162,7 +159,7 @@ def record_status(
     commands = session.folder.commands()
     for command in commands:
         running = busy and not command.is_over and command is commands[-1]
-        out.print(f"  {_command_line(command, running=running)}", soft_wrap=True)
+        out.print(f"  {_command_line(command, running=running)}")
     if not commands:
         out.print("  no command was run")
     record = record_so_far(session, _redactor(settings), utc_now())
@@ -221,7 +218,7 @@ def record_stop(
         where = f"sent, stored{f' as {done.receipt.status}' if done.receipt else ''}"
         if keep:
             where += f", kept as {home.path / 'kept' / f'{meta.session_id}.json'}"
-    out.print(f"Record {meta.session_id}: {done.size:,} bytes, {where}", soft_wrap=True)
+    out.print(f"Record {meta.session_id}: {done.size:,} bytes, {where}")
     _print_missing(done.receipt.not_ready if done.receipt is not None else done.not_ready)
 
 
@@ -240,7 +237,7 @@ def record_upload(create_task: CreateTask = None) -> None:
             if sent.receipt is not None:
                 out.print(f"{sent.session_id}: sent, stored as {sent.receipt.status}")
             else:
-                errors.print(f"{sent.session_id}: {sent.error}", style="red", soft_wrap=True)
+                errors.print(f"{sent.session_id}: {sent.error}", style="red")
     if left := len(home.unsent()):
         wait = "waits" if left == 1 else "wait"
         errors.print(
@@ -287,12 +284,12 @@ def record_apply(
     changed = replay(record, to)
     out = console()
     for path in changed[:_MOST_LINES]:
-        out.print(f"  {readable(path)}", soft_wrap=True)
+        out.print(f"  {readable(path)}")
     if len(changed) > _MOST_LINES:
         out.print(f"  and {len(changed) - _MOST_LINES:,} more")
     tree = record.meta.final_tree
     paths = counted(len(changed), "path")
-    out.print(f"{paths} changed; the tree is {tree}, as recorded.", soft_wrap=True)
+    out.print(f"{paths} changed; the tree is {tree}, as recorded.")
 
 
 @app.command("check")
@@ -311,19 +308,19 @@ def record_check(file: RecordFile, repo: Repo = Path()) -> None:
     meta = record.meta
     out = console()
     name = readable(meta.repo_name)
-    out.print(f"Record {meta.session_id} of task {meta.task_id}, {name}", soft_wrap=True)
+    out.print(f"Record {meta.session_id} of task {meta.task_id}, {name}")
     _print_changes(meta)
     problems = problems_of(record)
     if not problems and meta.contents == "full":
         differences = rebuilds(record, repo, _redactor(settings))
         if differences is None:
             message = f"Not rebuilt: no repository here has its baseline {meta.base_ref}."
-            out.print(message, soft_wrap=True)
+            out.print(message)
         elif not differences:
-            out.print(f"It rebuilds its tree, {meta.final_tree}.", soft_wrap=True)
+            out.print(f"It rebuilds its tree, {meta.final_tree}.")
         problems += differences or []
     for problem in problems:
-        console(stderr=True).print(f"debrief: {problem}", style="red", soft_wrap=True)
+        console(stderr=True).print(f"debrief: {problem}", style="red")
     if problems:
         raise typer.Exit(1)
     _print_missing(readiness(record, ready_rule(settings.ready_rule)))
@@ -337,7 +334,7 @@ def record_schemas(
     from debrief.recorder.json_schemas import write_schemas
 
     for path in write_schemas(to):
-        console().print(str(path), soft_wrap=True)
+        console().print(str(path))
 
 
 def warn_of_exposure(url: str) -> None:
@@ -364,12 +361,11 @@ def _print_sessions(home: RecorderHome) -> None:
             try:
                 started = session.started()
             except InputError as error:
-                out.print(f"{kind}: {error}", soft_wrap=True)
+                out.print(f"{kind}: {error}")
                 continue
             out.print(
                 f"{started.id} {kind}: task {started.task_id}, {started.worktree}, since "
-                f"{started.started_at:%F %T} UTC",
-                soft_wrap=True,
+                f"{started.started_at:%F %T} UTC"
             )
     if not opened and not unsent:
         out.print("No session is under way, and no record waits.")
@@ -397,22 +393,22 @@ def _print_changes(meta: Meta) -> None:
         numbers = f"+{change.added} -{change.removed}"
         if change.kind == "update" and not (change.added or change.removed):
             numbers = "mode"
-        out.print(f"  {change.kind} {readable(change.path)} ({numbers})", soft_wrap=True)
+        out.print(f"  {change.kind} {readable(change.path)} ({numbers})")
     if len(meta.changes) > _MOST_LINES:
         out.print(f"  and {len(meta.changes) - _MOST_LINES:,} more")
     if not meta.changes:
         out.print("  nothing was changed")
     for skipped in meta.skipped[:_MOST_LINES]:
         reason = readable(skipped.reason)
-        out.print(f"  left out {readable(skipped.path)}: {reason}", soft_wrap=True)
+        out.print(f"  left out {readable(skipped.path)}: {reason}")
     if len(meta.skipped) > _MOST_LINES:
         out.print(f"  and {len(meta.skipped) - _MOST_LINES:,} more left out")
     if meta.redactions.count:
         secrets = counted(meta.redactions.count, "secret")
         kinds = readable(", ".join(meta.redactions.kinds))
-        out.print(f"  {secrets} replaced ({kinds})", soft_wrap=True)
+        out.print(f"  {secrets} replaced ({kinds})")
     for warning in meta.warnings:
-        out.print(f"  warning: {readable(warning)}", soft_wrap=True, style="yellow")
+        out.print(f"  warning: {readable(warning)}", style="yellow")
 
 
 def _print_missing(reasons: Sequence[str]) -> None:
@@ -421,7 +417,7 @@ def _print_missing(reasons: Sequence[str]) -> None:
     if not reasons:
         out.print("Ready to train on: nothing is missing.")
     for reason in reasons:
-        out.print(f"Not ready: {reason}", soft_wrap=True)
+        out.print(f"Not ready: {reason}")
 
 
 def _read_record(file: Path) -> Record:

@@ -106,7 +106,7 @@ def rubrics_lint(
     else:
         out = console()
         for title, mark in marks:
-            out.print(f"{title}: {mark.rubric_id}: {mark.rule}: {mark.message}", soft_wrap=True)
+            out.print(f"{title}: {mark.rubric_id}: {mark.rule}: {mark.message}")
         out.print(f"{sum(map(len, sets.values()))} rubrics, {len(marks)} marks")
     raise typer.Exit(1 if marks else 0)
 

@@ -114,7 +114,7 @@ def score(
             out = console()
             out.print(f"{len(missing)} prompts need an answer; then run the same command again:")
             for prompt in missing:
-                out.print(f"  {prompt.path}  →  {prompt.answer.name}", soft_wrap=True)
+                out.print(f"  {prompt.path}  →  {prompt.answer.name}")
             raise typer.Exit(UNANSWERED)
     chunk_scorer = scorer()
     if invariance:
@@ -142,8 +142,8 @@ def _find_session(
 ) -> Session:
     from debrief.langfuse.fetcher import SessionFetcher
     from debrief.sessions.lookup import session_in_file, session_in_folders, session_in_lake
-    from debrief.sessions.mirroring import split_places
     from debrief.sessions.sources import default_folders
+    from debrief.sessions.transfer import split_locations
 
     if langfuse:
         with _server(settings, "--langfuse") as client:
@@ -152,7 +152,7 @@ def _find_session(
         return session_in_file(Path(session), redact)
     one = session_in_lake(lake, session)
     if one is None:
-        folders = [Path(each).expanduser() for each in split_places(settings.sessions)]
+        folders = [Path(each).expanduser() for each in split_locations(settings.sessions)]
         folders = folders or default_folders(Path.home())
         one = session_in_folders(folders, session, redact)
     if one is None:

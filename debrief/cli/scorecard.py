@@ -66,17 +66,17 @@ def print_scores(out: Console, session: Session, row: SessionScores) -> None:
                 (f"  weight {weight:.2f}", "dim"),
             )
         )
-        out.print(Padding(_plain(verdict.rationale), (0, 0, 0, 4)))
+        out.print(Padding(_plain(verdict.rationale), (0, 0, 0, 4)), soft_wrap=False)
         evidence = evidence_of(session, verdict)
         for seen in evidence[:_TURNS_SHOWN]:
             line = _plain(f"turn {seen.turn}: {seen.prompt or '(no words)'}")
             if seen.failed_calls:
                 line.append(f"  ({counted(seen.failed_calls, 'failed call')})")
             line.stylize("dim")
-            out.print(Padding(line, (0, 0, 0, 6)))
+            out.print(Padding(line, (0, 0, 0, 6)), soft_wrap=False)
         if len(evidence) > _TURNS_SHOWN:
             more = f"and {counted(len(evidence) - _TURNS_SHOWN, 'other turn')}"
-            out.print(Padding(Text(more, "dim"), (0, 0, 0, 6)))
+            out.print(Padding(Text(more, "dim"), (0, 0, 0, 6)), soft_wrap=False)
     out.print()
     for name, value in _whole_session(row):
         out.print(Text.assemble((f"{name:20} ", "bold"), value))
@@ -118,7 +118,7 @@ def print_many(out: Console, rows: Sequence[SessionScores], target: int) -> None
         )
     print_unwrapped(out, table)
     for line in summary_of(rows, target):
-        out.print(line, soft_wrap=True)
+        out.print(line)
 
 
 def summary_of(rows: Sequence[SessionScores], target: int) -> list[str]:

@@ -71,7 +71,7 @@ def serve(
     from debrief.recorder.service.app import create_app
     from debrief.recorder.service.logs import LEVELS, start_logging
     from debrief.recorder.service.routes import Service, ServiceLimits
-    from debrief.recorder.service.running import is_local, listen, make_server, url_of
+    from debrief.recorder.service.running import is_local, listen, run, url_of
     from debrief.recorder.storage.store import RecordStore
     from debrief.redaction.redactor import Redactor, key_of
     from debrief.settings import load_settings
@@ -93,13 +93,13 @@ def serve(
                 "network unencrypted. Put a proxy that speaks TLS in front, and let it alone "
                 "reach this port."
             )
-        out.print(f"Debrief recorder: {url}", soft_wrap=True)
+        out.print(f"Debrief recorder: {url}")
         if token_file is not None:
-            out.print(f"  token: {token_file}", soft_wrap=True)
+            out.print(f"  token: {token_file}")
         elif not any(token.revoked_at is None for token in store.tokens()):
             out.print("  Clients need a token. Make one with: debrief tokens create NAME")
         stored = f"{store.count()} sessions are stored"
-        out.print(f"  health: curl {url}/health · {stored}", soft_wrap=True)
+        out.print(f"  health: curl {url}/health · {stored}")
 
     with listener, RecordStore(database_address(database)) as store:
         before, after = store.migrate()
@@ -109,7 +109,7 @@ def serve(
             write_token(store, token_file)
         start_logging(level)
         service = Service(store, Ingest(redactor, rule), limits)
-        make_server(create_app(service), limits, greet).run([listener])
+        run(create_app(service), limits, listener, greet)
 
 
 def ready_rule(text: str) -> ReadyRule:

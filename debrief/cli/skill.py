@@ -30,7 +30,7 @@ def skill_install(user: User = False, repo: Repo = Path()) -> None:
             path.write_bytes(data)
             changed = True
     state = state if changed else "is there already; nothing was changed"
-    console().print(f"{target}: {state}", soft_wrap=True)
+    console().print(f"{target}: {state}")
     console().print(f"Claude Code uses it when asked how a session went, or by /{NAME}")
 
 
@@ -45,7 +45,7 @@ def skill_remove(user: User = False, repo: Repo = Path()) -> None:
         if folder.is_dir() and not any(folder.iterdir()):
             folder.rmdir()
     state = "removed" if installed else "is not there; nothing was changed"
-    console().print(f"{target}: {state}", soft_wrap=True)
+    console().print(f"{target}: {state}")
 
 
 def _target(user: bool, repo: Path) -> Path:

@@ -9,7 +9,7 @@ from datetime import datetime
 from msgspec import Struct, field
 
 from debrief.sessions.model import Session, Usage
-from debrief.sessions.scanning import Scan, is_told
+from debrief.sessions.scanning import Scan, is_reported
 from debrief.sessions.sources import read_week
 
 _UNKNOWN = "(no known tool)"
@@ -57,7 +57,7 @@ def scan_stats(found: Scan) -> dict[str, SourceStats]:
     sessions: dict[str, set[str]] = {}
     counted: set[str] = set()
     for entry in found.entries:
-        if not is_told(entry):
+        if not is_reported(entry):
             continue
         own = stats.setdefault(entry.source or _UNKNOWN, SourceStats())
         own.transcripts += 1

@@ -121,9 +121,7 @@ def _table(*headings: str) -> Table:
 
 
 def _print_reasons(
-    title: str,
-    stats: Mapping[str, SourceStats],
-    counts_of: Callable[[SourceStats], Counter[str]],
+    title: str, stats: Mapping[str, SourceStats], counts_of: Callable[[SourceStats], Counter[str]]
 ) -> None:
     rows = sorted(
         (-count, source, reason, each.examples[reason])
@@ -136,7 +134,7 @@ def _print_reasons(
     out.print(f"{title} ({-sum(row[0] for row in rows)}):")
     for count, source, reason, example in rows[:_SHOWN]:
         more = "" if count == -1 else " …"
-        out.print(f"  {-count:>5}  {source}: {reason}: {example}{more}", soft_wrap=True)
+        out.print(f"  {-count:>5}  {source}: {reason}: {example}{more}")
     if len(rows) > _SHOWN:
         out.print(f"         … and {len(rows) - _SHOWN} other reasons; all with --json")
 

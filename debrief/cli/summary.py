@@ -74,7 +74,7 @@ def _training_sets(summary: Summary, console: Console) -> None:
         return
     console.print("Training sets, by samples:")
     for made in shown[: 2 * _SHOWN]:
-        console.print(f"  {made.samples:4}  {_short(made.path)}", soft_wrap=True)
+        console.print(f"  {made.samples:4}  {_short(made.path)}")
     rest = sum(made.samples for made in shown[2 * _SHOWN :])
     if rest:
         console.print(f"  {rest:4}  in {len(shown) - 2 * _SHOWN} others beside them")
@@ -87,7 +87,7 @@ def _list(console: Console, title: str, failures: tuple[Failure, ...], style: st
     console.print(f"{title} ({len(failures)}):", style=style)
     for failure in failures[:_SHOWN]:
         said = f"  {failure.stage}: {_short(failure.culprit)}: {failure.reason}"
-        console.print(said, soft_wrap=True)
+        console.print(said)
     rest = Counter(failure.reason for failure in failures[_SHOWN:])
     for reason, count in rest.most_common(_SHOWN):
         console.print(f"  … and {count} more: {reason}")

@@ -49,8 +49,7 @@ def tokens_create(
     print(secret)
     console(stderr=True).print(
         f"The token of {token.name}, for {', '.join(token.scopes)}. It is not shown again: only "
-        "its digest is kept.",
-        soft_wrap=True,
+        "its digest is kept."
     )
 
 

@@ -6,26 +6,20 @@ must stay exactly as it was written, blank lines and all.
 
 from __future__ import annotations
 
-import math
 import re
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import NoReturn
 
 import yaml
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from debrief.errors import ConfigurationError
 from debrief.judging.model import Judge
 
-
-def _set(words: str) -> frozenset[str]:
-    return frozenset(words.split())
-
-
 OFFLINE = "offline"
 _FENCE = re.compile(r"---[ \t]*\r?\n?\Z")
 _FIELDS = ("weight", "model")
-_ROUTED_BY_NAME = _set(
+_PROVIDERS = (
     "ai21 aiml aiohttp_openai amazon_nova anthropic anthropic_text azure azure_ai azure_text "
     "baseten bedrock bedrock_mantle bytez cerebras chatgpt chutes clarifai cloudflare "
     "codestral cohere cohere_chat cometapi compactifai custom custom_openai dashscope "
@@ -40,27 +34,22 @@ _ROUTED_BY_NAME = _set(
     "v0 vercel_ai_gateway vertex_ai vertex_ai_beta vllm volcengine wandb watsonx watsonx_text "
     "xai xiaomi_mimo xinference zai"
 )
+_ROUTED_BY_NAME = frozenset(_PROVIDERS.split())
 
 
 class _FrontMatter(BaseModel):
-    model_config = ConfigDict(extra="forbid", strict=True)
+    model_config = ConfigDict(extra="forbid", strict=True, str_strip_whitespace=True)
 
     weight: float = Field(gt=0, allow_inf_nan=False)
-    model: str = Field(min_length=1)
+    model: str = Field(pattern=r"^\S+$")
 
-    @field_validator("weight", mode="before")
-    @classmethod
-    def _a_number(cls, value: Any) -> Any:
-        if isinstance(value, bool) or not isinstance(value, int | float):
-            raise ValueError(f"must be a number such as 0.4, not {value!r}")
-        return float(value) if math.isfinite(value) else value
 
-    @field_validator("model")
-    @classmethod
-    def _a_name(cls, value: str) -> str:
-        if not value.strip() or any(character.isspace() for character in value.strip()):
-            raise ValueError(f"must be a model's name without spaces, not {value!r}")
-        return value.strip()
+_REASONS = {
+    "extra_forbidden": "unknown field {key!r}",
+    "missing": "the field {key!r} is missing",
+    "string_pattern_mismatch": "model: must be a model's name without spaces, not {input!r}",
+    "float_type": "weight: must be a number such as 0.4, not {input!r}",
+}
 
 
 def load_judges(folder: Path | str, model: str | None = None) -> list[Judge]:
@@ -95,15 +84,10 @@ def judge_paths(folder: Path) -> list[Path]:
     Raises:
         ConfigurationError: the folder is missing or holds no judge.
     """
-    if not folder.is_dir():
-        raise ConfigurationError(
-            str(folder), "there is no such folder of judges", "Run: debrief judges new <name>"
-        )
-    paths = sorted(path for path in folder.iterdir() if _is_judge(path))
+    paths = sorted(path for path in folder.iterdir() if _is_judge(path)) if folder.is_dir() else []
     if not paths:
-        raise ConfigurationError(
-            str(folder), "no judge (*.md) was found", "Run: debrief judges new <name>"
-        )
+        reason = "no judge (*.md) was found" if folder.is_dir() else "there is no such folder"
+        raise ConfigurationError(str(folder), reason, "Run: debrief judges new <name>")
     return paths
 
 
@@ -178,29 +162,20 @@ def _front_matter(path: Path, head: str) -> _FrontMatter:
         _refuse(path, line, f"the front matter is not YAML: {problem}")
     if not isinstance(values, dict):
         _refuse(path, 2, "the front matter holds no fields", "It needs weight and model.")
-    for key in values:
-        if key not in _FIELDS:
-            _refuse(path, _line_of(head, key), f"unknown field {key!r}", "Known: weight, model.")
     for key in _FIELDS:
-        if key not in values:
-            _refuse(path, 1, f"the field {key!r} is missing")
-    _refuse_doubled(path, head)
+        lines = [n for n, line in enumerate(head.splitlines(), 2) if _key_of(line) == key]
+        if len(lines) > 1:  # YAML would silently take the last one
+            _refuse(path, lines[1], f"the field {key!r} is given twice")
     try:
         return _FrontMatter.model_validate(values)
     except ValidationError as error:
-        first = error.errors(include_url=False)[0]
-        key = str(first["loc"][0])
-        reason = first["msg"].removeprefix("Value error, ")
-        reason = reason[:1].lower() + reason[1:]
-        _refuse(path, _line_of(head, key), f"{key}: {reason}")
-
-
-def _refuse_doubled(path: Path, head: str) -> None:
-    """Refuse a field that is given twice: YAML would silently take the last one."""
-    for key in _FIELDS:
-        lines = [n for n, line in enumerate(head.splitlines(), 2) if _key_of(line) == key]
-        if len(lines) > 1:
-            _refuse(path, lines[1], f"the field {key!r} is given twice")
+        first = min(error.errors(include_url=False), key=lambda each: each["type"] == "missing")
+        key, kind = str(first["loc"][0]), first["type"]
+        reason = _REASONS.get(kind, "{key}: {message}").format(
+            key=key, input=first["input"], message=first["msg"][:1].lower() + first["msg"][1:]
+        )
+        line = 1 if kind == "missing" else _line_of(head, key)
+        _refuse(path, line, reason, "Known: weight, model." if kind == "extra_forbidden" else "")
 
 
 def _line_of(head: str, key: object) -> int:

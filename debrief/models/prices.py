@@ -12,11 +12,10 @@ from collections.abc import Mapping
 from functools import lru_cache
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import msgspec
 from msgspec import Struct
-from pydantic import BaseModel, ConfigDict, Field, RootModel, ValidationError
 
 from debrief.errors import ConfigurationError
 from debrief.models.usage import ModelUsage
@@ -26,7 +25,7 @@ _TABLE = "model_prices_and_context_window_backup.json"
 _TIER = re.compile(r"input_cost_per_token_above_(\d+)k_tokens\Z")
 
 
-class Rates(Struct, frozen=True, kw_only=True):
+class Rates(Struct, frozen=True):
     """USD for one token of each kind."""
 
     input: float
@@ -55,17 +54,16 @@ class Price(Struct, frozen=True, kw_only=True):
         )
 
 
-class _OwnPrice(BaseModel):
-    model_config = ConfigDict(extra="forbid", strict=True)
-
-    input: float = Field(ge=0, allow_inf_nan=False)
-    output: float = Field(ge=0, allow_inf_nan=False)
-    cache_read: float | None = Field(default=None, ge=0, allow_inf_nan=False)
-    cache_write: float | None = Field(default=None, ge=0, allow_inf_nan=False)
+_Amount = Annotated[float, msgspec.Meta(ge=0)]
 
 
-class _OwnPrices(RootModel[dict[str, _OwnPrice]]):
-    pass
+class _OwnPrice(Struct, frozen=True, forbid_unknown_fields=True):
+    """USD a million tokens."""
+
+    input: _Amount
+    output: _Amount
+    cache_read: _Amount | None = None
+    cache_write: _Amount | None = None
 
 
 def price_of(model: str, own: Path, *, packaged: bool = True) -> Price | None:
@@ -100,25 +98,21 @@ def own_prices(path: Path) -> dict[str, Price]:
     if not path.is_file():
         return {}
     try:
-        table = _OwnPrices.model_validate_json(path.read_bytes()).root
-    except ValidationError as error:
-        first = error.errors(include_url=False)[0]
-        where = ".".join(str(part) for part in first["loc"]) or "the file"
+        prices = msgspec.json.decode(path.read_bytes(), type=dict[str, _OwnPrice])
+    except msgspec.DecodeError as error:
         raise ConfigurationError(
             str(path),
-            f"{where}: {first['msg']}",
+            str(error),
             'Write {"<model>": {"input": 0.2, "output": 0.5}}, in USD a million tokens.',
         ) from error
-    return {name: Price(rates=_own_rates(price)) for name, price in table.items()}
+    return {name: _own_price(price) for name, price in prices.items()}
 
 
-def _own_rates(price: _OwnPrice) -> Rates:
-    return Rates(
-        input=price.input / _MILLION,
-        output=price.output / _MILLION,
-        cache_read=(price.input if price.cache_read is None else price.cache_read) / _MILLION,
-        cache_write=(price.input if price.cache_write is None else price.cache_write) / _MILLION,
-    )
+def _own_price(own: _OwnPrice) -> Price:
+    read = own.input if own.cache_read is None else own.cache_read
+    written = own.input if own.cache_write is None else own.cache_write
+    amounts = (amount / _MILLION for amount in (own.input, own.output, read, written))
+    return Price(rates=Rates(*amounts))
 
 
 @lru_cache(maxsize=1)

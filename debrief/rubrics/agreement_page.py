@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 
 from debrief.lake import Lake
+from debrief.markdown import table
 from debrief.rubrics.agreement import AGREEMENT, ALL, Agreement, AgreementRow
 from debrief.rubrics.page import plain
 
@@ -12,6 +13,10 @@ MINIMUM = "DEBRIEF_MIN_AGREEMENT"
 FEWEST_LABELS = 20
 """Sessions with a label, below which agreement counts as not known."""
 _SHOWN = 20
+_HEADER = (
+    *("What", "By", "Labelled", "Kappa", "AC1", "Same", "People among themselves"),
+    *("Good by people", "Good by judge", "Good of all, corrected"),
+)
 HOW_TO_LABEL = (
     "Label sessions in Langfuse (annotations named as the judge, the dimension or the rubric), in "
     "a `human_feedback.md` (front matter or lines such as `task_completion: complete`), or in a "
@@ -82,10 +87,7 @@ def agreement_markdown(agreement: Agreement | None) -> str:
     lines = [
         f"{agreement.matched} of {agreement.labels} labels are on sessions that have a score.",
         "",
-        "| What | By | Labelled | Kappa | AC1 | Same | People among themselves "
-        "| Good by people | Good by judge | Good of all, corrected |",
-        "|---|---|---|---|---|---|---|---|---|---|",
-        *(_line(row) for row in agreement.rows),
+        table(_HEADER, [_cells(row) for row in agreement.rows]),
         "",
         "Kappa is Cohen's with quadratic weights (0: chance, 1: always the same), AC1 is Gwet's "
         "on exact agreement; both with 95 % intervals. Numbers from 0 to 1 fall into five bands. "
@@ -112,8 +114,8 @@ def _decisive(row: AgreementRow) -> float | None:
     return row.ac1 if row.kappa is None else row.kappa
 
 
-def _line(row: AgreementRow) -> str:
-    cells = [
+def _cells(row: AgreementRow) -> list[str]:
+    return [
         f"{row.kind} {plain(row.name)}",
         plain(row.judged_by) + (f" {row.fingerprint}" if row.fingerprint else ""),
         f"{row.labelled} of {row.sessions} ({row.coverage:.0%})",
@@ -125,7 +127,6 @@ def _line(row: AgreementRow) -> str:
         f"{_share(row.judge_rate)}, of all {_share(row.rate)}",
         _estimate(row.corrected_rate, row.corrected_low, row.corrected_high),
     ]
-    return "| " + " | ".join(cells) + " |"
 
 
 def _estimate(value: float | None, low: float | None, high: float | None, name: str = "") -> str:

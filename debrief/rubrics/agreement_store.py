@@ -9,10 +9,14 @@ from debrief.errors import InputError
 from debrief.judging.model import JudgeEvaluation
 from debrief.lake import Lake, Row
 from debrief.langfuse.client import LangfuseClient
-from debrief.rubrics.agreement import AGREEMENT, ALL, Agreement, AgreementRow, compare
-from debrief.rubrics.annotations import labels_from_langfuse
-from debrief.rubrics.labels import Labels, joined, labels_from_csv, labels_from_feedback
-from debrief.rubrics.matching import Roll
+from debrief.rubrics.agreement import AGREEMENT, ALL, Agreement, AgreementRow, Roll, compare
+from debrief.rubrics.labels import (
+    Labels,
+    joined,
+    labels_from_csv,
+    labels_from_feedback,
+    labels_from_langfuse,
+)
 from debrief.rubrics.measures import Measure, measures_of
 from debrief.rubrics.model import Rubric, RubricEvaluation
 from debrief.scoring.model import SCORE_NAMES, SessionScores

@@ -9,7 +9,7 @@ from msgspec import Struct
 
 from debrief.models.fencing import marker_of, new_marker
 from debrief.models.language_model import Answer, ask_until_read
-from debrief.rubrics.templates import load_template, render
+from debrief.models.templates import load_template, render
 
 Ask = Callable[[str], Answer]
 """Sends a prompt and returns the answer; raises a DebriefError when there is none."""

@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from typing import Literal, Protocol
+from typing import Literal
 
 from msgspec import Struct
 
+from debrief.markdown import shorten
 from debrief.offline.dialogue import content_words
+from debrief.rubrics.files import RubricInFile
+from debrief.rubrics.model import ExtractedRubric, Rubric
+from debrief.rubrics.parsing import ParsedRubric
 
 Rule = Literal[
     "double-barrelled", "hedged", "unanchored", "overlap", "about-the-ai", "rewards-length"
@@ -54,28 +58,7 @@ _SAME = 0.5
 _NAMES_ALIKE = 0.75
 
 
-class Lintable(Protocol):
-    """Whatever has a rubric's texts: extracted, parsed or consolidated."""
-
-    @property
-    def id(self) -> str:
-        """Of the rubric."""
-        ...
-
-    @property
-    def name(self) -> str:
-        """Of the rubric."""
-        ...
-
-    @property
-    def description(self) -> str:
-        """What it measures."""
-        ...
-
-    @property
-    def scoring_criteria(self) -> str:
-        """Its scale."""
-        ...
+Lintable = ExtractedRubric | ParsedRubric | Rubric | RubricInFile
 
 
 class Mark(Struct, frozen=True, order=True):
@@ -125,7 +108,7 @@ def _marks(rubric: Lintable) -> Iterator[Mark]:
             rubric.id, "double-barrelled", f'the name joins two things by "{found[0].strip()}"'
         )
     elif found := _TWO_DEEDS.search(description):
-        yield Mark(rubric.id, "double-barrelled", f'two criteria in one: "{_short(found[0])}"')
+        yield Mark(rubric.id, "double-barrelled", f'two criteria in one: "{shorten(found[0], 60)}"')
     points = scale_points(rubric.scoring_criteria)
     hedges = _HEDGES.findall(f"{description}\n" + "\n".join(points.values()))
     if hedges:
@@ -162,7 +145,7 @@ def _overlaps(rubric: Lintable, earlier: Sequence[Lintable]) -> Iterator[Mark]:
         if names >= _NAMES_ALIKE or texts >= _SAME:
             shared = f"{max(names, texts):.0%} of their words"
             yield Mark(
-                rubric.id, "overlap", f"shares {shared} with {other.id}, {_short(other.name)}"
+                rubric.id, "overlap", f"shares {shared} with {other.id}, {shorten(other.name, 60)}"
             )
 
 
@@ -175,8 +158,3 @@ def alike(one: str, other: str) -> float:
     first, second = content_words(one), content_words(other)
     both = first | second
     return len(first & second) / len(both) if both else 0.0
-
-
-def _short(text: str) -> str:
-    line = " ".join(text.split())
-    return line if len(line) <= 60 else line[:59] + "…"

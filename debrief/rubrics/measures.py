@@ -1,16 +1,119 @@
-"""Measures: everything that gives a session a score that a person could give, too."""
+"""Measures: all that gives a session a score that a person could give, too, and their scales."""
 
 from __future__ import annotations
 
+import math
+import re
 from collections.abc import Iterable, Mapping
 from typing import Literal
 
 from msgspec import Struct
 
+from debrief.errors import InputError
 from debrief.judging.model import JudgeEvaluation
 from debrief.rubrics.model import Rubric, RubricEvaluation
-from debrief.rubrics.scales import FIVE, FRACTION, Reading, Scale, scale_of_dimension
+from debrief.scoring.dimensions import BY_NAME
 from debrief.scoring.model import SessionScores
+
+ScaleKind = Literal["fraction", "category", "five"]
+
+_BANDS = 5
+_GOOD_FRACTION = 0.5
+_GOOD_OF_FIVE = 4
+_ROUNDING = 1e-9
+_YES = frozenset({"yes", "true", "good", "pass", "passed", "up", "👍", "✅"})
+_NO = frozenset({"no", "false", "bad", "fail", "failed", "down", "👎", "❌"})
+_OF_FIVE = re.compile(r"([1-5])\s*(?:/|of|out of)\s*5\Z", re.IGNORECASE)
+
+
+class Reading(Struct, frozen=True):
+    """A label or a score, placed on a scale."""
+
+    level: int | None
+    """The place among the scale's levels, from 0; None for a plain yes or no."""
+    good: bool
+    value: float | None
+    """On the scale itself; None for a plain yes or no."""
+
+
+class Scale(Struct, frozen=True):
+    """What values a score can have, in order from worst to best."""
+
+    kind: ScaleKind
+    levels: tuple[str, ...]
+    """Names of the levels. A number from 0 to 1 falls into one of five equal bands."""
+    values: tuple[float, ...] = ()
+    """Of a category: what each level is worth."""
+
+    def of(self, number: float) -> Reading:
+        """Place a score.
+
+        Raises:
+            InputError: it is outside the scale.
+        """
+        if not math.isfinite(number):
+            raise InputError(str(number), "is no number")
+        if self.kind == "five":
+            if number not in (1, 2, 3, 4, 5):
+                raise InputError(f"{number:g}", "is no whole number from 1 to 5")
+            return Reading(int(number) - 1, number >= _GOOD_OF_FIVE, float(number))
+        if not 0 <= number <= 1:
+            move = "Write 4/5 for a scale of five." if number in (2, 3, 4, 5) else ""
+            raise InputError(f"{number:g}", "is not from 0 to 1", move)
+        if self.kind == "fraction":
+            band = min(_BANDS - 1, math.floor(number * _BANDS + _ROUNDING))
+            return Reading(band, number >= _GOOD_FRACTION, float(number))
+        for level, value in enumerate(self.values):
+            if math.isclose(value, number, abs_tol=0.005):
+                return Reading(level, value > _GOOD_FRACTION, value)
+        worth = ", ".join(f"{value:g}" for value in self.values)
+        raise InputError(f"{number:g}", f"is the worth of no category ({worth})")
+
+    def read(self, text: str) -> Reading:
+        """Place a label as a person wrote it.
+
+        Taken are the scale's own categories and numbers, ``4/5``, a percentage, and a plain yes
+        or no (also good, bad, pass, fail, true, false), which tells good from bad and no more.
+
+        Raises:
+            InputError: it is none of these, or outside the scale.
+        """
+        said = text.strip().strip("\"'").casefold()
+        if self.kind == "category" and said in self.levels:
+            level = self.levels.index(said)
+            return Reading(level, self.values[level] > _GOOD_FRACTION, self.values[level])
+        if said in _YES or said in _NO:
+            return Reading(None, said in _YES, None)
+        if found := _OF_FIVE.match(said):
+            return self._of_five(int(found[1]))
+        try:
+            number = float(said[:-1]) / 100 if said.endswith("%") else float(said)
+        except ValueError:
+            raise InputError(repr(text), f"is none of {', '.join(self.levels)}") from None
+        return self.of(number)
+
+    def _of_five(self, place: int) -> Reading:
+        if self.kind == "five":
+            return self.of(place)
+        if self.kind == "fraction":
+            value = (place - 1) / (_BANDS - 1)
+            return Reading(place - 1, value >= _GOOD_FRACTION, value)
+        raise InputError(f"{place}/5", f"is none of {', '.join(self.levels)}")
+
+
+FRACTION = Scale("fraction", ("0–0.2", "0.2–0.4", "0.4–0.6", "0.6–0.8", "0.8–1"))
+FIVE = Scale("five", ("1", "2", "3", "4", "5"))
+YES_OR_NO = ("not good", "good")
+
+
+def scale_of_dimension(name: str) -> Scale:
+    """Return the scale of one of the six dimensions, or of ``overall_quality``."""
+    dimension = BY_NAME.get(name)
+    if dimension is None or dimension.kind == "numeric":
+        return FRACTION
+    anchors = dimension.anchors
+    return Scale("category", tuple(a.label for a in anchors), tuple(a.value for a in anchors))
+
 
 Kind = Literal["judge", "dimension", "rubric"]
 OVERALL = "overall_quality"

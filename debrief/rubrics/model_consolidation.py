@@ -9,13 +9,13 @@ from msgspec import Struct, structs
 
 from debrief.models.answers import refuse
 from debrief.models.fencing import defuse, defuse_line
+from debrief.models.templates import SUMMARIZER, load_template, render
 from debrief.rubrics.asking import PromptedModel
 from debrief.rubrics.consolidation import FEWEST, MOST, key_of
 from debrief.rubrics.linting import alike, unanchored
 from debrief.rubrics.model import ExtractedRubric, Rubric
 from debrief.rubrics.parsing import ParsedRubric, ParsedRubricSet, parse_rubric_set
 from debrief.rubrics.showing import BUDGET, show_rubrics
-from debrief.rubrics.templates import SUMMARIZER, load_template, render
 from debrief.scoring.model import ScoreName
 from debrief.tokens import count_tokens
 

@@ -10,11 +10,11 @@ from msgspec import structs
 from debrief.models.answers import refuse
 from debrief.models.fencing import defuse, defuse_line
 from debrief.models.injection import injection_signs
+from debrief.models.templates import JUDGE, load_template, render, version_of
 from debrief.rubrics.asking import Ask, PromptedModel
 from debrief.rubrics.model import Rubric, RubricJudgement
 from debrief.rubrics.parsing import parse_judgement
 from debrief.rubrics.showing import BUDGET, Shown, is_lifted, show
-from debrief.rubrics.templates import JUDGE, load_template, render, version_of
 from debrief.sessions.model import Session
 
 _HELD = 128

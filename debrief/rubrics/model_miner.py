@@ -8,6 +8,13 @@ from concurrent.futures import ThreadPoolExecutor
 from msgspec import Struct, structs
 
 from debrief.errors import DebriefError
+from debrief.models.templates import (
+    SUMMARIZER,
+    extractor_for,
+    load_template,
+    render,
+    version_of,
+)
 from debrief.models.usage import ModelUsage, total
 from debrief.rubrics.asking import Ask, PromptedModel
 from debrief.rubrics.contrast import score_of
@@ -16,13 +23,6 @@ from debrief.rubrics.model import DroppedRubric, ExtractedRubric, Mined, Rubric,
 from debrief.rubrics.model_consolidation import consolidate_with_model
 from debrief.rubrics.parsing import ParsedRubric, parse_rubrics
 from debrief.rubrics.showing import BUDGET, parts_of, show
-from debrief.rubrics.templates import (
-    SUMMARIZER,
-    extractor_for,
-    load_template,
-    render,
-    version_of,
-)
 from debrief.scoring.model import SCORE_NAMES, ScoreName, SessionScores
 from debrief.sessions.model import Session
 from debrief.slugs import slugify

@@ -6,6 +6,7 @@ import html
 import re
 from collections.abc import Iterable, Mapping, Sequence
 
+from debrief.markdown import table
 from debrief.rubrics.linting import Mark, scale_points
 from debrief.rubrics.model import ExtractedRubric, Rubric, RubricTrial
 
@@ -59,20 +60,19 @@ def plain(text: str) -> str:
 
 
 def _table(rubrics: Sequence[Rubric]) -> list[str]:
-    lines = [
-        "| Rubric | Weight | Effect | Sessions | Effect on others | Others |",
-        "|---|---|---|---|---|---|",
+    rows = [
+        (
+            plain(rubric.name),
+            f"{rubric.weight:.2f}",
+            _signed(rubric.effect_size),
+            str(len(rubric.sessions)),
+            "not tried" if rubric.held_out_effect is None else _signed(rubric.held_out_effect),
+            str(rubric.held_out_sessions),
+        )
+        for rubric in rubrics
     ]
-    for rubric in rubrics:
-        held_out = (
-            "not tried" if rubric.held_out_effect is None else _signed(rubric.held_out_effect)
-        )
-        lines.append(
-            f"| {plain(rubric.name)} | {rubric.weight:.2f} | {_signed(rubric.effect_size)} "
-            f"| {len(rubric.sessions)} | {held_out} | {rubric.held_out_sessions} |"
-        )
     return [
-        *lines,
+        table(("Rubric", "Weight", "Effect", "Sessions", "Effect on others", "Others"), rows),
         "",
         "Effects are Cliff's delta: how much more often a best session is above a worst one than "
         "below. Others are sessions that the rubric was not mined from.",
@@ -105,8 +105,8 @@ def _section(
     lines = [f"## {rubric.id}: {plain(rubric.name)}", "", plain(rubric.description), ""]
     points = scale_points(rubric.scoring_criteria)
     if set(points) == {1, 2, 3, 4, 5}:
-        lines += ["| Score | What it looks like |", "|---|---|"]
-        lines += [f"| {point} | {plain(points[point])} |" for point in sorted(points)]
+        rows = [(str(point), plain(points[point])) for point in sorted(points)]
+        lines.append(table(("Score", "What it looks like"), rows))
     else:
         lines += [plain(line) for line in rubric.scoring_criteria.splitlines()]
     lines.append("")

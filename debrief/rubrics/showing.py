@@ -16,7 +16,7 @@ from debrief.models.fencing import (
     new_marker,
 )
 from debrief.models.injection import injection_signs
-from debrief.rubrics.templates import load_template, render
+from debrief.models.templates import load_template, render
 from debrief.sessions.model import Message, Session, Turn
 from debrief.sessions.rendering import render_session
 from debrief.sessions.texts import texts_of

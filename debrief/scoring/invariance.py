@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from msgspec import Struct
 
+from debrief.markdown import table
 from debrief.scoring.dimensions import BY_NAME
 from debrief.scoring.model import ChunkScorer
 from debrief.scoring.scorer import ChunkParameters, score_session
@@ -73,9 +74,8 @@ def movements_table(movements: Iterable[Movement]) -> str:
     spreads: dict[str, list[float]] = {}
     for movement in movements:
         spreads.setdefault(movement.name, []).append(movement.spread)
-    lines = ["| score | sessions | mean spread | largest |", "|---|---|---|---|"]
-    lines += [
-        f"| {name} | {len(found)} | {sum(found) / len(found):.3f} | {max(found):.3f} |"
+    rows = [
+        (name, str(len(found)), f"{sum(found) / len(found):.3f}", f"{max(found):.3f}")
         for name, found in spreads.items()
     ]
-    return "\n".join(lines)
+    return table(("score", "sessions", "mean spread", "largest"), rows)

@@ -2,24 +2,19 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from functools import cache
 
 import orjson
 from msgspec.structs import replace
 
-from debrief.content import folder
-from debrief.errors import ConfigurationError
 from debrief.models import fencing
 from debrief.models.fencing import defuse, defuse_line
+from debrief.models.templates import SCORER, load_template, render
 from debrief.scoring.dimensions import DIMENSIONS, Dimension
 from debrief.scoring.model import Chunk, Trace
 from debrief.scoring.traces import shortened, task_context, trace_text
 from debrief.sessions.model import Session
-
-TEMPLATE = "session_scorer"
-VARIABLES = frozenset({"data", "part", "criteria", "form"})
 
 Fence = Callable[[str], str]
 """Puts text from a session between markers that it cannot contain."""
@@ -43,7 +38,7 @@ def scoring_prompt(session: Session, chunk: Chunk, fence: Fence | None = None) -
         "criteria": criteria_text(),
         "form": _form(),
     }
-    return _filled(template_text(), values)
+    return render(load_template(SCORER), values)
 
 
 def shown_text(session: Session, chunk: Chunk) -> str:
@@ -83,29 +78,6 @@ def session_facts(session: Session) -> str:
 def criteria_text() -> str:
     """Return the six dimensions with the anchors of every value."""
     return "\n\n".join(_criterion(dimension) for dimension in DIMENSIONS)
-
-
-@cache
-def template_text() -> str:
-    """Return the scoring prompt's template.
-
-    Raises:
-        ConfigurationError: it cannot be read, or lacks one of its variables.
-    """
-    path = folder("prompts") / f"{TEMPLATE}.txt"
-    try:
-        text = path.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        raise ConfigurationError(str(path), str(error), "Restore the template.") from None
-    missing = sorted(name for name in VARIABLES if f"{{{name}}}" not in text)
-    if missing:
-        raise ConfigurationError(str(path), f"lacks {{{missing[0]}}}", "Put it in.")
-    return text
-
-
-def _filled(template: str, values: Mapping[str, str]) -> str:
-    """Fill a template in one pass, so that braces in a session's text stay what they are."""
-    return re.sub(r"\{(\w+)\}", lambda found: values.get(found[1], found[0]), template)
 
 
 def _part(chunk: Chunk) -> str:

@@ -15,12 +15,12 @@ from debrief.digests import digest_of
 from debrief.evaluation import EvaluationCounts, evaluate, failure_of, version_of
 from debrief.models.injection import injection_signs
 from debrief.models.language_model import DryRunError
+from debrief.models.templates import SCORER, load_template
 from debrief.models.usage import total_cost
 from debrief.scoring.aggregation import aggregate, is_uncertain
 from debrief.scoring.chunking import MIN_CHUNK_RATIO, OVERLAP, TARGET, chunk_by_tokens
 from debrief.scoring.dimensions import DIMENSIONS, calculate_overall_quality
 from debrief.scoring.model import Chunk, ChunkScorer, ChunkVerdicts, SessionScores
-from debrief.scoring.prompt import template_text
 from debrief.scoring.traces import RESULT_HEAD, RESULT_TAIL, SUBAGENT_BUDGET, traces_of
 from debrief.sessions.model import Session
 from debrief.sessions.texts import texts_of
@@ -47,10 +47,8 @@ def scoring_fingerprint(
         version: of a scorer whose own rules can change under one name.
     """
     shown = (ENCODING, RESULT_HEAD, RESULT_TAIL, SUBAGENT_BUDGET)
-    parameters = parameters or ChunkParameters()
-    return digest_of("scoring-v1", model, version, DIMENSIONS, template_text(), parameters, shown)[
-        :8
-    ]
+    asked = (model, version, DIMENSIONS, load_template(SCORER), parameters or ChunkParameters())
+    return digest_of("scoring-v1", *asked, shown)[:8]
 
 
 def fingerprint_of(scorer: ChunkScorer, parameters: ChunkParameters | None = None) -> str:

@@ -1,4 +1,4 @@
-"""What a scan of the folders remembers of each transcript, and how copies of a session are met."""
+"""What a scan of the folders remembers of each transcript, and how copies of a session unite."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class ScanEntry(Struct, frozen=True, kw_only=True, gc=False):
     session_id: str = ""
     """The session that it belongs to, unique over the scan; empty when it holds none."""
     own_id: str = ""
-    """The session's id as the transcript itself tells it."""
+    """The session's id in the transcript itself."""
     root: str = ""
     """Identifies the record that the conversation begins with; see ``Peek.root``."""
     own_started: datetime | None = None
@@ -56,22 +56,27 @@ class ScanEntry(Struct, frozen=True, kw_only=True, gc=False):
         return any(self.path.startswith(f"{stamp.path}#") for stamp in self.companions)
 
     @property
+    def is_on_server(self) -> bool:
+        """Whether it is a session that a server has, and is read from there."""
+        return bool(self.version and self.session_id)
+
+    @property
     def files(self) -> tuple[FileStamp, ...]:
         """The file itself and its companions; a change in any means reading again."""
         own = () if self.is_part else (FileStamp(self.path, self.size, self.mtime_ns),)
         return (*own, *self.companions)
 
 
-class Origin(Struct, frozen=True):
+class MirrorOrigin(Struct, frozen=True):
     """Where files of this machine were brought from."""
 
     here: str
     """What their paths begin with."""
     there: str
-    """What the addresses begin with that they are known by."""
+    """What the addresses in the store begin with."""
 
 
-def told_path(path: str, origins: Iterable[Origin]) -> str:
+def shared_path(path: str, origins: Iterable[MirrorOrigin]) -> str:
     """Return the address of a file that was brought here, or the path of any other."""
     for origin in origins:
         if path.startswith(origin.here):
@@ -79,17 +84,17 @@ def told_path(path: str, origins: Iterable[Origin]) -> str:
     return path
 
 
-def told_entry(entry: ScanEntry, origins: tuple[Origin, ...]) -> ScanEntry:
+def shared_entry(entry: ScanEntry, origins: tuple[MirrorOrigin, ...]) -> ScanEntry:
     """Return an entry as all machines know it."""
-    if not origins or (path := told_path(entry.path, origins)) == entry.path:
+    if not origins or (path := shared_path(entry.path, origins)) == entry.path:
         return entry
-    companions = (replace(each, path=told_path(each.path, origins)) for each in entry.companions)
+    companions = (replace(each, path=shared_path(each.path, origins)) for each in entry.companions)
     return replace(entry, path=path, companions=tuple(companions))
 
 
-def entry_here(entry: ScanEntry, origins: tuple[Origin, ...]) -> ScanEntry:
+def local_entry(entry: ScanEntry, origins: tuple[MirrorOrigin, ...]) -> ScanEntry:
     """Return an entry, as all machines know it, with the paths of this machine."""
-    return told_entry(entry, tuple(Origin(each.there, each.here) for each in origins))
+    return shared_entry(entry, tuple(MirrorOrigin(each.there, each.here) for each in origins))
 
 
 class Scan(Struct, frozen=True):
@@ -99,7 +104,7 @@ class Scan(Struct, frozen=True):
     """In path order; storable as a table, and what the next scan is to remember."""
     opened: int = 0
     """Transcripts that had to be opened, being new or changed."""
-    origins: tuple[Origin, ...] = ()
+    origins: tuple[MirrorOrigin, ...] = ()
     """Of the entries that were brought to this machine."""
     gone: tuple[ScanEntry, ...] = ()
     """Transcripts of these sessions that were here at an earlier scan: they still say what a
@@ -107,24 +112,24 @@ class Scan(Struct, frozen=True):
 
     def weeks(self) -> list[str]:
         """Return the weeks that have sessions or unread transcripts, in order."""
-        return sorted({entry.week for entry in self.entries if is_told(entry)})
+        return sorted({entry.week for entry in self.entries if is_reported(entry)})
 
     def of_week(self, week: str) -> list[ScanEntry]:
         """Return the week's entries, in path order."""
-        return [entry for entry in self.entries if entry.week == week and is_told(entry)]
+        return [entry for entry in self.entries if entry.week == week and is_reported(entry)]
 
     def digest(self, week: str) -> str:
         """Return a SHA-256 that changes when a file of the week does, or is added or removed."""
-        return digest_of([told_entry(entry, self.origins) for entry in self.of_week(week)])
+        return digest_of([shared_entry(entry, self.origins) for entry in self.of_week(week)])
 
 
-def is_told(entry: ScanEntry) -> bool:
+def is_reported(entry: ScanEntry) -> bool:
     """Return whether the entry is a transcript or was meant to be one, not just any JSON file."""
     return bool(entry.source or entry.reason)
 
 
 def identified(
-    entries: Iterable[ScanEntry], origins: tuple[Origin, ...] = ()
+    entries: Iterable[ScanEntry], origins: tuple[MirrorOrigin, ...] = ()
 ) -> tuple[ScanEntry, ...]:
     """Give every transcript the session that it belongs to, and that session's first time.
 
@@ -138,8 +143,8 @@ def identified(
     names = _names(groups, origins)
     settled: dict[str, ScanEntry] = {}
     for group, name in zip(groups, names, strict=True):
-        told = [entry.own_started for entry in group if entry.own_started is not None]
-        started = min(told or [moment_of_change(entry.mtime_ns) for entry in group])
+        times = [entry.own_started for entry in group if entry.own_started is not None]
+        started = min(times or [moment_of_change(entry.mtime_ns) for entry in group])
         week = week_of(started)
         for entry in group:
             settled[entry.path] = replace(entry, session_id=name, started=started, week=week)
@@ -172,7 +177,7 @@ def _groups(entries: list[ScanEntry]) -> list[list[ScanEntry]]:
     return list(groups.values())
 
 
-def _names(groups: list[list[ScanEntry]], origins: tuple[Origin, ...]) -> list[str]:
+def _names(groups: list[list[ScanEntry]], origins: tuple[MirrorOrigin, ...]) -> list[str]:
     """Return one name a group: its own id, the smallest of several, made unique where needed."""
     names: list[str] = []
     taken: set[str] = set()
@@ -180,7 +185,7 @@ def _names(groups: list[list[ScanEntry]], origins: tuple[Origin, ...]) -> list[s
         name = min(entry.own_id for entry in group)
         if name in taken:
             first = group[0]
-            mark = "\n".join((first.source, first.root or told_path(first.path, origins)))
+            mark = "\n".join((first.source, first.root or shared_path(first.path, origins)))
             name = f"{name}-{hashlib.sha256(mark.encode()).hexdigest()[:8]}"
         taken.add(name)
         names.append(name)

@@ -21,14 +21,14 @@ from debrief.sessions.readers.files import FileStamp, Walk, head_of, reason_of, 
 from debrief.sessions.readers.jsonl import first_line_error
 from debrief.sessions.readers.kit import first_time
 from debrief.sessions.readers.values import moment_of_change
-from debrief.sessions.scanning import Origin, Scan, ScanEntry, identified
+from debrief.sessions.scanning import MirrorOrigin, Scan, ScanEntry, identified
 from debrief.sessions.uniting import united, with_digest
 from debrief.weeks import FIRST_WEEK, week_of
 
 __all__ = ["Scan", "ScanEntry", "default_folders", "read_week", "scan"]
 
 Progress = Callable[[int], None]
-"""Told how many transcripts are done so far."""
+"""Called with how many transcripts are done so far."""
 
 Redact = Callable[[Session], Session]
 
@@ -46,7 +46,7 @@ def scan(
     *,
     readers: Mapping[str, Reader] | None = None,
     progress: Progress | None = None,
-    origins: tuple[Origin, ...] = (),
+    origins: tuple[MirrorOrigin, ...] = (),
 ) -> Scan:
     """Find the transcripts of all sources at any depth below ``folders``.
 
@@ -55,7 +55,7 @@ def scan(
         remembered: the entries of the last scan and what was gone then; files whose size and
             time of change are the same are not opened again.
         readers: the sources to look for; all of them by default.
-        progress: told now and then how many transcripts were found.
+        progress: called now and then with how many transcripts were found.
         origins: of the folders that are mirrors.
     """
     readers = READERS if readers is None else readers
@@ -82,7 +82,7 @@ def read_week(
     week: str,
     redact: Redact | None = None,
     *,
-    readers: Mapping[str, Reader] | None = None,
+    servers: Mapping[str, Reader] | None = None,
     progress: Progress | None = None,
 ) -> Iterator[Session | UnreadTranscript]:
     """Yield the sessions that started in ``week``, by start and id, and what could not be read.
@@ -93,10 +93,9 @@ def read_week(
         scan: as ``scan`` returned it.
         week: ISO date of a Monday.
         redact: applied to every session before its digest is taken; nothing by default.
-        readers: of the sources in ``scan``; all of them by default.
-        progress: told how many of the week's transcripts are done.
+        servers: what reads the sessions that are on servers, by source.
+        progress: called with how many of the week's transcripts are done.
     """
-    readers = READERS if readers is None else readers
     groups: dict[str, list[ScanEntry]] = {}
     done = 0
     for entry in scan.of_week(week):
@@ -106,14 +105,14 @@ def read_week(
             done += 1
             yield _unread(entry, entry.reason, entry.line, entry.expected)
     for group in sorted(groups.values(), key=lambda group: (group[0].started, group[0].session_id)):
-        yield from _read_group(group, readers, redact)
+        yield from _read_group(group, servers or {}, redact)
         done += len(group)
         if progress is not None:
             progress(done)
 
 
 def _read_group(
-    group: list[ScanEntry], readers: Mapping[str, Reader], redact: Redact | None
+    group: list[ScanEntry], servers: Mapping[str, Reader], redact: Redact | None
 ) -> Iterator[Session | UnreadTranscript]:
     readings: list[Session] = []
     for entry in group:
@@ -123,7 +122,8 @@ def _read_group(
             companions=tuple(stamp.path for stamp in entry.companions),
         )
         try:
-            readings.append(readers[entry.source].read(transcript))
+            reader = (servers if entry.is_on_server else READERS)[entry.source]
+            readings.append(reader.read(transcript))
         except NoSession as error:
             yield _unread(entry, error.reason, 0, True)
         except InputError as error:
@@ -180,7 +180,7 @@ def _with_gone(
     entries: Mapping[str, ScanEntry],
     gone: Iterable[ScanEntry],
     opened: int,
-    origins: tuple[Origin, ...],
+    origins: tuple[MirrorOrigin, ...],
 ) -> Scan:
     settled = identified((*entries.values(), *gone), origins)
     here = tuple(entry for entry in settled if entry.path in entries)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from datetime import datetime
 from pathlib import Path
 from typing import Protocol
 
@@ -16,12 +15,11 @@ from debrief.lake import Lake
 from debrief.redaction.redactor import Redactor
 from debrief.redaction.sessions import redact_session
 from debrief.sessions.heads import SessionHead
-from debrief.sessions.mirroring import origins_of
 from debrief.sessions.model import Session, UnreadTranscript
-from debrief.sessions.readers import READERS
-from debrief.sessions.readers.base import Reader, Transcript
-from debrief.sessions.scanning import entry_here, told_entry, told_path
+from debrief.sessions.readers.base import Reader
+from debrief.sessions.scanning import local_entry, shared_entry, shared_path
 from debrief.sessions.sources import Scan, ScanEntry, read_week, scan
+from debrief.sessions.transfer import origins_of
 from debrief.sessions.uniting import completed, with_digest
 
 SESSIONS_TABLE, UNREAD_TABLE = "raw_sessions", "unread_transcripts"
@@ -38,7 +36,7 @@ class SessionServer(Protocol):
     source: str
 
     def scan(self, lake: Lake) -> Sequence[ScanEntry]:
-        """Return what it has; one that is away returns what is known of it, and why no more."""
+        """Return what it has; of one that is away, what it had and why there is no more."""
         ...
 
     def reader(self, lake: Lake, entries: Sequence[ScanEntry], redactor: Redactor) -> Reader:
@@ -47,7 +45,7 @@ class SessionServer(Protocol):
 
 
 class Servers(Struct, frozen=True):
-    """Several servers, where one may stand."""
+    """Several servers, wherever one is taken."""
 
     each: tuple[SessionServer, ...]
 
@@ -60,7 +58,7 @@ def scan_into(
 ) -> Scan:
     """Search ``folders``, opening only what changed since the lake's last scan, and file it.
 
-    A server's session of which there is a transcript is read from the transcript, which tells
+    A server's session of which there is a transcript is read from the transcript, which has
     more: the server's entry says so. But a file of the server's own kind is a copy of what the
     server has, and the copy's entry says so.
     """
@@ -69,18 +67,18 @@ def scan_into(
         replace(entry, reason="", expected=False) if entry.reason == _ON_THE_SERVER else entry
         for partition in (SCAN_PARTITION, GONE_PARTITION)
         for each in lake.read(SCAN_TABLE, partition, ScanEntry)
-        for entry in [entry_here(each, origins)]
+        for entry in [local_entry(each, origins)]
     ]
     found = scan(folders, remembered, progress=progress, origins=origins)
     for each in _each(server):
         entries = each.scan(lake)
         found = _without_copies(found, each.source, entries)
         found = replace(found, entries=(*found.entries, *_not_here(entries, found)))
-    told = [told_entry(entry, origins) for entry in found.entries]
     if found.gone or lake.stamp(SCAN_TABLE, GONE_PARTITION) is not None:
-        gone = [told_entry(entry, origins) for entry in found.gone]
+        gone = [shared_entry(entry, origins) for entry in found.gone]
         lake.write(SCAN_TABLE, GONE_PARTITION, gone, ScanEntry)
-    lake.write(SCAN_TABLE, SCAN_PARTITION, told, ScanEntry)
+    shared = [shared_entry(entry, origins) for entry in found.entries]
+    lake.write(SCAN_TABLE, SCAN_PARTITION, shared, ScanEntry)
     return found
 
 
@@ -135,38 +133,34 @@ def store_week(
     stamp = lake.stamp(SESSIONS_TABLE, week)
     if not again and stamp is not None and stamp.inputs == made_from:
         return True
-    readers = dict(READERS)
+    servers: dict[str, Reader] = {}
     for each in _each(server):
-        of_server = [
-            e for e in found.of_week(week) if e.source == each.source and e.session_id and e.version
-        ]
-        of_files = readers.get(each.source)
-        reader = each.reader(lake, of_server, redactor)
-        paths = frozenset(entry.path for entry in of_server)
-        readers[each.source] = reader if of_files is None else _Either(reader, paths, of_files)
+        entries = [e for e in found.of_week(week) if e.source == each.source and e.is_on_server]
+        servers[each.source] = each.reader(lake, entries, redactor)
     unread: list[UnreadTranscript] = []
     heads = {head.id: head for head in lake.read(SESSIONS_TABLE, week, SessionHead)}
     paths = _paths(found)
 
     def kept(session: Session) -> Session:
         refs = session.transcripts
-        told = tuple(replace(ref, path=told_path(ref.path, found.origins)) for ref in refs)
-        now = redact_session(replace(session, transcripts=told), redactor)
+        shared = tuple(replace(ref, path=shared_path(ref.path, found.origins)) for ref in refs)
+        now = redact_session(replace(session, transcripts=shared), redactor)
         head = heads.get(now.id)
         if head is None:
             return now
         return redact_session(_whole(lake, week, now, head, paths), redactor)
 
     def read() -> Iterator[Session]:
-        for item in read_week(found, week, kept, readers=readers):
+        for item in read_week(found, week, kept, servers=servers):
             if isinstance(item, Session):
                 yield item
             else:
-                unread.append(replace(item, path=told_path(item.path, found.origins)))
+                unread.append(replace(item, path=shared_path(item.path, found.origins)))
 
     def sessions() -> Iterator[Session]:
         lasting = _outlasting(lake, found, week, heads)
-        yield from heapq.merge(read(), (_again(one, redactor) for one in lasting), key=_place)
+        again = (_redacted_again(one, redactor) for one in lasting)
+        yield from heapq.merge(read(), again, key=lambda each: (each.started, each.id))
 
     def final() -> str:
         lake.write(UNREAD_TABLE, week, unread, UnreadTranscript)
@@ -185,7 +179,7 @@ def _outlasting(
     what was read once stays. It goes with its file in the lake, and not before.
     """
     ids = {entry.session_id for entry in found.entries}
-    paths = {told_path(entry.path, found.origins) for entry in found.entries}
+    paths = {shared_path(entry.path, found.origins) for entry in found.entries}
     kept = {
         head.id
         for head in heads.values()
@@ -195,8 +189,8 @@ def _outlasting(
         yield from lake.read(SESSIONS_TABLE, week, Session, ("id", kept))
 
 
-def _again(stored: Session, redactor: Redactor) -> Session:
-    """Return a stored session without what is known to be a secret by now."""
+def _redacted_again(stored: Session, redactor: Redactor) -> Session:
+    """Return a stored session without what newer rules find to be a secret."""
     redacted = redact_session(stored, redactor)
     return stored if redacted is stored else with_digest(redacted)
 
@@ -206,7 +200,7 @@ def _whole(
 ) -> Session:
     """Return a session with what was read of those of its transcripts that are gone.
 
-    What another source told of it before is not put together with what this one tells.
+    What was read of it from another source is not mixed with this reading.
 
     Args:
         lake: has it as it was read before.
@@ -230,28 +224,10 @@ def _whole(
 
 def _paths(found: Scan) -> frozenset[str]:
     return frozenset(
-        told_path(path, found.origins)
+        shared_path(path, found.origins)
         for entry in found.entries
         for path in (entry.path, *(stamp.path for stamp in entry.companions))
     )
-
-
-def _place(session: Session) -> tuple[datetime, str]:
-    return session.started, session.id
-
-
-class _Either:
-    """Reads a source that has a server and files, each from where it is."""
-
-    def __init__(self, server: Reader, paths: frozenset[str], files: Reader) -> None:
-        self.source, self.tool = files.source, files.tool
-        self.folders, self.find, self.peek = files.folders, files.find, files.peek
-        self._server, self._paths, self._files = server, paths, files
-
-    def read(self, transcript: Transcript) -> Session:
-        """Read one transcript."""
-        server = transcript.path in self._paths
-        return (self._server if server else self._files).read(transcript)
 
 
 def read_from(found: Scan, week: str, redactor: Redactor) -> str:

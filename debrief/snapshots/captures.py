@@ -17,9 +17,9 @@ from pydantic import ValidationError
 
 from debrief.digests import digest_of
 from debrief.sessions.heads import SessionHead
-from debrief.sessions.mirroring import origins_of
 from debrief.sessions.model import Problem
-from debrief.sessions.scanning import told_path
+from debrief.sessions.scanning import shared_path
+from debrief.sessions.transfer import origins_of
 from debrief.snapshots.capture import (
     HOME,
     MAIN,
@@ -115,7 +115,7 @@ def find_captures(folders: Iterable[Path]) -> Captures:
         resolved = str(path.resolve())
         if resolved not in captures:
             capture = read_capture(path)
-            captures[resolved] = replace(capture, folder=told_path(capture.folder, origins))
+            captures[resolved] = replace(capture, folder=shared_path(capture.folder, origins))
     return Captures(captures.values())
 
 

@@ -20,8 +20,8 @@ from debrief.errors import ModelError
 from debrief.judging.reading import read_judgement
 from debrief.models.fencing import defuse, fence, marker_of
 from debrief.models.language_model import MAX_TOKENS, Answer, LanguageModel, failures_named
+from debrief.models.templates import load_template, render
 from debrief.rubrics.asking import PromptedModel
-from debrief.rubrics.templates import load_template, render
 from debrief.training.lessons import findings_of
 from debrief.training.model import TrainingSample
 

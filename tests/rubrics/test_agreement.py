@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from debrief.errors import InputError
 from debrief.judging.model import JudgeEvaluation
 from debrief.lake import Lake
-from debrief.rubrics.agreement import AGREEMENT, ALL, Agreement, AgreementRow, compare
+from debrief.rubrics.agreement import AGREEMENT, ALL, Agreement, AgreementRow, Roll, compare
 from debrief.rubrics.agreement_page import (
     agreement_markdown,
     agreement_shortfall,
@@ -23,7 +23,6 @@ from debrief.rubrics.agreement_page import (
 from debrief.rubrics.agreement_store import read_labels, store_agreement
 from debrief.rubrics.coefficients import corrected_rate, gwet_ac1, weighted_kappa
 from debrief.rubrics.labels import Label, Labels
-from debrief.rubrics.matching import Roll
 from debrief.rubrics.measures import Measure, measures_of
 from debrief.rubrics.model import Rubric, RubricEvaluation
 from debrief.scoring.model import SessionScores

@@ -9,8 +9,12 @@ from typing import Any
 import pytest
 
 from debrief.errors import InputError
-from debrief.rubrics.annotations import labels_from_langfuse
-from debrief.rubrics.labels import labels_from_csv, labels_from_feedback, parse_feedback
+from debrief.rubrics.labels import (
+    labels_from_csv,
+    labels_from_feedback,
+    labels_from_langfuse,
+    parse_feedback,
+)
 from tests.langfuse.scenario import client_of
 from tests.langfuse.server import Json, LangfuseServer, Request, Trouble
 

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from debrief.errors import InputError
-from debrief.rubrics.scales import FIVE, FRACTION, scale_of_dimension
+from debrief.rubrics.measures import FIVE, FRACTION, scale_of_dimension
 from debrief.scoring.dimensions import DIMENSIONS
 
 COMPLETION = scale_of_dimension("task_completion")

@@ -13,11 +13,10 @@ from debrief.errors import ConfigurationError, InputError
 from debrief.lake import Lake
 from debrief.redaction.redactor import Redactor
 from debrief.sessions.heads import SessionHead
-from debrief.sessions.mirroring import mirror, places_here, split_places
 from debrief.sessions.model import Session
-from debrief.sessions.pushing import push
 from debrief.sessions.scanning import ScanEntry
 from debrief.sessions.store import scan_into, store_week
+from debrief.sessions.transfer import local_folders, mirror, push, split_locations
 from tests.object_store import Bucket, bucket, object_store_server
 
 __all__ = ["bucket", "object_store_server"]
@@ -46,9 +45,9 @@ def transcript(folder: Path, session: str, text: str = "Round amounts to cents."
 
 
 def test_places_are_separated_as_in_a_path_and_urls_stay_whole() -> None:
-    assert split_places("/a:s3://b/c:/d") == ["/a", "s3://b/c", "/d"]
-    assert split_places("s3://b/c") == ["s3://b/c"]
-    assert split_places("") == []
+    assert split_locations("/a:s3://b/c:/d") == ["/a", "s3://b/c", "/d"]
+    assert split_locations("s3://b/c") == ["s3://b/c"]
+    assert split_locations("") == []
 
 
 def test_two_machines_make_the_same_rows_of_one_store(bucket: Bucket, tmp_path: Path) -> None:
@@ -56,7 +55,7 @@ def test_two_machines_make_the_same_rows_of_one_store(bucket: Bucket, tmp_path: 
     push([tmp_path / "kim"], bucket.url("transcripts"), "kim", REDACTOR, tmp_path / "home")
     lakes = []
     for name in ("first", "second"):
-        places = places_here([bucket.url("transcripts")], tmp_path / name)
+        places = local_folders([bucket.url("transcripts")], tmp_path / name)
         lake = Lake(str(tmp_path / name / "lake"))
         assert not store_week(lake, scan_into(lake, places), WEEK, REDACTOR)
         lakes.append(lake)
@@ -67,7 +66,7 @@ def test_two_machines_make_the_same_rows_of_one_store(bucket: Bucket, tmp_path: 
     assert session.transcripts[0].path.startswith(bucket.url("transcripts", "kim", "kim-"))
     (entry,) = first.read("scan", "transcripts", ScanEntry)
     assert entry.path == session.transcripts[0].path
-    places = places_here([bucket.url("transcripts")], tmp_path / "third")
+    places = local_folders([bucket.url("transcripts")], tmp_path / "third")
     found = scan_into(first, places)
     assert found.opened == 0
     assert store_week(first, found, WEEK, REDACTOR)

@@ -13,7 +13,7 @@ from assets.sessions import raw_sessions
 from assets.snapshots import METADATA, TABLE, prompt_snapshots, session_metadata
 from debrief.lake import Lake, Stamp
 from debrief.redaction.redactor import Redactor
-from debrief.sessions.pushing import Pushed, push
+from debrief.sessions.transfer import Pushed, push
 from debrief.snapshots.captures import captures_beside
 from debrief.snapshots.fingerprint import compute_prompt_fingerprint
 from debrief.snapshots.model import PromptSnapshot, PromptSnapshotRow, SessionMetadataRow

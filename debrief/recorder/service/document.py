@@ -33,40 +33,39 @@ _HEADERS = {
     503: ("Retry-After", "integer", "Seconds until it is worth a retry."),
 }
 _bodies: list[type[BaseModel]] = []
-"""Models that routes read for themselves, after they checked the token."""
+"""Models that endpoints read for themselves, after they checked the token."""
 
 
-def refusals(*statuses: int) -> dict[int | str, dict[str, Any]]:
-    """Return how a route refuses, for its document; 401 and the like go without saying."""
-    if statuses != (503,):
-        statuses = tuple(sorted({401, 403, 422, 429, 503, *statuses}))
-    return {status: _refusal(status) for status in statuses}
+def _header(kind: str, text: str) -> dict[str, Any]:
+    return {"schema": {"type": kind}, "description": text}
 
 
-def body(model: type[BaseModel]) -> dict[str, Any]:
-    """Return the documentation of a body that a route reads for itself."""
+RECORD_ANSWER = {
+    "description": "The stored bytes.",
+    "content": {"application/json": {"schema": {"$ref": _REFERENCE.format(model="Record")}}},
+}
+EXPORT_ANSWER = {
+    "description": "One JSON object a line. The answer is chunked: a client that sees no last "
+    "chunk has not received everything, and asks again with the same cursor.",
+    "content": {"application/jsonl": {"schema": {"type": "string"}}},
+    "headers": {
+        "Debrief-Count": _header("integer", "Selected sessions; absent with split."),
+        "Debrief-Cursor": _header("string", "Continues after the last session."),
+    },
+}
+
+
+def refusals(*statuses: int, has_token: bool, has_body: bool) -> dict[int | str, dict[str, Any]]:
+    """Return how an endpoint refuses: the given statuses, and those that are the same for all."""
+    common = (503, *((401, 403, 422, 429) if has_token else ()), *((400, 413, 415) * has_body))
+    return {status: _refusal(status) for status in sorted({*statuses, *common})}
+
+
+def documented_body(model: type[BaseModel]) -> dict[str, Any]:
+    """Return the documentation of a body that an endpoint reads for itself."""
     _bodies.append(model)
     schema = {"schema": {"$ref": _REFERENCE.format(model=model.__name__)}}
     return {"requestBody": {"required": True, "content": {"application/json": schema}}}
-
-
-def stored_bytes() -> dict[str, Any]:
-    """Return the documentation of an answer with a record."""
-    schema = {"schema": {"$ref": _REFERENCE.format(model="Record")}}
-    return {"description": "The stored bytes.", "content": {"application/json": schema}}
-
-
-def export_answer() -> dict[str, Any]:
-    """Return the documentation of an export."""
-    return {
-        "description": "One JSON object a line. The answer is chunked: a client that sees no last "
-        "chunk has not received everything, and asks again with the same cursor.",
-        "content": {"application/jsonl": {"schema": {"type": "string"}}},
-        "headers": {
-            "Debrief-Count": _header("integer", "Selected sessions; absent with split."),
-            "Debrief-Cursor": _header("string", "Continues after the last session."),
-        },
-    }
 
 
 def _refusal(status: int) -> dict[str, Any]:
@@ -80,10 +79,6 @@ def _refusal(status: int) -> dict[str, Any]:
         name, kind, text = _HEADERS[status]
         answer["headers"] = {name: _header(kind, text)}
     return answer
-
-
-def _header(kind: str, text: str) -> dict[str, Any]:
-    return {"schema": {"type": kind}, "description": text}
 
 
 def document(app: FastAPI) -> dict[str, Any]:

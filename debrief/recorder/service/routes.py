@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeVar
 from uuid import UUID
 
 import anyio
 from anyio.to_thread import run_sync
 from fastapi import APIRouter, Depends, Query, Request, Response
+from fastapi.responses import JSONResponse
 from msgspec import Struct
+from pydantic import BaseModel
 
 from debrief import __version__
 from debrief.recorder.contracts import (
@@ -24,7 +27,12 @@ from debrief.recorder.contracts import (
 )
 from debrief.recorder.ingest import Ingest
 from debrief.recorder.service.auth import RateLimit, needs
-from debrief.recorder.service.document import body, export_answer, refusals, stored_bytes
+from debrief.recorder.service.document import (
+    EXPORT_ANSWER,
+    RECORD_ANSWER,
+    documented_body,
+    refusals,
+)
 from debrief.recorder.service.problems import RefusedError, unavailable
 from debrief.recorder.service.requests import (
     BenchmarkQuery,
@@ -35,6 +43,9 @@ from debrief.recorder.service.requests import (
 )
 from debrief.recorder.service.streaming import ExportResponse
 from debrief.recorder.storage.store import RecordStore
+
+if TYPE_CHECKING:
+    from debrief.recorder.storage.rows import Scope
 
 router = APIRouter()
 
@@ -83,6 +94,40 @@ async def _service(request: Request) -> Service:
 
 
 _Service = Annotated[Service, Depends(_service)]
+_Endpoint = TypeVar("_Endpoint", bound=Callable[..., Any])
+
+
+def endpoint(
+    method: str,
+    path: str,
+    scope: Scope | None,
+    *statuses: int,
+    made: bool = False,
+    body: type[BaseModel] | None = None,
+    answer: dict[str, Any] | None = None,
+) -> Callable[[_Endpoint], _Endpoint]:
+    """Return a decorator that adds a function to the API.
+
+    Args:
+        method: of the request.
+        path: of the request.
+        scope: that its token needs; None: it takes no token.
+        statuses: with which it refuses, beside those that are the same for all.
+        made: it answers 201.
+        body: what it reads.
+        answer: the documentation of an answer that is not JSON of a model.
+    """
+    responses = refusals(*statuses, has_token=scope is not None, has_body=body is not None)
+    return router.api_route(
+        path,
+        methods=[method],
+        status_code=201 if made else 200,
+        tags=[path.split("/")[1]],
+        dependencies=[needs(scope)] if scope else [],
+        responses={200: answer, **responses} if answer else responses,
+        response_class=Response if answer else JSONResponse,
+        openapi_extra=documented_body(body) if body else None,
+    )
 
 
 class Health(Contract):
@@ -92,12 +137,7 @@ class Health(Contract):
     version: str
 
 
-@router.get(
-    "/health",
-    tags=["health"],
-    responses=refusals(503),
-    summary="Do the service and its database work?",
-)
+@endpoint("GET", "/health", None)
 async def check_health(service: _Service) -> Health:
     """Ask the database; 503 when it does not answer within three seconds. Takes no token."""
     try:
@@ -116,39 +156,19 @@ class Tasks(Contract):
     tasks: list[Task]
 
 
-@router.get(
-    "/tasks",
-    tags=["tasks"],
-    dependencies=[needs("read")],
-    responses=refusals(),
-    summary="List the tasks.",
-)
+@endpoint("GET", "/tasks", "read")
 def list_tasks(service: _Service) -> Tasks:
     """Return all tasks."""
     return Tasks(tasks=list(service.store.tasks()))
 
 
-@router.get(
-    "/tasks/{id}",
-    tags=["tasks"],
-    dependencies=[needs("read")],
-    responses=refusals(404),
-    summary="One task.",
-)
+@endpoint("GET", "/tasks/{id}", "read", 404)
 def show_task(service: _Service, id: TaskId) -> Task:
     """Return a task; 404 when there is none of that id."""
     return service.store.task(id)
 
 
-@router.post(
-    "/tasks",
-    status_code=201,
-    tags=["tasks"],
-    dependencies=[needs("write")],
-    responses=refusals(400, 409, 413, 415),
-    openapi_extra=body(NewTask),
-    summary="Make a task.",
-)
+@endpoint("POST", "/tasks", "write", 409, made=True, body=NewTask)
 def make_task(service: _Service, task: Annotated[NewTask, json_body(NewTask)]) -> Task:
     """Make a task; 409 when there is another one of that id."""
     return service.store.add_task(task)
@@ -177,15 +197,7 @@ class NewStatus(Contract):
     status: Status
 
 
-@router.post(
-    "/sessions",
-    status_code=201,
-    tags=["sessions"],
-    dependencies=[needs("write")],
-    responses=refusals(400, 404, 409, 413, 415),
-    openapi_extra=body(Upload),
-    summary="Store a record.",
-)
+@endpoint("POST", "/sessions", "write", 404, 409, made=True, body=Upload)
 def store_session(
     service: _Service, data: Annotated[bytes, Depends(record_body)], response: Response
 ) -> StoredUpload:
@@ -201,52 +213,26 @@ def store_session(
     return StoredUpload(**stored.model_dump(), session_id=stored.id)
 
 
-@router.get(
-    "/sessions",
-    tags=["sessions"],
-    dependencies=[needs("read")],
-    responses=refusals(),
-    summary="List sessions.",
-)
+@endpoint("GET", "/sessions", "read")
 def list_sessions(service: _Service, query: Annotated[SessionQuery, Query()]) -> SessionPage:
     """Return a page of sessions without their records, in the order they were received."""
     page = service.store.sessions(query.filters, query.cursor, query.limit)
     return SessionPage(sessions=list(page.items), cursor=page.cursor, more=page.more)
 
 
-@router.get(
-    "/sessions/{id}",
-    tags=["sessions"],
-    dependencies=[needs("read")],
-    responses=refusals(404),
-    summary="One session.",
-)
+@endpoint("GET", "/sessions/{id}", "read", 404)
 def show_session(service: _Service, id: UUID) -> StoredSession:
     """Return a session without its record."""
     return service.store.session(id)
 
 
-@router.get(
-    "/sessions/{id}/record",
-    tags=["sessions"],
-    dependencies=[needs("export")],
-    response_class=Response,
-    responses={200: stored_bytes(), **refusals(404)},
-    summary="One session's record, byte for byte.",
-)
+@endpoint("GET", "/sessions/{id}/record", "export", 404, answer=RECORD_ANSWER)
 def show_record(service: _Service, id: UUID) -> Response:
     """Return the stored record, byte for byte."""
     return Response(service.store.record_text(id), media_type="application/json")
 
 
-@router.patch(
-    "/sessions/{id}",
-    tags=["sessions"],
-    dependencies=[needs("write")],
-    responses=refusals(400, 404, 409, 413, 415),
-    openapi_extra=body(NewStatus),
-    summary="Mark a session ready, or a draft again.",
-)
+@endpoint("PATCH", "/sessions/{id}", "write", 404, 409, body=NewStatus)
 def mark_session(
     service: _Service, id: UUID, new: Annotated[NewStatus, json_body(NewStatus)]
 ) -> StoredSession:
@@ -258,14 +244,7 @@ def mark_session(
     return service.store.set_status(id, new.status)
 
 
-@router.get(
-    "/export.jsonl",
-    tags=["export"],
-    dependencies=[needs("export")],
-    response_class=Response,
-    responses={200: export_answer(), **refusals()},
-    summary="Records as training lines.",
-)
+@endpoint("GET", "/export.jsonl", "export", answer=EXPORT_ANSWER)
 async def export_lines(service: _Service, query: Annotated[ExportQuery, Query()]) -> Response:
     """Stream the selected records, in the order in which they were received.
 
@@ -296,15 +275,7 @@ class BenchmarkPage(Contract):
     more: bool
 
 
-@router.post(
-    "/benchmarks",
-    status_code=201,
-    tags=["benchmarks"],
-    dependencies=[needs("write")],
-    responses=refusals(400, 404, 413, 415),
-    openapi_extra=body(NewBenchmark),
-    summary="Store a benchmark.",
-)
+@endpoint("POST", "/benchmarks", "write", 404, made=True, body=NewBenchmark)
 def store_benchmark(
     service: _Service, new: Annotated[NewBenchmark, json_body(NewBenchmark)]
 ) -> Benchmark:
@@ -312,13 +283,7 @@ def store_benchmark(
     return service.store.add_benchmark(new)
 
 
-@router.get(
-    "/benchmarks",
-    tags=["benchmarks"],
-    dependencies=[needs("read")],
-    responses=refusals(),
-    summary="List benchmarks.",
-)
+@endpoint("GET", "/benchmarks", "read")
 def list_benchmarks(service: _Service, query: Annotated[BenchmarkQuery, Query()]) -> BenchmarkPage:
     """Return a page of benchmarks, in the order in which they were received."""
     page = service.store.benchmarks(query.filters, query.cursor, query.limit)

@@ -4,10 +4,7 @@ from __future__ import annotations
 
 import signal
 import socket
-import threading
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from types import FrameType
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from uvicorn import Config, Server
@@ -52,46 +49,23 @@ def url_of(listener: socket.socket) -> str:
     return f"http://{f'[{host}]' if ':' in host else host}:{port}"
 
 
-class _Server(Server):
-    """Calls back when it listens, and returns after a signal instead of raising it again."""
+def run(
+    app: FastAPI, limits: ServiceLimits, listener: socket.socket, on_start: Callable[[], None]
+) -> None:
+    """Answer requests until SIGTERM or SIGINT; then running ones have ``limits.stop_seconds``.
 
-    def __init__(self, config: Config, on_start: Callable[[], None]) -> None:
-        super().__init__(config)
-        self._on_start = on_start
-
-    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-        await super().startup(sockets)
-        if self.started:
-            self._on_start()
-
-    @contextmanager
-    def capture_signals(self) -> Iterator[None]:
-        if threading.current_thread() is not threading.main_thread():
-            yield
-            return
-        previous = {number: signal.signal(number, self.handle_exit) for number in _SIGNALS}
-        try:
-            yield
-        finally:
-            for number, handler in previous.items():
-                signal.signal(number, handler)
-
-    def handle_exit(self, sig: int, frame: FrameType | None) -> None:
-        self.force_exit = self.should_exit
-        self.should_exit = True
-
-
-_SIGNALS = (signal.SIGINT, signal.SIGTERM)
-
-
-def make_server(
-    app: FastAPI, limits: ServiceLimits, on_start: Callable[[], None] = lambda: None
-) -> Server:
-    """Return a server for the application; ``run`` it with a listening socket.
-
-    The first SIGTERM or SIGINT stops it from accepting connections; running requests have
-    ``limits.stop_seconds`` to end. The second one does not wait.
+    A second SIGINT does not wait for them. Call it in the main thread.
     """
+    server = make_server(app, limits)
+    # Also while uvicorn starts, and when it raises the signal once more after its end.
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, server.handle_exit)
+    on_start()
+    server.run([listener])
+
+
+def make_server(app: FastAPI, limits: ServiceLimits) -> Server:
+    """Return a server with its limits; ``run`` it with a listening socket."""
     config = Config(
         app,
         http="h11",
@@ -106,4 +80,4 @@ def make_server(
         timeout_keep_alive=limits.idle_seconds,
         timeout_graceful_shutdown=limits.stop_seconds,
     )
-    return _Server(config, on_start)
+    return Server(config)

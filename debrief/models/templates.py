@@ -18,6 +18,7 @@ from debrief.errors import ConfigurationError
 EXTRACTOR = "rubric_extractor"
 SUMMARIZER = "rubric_summarizer"
 JUDGE = "judge_template"
+SCORER = "session_scorer"
 
 _EXTRACTORS = {
     "excellence": f"{EXTRACTOR}_excellence",
@@ -33,6 +34,7 @@ VARIABLES: Mapping[str, frozenset[str]] = {
         frozenset({"chat_session", "extraction_min_rubrics", "extraction_max_rubrics"}),
     ),
     SUMMARIZER: frozenset({"all_rubrics"}),
+    SCORER: frozenset({"data", "part", "criteria", "form"}),
     JUDGE: frozenset({"rubric_name", "rubric_description", "scoring_criteria", "chat_session"}),
 }
 """Which variables a template has, by its name."""

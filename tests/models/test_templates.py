@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from debrief.content import folder
 from debrief.errors import ConfigurationError
-from debrief.rubrics.templates import VARIABLES, extractor_for, load_template, render
+from debrief.models.templates import VARIABLES, extractor_for, load_template, render
 
 
 @pytest.mark.parametrize("name", sorted(VARIABLES))

@@ -1,0 +1,257 @@
+"""Transcripts to and from an object store: one person pushes them, a team's workers mirror them.
+
+What leaves the machine is redacted, line by line and in the transcript's own format, so that the
+store holds no secret and every reader reads it as it would the file itself. A mirrored transcript
+is known by its address in the store wherever its path would be kept, so that every machine that
+mirrors the same store comes to the same rows. Both ways, only new and changed files are carried.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from datetime import datetime
+from pathlib import Path
+from typing import Any, TypeVar
+from uuid import uuid4
+
+import msgspec
+from msgspec import Struct
+
+from debrief.errors import InputError
+from debrief.lake.files import FileStore
+from debrief.redaction.redactor import Redactor
+from debrief.sessions.scanning import MirrorOrigin
+from debrief.sessions.sources import scan
+
+_AT_ONCE = 8
+_FILES, _INDEX, _ORIGIN = "files", "index.json", "origin"
+_SEPARATOR = re.compile(rf"{re.escape(os.pathsep)}(?!//)")
+T = TypeVar("T")
+
+Version = tuple[int, int, str]
+"""Size and time of change of a file, and what it was redacted by."""
+
+
+class Pushed(Struct, frozen=True, kw_only=True):
+    """What a push came to."""
+
+    url: str
+    """Below which this person's transcripts are."""
+    files: int
+    """New or changed."""
+    unchanged: int
+    secrets: int
+    """That were replaced."""
+
+
+def split_locations(text: str) -> list[str]:
+    """Return the folders and URLs that a setting names, separated as ``PATH`` is.
+
+    >>> split_locations("/home/ann/a:s3://team/transcripts:/b")
+    ['/home/ann/a', 's3://team/transcripts', '/b']
+    """
+    return [location for location in _SEPARATOR.split(text) if location]
+
+
+def local_folders(locations: Iterable[str], home: Path) -> list[Path]:
+    """Return the folders that ``locations`` are on this machine; URLs are mirrored first.
+
+    Args:
+        locations: folders and fsspec URLs.
+        home: ``DEBRIEF_HOME``, in which mirrors are kept.
+
+    Raises:
+        ConfigurationError: a store is not known, is not there or refuses.
+        LakeError: a store is away.
+    """
+    return [
+        mirror(location, home) if "://" in location else Path(location).expanduser().absolute()
+        for location in locations
+    ]
+
+
+def mirror(url: str, home: Path) -> Path:
+    """Bring the transcripts below a URL to this machine; return their folder.
+
+    What the store says is unchanged is not fetched again; what is gone there is removed here.
+
+    Raises:
+        InputError: there is nothing below the URL.
+        ConfigurationError: the store is not known, is not there or refuses.
+        LakeError: the store is away.
+    """
+    url = url.rstrip("/")
+    folder = home / "mirror" / _digest(url)
+    files = folder / _FILES
+    files.mkdir(parents=True, exist_ok=True, mode=0o700)
+    (folder / _ORIGIN).write_text(url, encoding="utf-8")
+    store = FileStore(url)
+    stored = {
+        name: _object_version(entry)
+        for path, entry in store.find(store.root).items()
+        if (name := path[len(store.root) + 1 :]) and ".." not in name.split("/")
+    }
+    if not stored:
+        raise InputError(url, "holds no transcripts", "debrief push brings them there.")
+    index = _load(folder / _INDEX, dict[str, tuple[str, int]])
+    changed = [
+        name
+        for name, version in stored.items()
+        if index.get(name) != version or not (files / name).is_file()
+    ]
+
+    def fetch(name: str) -> None:
+        with _replacing(files / name) as scratch:
+            store.fetch(f"{store.root}/{name}", scratch)
+            modified = stored[name][1]
+            os.utime(scratch, ns=(modified, modified))
+
+    with ThreadPoolExecutor(_AT_ONCE) as pool:
+        list(pool.map(fetch, changed))
+    for path in files.rglob("*"):
+        if path.is_file() and str(path.relative_to(files)) not in stored:
+            path.unlink(missing_ok=True)
+    _save(folder / _INDEX, stored)
+    return files
+
+
+def origins_of(folders: Iterable[Path]) -> tuple[MirrorOrigin, ...]:
+    """Return where the folders that are mirrors come from."""
+    return tuple(
+        MirrorOrigin(f"{folder}/", f"{origin.read_text(encoding='utf-8')}/")
+        for folder in folders
+        if folder.name == _FILES and (origin := folder.parent / _ORIGIN).is_file()
+    )
+
+
+def _object_version(entry: dict[str, Any]) -> tuple[str, int]:
+    """Return what changes when an object does, and the time of its last change in nanoseconds."""
+    changed = entry.get("LastModified") or entry.get("mtime") or entry.get("created")
+    moment = int(changed.timestamp()) if isinstance(changed, datetime) else 0
+    tag = entry.get("ETag") or entry.get("etag") or entry.get("md5Hash") or entry.get("size")
+    return str(tag), moment * 1_000_000_000
+
+
+def push(
+    folders: Iterable[Path],
+    url: str,
+    owner: str,
+    redactor: Redactor,
+    home: Path,
+    report: Callable[[str], None] = lambda line: None,
+    *,
+    captures: Iterable[Path] = (),
+) -> Pushed:
+    """Bring transcripts that are new or changed since the last push to a store.
+
+    Args:
+        folders: with transcripts; files of no known tool stay where they are.
+        url: an fsspec URL; what is pushed goes below ``<url>/<owner>``.
+        owner: whose transcripts these are.
+        redactor: takes the secrets out.
+        home: ``DEBRIEF_HOME``, which remembers what was pushed.
+        report: called with a line for each file.
+        captures: folders of captured prompts. The prompts and the session's metadata go along;
+            transcripts in them do only if they are below ``folders``.
+
+    Raises:
+        ConfigurationError: the store is not known, is not there or refuses.
+        LakeError: the store is away.
+    """
+    target = f"{url.rstrip('/')}/{owner}"
+    store = FileStore(target)
+    memory = home / "pushed" / f"{_digest(target)}.json"
+    pushed = _load(memory, dict[str, Version])
+    stored = {path[len(store.root) + 1 :] for path in store.find(store.root)}
+    versions: dict[str, Version] = {}
+    files = secrets = 0
+    try:
+        for path, name in _files(list(folders), captures):
+            status = path.stat()
+            version = (status.st_size, status.st_mtime_ns, redactor.identity)
+            if pushed.get(name) != version or name not in stored:
+                count = _put(store, path, f"{store.root}/{name}", redactor)
+                files, secrets = files + 1, secrets + count
+                report(f"{name}: {count} secrets replaced" if count else name)
+            versions[name] = version
+    finally:
+        _save(memory, {**pushed, **versions})
+    return Pushed(url=target, files=files, unchanged=len(versions) - files, secrets=secrets)
+
+
+def _files(folders: list[Path], captures: Iterable[Path]) -> Iterator[tuple[Path, str]]:
+    """Yield what is to be pushed, each once: the file, and its name in the store.
+
+    A digest keeps folders of one name apart.
+    """
+    entries = (entry for entry in scan(folders).entries if entry.source)
+    for path in map(Path, dict.fromkeys(each.path for entry in entries for each in entry.files)):
+        folder = next(each for each in folders if path.is_relative_to(each))
+        label = f"{folder.name or 'root'}-{_digest(str(folder))[:8]}"
+        yield path, f"{label}/{path.relative_to(folder)}"
+    for capture in captures:
+        home = capture.parents[2]
+        for path in (*sorted((capture / "prompts").rglob("*")), capture / "metadata.json"):
+            if path.is_file() and not path.is_symlink():
+                yield path, f"captures-{_digest(str(home))[:8]}/{path.relative_to(home)}"
+
+
+def _put(store: FileStore, path: Path, target: str, redactor: Redactor) -> int:
+    scratch = store.scratch(target)
+    try:
+        secrets = 0
+        with path.open("rb") as source, scratch.open("wb") as sink:
+            # A JSON file may run over many lines; a line of JSON lines is a whole of its own.
+            for part in source if path.suffix == ".jsonl" else [source.read()]:
+                clean, count = _redacted(part, redactor)
+                sink.write(clean)
+                secrets += count
+        store.put(scratch, target)
+        return secrets
+    finally:
+        scratch.unlink(missing_ok=True)
+
+
+def _redacted(part: bytes, redactor: Redactor) -> tuple[bytes, int]:
+    """Return a JSON text without its secrets, and how many there were; other text too."""
+    end = b"\n" if part.endswith(b"\n") else b""
+    try:
+        result = redactor.redact_json(part.removesuffix(b"\n").decode())
+    except UnicodeDecodeError:
+        result = redactor.redact(part.removesuffix(b"\n").decode(errors="replace"))
+    if not result.findings:
+        return part, 0
+    return result.text.encode(errors="replace") + end, len(result.findings)
+
+
+def _digest(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+
+def _load(path: Path, type: type[T]) -> T:
+    try:
+        return msgspec.json.decode(path.read_bytes(), type=type)
+    except (OSError, msgspec.DecodeError):
+        return msgspec.convert({}, type)
+
+
+def _save(path: Path, value: object) -> None:
+    with _replacing(path) as scratch:
+        scratch.write_bytes(msgspec.json.encode(value))
+
+
+@contextmanager
+def _replacing(path: Path) -> Iterator[Path]:
+    """Give a file to write beside ``path``, which it replaces at the end."""
+    path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+    scratch = path.with_name(f".{uuid4().hex}")
+    try:
+        yield scratch
+        scratch.replace(path)
+    finally:
+        scratch.unlink(missing_ok=True)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Annotated, TypeVar
 
@@ -17,6 +17,8 @@ from debrief.errors import ConfigurationError
 if TYPE_CHECKING:
     from debrief.recorder.exporting import StoredRecord
     from debrief.recorder.publishing import PublishedRecords
+    from debrief.recorder.storage.rows import SessionFilter
+    from debrief.settings import Settings
     from debrief.training.model import Split, Status
     from debrief.training.publishing.folder import Published
 
@@ -86,65 +88,52 @@ def export(
     nobody has judged. What was fetched from an API stays until all is here: an export that was
     broken off goes on where it was.
     """
-    _refuse_options_of_other_kind(
-        from_recorder,
-        {
-            "--lake": lake,
-            "--fingerprint": fingerprint,
-            "--parquet": parquet,
-            "--min-quality": min_quality > 0,
-            "--single-calls": single_calls,
-        },
-        {
-            "--url": url,
-            "--database": database,
-            "--since": since,
-            "--split": split != "both",
-            "--eval-share": eval_share is not None,
-        },
-    )
-    chosen = _choice("--status", status, _STATUSES)
-    if from_recorder:
-        done = _published_records(
-            to,
-            form,
-            _choice("--split", split, _SPLITS),
-            eval_share,
-            chosen,
-            url=url,
-            database=database,
-            task=task,
-            since=_since(since),
-        )
-        _print_records(to, task, done)
-        return
     from debrief.lake import Lake
+    from debrief.recorder.publishing import publish_as_records, publish_records
+    from debrief.recorder.storage.rows import SessionFilter
     from debrief.settings import load_settings
     from debrief.training.publishing.publish import ExportOptions, publish
+    from debrief.training.selection import training_options
 
+    settings = load_settings()
     options = ExportOptions(
         form=form,
         task=task,
         fingerprint=fingerprint,
         parquet=parquet,
         min_overall_quality=min_quality,
-        status=chosen,
+        status=_choice("--status", status, _STATUSES),
         single_calls=single_calls,
     )
-    published = publish(Lake(lake or load_settings().lake), to, options)
-    _print_sets(published)
-    _print_end(published.target, published.changed, loadable=True)
+    if not from_recorder:
+        of_records = {"--url": bool(url), "--database": bool(database), "--since": bool(since)}
+        of_records |= {"--split": split != "both", "--eval-share": eval_share is not None}
+        _refuse(of_records, "is of records alone", "Add --from-recorder.")
+        published = publish(Lake(lake or settings.lake), to, options)
+        _print_sets(published)
+        _print_end(published.target, published.changed, loadable=True)
+        return
+    of_sets = {"--lake": bool(lake), "--fingerprint": bool(fingerprint), "--parquet": parquet}
+    of_sets |= {"--min-quality": min_quality > 0, "--single-calls": single_calls}
+    _refuse(of_sets, "is of training sets alone", "Leave it out.")
+    only = SessionFilter(task_id=task or None, status=options.status, since=_since(since))
+    side = _choice("--split", split, _SPLITS)
+    shares = training_options({} if eval_share is None else {"eval_share": eval_share})
+
+    def publish_them(records: Iterable[StoredRecord]) -> PublishedRecords:
+        if form == "record":
+            return publish_as_records(records, to, side)
+        return publish_records(records, to, form, shares, side)
+
+    if url:
+        settings = settings.model_copy(update={"recorder_url": url})
+    _print_records(to, task, _published_records(settings, database, only, publish_them))
 
 
-def _refuse_options_of_other_kind(
-    from_recorder: bool, of_sets: Mapping[str, object], of_records: Mapping[str, object]
-) -> None:
-    """Refuse options of training sets with ``--from-recorder``, those of records without it."""
-    for option, is_given in (of_sets if from_recorder else of_records).items():
-        if is_given and from_recorder:
-            raise ConfigurationError(option, "is of training sets alone", "Leave it out.")
+def _refuse(given: Mapping[str, bool], reason: str, move: str) -> None:
+    for option, is_given in given.items():
         if is_given:
-            raise ConfigurationError(option, "is of records alone", "Add --from-recorder.")
+            raise ConfigurationError(option, reason, move)
 
 
 def _choice(option: str, text: str, choices: Mapping[str, Chosen]) -> Chosen:
@@ -156,47 +145,27 @@ def _choice(option: str, text: str, choices: Mapping[str, Chosen]) -> Chosen:
 
 
 def _published_records(
-    to: str,
-    form: str,
-    split: Split | None,
-    eval_share: float | None,
-    status: Status | None,
-    *,
-    url: str,
+    settings: Settings,
     database: str,
-    task: str,
-    since: datetime | None,
+    only: SessionFilter,
+    publish: Callable[[Iterable[StoredRecord]], PublishedRecords],
 ) -> PublishedRecords:
     """Publish records of the configured API, else straight from the database."""
     from debrief.recorder.client import client_of
     from debrief.recorder.fetching import FetchedRecords, RecordQuery
     from debrief.recorder.postgres import database_url
-    from debrief.recorder.publishing import publish_as_records, publish_records
-    from debrief.recorder.storage.rows import SessionFilter
     from debrief.recorder.storage.store import RecordStore
-    from debrief.settings import load_settings
-    from debrief.training.selection import training_options
-
-    settings = load_settings()
-    if url:
-        settings = settings.model_copy(update={"recorder_url": url})
-    options = training_options({} if eval_share is None else {"eval_share": eval_share})
-
-    def publish(records: Iterable[StoredRecord]) -> PublishedRecords:
-        if form == "record":
-            return publish_as_records(records, to, split)
-        return publish_records(records, to, form, options, split)
 
     if database or not settings.recorder_url:
-        chosen = SessionFilter(task_id=task or None, status=status, since=since)
         with RecordStore(database or database_url(settings, start=True)) as store:
             store.check()
-            with store.export(chosen) as records:
+            with store.export(only) as records:
                 return publish(records)
     server = client_of(settings, "export", report=warn)
     if server.is_exposed:
         warn_of_exposure(server.url)
-    query = RecordQuery(task=task, status=status, since=since.isoformat() if since else "")
+    since = only.since.isoformat() if only.since else ""
+    query = RecordQuery(task=only.task_id or "", status=only.status, since=since)
     with server, FetchedRecords(server, settings.home, query) as fetched:
         fetched.fetch()
         done = publish(fetched)

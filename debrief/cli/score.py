@@ -65,7 +65,7 @@ def score(
     parts agree is shown. Nothing is kept but with **--store**. Exit code 1 when a session cannot
     be scored or the server does not confirm a score.
     """
-    from debrief.cli.scorecard import as_builtins, print_receipts, print_scores
+    from debrief.cli.scorecard import print_receipts, print_scores, report_of
     from debrief.evaluators import make_evaluators
     from debrief.lake import Lake
     from debrief.redaction.redactor import Redactor, key_of
@@ -125,7 +125,7 @@ def score(
         raise DebriefError(one.id, f"could not be scored: {row.failure}".rstrip("."))
     receipts = _store(row, chunk_scorer, settings, opened, redactor) if store else []
     if as_json:
-        print_json(as_builtins(one, row, receipts))
+        print_json(report_of(one, row, receipts))
     else:
         print_scores(console(), one, row)
         if receipts:

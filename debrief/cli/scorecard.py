@@ -172,27 +172,18 @@ def print_receipts(out: Console, receipts: Sequence[ScoreReceipt]) -> None:
         out.print(f"  {receipt.name}: {receipt.status}: {receipt.reason}", style="red")
 
 
-def as_builtins(
+def report_of(
     session: Session, row: SessionScores, receipts: Sequence[ScoreReceipt] = ()
 ) -> dict[str, Any]:
-    """Return all that is known of one session's scores, ready to be written as JSON."""
-    value: dict[str, Any] = {
-        "session": {
-            "id": session.id,
-            "source": session.source,
-            "tool": session.tool,
-            "task": session.task,
-            "started": session.started,
-            "ended": session.ended,
-            "turns": session.prompt_count,
-        },
+    """Return all that is known of one session's scores, for JSON."""
+    names = ("id", "source", "tool", "task", "started", "ended")
+    return {
+        "session": {name: getattr(session, name) for name in names}
+        | {"turns": session.prompt_count},
         "scores": row,
         "evidence": {v.dimension: evidence_of(session, v) for v in row.verdicts},
+        **({"receipts": receipts} if receipts else {}),
     }
-    if receipts:
-        value["receipts"] = receipts
-    builtins: dict[str, Any] = msgspec.to_builtins(value)
-    return builtins
 
 
 def _first_words(prompt: str) -> str:

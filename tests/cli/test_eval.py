@@ -11,9 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from typer.testing import CliRunner
 
-from debrief.cli.app import app
 from tests.cli.shop import SECRET, Shop, server, shop
 from tests.judging.repository import PLAN_ID, git, write
 from tests.models.openai_server import Call, OpenAIServer, Reply, judged
@@ -168,15 +166,6 @@ def test_a_missing_key_is_named_before_anything_is_asked(shop: Shop, server: Ope
     assert result.exit_code == 1
     assert "OPENROUTER_API_KEY is not set" in result.stderr
     assert server.calls == []
-
-
-@pytest.mark.parametrize("plan_id", ["../x", "a/b", "..", "", "UPPER", "x" * 64, "-x"])
-def test_a_plan_id_that_is_no_slug_is_refused(shop: Shop, plan_id: str) -> None:
-    runner = CliRunner()
-    arguments = ["eval", "--repo", str(shop.root), "--", plan_id]
-    result = runner.invoke(app, arguments, env=shop.environment)
-    assert result.exit_code == 1
-    assert "is no plan id" in result.stderr
 
 
 def test_an_unknown_plan_is_told_which_plans_there_are(shop: Shop) -> None:

@@ -99,14 +99,6 @@ def test_a_command_that_is_not_allowed_is_refused_in_one_line(shop: Path) -> Non
     assert (shop / "src/cart.ts").is_file()
 
 
-def test_what_is_not_clean_is_listed(shop: Path) -> None:
-    write(shop, {"src/new.ts": "", "src/cart.ts": "x"})
-    done = record("start", "--task", "cart", "--prompt", "x")
-    assert done.exit_code == 1
-    assert "2 paths differ from the last commit\n  src/cart.ts\n  src/new.ts\n" in done.stderr
-    assert "git stash -u" in done.stderr
-
-
 def test_a_prompt_comes_from_a_file_or_standard_input_exactly(shop: Path, tmp_path: Path) -> None:
     (tmp_path / "prompt.md").write_bytes(b"  Zwei\r\nZeilen\n\n")
     (tmp_path / "system.md").write_text("Be brief.\n")
@@ -248,19 +240,6 @@ def test_a_name_with_orders_for_the_terminal_is_shown_as_text(shop: Path, tmp_pa
         assert "\x1b" not in told.output
     assert record("check", str(tmp_path / "record.json")).output.count("\x1b") == 0
     assert "\x1b" not in record("start", "--task", "cart", "--prompt", "x").output
-
-
-def test_the_waiting_for_a_busy_server_is_told(shop: Path, server: Records) -> None:
-    started()
-    write(shop, {"src/cart.ts": "x\n"})
-    server.answers = [(503, {"Retry-After": "0"}, b"full")] * 6
-    done = record("stop")
-    assert done.exit_code == 1
-    assert done.stderr.count(f"debrief: {server.url}: is busy (503): full; attempt") == 5
-    assert "Later send it with: debrief record upload" in done.stderr
-    done = record("stop")
-    assert (done.exit_code, "Send it: debrief record upload" in done.stderr) == (1, True)
-    assert record("upload").exit_code == 0
 
 
 def test_a_stop_that_is_interrupted_while_it_sends_leaves_a_record_that_waits(

@@ -1,7 +1,5 @@
 """Agreement: whether judges, dimensions and rubrics say what people say."""
 
-from pathlib import Path
-
 import dagster as dg
 
 from assets import versions
@@ -10,9 +8,8 @@ from assets.partitions import all_of
 from assets.presentation import markdown, preview
 from assets.rubrics import rubric_evaluations
 from assets.scoring import session_scores
-from assets.weekly import working
+from assets.weekly import KINDS, OWNERS
 from debrief.errors import InputError
-from debrief.lake import Lake
 from debrief.rubrics.agreement import AGREEMENT, ALL, AgreementRow
 from debrief.rubrics.agreement_page import (
     MINIMUM,
@@ -22,7 +19,7 @@ from debrief.rubrics.agreement_page import (
 from debrief.rubrics.agreement_store import read_labels, store_agreement
 from debrief.rubrics.page import plain
 from debrief.settings import load_settings
-from debrief.snapshots.capture import find_repository
+from resources.evaluator import EvaluatorResource
 from resources.lake import LakeResource
 from resources.langfuse import LangfuseResource
 
@@ -32,8 +29,8 @@ PAGE = "reports/judge_agreement.md"
 @dg.asset(
     group_name="reports",
     code_version=versions.AGREEMENT,
-    owners=["team:debrief"],
-    kinds={"python", "parquet"},
+    owners=OWNERS,
+    kinds=KINDS,
     deps=[all_of(judge_evaluations), all_of(session_scores), all_of(rubric_evaluations)],
     description=(
         "How judges, dimensions and rubrics agree with people: Cohen's kappa, Gwet's AC1, base "
@@ -43,17 +40,11 @@ PAGE = "reports/judge_agreement.md"
     ),
 )
 def judge_agreement(
-    context: dg.AssetExecutionContext, lake: LakeResource, langfuse: LangfuseResource
+    lake: LakeResource, langfuse: LangfuseResource, evaluator: EvaluatorResource
 ) -> dg.MaterializeResult[None]:
     """Compare people's labels with what was judged."""
     tables = lake.open()
-    with working(context, tables, "judge_agreement", "all"):
-        return _measured(tables, langfuse)
-
-
-def _measured(tables: Lake, langfuse: LangfuseResource) -> dg.MaterializeResult[None]:
-    here = find_repository(Path.cwd())
-    labels = read_labels(load_settings(), langfuse.open(), here.root if here else Path.cwd())
+    labels = read_labels(load_settings(), langfuse.open(), evaluator.repository_folder())
     try:
         agreement = store_agreement(tables, labels)
     except InputError as error:
@@ -88,7 +79,7 @@ def _measured(tables: Lake, langfuse: LangfuseResource) -> dg.MaterializeResult[
     ),
 )
 def agreement_suffices(lake: LakeResource) -> dg.AssetCheckResult:
-    """Look at the rows that stand."""
+    """Look at the stored rows."""
     tables = lake.open()
     minimum = load_settings().min_agreement
     shortfall = agreement_shortfall(tables, minimum)
@@ -100,11 +91,10 @@ def agreement_suffices(lake: LakeResource) -> dg.AssetCheckResult:
             "shortfall": shortfall or "none",
             "kappa": preview(
                 ("what", "name", "by", "kappa", "AC1", "labelled"),
-                [(r.kind, r.name, r.judged_by, r.kappa, r.ac1, r.labelled) for r in _rows(tables)],
+                [
+                    (r.kind, r.name, r.judged_by, r.kappa, r.ac1, r.labelled)
+                    for r in tables.read(AGREEMENT, ALL, AgreementRow)
+                ],
             ),
         },
     )
-
-
-def _rows(tables: Lake) -> list[AgreementRow]:
-    return list(tables.read(AGREEMENT, ALL, AgreementRow))

@@ -1,18 +1,12 @@
 """Langfuse: the week's scores on the server, and what it confirmed."""
 
-import dagster as dg
-
 from assets import versions
 from assets.presentation import preview
 from assets.scoring import session_scores
-from assets.weekly import Metadata, counted, each_week, weekly_asset
+from assets.weekly import COUNT, Metadata, StageRun, weekly_asset
 from debrief.langfuse.model import ScoreReceipt
 from debrief.langfuse.scores import write_scores
 from debrief.scoring.model import SessionScores
-from resources.evaluator import EvaluatorResource
-from resources.lake import LakeResource
-from resources.langfuse import LangfuseResource
-from resources.sessions import SessionStore
 
 TABLE = "langfuse_scores"
 POOL = "langfuse"
@@ -34,47 +28,34 @@ NOT_CONFIGURED = (
         "nothing."
     ),
 )
-def langfuse_scores(
-    context: dg.AssetExecutionContext,
-    lake: LakeResource,
-    evaluator: EvaluatorResource,
-    langfuse: LangfuseResource,
-    sessions: SessionStore,
-) -> dg.MaterializeResult[None]:
-    """Send the weeks' scores."""
-    tables = lake.open()
-    client = langfuse.open()
-    mark = evaluator.open().scoring_fingerprint
-    redactor = sessions.redactor()
-
-    def one_week(week: str) -> Metadata:
-        previous = list(tables.read(TABLE, week, ScoreReceipt))
-        if client is None:
-            tables.write(TABLE, week, previous, ScoreReceipt)
-            return {**counted(previous), "server": NOT_CONFIGURED, "told": "no server configured"}
-        scores = [
-            row
-            for row in tables.read("session_scores", week, SessionScores)
-            if row.scoring_fingerprint == mark
-        ]
-        receipts = write_scores(
-            client,
-            scores,
-            previous,
-            options=langfuse.options(),
-            redact=lambda text: redactor.redact(text).text,
-        )
-        tables.write(TABLE, week, receipts, ScoreReceipt)
-        written = sum(receipt.status == "written" for receipt in receipts)
-        return {
-            **counted(receipts),
-            "server": client.host,
-            "written": written,
-            "receipts": preview(
-                ("session", "score", "value", "status", "reason"),
-                [(r.session_id, r.name, r.value, r.status, r.reason) for r in receipts],
-            ),
-            "told": f"{written} of {len(receipts)} confirmed by {client.host}",
-        }
-
-    return each_week(context, tables, one_week)
+def langfuse_scores(run: StageRun, week: str) -> Metadata | None:
+    """Send a week's scores."""
+    lake = run.lake
+    if lake.stamp("session_scores", week) is None:
+        return None
+    client = run.once("client", run.langfuse.open)
+    stored = list(lake.read(TABLE, week, ScoreReceipt))
+    if client is None:
+        lake.write(TABLE, week, stored, ScoreReceipt)
+        return {COUNT: len(stored), "server": NOT_CONFIGURED, "told": "no server configured"}
+    fingerprint = run.evaluators.scoring_fingerprint
+    scores = lake.read("session_scores", week, SessionScores)
+    receipts = write_scores(
+        client,
+        [row for row in scores if row.scoring_fingerprint == fingerprint],
+        stored,
+        options=run.langfuse.options(),
+        redact=lambda text: run.redactor.redact(text).text,
+    )
+    lake.write(TABLE, week, receipts, ScoreReceipt)
+    written = sum(receipt.status == "written" for receipt in receipts)
+    return {
+        COUNT: len(receipts),
+        "server": client.host,
+        "written": written,
+        "receipts": preview(
+            ("session", "score", "value", "status", "reason"),
+            [(r.session_id, r.name, r.value, r.status, r.reason) for r in receipts],
+        ),
+        "told": f"{written} of {len(receipts)} confirmed by {client.host}",
+    }

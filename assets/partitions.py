@@ -1,25 +1,17 @@
-"""The units of work: weeks, score names, and the observed pairs of task and fingerprint."""
+"""The units of work: weeks, and the observed pairs of task and fingerprint."""
 
 from collections.abc import Iterable
 
 import dagster as dg
 
-from debrief.scoring.model import SCORE_NAMES
+from debrief.settings import load_settings
 from debrief.weeks import FIRST_WEEK
 
 WEEKS = dg.WeeklyPartitionsDefinition(start_date=FIRST_WEEK, day_offset=1, end_offset=1)
 """Monday to Sunday, UTC; the week under way is one of them."""
 
-SCORES = dg.StaticPartitionsDefinition(list(SCORE_NAMES))
-
-TASK, FINGERPRINT = "task", "fingerprint"
-TASKS = dg.DynamicPartitionsDefinition(name=TASK)
-FINGERPRINTS = dg.DynamicPartitionsDefinition(name=FINGERPRINT)
-PAIRS = dg.MultiPartitionsDefinition({TASK: TASKS, FINGERPRINT: FINGERPRINTS})
-"""The cross product has cells that nobody observed: they stay empty, and nothing runs for them."""
-
-ONE_RUN = dg.BackfillPolicy.single_run()
-"""A run costs more than a week of a cheap stage: one run takes a whole range."""
+PAIRS = dg.DynamicPartitionsDefinition(name="pair")
+"""``<task>.<prompt fingerprint>-<eval fingerprint>``; only observed pairs are partitions."""
 
 
 def all_of(asset: dg.AssetsDefinition | str) -> dg.AssetDep:
@@ -27,18 +19,36 @@ def all_of(asset: dg.AssetsDefinition | str) -> dg.AssetDep:
     return dg.AssetDep(asset, partition_mapping=dg.AllPartitionMapping())
 
 
-def add_pairs(instance: dg.DagsterInstance, pairs: Iterable[tuple[str, str]]) -> None:
-    """Make observed (task, fingerprint) pairs partitions; those that are stay as they are."""
-    observed = sorted(set(pairs))
-    if observed:
-        instance.add_dynamic_partitions(TASK, sorted({task for task, _ in observed}))
-        instance.add_dynamic_partitions(FINGERPRINT, sorted({name for _, name in observed}))
+def weekly_backfill_policy() -> dg.BackfillPolicy:
+    """Return how Dagster cuts a backfill of weeks into runs.
+
+    A run costs more than a week of a cheap stage, so by default one run takes them all. Where
+    several workers take runs, ``DEBRIEF_WEEKS_A_RUN`` says how many weeks each run takes.
+    """
+    most = load_settings().weeks_a_run
+    if most is None:
+        return dg.BackfillPolicy.single_run()
+    return dg.BackfillPolicy.multi_run(max_partitions_per_run=most)
+
+
+def pair_key(task: str, fingerprint: str) -> str:
+    """Return a pair's partition key.
+
+    >>> pair_key("fix-parser", "0aaad855-7210ef0e")
+    'fix-parser.0aaad855-7210ef0e'
+    """
+    return f"{task}.{fingerprint}"
 
 
 def pair_of(key: str) -> tuple[str, str]:
-    """Return (task, fingerprint) of a partition key of ``PAIRS``.
-
-    Dagster writes such a key with its dimensions in the order of their names.
-    """
-    fingerprint, _, task = key.partition("|")
+    """Return (task, fingerprint) of a partition key; only the task may hold dots."""
+    task, _, fingerprint = key.rpartition(".")
     return task, fingerprint
+
+
+def add_pairs(instance: dg.DagsterInstance, pairs: Iterable[tuple[str, str]]) -> None:
+    """Make observed (task, fingerprint) pairs partitions; those that are stay as they are."""
+    keys = {pair_key(*pair) for pair in pairs}
+    new = keys.difference(instance.get_dynamic_partitions("pair")) if keys else set()
+    if new:
+        instance.add_dynamic_partitions("pair", sorted(new))

@@ -1,38 +1,52 @@
-"""Reports over everything: which prompts, tools and models do better."""
+"""Reports: which prompts, tools and models do better, and each week in one page."""
+
+from collections.abc import Callable, Iterator
 
 import dagster as dg
 
 from assets import versions
-from assets.automation import FOLLOWS
 from assets.judging import judge_evaluations
 from assets.partitions import all_of
 from assets.presentation import markdown, picture
+from assets.rubrics import rubric_evaluations, rubrics
+from assets.run_summary import done_with
 from assets.scoring import session_scores
 from assets.snapshots import session_metadata
-from assets.weekly import fill, upstream, working
+from assets.training import FOLLOWS
+from assets.weekly import (
+    COUNT,
+    KINDS,
+    OWNERS,
+    RESOURCES,
+    Metadata,
+    StageRun,
+    fill,
+    upstream,
+    weekly_asset,
+)
 from debrief.digests import digest_of
 from debrief.judging.model import JudgeEvaluation
-from debrief.lake import Lake
+from debrief.lake import Row
 from debrief.scoring.model import SessionScores
 from debrief.snapshots.model import SessionMetadataRow
 from debrief.training.decomposition import WeeklyMove, moves_markdown, weekly_moves
 from debrief.training.leaderboard import LeaderboardRow, leaderboard, leaderboard_markdown
-from debrief.training.plots import leaderboard_plot, moves_plot
-from resources.lake import LakeResource
+from debrief.training.plots import leaderboard_plot, moves_plot, scores_over_weeks_plot
+from debrief.weekly.report import headline, page_of, report_of
 
-TABLE = "fingerprint_leaderboard"
+TABLE, MOVES, ALL = "fingerprint_leaderboard", "weekly_moves", "all"
 FORM = "2"
-"""Raised when the same sessions give other rows."""
-MOVES, MOVES_PICTURE = "weekly_moves", "reports/weekly_moves.png"
-PAGE, PICTURE = "reports/fingerprint_leaderboard.md", "reports/fingerprint_leaderboard.png"
+"""Raised when the same sessions give other rows or pictures."""
+PAGE = "reports/fingerprint_leaderboard.md"
 
 
 @dg.asset(
     group_name="reports",
     code_version=versions.LEADERBOARD,
     automation_condition=FOLLOWS,
-    owners=["team:debrief"],
-    kinds={"python", "parquet"},
+    owners=OWNERS,
+    kinds=KINDS,
+    required_resource_keys=RESOURCES,
     deps=[all_of(session_scores), all_of(judge_evaluations), all_of(session_metadata)],
     description=(
         "Prompt fingerprint by tool and model: how many sessions, mean and 95 % interval of "
@@ -41,64 +55,123 @@ PAGE, PICTURE = "reports/fingerprint_leaderboard.md", "reports/fingerprint_leade
         "it came with other prompts, models, judges or tasks."
     ),
 )
-def fingerprint_leaderboard(
-    context: dg.AssetExecutionContext, lake: LakeResource
-) -> dg.MaterializeResult[None]:
+def fingerprint_leaderboard(context: dg.AssetExecutionContext) -> dg.MaterializeResult[None]:
     """Compare prompts, tools and models."""
-    tables = lake.open()
-    with working(context, tables, TABLE, "all"):
-        return _compared(tables)
+    run = StageRun(context)
+    lake = run.lake
+    weeks = lake.partitions("session_scores")
+    made_from = ("session_scores", "session_metadata", "judge_evaluations")
+    inputs = digest_of(FORM, [upstream(lake, *made_from, week=week) for week in weeks])
 
+    def every(table: str, row_type: type[Row]) -> Iterator[Row]:
+        return (row for week in weeks for row in lake.read(table, week, row_type))
 
-def _compared(tables: Lake) -> dg.MaterializeResult[None]:
-    weeks = tables.partitions("session_scores")
-    made_from = digest_of(
-        FORM,
-        [
-            upstream(tables, "session_scores", "session_metadata", "judge_evaluations", week=week)
-            for week in weeks
-        ],
-    )
-    filled = fill(
-        tables,
+    def scores() -> Iterator[SessionScores]:
+        return every("session_scores", SessionScores)
+
+    def metadata() -> Iterator[SessionMetadataRow]:
+        return every("session_metadata", SessionMetadataRow)
+
+    board = fill(
+        run,
         TABLE,
-        "all",
+        ALL,
         LeaderboardRow,
-        made_from,
-        lambda _: leaderboard(
-            (row for w in weeks for row in tables.read("session_scores", w, SessionScores)),
-            (r for w in weeks for r in tables.read("session_metadata", w, SessionMetadataRow)),
-            (r for w in weeks for r in tables.read("judge_evaluations", w, JudgeEvaluation)),
-        ),
+        inputs,
+        lambda _: leaderboard(scores(), metadata(), every("judge_evaluations", JudgeEvaluation)),
     )
-    png = tables.read_bytes(PICTURE) if filled.skipped else None
-    if png is None:
-        png = leaderboard_plot(filled.rows)
-        tables.write_bytes(PICTURE, png)
-    moves = fill(
-        tables,
-        MOVES,
-        "all",
-        WeeklyMove,
-        made_from,
-        lambda _: weekly_moves(
-            (row for w in weeks for row in tables.read("session_scores", w, SessionScores)),
-            (r for w in weeks for r in tables.read("session_metadata", w, SessionMetadataRow)),
-        ),
-    )
-    moved = tables.read_bytes(MOVES_PICTURE) if moves.skipped else None
-    if moved is None:
-        moved = moves_plot(moves.rows)
-        tables.write_bytes(MOVES_PICTURE, moved)
-    ranking, told = leaderboard_markdown(filled.rows), moves_markdown(moves.rows)
-    tables.write_bytes(PAGE, f"{ranking}\n## What moved the weekly mean\n\n{told}".encode())
+    moves = fill(run, MOVES, ALL, WeeklyMove, inputs, lambda _: weekly_moves(scores(), metadata()))
+    unchanged = board.skipped and moves.skipped
+    ranking, moved = leaderboard_markdown(board.rows), moves_markdown(moves.rows)
+    lake.write_bytes(PAGE, f"{ranking}\n## What moved the weekly mean\n\n{moved}".encode())
+
+    def drawn(name: str, words: str, plot: Callable[[], bytes]) -> dg.MarkdownMetadataValue:
+        png = lake.read_bytes(f"reports/{name}.png") if unchanged else None
+        if png is None:
+            png = plot()
+            lake.write_bytes(f"reports/{name}.png", png)
+        return picture(png, words)
+
     return dg.MaterializeResult(
         metadata={
-            "dagster/row_count": len(filled.rows),
-            "made_now": filled.fresh,
+            "dagster/row_count": len(board.rows),
+            "made_now": board.fresh,
             "leaderboard": markdown(ranking),
-            "picture": picture(png, "overall quality with 95 % intervals"),
-            "moves": markdown(told),
-            "moves_picture": picture(moved, "what the weekly mean moved by"),
+            "picture": drawn(
+                TABLE, "overall quality with 95 % intervals", lambda: leaderboard_plot(board.rows)
+            ),
+            "moves": markdown(moved),
+            "moves_picture": drawn(
+                MOVES, "what the weekly mean moved by", lambda: moves_plot(moves.rows)
+            ),
+            "over_weeks": drawn(
+                "scores_over_weeks",
+                "overall quality over the weeks",
+                lambda: scores_over_weeks_plot(scores()),
+            ),
         }
+    )
+
+
+@weekly_asset(
+    group_name="reports",
+    code_version=versions.WEEKLY_REPORT,
+    deps=[
+        judge_evaluations,
+        session_scores,
+        rubric_evaluations,
+        rubrics,
+        fingerprint_leaderboard,
+    ],
+    description=(
+        "One page a week: what the run did, what it cost, what failed and why, and what changed "
+        "since the week before. Also `reports/<week>.md` in the lake. A run that did nothing new "
+        "leaves the page of the one that did."
+    ),
+)
+def weekly_report(run: StageRun, week: str) -> Metadata | None:
+    """Write a week's page; send the headline of the run's last week."""
+    lake = run.lake
+    if lake.stamp("raw_sessions", week) is None:
+        return None
+    done = run.once("done", lambda: done_with(run.context.instance, run.context.run))
+    report = report_of(lake, week, done)
+    stored = lake.read_bytes(report_path(week))
+    page = page_of(report)
+    if stored is not None and not report.did_something:
+        page = stored.decode()
+    written = lake.write_bytes(report_path(week), page.encode())
+    scheduled = SCHEDULE_TAG in run.context.run.tags
+    if week == _last_week(run) and (report.did_something or scheduled):
+        run.webhook.send(run.context.log, f"Debrief: {headline(report)}.", run.context.run_id)
+    figures = {
+        "mean_overall_quality": report.now.quality,
+        "judges_mean": report.now.judged,
+        "cost_usd_of_what_stands": report.now.cost_usd,
+    }
+    return {
+        COUNT: report.now.sessions,
+        "page": markdown(page),
+        "path": dg.MetadataValue.path(written.path),
+        "failures": report.now.failed,
+        **{key: round(value, 6) for key, value in figures.items() if value is not None},
+        "told": headline(report) + ("" if written.changed else " (page unchanged)"),
+    }
+
+
+SCHEDULE_TAG = "dagster/schedule_name"
+
+
+def report_path(week: str) -> str:
+    """Return where a week's page is in the lake."""
+    return f"reports/{week}.md"
+
+
+def _last_week(run: StageRun) -> str:
+    """Return the last of the run's weeks that holds sessions."""
+    return run.once(
+        "last week",
+        lambda: max(
+            set(run.context.partition_keys) & set(run.lake.partitions("raw_sessions")), default=""
+        ),
     )

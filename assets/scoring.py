@@ -1,39 +1,53 @@
 """Scoring: six dimensions for each session, whatever its length."""
 
-from collections.abc import Iterator
-
-import dagster as dg
+from collections.abc import Iterable
 
 from assets import versions
-from assets.made_from import scored_from
-from assets.presentation import picture, preview
-from assets.scope import scope
+from assets.presentation import preview
 from assets.sessions import raw_sessions
-from assets.spending import POOL, Spending
 from assets.weekly import (
+    Filled,
     Metadata,
-    checked,
-    completed,
-    counted,
-    each_week,
-    fill,
-    weekly_asset,
+    StageRun,
+    all_ok,
+    evaluated,
+    score_check,
+    upstream,
+    weekly_stage,
 )
-from debrief.lake import Lake
+from debrief.digests import digest_of
 from debrief.scoring.dimensions import problems_of
 from debrief.scoring.model import SessionScores
 from debrief.scoring.scorer import score_week
-from debrief.sessions.heads import SessionHead
-from debrief.training.plots import scores_over_weeks_plot
-from resources.evaluator import EvaluatorResource
-from resources.lake import LakeResource
-
-TABLE = "session_scores"
 
 
-@weekly_asset(
+def _inputs(run: StageRun, week: str) -> str:
+    return digest_of(
+        upstream(run.lake, "raw_sessions", week=week), run.evaluators.scoring_fingerprint
+    )
+
+
+def _score(run: StageRun, week: str, stored: list[SessionScores]) -> Iterable[SessionScores]:
+    by = run.evaluators
+    return evaluated(
+        run,
+        week,
+        stored,
+        lambda sessions, previous: score_week(
+            sessions, by.chunk_scorer, previous, concurrency=by.concurrency
+        ),
+        is_own=lambda row: row.scoring_fingerprint == by.scoring_fingerprint,
+    )
+
+
+@weekly_stage(
+    SessionScores,
+    inputs=_inputs,
+    make=_score,
+    is_final=all_ok,
+    asks=True,
+    scoped=True,
     group_name="scoring",
-    pool=POOL,
     code_version=versions.SCORING,
     deps=[raw_sessions],
     description=(
@@ -43,71 +57,22 @@ TABLE = "session_scores"
         "code growth per 1,000 tokens and per human turn."
     ),
 )
-def session_scores(
-    context: dg.AssetExecutionContext, lake: LakeResource, evaluator: EvaluatorResource
-) -> dg.MaterializeResult[None]:
-    """Score the weeks' sessions."""
-    tables = lake.open()
-    evaluators = evaluator.open(context.run)
-    spending = Spending(evaluators)
-    mark = evaluators.scoring_fingerprint
-
-    fresh: list[str] = []
-
-    def one_week(week: str) -> Metadata:
-        def make(previous: list[SessionScores]) -> Iterator[SessionScores]:
-            made = score_week(
-                scope().sessions(tables, week),
-                evaluators.chunk_scorer,
-                scope().reusable(previous),
-                concurrency=evaluators.concurrency,
-            )
-            own = [row for row in previous if row.scoring_fingerprint == mark]
-            yield from completed(tables, week, made, own)
-            yield from _of_other_scorers(tables, week, previous, mark)
-
-        filled = fill(
-            tables,
-            TABLE,
-            week,
-            SessionScores,
-            scored_from(tables, evaluators, week),
-            make,
-            done=lambda row: row.status == "ok",
-            dry=evaluators.dry_run,
-            narrowed=True,
-        )
-        if not filled.skipped and not evaluators.dry_run:
-            fresh.append(week)
-        current = [row for row in filled.rows if row.scoring_fingerprint == mark]
-        marks = [row.overall_quality for row in current if row.overall_quality is not None]
-        chunked = sum(len(row.chunks) > 1 for row in current)
-        return {
-            **counted(filled.rows),
-            "scores": preview(
-                ("session", "overall", *_NAMES, "chunks"),
-                [_line(row) for row in current],
-            ),
-            **({"mean_overall_quality": round(sum(marks) / len(marks), 4)} if marks else {}),
-            "in_several_chunks": chunked,
-            "failed": sum(row.status == "failed" for row in current),
-            "scored_by": evaluators.name,
-            **spending.metadata(),
-            "told": f"{len(marks)} scored, {chunked} in several chunks"
-            + (" (unchanged)" if filled.skipped else ""),
-        }
-
-    result = each_week(context, tables, one_week)
-    if fresh:
-        plot = scores_over_weeks_plot(
-            row
-            for week in tables.partitions(TABLE)
-            for row in tables.read(TABLE, week, SessionScores)
-        )
-        context.add_asset_metadata(
-            {"over_weeks": picture(plot, "overall quality over the weeks")}, partition_key=fresh[-1]
-        )
-    return result
+def session_scores(run: StageRun, week: str, filled: Filled[SessionScores]) -> Metadata:
+    """Score a week's sessions."""
+    fingerprint = run.evaluators.scoring_fingerprint
+    current = [row for row in filled.rows if row.scoring_fingerprint == fingerprint]
+    scores = [row.overall_quality for row in current if row.overall_quality is not None]
+    chunked = sum(len(row.chunks) > 1 for row in current)
+    return {
+        "scores": preview(
+            ("session", "overall", *_NAMES, "chunks"), [_line(row) for row in current]
+        ),
+        **({"mean_overall_quality": round(sum(scores) / len(scores), 4)} if scores else {}),
+        "in_several_chunks": chunked,
+        "failed": sum(row.status == "failed" for row in current),
+        "scored_by": run.evaluators.name,
+        "told": f"{len(scores)} scored, {chunked} in several chunks",
+    }
 
 
 _NAMES = ("task", "execution", "tools", "resources", "security", "user")
@@ -116,41 +81,14 @@ _NAMES = ("task", "execution", "tools", "resources", "security", "user")
 def _line(row: SessionScores) -> tuple[object, ...]:
     if row.status == "failed":
         return (row.session_id, row.failure, *("" for _ in _NAMES), "")
-    said = tuple(verdict.category or verdict.value for verdict in row.verdicts)
-    return (row.session_id, row.overall_quality, *said, len(row.chunks))
+    values = tuple(verdict.category or verdict.value for verdict in row.verdicts)
+    return (row.session_id, row.overall_quality, *values, len(row.chunks))
 
 
-def _of_other_scorers(
-    lake: Lake, week: str, previous: list[SessionScores], mark: str
-) -> Iterator[SessionScores]:
-    """Keep what other scorers said of sessions that are still the same."""
-    digests = {head.id: head.digest for head in lake.read("raw_sessions", week, SessionHead)}
-    for row in previous:
-        same = digests.get(row.session_id) == row.session_digest
-        if row.scoring_fingerprint != mark and row.status == "ok" and same:
-            yield row
-
-
-@dg.asset_check(
-    asset=session_scores,
+session_scores_within_range = score_check(
+    "session_scores_within_range",
+    session_scores,
+    SessionScores,
+    lambda row: "; ".join(problems_of(row)),
     description="Every score is within its range and every category one of its dimension's.",
 )
-def session_scores_within_range(
-    context: dg.AssetCheckExecutionContext, lake: LakeResource
-) -> dg.AssetCheckResult:
-    """Look at every row of the run's weeks."""
-    tables = lake.open()
-    rows = [
-        row for w in checked(context, tables, TABLE) for row in tables.read(TABLE, w, SessionScores)
-    ]
-    outside = [(row.session_id, problem) for row in rows for problem in problems_of(row)]
-    failed = [(row.session_id, row.failure) for row in rows if row.status == "failed"]
-    return dg.AssetCheckResult(
-        passed=not outside and not failed,
-        severity=dg.AssetCheckSeverity.ERROR if outside else dg.AssetCheckSeverity.WARN,
-        metadata={
-            "rows": len(rows),
-            "outside": preview(("session", "problem"), outside),
-            "failed": preview(("session", "reason"), failed),
-        },
-    )

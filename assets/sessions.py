@@ -4,12 +4,10 @@ import dagster as dg
 
 from assets import versions
 from assets.presentation import preview
-from assets.scope import scope
-from assets.weekly import Metadata, checked, counted, each_week, weekly_asset
-from debrief.lake import Lake
+from assets.weekly import COUNT, Metadata, StageRun, checked_weeks, explain_full_disk, weekly_asset
 from debrief.sessions.heads import SessionHead
 from debrief.sessions.model import UnreadTranscript
-from debrief.sessions.scanning import ScanEntry, is_reported
+from debrief.sessions.scanning import Scan, ScanEntry, is_reported
 from debrief.sessions.store import (
     SCAN_PARTITION,
     SCAN_TABLE,
@@ -18,7 +16,6 @@ from debrief.sessions.store import (
     transcripts_of,
 )
 from resources.lake import LakeResource
-from resources.sessions import SessionStore
 
 TABLE, UNREAD = "raw_sessions", "unread_transcripts"
 
@@ -33,30 +30,27 @@ TABLE, UNREAD = "raw_sessions", "unread_transcripts"
         "could not be read is listed with the reason in `unread_transcripts`."
     ),
 )
-def raw_sessions(
-    context: dg.AssetExecutionContext, lake: LakeResource, sessions: SessionStore
-) -> dg.MaterializeResult[None]:
-    """Read the weeks' transcripts."""
-    tables = lake.open()
-    server = sessions.server()
-    scan = scan_into(tables, sessions.places(), server=server)
-    redactor = sessions.redactor()
-
-    def one_week(week: str) -> Metadata:
-        before = {head.id: head.digest for head in tables.read(TABLE, week, SessionHead)}
-        skipped = store_week(tables, scan, week, redactor, server, again=scope().again)
-        return _shown(tables, week, skipped, before)
-
-    return each_week(context, tables, one_week)
-
-
-def _shown(lake: Lake, week: str, skipped: bool, before: dict[str, str]) -> Metadata:
+def raw_sessions(run: StageRun, week: str) -> Metadata | None:
+    """Read a week's transcripts."""
+    lake = run.lake
+    scan = _scan(run)
+    if not scan.of_week(week):
+        return None
+    before = {head.id: head.digest for head in lake.read(TABLE, week, SessionHead)}
+    with explain_full_disk(lake, TABLE, week):
+        skipped = store_week(
+            lake,
+            scan,
+            week,
+            run.redactor,
+            run.sessions.server(),
+            again=run.scope.force,
+        )
     heads = list(lake.read(TABLE, week, SessionHead))
     unread = list(lake.read(UNREAD, week, UnreadTranscript))
-    failed = [row for row in unread if not row.expected]
-    told = f"{len(heads)} sessions, {len(failed)} failed"
+    failed = sum(not row.expected for row in unread)
     return {
-        **counted(heads),
+        COUNT: len(heads),
         "sessions": preview(
             ("session", "started", "tool", "task", "lines +/−", "output tokens", "secrets"),
             [
@@ -81,10 +75,18 @@ def _shown(lake: Lake, week: str, skipped: bool, before: dict[str, str]) -> Meta
         ),
         "places_passed_over": sum(len(head.problems) for head in heads),
         "secrets_replaced": sum(head.redactions for head in heads),
-        "failed": len(failed),
+        "failed": failed,
         "made_now": sum(before.get(head.id) != head.digest for head in heads),
-        "told": told + (" (unchanged)" if skipped else ""),
+        "told": f"{len(heads)} sessions, {failed} failed" + (" (unchanged)" if skipped else ""),
     }
+
+
+def _scan(run: StageRun) -> Scan:
+    """Return what there is to read; a run searches once."""
+    return run.once(
+        "scan",
+        lambda: scan_into(run.lake, run.sessions.places(), server=run.sessions.server()),
+    )
 
 
 @dg.asset_check(asset=raw_sessions, description="No session stands twice.")
@@ -95,7 +97,7 @@ def unique_sessions(
     tables = lake.open()
     seen: dict[str, str] = {}
     doubled = []
-    for week in checked(context, tables, TABLE):
+    for week in checked_weeks(context, tables, TABLE):
         for head in tables.read(TABLE, week, SessionHead):
             if head.id in seen:
                 doubled.append((head.id, seen[head.id], week))
@@ -118,21 +120,24 @@ def no_lost_sessions(
 ) -> dg.AssetCheckResult:
     """Compare what was found with what was written and what failed."""
     tables = lake.open()
+    weeks = set(checked_weeks(context, tables, TABLE))
     found = written = failed = 0
     lost: list[tuple[str, str]] = []
-    entries = [e for e in tables.read(SCAN_TABLE, SCAN_PARTITION, ScanEntry) if is_reported(e)]
-    for week in checked(context, tables, TABLE):
+    of_weeks: dict[str, list[ScanEntry]] = {}
+    for entry in tables.read(SCAN_TABLE, SCAN_PARTITION, ScanEntry):
+        if entry.week in weeks and is_reported(entry):
+            of_weeks.setdefault(entry.week, []).append(entry)
+    for week, entries in sorted(of_weeks.items()):
         accounted = transcripts_of(tables, week)
-        unread = {row.path: row for row in tables.read(UNREAD, week, UnreadTranscript)}
-        for entry in entries:
-            if entry.week != week:
-                continue
-            found += 1
-            written += entry.path in accounted
-            failed += entry.path in unread
-            reason = unread[entry.path].reason if entry.path in unread else ""
-            if entry.path not in accounted and not reason:
-                lost.append((week, entry.path))
+        unread = {row.path: row.reason for row in tables.read(UNREAD, week, UnreadTranscript)}
+        found += len(entries)
+        written += sum(entry.path in accounted for entry in entries)
+        failed += sum(entry.path in unread for entry in entries)
+        lost += [
+            (week, entry.path)
+            for entry in entries
+            if entry.path not in accounted and not unread.get(entry.path)
+        ]
     return dg.AssetCheckResult(
         passed=not lost,
         metadata={

@@ -2,25 +2,50 @@
 
 from collections.abc import Iterable
 
-import dagster as dg
-
 from assets import versions
 from assets.presentation import preview
 from assets.sessions import raw_sessions
-from assets.weekly import Metadata, counted, each_week, fill, upstream, weekly_asset
+from assets.weekly import Filled, Metadata, StageRun, upstream, weekly_stage
 from debrief.digests import digest_of
-from debrief.lake import Lake
 from debrief.sessions.heads import SessionHead
 from debrief.snapshots.captures import Captures, find_captures, repository_folders
 from debrief.snapshots.model import PromptSnapshotRow, SessionMetadataRow
 from debrief.snapshots.rows import ROWS, metadata_row, snapshot_row
-from resources.lake import LakeResource
-from resources.sessions import SessionStore
-
-TABLE, METADATA = "prompt_snapshots", "session_metadata"
 
 
-@weekly_asset(
+def _captures(run: StageRun) -> Captures:
+    """Return the captures of the run's weeks; a run searches once."""
+    return run.once(
+        "captures",
+        lambda: find_captures(
+            [
+                *run.sessions.places(),
+                *sorted(
+                    repository_folders(
+                        head
+                        for week in run.context.partition_keys
+                        for head in run.lake.read("raw_sessions", week, SessionHead)
+                    )
+                ),
+            ]
+        ),
+    )
+
+
+def _snapshot_inputs(run: StageRun, week: str) -> str:
+    return digest_of(upstream(run.lake, "raw_sessions", week=week), _captures(run).digest)
+
+
+def _snapshots(run: StageRun, week: str, _: object) -> Iterable[PromptSnapshotRow]:
+    for head in run.lake.read("raw_sessions", week, SessionHead):
+        yield snapshot_row(head, _captures(run), lambda text: run.redactor.redact(text).text)
+
+
+@weekly_stage(
+    PromptSnapshotRow,
+    inputs=_snapshot_inputs,
+    make=_snapshots,
+    is_final=lambda run, week, rows: all(row.origin == "recorded" for row in rows),
     group_name="snapshots",
     code_version=versions.SNAPSHOTS,
     deps=[raw_sessions],
@@ -30,46 +55,42 @@ TABLE, METADATA = "prompt_snapshots", "session_metadata"
         "and marked so, else unknown."
     ),
 )
-def prompt_snapshots(
-    context: dg.AssetExecutionContext, lake: LakeResource, sessions: SessionStore
-) -> dg.MaterializeResult[None]:
-    """Find each session's prompts."""
-    tables = lake.open()
-    redactor = sessions.redactor()
-    captures = _captures(tables, sessions, context.partition_keys)
-
-    def one_week(week: str) -> Metadata:
-        rows = fill(
-            tables,
-            TABLE,
-            week,
-            PromptSnapshotRow,
-            digest_of(upstream(tables, "raw_sessions", week=week), captures.digest),
-            lambda _: [
-                snapshot_row(head, captures, lambda text: redactor.redact(text).text)
-                for head in tables.read("raw_sessions", week, SessionHead)
+def prompt_snapshots(run: StageRun, week: str, filled: Filled[PromptSnapshotRow]) -> Metadata:
+    """Find the prompts of a week's sessions."""
+    rows = filled.rows
+    return {
+        "snapshots": preview(
+            ("session", "origin", "fingerprint", "subagents", "from"),
+            [
+                (r.session_id, r.origin, r.prompt_fingerprint, len(r.subagents), r.note)
+                for r in rows
             ],
-            done=lambda row: row.origin == "recorded",
-        ).rows
-        return {
-            **counted(rows),
-            "snapshots": preview(
-                ("session", "origin", "fingerprint", "subagents", "from"),
-                [
-                    (r.session_id, r.origin, r.prompt_fingerprint, len(r.subagents), r.note)
-                    for r in rows
-                ],
-            ),
-            "captures_with_problems": preview(
-                ("file", "reason"), [(p.path, p.reason) for p in captures.problems]
-            ),
-            "told": f"{sum(r.origin != 'unknown' for r in rows)} of {len(rows)} with prompts",
-        }
-
-    return each_week(context, tables, one_week)
+        ),
+        "captures_with_problems": preview(
+            ("file", "reason"), [(p.path, p.reason) for p in _captures(run).problems]
+        ),
+        "told": f"{sum(r.origin != 'unknown' for r in rows)} of {len(rows)} with prompts",
+    }
 
 
-@weekly_asset(
+def _metadata_inputs(run: StageRun, week: str) -> str:
+    above = upstream(run.lake, "raw_sessions", "prompt_snapshots", week=week)
+    return digest_of(ROWS, above, _captures(run).digest)
+
+
+def _metadata(run: StageRun, week: str, _: object) -> Iterable[SessionMetadataRow]:
+    prompts = {
+        row.session_id: row for row in run.lake.read("prompt_snapshots", week, PromptSnapshotRow)
+    }
+    for head in run.lake.read("raw_sessions", week, SessionHead):
+        prompt = prompts.get(head.id) or PromptSnapshotRow(session_id=head.id, origin="unknown")
+        yield metadata_row(head, prompt, _captures(run))
+
+
+@weekly_stage(
+    SessionMetadataRow,
+    inputs=_metadata_inputs,
+    make=_metadata,
     group_name="snapshots",
     code_version=versions.METADATA,
     deps=[raw_sessions, prompt_snapshots],
@@ -78,36 +99,11 @@ def prompt_snapshots(
         "grouped and compared by."
     ),
 )
-def session_metadata(
-    context: dg.AssetExecutionContext, lake: LakeResource, sessions: SessionStore
-) -> dg.MaterializeResult[None]:
-    """File each session's circumstances."""
-    tables = lake.open()
-    captures = _captures(tables, sessions, context.partition_keys)
-
-    def one_week(week: str) -> Metadata:
-        def make(_: object) -> Iterable[SessionMetadataRow]:
-            prompts = {r.session_id: r for r in tables.read(TABLE, week, PromptSnapshotRow)}
-            for head in tables.read("raw_sessions", week, SessionHead):
-                prompt = prompts.get(head.id) or PromptSnapshotRow(
-                    session_id=head.id, origin="unknown"
-                )
-                yield metadata_row(head, prompt, captures)
-
-        above = upstream(tables, "raw_sessions", TABLE, week=week)
-        made_from = digest_of(ROWS, above, captures.digest)
-        rows = fill(tables, METADATA, week, SessionMetadataRow, made_from, make).rows
-        return {
-            **counted(rows),
-            "metadata": preview(
-                ("session", "task", "tool", "model", "prompts"),
-                [(r.session_id, r.task, r.tool, r.model, r.prompt_fingerprint) for r in rows],
-            ),
-        }
-
-    return each_week(context, tables, one_week)
-
-
-def _captures(lake: Lake, sessions: SessionStore, weeks: Iterable[str]) -> Captures:
-    heads = [h for week in weeks for h in lake.read("raw_sessions", week, SessionHead)]
-    return find_captures([*sessions.places(), *sorted(repository_folders(heads))])
+def session_metadata(run: StageRun, week: str, filled: Filled[SessionMetadataRow]) -> Metadata:
+    """File the circumstances of a week's sessions."""
+    return {
+        "metadata": preview(
+            ("session", "task", "tool", "model", "prompts"),
+            [(r.session_id, r.task, r.tool, r.model, r.prompt_fingerprint) for r in filled.rows],
+        )
+    }

@@ -1,6 +1,5 @@
-"""Training sets: one JSONL file and one card for each observed pair of task and fingerprint."""
+"""Training sets and prompt candidates: one for each observed pair of task and fingerprint."""
 
-import logging
 from collections.abc import Iterator
 
 import dagster as dg
@@ -8,29 +7,32 @@ from pydantic import Field
 
 from assets import versions
 from assets.agreement import judge_agreement
-from assets.automation import PAIRS_FOLLOW
 from assets.judging import judge_evaluations
-from assets.many_pairs import Records, pair_key, pairs_of_run
-from assets.partitions import ONE_RUN, PAIRS, all_of, pair_of
-from assets.presentation import preview
-from assets.progress import PROGRESS
+from assets.partitions import PAIRS, all_of, pair_key, pair_of
+from assets.presentation import markdown, preview
 from assets.rubrics import rubric_evaluations
-from assets.scope import scope
 from assets.scoring import session_scores
 from assets.sessions import raw_sessions
 from assets.snapshots import prompt_snapshots, session_metadata
-from assets.weekly import working
-from debrief.lake import Lake
+from assets.weekly import MODEL_POOL, OWNERS, RESOURCES, StageRun, explain_full_disk
 from debrief.redaction import contains_secret
+from debrief.redaction.redactor import key_of
 from debrief.rubrics.agreement_page import agreement_shortfall
 from debrief.settings import load_settings
+from debrief.training.candidates import store_candidate
 from debrief.training.kinship import read_index
+from debrief.training.optimisation import OptimiserOptions
 from debrief.training.pairs import observed_pairs
 from debrief.training.selection import TrainingOptions, options_chosen
 from debrief.training.splitting import EVAL_SHARE
-from debrief.training.store import store_training_set, training_path
+from debrief.training.store import store_training_set, training_path, training_set_of
+from debrief.training.trials import NEEDS_A_MODEL, PromptTrials
 from debrief.training.validation import validate_line
 from resources.lake import LakeResource
+
+FOLLOWS = dg.AutomationCondition.eager().without(~dg.AutomationCondition.any_deps_missing())
+"""As soon as what it is made from was made anew. Weeks without sessions are never made, so none
+that is missing may hold it back."""
 
 
 class Selection(dg.Config):
@@ -79,11 +81,6 @@ class Selection(dg.Config):
         description="Sessions with more, their tools and what chat templates write counted in, are "
         "split into windows. 0: never.",
     )
-    pairs: list[str] = Field(
-        default=[],
-        description="Pairs that the run takes beside its partitions, such as "
-        "`1a2b3c4d-5e6f7a8b|fix-parser`.",
-    )
 
     def options(self) -> TrainingOptions:
         """Return the library's form of this, over the settings.
@@ -91,17 +88,18 @@ class Selection(dg.Config):
         Raises:
             ConfigurationError: a value makes no sense.
         """
-        return options_chosen(load_settings(), self.model_dump(exclude={"pairs"}))
+        return options_chosen(load_settings(), self.model_dump())
 
 
 @dg.asset(
     partitions_def=PAIRS,
-    backfill_policy=ONE_RUN,
+    backfill_policy=dg.BackfillPolicy.single_run(),
     group_name="training",
     code_version=versions.TRAINING,
-    automation_condition=PAIRS_FOLLOW,
-    owners=["team:debrief"],
+    automation_condition=FOLLOWS,
+    owners=OWNERS,
     kinds={"python", "json"},
+    required_resource_keys=RESOURCES,
     deps=[
         all_of(asset)
         for asset in (
@@ -121,33 +119,32 @@ class Selection(dg.Config):
     ),
 )
 def training_sets(
-    context: dg.AssetExecutionContext, config: Selection, lake: LakeResource
+    context: dg.AssetExecutionContext, config: Selection
 ) -> dg.MaterializeResult[None]:
     """Write the files of the run's pairs."""
-    tables = lake.open()
-    shortfall = agreement_shortfall(tables, load_settings().min_agreement)
+    run = StageRun(context)
+    lake = run.lake
+    shortfall = agreement_shortfall(lake, load_settings().min_agreement)
     if shortfall:
         raise dg.Failure(f"no training set is written: {shortfall}", allow_retries=False)
-    observed = observed_pairs(tables)
-    options, index = config.options(), read_index(tables)
-    records = Records(context)
-    for key in pairs_of_run(context, "training_sets"):
+    observed = observed_pairs(lake)
+    options, index = config.options(), read_index(lake)
+    for key in context.partition_keys:
         task, fingerprint = pair_of(key)
         members = observed.get((task, fingerprint))
         if members is None:
-            logging.getLogger(PROGRESS).info("training_sets %s: an empty cell", key)
-            records.pass_over(key)
+            gone = {"in_short": "no session has this pair any more"}
+            context.add_asset_metadata(gone, partition_key=key)
             continue
-        with working(context, tables, "training_sets", key):
+        with explain_full_disk(lake, "training_sets", key):
             stored = store_training_set(
-                tables, task, fingerprint, members, options, index=index, again=scope().again
+                lake, task, fingerprint, members, options, index=index, again=run.scope.force
             )
         row = stored.row
         told = f"{row.samples} samples of {row.considered} sessions"
         told += "" if stored.changed else " (unchanged)"
-        logging.getLogger(PROGRESS).info("training_sets %s %s: %s", task, fingerprint, told)
-        records.add(
-            key,
+        run.log_progress(f"{task} {fingerprint}: {told}")
+        context.add_asset_metadata(
             {
                 "in_short": told,
                 "made_now": row.samples if stored.changed else 0,
@@ -161,7 +158,7 @@ def training_sets(
                     ("reason", "sessions"), [(left.reason, left.count) for left in row.left_out]
                 ),
             },
-            digest=row.lines_digest,
+            partition_key=key,
         )
     return dg.MaterializeResult()
 
@@ -185,7 +182,11 @@ def training_lines_valid(
     )
 
 
-@dg.asset_check(asset=training_sets, description="No training set holds a secret.")
+@dg.asset_check(
+    asset=training_sets,
+    blocking=True,
+    description="No training set holds a secret; while one does, nothing is made from it.",
+)
 def no_secret_in_training_sets(
     context: dg.AssetCheckExecutionContext, lake: LakeResource
 ) -> dg.AssetCheckResult:
@@ -203,16 +204,75 @@ def no_secret_in_training_sets(
 def _lines(
     context: dg.AssetCheckExecutionContext, lake: LakeResource
 ) -> Iterator[tuple[str, int, bytes]]:
+    """Yield the lines of the run's files, or of all when the check runs alone."""
     tables = lake.open()
-    for key in _checked_pairs(context, tables):
+    if context.has_partition_key_range or context.has_partition_key:
+        keys = list(context.partition_keys)
+    else:
+        keys = [pair_key(*pair) for pair in observed_pairs(tables)]
+    for key in keys:
         name = training_path(*pair_of(key))
         with tables.open_bytes(name) as file:
             for number, line in enumerate(file or (), 1):
                 yield name, number, line
 
 
-def _checked_pairs(context: dg.AssetCheckExecutionContext, tables: Lake) -> list[str]:
-    """Return the pairs that a check looks at: those of its run, or all when it runs alone."""
-    return pairs_of_run(context, "training_sets") or [
-        pair_key(task, fingerprint) for task, fingerprint in observed_pairs(tables)
-    ]
+class Optimisation(dg.Config):
+    """How much is tried for each pair."""
+
+    trials: int = Field(default=60, description="How often prompts may be tried.")
+    most_samples: int = Field(default=24, description="Of each side of the split.")
+
+
+@dg.asset(
+    partitions_def=PAIRS,
+    backfill_policy=dg.BackfillPolicy.single_run(),
+    group_name="training",
+    code_version=versions.CANDIDATES,
+    owners=OWNERS,
+    kinds={"python", "dspy"},
+    pool=MODEL_POOL,
+    required_resource_keys=RESOURCES,
+    # No week and no other pair leads here, so that "Materialize all" of a week never pays for it.
+    deps=[dg.AssetDep(training_sets, partition_mapping=dg.SpecificPartitionsPartitionMapping([]))],
+    description=(
+        "Better main and subagent prompts, proposed from the training samples by GEPA with the "
+        "prompts that were in force, and how both fare on the held-out samples, with the cost. "
+        "Written below `prompts/candidates/`, never over the prompts in force. Needs a language "
+        "model, and is made only when it is asked for by itself."
+    ),
+)
+def prompt_candidates(
+    context: dg.AssetExecutionContext, config: Optimisation
+) -> dg.MaterializeResult[None]:
+    """Propose prompts for the run's pairs."""
+    run = StageRun(context)
+    by = run.evaluators
+    if by.models is None:
+        raise dg.Failure(f"prompt_candidates {NEEDS_A_MODEL}.", allow_retries=False)
+    if by.dry_run:
+        raise dg.Failure("debrief train --dry-run says what trials would take.")
+    options = OptimiserOptions(trials=config.trials, most_samples=config.most_samples)
+    proposed = 0
+    for key in context.partition_keys:
+        task, fingerprint = pair_of(key)
+        if training_set_of(run.lake, task, fingerprint) is None:
+            run.log_progress(f"{key}: no training set")
+            continue
+        trials = PromptTrials(
+            by.models.get(by.name), secret=key_of(load_settings()), concurrency=by.concurrency
+        )
+        row = store_candidate(run.lake, task, fingerprint, trials, options)
+        proposed += row.outcome == "proposed"
+        run.log_progress(f"{key}: {row.reason or f'{row.outcome} {row.candidate}'}")
+        metadata = {
+            "dagster/partition_row_count": int(row.outcome == "proposed"),
+            "outcome": row.outcome,
+            "report": markdown(row.report or row.reason),
+            "trials": row.trials,
+            **run.spending(),
+        }
+        if row.before.mean is not None and row.after.mean is not None:
+            metadata |= {"before": row.before.mean, "after": row.after.mean}
+        context.add_asset_metadata(metadata, partition_key=key)
+    return dg.MaterializeResult(metadata={"proposed_in_this_run": proposed})

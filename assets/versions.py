@@ -22,11 +22,11 @@ def _version(*parts: object) -> str:
     return digest_of(*parts)[:_LENGTH]
 
 
-def _texts(place: Path, pattern: str) -> list[tuple[str, str]]:
+def _texts(directory: Path, pattern: str) -> list[tuple[str, str]]:
     """Return the texts of a folder by name, a README apart, so that each one counts."""
     return [
         (path.name, path.read_text(encoding="utf-8", errors="replace"))
-        for path in sorted(place.glob(pattern))
+        for path in sorted(directory.glob(pattern))
         if path.name != "README.md"
     ]
 
@@ -38,7 +38,7 @@ def _prompts(*patterns: str) -> list[tuple[str, str]]:
 SESSIONS = _version("sessions", NORMAL_FORM)
 SNAPSHOTS = _version("snapshots", SESSIONS)
 METADATA = _version("metadata", ROWS, SNAPSHOTS)
-JUDGING = _version("judging", _texts(judges_folder(load_settings(), Path.cwd()), "*.md"), METADATA)
+JUDGING = _version("judging", _texts(judges_folder(load_settings()), "*.md"), METADATA)
 SCORING = _version("scoring", _prompts("session_scorer.txt"), SESSIONS)
 LANGFUSE = _version("langfuse", SCORING)
 MINING = _version(

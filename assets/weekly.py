@@ -1,48 +1,136 @@
-"""What all week-partitioned stages have in common: filling a week's table, once."""
+"""What weekly stages have in common: a week's rows are made once, and shown in the UI."""
 
+import errno
 import logging
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from contextvars import ContextVar
-from functools import wraps
+from datetime import timedelta
+from functools import cached_property
 from typing import Any, Generic, TypeVar
 
 import dagster as dg
 import msgspec
-from dagster._core.definitions.data_version import extract_data_version_from_entry
 
-from assets.disk import room
-from assets.leasing import leased, still_ours
-from assets.progress import PROGRESS
-from assets.scope import Scope, scope, scoped
+from assets.partitions import WEEKS, weekly_backfill_policy
+from assets.presentation import preview
 from debrief.digests import digest_of
 from debrief.errors import DebriefError, ModelError
+from debrief.evaluators import Evaluators
 from debrief.lake import Lake
+from debrief.models.usage import RunUsage
+from debrief.redaction.redactor import Redactor
 from debrief.sessions.heads import SessionHead
+from debrief.sessions.model import Session
+from resources.langfuse import LangfuseResource
+from resources.scope import Scope
+from resources.sessions import SessionStore
+from resources.webhook import WebhookResource
 
-ROWS = "rows_digest"
-"""Metadata: the first hex digits of the SHA-256 of a partition's rows."""
-_SHOWN = 16
+PROGRESS = "debrief.progress"
+"""Logger of single steps forward. Not the run's own log: Dagster stores each of its lines as an
+event, which costs more than a week of a cheap stage does."""
+MODEL_POOL = "language_model"
+"""Of every stage that asks a model: with a limit of 1, no two runs ask the same at once."""
+OWNERS, KINDS = ["team:debrief"], {"python", "parquet"}
+COUNT = "dagster/partition_row_count"
+RESOURCES = {"lake", "sessions", "evaluator", "langfuse", "scope", "webhook"}
+_FRESH = dg.FreshnessPolicy.time_window(
+    fail_window=timedelta(days=15), warn_window=timedelta(days=8)
+)
+"""The schedule is weekly: after eight days a run is missing."""
+_NO_ROOM = {
+    errno.ENOSPC: "no space is left on the device",
+    errno.EDQUOT: "the quota is used up",
+    errno.EFBIG: "the file would be larger than is allowed",
+}
 
 Row = TypeVar("Row", bound=msgspec.Struct)
+T = TypeVar("T")
 Metadata = Mapping[str, Any]
 
 
+class DiskFullError(DebriefError):
+    """There is no room for a file."""
+
+
+class StageRun:
+    """A stage's run: its resources, opened when first used, and what it logs.
+
+    Args:
+        context: of the asset.
+    """
+
+    def __init__(self, context: dg.AssetExecutionContext) -> None:
+        self.context = context
+        self.name = context.asset_key.to_user_string()
+        self.sessions: SessionStore = context.resources.sessions
+        self.langfuse: LangfuseResource = context.resources.langfuse
+        self.webhook: WebhookResource = context.resources.webhook
+        self._spent = RunUsage()
+        self._made: dict[str, Any] = {}
+
+    @cached_property
+    def lake(self) -> Lake:
+        """The lake."""
+        lake: Lake = self.context.resources.lake.open()
+        return lake
+
+    @cached_property
+    def scope(self) -> Scope:
+        """Which sessions are taken, and whether again."""
+        scope: Scope = self.context.resources.scope.open()
+        return scope
+
+    @cached_property
+    def evaluators(self) -> Evaluators:
+        """Who judges, scores and mines."""
+        evaluators: Evaluators = self.context.resources.evaluator.open(self.context.run)
+        return evaluators
+
+    @cached_property
+    def redactor(self) -> Redactor:
+        """Takes secrets out, with this machine's key."""
+        return self.sessions.redactor()
+
+    def once(self, name: str, make: Callable[[], T]) -> T:
+        """Return what ``make`` returned the first time that the run asked for ``name``."""
+        if name not in self._made:
+            self._made[name] = make()
+        made: T = self._made[name]
+        return made
+
+    def log_progress(self, message: str) -> None:
+        """Show a step forward on the terminal of whoever started the run."""
+        logging.getLogger(PROGRESS).info("%s %s", self.name, message)
+
+    def spending(self) -> Metadata:
+        """Return what asking models took since this was called last; empty without a model."""
+        if self.evaluators.models is None:
+            return {}
+        now = self.evaluators.spent
+        spent, self._spent = now - self._spent, now
+        cost = spent.usage.cost_usd
+        return {
+            "calls": spent.calls,
+            "requests_sent": spent.sent,
+            "answers_recalled": spent.recalled,
+            "input_tokens": spent.usage.input_tokens,
+            "input_tokens_cached_by_provider": spent.usage.cache_read_tokens,
+            "output_tokens": spent.usage.output_tokens,
+            **({"cost_usd": cost} if cost is not None else {"cost": "not known"}),
+            **({"dry_run": True} if self.evaluators.dry_run else {}),
+        }
+
+
 class Filled(msgspec.Struct, Generic[Row], frozen=True):
-    """A week's table after its stage ran."""
+    """A partition after its stage ran."""
 
     rows: list[Row]
-    changed: bool
-    """False when the same rows had been there before."""
     skipped: bool
-    """True when nothing that they are made from had changed, so that no row was looked at."""
+    """Nothing that the rows are made from has changed, so that none was made."""
     fresh: int = 0
-    """Rows that had not been there before, or not so."""
-
-
-_MADE: ContextVar[list[int]] = ContextVar("made")
-"""Rows that the fills of the week under way made."""
+    """Rows that were not there before, or not so."""
 
 
 def upstream(lake: Lake, *tables: str, week: str) -> str:
@@ -51,208 +139,272 @@ def upstream(lake: Lake, *tables: str, week: str) -> str:
 
 
 def fill(
-    lake: Lake,
+    run: StageRun,
     table: str,
-    week: str,
+    partition: str,
     row_type: type[Row],
-    made_from: str,
+    inputs: str,
     make: Callable[[list[Row]], Iterable[Row]],
-    done: Callable[[Row], bool] = lambda row: True,
+    is_final: Callable[[Sequence[Row]], bool] = lambda rows: True,
     *,
-    dry: bool = False,
-    narrowed: bool = False,
+    asks: bool = False,
+    whole: bool = True,
 ) -> Filled[Row]:
-    """Fill one week of a table, unless it was filled from the same before.
+    """Fill one partition of a table, unless it was filled from the same inputs before.
 
     Args:
-        lake: where the table is.
+        run: of the stage.
         table: its name.
-        week: its partition.
+        partition: its key.
         row_type: its rows.
-        made_from: digest of all that the rows depend on.
-        make: gets the rows of the last time and returns those of this time.
-        done: tells whether a row is final; while one is not, the next run tries again.
-        dry: make the rows and throw them away, for what making them would cost.
-        narrowed: ``make`` keeps to the sessions of the run's scope. Rows of others stay, and the
-            week is not up to date until it was taken whole.
+        inputs: digest of all that the rows depend on.
+        make: gets the stored rows and returns the new ones.
+        is_final: says of the new rows whether the next run may skip them.
+        asks: in a dry run, rows are made and thrown away, to count the calls.
+        whole: False when rows of only some sessions are made: the partition is then not final.
+
+    Raises:
+        DiskFullError: there is no room for the rows.
     """
-    stamp = lake.stamp(table, week)
-    previous = list(lake.read(table, week, row_type))
-    current = stamp is not None and stamp.inputs == made_from
-    if current and not scope().again:
-        return Filled(previous, changed=False, skipped=True)
-    if dry:
+    lake = run.lake
+    stamp = lake.stamp(table, partition)
+    stored = list(lake.read(table, partition, row_type))
+    current = stamp is not None and stamp.inputs == inputs
+    if current and not run.scope.force:
+        return Filled(stored, skipped=True)
+    if asks and run.evaluators.dry_run:
         with suppress(ModelError):
-            deque(make(previous), maxlen=0)
-        return Filled(previous, changed=False, skipped=False)
-    rows = list(make(previous))
-    still_ours()
-    whole = current or not (narrowed and scope().where)
-    final = made_from if whole and all(done(row) for row in rows) else ""
-    written = lake.write(table, week, rows, row_type, lambda: final)
-    fresh = _fresh(previous, rows) if written.changed else 0
-    if (made := _MADE.get(None)) is not None:
-        made.append(fresh)
-    return Filled(rows, changed=written.changed, skipped=False, fresh=fresh)
+            deque(make(stored) if run.evaluators.models is not None else (), maxlen=0)
+        return Filled(stored, skipped=False)
+    rows = list(make(stored))
+    final = inputs if (current or whole) and is_final(rows) else ""
+    with explain_full_disk(lake, table, partition):
+        written = lake.write(table, partition, rows, row_type, lambda: final)
+    return Filled(rows, skipped=False, fresh=_fresh(stored, rows) if written.changed else 0)
 
 
-def _fresh(previous: Iterable[msgspec.Struct], rows: Iterable[msgspec.Struct]) -> int:
+def _fresh(stored: Iterable[msgspec.Struct], rows: Iterable[msgspec.Struct]) -> int:
     encode = msgspec.msgpack.Encoder().encode
-    before = {encode(row) for row in previous}
+    before = {encode(row) for row in stored}
     return sum(encode(row) not in before for row in rows)
 
 
-def completed(lake: Lake, week: str, made: Iterable[Row], previous: Iterable[Row]) -> Iterator[Row]:
-    """Yield the rows that were made, and in their place those of sessions out of scope.
-
-    Args:
-        lake: where the sessions are.
-        week: the week.
-        made: rows of the sessions in the run's scope, in the sessions' order; each has a
-            ``session_id``.
-        previous: rows of an earlier run by the same evaluator; what is gone from the week is
-            dropped.
-    """
-    chosen: Scope = scope()
-    if not chosen.where:
-        yield from made
-        return
-    order = [head.id for head in lake.read("raw_sessions", week, SessionHead)]
-    place = {name: number for number, name in enumerate(order)}
-    kept = place.keys() - chosen.ids(lake, week)
-    rows = [(getattr(row, "session_id", ""), row) for row in made]
-    rows += [(name, row) for row in previous if (name := getattr(row, "session_id", "")) in kept]
-    yield from (row for _, row in sorted(rows, key=lambda pair: place[pair[0]]))
-
-
-def data_version(context: dg.AssetExecutionContext, digests: Mapping[str, str]) -> dg.DataVersion:
-    """File each partition's digest, and return what Dagster tells by what is stale after it.
-
-    Dagster gives all partitions of a run one version. So when their rows are all what they were,
-    and had one version, that is kept; else a new one is given to all of them, which at worst
-    shows as stale what a run would find unchanged, and never the other way round.
-
-    Args:
-        context: of the run.
-        digests: of the rows, by partition.
-    """
-    before: set[str | None] = set()
-    for partition, digest in digests.items():
-        before.add(_version_with(context, partition, digest))
-    for partition, digest in digests.items():
-        context.add_asset_metadata({ROWS: digest[:_SHOWN]}, partition_key=partition)
-    (kept,) = before if len(before) == 1 else (None,)
-    return dg.DataVersion(kept or digest_of(digests)[:16])
-
-
-def _version_with(context: dg.AssetExecutionContext, partition: str, digest: str) -> str | None:
-    """Return the version that a partition was given with these very rows; None if it was not."""
-    record = context.instance.get_latest_data_version_record(
-        context.asset_key, partition_key=partition
-    )
-    materialization = record.asset_materialization if record is not None else None
-    if record is None or materialization is None:
-        return None
-    told = materialization.metadata.get(ROWS)
-    version = extract_data_version_from_entry(record.event_log_entry)
-    same = told is not None and str(told.value)[:_SHOWN] == digest[:_SHOWN]
-    return version.value if version is not None and same else None
-
-
-def digests_of(lake: Lake, table: str, partitions: Iterable[str]) -> dict[str, str]:
-    """Return the digest of the rows of each partition; of one that is not there, nothing's."""
-    stamps = {partition: lake.stamp(table, partition) for partition in partitions}
-    return {name: stamp.digest if stamp is not None else "" for name, stamp in stamps.items()}
-
-
 @contextmanager
-def working(
-    context: dg.AssetExecutionContext, lake: Lake, table: str, partition: str
-) -> Iterator[None]:
-    """Work on one partition: alone, in the run's scope, and saying so when the disk is full.
+def explain_full_disk(lake: Lake, table: str, partition: str) -> Iterator[None]:
+    """Name the partition that there was no room for.
 
     Raises:
-        RunOverError: the run was over before its turn came.
-        DiskFullError: there is no room for what was made.
+        DiskFullError: there was none.
     """
-    with leased(context, lake, table, partition), scoped(context), room(lake, table, partition):
+    try:
         yield
+    except OSError as error:
+        if error.errno not in _NO_ROOM:
+            raise
+        raise DiskFullError(
+            str(error.filename or f"{lake.url}/{table}/{partition}.parquet"),
+            f"cannot be written: {_NO_ROOM[error.errno]}",
+            "Make room; what was there before stays, and the next run goes on from here.",
+        ) from error
 
 
-def each_week(
-    context: dg.AssetExecutionContext,
-    lake: Lake,
-    one_week: Callable[[str], Metadata],
-    digests: Callable[[], Mapping[str, str]] | None = None,
+def weekly_asset(**options: Any) -> Callable[[Callable[..., Any]], dg.AssetsDefinition]:
+    """Return ``dg.asset`` with what every weekly stage has.
+
+    What it decorates gets the stage's run and a week, and returns the week's metadata, or None
+    for a week without sessions. ``told`` in the metadata is the week in a few words.
+    """
+
+    def decorate(one_week: Callable[[StageRun, str], Metadata | None]) -> dg.AssetsDefinition:
+        def compute(context: dg.AssetExecutionContext) -> dg.MaterializeResult[None]:
+            return _each_week(context, one_week)
+
+        compute.__doc__ = one_week.__doc__
+        asset: dg.AssetsDefinition = dg.asset(
+            name=one_week.__name__,
+            partitions_def=WEEKS,
+            backfill_policy=weekly_backfill_policy(),
+            freshness_policy=_FRESH,
+            owners=OWNERS,
+            kinds=KINDS,
+            required_resource_keys=RESOURCES,
+            **options,
+        )(compute)
+        return asset
+
+    return decorate
+
+
+def _each_week(
+    context: dg.AssetExecutionContext, one_week: Callable[[StageRun, str], Metadata | None]
 ) -> dg.MaterializeResult[None]:
-    """Run ``one_week`` for each week of the run and file what it says of itself with the week.
+    run = StageRun(context)
+    weeks = list(context.partition_keys)
+    count = 0
+    try:
+        for number, week in enumerate(weeks, 1):
+            found = one_week(run, week)
+            if found is None:
+                context.add_asset_metadata({COUNT: 0}, partition_key=week)
+                continue
+            metadata = {"made_now": 0, **found}
+            rows = metadata[COUNT]
+            told = metadata.pop("told", "") or f"{rows} rows"
+            run.log_progress(f"{week} ({number} of {len(weeks)}): {told}")
+            context.add_asset_metadata({"in_short": told, **metadata}, partition_key=week)
+            count += rows
+    except DebriefError as error:
+        # Dagster's own message begins with a stack trace.
+        context.log.error(str(error))
+        raise
+    context.log.info(f"{run.name}: {count} rows in {len(weeks)} weeks, {weeks[0]} to {weeks[-1]}")
+    digest = digest_of([upstream(run.lake, run.name, week=week) for week in weeks])
+    return dg.MaterializeResult(data_version=dg.DataVersion(digest[:16]))
+
+
+def weekly_stage(
+    row_type: type[Row],
+    *,
+    inputs: Callable[[StageRun, str], str],
+    make: Callable[[StageRun, str, list[Row]], Iterable[Row]],
+    is_final: Callable[[StageRun, str, Sequence[Row]], bool] = lambda run, week, rows: True,
+    asks: bool = False,
+    scoped: bool = False,
+    **options: Any,
+) -> Callable[[Callable[[StageRun, str, Filled[Row]], Metadata]], dg.AssetsDefinition]:
+    """Return a decorator for a weekly stage that fills the table of its own name.
+
+    What it decorates returns the metadata of a week that was filled; count, cost and whether the
+    week was up to date are added.
 
     Args:
-        context: of the run.
-        lake: where the asset's table is, which is named as the asset.
-        one_week: makes one week and returns its metadata.
-        digests: of what each week has now, for an asset that has no table.
+        row_type: the table's rows.
+        inputs: digest of all that a week's rows depend on.
+        make: makes a week's rows, given those stored.
+        is_final: says of a week's rows whether the next run may skip them.
+        asks: the stage asks the evaluators.
+        scoped: it takes only the sessions of the run's scope.
+        options: of the asset.
     """
-    weeks = list(context.partition_keys)
-    name = context.asset_key.to_user_string()
-    rows = 0
-    for number, week in enumerate(weeks, 1):
-        made: list[int] = []
-        token = _MADE.set(made)
-        try:
-            with working(context, lake, name, week):
-                metadata = {"made_now": 0, **one_week(week)}
-        finally:
-            _MADE.reset(token)
-        metadata["made_now"] += sum(made)
-        count = int(metadata["dagster/partition_row_count"])
-        rows += count
-        told = metadata.pop("told", "") or f"{count} rows"
-        logging.getLogger(PROGRESS).info(
-            "%s %s (%d of %d): %s", name, week, number, len(weeks), told
-        )
-        context.add_asset_metadata({"in_short": told, **metadata}, partition_key=week)
-    context.log.info(f"{name}: {rows} rows in {len(weeks)} weeks, {weeks[0]} to {weeks[-1]}")
-    found = digests() if digests is not None else digests_of(lake, name, weeks)
-    return dg.MaterializeResult(data_version=data_version(context, found))
+
+    def decorate(
+        show: Callable[[StageRun, str, Filled[Row]], Metadata],
+    ) -> dg.AssetsDefinition:
+        def one_week(run: StageRun, week: str) -> Metadata | None:
+            if run.lake.stamp("raw_sessions", week) is None:
+                return None
+            filled = fill(
+                run,
+                run.name,
+                week,
+                row_type,
+                inputs(run, week),
+                lambda stored: make(run, week, stored),
+                lambda rows: is_final(run, week, rows),
+                asks=asks,
+                whole=not (scoped and run.scope.where),
+            )
+            metadata = dict(show(run, week, filled))
+            told = metadata.pop("told", f"{len(filled.rows)} rows")
+            return {
+                COUNT: len(filled.rows),
+                "made_now": filled.fresh,
+                "up_to_date": filled.skipped,
+                **metadata,
+                **(run.spending() if asks else {}),
+                "told": told + (" (unchanged)" if filled.skipped else ""),
+            }
+
+        one_week.__name__, one_week.__doc__ = show.__name__, show.__doc__
+        return weekly_asset(**(options | ({"pool": MODEL_POOL} if asks else {})))(one_week)
+
+    return decorate
 
 
-def checked(context: dg.AssetCheckExecutionContext, lake: Lake, table: str) -> list[str]:
+def evaluated(
+    run: StageRun,
+    week: str,
+    stored: list[Row],
+    evaluate: Callable[[Iterable[Session], list[Row]], Iterable[Row]],
+    is_own: Callable[[Row], bool] = lambda row: True,
+) -> Iterator[Row]:
+    """Yield the rows of a week's sessions by this run's evaluator, then those by others.
+
+    Args:
+        run: of the stage.
+        week: the week.
+        stored: the rows that are there.
+        evaluate: makes the rows of sessions, taking over what it can of stored ones.
+        is_own: says whether a stored row is by this run's evaluator. Rows by others stay while
+            their session is what it was.
+    """
+    scope = run.scope
+    heads = {head.id: head for head in run.lake.read("raw_sessions", week, SessionHead)}
+    own: list[Any] = [row for row in stored if is_own(row)]
+    made: list[Any] = list(
+        evaluate(scope.sessions(run.lake, week), [] if scope.force else list(stored))
+    )
+    if scope.where:
+        outside = heads.keys() - scope.ids(run.lake, week)
+        made += [row for row in own if row.session_id in outside]
+        order = {name: number for number, name in enumerate(heads)}
+        made.sort(key=lambda row: order[row.session_id])
+    yield from made
+    others: list[Any] = [row for row in stored if not is_own(row)]
+    for row in others:
+        head = heads.get(row.session_id)
+        if row.status == "ok" and head is not None and head.digest == row.session_digest:
+            yield row
+
+
+def all_ok(_run: StageRun, _week: str, rows: Sequence[Any]) -> bool:
+    """Return whether no row failed: the next run tries a week with a failure again."""
+    return all(row.status != "failed" for row in rows)
+
+
+def checked_weeks(context: dg.AssetCheckExecutionContext, lake: Lake, table: str) -> list[str]:
     """Return the weeks that a check looks at: those of its run, or all when it runs alone."""
     if context.has_partition_key_range or context.has_partition_key:
         return list(context.partition_keys)
     return lake.partitions(table)
 
 
-def counted(rows: Sequence[Any]) -> dict[str, Any]:
-    """Return the row count under the name that Dagster's UI draws."""
-    return {"dagster/partition_row_count": len(rows)}
+def score_check(
+    name: str,
+    asset: dg.AssetsDefinition,
+    row_type: type[Row],
+    problem: Callable[[Row], str],
+    *,
+    description: str,
+) -> dg.AssetChecksDefinition:
+    """Return a check that no row of a run's weeks has a problem, and that none failed.
 
+    Args:
+        name: of the check.
+        asset: whose table is read.
+        row_type: its rows, with ``session_id``, ``status`` and ``failure``.
+        problem: says what is wrong with a row; empty when nothing is.
+        description: of the check.
+    """
+    table = asset.key.to_user_string()
 
-def weekly_asset(**options: Any) -> Callable[[Callable[..., Any]], dg.AssetsDefinition]:
-    """Return ``dg.asset`` with what every week-partitioned stage has."""
-    from assets.handing_out import policy_of_weeks
-    from assets.partitions import WEEKS
-
-    decorate: Callable[[Callable[..., Any]], dg.AssetsDefinition] = dg.asset(
-        partitions_def=WEEKS,
-        backfill_policy=policy_of_weeks(),
-        owners=["team:debrief"],
-        kinds={"python", "parquet"},
-        **options,
+    @dg.asset_check(
+        name=name, asset=asset, description=description, required_resource_keys={"lake"}
     )
-    return lambda compute: decorate(_telling_why(compute))
+    def check(context: dg.AssetCheckExecutionContext) -> dg.AssetCheckResult:
+        lake: Lake = context.resources.lake.open()
+        weeks = checked_weeks(context, lake, table)
+        rows: list[Any] = [row for week in weeks for row in lake.read(table, week, row_type)]
+        outside = [(row.session_id, wrong) for row in rows if (wrong := problem(row))]
+        failed = [(row.session_id, row.failure) for row in rows if row.status == "failed"]
+        return dg.AssetCheckResult(
+            passed=not outside and not failed,
+            severity=dg.AssetCheckSeverity.ERROR if outside else dg.AssetCheckSeverity.WARN,
+            metadata={
+                "rows": len(rows),
+                "outside": preview(("session", "problem"), outside),
+                "failed": preview(("session", "reason"), failed),
+            },
+        )
 
-
-def _telling_why(compute: Callable[..., Any]) -> Callable[..., Any]:
-    """Have a stage that fails say why in a line of its own: Dagster's own begins with a trace."""
-
-    @wraps(compute)
-    def telling(context: dg.AssetExecutionContext, *arguments: Any, **resources: Any) -> Any:
-        try:
-            return compute(context, *arguments, **resources)
-        except DebriefError as error:
-            context.log.error(str(error))
-            raise
-
-    return telling
+    return check

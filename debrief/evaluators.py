@@ -53,12 +53,12 @@ class Evaluators(Struct, frozen=True, kw_only=True):
         return self.eval_digest[:FINGERPRINT_LENGTH]
 
 
-def judges_folder(settings: Settings, repository: Path) -> Path:
-    """Return where the judges are: the repository's own, else the project's."""
+def judges_folder(settings: Settings, repository: Path | None = None) -> Path:
+    """Return where the judges are: ``DEBRIEF_JUDGES``, else the repository's own, else ours."""
     if settings.judges:
         return settings.judges
-    own = repository / ".debrief" / "judges"
-    return own if own.is_dir() else folder("judges")
+    own = repository / ".debrief" / "judges" if repository is not None else None
+    return own if own is not None and own.is_dir() else folder("judges")
 
 
 def make_evaluators(
@@ -82,7 +82,7 @@ def make_evaluators(
         offline: ask no model at all.
         model: one that answers for everything; empty: each judge's own for judging, and
             ``DEBRIEF_MODEL`` or the heaviest judge's for scoring and rubrics.
-        repository: whose own ``.debrief/judges`` win; the current folder by default.
+        repository: whose own ``.debrief/judges`` win.
         max_cost_usd: no new call once the run has spent so much; None: as the settings say.
         max_calls: no new call after so many; None: as the settings say.
         run: names the run where several processes work for it.
@@ -94,9 +94,9 @@ def make_evaluators(
     Raises:
         ConfigurationError: a judge file is wrong, or a model is needed and has no key.
     """
-    place = judges_folder(settings, repository or Path.cwd())
+    place = judges_folder(settings, repository)
     if offline:
-        return _offline(_chosen(load_judges(place, model=OFFLINE), only))
+        return _offline(_chosen(load_judges(place, model=OFFLINE), only), dry_run=dry_run)
     chosen = model or settings.model
     judges = _chosen(load_judges(place, model=chosen or None), only)
     models = Models(
@@ -119,7 +119,7 @@ def _chosen(judges: list[Judge], only: Sequence[str]) -> list[Judge]:
     return [judge for judge in judges if not only or judge.name in only]
 
 
-def _offline(judges: Sequence[Judge]) -> Evaluators:
+def _offline(judges: Sequence[Judge], *, dry_run: bool) -> Evaluators:
     from debrief.offline.evaluator import OfflineEvaluator
     from debrief.rubrics.offline_judge import OfflineRubricJudge
     from debrief.rubrics.offline_miner import OfflineMiner
@@ -135,6 +135,7 @@ def _offline(judges: Sequence[Judge]) -> Evaluators:
         scoring_fingerprint=fingerprint_of(evaluator),
         rubric_judge=OfflineRubricJudge(),
         miner=OfflineMiner(),
+        dry_run=dry_run,
     )
 
 

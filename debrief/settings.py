@@ -93,7 +93,7 @@ class Settings(BaseSettings):
     broker: Secret = ""
     """the workers' queue: `redis://host:6379/0`"""
     weeks_a_run: PositiveInt | None = None
-    """most weeks that one run goes over. Default: 4; 26 without a queue"""
+    """most weeks that one run of a backfill takes. Default: all of them"""
 
     offline: bool = False
     """`1`: ask no model"""
@@ -124,12 +124,9 @@ class Settings(BaseSettings):
     """most megabytes of answers that are kept"""
 
     state_url: Secret = ""
-    """`postgresql://…`: answers, budgets and leases of a team, in a schema `debrief_state` of its
-    own; `here`: a file of this machine. Default: where Dagster's tables are, if that is
+    """`postgresql://…`: answers and budgets of a team, in a schema `debrief_state` of its own;
+    `here`: a file of this machine. Default: where Dagster's tables are, if that is
     `DATABASE_URL`'s server or runs come from a broker; else a file in `<home>/cache`"""
-    lease_seconds: Annotated[FiniteFloat, Field(ge=3)] = 30
-    """silence after which a process on another machine counts as dead, and its work is taken over;
-    the same on all machines"""
 
     langfuse_host: str = Field(
         "", validation_alias=AliasChoices("LANGFUSE_BASE_URL", "LANGFUSE_HOST")

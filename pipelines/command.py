@@ -62,11 +62,11 @@ def demo(
     from debrief.samples import folder
     from debrief.settings import load_settings
     from pipelines.launching import run_graph
-    from pipelines.options import Choice
+    from pipelines.options import RunOptions
 
     place = lake or str(load_settings().home / "demo")
-    choice = Choice(sessions=(str(folder()),), lake=place, offline=True, local=True)
-    run_graph(choice, weeks=(), ui_command="debrief ui --demo" if not lake else None)
+    options = RunOptions(sessions=(str(folder()),), lake=place, offline=True, local=True)
+    run_graph(options, weeks=(), ui_command="debrief ui --demo" if not lake else None)
 
 
 @app.command()
@@ -82,10 +82,10 @@ def run(
     What has not changed since the last run is not done again, and no model is asked twice.
     """
     from pipelines.launching import run_graph
-    from pipelines.options import Choice, parse_weeks
+    from pipelines.options import RunOptions, parse_weeks
 
-    choice = Choice(sessions=tuple(sessions or ()), lake=lake, offline=offline, model=model)
-    run_graph(choice, weeks=parse_weeks(week or []))
+    options = RunOptions(sessions=tuple(sessions or ()), lake=lake, offline=offline, model=model)
+    run_graph(options, weeks=parse_weeks(week or []))
 
 
 @app.command()
@@ -137,20 +137,16 @@ def backfill(
     Only what is missing or stale is done. Stopped or killed, the same command goes on from there.
     """
     from debrief.sessions.where import parse_where
-    from pipelines.backfilling import Consent, run_backfill
-    from pipelines.options import Choice, parse_weeks
-
-    conditions = parse_where([*(where or []), *([f"task={task}"] if task else [])])
-    weeks = parse_weeks(week or [])
-    from assets.scope import Scope
-    from pipelines.targets import Wanted
+    from pipelines.backfilling import BackfillRequest, Consent, run_backfill
+    from pipelines.options import RunOptions, parse_weeks
 
     run_backfill(
-        Choice(sessions=tuple(sessions or ()), lake=lake, offline=offline, model=model),
-        Wanted(
+        RunOptions(sessions=tuple(sessions or ()), lake=lake, offline=offline, model=model),
+        BackfillRequest(
             stage=stage,
-            weeks=weeks,
-            scope=Scope(conditions, force),
+            weeks=parse_weeks(week or []),
+            where=parse_where([*(where or []), *([f"task={task}"] if task else [])]),
+            force=force,
             fingerprint=fingerprint,
             downstream=downstream,
         ),
@@ -172,26 +168,26 @@ def ui(
     """
     from debrief.settings import load_settings
     from pipelines.instance import open_instance, prepare_home, prepare_workspace
-    from pipelines.options import Choice
-    from pipelines.recovery import settle_at_start
+    from pipelines.launching import end_dead_runs
+    from pipelines.options import RunOptions
 
     if of_demo:
         from debrief.samples import folder
 
-        place = lake or str(load_settings().home / "demo")
-        choice = Choice(sessions=(str(folder()),), lake=place, offline=True, local=True)
+        demo_lake = lake or str(load_settings().home / "demo")
+        options = RunOptions(sessions=(str(folder()),), lake=demo_lake, offline=True, local=True)
     else:
-        choice = Choice(sessions=tuple(sessions or ()), lake=lake, offline=offline)
-    settings = choice.settle()
+        options = RunOptions(sessions=tuple(sessions or ()), lake=lake, offline=offline)
+    settings = options.settings()
     with open_instance(settings) as instance:
-        settle_at_start(instance)
+        end_dead_runs(instance)
     workspace = prepare_workspace(prepare_home(settings))
     arguments = [sys.executable, "-m", "dagster", "dev", "-w", str(workspace)]
     arguments += ["-h", "127.0.0.1", "-p", str(port)]
     typer.echo(f"http://127.0.0.1:{port}  (Ctrl-C stops it)")
     # What a script starts in the background ignores Ctrl-C, and Dagster would ignore SIGTERM too.
     signal.signal(signal.SIGINT, signal.SIG_DFL)
-    os.execv(sys.executable, arguments)
+    os.execve(sys.executable, arguments, options.environment())
 
 
 def main() -> None:

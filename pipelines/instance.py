@@ -12,10 +12,9 @@ from typing import Any
 
 import dagster as dg
 
-from assets.handing_out import in_queue
 from debrief.files import locked
 from debrief.settings import Settings
-from pipelines.queue import BROKER, STAGES
+from pipelines.queue import BROKER, QUEUE
 
 URL = "DAGSTER_DATABASE_URL"
 SCHEMA = "dagster"
@@ -117,7 +116,7 @@ def write_configuration(settings: Settings, home: Path) -> None:
     if not former.startswith(_HEADER) and _FORMER_STORAGES not in former:
         return
     is_team = home == team_home(settings) and _is_team_lake(settings)
-    if in_queue(settings):
+    if settings.launch == "queue":
         _write(path, queue_configuration())
     elif settings.dagster_database_url or is_team:
         _write(path, _team_configuration())
@@ -247,7 +246,7 @@ def queue_configuration() -> dict[str, Any]:
             "config": {
                 "broker": {"env": BROKER},
                 "backend": {"env": BROKER},
-                "default_queue": STAGES,
+                "default_queue": QUEUE,
             },
         },
     }

@@ -18,9 +18,10 @@ from dagster import DagsterRunStatus
 from debrief.settings import load_settings
 from pipelines.instance import make_schema, write_configuration
 
-POOLS: Mapping[str, int] = {"language_model": 2, "langfuse": 1}
-"""How many steps of a pool run at once unless somebody chose otherwise: each makes
-``DEBRIEF_CONCURRENCY`` calls at once itself, and Langfuse takes one writer best."""
+POOLS: Mapping[str, int] = {"language_model": 1, "langfuse": 1}
+"""How many steps of a pool run at once unless somebody chose otherwise. Each makes
+``DEBRIEF_CONCURRENCY`` calls at once itself, and of two runs over the same weeks the second finds
+the first one's rows; Langfuse takes one writer best."""
 GRPC_TAG = ".dagster/grpc_info"
 """Dagster's tag of a run that names the code server it runs in."""
 _RUNNING = [

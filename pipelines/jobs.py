@@ -1,64 +1,40 @@
-"""One job a kind of partition: what a run, a backfill or a schedule can ask for."""
+"""What a run can be asked for: the whole graph over a range of weeks, or what follows it."""
 
 import dagster as dg
 
-SESSIONS = dg.define_asset_job(
-    "sessions_job",
-    selection=dg.AssetSelection.assets(
-        "raw_sessions",
-        "prompt_snapshots",
-        "session_metadata",
-        "judge_evaluations",
-        "session_scores",
-        "langfuse_scores",
-        "extracted_rubrics",
+from pipelines.notifications import send_failure
+
+ON_REQUEST = dg.AssetSelection.assets("prompt_candidates")
+"""Costs many model calls: made when it is named, never because of what it follows."""
+OF_PAIRS = dg.AssetSelection.assets("training_sets")
+
+whole_graph = dg.define_asset_job(
+    "whole_graph",
+    selection=dg.AssetSelection.all() - OF_PAIRS - ON_REQUEST,
+    description=(
+        "From transcripts to rubrics and reports, over a range of weeks; what has not changed is "
+        "not done again. Training sets follow in a run of their own: their partitions, the pairs "
+        "of task and fingerprint, are known only once sessions were judged."
     ),
-    description="Read, snapshot, judge and score the sessions of weeks, and mine rubrics.",
+    hooks={send_failure},
 )
-RUBRICS = dg.define_asset_job(
-    "rubrics_job",
-    selection=dg.AssetSelection.assets("rubrics"),
-    description="Consolidate what was mined into the final rubrics of each score name.",
-)
-RUBRIC_EVALUATIONS = dg.define_asset_job(
-    "rubric_evaluations_job",
-    selection=dg.AssetSelection.assets("rubric_evaluations"),
-    description="Hold the sessions of weeks against the final rubrics.",
-)
-TRAINING_SETS = dg.define_asset_job(
+training_sets_job = dg.define_asset_job(
     "training_sets_job",
-    selection=dg.AssetSelection.assets("training_sets"),
-    description="Write the training set of observed pairs of task and fingerprint.",
+    selection=OF_PAIRS,
+    description="Write the training sets of observed pairs of task and fingerprint.",
+    hooks={send_failure},
 )
-CANDIDATES = dg.define_asset_job(
+candidates_job = dg.define_asset_job(
     "candidates_job",
-    selection=dg.AssetSelection.assets("prompt_candidates"),
+    selection=ON_REQUEST,
     description="Propose better prompts from the training sets of pairs; asks a language model.",
 )
-AGREEMENT = dg.define_asset_job(
-    "agreement_job",
-    selection=dg.AssetSelection.assets("judge_agreement"),
-    description="Compare people's labels with what was judged.",
-)
-REPORTS = dg.define_asset_job(
-    "reports_job",
-    selection=dg.AssetSelection.assets("fingerprint_leaderboard"),
-    description="Draw the reports over everything.",
-)
+JOBS = (whole_graph, training_sets_job, candidates_job)
 
-WEEKLY_REPORT = dg.define_asset_job(
-    "weekly_report_job",
-    selection=dg.AssetSelection.assets("weekly_report"),
-    description="Write the page of each week.",
-)
 
-STAGE_JOBS = (
-    SESSIONS,
-    RUBRICS,
-    RUBRIC_EVALUATIONS,
-    AGREEMENT,
-    TRAINING_SETS,
-    CANDIDATES,
-    REPORTS,
-    WEEKLY_REPORT,
-)
+def range_tags(first: str, last: str) -> dict[str, str]:
+    """Return the tags of a run over every partition from ``first`` to ``last``."""
+    return {
+        "dagster/asset_partition_range_start": first,
+        "dagster/asset_partition_range_end": last,
+    }

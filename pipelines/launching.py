@@ -2,83 +2,216 @@
 
 from __future__ import annotations
 
+import os
+import socket
 import time
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
+
+from msgspec import Struct
 
 from debrief.cli.console import console
 from debrief.cli.summary import print_summary
 from debrief.errors import DebriefError
 from debrief.settings import Settings
-from pipelines.options import Choice
+from pipelines.options import RunOptions, run_config
 
 if TYPE_CHECKING:
     import dagster as dg
 
-QUIET: dict[str, Any] = {"loggers": {"quiet": {}}}
+    from debrief.lake import Lake
+
+PROCESS_TAG = "debrief/process"
+"""Of a run that a command carries out itself: the machine and the process."""
 
 
-def run_graph(choice: Choice, weeks: tuple[str, ...], ui_command: str | None = None) -> None:
+def run_graph(options: RunOptions, weeks: tuple[str, ...], ui_command: str | None = None) -> None:
     """Run the whole graph and print what came of it.
 
     Raises:
         DebriefError: an option is wrong, or a stage failed as a whole.
     """
-    settings = choice.settle()
+    settings = options.settings()
+    resources = options.resources(settings)
     started = time.monotonic()
     screen = console()
-    if not choice.offline:
-        _check_evaluators(settings, choice.model)
+    check_evaluators(settings, resources)
     screen.print(f"Debrief: sessions → {settings.lake}")
     from debrief.lake import Lake
-    from pipelines.definitions import defs
+    from debrief.summary import summarise
     from pipelines.instance import open_instance
     from pipelines.progress import show_progress
-    from pipelines.recovery import settle_at_start
 
     show_progress()
+    lake = Lake(settings.lake)
+    found = weeks_with_sessions(lake, resources, weeks)
     with open_instance(settings) as instance:
-        settle_at_start(instance)
-        find = {"ops": {"find_sessions": {"config": {"weeks": list(weeks)}}}}
-        result = defs.resolve_job_def("whole_graph").execute_in_process(
-            instance=instance, run_config={**QUIET, **find}, raise_on_error=False
-        )
-        raise_on_failure(result)
-        found = result.output_for_node("find_sessions")
-    from debrief.summary import summarise
-
-    print_summary(summarise(Lake(settings.lake), found), screen)
+        end_dead_runs(instance)
+        if found:
+            graph = carry_out(instance, "whole_graph", (found[0], found[-1]), run_config(resources))
+            if graph.failed_steps <= {"judge_agreement"}:
+                take_training_sets(instance, lake, found, resources)
+            graph.check()
+    print_summary(summarise(lake, found), screen)
     screen.print(f"Took {time.monotonic() - started:.0f} s. Everything is in {settings.lake}")
-    screen.print(f"Look at it: {ui_command or _ui_command(choice)}")
+    screen.print(f"Look at it: {ui_command or _ui_command(options)}")
 
 
-def raise_on_failure(result: dg.ExecuteInProcessResult) -> None:
-    """Raise why a run failed.
+def weeks_with_sessions(
+    lake: Lake, resources: dict[str, dict[str, Any]], weeks: Sequence[str] = ()
+) -> list[str]:
+    """Search the folders, and return the weeks that hold sessions, among ``weeks`` if given."""
+    import logging
+
+    from assets.weekly import PROGRESS
+    from debrief.sessions.scanning import is_reported
+    from debrief.sessions.store import scan_into
+    from resources.sessions import SessionStore
+
+    store = SessionStore(**resources["sessions"])
+    scan = scan_into(lake, store.places(), server=store.server())
+    taken = [week for week in scan.weeks() if week in weeks or not weeks]
+    count = sum(map(is_reported, scan.entries))
+    logging.getLogger(PROGRESS).info(
+        "found %d transcripts in %d weeks; taking %d weeks", count, len(scan.weeks()), len(taken)
+    )
+    return taken
+
+
+def take_training_sets(
+    instance: dg.DagsterInstance,
+    lake: Lake,
+    weeks: Iterable[str],
+    resources: dict[str, dict[str, Any]],
+) -> None:
+    """Write the training sets of the pairs observed in some weeks.
 
     Raises:
-        DebriefError: it did.
+        DebriefError: it failed.
     """
-    from pipelines.failures import first_failure, was_interrupted
+    from assets.partitions import pair_key
+    from debrief.training.pairs import observed_pairs
 
-    if was_interrupted(result):
-        raise DebriefError(
-            "The run", "was stopped; what was finished stays", "The same command goes on."
-        )
-    if not result.success:
-        step, reason = first_failure(result)
-        raise DebriefError(step, reason, f"The whole story is in run {result.run_id}.")
+    keys = {pair_key(*pair) for pair in observed_pairs(lake, weeks)}
+    for first, last in ranges(instance.get_dynamic_partitions("pair"), keys):
+        carry_out(instance, "training_sets_job", (first, last), run_config(resources)).check()
 
 
-def _check_evaluators(settings: Settings, model: str) -> None:
+def ranges(order: Sequence[str], keys: set[str]) -> list[tuple[str, str]]:
+    """Return the first and last of each run over neighbours in Dagster's order of partitions."""
+    found: list[tuple[str, str]] = []
+    open_range = False
+    for key in order:
+        if key in keys:
+            found[-1:] = [(found[-1][0], key)] if open_range else [*found[-1:], (key, key)]
+        open_range = key in keys
+    return found
+
+
+class Outcome(Struct, frozen=True):
+    """How a run ended."""
+
+    run_id: str
+    job: str
+    success: bool
+    events: Sequence[dg.DagsterEvent]
+
+    @property
+    def failed_steps(self) -> set[str]:
+        """Return the steps that failed; the run itself when none of them did."""
+        failed = {str(event.step_key) for event in self.events if event.is_step_failure}
+        return failed or (set() if self.success else {self.job})
+
+    def check(self) -> None:
+        """Raise why the run failed.
+
+        Raises:
+            DebriefError: it did.
+        """
+        from pipelines.failures import failure_in, was_interrupted
+
+        if was_interrupted(self.events):
+            raise DebriefError(
+                "The run", "was stopped; what was finished stays", "The same command goes on."
+            )
+        if not self.success:
+            step, reason = failure_in(self.events, self.job)
+            raise DebriefError(step, reason, f"The whole story is in run {self.run_id}.")
+
+
+def carry_out(
+    instance: dg.DagsterInstance,
+    job: str,
+    partitions: tuple[str, str] | None,
+    config: dict[str, Any],
+    assets: Sequence[str] = (),
+) -> Outcome:
+    """Run a job, or some assets of all, here and now over a range of partitions.
+
+    Args:
+        instance: where the run is recorded.
+        job: its name; empty for a run over ``assets``.
+        partitions: the first and the last; None without any.
+        config: of the run.
+        assets: those that are made.
+    """
+    import dagster as dg
+
+    from pipelines.definitions import defs
+    from pipelines.jobs import range_tags
+
+    definition = defs.resolve_job_def(job) if job else defs.resolve_implicit_global_asset_job_def()
+    result = definition.execute_in_process(
+        instance=instance,
+        asset_selection=[dg.AssetKey(name) for name in assets] or None,
+        tags={
+            PROCESS_TAG: f"{socket.gethostname()} {os.getpid()}",
+            **(range_tags(*partitions) if partitions else {}),
+        },
+        run_config=config,
+        raise_on_error=False,
+    )
+    return Outcome(result.run_id, job or ", ".join(assets), result.success, result.all_events)
+
+
+def end_dead_runs(instance: dg.DagsterInstance) -> None:
+    """Mark the runs as failed that a command carried out and that were killed with it.
+
+    Dagster's monitoring knows of the runs that it launched itself, and of no others.
+    """
+    import dagster as dg
+
+    for run in instance.get_runs(dg.RunsFilter(statuses=[dg.DagsterRunStatus.STARTED])):
+        host, _, process = run.tags.get(PROCESS_TAG, "").partition(" ")
+        if host == socket.gethostname() and not _is_alive(int(process)):
+            instance.report_run_failed(
+                run, "The command that carried it out was killed; what was finished stays."
+            )
+            console(stderr=True).print(f"Killed earlier, now marked as failed: {run.run_id[:8]}")
+
+
+def _is_alive(process: int) -> bool:
+    try:
+        os.kill(process, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:
+        return True
+    return True
+
+
+def check_evaluators(settings: Settings, resources: dict[str, dict[str, Any]]) -> None:
     """Find out now, and not a minute into the run, that a judge or a key is wrong."""
-    from debrief.evaluators import make_evaluators
+    from resources.evaluator import EvaluatorResource
 
-    offline = not model and settings.offline
-    make_evaluators(settings, offline=offline, model=model)
+    evaluator = EvaluatorResource(**resources["evaluator"])
+    if not evaluator.offline:
+        evaluator.open()
 
 
-def _ui_command(choice: Choice) -> str:
+def _ui_command(options: RunOptions) -> str:
     words = ["debrief ui"]
-    words += [f"--lake {choice.lake}"] if choice.lake else []
-    words += [f"--sessions {folder}" for folder in choice.sessions]
-    words += ["--offline"] if choice.offline else []
+    words += [f"--lake {options.lake}"] if options.lake else []
+    words += [f"--sessions {folder}" for folder in options.sessions]
+    words += ["--offline"] if options.offline else []
     return " ".join(words)

@@ -14,7 +14,7 @@ from wsgiref.simple_server import WSGIRequestHandler, WSGIServer, make_server
 import dagster as dg
 from dagster import DagsterRunStatus
 
-from assets.doings import done_in
+from assets.run_summary import done_in
 from debrief.errors import ConfigurationError, DebriefError
 from debrief.metrics import LakeMetrics, counter, gauge, recorder_metrics
 from debrief.settings import Settings

@@ -1,19 +1,21 @@
-"""What the commands that launch the graph have in common."""
+"""What the commands that launch the graph have in common: options, run configuration, weeks."""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Iterable
 from pathlib import Path
+from typing import Any
 
 from msgspec import Struct
 
 from debrief.errors import ConfigurationError, InputError
+from debrief.sessions.transfer import split_locations
 from debrief.settings import Settings, load_settings
 from debrief.weeks import FIRST_WEEK, is_week, week_after
 
 
-class Choice(Struct, frozen=True, kw_only=True):
+class RunOptions(Struct, frozen=True, kw_only=True):
     """Where to read, where to write, and who evaluates."""
 
     sessions: tuple[str, ...] = ()
@@ -22,13 +24,10 @@ class Choice(Struct, frozen=True, kw_only=True):
     offline: bool = False
     model: str = ""
     local: bool = False
-    """No Langfuse server is read or written to, and no webhook told, whatever is configured."""
+    """No Langfuse server and no webhook is used, whatever is configured."""
 
-    def settle(self) -> Settings:
-        """Check the choice and lay it over this process's environment.
-
-        The environment is where the resources, the UI and every child process look, so that a
-        command and the UI that it starts mean the same lake.
+    def settings(self) -> Settings:
+        """Check the options and return this machine's settings, with the lake that is named.
 
         Raises:
             InputError: a folder is not there.
@@ -41,6 +40,28 @@ class Choice(Struct, frozen=True, kw_only=True):
         for folder in self.sessions:
             if "://" not in folder and not Path(folder).is_dir():
                 raise InputError(folder, "is not a folder", "Name one that holds transcripts.")
+        return load_settings({**os.environ, "DEBRIEF_LAKE": self.lake} if self.lake else None)
+
+    def resources(self, settings: Settings) -> dict[str, dict[str, Any]]:
+        """Return the configuration of a run's resources: all that says what it runs on."""
+        here = _repository()
+        folders = [_absolute(folder) for folder in self.sessions]
+        return {
+            "lake": {"url": settings.lake},
+            "sessions": {"folders": folders or split_locations(settings.sessions)},
+            "evaluator": {
+                "offline": self.offline or (not self.model and settings.offline),
+                "model": self.model or settings.model,
+                "repository": str(here) if here else "",
+            },
+            "langfuse": {"enabled": settings.langfuse and not self.local},
+            "webhook": {"enabled": settings.webhook and not self.local},
+        }
+
+    def environment(self) -> dict[str, str]:
+        """Return the environment of a process that is to run on the same."""
+        here = _repository()
+        own = here / ".debrief" / "judges" if here else None
         chosen = {
             "DEBRIEF_SESSIONS": os.pathsep.join(map(_absolute, self.sessions)),
             "DEBRIEF_LAKE": self.lake,
@@ -48,13 +69,31 @@ class Choice(Struct, frozen=True, kw_only=True):
             "DEBRIEF_MODEL": self.model,
             "DEBRIEF_LANGFUSE": "off" if self.local else "",
             "DEBRIEF_WEBHOOK": "off" if self.local else "",
+            "DEBRIEF_JUDGES": str(own)
+            if own and own.is_dir() and not load_settings().judges
+            else "",
         }
-        os.environ.update({name: value for name, value in chosen.items() if value})
-        return load_settings()
+        return {**os.environ, **{name: value for name, value in chosen.items() if value}}
 
 
-def _absolute(place: str) -> str:
-    return place if "://" in place else str(Path(place).absolute())
+def run_config(resources: dict[str, dict[str, Any]]) -> dict[str, Any]:
+    """Return a run's configuration; Dagster's own log lines are not printed."""
+    return {
+        "loggers": {"quiet": {}},
+        "resources": {name: {"config": config} for name, config in resources.items()},
+    }
+
+
+def _repository() -> Path | None:
+    """Return the repository that a command was started in; None outside of any."""
+    from debrief.snapshots.capture import find_repository
+
+    repository = find_repository(Path.cwd())
+    return repository.root if repository else None
+
+
+def _absolute(folder: str) -> str:
+    return folder if "://" in folder else str(Path(folder).absolute())
 
 
 def parse_weeks(texts: Iterable[str]) -> tuple[str, ...]:

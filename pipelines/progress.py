@@ -6,7 +6,7 @@ from contextlib import contextmanager
 
 import dagster as dg
 
-from assets.progress import PROGRESS
+from assets.weekly import PROGRESS
 
 
 class _Lines(logging.Handler):
@@ -28,7 +28,7 @@ def show_progress() -> None:
 
 
 @contextmanager
-def hushed() -> Iterator[None]:
+def muted() -> Iterator[None]:
     """Print no progress meanwhile, of what is tried and not kept."""
     logger = logging.getLogger(PROGRESS)
     before = logger.level

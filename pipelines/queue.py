@@ -11,12 +11,8 @@ from debrief.errors import ConfigurationError
 from debrief.settings import Settings
 
 BROKER = "DEBRIEF_BROKER"
-STAGES, COORDINATORS = "dagster", "coordinators"
-"""Queues: of the runs that do the work, and of those that launch them and wait. A worker takes
-one or the other, or runs that wait would hold the places of those they wait for."""
-QUEUE_TAG = "dagster-celery/queue"
-TASK_TAG = "dagster-celery/task_id"
-"""Of a run that was handed out: by it the broker is asked whether somebody works on it."""
+QUEUE = "dagster"
+"""Of the runs; the one that Dagster's Celery app takes from by default."""
 
 
 def broker_of(settings: Settings) -> str:

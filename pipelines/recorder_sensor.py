@@ -11,7 +11,7 @@ from debrief.errors import DebriefError
 from debrief.recorder.source import Changes, recorder_source
 from debrief.settings import load_settings
 from debrief.weeks import week_of
-from pipelines.whole_graph import whole_graph
+from pipelines.jobs import range_tags, whole_graph
 
 ASKED_BY = {"debrief/asked_by": "new_records"}
 """On every run that the sensor asks for."""
@@ -62,11 +62,12 @@ def new_records(context: dg.SensorEvaluationContext) -> dg.SensorResult | dg.Ski
     content = digest_of(cursor, sorted((record.id, record.version) for record in records))
     request = dg.RunRequest(
         run_key=f"records-{content[:24]}",
-        run_config={
-            "ops": {"find_sessions": {"config": {"weeks": weeks}}},
-            "resources": {"sessions": {"config": {"recorder": True}}},
+        run_config={"resources": {"sessions": {"config": {"recorder": True}}}},
+        tags={
+            **ASKED_BY,
+            **range_tags(weeks[0], weeks[-1]),
+            "debrief/records": str(len(records)),
         },
-        tags={**ASKED_BY, "debrief/records": str(len(records))},
     )
     return dg.SensorResult(run_requests=[request], cursor=cursor)
 

@@ -5,20 +5,20 @@ from datetime import UTC, datetime
 import dagster as dg
 
 from debrief.weeks import week_after, week_of
-from pipelines.whole_graph import whole_graph
+from pipelines.jobs import range_tags, whole_graph
 
 LATE_WEEKS = 4
 """So many weeks before the one that ended are looked at for late arrivals."""
 
 
-def weeks_at(tick: datetime) -> list[str]:
-    """Return the weeks that a tick takes: the late ones, and last the one that ended.
+def weeks_at(tick: datetime) -> tuple[str, str]:
+    """Return the first and last week that a tick takes; the last is the one that ended.
 
     Args:
         tick: the time that it was scheduled for, however late it is evaluated.
     """
     ended = week_after(week_of(tick.astimezone(UTC)), -1)
-    return [week_after(ended, -back) for back in range(LATE_WEEKS, -1, -1)]
+    return week_after(ended, -LATE_WEEKS), ended
 
 
 @dg.schedule(
@@ -32,9 +32,5 @@ def weeks_at(tick: datetime) -> list[str]:
 )
 def weekly(context: dg.ScheduleEvaluationContext) -> dg.RunRequest:
     """Take the week before the one that the tick was scheduled in."""
-    weeks = weeks_at(context.scheduled_execution_time)
-    return dg.RunRequest(
-        run_key=weeks[-1],
-        run_config={"ops": {"find_sessions": {"config": {"weeks": weeks}}}},
-        tags={"debrief/week": weeks[-1]},
-    )
+    first, last = weeks_at(context.scheduled_execution_time)
+    return dg.RunRequest(run_key=last, tags={**range_tags(first, last), "debrief/week": last})

@@ -3,7 +3,6 @@
 import json
 from collections.abc import Callable, Iterable, Mapping
 from datetime import UTC, datetime, timedelta
-from typing import Any
 
 import dagster as dg
 
@@ -12,7 +11,7 @@ from debrief.lake import Lake
 from debrief.redaction.redactor import Redactor
 from debrief.sessions.scanning import Scan, ScanEntry
 from debrief.sessions.store import SESSIONS_TABLE, read_from, scan_into
-from pipelines.whole_graph import whole_graph
+from pipelines.jobs import range_tags, whole_graph
 from resources.lake import LakeResource
 from resources.sessions import SessionStore
 
@@ -23,9 +22,8 @@ EVERY_SECONDS = 300
 following = dg.AutomationConditionSensorDefinition(
     "following",
     target=dg.AssetSelection.assets("training_sets", "fingerprint_leaderboard"),
-    default_status=dg.DefaultSensorStatus.STOPPED,
+    default_status=dg.DefaultSensorStatus.RUNNING,
     minimum_interval_seconds=60,
-    use_user_code_server=True,
     description="Training sets and the leaderboard follow the sessions that they are made from.",
 )
 
@@ -97,9 +95,9 @@ def new_sessions(
 
 
 def request(due: Marks) -> dg.RunRequest:
-    """Return the run over some weeks; the same for the same sessions."""
-    config: dict[str, Any] = {"ops": {"find_sessions": {"config": {"weeks": sorted(due)}}}}
-    return dg.RunRequest(run_key=digest_of(sorted(due.items())), run_config=config)
+    """Return the run over the range of some weeks; the same for the same sessions."""
+    tags = range_tags(min(due), max(due))
+    return dg.RunRequest(run_key=digest_of(sorted(due.items())), tags=tags)
 
 
 def marks_of(cursor: str | None) -> dict[str, str]:

@@ -10,28 +10,25 @@ from urllib.parse import urlsplit
 from debrief.cli.console import console
 from debrief.errors import ConfigurationError
 from debrief.settings import Settings
-from pipelines.queue import BROKER, COORDINATORS, STAGES, broker_of
+from pipelines.queue import BROKER, QUEUE, broker_of
 
 _RUNS_A_PROCESS = 20
 """A process is replaced after so many runs, so that none grows for ever."""
-_WAITING_AT_ONCE = 4
 
 
-def work(settings: Settings, *, coordinator: bool = False, name: str = "") -> None:
+def work(settings: Settings, *, name: str = "") -> None:
     """Take runs until this process is told to end; the run under way is finished first.
 
     Args:
         settings: of this machine.
-        coordinator: take the runs that launch others and wait for them, several at once, rather
-            than those that do the work.
         name: of the worker; the machine's by default.
 
     Raises:
         ConfigurationError: the broker or Dagster's database is not set, or what a worker needs
             is not installed.
     """
-    from pipelines.distribution import prepare_pools
     from pipelines.instance import dagster_home, open_instance, write_configuration
+    from pipelines.instance_care import set_pool_limits
 
     broker = broker_of(settings)
     if not settings.dagster_database_url:
@@ -43,25 +40,24 @@ def work(settings: Settings, *, coordinator: bool = False, name: str = "") -> No
     home.mkdir(parents=True, exist_ok=True)
     write_configuration(settings.model_copy(update={"launch": "queue"}), home)
     with open_instance(settings) as instance:
-        prepare_pools(instance)
+        set_pool_limits(instance)
     app = make_app(broker)
-    queue = COORDINATORS if coordinator else STAGES
     host = urlsplit(broker).hostname or broker
     console().print(
-        f"Worker for {queue}: runs from {host}, lake {settings.lake}, Dagster in {home}",
+        f"Worker: runs from {host}, lake {settings.lake}, Dagster in {home}",
         soft_wrap=True,
     )
     app.worker_main(
         [
             "worker",
             "--queues",
-            queue,
+            QUEUE,
             "--concurrency",
-            str(_WAITING_AT_ONCE if coordinator else 1),
+            "1",
             "--pool",
             "prefork",
             "--hostname",
-            f"{name or queue}-{os.getpid()}@{socket.gethostname()}",
+            f"{name or QUEUE}-{os.getpid()}@{socket.gethostname()}",
             "--max-tasks-per-child",
             str(_RUNS_A_PROCESS),
             "--without-gossip",
@@ -99,7 +95,7 @@ def make_app(broker: str) -> Any:
                 "worker_prefetch_multiplier": 1,
                 "worker_disable_prefetch": urlsplit(broker).scheme in ("redis", "rediss"),
                 "worker_hijack_root_logger": False,
-                "task_default_queue": STAGES,
+                "task_default_queue": QUEUE,
             },
         }
     )

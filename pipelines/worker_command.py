@@ -11,13 +11,6 @@ from debrief.cli.app import app
 
 @app.command()
 def worker(
-    coordinator: Annotated[
-        bool,
-        typer.Option(
-            "--coordinator",
-            help="Take the runs that launch others and wait for them: one such worker is needed.",
-        ),
-    ] = False,
     name: Annotated[str, typer.Option(help="Of the worker, in logs. Default: its queue.")] = "",
 ) -> None:
     """Take runs from the queue and carry them out, on as many machines as you start it on.
@@ -29,4 +22,4 @@ def worker(
     from debrief.settings import load_settings
     from pipelines.worker import work
 
-    work(load_settings(), coordinator=coordinator, name=name)
+    work(load_settings(), name=name)

@@ -11,7 +11,6 @@ from debrief.models.usage import RunUsage
 from debrief.settings import Settings
 from debrief.state.opening import open_state
 from debrief.state.pruning import prune_daily
-from debrief.state.watch import watch_of
 
 _KEYS = {
     "azure_ai": "AZURE_AI_API_KEY",
@@ -62,7 +61,6 @@ class Models:
         self._dry_run = dry_run
         self._made: dict[str, LanguageModel] = {}
         self.concurrency = settings.concurrency
-        self._watch = watch_of(run) if run else None
         self._cache = Cache(open_state(settings)) if settings.cache else None
         if self._cache is not None and run:
             prune_daily(self._cache.state, settings)
@@ -115,7 +113,6 @@ class Models:
             budget=self.budget,
             fallbacks=fallbacks,
             dry_run=self._dry_run,
-            watch=self._watch,
         )
 
 

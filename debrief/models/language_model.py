@@ -24,7 +24,6 @@ from debrief.models.prices import Price
 from debrief.models.usage import Meter, ModelUsage, total
 from debrief.models.wire import Wire
 from debrief.retry import RetryPolicy, retrying
-from debrief.state.watch import Watch
 
 if TYPE_CHECKING:
     import dspy
@@ -161,8 +160,6 @@ class LanguageModel:
     """Asked in turn when this model cannot be had; answers say who gave them."""
     dry_run: bool = False
     """Count what would be asked, and ask nothing."""
-    watch: Watch | None = None
-    """Says whether the run that asks may still go on."""
 
     def __post_init__(self) -> None:
         self.meter = Meter()
@@ -295,8 +292,6 @@ class LanguageModel:
         with self._slots:
             if self._closed is not None:
                 raise self._closed
-            if self.watch is not None:
-                self.watch.check()
             self.meter.count(sent=1)
             return self._wire.send(request)
 

@@ -24,7 +24,9 @@ from debrief.sessions.heads import SessionHead
 from debrief.settings import Settings
 
 
-def read_labels(settings: Settings, client: LangfuseClient | None, repository: Path) -> Labels:
+def read_labels(
+    settings: Settings, client: LangfuseClient | None, repository: Path | None
+) -> Labels:
     """Read people's labels from everywhere that is configured.
 
     ``DEBRIEF_LABELS`` names CSV files, and ``DEBRIEF_FEEDBACK`` the ``.debrief`` folders whose
@@ -34,12 +36,12 @@ def read_labels(settings: Settings, client: LangfuseClient | None, repository: P
     Args:
         settings: of this machine.
         client: of a Langfuse server; None when none is configured.
-        repository: its top folder.
+        repository: its top folder; None without one.
 
     Raises:
         InputError: a CSV file cannot be used.
     """
-    folders = settings.feedback or [repository / ".debrief"]
+    folders = settings.feedback or ([repository / ".debrief"] if repository is not None else [])
     parts = [labels_from_csv(path) for path in settings.labels]
     parts.append(labels_from_feedback(folders))
     if client is not None:

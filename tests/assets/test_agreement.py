@@ -9,8 +9,9 @@ import pytest
 
 from assets.agreement import agreement_suffices, judge_agreement
 from debrief.rubrics.agreement import AGREEMENT, ALL, AgreementRow
+from resources.evaluator import EvaluatorResource
 from resources.lake import LakeResource
-from resources.langfuse import LangfuseResource
+from tests.assets.running import resources
 from tests.rubrics.test_agreement import csv_of, ident, lake_with, planted
 
 FRACTIONS = [0.1, 0.3, 0.5, 0.7, 0.9]
@@ -20,7 +21,6 @@ PAIRS = planted(0.75, 5, 1)
 @pytest.fixture
 def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     lake_with(tmp_path, [FRACTIONS[b] for _, b in PAIRS])
-    monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("DEBRIEF_HOME", str(tmp_path / "home"))
     for name in ("DEBRIEF_LABELS", "DEBRIEF_FEEDBACK", "DEBRIEF_MIN_AGREEMENT"):
         monkeypatch.delenv(name, raising=False)
@@ -30,10 +30,9 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def made(place: Path) -> dg.ExecuteInProcessResult:
     return dg.materialize(
         [judge_agreement, agreement_suffices],
-        resources={
-            "lake": LakeResource(url=str(place / "lake")),
-            "langfuse": LangfuseResource(enabled=False),
-        },
+        resources=resources(
+            str(place / "lake"), evaluator=EvaluatorResource(offline=True, repository=str(place))
+        ),
         raise_on_error=False,
     )
 
@@ -105,8 +104,6 @@ def test_an_agreement_that_is_asked_for_and_not_known_does_not_suffice(
 
 
 def test_feedback_files_of_the_repository_are_read(place: Path) -> None:
-    (place / ".git").mkdir()
-    (place / ".git/HEAD").write_text("ref: refs/heads/main\n")
     for n in range(2):
         folder = place / ".debrief/sessions" / ident(n)
         folder.mkdir(parents=True)

@@ -30,7 +30,7 @@ from debrief.rubrics.model import (
 from debrief.scoring.model import SessionScores
 from debrief.sessions.model import Session
 from resources.evaluator import EvaluatorResource
-from resources.lake import LakeResource
+from tests.assets.running import metadata, resources
 from tests.models.openai_server import Call, OpenAIServer, Reply
 from tests.rubrics.scenario import SCALE, WEEK, a_week, mined, rubric
 from tests.rubrics.test_over_http import a_set
@@ -74,12 +74,16 @@ def lake(tmp_path: Path) -> Lake:
 
 
 def run(
-    lake: Lake, asset: dg.AssetsDefinition, key: str, evaluator: EvaluatorResource, **config: Any
+    lake: Lake,
+    asset: dg.AssetsDefinition,
+    week: str | None,
+    evaluator: EvaluatorResource,
+    **config: Any,
 ) -> dg.ExecuteInProcessResult:
     return dg.materialize(
         [asset],
-        resources={"lake": LakeResource(url=lake.url), "evaluator": evaluator},
-        partition_key=key,
+        resources=resources(lake, evaluator=evaluator),
+        partition_key=week,
         run_config={"ops": {asset.key.to_user_string(): {"config": config}}} if config else None,
     )
 
@@ -91,12 +95,6 @@ def fill(lake: Lake, mark: str, good: int = 4, bad: int = 12) -> None:
     lake.write("raw_sessions", WEEK, sessions, Session)
     rows = [structs.replace(row, scoring_fingerprint=mark) for row in scores]
     lake.write("session_scores", WEEK, rows, SessionScores)
-
-
-def metadata(result: dg.ExecuteInProcessResult, key: str) -> dict[str, Any]:
-    events = [e.materialization for e in result.get_asset_materialization_events()]
-    (own,) = [event for event in events if event.partition == key]
-    return {name: value.value for name, value in own.metadata.items()}
 
 
 def test_mining_through_http_tells_what_failed_and_asks_about_that_alone_again(
@@ -121,7 +119,7 @@ def test_mining_through_http_tells_what_failed_and_asks_about_that_alone_again(
     assert server.received == asked
     rows = list(lake.read(EXTRACTED, WEEK, ExtractedRubric))
     assert {len(row.sessions) for row in rows} == {4}
-    run(lake, rubrics, "excellence", evaluator)
+    run(lake, rubrics, None, evaluator)
     trials = list(lake.read(TRIALS, "excellence", RubricTrial))
     assert {(trial.effect, trial.kept) for trial in trials} == {(0, False)}
     assert list(lake.read(RUBRICS, "excellence", Rubric)) == []
@@ -137,10 +135,13 @@ def test_a_set_that_cannot_be_made_leaves_the_one_before_and_the_other_score_nam
         fill(lake, evaluator.open().scoring_fingerprint)
         lake.write(EXTRACTED, WEEK, [mined("habit-1", extractor="openai/m")], ExtractedRubric)
         lake.write(RUBRICS, "excellence", [rubric(1)], Rubric)
-        result = run(lake, rubrics, "excellence", evaluator)
+        result = run(lake, rubrics, None, evaluator)
         assert result.success
-        shown = metadata(result, "excellence")
-    assert "no usable answer about the rubrics for excellence in 3 calls" in shown["failure"]
+        shown = metadata(result)
+    assert (
+        "no usable answer about the rubrics for excellence in 3 calls"
+        in shown["failure_excellence"]
+    )
     assert [row.key for row in lake.read(RUBRICS, "excellence", Rubric)] == ["key-1"]
 
 
@@ -155,12 +156,12 @@ def test_offline_everything_is_shown_with_its_reason(
     dropped = list(lake.read(DROPPED, WEEK, DroppedRubric))
     assert dropped
     assert all(row.reason for row in dropped)
-    shown = metadata(run(lake, rubrics, "excellence", evaluator), "excellence")
+    shown = metadata(run(lake, rubrics, None, evaluator))
     found = list(lake.read(RUBRICS, "excellence", Rubric))
     assert found
     assert all(rubric.held_out_effect is not None for rubric in found)
     assert "| rubric | effect | low | high |" in shown["held_out_effects"]
-    untried = run(lake, rubrics, "excellence", evaluator, most_judgements=0)
+    untried = run(lake, rubrics, None, evaluator, most_judgements=0)
     assert untried.success
     assert {r.held_out_effect for r in lake.read(RUBRICS, "excellence", Rubric)} == {None}
     shown = metadata(run(lake, rubric_evaluations, WEEK, evaluator), WEEK)

@@ -9,11 +9,11 @@ from typing import Any
 import dagster as dg
 import pytest
 
-from assets.candidates import prompt_candidates
-from assets.partitions import add_pairs
+from assets.partitions import add_pairs, pair_key
 from assets.reports import fingerprint_leaderboard
 from assets.training import (
     no_secret_in_training_sets,
+    prompt_candidates,
     training_lines_valid,
     training_sets,
 )
@@ -22,14 +22,14 @@ from debrief.rubrics.agreement import AGREEMENT, ALL, AgreementRow
 from debrief.training.candidates import CandidateRow
 from debrief.training.store import training_path
 from resources.evaluator import EvaluatorResource
-from resources.lake import LakeResource
+from tests.assets.running import resources
 from tests.models.openai_server import OpenAIServer
 from tests.training.lakes import TASK, lake_of
 from tests.training.scenario import FINGERPRINT
 from tests.training.test_optimisation import HABIT, reply
 from tests.training.test_store import team
 
-KEY = f"{FINGERPRINT}|{TASK}"
+KEY = pair_key(TASK, FINGERPRINT)
 
 
 @pytest.fixture
@@ -40,14 +40,14 @@ def lake(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Lake:
     return lake_of(tmp_path / "lake", team(10), {"s03": 0.2, "s04": 0.9})
 
 
-def run(lake: Lake, *assets: Any, config: Any = None, **resources: Any) -> Any:
+def run(lake: Lake, *assets: Any, config: Any = None, **more: Any) -> Any:
     with dg.DagsterInstance.ephemeral() as instance:
         add_pairs(instance, [(TASK, FINGERPRINT)])
         return dg.materialize(
             list(assets),
             instance=instance,
             partition_key=KEY if assets[0] is not fingerprint_leaderboard else None,
-            resources={"lake": LakeResource(url=lake.url), **resources},
+            resources=resources(lake, **more),
             run_config={"ops": config} if config else None,
             raise_on_error=False,
         )

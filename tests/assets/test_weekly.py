@@ -9,15 +9,15 @@ from pathlib import Path
 import dagster as dg
 import pytest
 
-from assets.doings import done_in
 from assets.reports import fingerprint_leaderboard
+from assets.run_summary import done_in
 from assets.scoring import session_scores
 from resources.evaluator import EvaluatorResource
-from resources.lake import LakeResource
+from tests.assets.running import resources
 from tests.training.lakes import lake_of
 from tests.training.test_store import team
 
-WEEK = "2026-10-05"
+WEEK = "2026-01-05"
 
 
 @pytest.fixture(autouse=True)
@@ -34,28 +34,35 @@ def _run(
             [asset],
             partition_key=week,
             instance=instance,
-            resources={
-                "lake": LakeResource(url=str(tmp_path / "lake")),
-                "evaluator": EvaluatorResource.model_validate(evaluator),
-            },
+            resources=resources(
+                str(tmp_path / "lake"), evaluator=EvaluatorResource.model_validate(evaluator)
+            ),
             raise_on_error=False,
         )
         return result, instance.all_logs(result.run_id)
 
 
 def test_why_a_stage_failed_stands_in_a_line_of_its_own(tmp_path: Path) -> None:
+    lake_of(tmp_path / "lake", team(2), {})
     result, entries = _run(session_scores, tmp_path, WEEK, model="openrouter/some/model")
     assert not result.success
     told = [entry.user_message for entry in entries if entry.level == logging.ERROR]
     assert any("OPENROUTER_API_KEY" in line for line in told)
 
 
-def test_a_week_is_told_in_short_before_anything_else(tmp_path: Path) -> None:
+def test_a_week_is_summed_up_before_anything_else(tmp_path: Path) -> None:
+    lake_of(tmp_path / "lake", team(2), {})
     result, _ = _run(session_scores, tmp_path, WEEK, offline=True)
     (made,) = result.asset_materializations_for_node("session_scores")
     assert next(iter(made.metadata)) == "in_short"
-    assert str(made.metadata["in_short"].value).startswith("0 scored")
-    assert len(str(made.metadata["rows_digest"].value)) <= 16
+    assert str(made.metadata["in_short"].value).startswith("1 scored")
+
+
+def test_a_week_without_sessions_is_skipped_and_nothing_is_written(tmp_path: Path) -> None:
+    result, _ = _run(session_scores, tmp_path, WEEK, offline=True)
+    (made,) = result.asset_materializations_for_node("session_scores")
+    assert made.metadata["dagster/partition_row_count"].value == 0
+    assert not (tmp_path / "lake" / "session_scores").exists()
 
 
 def test_rows_of_a_table_without_weeks_count_as_done(tmp_path: Path) -> None:

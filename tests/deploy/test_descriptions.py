@@ -55,7 +55,7 @@ def commands() -> Iterator[list[str]]:
 def test_everything_that_up_starts_is_a_service() -> None:
     assert {"postgres", "code", "webserver", "daemon", "api", "metrics"} <= set(SERVICES)
     workers = {name for name in SERVICES if COMPOSE["services"][name].get("profiles")}
-    assert workers == {"redis", "worker", "coordinator"}
+    assert workers == {"redis", "worker"}
 
 
 @pytest.mark.parametrize("command", list(commands()), ids=" ".join)
@@ -194,10 +194,9 @@ def test_docker_compose_reads_the_file() -> None:
     assert said.returncode == 0, said.stderr
     services = json.loads(said.stdout)["services"]
     assert sorted(services) == SERVICES
-    for name in ("worker", "coordinator"):
-        told = services[name]["environment"]
-        assert state_url(load_settings({"DEBRIEF_HOME": "/nowhere", **told})).endswith("dagster")
-        assert "volumes" not in services[name]
+    told = services["worker"]["environment"]
+    assert state_url(load_settings({"DEBRIEF_HOME": "/nowhere", **told})).endswith("dagster")
+    assert "volumes" not in services["worker"]
 
 
 def test_kubernetes_knows_every_field_of_what_stands_beside_the_chart() -> None:

@@ -59,7 +59,6 @@ class Machine:
             **kept,
             "DEBRIEF_HOME": str(self.folder / "home"),
             "DEBRIEF_LAKE": self.lake.url,
-            "DEBRIEF_LEASE_SECONDS": "60",
             "DEBRIEF_CONCURRENCY": str(CONCURRENCY),
             "DEBRIEF_MODEL": "openai/tiny",
             "DEBRIEF_MODEL_BASE_URL": self._server.url if self._server is not None else "",
@@ -97,14 +96,14 @@ def main() -> None:
     """Be one run, and say how it ended."""
     from assets.judging import judge_evaluations
     from resources.evaluator import EvaluatorResource
-    from resources.lake import LakeResource
+    from tests.assets.running import resources
 
     with dg.DagsterInstance.from_config(str(Path(sys.argv[1], "dagster"))) as instance:
         result = dg.materialize(
             [judge_evaluations],
             instance=instance,
             partition_key=WEEK,
-            resources={"lake": LakeResource(), "evaluator": EvaluatorResource()},
+            resources=resources("", evaluator=EvaluatorResource()),
             raise_on_error=False,
         )
     print("succeeded" if result.success else "failed", flush=True)

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from assets.disk import DiskFullError, room
+from assets.weekly import DiskFullError, explain_full_disk
 from debrief.judging.model import JudgeEvaluation
 from debrief.lake import Lake
 from tests.benchmarks.judging import START
@@ -45,7 +45,7 @@ def test_a_week_that_does_not_fit_names_its_file_and_leaves_the_old_one(tmp_path
 def write_much(url: str) -> None:
     lake = Lake(url)
     try:
-        with room(lake, TABLE, WEEK):
+        with explain_full_disk(lake, TABLE, WEEK):
             rows = (row_of(number, os.urandom(500).hex()) for number in range(2_000))
             lake.write(TABLE, WEEK, rows, JudgeEvaluation)
     except DiskFullError as error:
@@ -71,10 +71,10 @@ def row_of(number: int, feedback: str) -> JudgeEvaluation:
 def test_every_way_to_be_full_is_told_with_the_file(tmp_path: Path, number: int) -> None:
     lake = Lake(str(tmp_path))
     told = pytest.raises(DiskFullError, match=r"/some/file: cannot be written: .*\. Make room")
-    with told, room(lake, TABLE, WEEK):
+    with told, explain_full_disk(lake, TABLE, WEEK):
         raise OSError(number, os.strerror(number), "/some/file")
 
 
 def test_another_failure_stays_what_it_is(tmp_path: Path) -> None:
-    with pytest.raises(PermissionError), room(Lake(str(tmp_path)), TABLE, WEEK):
+    with pytest.raises(PermissionError), explain_full_disk(Lake(str(tmp_path)), TABLE, WEEK):
         raise PermissionError(errno.EACCES, "not allowed", "/some/file")

@@ -24,7 +24,6 @@ from debrief.models.language_model import (
 )
 from debrief.models.prices import Price, Rates
 from debrief.models.usage import ModelUsage
-from debrief.state.watch import RunOverError, watch_of
 from tests.models.openai_server import Call, OpenAIServer, Reply
 from tests.waiting import LONG
 
@@ -367,29 +366,3 @@ def test_answers_add_up_and_one_unknown_cost_makes_the_sum_unknown() -> None:
     assert accepted([known, known]).usage.cost_usd == 1.0
     assert accepted([known, unknown]).usage.cost_usd is None
     assert accepted([known, unknown]).usage.input_tokens == 4
-
-
-def test_a_run_that_is_over_asks_no_more(make: Make, server: OpenAIServer) -> None:
-    watch = watch_of("a run")
-    model = make(watch=watch)
-    model.ask("x")
-    asked = len(server.calls)
-    watch.stop("it is marked as canceled")
-    with pytest.raises(RunOverError, match="run a run: it is marked as canceled"):
-        model.ask("y")
-    assert len(server.calls) == asked
-
-
-def test_a_run_that_ends_while_a_question_is_tried_again_gives_it_up(
-    make: Make, server: OpenAIServer
-) -> None:
-    watch = watch_of("another run")
-
-    def busy(call: Call) -> Reply:
-        watch.stop("it lost its lease")
-        return Reply(status=429)
-
-    server.reply = busy
-    with pytest.raises(RunOverError, match="it lost its lease"):
-        make(watch=watch, attempts=8).ask("x")
-    assert len(server.calls) == 1

@@ -158,13 +158,7 @@ def test_the_runs_are_real_runs_of_dagster_with_partitions_and_passed_checks(
         runs = instance.get_runs()
         assert {run.job_name for run in runs} == {
             "whole_graph",
-            "sessions_job",
-            "rubrics_job",
-            "rubric_evaluations_job",
-            "agreement_job",
             "training_sets_job",
-            "reports_job",
-            "weekly_report_job",
         }
         assert all(run.is_success for run in runs)
         assert instance.get_materialized_partitions(dg.AssetKey("session_scores")) == set(WEEKS)
@@ -188,24 +182,12 @@ def test_the_runs_are_real_runs_of_dagster_with_partitions_and_passed_checks(
         assert {record.status.value for record in checks.values()} == {"SUCCEEDED"}
 
 
-def test_each_week_has_a_page_in_the_lake_and_the_whole_run_shows_the_last(
-    demo: Demo, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_each_week_has_a_page_in_the_lake(demo: Demo) -> None:
     pages = {name for name in demo.before if name.startswith("reports/2026-")}
     assert pages == {f"reports/{week}.md" for week in WEEKS}
     last = demo.before["reports/2026-11-02.md"].decode()
     assert "| session_scores | 6 | 6 | 0 | 0 |" in last
     assert "Nothing: no model was asked." in last
-    place = str(demo.home.path / ".debrief/demo/.dagster")
-    monkeypatch.setenv("DAGSTER_HOME", place)
-    with dg.DagsterInstance.from_config(place) as instance:
-        first = instance.get_runs(dg.RunsFilter(job_name="whole_graph"))[-1]
-        shown = [
-            event.dagster_event.step_output_data.metadata["page"].value
-            for event in instance.all_logs(first.run_id, dg.DagsterEventType.STEP_OUTPUT)
-            if event.step_key == "take_weekly_report" and event.dagster_event
-        ]
-    assert shown == [last]
 
 
 def test_every_transcript_without_a_session_has_a_reason(demo: Demo) -> None:
@@ -223,7 +205,7 @@ def test_a_backfill_of_one_stage_over_a_range_is_a_run_of_its_own(demo: Demo) ->
         "--lake", str(demo.home.path / ".debrief/demo"),
     )  # fmt: skip
     assert said.code == 0, said.err
-    assert "session_scores: 2026-10-12 … 2026-10-26" in said.out
+    assert "session_scores: 2026-10-12 … 2026-10-26: 3 weeks to make" in said.out
     assert "session_scores 2026-10-19 (2 of 3)" in said.err
 
 

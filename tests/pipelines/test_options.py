@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from debrief.errors import ConfigurationError, InputError
-from pipelines.options import Choice, parse_weeks
+from pipelines.options import RunOptions, parse_weeks
 
 
 def test_weeks_are_mondays_or_ranges_of_them() -> None:
@@ -28,9 +28,9 @@ def test_what_is_no_week_is_refused_with_an_example(text: str) -> None:
 
 def test_a_folder_that_is_not_there_is_named(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="no-such-folder: is not a folder"):
-        Choice(sessions=(str(tmp_path / "no-such-folder"),)).settle()
+        RunOptions(sessions=(str(tmp_path / "no-such-folder"),)).settings()
 
 
 def test_offline_and_a_model_exclude_each_other() -> None:
     with pytest.raises(ConfigurationError, match="exclude each other"):
-        Choice(offline=True, model="openai/gpt-4o-mini").settle()
+        RunOptions(offline=True, model="openai/gpt-4o-mini").settings()

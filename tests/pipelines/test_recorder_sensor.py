@@ -73,8 +73,8 @@ def tick(instance: dg.DagsterInstance, cursor: str | None = None) -> Any:
 
 def weeks_of(told: Any) -> list[str]:
     (request,) = told.run_requests
-    weeks: list[str] = request.run_config["ops"]["find_sessions"]["config"]["weeks"]
-    return weeks
+    start, end = (f"dagster/asset_partition_range_{name}" for name in ("start", "end"))
+    return sorted({request.tags[start], request.tags[end]})
 
 
 def test_the_sensor_is_off_until_somebody_turns_it_on() -> None:
@@ -171,6 +171,9 @@ def take(instance: dg.DagsterInstance, told: Any) -> None:
         instance=instance, run_config=request.run_config, tags=request.tags
     )
     assert result.success
+    for pair in instance.get_dynamic_partitions("pair"):
+        following = defs.resolve_job_def("training_sets_job")
+        assert following.execute_in_process(instance=instance, partition_key=pair).success
 
 
 def test_from_a_worktree_to_a_training_set(

@@ -162,7 +162,7 @@ def test_what_could_not_be_read_is_read_once_it_is_mended(run: Run) -> None:
     assert "broken" in run.sessions()
     assert "broken.jsonl" not in run.unread()
     new = [line for line in again.err.splitlines() if f"judge_evaluations {WEEK}" in line]
-    assert "2 new, 12 as before" in new[0]
+    assert "14 judgements, 2 new" in new[0]
 
 
 @pytest.mark.parametrize(

@@ -6,18 +6,16 @@ from pathlib import Path
 
 import dagster as dg
 import pytest
-from dagster._core.storage.tags import RETRY_NUMBER_TAG
 
 from debrief.models.budget import BudgetSpentError
-from resources.attendance import ACCOUNT_TAG, PARENT_TAG
 from resources.evaluator import EvaluatorResource
 
-WHOLE, FIRST, OTHER = "whole graph", "first", "other"
+FIRST, RETRY = "first", {"dagster/retry_number": "1"}
 
 
 def a_run(run: str, root: str = "", **tags: str) -> dg.DagsterRun:
     return dg.DagsterRun(
-        "sessions_job",
+        "whole_graph",
         run_id=run,
         tags=tags,
         root_run_id=root or None,
@@ -46,18 +44,15 @@ def asks(run: dg.DagsterRun) -> bool:
 
 
 @pytest.mark.usefixtures("cache")
-def test_stages_that_one_run_of_the_whole_graph_launches_share_its_limit() -> None:
-    stages = [a_run(name, **{PARENT_TAG: WHOLE}) for name in (FIRST, OTHER)]
-    assert [asks(stage) for stage in stages] == [True, False]
+def test_the_stages_of_a_run_share_its_limit_and_another_run_has_its_own() -> None:
+    assert [asks(a_run(FIRST)) for _ in range(2)] == [True, False]
     assert asks(a_run("by itself"))
 
 
 @pytest.mark.usefixtures("cache")
-def test_a_run_that_takes_up_what_a_killed_one_left_may_not_spend_it_all_again() -> None:
+def test_a_retry_by_dagster_may_not_spend_it_all_again() -> None:
     assert asks(a_run(FIRST))
-    assert not asks(a_run("again", root=FIRST, **{RETRY_NUMBER_TAG: "1"}))
-    tags = {PARENT_TAG: "whole graph, again", ACCOUNT_TAG: FIRST}
-    assert not asks(a_run("its stage", **tags))
+    assert not asks(a_run("again", root=FIRST, **RETRY))
 
 
 @pytest.mark.usefixtures("cache")

@@ -10,15 +10,14 @@ import fsspec
 import pytest
 
 from assets.sessions import raw_sessions
-from assets.snapshots import METADATA, TABLE, prompt_snapshots, session_metadata
+from assets.snapshots import prompt_snapshots, session_metadata
 from debrief.lake import Lake, Stamp
 from debrief.redaction.redactor import Redactor
 from debrief.sessions.transfer import Pushed, push
 from debrief.snapshots.captures import captures_beside
 from debrief.snapshots.fingerprint import compute_prompt_fingerprint
 from debrief.snapshots.model import PromptSnapshot, PromptSnapshotRow, SessionMetadataRow
-from resources.lake import LakeResource
-from resources.sessions import SessionStore
+from tests.assets.running import resources
 from tests.object_store import Bucket, bucket, object_store_server
 from tests.sessions.test_mirroring import TOKEN, WEEK, transcript
 from tests.snapshots.scenario import write
@@ -69,14 +68,14 @@ def taken_by(machine: Path, bucket: Bucket, monkeypatch: pytest.MonkeyPatch) -> 
             [raw_sessions, prompt_snapshots, session_metadata],
             instance=instance,
             partition_key=WEEK,
-            resources={"lake": LakeResource(), "sessions": SessionStore()},
+            resources=resources(""),
         )
     assert done.success
     return Lake(bucket.url("lake"))
 
 
 def stamps(lake: Lake) -> list[Stamp | None]:
-    return [lake.stamp(table, WEEK) for table in (TABLE, METADATA)]
+    return [lake.stamp(table, WEEK) for table in ("prompt_snapshots", "session_metadata")]
 
 
 def test_prompts_captured_on_one_machine_are_those_of_the_session_on_every_other(
@@ -85,11 +84,11 @@ def test_prompts_captured_on_one_machine_are_those_of_the_session_on_every_other
     pushed(kim, bucket)
     kim.rename(tmp_path / "away")
     lake = taken_by(tmp_path / "first", bucket, monkeypatch)
-    rows = {row.session_id: row for row in lake.read(TABLE, WEEK, PromptSnapshotRow)}
+    rows = {row.session_id: row for row in lake.read("prompt_snapshots", WEEK, PromptSnapshotRow)}
     assert [row.origin for row in rows.values()] == ["recorded", "recorded"]
     assert rows["one"].prompt_fingerprint == compute_prompt_fingerprint(PROMPTS)
     assert rows["one"].note.startswith(bucket.url("transcripts", "kim", "captures-"))
-    filed = {row.session_id: row for row in lake.read(METADATA, WEEK, SessionMetadataRow)}
+    filed = {row.session_id: row for row in lake.read("session_metadata", WEEK, SessionMetadataRow)}
     assert filed["one"].prompt_fingerprint == rows["one"].prompt_fingerprint
     before = stamps(lake)
     assert stamps(taken_by(tmp_path / "second", bucket, monkeypatch)) == before

@@ -1,0 +1,35 @@
+"""Assets as Dagster runs them, on a lake in a test's own folder."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import dagster as dg
+
+from debrief.lake import Lake
+from resources.evaluator import EvaluatorResource
+from resources.lake import LakeResource
+from resources.langfuse import LangfuseResource
+from resources.scope import ScopeResource
+from resources.sessions import SessionStore
+from resources.webhook import WebhookResource
+
+
+def resources(lake: Lake | str, **more: Any) -> dict[str, Any]:
+    """Return the resources of a run: offline, with no server, unless ``more`` says otherwise."""
+    return {
+        "lake": LakeResource(url=lake if isinstance(lake, str) else lake.url),
+        "sessions": SessionStore(),
+        "evaluator": EvaluatorResource(offline=True),
+        "langfuse": LangfuseResource(enabled=False),
+        "scope": ScopeResource(),
+        "webhook": WebhookResource(enabled=False),
+        **more,
+    }
+
+
+def metadata(result: dg.ExecuteInProcessResult, partition: str | None = None) -> dict[str, Any]:
+    """Return what a run shows of an asset's only materialization, or that of one partition."""
+    events = [event.materialization for event in result.get_asset_materialization_events()]
+    (own,) = [each for each in events if partition in (None, each.partition)]
+    return {name: value.value for name, value in own.metadata.items()}

@@ -8,7 +8,7 @@ import dagster as dg
 
 from debrief.digests import digest_of
 from debrief.errors import DebriefError
-from debrief.recorder.source import Changes, recorder_source
+from debrief.recorder.source import RecordChanges, recorder_source
 from debrief.settings import load_settings
 from debrief.weeks import week_of
 from pipelines.jobs import range_tags, whole_graph
@@ -72,7 +72,7 @@ def new_records(context: dg.SensorEvaluationContext) -> dg.SensorResult | dg.Ski
     return dg.SensorResult(run_requests=[request], cursor=cursor)
 
 
-def _changes(cursor: str | None) -> Iterator[Changes]:
+def _changes(cursor: str | None) -> Iterator[RecordChanges]:
     """Yield what changed since ``cursor``, at least one part."""
     with closing(recorder_source(load_settings())) as source:
         for _ in range(MOST_PAGES):

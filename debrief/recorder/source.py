@@ -1,8 +1,7 @@
-"""The recorder's database as a source of sessions: what is new in it is asked for, once.
+"""The recorder's database as a source of sessions.
 
-The store tells what was added and what changed since a cursor, and the lake remembers cursor and
-listing. A record is read from the store when its week is; while the database is away, what was
-read before stays as it is.
+The store lists what was added or changed since a cursor, and the lake keeps cursor and listing. A
+record is read from the store when its week is; while the database is away, earlier sessions stay.
 """
 
 from __future__ import annotations
@@ -10,17 +9,15 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
 from functools import partial
-from typing import Protocol
-from uuid import UUID
+from typing import TYPE_CHECKING
 
-import msgspec
 from msgspec import Struct
+from msgspec.structs import replace
 
 from debrief.errors import DebriefError, InputError
 from debrief.lake import Lake
 from debrief.recorder.contracts import Status, StoredSession
 from debrief.recorder.errors import CursorError, NotFoundError
-from debrief.recorder.storage.rows import Page
 from debrief.redaction.redactor import Redactor
 from debrief.sessions.model import Session
 from debrief.sessions.readers.base import NoSession, ServerReader, Transcript
@@ -31,26 +28,13 @@ from debrief.sessions.store import SESSIONS_TABLE
 from debrief.settings import Settings
 from debrief.weeks import week_of
 
+if TYPE_CHECKING:
+    from debrief.recorder.storage.store import RecordStore
+
 LISTING_TABLE = "recorder_listing"
-A_PAGE = 500
+PAGE_SIZE = 500
 _CONVERSION = "1"
 """Raised when records are made into sessions in another way: all are read again."""
-
-
-class Store(Protocol):
-    """What of a record store a source needs."""
-
-    def changed(self, cursor: str | None, limit: int) -> Page[StoredSession]:
-        """Return sessions that are new or whose status was set, after ``cursor``."""
-        ...
-
-    def record_text(self, id: UUID | str) -> bytes:
-        """Return a stored record."""
-        ...
-
-    def close(self) -> None:
-        """Close all connections."""
-        ...
 
 
 class ListedRecord(Struct, frozen=True, kw_only=True, gc=False):
@@ -68,23 +52,23 @@ class ListedRecord(Struct, frozen=True, kw_only=True, gc=False):
         return f"{_CONVERSION} {self.sha256} {self.status}"
 
 
-class Changes(Struct, frozen=True, kw_only=True):
-    """What became of a database since somebody looked."""
+class RecordChanges(Struct, frozen=True, kw_only=True):
+    """Records that are new in a database or whose status was set."""
 
     records: tuple[ListedRecord, ...]
     cursor: str
-    """Goes on after them."""
+    """Continues after them."""
     more: bool
-    anew: bool
-    """They are from the beginning: what was listed before may be of another database."""
+    from_start: bool
+    """They begin with the first record: earlier ones may be of another database."""
 
 
 class RecorderSource:
     """The sessions of one recorder's database.
 
     Args:
-        store: opens the store; asked when it is first needed.
-        now: the clock.
+        open_store: opens the store when it is first needed.
+        now: returns the time.
     """
 
     source = SOURCE
@@ -92,105 +76,100 @@ class RecorderSource:
 
     def __init__(
         self,
-        store: Callable[[], Store],
+        open_store: Callable[[], RecordStore],
         now: Callable[[], datetime] = lambda: datetime.now(UTC),
     ) -> None:
-        self._open = store
-        self._opened: Store | None = None
+        self._open = open_store
+        self._store: RecordStore | None = None
         self._now = now
 
     @property
-    def store(self) -> Store:
+    def store(self) -> RecordStore:
         """The store, opened.
 
         Raises:
             DebriefError: there is none, or it is away.
         """
-        if self._opened is None:
-            self._opened = self._open()
-        return self._opened
+        if self._store is None:
+            self._store = self._open()
+        return self._store
 
     def close(self) -> None:
         """Close the store; it is opened again when it is needed."""
-        if self._opened is not None:
-            self._opened.close()
-            self._opened = None
+        if self._store is not None:
+            self._store.close()
+            self._store = None
 
     def scan(self, lake: Lake) -> list[ScanEntry]:
         """Return an entry for each session of the database.
 
-        A database that is away costs nothing: what is remembered of it is returned, and an entry
-        that says why there may be more.
+        While the database is away, the entries of the last listing are returned, and one that
+        says why there may be more.
         """
-        stamp = lake.stamp(LISTING_TABLE, SOURCE)
         listed = {row.id: row for row in lake.read(LISTING_TABLE, SOURCE, ListedRecord)}
-        cursor = stamp.inputs if stamp is not None and stamp.inputs else None
-        failure: list[ScanEntry] = []
+        failures: list[ScanEntry] = []
         try:
-            self._list(lake, listed, cursor)
+            self._update_listing(lake, listed)
         except DebriefError as error:
             now = self._now()
-            failure.append(
-                ScanEntry(
-                    source=SOURCE,
-                    path=stored_path("database"),
-                    started=now,
-                    week=week_of(now),
-                    reason=f"not listed: {error.reason}",
-                )
+            failure = ScanEntry(
+                source=SOURCE,
+                path=stored_path("database"),
+                started=now,
+                week=week_of(now),
+                reason=f"not listed: {error.reason}",
             )
-        return [*map(_entry, listed.values()), *failure]
+            failures.append(failure)
+        return [*map(_entry, listed.values()), *failures]
 
     def reader(
         self, lake: Lake, entries: Sequence[ScanEntry], redactor: Redactor
     ) -> StoredRecordReader:
-        """Return what reads the records of ``entries``, one at a time."""
+        """Return a reader of the records of ``entries``."""
         listed = {row.id: row for row in lake.read(LISTING_TABLE, SOURCE, ListedRecord)}
         weeks = {entry.session_id: entry.week for entry in entries}
         return StoredRecordReader(self, lake, listed, weeks)
 
-    def changes(self, cursor: str | None, known: Mapping[str, ListedRecord] = {}) -> Changes:
-        """Return the next records that are new or whose status was set, at most ``A_PAGE``.
+    def changes(self, cursor: str | None, listed: Mapping[str, ListedRecord] = {}) -> RecordChanges:
+        """Return the next records that are new or whose status was set, at most ``PAGE_SIZE``.
 
         Args:
-            cursor: of earlier changes; the beginning, if None. With one that the database does
-                not know, because it is another one or was restored, everything is new again.
-            known: by id: of those that are the same, the record is not looked at again.
+            cursor: of earlier changes; None is the beginning, and so is one that the database
+                does not know because it is another one or was restored.
+            listed: earlier records by id; those with the same bytes are not read again.
 
         Raises:
             DebriefError: the database is away, or there is none.
         """
-        anew = cursor is None
         try:
-            page = self.store.changed(cursor, A_PAGE)
+            page = self.store.sessions(cursor=cursor, limit=PAGE_SIZE, order="changed")
         except CursorError:
-            anew = True
-            page = self.store.changed(None, A_PAGE)
-        return Changes(
-            records=tuple(
-                self._listed(session, known.get(str(session.id))) for session in page.items
-            ),
-            cursor=page.cursor or "",
-            more=page.more,
-            anew=anew,
+            cursor = None
+            page = self.store.sessions(limit=PAGE_SIZE, order="changed")
+        records = tuple(
+            self._listed(session, listed.get(str(session.id))) for session in page.items
+        )
+        return RecordChanges(
+            records=records, cursor=page.cursor, more=page.more, from_start=cursor is None
         )
 
-    def _list(self, lake: Lake, listed: dict[str, ListedRecord], cursor: str | None) -> None:
-        """Bring ``listed`` up to date, and remember it after each page."""
-        while True:
+    def _update_listing(self, lake: Lake, listed: dict[str, ListedRecord]) -> None:
+        """Update ``listed``, and store it after each page."""
+        stamp = lake.stamp(LISTING_TABLE, SOURCE)
+        cursor = stamp.inputs or None if stamp is not None else None
+        more = True
+        while more:
             changes = self.changes(cursor, listed)
-            if changes.anew:
+            if changes.from_start:
                 listed.clear()
             listed.update({row.id: row for row in changes.records})
             rows = sorted(listed.values(), key=lambda row: row.id)
             lake.write(LISTING_TABLE, SOURCE, rows, ListedRecord, partial(str, changes.cursor))
-            if not changes.more:
-                return
-            cursor = changes.cursor
+            cursor, more = changes.cursor, changes.more
 
-    def _listed(self, session: StoredSession, known: ListedRecord | None) -> ListedRecord:
-        if known is not None and known.sha256 == session.sha256:
-            return msgspec.structs.replace(known, status=session.status)
+    def _listed(self, session: StoredSession, before: ListedRecord | None) -> ListedRecord:
+        if before is not None and before.sha256 == session.sha256:
+            return replace(before, status=session.status)
         try:
             started = decode_meta(self.store.record_text(session.id)).started_at
         except (*NOT_A_RECORD, NotFoundError):
@@ -219,10 +198,10 @@ class StoredRecordReader(ServerReader):
         self._weeks = weeks
 
     def read(self, transcript: Transcript) -> Session:
-        """Read one record from the store, or from the lake when the store is away.
+        """Read one record from the store, or from the lake while the store is away.
 
         Raises:
-            NoSession: the database has it no more.
+            NoSession: it is no longer in the database.
             InputError: it cannot be read, and why.
         """
         record_id = transcript.path.removeprefix(stored_path(""))
@@ -233,62 +212,44 @@ class StoredRecordReader(ServerReader):
         except NotFoundError as error:
             raise NoSession(transcript.path, "the database has it no more") from error
         except DebriefError as error:
-            standing = self._standing(record_id, status)
-            if standing is None:
+            session = self._from_lake(record_id, status)
+            if session is None:
                 raise InputError(transcript.path, f"not read: {error.reason}") from error
-            return standing
+            return session
         return session_of(text, transcript.path, status)
 
-    def _standing(self, record_id: str, status: Status | None) -> Session | None:
-        """Return what the lake holds of a record, which never changes but for its status."""
+    def _from_lake(self, record_id: str, status: Status | None) -> Session | None:
+        """Return the session that was read before; only its status can have changed."""
         week = self._weeks.get(record_id)
         if week is None:
             return None
         rows = self._lake.read(SESSIONS_TABLE, week, Session, only=("id", {record_id}))
-        found = next(iter(rows), None)
-        if found is None or found.source != SOURCE or status is None:
-            return found
-        withheld = bool(found.recorded and (found.recorded.withheld or not found.recorded.verified))
-        return msgspec.structs.replace(found, status="draft" if withheld else status)
+        session = next(iter(rows), None)
+        if session is None or session.source != SOURCE or status is None:
+            return session
+        recorded = session.recorded
+        is_draft = recorded and (recorded.withheld or not recorded.verified)
+        return replace(session, status="draft" if is_draft else status)
 
 
-def source_from_settings(settings: Settings, asked: bool = False) -> RecorderSource | None:
-    """Return the recorder's database as a source when ``DEBRIEF_RECORDER=1`` asks for it.
-
-    It is the one that ``DATABASE_URL`` names, else the embedded one of this machine.
-
-    Args:
-        settings: of this machine.
-        asked: somebody asks for it, whatever the setting says.
-    """
-    return recorder_source(settings) if asked or settings.recorder else None
+def source_from_settings(settings: Settings, enabled: bool = False) -> RecorderSource | None:
+    """Return the recorder's database as a source if ``DEBRIEF_RECORDER=1`` or ``enabled``."""
+    return recorder_source(settings) if enabled or settings.recorder else None
 
 
 def recorder_source(settings: Settings) -> RecorderSource:
-    """Return the configured database as a source; nothing is connected yet."""
-    return RecorderSource(lambda: _StoreOfSettings(settings))
+    """Return the database of ``DATABASE_URL``, else the embedded one, as a source.
 
+    Nothing is connected or started yet.
+    """
 
-class _StoreOfSettings:
-    """The configured store, its database running."""
-
-    def __init__(self, settings: Settings) -> None:
+    def open_store() -> RecordStore:
         from debrief.recorder.postgres import database_url
         from debrief.recorder.storage.store import RecordStore
 
-        self._store = RecordStore(database_url(settings))
+        return RecordStore(database_url(settings))
 
-    def changed(self, cursor: str | None, limit: int) -> Page[StoredSession]:
-        """Return sessions that are new or whose status was set."""
-        return self._store.sessions(cursor=cursor, limit=limit, order="changed")
-
-    def record_text(self, id: UUID | str) -> bytes:
-        """Return a stored record."""
-        return self._store.record_text(id)
-
-    def close(self) -> None:
-        """Close all connections."""
-        self._store.close()
+    return RecorderSource(open_store)
 
 
 def _entry(listed: ListedRecord) -> ScanEntry:

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 from uuid import UUID, uuid4
 
 import pytest
+import sqlalchemy as sa
 
 from debrief.errors import ConfigurationError
 from debrief.lake import Lake
@@ -32,35 +35,45 @@ WEEK = "2026-11-02"
 REDACTOR = Redactor(b"k" * 32)
 
 
-class Door:
-    """A store that counts what is asked of it, and can be away."""
+class Door(RecordStore):
+    """A store that counts the records that are read, and can be away."""
 
-    def __init__(self, store: RecordStore) -> None:
-        self.store = store
+    def __init__(self, url: str) -> None:
+        super().__init__(url)
         self.read: list[str] = []
+        self.pages: list[str | None] = []
         self.away = False
-
-    def changed(self, cursor: str | None, limit: int) -> Page[StoredSession]:
-        self._answers()
-        return self.store.sessions(cursor=cursor, limit=limit, order="changed")
+        self.away_at_page = 0
 
     def record_text(self, id: UUID | str) -> bytes:
-        self._answers()
+        text = super().record_text(id)
         self.read.append(str(id))
-        return self.store.record_text(id)
+        return text
 
-    def close(self) -> None:
-        self.store.close()
+    def sessions(self, *arguments: Any, **options: Any) -> Page[StoredSession]:
+        self.pages.append(options.get("cursor"))
+        if len(self.pages) == self.away_at_page:
+            raise StorageError("the database", "went away")
+        return super().sessions(*arguments, **options)
 
-    def _answers(self) -> None:
+    @contextmanager
+    def _connection(self) -> Iterator[sa.Connection]:
         if self.away:
             raise StorageError("the database", "does not answer")
+        with super()._connection() as connection:
+            yield connection
 
 
 @pytest.fixture
-def door(record_store: RecordStore) -> Door:
+def door(record_store: RecordStore) -> Iterator[Door]:
     ensure_task(record_store)
-    return Door(record_store)
+    door = Door(url_of(record_store))
+    yield door
+    door.close()
+
+
+def url_of(store: RecordStore) -> str:
+    return store._engine.url.render_as_string(hide_password=False)
 
 
 @pytest.fixture
@@ -92,7 +105,7 @@ def taken(
 
 
 def test_stored_records_stand_in_the_lake_with_their_status(door: Door, lake: Lake) -> None:
-    draft, ready = add(door.store), add(door.store, ready=True)
+    draft, ready = add(door), add(door, ready=True)
     found, sessions, unread = taken(lake, source_of(door))
     assert found.weeks() == [WEEK]
     assert {session.id: session.status for session in sessions} == {
@@ -104,7 +117,7 @@ def test_stored_records_stand_in_the_lake_with_their_status(door: Door, lake: La
 
 
 def test_what_did_not_change_is_not_read_again(door: Door, lake: Lake) -> None:
-    add(door.store)
+    add(door)
     taken(lake, source_of(door))
     door.read.clear()
     taken(lake, source_of(door))
@@ -112,11 +125,11 @@ def test_what_did_not_change_is_not_read_again(door: Door, lake: Lake) -> None:
 
 
 def test_a_new_record_alone_is_looked_at_and_its_week_alone_read(door: Door, lake: Lake) -> None:
-    add(door.store)
+    add(door)
     taken(lake, source_of(door))
     door.read.clear()
     later = add(
-        door.store,
+        door,
         started_at=datetime(2026, 11, 10, 9, tzinfo=UTC),
         stopped_at=datetime(2026, 11, 10, 10, tzinfo=UTC),
     )
@@ -127,7 +140,7 @@ def test_a_new_record_alone_is_looked_at_and_its_week_alone_read(door: Door, lak
 
 def test_a_session_is_of_the_week_in_which_it_was_started(door: Door, lake: Lake) -> None:
     add(
-        door.store,
+        door,
         started_at=datetime(2026, 11, 8, 23, 50, tzinfo=UTC),
         stopped_at=datetime(2026, 11, 9, 0, 20, tzinfo=UTC),
     )
@@ -138,16 +151,16 @@ def test_a_session_is_of_the_week_in_which_it_was_started(door: Door, lake: Lake
 def test_a_status_that_was_set_arrives_and_leaves_the_sessions_digest_alone(
     door: Door, lake: Lake
 ) -> None:
-    record = add(door.store)
+    record = add(door)
     _, (before,), _ = taken(lake, source_of(door))
-    door.store.set_status(record.meta.session_id, "ready")
+    door.set_status(record.meta.session_id, "ready")
     _, (after,), _ = taken(lake, source_of(door))
     assert (before.status, after.status) == ("draft", "ready")
     assert before.digest == after.digest
 
 
 def test_a_database_that_is_away_costs_nothing_that_was_there(door: Door, lake: Lake) -> None:
-    add(door.store, ready=True)
+    add(door, ready=True)
     taken(lake, source_of(door))
     door.away = True
     found, sessions, _ = taken(lake, source_of(door))
@@ -160,7 +173,7 @@ def test_a_database_that_is_away_costs_nothing_that_was_there(door: Door, lake: 
 def test_a_week_that_is_read_while_the_database_is_away_keeps_its_records(
     door: Door, lake: Lake
 ) -> None:
-    add(door.store, ready=True)
+    add(door, ready=True)
     found, (before,), _ = taken(lake, source_of(door))
     door.away = True
     store_week(lake, found, WEEK, REDACTOR, source_of(door), again=True)
@@ -170,33 +183,24 @@ def test_a_week_that_is_read_while_the_database_is_away_keeps_its_records(
 def test_a_listing_goes_on_where_it_broke_off(
     door: Door, lake: Lake, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("debrief.recorder.source.A_PAGE", 2)
+    monkeypatch.setattr("debrief.recorder.source.PAGE_SIZE", 2)
     for _ in range(5):
-        add(door.store)
-    ask = door.changed
-    pages: list[str | None] = []
-
-    def breaking(cursor: str | None, limit: int) -> Page[StoredSession]:
-        pages.append(cursor)
-        if len(pages) == 2:
-            raise StorageError("the database", "went away")
-        return ask(cursor, limit)
-
-    monkeypatch.setattr(door, "changed", breaking)
+        add(door)
+    door.away_at_page = 2
     entries = source_of(door).scan(lake)
     assert [bool(entry.reason) for entry in entries] == [False, False, True]
     assert len(source_of(door).scan(lake)) == 5
-    assert pages[2] == pages[1]
+    assert door.pages[2] == door.pages[1]
 
 
 def test_another_database_is_listed_anew(door: Door, lake: Lake, postgres_url: str) -> None:
-    old = add(door.store)
+    old = add(door)
     taken(lake, source_of(door))
     with RecordStore(postgres_url) as store:
         store.migrate()
         ensure_task(store)
         new = add(store)
-        entries = source_of(Door(store)).scan(lake)
+        entries = source_of(Door(url_of(store))).scan(lake)
     assert [entry.session_id for entry in entries] == [str(new.meta.session_id)]
     assert str(old.meta.session_id) not in {entry.session_id for entry in entries}
 
@@ -204,7 +208,7 @@ def test_another_database_is_listed_anew(door: Door, lake: Lake, postgres_url: s
 def test_a_record_that_lies_in_a_folder_as_well_is_read_from_the_database(
     door: Door, lake: Lake, tmp_path: Path
 ) -> None:
-    record = add(door.store, ready=True)
+    record = add(door, ready=True)
     folder = tmp_path / "records"
     folder.mkdir()
     (folder / "a.record.json").write_bytes(encode_record(record))
@@ -221,35 +225,26 @@ def test_a_record_that_lies_in_a_folder_as_well_is_read_from_the_database(
 def test_a_record_in_a_folder_that_the_database_does_not_know_is_read_too(
     door: Door, lake: Lake, tmp_path: Path
 ) -> None:
-    add(door.store)
+    add(door)
     (tmp_path / "b.record.json").write_bytes(encode_record(build(session_id=uuid4())))
     _, sessions, _ = taken(lake, source_of(door), [tmp_path / "b.record.json"])
     assert len(sessions) == 2
 
 
-def test_a_row_that_somebody_removed_is_told_and_fails_nothing(
-    door: Door, lake: Lake, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    add(door.store)
+def test_a_row_that_somebody_removed_is_told_and_fails_nothing(door: Door, lake: Lake) -> None:
+    add(door)
     found = scan_into(lake, [], server=source_of(door))
-    monkeypatch.setattr(door, "store", _Emptied(door.store))
+    with door._transaction() as connection:
+        connection.execute(sa.text("DELETE FROM sessions"))
     store_week(lake, found, WEEK, REDACTOR, source_of(door))
     (row,) = lake.read("unread_transcripts", WEEK, UnreadTranscript)
     assert (row.expected, row.reason) == (True, "the database has it no more")
 
 
-class _Emptied:
-    def __init__(self, store: RecordStore) -> None:
-        self._store = store
-
-    def record_text(self, id: UUID | str) -> bytes:
-        return self._store.record_text(uuid4())
-
-
 def test_the_source_is_there_when_it_is_asked_for(tmp_path: Path) -> None:
     base = {"DEBRIEF_HOME": str(tmp_path)}
     assert source_from_settings(load_settings(base)) is None
-    assert source_from_settings(load_settings(base), asked=True) is not None
+    assert source_from_settings(load_settings(base), enabled=True) is not None
     assert source_from_settings(load_settings({**base, "DEBRIEF_RECORDER": "1"})) is not None
 
 
@@ -268,7 +263,7 @@ def test_a_database_that_cannot_be_one_is_told_and_stops_nothing(
 
 
 def test_an_export_of_the_store_gives_the_lines_of_its_records(door: Door) -> None:
-    add(door.store, ready=True)
-    with door.store.export() as rows:
+    add(door, ready=True)
+    with door.export() as rows:
         (made,) = lines_of("messages", rows)
     assert made.line

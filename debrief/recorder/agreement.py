@@ -83,34 +83,34 @@ def meta_problems(
 
 
 def _changes(meta: Meta, files: Mapping[str, str], ops: Sequence[Operation]) -> Iterator[str]:
-    told = {(change.path, change.kind): change for change in meta.changes}
-    if len(told) != len(meta.changes):
-        yield "meta.changes: a change is told twice"
+    stated = {(change.path, change.kind): change for change in meta.changes}
+    if len(stated) != len(meta.changes):
+        yield "meta.changes: a change is listed twice"
     for op in ops:
         kind, added, removed = _numbers(op, files.get(op.path, ""))
-        said = told.pop((op.path, kind), None)
-        if said is None:
+        change = stated.pop((op.path, kind), None)
+        if change is None:
             yield f"meta.changes: {shown(op.path)} ({kind}) is missing"
-        elif (said.added, said.removed) != (added, removed):
+        elif (change.added, change.removed) != (added, removed):
             numbers = f"adds {added} and removes {removed} lines"
             yield f"meta.changes: {shown(op.path)} ({kind}) {numbers}"
-    for path, other in told:
+    for path, other in stated:
         yield f"meta.changes: {shown(path)} ({other}) is not in the patch"
 
 
 def _commands(
     meta: Meta, commands: Sequence[tuple[ToolCall, RunCommand]], patched: int | None
 ) -> Iterator[str]:
-    called = [(done.call.id, one.cmd, one.args, one.cwd) for done, one in commands]
+    called = [(call.call.id, one.cmd, one.args, one.cwd) for call, one in commands]
     if called != [(one.call_id, one.cmd, one.args, one.cwd) for one in meta.commands]:
         yield "meta.commands: not the commands of the messages, in their order"
         return
     most = OUTPUT_LIMIT + len(TRUNCATED) + _LONGEST_PLACEHOLDER * meta.redactions.count
-    for (done, _), told in zip(commands, meta.commands, strict=True):
-        place = f"messages[{done.index + 1}]"
-        if len(done.result) > most:
+    for (call, _), summary in zip(commands, meta.commands, strict=True):
+        place = f"messages[{call.index + 1}]"
+        if len(call.result) > most:
             yield f"{place}: an output of over {OUTPUT_LIMIT:,} characters"
-        if told.truncated and meta.contents == "full" and not done.result.endswith(TRUNCATED):
+        if summary.truncated and meta.contents == "full" and not call.result.endswith(TRUNCATED):
             yield f"{place}: a truncated output without the marker"
-        if patched is not None and told.on_final_tree != (done.index > patched):
-            yield f"messages[{done.index}]: on the wrong side of the patch for onFinalTree"
+        if patched is not None and summary.on_final_tree != (call.index > patched):
+            yield f"messages[{call.index}]: on the wrong side of the patch for onFinalTree"

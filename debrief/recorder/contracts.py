@@ -263,8 +263,10 @@ class Redactions(Contract):
 
 
 class Meta(Contract):
-    """What the record tells of itself."""
+    """Where the record came from, and how it was made."""
 
+    model_config = ConfigDict(json_schema_extra={"description": "What the record tells of itself."})
+    # The published schemas keep their bytes.
     version: Annotated[Literal[1], _exactly(1)] = 1
     session_id: Identity
     task_id: TaskId

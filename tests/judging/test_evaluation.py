@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from debrief.errors import ModelError
 from debrief.evaluation import EvaluationCounts
@@ -19,7 +16,6 @@ from debrief.judging.evaluation import (
 from debrief.judging.model import ChangeContext, Judge, JudgeEvaluation, Judgement
 from debrief.offline.evaluator import OfflineEvaluator
 from debrief.sessions.model import Session
-from tests.waiting import LONG
 
 MakeSession = Callable[..., Session]
 JUDGES = [
@@ -130,41 +126,6 @@ def test_a_context_that_cannot_be_made_fails_that_session_alone(
         assert rows[0].failure == "OSError: the worktree is gone"
 
 
-class Meeting:
-    """A judge whose first calls wait until so many of them are there at once."""
-
-    def __init__(self, parties: int) -> None:
-        self.barrier = threading.Barrier(parties)
-        self.first = iter(range(parties))
-
-    def judge(self, judge: Judge, context: ChangeContext, session: Session) -> Judgement:
-        if next(self.first, None) is not None:
-            self.barrier.wait(timeout=LONG)
-        return Judgement(score=0.5, feedback=session.id)
-
-
-def test_calls_run_at_once_and_rows_keep_their_order(make_session: MakeSession) -> None:
-    sessions = [make_session(id=f"s{number}") for number in range(10)]
-    rows = list(evaluate_week(sessions, JUDGES, Meeting(4), "f1", concurrency=4))
-    assert [row.status for row in rows] == ["ok"] * 20
-    assert [row.session_id for row in rows] == [f"s{n}" for n in range(10) for _ in range(2)]
-
-
-def test_sessions_are_not_read_far_ahead(make_session: MakeSession, counting_judge: Any) -> None:
-    read = 0
-
-    def sessions() -> Any:
-        nonlocal read
-        for number in range(1000):
-            read += 1
-            yield make_session(id=f"s{number}")
-
-    rows = evaluate_week(sessions(), JUDGES, counting_judge({}), "f1", concurrency=2)
-    next(rows)
-    assert read <= 5
-    rows.close()  # type: ignore[attr-defined]
-
-
 def test_the_offline_evaluator_gives_the_same_rows_alone_and_in_threads(
     make_session: MakeSession,
 ) -> None:
@@ -203,17 +164,6 @@ def test_the_average_is_weighted_and_leaves_failures_out() -> None:
     assert weighted_average([row(0.4, 1.0), row(0.6, None)]) == pytest.approx(1.0)
     assert weighted_average([row(0.6, None)]) is None
     assert weighted_average([]) is None
-
-
-@settings(max_examples=50)
-@given(st.lists(st.tuples(st.floats(0.01, 100), st.floats(0, 1)), min_size=1))
-def test_an_average_lies_between_the_lowest_and_the_highest_score(
-    pairs: list[tuple[float, float]],
-) -> None:
-    average = weighted_average([row(weight, score) for weight, score in pairs])
-    assert average is not None
-    scores = [score for _, score in pairs]
-    assert min(scores) - 1e-9 <= average <= max(scores) + 1e-9
 
 
 def test_changed_offline_measures_judge_again(

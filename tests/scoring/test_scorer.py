@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import msgspec
 import pytest
@@ -48,24 +48,26 @@ def test_a_long_session_is_scored_part_by_part() -> None:
     assert row.input_tokens == sum(chunk.tokens for chunk in row.chunks)
 
 
-def test_a_refusing_model_gives_a_failed_row_with_its_reason() -> None:
-    row = score_session(session(), ScriptedScorer(refusing))
+def breaking(_session: Session, _chunk: Chunk) -> tuple[Verdict, ...]:
+    raise KeyError("inside")
+
+
+@pytest.mark.parametrize(
+    ("given", "verdicts_on", "reason"),
+    [
+        pytest.param(session(), refusing, "refuses s1", id="the model refuses"),
+        pytest.param(session(), lambda _s, _c: verdicts()[1:], "task_completion", id="one missing"),
+        pytest.param(session(), breaking, "KeyError: 'inside'", id="the scorer breaks"),
+        pytest.param(session(turns=()), None, "the session has no turns", id="no turns"),
+    ],
+)
+def test_whatever_fails_is_a_row_with_its_reason(
+    given: Session, verdicts_on: Any, reason: str
+) -> None:
+    row = score_session(given, ScriptedScorer(verdicts_on) if verdicts_on else ScriptedScorer())
     assert (row.status, row.overall_quality, row.verdicts) == ("failed", None, ())
-    assert "refuses s1" in row.failure
+    assert reason in row.failure
     assert row.token_efficiency is not None
-
-
-def test_a_scorer_that_skips_a_dimension_gives_a_failed_row() -> None:
-    row = score_session(session(), ScriptedScorer(lambda _s, _c: verdicts()[1:]))
-    assert row.status == "failed"
-    assert "task_completion" in row.failure
-
-
-def test_a_scorer_that_breaks_gives_a_failed_row() -> None:
-    def breaking(_session: Session, _chunk: Chunk) -> tuple[Verdict, ...]:
-        raise KeyError("inside")
-
-    assert score_session(session(), ScriptedScorer(breaking)).failure == "KeyError: 'inside'"
 
 
 def test_a_row_that_was_tampered_with_has_problems() -> None:
@@ -76,11 +78,6 @@ def test_a_row_that_was_tampered_with_has_problems() -> None:
     assert "overall_quality is 0.9" in better
     (short,) = problems_of(msgspec.structs.replace(row, verdicts=row.verdicts[1:]))
     assert "task_completion" in short
-
-
-def test_a_session_without_turns_gives_a_failed_row() -> None:
-    row = score_session(session(turns=()), ScriptedScorer())
-    assert (row.status, row.failure) == ("failed", "the session has no turns")
 
 
 def test_efficiencies_are_lines_by_tokens_and_by_turns() -> None:
@@ -134,27 +131,6 @@ def test_a_failure_costs_one_session_and_is_tried_again() -> None:
     list(score_week(week, scorer, first, counts=counts))
     assert scorer.seen == [("s1", 0)]
     assert counts == EvaluationCounts(reused=2, evaluated=1)
-
-
-@pytest.mark.parametrize("concurrency", [1, 2, 7])
-def test_rows_come_in_the_sessions_order_however_many_work_at_once(concurrency: int) -> None:
-    week = [session(f"s{n}", turns=1 + n % 5, digest=f"d{n}") for n in range(20)]
-    plain = list(score_week(week, ScriptedScorer()))
-    assert list(score_week(week, ScriptedScorer(), concurrency=concurrency)) == plain
-
-
-def test_sessions_are_read_only_a_little_ahead() -> None:
-    read: list[int] = []
-
-    def week() -> Iterator[Session]:
-        for number in range(50):
-            read.append(number)
-            yield session(f"s{number}", turns=1)
-
-    rows = score_week(week(), ScriptedScorer(), concurrency=2)
-    next(rows)
-    assert len(read) <= 4
-    assert len(list(rows)) == 49
 
 
 def test_the_fingerprint_tells_models_versions_and_chunks_apart() -> None:

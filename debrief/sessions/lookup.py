@@ -9,22 +9,22 @@ from debrief.errors import InputError
 from debrief.lake import Lake
 from debrief.sessions.heads import SessionHead
 from debrief.sessions.model import Session
-from debrief.sessions.scanning import Scan, ScanEntry
+from debrief.sessions.scanning import Scan
 from debrief.sessions.sources import read_week, scan
 from debrief.sessions.store import SESSIONS_TABLE
 
 Redact = Callable[[Session], Session]
 
 _SHORTEST = 6
-_TOLD = 5
+_MOST_SHOWN = 5
 
 
-def session_in_lake(lake: Lake, wanted: str) -> Session | None:
+def session_in_lake(lake: Lake, prefix: str) -> Session | None:
     """Return the session with that id, or with the only id that begins so; None without one.
 
     Args:
         lake: with a ``raw_sessions`` table.
-        wanted: an id, or at least six characters of its beginning.
+        prefix: an id, or at least six characters of its beginning.
 
     Raises:
         InputError: several ids begin so.
@@ -33,7 +33,7 @@ def session_in_lake(lake: Lake, wanted: str) -> Session | None:
     for week in lake.partitions(SESSIONS_TABLE):
         for head in lake.read(SESSIONS_TABLE, week, SessionHead):
             weeks[head.id] = week
-    found = _only(wanted, weeks)
+    found = _only(prefix, weeks)
     if found is None:
         return None
     return next(lake.read(SESSIONS_TABLE, weeks[found], Session, ("id", {found})), None)
@@ -53,9 +53,8 @@ def session_in_file(path: Path, redact: Redact) -> Session:
     """
     path = path.absolute()
     found = scan([path.parent])
-    entry = next((entry for entry in found.entries if entry.path == str(path)), None)
-    if entry is None:
-        entry = next((e for e in found.entries if str(path) in _companions(e)), None)
+    owners = (e for e in found.entries if str(path) in {file.path for file in e.files})
+    entry = next(owners, None)
     if entry is None:
         raise InputError(str(path), "is no transcript of a tool that is known")
     if not entry.session_id:
@@ -63,14 +62,14 @@ def session_in_file(path: Path, redact: Redact) -> Session:
     return _read(found, entry.session_id, redact)
 
 
-def session_in_folders(folders: Iterable[Path], wanted: str, redact: Redact) -> Session | None:
+def session_in_folders(folders: Iterable[Path], prefix: str, redact: Redact) -> Session | None:
     """Return the session with that id, or with the only one that begins so; None without one.
 
     Raises:
         InputError: several ids begin so, or it cannot be read.
     """
     found = scan(folders)
-    name = _only(wanted, {entry.session_id for entry in found.entries if entry.session_id})
+    name = _only(prefix, {entry.session_id for entry in found.entries if entry.session_id})
     return None if name is None else _read(found, name, redact)
 
 
@@ -83,20 +82,17 @@ def sessions_in_folder(folder: Path, redact: Redact) -> Iterator[Session]:
                 yield item
 
 
-def _companions(entry: ScanEntry) -> list[str]:
-    return [stamp.path for stamp in entry.companions]
-
-
-def _only(wanted: str, ids: Iterable[str]) -> str | None:
+def _only(prefix: str, ids: Iterable[str]) -> str | None:
     ids = set(ids)
-    if wanted in ids:
-        return wanted
-    begin = sorted(each for each in ids if each.startswith(wanted))
-    if len(wanted) < _SHORTEST or not begin:
+    if prefix in ids:
+        return prefix
+    begin = sorted(each for each in ids if each.startswith(prefix))
+    if len(prefix) < _SHORTEST or not begin:
         return None
     if len(begin) > 1:
-        told = ", ".join(begin[:_TOLD])
-        raise InputError(wanted, f"begins {len(begin)} sessions' ids: {told}", "Write more of it.")
+        shown = ", ".join(begin[:_MOST_SHOWN])
+        reason = f"begins {len(begin)} sessions' ids: {shown}"
+        raise InputError(prefix, reason, "Write more of it.")
     return begin[0]
 
 

@@ -20,7 +20,7 @@ TurnOrigin = Literal["prompt", "queued", "preamble"]
 RecordStatus = Literal["draft", "ready"]
 SubagentPlace = Literal["inline", "file", "progress"]
 """Where a subagent's messages were found: among the session's own records, in a file of their own,
-or in reports of progress alone, which tell tokens only as far as they had come by then."""
+or in reports of progress alone, which count tokens only up to that moment."""
 
 
 class Usage(Struct, frozen=True, gc=False):
@@ -55,7 +55,7 @@ class ToolCall(Struct, frozen=True, kw_only=True, gc=False):
     status: CallStatus = "unanswered"
     """``rejected``: the person refused the call. ``failed``: the tool reported an error."""
     exit_code: int | None = None
-    """Of a shell command, where the transcript tells it."""
+    """Of a shell command, where the transcript has it."""
     at: datetime | None = None
     path: str | None = None
     """The file that the call edited or created, when it did."""
@@ -66,7 +66,7 @@ class ToolCall(Struct, frozen=True, kw_only=True, gc=False):
     patch: str = ""
     """The edit as unified hunks without file headers (``@@ …``); empty when nothing was edited."""
     estimated: bool = False
-    """The edit was worked out from the call's own input, as no result tells what it did."""
+    """The edit was worked out from the call's own input, as no result says what it did."""
 
 
 class Message(Struct, frozen=True, kw_only=True):
@@ -117,7 +117,7 @@ class Subagent(Struct, frozen=True, kw_only=True):
     messages: tuple[Message, ...] = ()
     place: SubagentPlace = "file"
     call_id: str = ""
-    """The call that started it, where the transcript tells."""
+    """The call that started it, where the transcript has it."""
 
 
 class Problem(Struct, frozen=True, kw_only=True, gc=False):
@@ -149,11 +149,11 @@ class DeclaredTool(Struct, frozen=True, kw_only=True, gc=False):
     description: str = ""
     parameters: str = ""
     """The JSON schema of its arguments, as compact JSON text of an object; empty when the source
-    does not tell."""
+    does not have it."""
 
 
 class Recorded(Struct, frozen=True, kw_only=True, gc=False):
-    """What a recorder's record tells of a session that no transcript does."""
+    """What a recorder's record holds of a session that no transcript does."""
 
     base_commit: str
     """The commit that the work started from."""
@@ -178,7 +178,7 @@ class Session(Struct, frozen=True, kw_only=True):
     task: str
     """A slug: the plan the session worked on, else its repository, else ``unknown``."""
     repository: str = ""
-    """The repository's name; empty when the transcript does not tell."""
+    """The repository's name; empty when the transcript does not have it."""
     branch: str = ""
     cwd: str = ""
     started: datetime
@@ -209,7 +209,7 @@ class Session(Struct, frozen=True, kw_only=True):
     """When the agent's program told the model something that nobody asked for and no call brought:
     that work in the background ended, or what another agent has to say. In order."""
     base_commit: str | UnsetType = UNSET
-    """The repository's commit that the work started from, where the transcript tells."""
+    """The repository's commit that the work started from, where the transcript has it."""
     recorded: Recorded | UnsetType = UNSET
     """Of a recorder's session alone."""
     status: RecordStatus | UnsetType = UNSET

@@ -97,9 +97,9 @@ def _summary(call: ToolCall, agent: Subagent | None) -> str:
         given = msgspec.json.decode(call.input)
     except msgspec.DecodeError:
         given = call.input
-    told = _parameters(given) if isinstance(given, dict) else _one_line(given)
+    summary = _parameters(given) if isinstance(given, dict) else _one_line(given)
     work = "" if agent is None else f"[subagent: {_work(agent)}]"
-    return " ".join(filter(None, (told, work))) or "(no input)"
+    return " ".join(filter(None, (summary, work))) or "(no input)"
 
 
 def _parameters(given: dict[str, Any]) -> str:
@@ -124,8 +124,8 @@ def _result(call: ToolCall) -> str:
 
 def _agent_line(agent: Subagent) -> str:
     name = agent.type or "agent"
-    told = _one_line(agent.description or agent.prompt)
-    return f"{name}: {told} ({_work(agent)})" if told else f"{name}: {_work(agent)}"
+    task = _one_line(agent.description or agent.prompt)
+    return f"{name}: {task} ({_work(agent)})" if task else f"{name}: {_work(agent)}"
 
 
 def _work(agent: Subagent) -> str:

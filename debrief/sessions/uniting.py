@@ -130,7 +130,7 @@ def _rest(turn: Turn, known: set[str], prompts: set[str]) -> Turn | None:
 def _merged(base: tuple[Turn, ...], added: list[Turn]) -> tuple[tuple[Turn, ...], list[Message]]:
     """Put turns into others by prompt and time; return all of them and the messages that are new.
 
-    A message without an id can only be told by its turn, so a turn that is known brings none.
+    A message without an id is known by its turn alone, so a turn that both have brings none.
     """
     turns = {_key(turn): turn for turn in base}
     new: list[Message] = []
@@ -159,7 +159,7 @@ def _merged(base: tuple[Turn, ...], added: list[Turn]) -> tuple[tuple[Turn, ...]
 
 
 def _in_time(messages: tuple[Message, ...]) -> tuple[Message, ...]:
-    """Return messages by time; as they are when one of them does not tell its time."""
+    """Return messages by time; as they are when one of them has no time."""
     times = [message.at for message in messages if message.at is not None]
     if len(times) < len(messages):
         return messages

@@ -34,8 +34,12 @@ class Where(Struct, frozen=True):
             facts: what is known of it, by field; a field that is not there fits nothing.
         """
         return all(
-            any(fnmatchcase(value, pattern) for value in facts.get(field, ()) for pattern in told)
-            for field, told in self.conditions
+            any(
+                fnmatchcase(value, pattern)
+                for value in facts.get(field, ())
+                for pattern in patterns
+            )
+            for field, patterns in self.conditions
         )
 
     def of(self, *fields: str) -> Where:

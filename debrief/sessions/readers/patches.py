@@ -41,7 +41,7 @@ class FileEdit(Struct, frozen=True, gc=False):
     patch: str = ""
     """Unified hunks without file headers."""
     estimated: bool = False
-    """Worked out from the call's own input, as no result tells what it did."""
+    """Worked out from the call's own input, as no result says what it did."""
 
 
 def lines_of(text: str) -> list[str]:
@@ -67,7 +67,7 @@ def deleted(path: str, content: str, *, estimated: bool = False) -> FileEdit:
 def replaced(path: str, old: str, new: str, *, estimated: bool = False) -> FileEdit:
     """Return the edit that puts ``new`` where ``old`` was, as the difference of the two.
 
-    Line numbers count from the beginning of the replaced text: a call does not tell where in
+    Line numbers count from the beginning of the replaced text: a call does not say where in
     the file that is.
     """
     before, after = lines_of(old), lines_of(new)

@@ -13,7 +13,7 @@ from debrief.errors import InputError
 from debrief.sessions.model import Problem, Session
 from debrief.sessions.readers.base import BrokenTranscript, NoSession, Peek, Transcript
 from debrief.sessions.readers.claude_code.assembly import SOURCE, session_of
-from debrief.sessions.readers.claude_code.conversion import Conversation
+from debrief.sessions.readers.claude_code.conversion import TranscriptFile
 from debrief.sessions.readers.files import Walk, head_of
 from debrief.sessions.readers.jsonl import JsonLines, JsonRecord
 from debrief.sessions.readers.kit import TranscriptReader, text_in
@@ -91,28 +91,28 @@ class ClaudeCodeReader(TranscriptReader):
             return self._read(transcript)
 
     def _read(self, transcript: Transcript) -> Session:
-        conversations: list[Conversation] = []
+        files: list[TranscriptFile] = []
         problems: list[Problem] = []
         for index, path in enumerate((transcript.path, *transcript.companions)):
             agent = _agent_id(path) if index or _is_agent(path) else ""
-            conversation = Conversation(path, agent if index else "", agent)
+            file = TranscriptFile(path, agent if index else "", agent)
             try:
-                conversation.read()
+                file.read()
             except OSError as error:
                 reason = error.strerror or str(error)
                 if index == 0:
                     raise InputError(path, reason) from error
                 problems.append(Problem(path=path, line=0, reason=f"cannot be read: {reason}"))
                 continue
-            conversations.append(conversation)
-        if not any(each.conversational for each in conversations):
-            raise _no_session(conversations[0])
-        main = conversations[0]
-        if _is_agent(main.file.path):
+            files.append(file)
+        if not any(each.conversational for each in files):
+            raise _no_session(files[0])
+        main = files[0]
+        if _is_agent(main.lines.path):
             for thread in main.agents.values():
                 thread.place = "file"
-        id = main.session_id or _session_id_without(main.file.path)
-        return session_of(id, conversations, problems)
+        id = main.session_id or _session_id_without(main.lines.path)
+        return session_of(id, files, problems)
 
     def claims(self, head: bytes) -> bool:
         """Return whether a beginning has records as Claude Code writes them."""
@@ -140,13 +140,13 @@ def _no_collection() -> Iterator[None]:
             gc.enable()
 
 
-def _no_session(main: Conversation) -> InputError:
-    path = main.file.path
-    problems = main.file.problems
+def _no_session(main: TranscriptFile) -> InputError:
+    path = main.lines.path
+    problems = main.lines.problems
     if problems:
         reason = f"no prompt and no answer in it; {problems[0].reason}"
         return BrokenTranscript(path, reason, problems[0].line)
-    if main.file.size == 0:
+    if main.lines.size == 0:
         return NoSession(path, "the file is empty")
     return NoSession(path, "no prompt and no answer in it, bookkeeping alone")
 

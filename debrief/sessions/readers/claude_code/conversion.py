@@ -7,15 +7,16 @@ from typing import Any
 
 import msgspec
 import orjson
-from msgspec import Struct
 
 from debrief.sessions.model import SubagentPlace, TurnOrigin, Usage
 from debrief.sessions.readers.assembly import TranscriptDraft
 from debrief.sessions.readers.claude_code.edits import edit_of
 from debrief.sessions.readers.claude_code.records import (
+    Asked,
     Block,
     ClaudeMessage,
     ClaudeRecord,
+    CountedUsage,
     Outcome,
     Report,
     Tokens,
@@ -33,7 +34,7 @@ from debrief.sessions.readers.claude_code.words import (
     words_of_refusal,
 )
 from debrief.sessions.readers.jsonl import JsonLines
-from debrief.sessions.readers.timeline import CallDraft, MessageDraft, TurnDraft
+from debrief.sessions.readers.timeline import CallDraft, MessageDraft
 from debrief.sessions.readers.values import (
     images_in,
     moment,
@@ -51,26 +52,7 @@ _SYNTHETIC = "<synthetic>"
 _DELEGATING_TOOLS = frozenset({"Task", "Agent"})
 
 
-class CountedUsage(Struct):
-    """The largest usage that was reported for one message of the API."""
-
-    thread: TranscriptDraft
-    draft: MessageDraft
-    usage: Usage
-    total: int
-
-
-class Asked(Struct):
-    """A prompt's turn, and where in the chain of records it is."""
-
-    turn: TurnDraft
-    uuid: str | None
-    parent: str | None
-    queued: bool
-    """Typed while the model ran: a later record may repeat it."""
-
-
-class Conversation:
+class TranscriptFile:
     """All that one file holds: its own thread, and those of subagents inside it.
 
     ``read`` fills it; assembly makes a session of it.
@@ -83,7 +65,7 @@ class Conversation:
 
     def __init__(self, path: str, agent: str = "", side: str = "") -> None:
         self._side_id = side
-        self.file = JsonLines(path)
+        self.lines = JsonLines(path)
         self.main = TranscriptDraft(path)
         self.main.id = agent
         self.is_agent = bool(agent)
@@ -96,15 +78,16 @@ class Conversation:
         self.session_id = ""
         self.conversational = False
         """Some record is a prompt, an answer or a tool's result."""
-        self._prompts: list[Asked] = []
-        self._parents: dict[str, str | None] = {}
+        self.prompts: list[Asked] = []
         self._drafts: dict[tuple[str, Any, Any], MessageDraft] = {}
         self._calls: dict[str, tuple[CallDraft, TranscriptDraft]] = {}
         self._early: dict[str, tuple[Block, Any, datetime | None]] = {}
         self._side_of: dict[str, str] = {}
         self._written: dict[str, str] = {}
-        self._title_rank = 0
-        self._summaries: list[tuple[Any, str]] = []
+        self.parents: dict[str, str | None] = {}
+        """Each record's parent, by the record's id."""
+        self.title_rank = 0
+        self.summaries: list[tuple[Any, str]] = []
         self._summarised = False
         self._enveloped = False
 
@@ -115,8 +98,8 @@ class Conversation:
             OSError: it cannot be opened or read.
         """
         handlers = {
-            "user": self._user_record,
-            "assistant": self._assistant_record,
+            "user": self._user,
+            "assistant": self._assistant,
             "system": self._system,
             "attachment": self._attachment,
             "progress": self._progress,
@@ -124,9 +107,9 @@ class Conversation:
             "ai-title": self._title,
             "custom-title": self._title,
         }
-        parents, see = self._parents, self.main.see
+        parents, see = self.parents, self.main.see
         stamps: dict[str, Any] = {}
-        for record in self.file.typed(_DECODER):
+        for record in self.lines.typed(_DECODER):
             try:
                 stamp = record.timestamp
                 at = moment(stamp) if stamp is not None else None
@@ -144,48 +127,14 @@ class Conversation:
                 if handler is not None:
                     handler(record, at)
             except (TypeError, ValueError) as error:
-                self.file.report(f"a record of an unexpected shape: {error}")
-        self._settle()
-
-    def _settle(self) -> None:
-        """Decide what only the whole file shows: repeated and rewound prompts, the title."""
-        waiting: dict[str, list[TurnDraft]] = {}
-        for asked in self._prompts:
-            same = waiting.setdefault(asked.turn.prompt, [])
-            if asked.queued:
-                same.append(asked.turn)
-            elif same:  # this record is the turn
-                same.pop(0).provisional = True
-        self.main.timeline.settle()
-        replaced: set[str] = set()
-        latest: dict[str, str] = {}
-        for asked in self._prompts:
-            if not asked.queued and asked.parent is not None and asked.uuid is not None:
-                if asked.parent in latest:
-                    replaced.add(latest[asked.parent])
-                latest[asked.parent] = asked.uuid
-        for asked in self._prompts if replaced else ():
-            asked.turn.rewound = self._descends(asked.uuid, replaced)
-        for leaf, summary in self._summaries if not self._title_rank else ():
-            # A summary counts when it is of this file's records: older versions mixed them up.
-            if summary and type(leaf) is str and leaf in self._parents:
-                self.main.title = summary.strip()
-
-    def _descends(self, uuid: str | None, ancestors: set[str]) -> bool:
-        seen: set[str] = set()
-        while uuid is not None and uuid not in seen:
-            if uuid in ancestors:
-                return True
-            seen.add(uuid)
-            uuid = self._parents.get(uuid)
-        return False
+                self.lines.report(f"a record of an unexpected shape: {error}")
 
     def _again(self, record: ClaudeRecord) -> None:
         """Take from a repeated record, which a resumption may write, only what may have grown."""
         message = record.message
         if type(message) is not ClaudeMessage or type(message.usage) is not Tokens:
             return
-        thread = self._side(record) if record.isSidechain else self.main
+        thread = self._thread(record)
         draft = self._drafts.get((thread.id, message.id, record.requestId))
         if draft is not None:
             key = (message.id, record.requestId)
@@ -199,23 +148,15 @@ class Conversation:
         main.version = main.version or string(record.version)
         self._enveloped = bool(self.session_id and main.cwd and main.branch and main.version)
 
-    def _assistant_record(self, record: ClaudeRecord, at: datetime | None) -> None:
-        thread = self._side(record) if record.isSidechain else self.main
-        self._assistant(record, at, thread)
-
-    def _user_record(self, record: ClaudeRecord, at: datetime | None) -> None:
-        thread = self._side(record) if record.isSidechain else self.main
-        self._user(record, at, thread)
-
     def _assistant(
-        self, record: ClaudeRecord, at: datetime | None, thread: TranscriptDraft
+        self, record: ClaudeRecord, at: datetime | None, thread: TranscriptDraft | None = None
     ) -> None:
+        thread = thread or self._thread(record)
         message = record.message
         if type(message) is not ClaudeMessage:
             return
         self.conversational = True
-        model = message.model
-        if model == _SYNTHETIC:
+        if message.model == _SYNTHETIC:
             return
         draft = self._draft(record, message, at, thread)
         content = message.content
@@ -243,16 +184,11 @@ class Conversation:
         thread: TranscriptDraft,
     ) -> MessageDraft:
         id, request = message.id, record.requestId
-        if id is None and request is None:
-            draft = thread.timeline.begin_message("", string(message.model), at)
-        else:
-            key = (thread.id, id, request)
-            known = self._drafts.get(key)
-            if known is None:
-                model = string(message.model)
-                known = thread.timeline.begin_message(string(id), model, at)
-                self._drafts[key] = known
-            draft = known
+        key = (thread.id, id, request)
+        draft = None if id is None and request is None else self._drafts.get(key)
+        if draft is None:
+            draft = thread.timeline.begin_message(string(id), string(message.model), at)
+            self._drafts[key] = draft
         usage = message.usage
         if type(usage) is Tokens:
             self._spend((id, request), usage, thread, draft)
@@ -292,7 +228,10 @@ class Conversation:
         if early is not None:
             self._result(*early)
 
-    def _user(self, record: ClaudeRecord, at: datetime | None, thread: TranscriptDraft) -> None:
+    def _user(
+        self, record: ClaudeRecord, at: datetime | None, thread: TranscriptDraft | None = None
+    ) -> None:
+        thread = thread or self._thread(record)
         message = record.message
         if type(message) is not ClaudeMessage:
             return
@@ -307,8 +246,10 @@ class Conversation:
                 for block in results:
                     self._result(block, outcome, at)
                 is_mine = thread is self.main and not (self.is_agent or record.isMeta)
-                if is_mine and len(content) > len(results):
-                    self._remark(said_in(content), at)
+                # Words that the person typed while a call ran are beside its result.
+                words = said_in(content) if is_mine and len(content) > len(results) else ""
+                if words and kind_of(words) == "prompt":
+                    self.main.timeline.intervene("remark", words, at)
                 return
         if record.isMeta or record.isVisibleInTranscriptOnly:
             return
@@ -323,21 +264,12 @@ class Conversation:
             return
         self._human(record, content, at)
 
-    def _remark(self, text: str, at: datetime | None) -> None:
-        """Take the words that the person typed while a call ran, which stand beside its result."""
-        if text and kind_of(text) == "prompt":
-            self.main.timeline.intervene("remark", text, at)
-
     def _human(self, record: ClaudeRecord, content: Any, at: datetime | None) -> None:
-        text = said_in(content)
-        images = pictures_in(content)
-        if not text:
-            if images:
-                self._prompt(record, "", at, images)
-            return
+        text, images = said_in(content), pictures_in(content)
         kind = kind_of(text)
         if kind == "prompt":
-            self._prompt(record, text, at, images)
+            if text or images:
+                self._prompt(record, text, at, images)
         elif kind == "slash_command":
             self.main.timeline.intervene("slash_command", command_in(text), at)
         elif kind == "notice":
@@ -359,7 +291,7 @@ class Conversation:
         origin: TurnOrigin = "queued" if queued else "prompt"
         turn = self.main.timeline.prompt(text, at, images=images, origin=origin)
         uuid, parent = _text_or_none(record.uuid), _text_or_none(record.parentUuid)
-        self._prompts.append(Asked(turn, uuid, parent, queued))
+        self.prompts.append(Asked(turn, uuid, parent, queued))
 
     def _result(self, block: Block, outcome: Any, at: datetime | None) -> None:
         id = string(block.tool_use_id)
@@ -369,26 +301,27 @@ class Conversation:
                 self._early.setdefault(id, (block, outcome, at))
             return
         call, thread = found
-        timeline, text = thread.timeline, text_of(block.content)
-        failed = block.is_error is True
+        text, failed = text_of(block.content), block.is_error is True
         if call.status != "unanswered" or text.startswith(REFUSED):
-            timeline.touch(at)
-            timeline.reject(call, text, at, words_of_refusal(text))
+            thread.timeline.touch(at)
+            thread.timeline.reject(call, text, at, words_of_refusal(text))
             return
-        exit_code = exit_code_of(call.name, text, outcome, failed)
-        edit = None if failed else edit_of(call.name, call.input, outcome, self._written)
-        answer = answers_in(outcome, text) if call.name == "AskUserQuestion" else None
-        timeline.complete(
-            call, text, failed=failed, at=at, exit_code=exit_code, edit=edit, answer=answer
+        thread.timeline.complete(
+            call,
+            text,
+            failed=failed,
+            at=at,
+            exit_code=exit_code_of(call.name, text, outcome, failed),
+            edit=None if failed else edit_of(call.name, call.input, outcome, self._written),
+            answer=answers_in(outcome, text) if call.name == "AskUserQuestion" else None,
         )
-        if not failed and type(outcome) is Outcome and call.id in self.tasks:
-            agent = outcome.agentId
-            if type(agent) is str:
-                self.started_by[agent] = call.id
+        agent = outcome.agentId if type(outcome) is Outcome and not failed else None
+        if type(agent) is str and call.id in self.tasks:
+            self.started_by[agent] = call.id
 
-    def _side(self, record: ClaudeRecord) -> TranscriptDraft:
-        """Return the thread of a sidechain record: its agent's, else that of its chain."""
-        if self.is_agent:
+    def _thread(self, record: ClaudeRecord) -> TranscriptDraft:
+        """Return a record's thread; of a sidechain's, its agent's, else that of its chain."""
+        if self.is_agent or not record.isSidechain:
             return self.main
         id = string(record.agentId) or self._side_id
         if not id:
@@ -406,7 +339,7 @@ class Conversation:
 
     def _system(self, record: ClaudeRecord, at: datetime | None) -> None:
         if record.subtype == "compact_boundary":
-            thread = self._side(record) if record.isSidechain else self.main
+            thread = self._thread(record)
             thread.timeline.compact()
             self._summarised = True
 
@@ -444,15 +377,15 @@ class Conversation:
             self._user(inner, stamp, thread)
 
     def _summary(self, record: ClaudeRecord, at: datetime | None) -> None:
-        self._summaries.append((record.leafUuid, string(record.summary)))
+        self.summaries.append((record.leafUuid, string(record.summary)))
 
     def _title(self, record: ClaudeRecord, at: datetime | None) -> None:
         """Take the title that the person gave, else the latest that a model did."""
         is_custom = record.type == "custom-title"
         title = string(record.customTitle if is_custom else record.aiTitle).strip()
         rank = 2 if is_custom else 1
-        if title and rank >= self._title_rank:
-            self.main.title, self._title_rank = title, rank
+        if title and rank >= self.title_rank:
+            self.main.title, self.title_rank = title, rank
 
 
 def _text_or_none(value: Any) -> str | None:

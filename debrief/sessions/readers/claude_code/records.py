@@ -13,6 +13,10 @@ from typing import Any
 
 from msgspec import Raw, Struct
 
+from debrief.sessions.model import Usage
+from debrief.sessions.readers.assembly import TranscriptDraft
+from debrief.sessions.readers.timeline import MessageDraft, TurnDraft
+
 _Scalar = str | int | float | bool | None
 
 
@@ -98,3 +102,22 @@ class ClaudeRecord(Struct, gc=False):
     leafUuid: Any = None
     aiTitle: Any = None
     customTitle: Any = None
+
+
+class CountedUsage(Struct):
+    """The largest usage that was reported for one message of the API."""
+
+    thread: TranscriptDraft
+    draft: MessageDraft
+    usage: Usage
+    total: int
+
+
+class Asked(Struct):
+    """A prompt's turn, and where in the chain of records it is."""
+
+    turn: TurnDraft
+    uuid: str | None
+    parent: str | None
+    queued: bool
+    """Typed while the model ran: a later record may repeat it."""

@@ -57,9 +57,9 @@ def words_in(content: Any) -> list[str]:
 
 
 def said_in(content: Any) -> str:
-    """Return what stands in a user record, without white space around it.
+    """Return the text of a user record, without white space around it.
 
-    What the program tells of itself beside a person's words is left out: reminders, the file that
+    What the program adds to a person's words is left out: reminders, the file that
     happens to be open in an editor, and behind a plan that was approved, where its transcript is.
     What the person selected stays: words such as "this" speak of it. A record of nothing else
     stays as it is.
@@ -103,7 +103,7 @@ def arguments_of(given: msgspec.Raw) -> str:
 
 
 def kind_of(text: str) -> Said:
-    """Tell what a user record's text, without white space around it, is."""
+    """Return what a user record's text, without white space around it, is."""
     if text[:1] not in "<[CT":
         return "prompt"
     if text.startswith(INTERRUPTED):
@@ -117,8 +117,8 @@ def kind_of(text: str) -> Said:
 
 def command_in(text: str) -> str:
     """Return a slash command as it was typed: ``/name arguments``."""
-    told = (inside(text, name) or "" for name in ("command-name", "command-args"))
-    return " ".join(map(str.strip, told)).strip() or text
+    parts = (inside(text, name) or "" for name in ("command-name", "command-args"))
+    return " ".join(map(str.strip, parts)).strip() or text
 
 
 def words_of_refusal(text: str) -> str:

@@ -92,6 +92,5 @@ _CHECKS: dict[str, Callable[[str], bool]] = {
     "pem": _is_pem,
 }
 FORMATS: list[Format] = convert(
-    tomllib.loads((files(__package__) / "formats.toml").read_text("utf-8"))["formats"],
-    list[Format],
+    tomllib.loads((files(__package__) / "formats.toml").read_text("utf-8"))["formats"], list[Format]
 )

@@ -18,13 +18,7 @@ from debrief.redaction.redactor import Redactor, key_of, load_key
 from debrief.redaction.spans import SecretSpan
 from debrief.settings import load_settings
 from tests.redaction.harmless import near_misses
-from tests.redaction.synthetic import (
-    Maker,
-    coverage,
-    generic_cases,
-    hard_cases,
-    known_cases,
-)
+from tests.redaction.synthetic import Maker, coverage, generic_cases, hard_cases, known_cases
 
 REDACTOR = Redactor(b"k" * 32)
 PLACEHOLDER = re.compile(r"<secret:[a-z0-9-]+:[0-9a-f]{6}>")

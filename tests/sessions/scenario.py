@@ -83,12 +83,7 @@ class Log:
         return self.says({"type": "tool_use", "id": id, "name": name, "input": given})
 
     def result(
-        self,
-        id: str,
-        content: Any,
-        outcome: Any = None,
-        error: bool | None = None,
-        **fields: Any,
+        self, id: str, content: Any, outcome: Any = None, error: bool | None = None, **fields: Any
     ) -> dict[str, Any]:
         block: dict[str, Any] = {"type": "tool_result", "tool_use_id": id, "content": content}
         if error is not None:

@@ -104,10 +104,7 @@ SESSIONS = {
             ),
         ),
         branch="",
-        subagents=(
-            EXPLORER,
-            Subagent(id="a2", prompt="Review the diff", call_id=""),
-        ),
+        subagents=(EXPLORER, Subagent(id="a2", prompt="Review the diff", call_id="")),
     ),
 }
 

@@ -15,159 +15,14 @@ from hypothesis import strategies as st
 from debrief.errors import InputError
 from debrief.sessions.model import Session
 from debrief.sessions.readers import READERS
+from debrief.sessions.readers.base import BrokenTranscript, NoSession
 from debrief.sessions.readers.files import walk
 
-AT = "2026-03-02T10:00:01Z"
-MILLISECONDS = 1_772_445_601_000
-USAGE = {"input_tokens": 9, "cached_input_tokens": 4, "output_tokens": 3}
-PATCH = "*** Begin Patch\n*** Update File: a\n@@\n-x\n+y\n*** End Patch"
-DIFF = "diff --git a/a b/a\n--- a/a\n+++ b/a\n@@ -1,1 +1,1 @@\n-x\n+y\n"
-
-
-def codex(kind: str, payload: dict[str, Any]) -> dict[str, Any]:
-    return {"timestamp": AT, "type": kind, "payload": payload}
-
-
-def copilot(kind: str, **data: Any) -> dict[str, Any]:
-    return {"type": kind, "id": f"{kind}{sorted(data)}", "timestamp": AT, "data": data}
-
-
-def droid(role: str, *content: Any) -> dict[str, Any]:
-    message = {"role": role, "content": list(content), "usage": USAGE}
-    return {"type": "message", "id": f"{role}{content}", "timestamp": AT, "message": message}
-
-
 EXAMPLES: dict[str, list[Any]] = {
-    "droid": [
-        {"type": "session_start", "id": "s", "cwd": "/x", "title": "t", "callingSessionId": ""},
-        droid("user", {"type": "text", "text": "go"}, {"type": "image"}),
-        droid(
-            "assistant", {"type": "tool_use", "id": "1", "name": "Edit", "input": {"changes": [{}]}}
-        ),
-        droid("user", {"type": "tool_result", "tool_use_id": "1", "content": [{"text": "ok"}]}),
-        {"type": "agent_turn_outcome", "reason": "cancelled", "timestamp": AT},
-        {"type": "compaction_state", "timestamp": AT},
-    ],
-    "codex": [
-        codex("session_meta", {"id": "s", "cwd": "/x", "source": {"subagent": {}}, "git": {}}),
-        codex("turn_context", {"model": "m", "cwd": "/x"}),
-        codex("event_msg", {"type": "user_message", "message": "go", "images": []}),
-        codex("response_item", {"type": "message", "role": "user", "content": [{"text": "go"}]}),
-        codex(
-            "response_item", {"type": "message", "role": "assistant", "content": [{"text": "a"}]}
-        ),
-        codex(
-            "response_item",
-            {"type": "function_call", "name": "apply_patch", "call_id": "1", "arguments": PATCH},
-        ),
-        codex("event_msg", {"type": "exec_command_end", "call_id": "1", "exit_code": 0}),
-        codex(
-            "event_msg",
-            {
-                "type": "patch_apply_end",
-                "call_id": "1",
-                "success": True,
-                "changes": {"a": {"type": "update", "unified_diff": DIFF, "content": "x"}},
-            },
-        ),
-        codex("response_item", {"type": "function_call_output", "call_id": "1", "output": "ok"}),
-        codex(
-            "event_msg",
-            {
-                "type": "mcp_tool_call_end",
-                "call_id": "2",
-                "invocation": {"server": "s", "tool": "t", "arguments": {}},
-                "result": {"Ok": {"content": [{"text": "x"}], "isError": False}},
-            },
-        ),
-        codex(
-            "event_msg",
-            {
-                "type": "token_count",
-                "info": {"total_token_usage": USAGE, "last_token_usage": USAGE},
-            },
-        ),
-    ],
-    "copilot": [
-        copilot("session.start", sessionId="s", context={"cwd": "/x", "repository": "a/b"}),
-        copilot("user.message", content="go", attachments=[{"type": "image"}]),
-        copilot(
-            "assistant.message",
-            content="a",
-            toolRequests=[{"toolCallId": "1", "name": "edit", "arguments": {"path": "a"}}],
-            outputTokens=3,
-        ),
-        copilot("tool.execution_start", toolCallId="1", toolName="edit", arguments={"path": "a"}),
-        copilot("permission.requested", requestId="r", permissionRequest={"toolCallId": "1"}),
-        copilot("permission.completed", requestId="r", result={"kind": "approved"}),
-        copilot("tool.execution_complete", toolCallId="1", result={"detailedContent": DIFF}),
-        copilot("subagent.started", toolCallId="1", agentName="x"),
-        copilot("session.shutdown", modelMetrics={"m": {"usage": {"inputTokens": 5}}}),
-    ],
-    "gemini": [
-        {
-            "sessionId": "s",
-            "projectHash": "p",
-            "startTime": AT,
-            "directories": ["/x"],
-            "messages": [
-                {"id": "1", "type": "user", "timestamp": AT, "content": [{"text": "go"}]},
-                {
-                    "id": "2",
-                    "type": "gemini",
-                    "content": "a",
-                    "tokens": {"input": 5, "cached": 3},
-                    "toolCalls": [
-                        {
-                            "id": "c",
-                            "name": "replace",
-                            "args": {"file_path": "a"},
-                            "status": "success",
-                            "result": [{"functionResponse": {"response": {"output": "ok"}}}],
-                            "resultDisplay": {"fileDiff": DIFF},
-                            "timestamp": AT,
-                        }
-                    ],
-                },
-            ],
-        }
-    ],
-    "opencode": [
-        {
-            "info": {"id": "s", "directory": "/x", "time": {"created": MILLISECONDS}},
-            "messages": [
-                {
-                    "info": {"id": "1", "role": "user", "time": {"created": MILLISECONDS}},
-                    "parts": [{"type": "text", "text": "go"}, {"type": "file", "mime": "image/x"}],
-                },
-                {
-                    "info": {
-                        "id": "2",
-                        "role": "assistant",
-                        "modelID": "m",
-                        "tokens": {"input": 1, "cache": {"read": 2}},
-                        "error": {"name": "x"},
-                        "path": {"cwd": "/x"},
-                    },
-                    "parts": [
-                        {
-                            "type": "tool",
-                            "callID": "c",
-                            "tool": "multiedit",
-                            "state": {
-                                "status": "completed",
-                                "input": {"filePath": "a", "edits": [{"oldString": "x"}]},
-                                "metadata": {"exit": 0, "diff": "", "files": []},
-                                "time": {"start": MILLISECONDS, "end": MILLISECONDS},
-                            },
-                        },
-                        {"type": "step-finish", "tokens": {"input": 1}},
-                    ],
-                },
-            ],
-        }
-    ],
+    path.stem: [json.loads(line) for line in path.read_text().splitlines()]
+    for path in (Path(__file__).parent / "examples").iterdir()
 }
+"""A small session of each source, with something of everything that its reader looks at."""
 
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(max_size=5),
@@ -272,3 +127,40 @@ def test_every_shared_transcript_is_claimed_by_one_reader_at_most() -> None:
             for path in (transcript.path, *transcript.companions):
                 claims.setdefault(path, set()).add(source)
     assert [path for path, sources in claims.items() if len(sources) > 1] == []
+
+
+@pytest.mark.parametrize("source", sorted(set(EXAMPLES) - {"gemini", "opencode"}))
+@pytest.mark.parametrize("bad", [b"[" * 100_000, b'{"type": "mess', b"\xff\xfe", b"[1]"])
+def test_a_broken_line_costs_nothing_but_itself(source: str, bad: bytes, tmp_path: Path) -> None:
+    write(tmp_path, source, EXAMPLES[source])
+    ((whole,), _) = read(tmp_path, source)
+    first, *rest = (tmp_path / "a.jsonl").read_bytes().splitlines()
+    (tmp_path / "a.jsonl").write_bytes(b"\n".join([first, bad, *rest]))
+    ((session,), _) = read(tmp_path, source)
+    assert (session.turns, session.usage) == (whole.turns, whole.usage)
+    assert 2 in {problem.line for problem in session.problems}
+
+
+@pytest.mark.parametrize("source", sorted(EXAMPLES))
+def test_a_look_at_the_beginning_agrees_with_the_whole(source: str, tmp_path: Path) -> None:
+    write(tmp_path, source, EXAMPLES[source])
+    (transcript,) = READERS[source].find(walk(tmp_path))
+    peek, session = READERS[source].peek(transcript), READERS[source].read(transcript)
+    assert peek is not None
+    assert peek.session_id == session.id
+    Path(transcript.path).unlink()
+    with pytest.raises(InputError, match="cannot be read"):
+        READERS[source].read(transcript)
+
+
+@pytest.mark.parametrize("source", sorted(set(EXAMPLES) - {"gemini", "opencode"}))
+@pytest.mark.parametrize(("end", "kind"), [(b"\n", NoSession), (b'\n{"ty', BrokenTranscript)])
+def test_a_start_alone_is_no_session_and_a_broken_one_is_refused(
+    source: str, end: bytes, kind: type[InputError], tmp_path: Path
+) -> None:
+    write(tmp_path, source, EXAMPLES[source][:1])
+    path = tmp_path / "a.jsonl"
+    path.write_bytes(path.read_bytes().rstrip() + end)
+    (_, (refusal,)) = read(tmp_path, source)
+    assert type(refusal) is kind
+    assert str(path) in str(refusal)

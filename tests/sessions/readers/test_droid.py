@@ -8,11 +8,7 @@ from typing import Any
 
 import pytest
 
-from debrief.errors import InputError
 from debrief.sessions.model import Usage
-from debrief.sessions.readers.base import NoSession, Transcript
-from debrief.sessions.readers.droid import READER
-from debrief.sessions.readers.files import walk
 from tests.sessions.readers.droid_scenario import (
     START,
     calls_of,
@@ -22,7 +18,6 @@ from tests.sessions.readers.droid_scenario import (
     result,
     text,
     use,
-    write,
 )
 
 
@@ -90,76 +85,10 @@ def test_words_beside_a_tool_result_are_a_remark_and_begin_no_turn(tmp_path: Pat
 
 
 @pytest.mark.parametrize(
-    ("name", "given", "outcome", "path", "added", "removed"),
-    [
-        ("Create", {"file_path": "a.py", "content": "x\ny\n"}, "created", "a.py", 2, 0),
-        ("Edit", {"file_path": "a.py", "old_str": "x\ny", "new_str": "x\nz"}, "", "a.py", 1, 1),
-        (
-            "MultiEdit",
-            {"file_path": "a.py", "changes": [{"old_str": "p", "new_str": "q\nr"}] * 2},
-            "",
-            "a.py",
-            4,
-            2,
-        ),
-        (
-            "ApplyPatch",
-            {
-                "input": "*** Begin Patch\n*** Update File: a.py\n@@ def f\n-x\n+y\n+z\n c\n"
-                "*** End Patch"
-            },
-            '{"success":true}',
-            "a.py",
-            2,
-            1,
-        ),
-        (
-            "Edit",
-            {"file_path": "a.py", "old_str": "long", "new_str": "short"},
-            json.dumps({"success": True, "diff": "--- a\n+++ b\n@@ -9,1 +9,1 @@\n-long\n+short\n"}),
-            "a.py",
-            1,
-            1,
-        ),
-        ("Read", {"file_path": "a.py"}, "x", None, 0, 0),
-    ],
-    ids=["create", "edit", "several-edits", "patch", "told-by-the-result", "no-edit"],
-)
-def test_growth_is_counted_from_the_edits(
-    tmp_path: Path,
-    name: str,
-    given: dict[str, Any],
-    outcome: str,
-    path: str | None,
-    added: int,
-    removed: int,
-) -> None:
-    session = read_one(
-        tmp_path,
-        [
-            START,
-            message(1, "user", "go"),
-            message(2, "assistant", [use(name, "c1", **given)]),
-            message(3, "user", [result("c1", outcome)]),
-        ],
-    )
-    (call,) = calls_of(session)
-    assert (call.status, call.path, call.added, call.removed) == ("ok", path, added, removed)
-    assert (session.lines_added, session.lines_removed) == (added, removed)
-    assert call.patch.startswith("@@ -") == (path is not None)
-
-
-@pytest.mark.parametrize(
     ("name", "content", "is_error", "status", "code"),
     [
         ("Execute", "2 passed\n\n[Process exited with code 0]", False, "ok", 0),
-        (
-            "Execute",
-            "Error: Command failed (exit code: 2)\nno such file",
-            True,
-            "failed",
-            2,
-        ),
+        ("Execute", "Error: Command failed (exit code: 2)\nno such file", True, "failed", 2),
         ("Execute", "1 failed\n[Process exited with code 1]", False, "failed", 1),
         ("Edit", '{"success":false,"error":"not found"}', False, "failed", None),
         ("Edit", "The tool call was rejected by the user", True, "rejected", None),
@@ -235,61 +164,22 @@ def test_settings_that_are_missing_or_broken_are_told_and_messages_tokens_stand_
     assert read_one(tmp_path, records, settings={}).usage == Usage(5, 2, 0, 0)
 
 
-def test_broken_lines_cost_nothing_but_themselves(tmp_path: Path) -> None:
-    good = [json.dumps(message(number, "user", f"prompt {number}")) for number in range(1, 6)]
-    doubled = good[1] + good[2]
-    bad_bytes = good[3].encode().replace(b"prompt 4", b"prompt \xff4")
-    lines = [
-        json.dumps(START).encode(),
-        good[0].encode(),
-        good[0].encode(),
-        doubled.encode(),
-        bad_bytes,
-        b'{"type":"hologram","id":"x"}',
-        b"[" * 100_000,
-        good[4].encode()[:-20],
-    ]
-    path = tmp_path / "s1.jsonl"
-    path.write_bytes(b"\n".join(lines))
-    (session,) = read_all(tmp_path)
-    assert [turn.prompt for turn in session.turns] == [
-        "prompt 1",
-        "prompt 2",
-        "prompt 3",
-        "prompt \ufffd4",
-    ]
-    assert {each.line for each in session.problems} >= {5, 7, 8}
-
-
 @pytest.mark.parametrize(
-    ("data", "kind"),
+    ("name", "outcome", "path", "added", "removed"),
     [
-        (json.dumps(START).encode() + b"\n", NoSession),
-        (json.dumps(START).encode() + b'\n{"type":"mess', InputError),
+        ("Edit", {"success": True, "diff": "@@ -9,1 +9,1 @@\n-long\n+short\n"}, "a.py", 1, 1),
+        ("Edit", {"success": True}, "a.py", 2, 1),
+        ("Read", {"success": True}, None, 0, 0),
     ],
-    ids=["only-its-start", "cut-short"],
+    ids=["diff-of-the-result", "own-input", "no-edit"],
 )
-def test_a_file_without_a_session_is_refused_with_its_reason(
-    tmp_path: Path, data: bytes, kind: type[InputError]
+def test_growth_comes_from_the_result_else_from_the_call(
+    tmp_path: Path, name: str, outcome: Any, path: str | None, added: int, removed: int
 ) -> None:
-    path = tmp_path / "s1.jsonl"
-    path.write_bytes(data)
-    (transcript,) = READER.find(walk(tmp_path))
-    with pytest.raises(kind) as told:
-        READER.read(transcript)
-    assert str(path) in str(told.value)
-
-
-def test_a_file_that_is_gone_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="cannot be read"):
-        READER.read(Transcript(source="droid", path=str(tmp_path / "gone.jsonl")))
-
-
-def test_a_look_at_the_beginning_agrees_with_the_whole(tmp_path: Path) -> None:
-    write(tmp_path, [START, message(7, "user", "x" * 100_000), message(8, "assistant", [])])
-    (transcript,) = READER.find(walk(tmp_path))
-    peek = READER.peek(transcript)
-    session = READER.read(transcript)
-    assert peek is not None
-    assert (peek.session_id, peek.root) == (session.id, "m7")
-    assert peek.started == session.started
+    call = use(name, "c1", file_path="a.py", old_str="long", new_str="sh\nort")
+    answer = message(3, "user", [result("c1", json.dumps(outcome))])
+    records = [START, message(1, "user", "go"), message(2, "assistant", [call]), answer]
+    session = read_one(tmp_path, records)
+    (made,) = calls_of(session)
+    assert (made.status, made.path, made.added, made.removed) == ("ok", path, added, removed)
+    assert (session.lines_added, session.lines_removed) == (added, removed)

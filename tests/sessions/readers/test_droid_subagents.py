@@ -23,10 +23,7 @@ from tests.sessions.readers.droid_scenario import (
 def test_a_subagent_belongs_to_the_session_that_called_it(tmp_path: Path) -> None:
     child = {**START, "id": "s2", "callingSessionId": "s1", "callingToolUseId": "c1"}
     task = use("Task", "c1", subagent_type="tester", description="run tests", prompt="test it")
-    write(
-        tmp_path,
-        [START, message(1, "user", "go"), message(2, "assistant", [task])],
-    )
+    write(tmp_path, [START, message(1, "user", "go"), message(2, "assistant", [task])])
     write(
         tmp_path,
         [

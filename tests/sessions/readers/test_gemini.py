@@ -97,8 +97,7 @@ def test_files_that_were_referenced_and_images_are_not_the_persons_words(tmp_pat
     referenced = {"text": "\n--- Content from referenced files ---"}
     image = {"inlineData": {"mimeType": "image/png", "data": ""}}
     session = read_one(
-        tmp_path,
-        message(1, "user", [image, {"text": "see @a.py"}, referenced, {"text": "x = 1"}]),
+        tmp_path, message(1, "user", [image, {"text": "see @a.py"}, referenced, {"text": "x = 1"}])
     )
     (turn,) = session.turns
     assert (turn.prompt, turn.images) == ("see @a.py", 1)

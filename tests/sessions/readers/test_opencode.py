@@ -116,51 +116,6 @@ def test_tokens_are_kept_in_four_fields_and_summed_over_steps(tmp_path: Path) ->
 
 
 @pytest.mark.parametrize(
-    ("name", "given", "metadata", "added", "removed", "estimated"),
-    [
-        ("edit", {"filePath": "a.py", "oldString": "b", "newString": "c"}, {"diff": DIFF}, 1, 1, 0),
-        ("edit", {"filePath": "a.py", "oldString": "b", "newString": "c\nd"}, {}, 2, 1, 1),
-        ("write", {"filePath": "a.py", "content": "x\ny"}, {}, 2, 0, 1),
-        (
-            "apply_patch",
-            {"patchText": "x"},
-            {"files": [{"filePath": "a.py", "diff": DIFF}]},
-            1,
-            1,
-            0,
-        ),
-        (
-            "patch",
-            {"patchText": "*** Begin Patch\n*** Add File: a.py\n+x\n*** End Patch"},
-            {},
-            1,
-            0,
-            1,
-        ),
-    ],
-    ids=["told-diff", "own-input", "write", "told-files", "patch-text"],
-)
-def test_growth_comes_from_the_result_else_from_the_call(
-    tmp_path: Path,
-    name: str,
-    given: Any,
-    metadata: Any,
-    added: int,
-    removed: int,
-    estimated: int,
-) -> None:
-    session = read_one(
-        tmp_path,
-        user(1, text("go")),
-        assistant(2, tool(name, given, metadata=metadata, output="done")),
-    )
-    (call,) = calls_of(session)
-    assert (call.path, call.added, call.removed) == ("a.py", added, removed)
-    assert call.estimated == bool(estimated)
-    assert call.patch.startswith("@@ -")
-
-
-@pytest.mark.parametrize(
     ("status", "state", "expected", "code"),
     [
         ("completed", {"output": "ok", "metadata": {"exit": 0}}, "ok", 0),
@@ -304,11 +259,28 @@ def test_of_a_document_that_is_cut_short_the_messages_before_are_kept(tmp_path: 
 
 
 @pytest.mark.parametrize(
-    "document",
-    ['{"info": {"directory": "/x", "id": ', '{"info": {"directory": "x"}, "messages'],
+    "document", ['{"info": {"directory": "/x", "id": ', '{"info": {"directory": "x"}, "messages']
 )
 def test_a_document_of_which_nothing_is_left_is_refused(tmp_path: Path, document: str) -> None:
     (tmp_path / "a.json").write_text(document)
     (transcript,) = READER.find(walk(tmp_path))
     with pytest.raises(InputError, match="not JSON"):
         READER.read(transcript)
+
+
+@pytest.mark.parametrize(
+    ("name", "given", "metadata", "added", "removed"),
+    [
+        ("edit", {"filePath": "a.py", "oldString": "b", "newString": "c"}, {"diff": DIFF}, 1, 1),
+        ("edit", {"filePath": "a.py", "oldString": "b", "newString": "c\nd"}, {}, 2, 1),
+        ("apply_patch", {"patchText": "x"}, {"files": [{"filePath": "a.py", "diff": DIFF}]}, 1, 1),
+    ],
+    ids=["diff", "own-input", "files"],
+)
+def test_growth_comes_from_the_result_else_from_the_call(
+    tmp_path: Path, name: str, given: Any, metadata: Any, added: int, removed: int
+) -> None:
+    made = tool(name, given, metadata=metadata, output="done")
+    (call,) = calls_of(read_one(tmp_path, user(1, text("go")), assistant(2, made)))
+    assert (call.path, call.added, call.removed) == ("a.py", added, removed)
+    assert call.estimated == (not metadata)

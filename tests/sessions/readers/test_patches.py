@@ -6,6 +6,7 @@ import re
 from typing import Any
 
 import msgspec
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -14,6 +15,7 @@ from debrief.sessions.readers.patches import (
     FileEdit,
     created,
     deleted,
+    edit_of_arguments,
     edits_of_call,
     from_apply_patch,
     from_unified,
@@ -136,3 +138,37 @@ def test_what_was_joined_is_separated_file_by_file(files: list[tuple[str, Any, A
         assert part.removed == sum(each.removed for each in same)
         assert part.patch == "\n".join(each.patch for each in same if each.patch)
     assert {part.path for part in parts} == {each.path for each in edits if each.patch}
+
+
+BEGIN, END = "*** Begin Patch\n", "*** End Patch"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "path", "added", "removed"),
+    [
+        ({"file_path": "a.py", "content": "x\ny\n"}, "a.py", 2, 0),
+        ({"path": "a.py", "file_text": "x\ny\n"}, "a.py", 2, 0),
+        ({"file_path": "a.py", "old_str": "x\ny", "new_str": "x\nz"}, "a.py", 1, 1),
+        ({"filePath": "a.py", "oldString": "b", "newString": "c\nd"}, "a.py", 2, 1),
+        ({"file_path": "a", "changes": [{"old_str": "p", "new_str": "q\nr"}] * 2}, "a", 4, 2),
+        ({"input": f"{BEGIN}*** Update File: a\n@@ def f\n-x\n+y\n+z\n c\n{END}"}, "a", 2, 1),
+        ({"patchText": f"{BEGIN}*** Add File: a\n+x\n*** Add File: b\n+x\n{END}"}, "a", 2, 0),
+    ],
+    ids=["content", "file_text", "old_str", "oldString", "several", "patch", "two-files"],
+)
+def test_an_edit_is_worked_out_from_the_arguments_of_any_tool(
+    arguments: dict[str, Any], path: str, added: int, removed: int
+) -> None:
+    edit = edit_of_arguments(arguments)
+    assert edit is not None
+    assert edit.estimated
+    assert (edit.path, edit.added, edit.removed) == (path, added, removed)
+    assert edit.patch.startswith("@@ -")
+
+
+def test_a_diff_of_what_was_done_counts_before_the_arguments() -> None:
+    diff = "--- a\n+++ b\n@@ -9,1 +9,1 @@\n-long\n+short\n"
+    edit = edit_of_arguments({"file_path": "a.py", "content": "x\ny"}, diff)
+    assert edit == FileEdit("a.py", 1, 1, "@@ -9,1 +9,1 @@\n-long\n+short")
+    assert edit_of_arguments({"file_path": "a.py", "view_range": [1, 2]}) is None
+    assert edit_of_arguments({"command": "ls"}) is None

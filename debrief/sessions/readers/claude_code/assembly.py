@@ -30,10 +30,7 @@ def session_of(id: str, files: list[TranscriptFile], unread: Sequence[Problem] =
         # A summary counts when it is of this file's records: older versions mixed them up.
         if summary and type(leaf) is str and leaf in files[0].parents:
             main.title = summary.strip()
-    main.problems = [
-        *unread,
-        *(problem for each in files for problem in each.lines.problems),
-    ]
+    main.problems = [*unread, *(problem for each in files for problem in each.lines.problems)]
     main.references = [each.lines.ref() for each in files]
     for each in files[1:]:
         main.see(each.main.ended)

@@ -28,7 +28,7 @@ def git_environment(extra: Mapping[str, str] | None = None) -> dict[str, str]:
     """Return the environment that git is run with.
 
     Args:
-        extra: variables to lay over it, such as ``GIT_INDEX_FILE``.
+        extra: more variables, such as ``GIT_INDEX_FILE``.
     """
     environment = {key: value for key, value in os.environ.items() if not key.startswith("GIT_")}
     environment |= {"GIT_OPTIONAL_LOCKS": "0", "GIT_TERMINAL_PROMPT": "0", "LC_ALL": "C"}
@@ -46,7 +46,7 @@ def git(
 
     Optional locks are off, so that not even the index is refreshed, and inherited ``GIT_*``
     variables are dropped, so that the folder alone decides which repository is meant; unless
-    ``environment``, which is laid over the rest, says more.
+    ``environment``, which is added to the rest, says more.
 
     Raises:
         InputError: git is not installed, failed, or took longer than ``timeout`` seconds.

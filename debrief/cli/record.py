@@ -193,21 +193,23 @@ def record_stop(
     """
     from debrief.cli.serve import ready_rule
     from debrief.recorder.state import StopOptions
-    from debrief.recorder.stopping import StopRequest, stop
+    from debrief.recorder.stopping import stop
 
     settings, home = _settings_and_home()
     rule = ready_rule(settings.ready_rule)
-    request = StopRequest(
+    options = StopOptions(
         summary=summary,
         ignore=tuple(ignore or ()),
-        options=StopOptions(create_task=create_task, ready=ready, keep=keep),
+        create_task=create_task,
+        ready=ready,
+        keep=keep,
     )
     redactor = _redactor(settings)
     if local is not None:
-        done = stop(home, repo, local.absolute(), redactor=redactor, rule=rule, request=request)
+        done = stop(home, repo, local.absolute(), redactor=redactor, rule=rule, options=options)
     else:
         with _server(settings) as server:
-            done = stop(home, repo, server, redactor=redactor, rule=rule, request=request)
+            done = stop(home, repo, server, redactor=redactor, rule=rule, options=options)
     meta = done.record.meta
     out = console()
     if done.made_before:

@@ -17,7 +17,7 @@ from debrief.recorder.contracts import (
     RunCommand,
 )
 from debrief.recorder.paths import shown
-from debrief.recorder.tools import ToolCall
+from debrief.recorder.tools import AnsweredCall
 
 _LONGEST_PLACEHOLDER = 128
 _CREDENTIALS = re.compile(r"https?://[^/]*@|[a-z+]+://[^/@]*:[^/]*@", re.IGNORECASE)
@@ -51,7 +51,7 @@ def meta_problems(
     meta: Meta,
     files: Mapping[str, str],
     ops: Sequence[Operation],
-    commands: Sequence[tuple[ToolCall, RunCommand]],
+    commands: Sequence[tuple[AnsweredCall, RunCommand]],
     patched: int | None,
 ) -> Iterator[str]:
     """Yield where ``meta`` disagrees with the messages or with itself.
@@ -99,7 +99,7 @@ def _changes(meta: Meta, files: Mapping[str, str], ops: Sequence[Operation]) -> 
 
 
 def _commands(
-    meta: Meta, commands: Sequence[tuple[ToolCall, RunCommand]], patched: int | None
+    meta: Meta, commands: Sequence[tuple[AnsweredCall, RunCommand]], patched: int | None
 ) -> Iterator[str]:
     called = [(call.call.id, one.cmd, one.args, one.cwd) for call, one in commands]
     if called != [(one.call_id, one.cmd, one.args, one.cwd) for one in meta.commands]:

@@ -60,7 +60,7 @@ def check_command(cmd: str, args: Sequence[str], cwd: str = ".") -> None:
 
 
 def command_problem(cmd: str, args: Sequence[str], cwd: str = ".") -> str:
-    """Tell why the allowlist does not have a command; empty when it has it."""
+    """Return why the allowlist does not have a command; empty when it has it."""
     allowed = table()
     if cmd != allowed.program:
         return f"the program is not {allowed.program}"

@@ -32,7 +32,7 @@ from debrief.recorder.contracts import (
 )
 from debrief.recorder.paths import path_problem, shown
 from debrief.recorder.scratch import PLAIN
-from debrief.recorder.tools import PATCHED, TOOLS, ToolCall, calls_of
+from debrief.recorder.tools import PATCHED, TOOLS, AnsweredCall, calls_of
 
 _RANK = {DeleteFile: 0, UpdateFile: 1, CreateFile: 2}
 _MOST_PROBLEMS = 50
@@ -124,7 +124,7 @@ def _problems(record: Record, ops: list[Operation]) -> Iterator[str]:
     if record.tools != list(TOOLS):
         yield "tools: not the definitions of the recorder's three tools"
     files: dict[str, str] = {}
-    commands: list[tuple[ToolCall, RunCommand]] = []
+    commands: list[tuple[AnsweredCall, RunCommand]] = []
     patched: int | None = None
     for each in calls_of(record):
         try:
@@ -208,7 +208,7 @@ def _call_pairs(messages: Sequence[Message], first: int, last: int) -> Iterator[
         yield f"messages[{last - 1}]: a call without a result"
 
 
-def _read(tool_call: ToolCall, path: str, files: dict[str, str]) -> Iterator[str]:
+def _read(tool_call: AnsweredCall, path: str, files: dict[str, str]) -> Iterator[str]:
     where = f"messages[{tool_call.index}]"
     if problem := path_problem(path):
         yield f"{where}: {problem}"

@@ -133,7 +133,7 @@ def _hunk(lines: list[str], number: int) -> Hunk:
 
 
 def _open_sides(body: list[str], number: int) -> tuple[bool, bool]:
-    """Tell of which sides the last line has no line end; nothing may come after such a line."""
+    """Return which sides end without a line end; nothing may come after such a line."""
     is_open = {"-": False, "+": False}
     before = ""
     for index, line in enumerate(body, number):

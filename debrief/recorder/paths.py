@@ -25,7 +25,7 @@ def readable(path: str) -> str:
 
 
 def path_problem(path: str) -> str:
-    """Tell why a record may not name ``path``; empty when it may.
+    """Return why a record may not name ``path``; empty when it may.
 
     Every name that is legal in a git tree is taken, quotes and line ends included, unless some
     file system would take it for a place outside of the folder or inside of ``.git``.

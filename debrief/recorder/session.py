@@ -86,17 +86,9 @@ def start(home: RecorderHome, folder: Path, new: NewSession, *, clock: Clock = u
         check_clean(worktree, new.ignore, home.scratch(worktree))
         started = Started(
             id=str(uuid4()),
-            task_id=new.task_id,
-            system=new.system,
-            prompt=new.prompt,
-            contents=new.contents,
-            ignore=new.ignore,
-            worktree=_readable(worktree),
-            repo_name=baseline.repo_name,
-            repo_remote=baseline.repo_remote,
-            branch=baseline.branch,
-            base_ref=baseline.base_ref,
             started_at=clock(),
+            **structs.asdict(new),
+            **{**structs.asdict(baseline), "worktree": _readable(worktree)},
         )
         if head_commit(worktree) != baseline.base_ref:
             raise InputError(str(worktree), "got another commit just now", "Start again.")

@@ -124,8 +124,12 @@ class SessionFacts(Started, frozen=True, kw_only=True):
 
 
 class StopOptions(Struct, frozen=True, kw_only=True):
-    """What becomes of a record on the server, as requested when the session was stopped."""
+    """How a record is made, and what becomes of it on the server."""
 
+    summary: str | None = None
+    """Closing words, instead of those made from the facts."""
+    ignore: tuple[str, ...] = ()
+    """Patterns of what to leave out, beside those of the start."""
     create_task: str | None = None
     """Name of the task to make on the server when it is not there."""
     ready: bool = False

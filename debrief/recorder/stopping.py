@@ -24,19 +24,7 @@ from debrief.recorder.session import Clock, OpenSession, check_text, opened, utc
 from debrief.recorder.state import HELD, RECORD, RecorderHome, SessionFacts, StopOptions
 from debrief.redaction import Redactor
 
-
-class StopRequest(Struct, frozen=True, kw_only=True):
-    """How a person wants the record to be made, and what becomes of it."""
-
-    summary: str | None = None
-    """Closing words, instead of those made from the facts."""
-    ignore: tuple[str, ...] = ()
-    """Patterns of what to leave out, beside those of the start."""
-    options: StopOptions = StopOptions()
-    """What becomes of it on the server."""
-
-
-_DEFAULT = StopRequest()
+_DEFAULT = StopOptions()
 
 
 class Stopped(Struct, frozen=True, kw_only=True):
@@ -64,7 +52,7 @@ def stop(
     *,
     redactor: Redactor,
     rule: ReadyRule,
-    request: StopRequest = _DEFAULT,
+    options: StopOptions = _DEFAULT,
     clock: Clock = utc_now,
 ) -> Stopped:
     """Stop the session of the worktree that ``folder`` lies in.
@@ -75,7 +63,7 @@ def stop(
         to: the server that the record is sent to, or the file that it is written to.
         redactor: replaces secrets.
         rule: what a record needs before it may train a model.
-        request: how the record is made, and what becomes of it.
+        options: how the record is made, and what becomes of it.
         clock: returns the time.
 
     Raises:
@@ -83,10 +71,10 @@ def stop(
             there: the session goes on. ``HeldError`` is one of them.
         WaitingError: it is over, and its record waits to be sent.
     """
-    if request.summary is not None:
-        check_text("the summary", request.summary)
-    if request.options.create_task is not None:
-        check_task_name(request.options.create_task)
+    if options.summary is not None:
+        check_text("the summary", options.summary)
+    if options.create_task is not None:
+        check_task_name(options.create_task)
     with opened(home, folder) as session:
         earlier = session.folder.record()
         if isinstance(to, Path):
@@ -94,13 +82,13 @@ def stop(
         data = earlier
         if data is None:
             scratch = home.scratch(session.worktree)
-            data = _stored(session, record_so_far(session, redactor, clock(), request, scratch))
+            data = _stored(session, record_so_far(session, redactor, clock(), options, scratch))
         receipt = None
         if isinstance(to, Path):
             write_durably(to, data)
             home.remove(session.folder)
         else:
-            session.folder.write_stop_options(request.options)
+            session.folder.write_stop_options(options)
             receipt = send_or_wait(home, session.folder, to)
     record = decode_record(data)
     return Stopped(
@@ -116,7 +104,7 @@ def record_so_far(
     session: OpenSession,
     redactor: Redactor,
     stopped_at: datetime,
-    request: StopRequest = _DEFAULT,
+    options: StopOptions = _DEFAULT,
     scratch: Path | None = None,
 ) -> Record:
     """Return the record of a session as if it were stopped now; nothing is stored.
@@ -125,7 +113,7 @@ def record_so_far(
         session: the session.
         redactor: replaces secrets.
         stopped_at: when that is.
-        request: how the record is made.
+        options: how the record is made.
         scratch: a folder for temporary files; the machine's usual one by default.
 
     Raises:
@@ -135,10 +123,10 @@ def record_so_far(
     facts = SessionFacts(
         **{
             **structs.asdict(started),
-            "ignore": (*started.ignore, *request.ignore),
+            "ignore": (*started.ignore, *options.ignore),
             "stopped_at": max(stopped_at, started.started_at),
             "commands": tuple(session.folder.commands()),
-            "summary": request.summary,
+            "summary": options.summary,
         }
     )
     if find_commit(session.worktree, facts.base_ref) is None:

@@ -26,7 +26,12 @@ from debrief.recorder.encoding import decode
 PATCHED = '{"ok":true}'
 """Result of ``apply_patch``."""
 
-_PATH = {"type": "string", "description": "Path of the file, relative to the repository's root."}
+
+def _text(description: str) -> dict[str, object]:
+    return {"type": "string", "description": description}
+
+
+_PATH = _text("Path of the file, relative to the repository's root.")
 _MODE = {
     "type": "string",
     "enum": ["100644", "100755", "120000"],
@@ -69,15 +74,12 @@ TOOLS: tuple[ToolDefinition, ...] = (
                     "anyOf": [
                         _operation(
                             "create_file",
-                            diff={"type": "string", "description": "The file's whole text."},
+                            diff=_text("The file's whole text."),
                             mode=_MODE,
                         ),
                         _operation(
                             "update_file",
-                            diff={
-                                "type": "string",
-                                "description": "Unified hunks, from the first @@ on.",
-                            },
+                            diff=_text("Unified hunks, from the first @@ on."),
                             mode=_MODE,
                         ),
                         _operation("delete_file"),
@@ -93,10 +95,7 @@ TOOLS: tuple[ToolDefinition, ...] = (
         {
             "cmd": {"type": "string", "enum": ["pnpm"]},
             "args": {"type": "array", "items": {"type": "string"}},
-            "cwd": {
-                "type": "string",
-                "description": "Folder to run it in, relative to the repository's root.",
-            },
+            "cwd": _text("Folder to run it in, relative to the repository's root."),
         },
         ["cmd", "args", "cwd"],
     ),
@@ -107,7 +106,7 @@ TOOLS: tuple[ToolDefinition, ...] = (
 Arguments = TypeVar("Arguments", bound=BaseModel)
 
 
-class ToolCall(Struct, frozen=True):
+class AnsweredCall(Struct, frozen=True):
     """A call of a tool, and its result."""
 
     call: Call
@@ -125,7 +124,7 @@ class ToolCall(Struct, frozen=True):
         return decode(model, self.call.function.arguments, where)
 
 
-def calls_of(record: Record, tool: str | None = None) -> Iterator[ToolCall]:
+def calls_of(record: Record, tool: str | None = None) -> Iterator[AnsweredCall]:
     """Yield the calls that the next message answers, in order; of one tool, or of all."""
     for index, message in enumerate(record.messages[:-1]):
         if not isinstance(message, AssistantMessage) or not message.tool_calls:
@@ -133,7 +132,7 @@ def calls_of(record: Record, tool: str | None = None) -> Iterator[ToolCall]:
         call, answer = message.tool_calls[0], record.messages[index + 1]
         linked = isinstance(answer, ToolMessage) and answer.tool_call_id == call.id
         if linked and tool in (None, call.function.name):
-            yield ToolCall(call, answer.content, index)
+            yield AnsweredCall(call, answer.content, index)
 
 
 def operations_of(record: Record) -> list[Operation]:

@@ -64,13 +64,6 @@ def verify(
 
 def round_trip(scratch: Scratch, record: Record, redactor: Redactor | None = None) -> list[str]:
     """Return what ``verify`` does, of a repository that is open already."""
-    try:
-        return _round_trip(scratch, record, redactor)
-    except InputError as error:
-        return [str(error)]
-
-
-def _round_trip(scratch: Scratch, record: Record, redactor: Redactor | None) -> list[str]:
     meta = record.meta
     if meta.contents != "full":
         return ["a record without contents has no operations to verify"]
@@ -94,8 +87,11 @@ def _round_trip(scratch: Scratch, record: Record, redactor: Redactor | None) -> 
         before[path] = FileState(mode, text)
     if problems:
         return problems
-    after = apply_operations(before, operations)
-    check_folders({os.fsdecode(path) for path in baseline} - before.keys() | after.keys())
+    try:
+        after = apply_operations(before, operations)
+        check_folders({os.fsdecode(path) for path in baseline} - before.keys() | after.keys())
+    except InputError as error:
+        return [str(error)]
     ids = dict(zip(after, scratch.write_blobs([each.text for each in after.values()]), strict=True))
     changes = {
         key: Entry(after[path].mode, ids[path]) if path in after else None

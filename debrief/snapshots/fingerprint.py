@@ -41,7 +41,7 @@ class FingerprintedJudge(Protocol):
 
 
 def prompt_digest(snapshot: FingerprintedPrompts) -> str:
-    """Return the SHA-256, in hex, of a prompt snapshot; the order of subagents is of no matter."""
+    """Return the SHA-256, in hex, of a prompt snapshot, whatever the order of its subagents."""
     parts = ["prompt-v1", "main", snapshot.main]
     for name, text in sorted(snapshot.subagents.items()):
         parts += [name, text]
@@ -49,7 +49,7 @@ def prompt_digest(snapshot: FingerprintedPrompts) -> str:
 
 
 def eval_digest(judges: Iterable[FingerprintedJudge]) -> str:
-    """Return the SHA-256, in hex, of a set of judges; their order is of no matter.
+    """Return the SHA-256, in hex, of a set of judges, whatever their order.
 
     The model is part of it: two models' scores are not comparable.
     """

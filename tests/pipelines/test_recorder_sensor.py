@@ -17,7 +17,7 @@ from debrief.lake import Lake
 from debrief.recorder.checks import ReadyRule
 from debrief.recorder.client import RecorderClient
 from debrief.recorder.ingest import Ingest
-from debrief.recorder.stopping import StopRequest
+from debrief.recorder.state import StopOptions
 from debrief.recorder.storage.store import RecordStore
 from debrief.redaction import Redactor
 from debrief.sessions.model import Session
@@ -190,7 +190,7 @@ def test_from_a_worktree_to_a_training_set(
     shop.run("pnpm", "test")
     with running(store) as api:
         with RecorderClient(api.url, api.tokens["write"]) as server:
-            shop.stop(server, StopRequest())
+            shop.stop(server, StopOptions())
         (stored,) = store.sessions().items
         assert (stored.verified, stored.validated, stored.not_ready) == (True, True, [])
         store.set_status(stored.id, "ready")

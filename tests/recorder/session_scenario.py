@@ -22,8 +22,8 @@ from msgspec import structs
 from debrief.recorder.checks import ReadyRule
 from debrief.recorder.client import RETRIES, RecorderClient
 from debrief.recorder.session import NewSession, run, start
-from debrief.recorder.state import CommandEnd, RecorderHome, Started
-from debrief.recorder.stopping import Stopped, StopRequest, stop
+from debrief.recorder.state import CommandEnd, RecorderHome, Started, StopOptions
+from debrief.recorder.stopping import Stopped, stop
 from debrief.redaction import Redactor
 from debrief.retry import RetryPolicy
 from tests.snapshots.scenario import repository, write
@@ -64,9 +64,9 @@ class Shop(NamedTuple):
         return run(self.home, self.folder / folder, command, **told)
 
     def stop(
-        self, to: RecorderClient | Path, request: StopRequest | None = None, **given: Any
+        self, to: RecorderClient | Path, options: StopOptions | None = None, **given: Any
     ) -> Stopped:
-        given = {"redactor": REDACTOR, "rule": RULE, "request": request or StopRequest(), **given}
+        given = {"redactor": REDACTOR, "rule": RULE, "options": options or StopOptions(), **given}
         return stop(self.home, self.folder, to, **given)
 
     def change(self) -> None:

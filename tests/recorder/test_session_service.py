@@ -13,7 +13,6 @@ from debrief.recorder.encoding import decode_record, encode_record
 from debrief.recorder.outbox import WaitingError, send_waiting
 from debrief.recorder.preflight import preflight_check
 from debrief.recorder.state import StopOptions
-from debrief.recorder.stopping import StopRequest
 from debrief.recorder.storage.store import RecordStore
 from debrief.settings import load_settings
 from tests.recorder.service.helpers import Api, ensure_task, running
@@ -44,7 +43,7 @@ def test_a_session_ends_in_the_database_byte_for_byte_and_ready(shop: Shop, api:
     shop.change()
     shop.run("pnpm", "test")
     with client_of(api) as client:
-        done = shop.stop(client, StopRequest(options=StopOptions(ready=True)))
+        done = shop.stop(client, StopOptions(ready=True))
     assert done.receipt is not None
     assert (done.receipt.status, done.receipt.not_ready) == ("ready", ())
     with api.client("export") as reading:
@@ -60,7 +59,7 @@ def test_what_is_missing_keeps_it_a_draft_and_is_told(shop: Shop, api: Api) -> N
     shop.start()
     shop.change()
     with client_of(api) as client:
-        done = shop.stop(client, StopRequest(options=StopOptions(ready=True)))
+        done = shop.stop(client, StopOptions(ready=True))
     assert done.receipt is not None
     assert done.receipt.status == "draft"
     assert any("no validation command" in reason for reason in done.receipt.not_ready)
@@ -134,7 +133,7 @@ def test_a_record_without_contents_is_stored_as_a_draft(shop: Shop, api: Api) ->
     shop.change()
     shop.run("pnpm", "test")
     with client_of(api) as client:
-        done = shop.stop(client, StopRequest(options=StopOptions(ready=True)))
+        done = shop.stop(client, StopOptions(ready=True))
     assert done.receipt is not None
     assert done.receipt.status == "draft"
     with api.client("export") as reading:

@@ -16,7 +16,7 @@ from debrief.recorder.encoding import decode_record
 from debrief.recorder.outbox import WaitingError, forget, send_waiting
 from debrief.recorder.session import opened
 from debrief.recorder.state import StopOptions
-from debrief.recorder.stopping import HeldError, StopRequest
+from debrief.recorder.stopping import HeldError
 from debrief.recorder.tools import calls_of, operations_of
 from debrief.recorder.verification import rebuilds
 from tests.recorder.repositories import apply_to_folder
@@ -100,7 +100,7 @@ def test_a_record_may_be_marked_ready_and_kept(shop: Shop, server: Records) -> N
     started = shop.start()
     shop.change()
     with server.client() as client:
-        done = shop.stop(client, StopRequest(options=StopOptions(ready=True, keep=True)))
+        done = shop.stop(client, StopOptions(ready=True, keep=True))
     assert done.receipt is not None
     assert done.receipt.status == "ready"
     assert server.ready == {started.id}
@@ -111,16 +111,16 @@ def test_a_record_may_be_marked_ready_and_kept(shop: Shop, server: Records) -> N
 def test_a_task_that_is_not_there_is_made_on_request(shop: Shop, server: Records) -> None:
     shop.start(task_id="tests")
     shop.change()
-    wish = StopRequest(options=StopOptions(create_task="Tests"))
+    options = StopOptions(create_task="Tests")
     with server.client() as client:
-        shop.stop(client, wish)
+        shop.stop(client, options)
     assert "tests" in server.tasks
     git(shop.folder, "add", "-A")
     git(shop.folder, "commit", "-q", "-m", "done")
     shop.start(task_id="tests")
     write(shop.folder, {"again.ts": ""})
     with server.client() as client:
-        shop.stop(client, wish)
+        shop.stop(client, options)
     assert len(server.records) == 2
 
 
@@ -198,7 +198,7 @@ def test_stopping_again_sends_the_bytes_of_the_first_time(shop: Shop, server: Re
         first = server.records[started.id]
         shutil.copytree(copy, shop.home.session(shop.folder).path)
         write(shop.folder, {"later.ts": "a change that came too late\n"})
-        done = shop.stop(client, StopRequest(summary="Other words."), clock=clock)
+        done = shop.stop(client, StopOptions(summary="Other words."), clock=clock)
     assert done.made_before
     assert server.records == {started.id: first}
     assert first == waiting_bytes(copy)
@@ -254,7 +254,7 @@ def test_a_session_in_which_nothing_happened_makes_no_record(shop: Shop, file: P
 def test_globs_of_the_start_and_of_the_stop_leave_files_out(shop: Shop, file: Path) -> None:
     shop.start(ignore=("*.log",))
     write(shop.folder, {"a.log": "x", "b.tmp": "x", "c.ts": "x"})
-    meta = shop.stop(file, StopRequest(ignore=("*.tmp",))).record.meta
+    meta = shop.stop(file, StopOptions(ignore=("*.tmp",))).record.meta
     assert [change.path for change in meta.changes] == ["c.ts"]
     assert [skipped.path for skipped in meta.skipped] == ["a.log", "b.tmp"]
 
@@ -274,10 +274,10 @@ def test_without_contents_a_record_has_numbers_only(shop: Shop, file: Path) -> N
 def test_the_persons_own_words_close_the_record(shop: Shop, file: Path) -> None:
     shop.start()
     shop.change()
-    record = shop.stop(file, StopRequest(summary="A discount of five.")).record
+    record = shop.stop(file, StopOptions(summary="A discount of five.")).record
     assert record.messages[-1].content == "A discount of five."
     with pytest.raises(InputError, match="the summary: is empty"):
-        shop.stop(file, StopRequest(summary=" "))
+        shop.stop(file, StopOptions(summary=" "))
 
 
 def test_secrets_are_replaced_before_anything_leaves_the_machine(shop: Shop, file: Path) -> None:
@@ -300,7 +300,7 @@ def test_a_record_too_large_is_held_and_the_session_goes_on(shop: Shop, file: Pa
     assert held.is_file()
     assert stat.S_IMODE(held.stat().st_mode) == 0o600
     write(shop.folder, {"src/cart.ts": "smaller\n"})
-    meta = shop.stop(file, StopRequest(ignore=("data/",))).record.meta
+    meta = shop.stop(file, StopOptions(ignore=("data/",))).record.meta
     assert [change.path for change in meta.changes] == ["src/cart.ts"]
 
 
@@ -328,7 +328,7 @@ def test_a_name_that_no_task_can_have_is_refused_before_the_session_ends(
     shop.change()
     for name in ("", "a" * 201):
         with pytest.raises(InputError, match="is no task's name"), server.client() as client:
-            shop.stop(client, StopRequest(options=StopOptions(create_task=name)))
+            shop.stop(client, StopOptions(create_task=name))
     assert server.asked == []
 
 

@@ -86,11 +86,17 @@ def test_retries_of_runs_do_not_multiply_with_those_of_steps(
     assert not instance.run_retries_retry_on_asset_or_op_failure
 
 
-def test_no_more_runs_at_once_than_cores(instance: dg.DagsterInstance) -> None:
+def test_no_more_runs_at_once_than_cores_and_one_for_each_week(
+    instance: dg.DagsterInstance,
+) -> None:
     queue = instance.get_concurrency_config().run_queue_config
     assert queue is not None
     assert queue.max_concurrent_runs == min(len(os.sched_getaffinity(0)), 8)
     assert queue.max_user_code_failure_retries == 3
+    assert [limit["key"] for limit in queue.tag_concurrency_limits] == [
+        "dagster/partition",
+        "dagster/asset_partition_range_start",
+    ]
 
 
 def test_pools_bound_the_steps_that_ask_the_outside_world(instance: dg.DagsterInstance) -> None:

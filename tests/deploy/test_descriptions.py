@@ -54,7 +54,8 @@ def commands() -> Iterator[list[str]]:
 
 def test_everything_that_up_starts_is_a_service() -> None:
     assert {"postgres", "code", "webserver", "daemon", "api", "metrics"} <= set(SERVICES)
-    workers = {name for name in SERVICES if COMPOSE["services"][name].get("profiles")}
+    assert COMPOSE["services"]["proxy"]["profiles"] == ["public"]
+    workers = {n for n in SERVICES if COMPOSE["services"][n].get("profiles") == ["workers"]}
     assert workers == {"redis", "worker"}
 
 
@@ -115,8 +116,9 @@ def test_no_secret_stands_in_a_file(path: Path) -> None:
         assert not re.search(r"://[^$/\s:]+:[^$/\s@]+@", line)
 
 
-def test_nothing_is_published_beyond_this_machine() -> None:
-    published = [port for s in COMPOSE["services"].values() for port in s.get("ports", [])]
+def test_nothing_but_the_proxy_is_published_beyond_this_machine() -> None:
+    services = COMPOSE["services"].items()
+    published = [port for n, s in services if n != "proxy" for port in s.get("ports", [])]
     assert len(published) == 3
     assert all(port.startswith("127.0.0.1:") for port in published)
 
@@ -133,13 +135,22 @@ def test_kubernetes_gives_dagster_the_same_settings() -> None:
     )
 
 
-def test_no_run_is_ended_for_having_no_pod_of_its_own() -> None:
+def test_monitoring_is_on_in_kubernetes_with_the_same_longest_run() -> None:
     monitoring = VALUES["additionalInstanceConfig"]["run_monitoring"]
-    assert monitoring["enabled"] is False
-    assert sorted(monitoring)[:2] == ["cancel_timeout_seconds", "enabled"]
     ours = yaml.safe_load((DEPLOY / "dagster.yaml").read_text())["run_monitoring"]
+    assert monitoring["enabled"] is True
+    assert set(monitoring) == set(ours)
     job = VALUES["runLauncher"]["config"]["k8sRunLauncher"]["runK8sConfig"]["jobSpecConfig"]
     assert job["activeDeadlineSeconds"] == ours["max_runtime_seconds"]
+    assert monitoring["max_runtime_seconds"] == ours["max_runtime_seconds"]
+
+
+def test_the_proxy_limits_sizes_and_slow_clients_in_front_of_the_api() -> None:
+    caddyfile = (DEPLOY / "Caddyfile").read_text()
+    for directive in ("read_header", "read_body", "max_size", "request_buffers"):
+        assert re.search(rf"^\s+{directive} \d", caddyfile, re.M)
+    port = COMPOSE["services"]["api"]["command"][-1]
+    assert f"reverse_proxy api:{port}" in caddyfile
 
 
 def test_the_launcher_of_kubernetes_is_in_the_image_and_knows_its_settings() -> None:

@@ -152,7 +152,7 @@ def _published_records(
 ) -> PublishedRecords:
     """Publish records of the configured API, else straight from the database."""
     from debrief.recorder.client import client_of
-    from debrief.recorder.fetching import FetchedRecords, RecordQuery
+    from debrief.recorder.fetching import fetch_records
     from debrief.recorder.postgres import database_url
     from debrief.recorder.storage.store import RecordStore
 
@@ -164,13 +164,10 @@ def _published_records(
     server = client_of(settings, "export", report=warn)
     if server.is_exposed:
         warn_of_exposure(server.url)
-    since = only.since.isoformat() if only.since else ""
-    query = RecordQuery(task=only.task_id or "", status=only.status, since=since)
-    with server, FetchedRecords(server, settings.home, query) as fetched:
-        fetched.fetch()
-        done = publish(fetched)
-        done.left_out.update(fetched.withheld)
-        fetched.forget()
+    withheld: dict[str, str] = {}
+    with server:
+        done = publish(fetch_records(server, only, withheld))
+    done.left_out.update(withheld)
     return done
 
 

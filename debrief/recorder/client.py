@@ -173,21 +173,15 @@ class RecorderClient:
         return True
 
     def download(
-        self,
-        path: str,
-        params: Mapping[str, str],
-        file: IO[bytes],
-        check: Callable[[], T],
-        scope: str = "export",
+        self, path: str, params: Mapping[str, str], file: IO[bytes], check: Callable[[IO[bytes]], T]
     ) -> T:
-        """Write an answer to a file, from its current position on.
+        """Write an answer to an empty file; the token needs the scope ``export``.
 
         Args:
             path: of the endpoint.
             params: of the query.
-            file: what an attempt wrote is cut off again before the next one.
-            check: called after the whole answer was written; may raise ``TemporaryError``.
-            scope: that the token needs, for the advice.
+            file: receives the answer.
+            check: called with the file after the whole answer; may raise ``TemporaryError``.
 
         Returns:
             What ``check`` returned.
@@ -196,18 +190,17 @@ class RecorderClient:
             RecorderAwayError: after the last attempt.
             RecorderRefusedError: the server refused.
         """
-        start = file.tell()
 
         def attempt() -> T:
-            file.seek(start)
+            file.seek(0)
             file.truncate()
             with self._http.stream("GET", path, params=dict(params)) as answer:
                 if answer.status_code != 200:
                     answer.read()
-                    raise self._error_of(answer, scope)
+                    raise self._error_of(answer, "export")
                 for chunk in answer.iter_bytes():
                     file.write(chunk)
-            return check()
+            return check(file)
 
         return self._retry(attempt)
 

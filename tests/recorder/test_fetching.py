@@ -1,8 +1,9 @@
-"""Records from a server: whole or asked for again, and never fetched twice."""
+"""Records from a server: each page complete, or fetched again."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from datetime import UTC, datetime
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from threading import Thread
@@ -14,9 +15,9 @@ import pytest
 from typer.testing import CliRunner
 
 from debrief.cli.app import app
-from debrief.errors import InputError
 from debrief.recorder.client import RecorderAwayError, RecorderClient, RecorderRefusedError
-from debrief.recorder.fetching import FetchedRecords, RecordQuery
+from debrief.recorder.fetching import FetchedRecord, fetch_records
+from debrief.recorder.storage.rows import SessionFilter
 from debrief.recorder.storage.store import RecordStore
 from debrief.retry import RetryPolicy
 from tests.recorder.service.helpers import (
@@ -40,11 +41,9 @@ def own(record_store: RecordStore) -> Iterator[Api]:
         yield api
 
 
-def fetched(
-    api: Api, home: Path, query: RecordQuery | None = None, url: str = ""
-) -> FetchedRecords:
-    client = RecorderClient(url or api.url, api.tokens["export"], SOON)
-    return FetchedRecords(client, home, query or RecordQuery())
+def fetched(api: Api, filters: SessionFilter | None = None, url: str = "") -> list[FetchedRecord]:
+    with RecorderClient(url or api.url, api.tokens["export"], SOON) as client:
+        return list(fetch_records(client, filters or SessionFilter(), {}))
 
 
 class Proxy:
@@ -94,32 +93,23 @@ def between(own: Api) -> Iterator[Callable[[Callable[[int, bytes], bytes | None]
         proxy.server.server_close()
 
 
-def test_all_records_come_with_their_status(own: Api, tmp_path: Path) -> None:
+def test_all_records_come_with_their_status(own: Api) -> None:
     with own.client() as client:
         draft, ready = stored(client), stored(client)
         client.patch(f"/sessions/{ready}", json={"status": "ready"}).raise_for_status()
-    records = fetched(own, tmp_path)
-    records.fetch()
+    records = fetched(own)
     assert {record.id: record.status for record in records} == {draft: "draft", ready: "ready"}
     assert all(orjson.loads(record.text)["meta"] for record in records)
-    records.forget()
-    assert list((tmp_path / "recorder").rglob("*.jsonl")) == []
 
 
-def test_only_what_was_wished_for_comes(own: Api, tmp_path: Path) -> None:
+def test_only_selected_records_come(own: Api) -> None:
     with own.client() as client:
         stored(client)
         forms = stored(client, task_id="forms")
         client.patch(f"/sessions/{forms}", json={"status": "ready"}).raise_for_status()
-    of_task = fetched(own, tmp_path, RecordQuery(task="forms"))
-    of_task.fetch()
-    assert [record.id for record in of_task] == [forms]
-    drafts = fetched(own, tmp_path, RecordQuery(task="forms", status="draft"))
-    drafts.fetch()
-    assert list(drafts) == []
-    later = fetched(own, tmp_path, RecordQuery(since="2099-01-01T00:00:00+00:00"))
-    later.fetch()
-    assert list(later) == []
+    assert [record.id for record in fetched(own, SessionFilter(task_id="forms"))] == [forms]
+    assert fetched(own, SessionFilter(task_id="forms", status="draft")) == []
+    assert fetched(own, SessionFilter(since=datetime(2099, 1, 1, tzinfo=UTC))) == []
 
 
 def many(api: Api, count: int) -> set[UUID]:
@@ -129,15 +119,13 @@ def many(api: Api, count: int) -> set[UUID]:
 
 def test_a_page_that_breaks_off_is_fetched_again(
     own: Api,
-    tmp_path: Path,
     between: Callable[[Callable[[int, bytes], bytes | None]], Proxy],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr("debrief.recorder.fetching.PAGE_SIZE", 2)
     ids = many(own, 5)
     proxy = between(lambda number, body: None if number == 2 else body)
-    records = fetched(own, tmp_path, RecordQuery(status="draft"), proxy.url)
-    records.fetch()
+    records = fetched(own, SessionFilter(status="draft"), proxy.url)
     assert sorted(record.id for record in records) == sorted(ids)
     assert proxy.asked[1] == proxy.asked[2]
     assert "cursor=" in proxy.asked[1]
@@ -154,75 +142,21 @@ def test_a_page_that_breaks_off_is_fetched_again(
 )
 def test_a_short_answer_is_never_taken_for_a_whole_one(
     own: Api,
-    tmp_path: Path,
     between: Callable[[Callable[[int, bytes], bytes | None]], Proxy],
     spoil: Callable[[bytes], bytes],
 ) -> None:
     many(own, 2)
     proxy = between(lambda number, body: spoil(body))
-    records = fetched(own, tmp_path, RecordQuery(status="draft"), proxy.url)
     with pytest.raises(RecorderAwayError, match="no whole page"):
-        records.fetch()
+        fetched(own, SessionFilter(status="draft"), proxy.url)
     assert len(proxy.asked) == SOON.attempts
-    assert list(records) == []
 
 
-def test_a_fetch_that_was_ended_goes_on_where_it_was(
-    own: Api,
-    tmp_path: Path,
-    between: Callable[[Callable[[int, bytes], bytes | None]], Proxy],
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr("debrief.recorder.fetching.PAGE_SIZE", 2)
-    ids = many(own, 5)
-    alive = [True]
-    proxy = between(lambda number, body: body if number < 2 or not alive[0] else None)
-    with pytest.raises(RecorderAwayError):
-        fetched(own, tmp_path, RecordQuery(status="draft"), proxy.url).fetch()
-    alive[0] = False
-    before = len(proxy.asked)
-    again = fetched(own, tmp_path, RecordQuery(status="draft"), proxy.url)
-    (spool,) = (tmp_path / "recorder").rglob("*.draft.jsonl")
-    spool.write_bytes(spool.read_bytes() + b'{"half')
-    again.fetch()
-    assert sorted(record.id for record in again) == sorted(ids)
-    assert len(proxy.asked) - before == 2
-    assert spool.stat().st_mode & 0o077 == 0
-
-
-def test_a_cursor_of_another_history_starts_again(own: Api, tmp_path: Path) -> None:
-    (id,) = many(own, 1)
-    records = fetched(own, tmp_path, RecordQuery(status="draft"))
-    records.fetch()
-    (state,) = (tmp_path / "recorder").rglob("*.state")
-    told = orjson.loads(state.read_bytes())
-    state.write_bytes(orjson.dumps({**told, "cursor": "00000000-received-7"}))
-    records = fetched(own, tmp_path, RecordQuery(status="draft"))
-    records.fetch()
-    assert [record.id for record in records] == [id]
-
-
-def test_only_one_process_fetches_the_same_records_at_a_time(own: Api, tmp_path: Path) -> None:
-    with own.client() as client:
-        id = stored(client)
-    with fetched(own, tmp_path) as records:
-        records.fetch()
-        with pytest.raises(InputError, match="for the same records already") as caught:
-            fetched(own, tmp_path).__enter__()
-        assert caught.value.next_move == "Wait for its end."
-        with fetched(own, tmp_path, RecordQuery(task="forms")) as others:
-            others.fetch()
-        assert [record.id for record in records] == [id]
-    with fetched(own, tmp_path) as records:
-        records.fetch()
-        assert [record.id for record in records] == [id]
-
-
-def test_a_wrong_token_is_reported_at_once(own: Api, tmp_path: Path) -> None:
+def test_a_wrong_token_is_reported_at_once(own: Api) -> None:
     lines: list[str] = []
     client = RecorderClient(own.url, own.tokens["read"], SOON, report=lines.append)
-    with pytest.raises(RecorderRefusedError, match="no export scope") as caught:
-        FetchedRecords(client, tmp_path, RecordQuery()).fetch()
+    with client, pytest.raises(RecorderRefusedError, match="no export scope") as caught:
+        list(fetch_records(client, SessionFilter(), {}))
     assert "scope export" in caught.value.next_move
     assert lines == []
 

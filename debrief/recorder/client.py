@@ -49,9 +49,6 @@ class RecorderRefusedError(DebriefError):
         text = "\n  ".join(self.reasons if len(self.reasons) < 2 else ["", *self.reasons])
         super().__init__(culprit, f"refused ({status}): {text}" if status else text, next_move)
 
-    def __reduce__(self) -> tuple[type[RecorderRefusedError], tuple[Any, ...]]:
-        return type(self), (self.culprit, self.reasons, self.next_move, self.status)
-
 
 class TemporaryError(Exception):
     """An answer after which the same request may succeed.

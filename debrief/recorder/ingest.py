@@ -1,7 +1,7 @@
-"""From the bytes of an upload to a row: read strictly, checked, searched for secrets, judged ready.
+"""From the bytes of an upload to a row: read strictly, checked, searched for secrets.
 
-All that a server can hold against a record without its repository happens here, before anything
-is stored. The bytes of the record are kept as they were sent, unless they hold a secret.
+Everything that a server can check without the repository is checked here, before anything is
+stored. The bytes of the record are kept as they were sent, unless they contain a secret.
 """
 
 from __future__ import annotations
@@ -34,18 +34,15 @@ _REPEATED = ("task_id", "repo_name", "repo_remote", "branch", "base_ref")
 
 
 class MalformedError(InputError):
-    """Bytes that are no JSON, or JSON that two parsers would read in two ways."""
+    """Bytes that are not JSON, or JSON that two parsers would read in two ways."""
 
 
 class UnfitError(InputError):
-    """What cannot be taken though it can be read; tells everything that is wrong with it."""
+    """A body that can be read and not be stored; names everything that is wrong with it."""
 
     def __init__(self, culprit: str, reasons: Iterable[str], next_move: str) -> None:
         self.reasons = list(reasons)
         super().__init__(culprit, "; ".join(self.reasons), next_move)
-
-    def __reduce__(self) -> tuple[type[UnfitError], tuple[object, ...]]:  # type: ignore[override]
-        return type(self), (self.culprit, self.reasons, self.next_move)
 
 
 class UnmaskableError(UnfitError):
@@ -53,7 +50,7 @@ class UnmaskableError(UnfitError):
 
 
 class Ingest:
-    """What every uploaded record goes through.
+    """Checks uploaded records.
 
     Args:
         redactor: replaces secrets that a recorder let through.
@@ -65,12 +62,12 @@ class Ingest:
         self._rule = rule
 
     def check(self, body: bytes) -> NewRow:
-        """Return the row that a request's body makes; a draft, whatever it is fit for.
+        """Return the row that a request's body makes; always a draft.
 
         Raises:
             MalformedError: the body cannot be read.
             UnfitError: it is not of the contract, or contradicts itself.
-            UnmaskableError: it holds a secret that cannot be taken out.
+            UnmaskableError: it contains a secret that cannot be replaced.
         """
         upload = read_model(Upload, body)
         reasons = contradictions(upload)
@@ -80,33 +77,20 @@ class Ingest:
             raise UnfitError("record", reasons, "Record the session again, or correct its record.")
         sent = member(body, "record")
         text, record = self._without_secrets(sent, upload.record, examined)
-        digest = sha256(sent).hexdigest()
+        reasons = readiness(record, self._rule)
+        if text is not sent:
+            kinds = ", ".join(record.meta.redactions.kinds)
+            reasons.insert(0, f"the service replaced secrets that its recorder left in ({kinds})")
         return NewRow(
-            id=upload.id,
-            task_id=upload.task_id,
-            repo_name=upload.repo_name,
-            repo_remote=upload.repo_remote,
-            branch=upload.branch,
-            base_ref=upload.base_ref,
-            created_at=upload.created_at,
-            sha256=digest,
+            **upload.model_dump(exclude={"record"}),
+            sha256=sha256(sent).hexdigest(),
             text=text,
             verified=record.meta.verified,
             files=len(record.meta.changes),
             validated=is_validated(record),
             redactions=record.meta.redactions.count,
-            not_ready=tuple(self._reasons(record, as_sent=text is sent)),
+            not_ready=tuple(reasons),
         )
-
-    def _reasons(self, record: Record, *, as_sent: bool) -> list[str]:
-        reasons = readiness(record, self._rule)
-        if not as_sent:
-            kinds = ", ".join(record.meta.redactions.kinds)
-            reasons = [
-                f"the service replaced secrets that its recorder left in ({kinds})",
-                *reasons,
-            ]
-        return reasons
 
     def _without_secrets(
         self, sent: bytes, record: Record, examined: Examined
@@ -133,7 +117,7 @@ def read_model(model: type[Model], body: bytes) -> Model:
 
     Raises:
         MalformedError: it is not JSON, or two parsers could read it in two ways.
-        UnfitError: it is something else; names every place.
+        UnfitError: it is not a ``model``; names every place.
     """
     try:
         check_json(body, "body")
@@ -151,7 +135,7 @@ def read_model(model: type[Model], body: bytes) -> Model:
 
 
 def contradictions(upload: Upload) -> list[str]:
-    """Return where an upload and its record's own words differ."""
+    """Return where an upload and its record's ``meta`` differ."""
     meta = upload.record.meta
     reasons = [
         f"{to_camel(name)}: is not what record.meta says"

@@ -25,7 +25,6 @@ MEDIA_TYPE = "application/problem+json"
 _MOST_REASONS = 50
 """Reasons in one answer; the rest is counted."""
 _LONGEST = 2_000
-_SEE_DOCUMENT = "GET /openapi.json says what fits."
 _STATUS: tuple[tuple[type[DebriefError], int], ...] = (
     (MalformedError, 400),
     (NotFoundError, 404),
@@ -78,9 +77,6 @@ class RefusedError(DebriefError):
         self.headers = dict(headers or {})
         super().__init__(place, "; ".join(_first(self.reasons)), next_move)
 
-    def __reduce__(self) -> tuple[type[RefusedError], tuple[object, ...]]:  # type: ignore[override]
-        return type(self), (self.status, self.culprit, self.reasons, self.next_move, self.headers)
-
     def details(self, request_id: str) -> ProblemDetails:
         """Return what the client receives."""
         return ProblemDetails(
@@ -117,15 +113,12 @@ def refusal_of_values(error: RequestValidationError) -> RefusedError:
     """Return the refusal of query values or path parameters that do not fit; names each."""
     reasons = [
         f"{place_of(item['loc'][1:])}: "
-        + ("is not known" if item["type"] == "extra_forbidden" else _message(item["msg"]))
+        + ("is not known" if item["type"] == "extra_forbidden" else item["msg"])
         for item in error.errors()
     ]
+    reasons = [reason.replace(": Value error, ", ": ") for reason in reasons]
     places = dict.fromkeys(place_of(item["loc"]) for item in error.errors())
-    return RefusedError(422, ", ".join(places), reasons, _SEE_DOCUMENT)
-
-
-def _message(text: str) -> str:
-    return text.removeprefix("Value error, ")
+    return RefusedError(422, ", ".join(places), reasons, "GET /openapi.json says what fits.")
 
 
 def _first(reasons: Sequence[str]) -> list[str]:

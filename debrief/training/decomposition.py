@@ -31,7 +31,6 @@ FACTORS: tuple[Factor, ...] = ("tasks", "prompts", "model", "judges")
 
 _SHRINKAGE = 1.0
 _REACH = 1.96
-_AT_ONCE = 4_096
 
 
 class FactorEffect(Struct, frozen=True, kw_only=True):
@@ -105,66 +104,51 @@ def weekly_moves(
         weeks[one.week].append(one)
     if len(weeks) < 2:
         return []
-    effects = _Effects(seen)
+    regression = _Regression(seen)
     return [
-        _move(before, weeks[before], week, weeks[week], effects)
+        _move(before, weeks[before], week, weeks[week], regression)
         for before, week in pairwise(sorted(weeks))
     ]
 
 
-class _Effects:
-    """What each level of each factor usually adds to a session's quality."""
+class _Regression:
+    """What each level of each factor usually adds to a session's quality (ridge regression)."""
 
     def __init__(self, seen: Sequence[_Observation]) -> None:
         import numpy as np
 
-        self.columns = {
-            level: number
-            for number, level in enumerate(
-                dict.fromkeys(
-                    (factor, one.levels[factor]) for factor in range(len(FACTORS)) for one in seen
-                )
-            )
-        }
-        size = len(self.columns)
-        centre = sum(one.quality for one in seen) / len(seen)
-        normal, moment = np.zeros((size, size)), np.zeros(size)
-        for design, quality in self._designs(seen, centre):
-            normal += design.T @ design
-            moment += design.T @ quality
+        columns = dict.fromkeys(level for one in seen for level in enumerate(one.levels))
+        self._columns = {level: number for number, level in enumerate(columns)}
+        self.factors = np.array([factor for factor, _ in columns])
+        """The factor that each column is a level of."""
+        size = len(columns)
+        codes = self._codes(seen)
+        quality = np.array([one.quality for one in seen])
+        quality -= quality.mean()
+        normal = np.zeros((size, size))
+        for first in codes.T:
+            for second in codes.T:
+                np.add.at(normal, (first, second), 1.0)
         inverse = np.linalg.inv(normal + _SHRINKAGE * np.eye(size))
+        moment = np.bincount(codes.ravel(), np.repeat(quality, codes.shape[1]), size)
         self.effects: NDArray[np.float64] = inverse @ moment
-        unexplained = 0.0
-        for design, quality in self._designs(seen, centre):
-            residual = quality - design @ self.effects
-            unexplained += float(residual @ residual)
+        residual = quality - self.effects[codes].sum(axis=1)
         freedom = max(1.0, len(seen) - float(np.trace(inverse @ normal)))
-        self.covariance: NDArray[np.float64] = unexplained / freedom * (inverse @ normal @ inverse)
+        variance = float(residual @ residual) / freedom
+        self.covariance: NDArray[np.float64] = variance * (inverse @ normal @ inverse)
 
     def shares(self, seen: Sequence[_Observation]) -> NDArray[np.float64]:
         """Return the share of sessions at each level."""
         import numpy as np
 
-        counts = np.zeros(len(self.columns))
-        for one in seen:
-            for level in enumerate(one.levels):
-                counts[self.columns[level]] += 1.0
+        counts = np.bincount(self._codes(seen).ravel(), minlength=len(self._columns))
         return counts / len(seen)
 
-    def _designs(
-        self, seen: Sequence[_Observation], centre: float
-    ) -> Iterator[tuple[NDArray[np.float64], NDArray[np.float64]]]:
-        """Yield, some sessions at a time, 1 in the column of each level and how far the quality
-        is from the centre: the whole matrix need not fit into memory."""
+    def _codes(self, seen: Sequence[_Observation]) -> NDArray[np.int64]:
+        """Return the columns of each session's levels, a row a session."""
         import numpy as np
 
-        for start in range(0, len(seen), _AT_ONCE):
-            some = seen[start : start + _AT_ONCE]
-            design = np.zeros((len(some), len(self.columns)))
-            for row, one in enumerate(some):
-                for level in enumerate(one.levels):
-                    design[row, self.columns[level]] = 1.0
-            yield design, np.array([one.quality for one in some]) - centre
+        return np.array([[self._columns[level] for level in enumerate(one.levels)] for one in seen])
 
 
 def _move(
@@ -172,17 +156,14 @@ def _move(
     earlier: Sequence[_Observation],
     week: str,
     later: Sequence[_Observation],
-    effects: _Effects,
+    regression: _Regression,
 ) -> WeeklyMove:
-    shift = effects.shares(later) - effects.shares(earlier)
+    shift = regression.shares(later) - regression.shares(earlier)
     parts = []
     for number, factor in enumerate(FACTORS):
-        own = shift.copy()
-        for (kind, _), column in effects.columns.items():
-            if kind != number:
-                own[column] = 0.0
-        value = float(own @ effects.effects)
-        reach = _REACH * max(0.0, float(own @ effects.covariance @ own)) ** 0.5
+        own = shift * (regression.factors == number)
+        value = float(own @ regression.effects)
+        reach = _REACH * max(0.0, float(own @ regression.covariance @ own)) ** 0.5
         parts.append(
             FactorEffect(factor=factor, value=value, low=value - reach, high=value + reach)
         )

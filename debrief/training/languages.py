@@ -8,46 +8,18 @@ from collections.abc import Iterator
 from debrief.sessions.model import Session, ToolCall
 from debrief.sessions.readers.patches import edits_of_call
 
+_SUFFIXES = """
+    C: c h; C#: cs; C++: cc cpp cxx hpp hh; CSS: css scss sass less; Clojure: clj cljs;
+    Dart: dart; Elixir: ex exs; Erlang: erl; Go: go; HTML: html htm; Haskell: hs; JSON: json
+    jsonl; Java: java; JavaScript: js jsx mjs cjs; Julia: jl; Kotlin: kt kts; Lua: lua;
+    Markdown: md mdx; Notebook: ipynb; PHP: php; Perl: pl pm; Python: py pyi; R: r; Ruby:
+    rb; Rust: rs; SQL: sql; Scala: scala; Shell: sh bash zsh fish; Svelte: svelte; Swift:
+    swift; TOML: toml; Terraform: tf; TypeScript: ts tsx mts cts; Vue: vue; YAML: yml yaml;
+    Zig: zig
+"""
 _BY_SUFFIX = {
-    suffix: language
-    for language, suffixes in {
-        "C": "c h",
-        "C#": "cs",
-        "C++": "cc cpp cxx hpp hh",
-        "CSS": "css scss sass less",
-        "Clojure": "clj cljs",
-        "Dart": "dart",
-        "Elixir": "ex exs",
-        "Erlang": "erl",
-        "Go": "go",
-        "HTML": "html htm",
-        "Haskell": "hs",
-        "JSON": "json jsonl",
-        "Java": "java",
-        "JavaScript": "js jsx mjs cjs",
-        "Julia": "jl",
-        "Kotlin": "kt kts",
-        "Lua": "lua",
-        "Markdown": "md mdx",
-        "Notebook": "ipynb",
-        "PHP": "php",
-        "Perl": "pl pm",
-        "Python": "py pyi",
-        "R": "r",
-        "Ruby": "rb",
-        "Rust": "rs",
-        "SQL": "sql",
-        "Scala": "scala",
-        "Shell": "sh bash zsh fish",
-        "Svelte": "svelte",
-        "Swift": "swift",
-        "TOML": "toml",
-        "Terraform": "tf",
-        "TypeScript": "ts tsx mts cts",
-        "Vue": "vue",
-        "YAML": "yml yaml",
-        "Zig": "zig",
-    }.items()
+    suffix: language.strip()
+    for language, _, suffixes in (entry.partition(":") for entry in _SUFFIXES.split(";"))
     for suffix in suffixes.split()
 }
 

@@ -6,11 +6,12 @@ Two sessions' qualities are comparable when the same judges (eval fingerprint) a
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Literal
+from typing import Any
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from debrief.judging.model import JudgeEvaluation
 from debrief.markdown import table
@@ -18,12 +19,16 @@ from debrief.scoring.model import SessionScores
 from debrief.snapshots.model import UNKNOWN, SessionMetadataRow
 from debrief.training.score_entries import judges_mean
 
-Measure = Literal["overall_quality", "judges", "token_efficiency", "user_turn_efficiency"]
-MEASURES: tuple[Measure, ...] = (
-    "overall_quality",
-    "judges",
-    "token_efficiency",
-    "user_turn_efficiency",
+MEASURES: dict[str, float | None] = {
+    "overall_quality": 1.0,
+    "judges": 1.0,
+    "token_efficiency": None,
+    "user_turn_efficiency": None,
+}
+"""What is compared, and the most that it can be."""
+_KEY = (
+    *("eval_fingerprint", "scoring_fingerprint", "scoring_model"),
+    *("prompt_fingerprint", "tool", "model"),
 )
 
 _HEADS = {
@@ -107,33 +112,49 @@ def leaderboard(
     judged: dict[str, dict[str, list[JudgeEvaluation]]] = defaultdict(lambda: defaultdict(list))
     for judgement in judgements:
         judged[judgement.session_id][judgement.eval_fingerprint].append(judgement)
-    members: dict[tuple[str, ...], list[dict[Measure, float | None]]] = defaultdict(list)
-    said: dict[tuple[str, ...], dict[str, list[float]]] = defaultdict(lambda: defaultdict(list))
+    members: dict[tuple[str, ...], list[SessionScores]] = defaultdict(list)
+    values: dict[tuple[str, ...], dict[str, list[float]]] = defaultdict(lambda: defaultdict(list))
+    by_judge: dict[tuple[str, ...], dict[str, list[float]]] = defaultdict(lambda: defaultdict(list))
     for row in sorted(scores, key=lambda row: (row.session_id, row.scoring_fingerprint)):
         known = by_metadata.get(row.session_id)
         if known is None or row.status != "ok" or row.overall_quality is None:
             continue
-        for eval_fingerprint, rows in _judges_beside(row, judged.get(row.session_id, {})).items():
-            key = (
-                eval_fingerprint,
-                row.scoring_fingerprint,
-                row.model,
-                known.prompt_fingerprint,
-                known.tool,
-                known.model or UNKNOWN,
-            )
-            members[key].append(
-                {
-                    "overall_quality": row.overall_quality,
-                    "judges": judges_mean(rows),
-                    "token_efficiency": row.token_efficiency,
-                    "user_turn_efficiency": row.user_turn_efficiency,
-                }
-            )
-            for judgement in rows:
+        who = (known.prompt_fingerprint, known.tool, known.model or UNKNOWN)
+        for eval_fingerprint, beside in _judges_beside(row, judged.get(row.session_id, {})).items():
+            key: tuple[str, ...] = (eval_fingerprint, row.scoring_fingerprint, row.model, *who)
+            members[key].append(row)
+            for name in MEASURES:
+                value = judges_mean(beside) if name == "judges" else getattr(row, name)
+                if value is not None:
+                    values[key][name].append(value)
+            for judgement in beside:
                 if judgement.status == "ok" and judgement.score is not None:
-                    said[key][judgement.judge].append(judgement.score)
-    return _ranked(members, said)
+                    by_judge[key][judgement.judge].append(judgement.score)
+    rows = []
+    for key, sessions in members.items():
+        fields: dict[str, Any] = dict(zip(_KEY, key, strict=True))
+        for name, upper in MEASURES.items():
+            fields[name] = estimate(values[key][name], upper)
+        judges = tuple(
+            JudgeEstimate(judge=judge, score=estimate(scored, 1.0))
+            for judge, scored in sorted(by_judge[key].items())
+        )
+        rows.append(LeaderboardRow(rank=0, sessions=len(sessions), by_judge=judges, **fields))
+    return _ranked(rows)
+
+
+def _ranked(rows: Sequence[LeaderboardRow]) -> list[LeaderboardRow]:
+    sizes: Counter[tuple[str, str]] = Counter()
+    for row in rows:
+        sizes[row.group] += row.sessions
+
+    def order(row: LeaderboardRow) -> tuple[object, ...]:
+        quality, key = row.overall_quality, tuple(getattr(row, name) for name in _KEY)
+        unsure = quality.low is None
+        return -sizes[row.group], row.group, unsure, -(quality.mean or 0.0), -row.sessions, key
+
+    groups = groups_of(sorted(rows, key=order))
+    return [replace(row, rank=rank) for group in groups for rank, row in enumerate(group, 1)]
 
 
 def estimate(
@@ -220,57 +241,6 @@ def _judges_beside(
         if any(one.model == _OFFLINE for one in rows) == (row.model == _OFFLINE)
     }
     return alike or sets or {UNKNOWN: []}
-
-
-def _ranked(
-    members: dict[tuple[str, ...], list[dict[Measure, float | None]]],
-    said: dict[tuple[str, ...], dict[str, list[float]]],
-) -> list[LeaderboardRow]:
-    size: dict[tuple[str, ...], int] = defaultdict(int)
-    for key, sessions in members.items():
-        size[key[:2]] += len(sessions)
-
-    def order(key: tuple[str, ...]) -> tuple[object, ...]:
-        quality = estimate(_values(members[key], "overall_quality"))
-        unsure = quality.low is None
-        return -size[key[:2]], key[:2], unsure, -(quality.mean or 0.0), -len(members[key]), key
-
-    rows: list[LeaderboardRow] = []
-    ranks: dict[tuple[str, ...], int] = defaultdict(int)
-    for key in sorted(members, key=order):
-        ranks[key[:2]] += 1
-        estimates = {
-            name: estimate(
-                _values(members[key], name), 1.0 if name in ("overall_quality", "judges") else None
-            )
-            for name in MEASURES
-        }
-        eval_fingerprint, scoring_fingerprint, scoring_model, prompt, tool, model = key
-        rows.append(
-            LeaderboardRow(
-                eval_fingerprint=eval_fingerprint,
-                scoring_fingerprint=scoring_fingerprint,
-                scoring_model=scoring_model,
-                rank=ranks[key[:2]],
-                prompt_fingerprint=prompt,
-                tool=tool,
-                model=model,
-                sessions=len(members[key]),
-                overall_quality=estimates["overall_quality"],
-                judges=estimates["judges"],
-                token_efficiency=estimates["token_efficiency"],
-                user_turn_efficiency=estimates["user_turn_efficiency"],
-                by_judge=tuple(
-                    JudgeEstimate(judge=judge, score=estimate(values, 1.0))
-                    for judge, values in sorted(said[key].items())
-                ),
-            )
-        )
-    return rows
-
-
-def _values(sessions: list[dict[Measure, float | None]], name: Measure) -> list[float]:
-    return [value for session in sessions if (value := session[name]) is not None]
 
 
 def _cell(value: MeanEstimate) -> str:

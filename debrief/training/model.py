@@ -82,15 +82,15 @@ class ScoreEntry(Struct, frozen=True, kw_only=True):
     kind: ScoreKind
     name: str
     value: float
-    minimum: float
-    maximum: float
-    weight: float
+    minimum: float = 0.0
+    maximum: float = 1.0
+    weight: float = 0.0
     """Within its kind; 0 where the kind has no weights."""
-    category: str
+    category: str = ""
     """Of a categorical dimension; else empty."""
-    model: str
+    model: str = ""
     """Who gave the score; empty for what was computed."""
-    comment: str
+    comment: str = ""
     """Feedback, rationale or reasoning."""
 
 

@@ -9,7 +9,7 @@ under the best that was found.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from msgspec import Struct
@@ -111,8 +111,9 @@ def propose(
             raise InputError(
                 f"the {side} side", "has no sample", "Take more tasks or weeks, or another split."
             )
-    heads = {name: _split(text)[0] for name, text in _texts(snapshot).items()}
-    bodies = {name: _split(text)[1] for name, text in _texts(snapshot).items()}
+    texts = {"main": snapshot.main, **snapshot.subagents}
+    heads = {name: _split(text)[0] for name, text in texts.items()}
+    bodies = {name: _split(text)[1] for name, text in texts.items()}
     main = bodies.pop("main")
     spent = trials.model.meter.spent
     progress(f"{len(held_out)} held-out samples under the prompts as they are")
@@ -125,20 +126,16 @@ def propose(
         main=heads["main"] + new_main,
         subagents={name: heads[name] + text for name, text in new_subagents.items()},
     )
-    parent = prompt_digest(snapshot)
-    digest = prompt_digest(proposed)
-    if digest == parent:
-        after = before
-    else:
+    parent, digest = prompt_digest(snapshot), prompt_digest(proposed)
+    parent_fingerprint = samples[0].prompt_fingerprint or parent[:FINGERPRINT_LENGTH]
+    after = before
+    if digest != parent:
         progress(f"{len(held_out)} held-out samples under the proposed prompts")
         after = trials.run(best, held_out)
-    taken = trials.model.meter.spent
-    cost, cost_before = taken.usage.cost_usd, spent.usage.cost_usd
+    used = trials.model.meter.spent - spent
     return Proposal(
-        parent_fingerprint=samples[0].prompt_fingerprint or parent[:FINGERPRINT_LENGTH],
-        fingerprint=digest[:FINGERPRINT_LENGTH]
-        if digest != parent
-        else samples[0].prompt_fingerprint or parent[:FINGERPRINT_LENGTH],
+        parent_fingerprint=parent_fingerprint,
+        fingerprint=digest[:FINGERPRINT_LENGTH] if digest != parent else parent_fingerprint,
         digest=digest,
         main=proposed.main,
         subagents=dict(proposed.subagents),
@@ -153,11 +150,11 @@ def propose(
             1.0,
             -1.0,
         ),
-        calls=taken.calls - spent.calls,
-        recalled=taken.recalled - spent.recalled,
-        input_tokens=taken.usage.input_tokens - spent.usage.input_tokens,
-        output_tokens=taken.usage.output_tokens - spent.usage.output_tokens,
-        cost_usd=None if cost is None or cost_before is None else cost - cost_before,
+        calls=used.calls,
+        recalled=used.recalled,
+        input_tokens=used.usage.input_tokens,
+        output_tokens=used.usage.output_tokens,
+        cost_usd=used.usage.cost_usd,
     )
 
 
@@ -240,10 +237,6 @@ def _prompts(samples: Sequence[TrainingSample]) -> PromptSnapshot:
             "the samples", "do not tell what prompts they ran with", "Capture them: debrief hooks."
         )
     return snapshot
-
-
-def _texts(snapshot: PromptSnapshot) -> Mapping[str, str]:
-    return {"main": snapshot.main, **snapshot.subagents}
 
 
 def _split(text: str) -> tuple[str, str]:

@@ -12,7 +12,7 @@ from debrief.judging.model import JudgeEvaluation
 from debrief.rubrics.model import RubricEvaluation
 from debrief.scoring.dimensions import DIMENSIONS
 from debrief.scoring.model import SessionScores
-from debrief.training.model import ScoreEntry, ScoreKind
+from debrief.training.model import ScoreEntry
 
 _WEIGHTS = {dimension.name: dimension.weight for dimension in DIMENSIONS}
 
@@ -45,37 +45,35 @@ def judges_mean(judgements: Iterable[JudgeEvaluation]) -> float | None:
 
 def _of_the_scorer(scores: SessionScores) -> Iterator[ScoreEntry]:
     if scores.overall_quality is not None:
-        yield _entry("overall", "overall_quality", scores.overall_quality, model=scores.model)
+        quality = float(scores.overall_quality)
+        yield ScoreEntry(kind="overall", name="overall_quality", value=quality, model=scores.model)
     for verdict in scores.verdicts:
-        yield _entry(
-            "dimension",
-            verdict.dimension,
-            verdict.value,
-            weight=_WEIGHTS[verdict.dimension],
+        yield ScoreEntry(
+            kind="dimension",
+            name=verdict.dimension,
+            value=float(verdict.value),
+            weight=float(_WEIGHTS[verdict.dimension]),
             category=verdict.category or "",
             model=scores.model,
             comment=verdict.rationale,
         )
-    efficiencies = {
-        "token_efficiency": scores.token_efficiency,
-        "user_turn_efficiency": scores.user_turn_efficiency,
-    }
-    for name, value in efficiencies.items():
+    for name in ("token_efficiency", "user_turn_efficiency"):
+        value: float | None = getattr(scores, name)
         if value is not None:
-            yield _entry("efficiency", name, value, maximum=0.0)
+            yield ScoreEntry(kind="efficiency", name=name, value=float(value), maximum=0.0)
 
 
 def _of_the_judges(rows: list[JudgeEvaluation]) -> Iterator[ScoreEntry]:
     mean = judges_mean(rows)
     if mean is not None:
-        yield _entry("judges", "weighted_mean", mean)
+        yield ScoreEntry(kind="judges", name="weighted_mean", value=mean)
     for row in rows:
         if row.status == "ok" and row.score is not None:
-            yield _entry(
-                "judge",
-                row.judge,
-                row.score,
-                weight=row.weight,
+            yield ScoreEntry(
+                kind="judge",
+                name=row.judge,
+                value=float(row.score),
+                weight=float(row.weight),
                 model=row.model,
                 comment=row.feedback,
             )
@@ -84,37 +82,12 @@ def _of_the_judges(rows: list[JudgeEvaluation]) -> Iterator[ScoreEntry]:
 def _of_the_rubrics(rows: list[RubricEvaluation]) -> Iterator[ScoreEntry]:
     for row in rows:
         if row.status == "ok" and row.score is not None:
-            yield _entry(
-                "rubric",
-                f"{row.score_name}/{row.rubric_key}",
-                row.score,
+            yield ScoreEntry(
+                kind="rubric",
+                name=f"{row.score_name}/{row.rubric_key}",
+                value=float(row.score),
                 minimum=1.0,
                 maximum=5.0,
                 model=row.model,
                 comment=row.reasoning,
             )
-
-
-def _entry(
-    kind: ScoreKind,
-    name: str,
-    value: float,
-    *,
-    minimum: float = 0.0,
-    maximum: float = 1.0,
-    weight: float = 0.0,
-    category: str = "",
-    model: str = "",
-    comment: str = "",
-) -> ScoreEntry:
-    return ScoreEntry(
-        kind=kind,
-        name=name,
-        value=float(value),
-        minimum=minimum,
-        maximum=maximum,
-        weight=float(weight),
-        category=category,
-        model=model,
-        comment=comment,
-    )

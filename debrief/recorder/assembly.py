@@ -84,7 +84,10 @@ def build_record(
         # Verified with its contents, though it may be sent without them.
         whole = structs.replace(facts, contents="full", commands=())
         record = assemble(whole, changes, redactions=redactions)
-        held = round_trip(opened, record, redactor if redactions.count else None)
+        try:
+            held = round_trip(opened, record, redactor if redactions.count else None)
+        except InputError as error:
+            held = [str(error)]
     record = assemble(facts, changes, redactions=redactions, verified=not held)
     size = len(encode_record(record))
     if size > MAX_BYTES:

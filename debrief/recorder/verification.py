@@ -63,7 +63,11 @@ def verify(
 
 
 def round_trip(scratch: Scratch, record: Record, redactor: Redactor | None = None) -> list[str]:
-    """Return what ``verify`` does, of a repository that is open already."""
+    """Return what ``verify`` does, of a repository that is open already.
+
+    Raises:
+        InputError: the operations cannot be read or applied.
+    """
     meta = record.meta
     if meta.contents != "full":
         return ["a record without contents has no operations to verify"]
@@ -87,11 +91,8 @@ def round_trip(scratch: Scratch, record: Record, redactor: Redactor | None = Non
         before[path] = FileState(mode, text)
     if problems:
         return problems
-    try:
-        after = apply_operations(before, operations)
-        check_folders({os.fsdecode(path) for path in baseline} - before.keys() | after.keys())
-    except InputError as error:
-        return [str(error)]
+    after = apply_operations(before, operations)
+    check_folders({os.fsdecode(path) for path in baseline} - before.keys() | after.keys())
     ids = dict(zip(after, scratch.write_blobs([each.text for each in after.values()]), strict=True))
     changes = {
         key: Entry(after[path].mode, ids[path]) if path in after else None

@@ -13,17 +13,15 @@ from functools import lru_cache
 import orjson
 
 from debrief.sessions.model import ToolCall
+from debrief.sessions.readers import READERS
 
 
 def _set(words: str) -> frozenset[str]:
     return frozenset(words.split())
 
 
-_SHELLS = _set(
-    "bash shell execute exec_command local_shell local_shell_call run_shell_command run_command "
-    "runinterminal run_in_terminal terminal container.exec powershell unified_exec run_cmd "
-    "shell_command"
-)
+_SHELLS = READERS.tool_names("shell") | _set("local_shell_call run_command terminal")
+"""The shell tools of the sources, and of traces."""
 _SCRIPT = "exec"
 """A tool that runs a script, which calls the other tools."""
 _IN_A_SCRIPT = re.compile(

@@ -6,16 +6,16 @@ import re
 
 from debrief.offline.commands import arguments, simple_commands
 from debrief.sessions.model import ToolCall
+from debrief.sessions.readers import READERS
 
 
 def _set(words: str) -> frozenset[str]:
     return frozenset(words.split())
 
 
-_READS = _set("read read_file readfile repo.readfile view view_file open_file cat fs_read")
-_SEARCHES = _set(
-    "grep glob ls lsp search find grep_search file_search codebase_search search_file_content "
-    "list list_directory list_dir find_file semantic_search rg search_files"
+_READS = READERS.tool_names("read") | _set("view_file open_file cat fs_read")
+_SEARCHES = READERS.tool_names("search") | _set(
+    "search find codebase_search find_file search_files"
 )
 _SHELL_SEARCHES = _set("rg grep egrep fgrep find fd ag ack ls tree")
 _SHELL_READS = _set("cat head tail less bat sed nl")

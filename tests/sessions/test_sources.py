@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
 import time
@@ -10,11 +11,14 @@ from pathlib import Path
 from uuid import uuid4
 
 import msgspec
+import pytest
 
 from debrief.digests import digest_of
 from debrief.lake import Lake
+from debrief.sessions import readers
 from debrief.sessions.model import Session
 from debrief.sessions.readers import READERS
+from debrief.sessions.readers.base import Transcript
 from debrief.sessions.scanning import ScanEntry
 from debrief.sessions.sources import default_folders, read_week, scan
 from tests.sessions.scanned import WEEK, session, sessions, written
@@ -222,6 +226,29 @@ def test_sources_are_registered_by_being_there() -> None:
     assert "claude-code" in READERS
     assert all(READERS[source].source == source for source in READERS)
     assert list(READERS) == sorted(READERS)
+
+
+def test_the_source_of_the_documentation_is_one_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    page = (Path(__file__).parents[2] / "docs" / "extending.md").read_text()
+    source = page.split("```python\n")[1].split("```")[0]
+    (tmp_path / "notes.py").write_text(source)
+    monkeypatch.setattr(readers, "__path__", [*readers.__path__, str(tmp_path)])
+    notes = [
+        {"who": "person", "text": "go", "timestamp": "2026-01-05T12:00:00Z"},
+        {"who": "agent", "text": "done", "tool": "edit", "result": "ok", "model": "m"}
+        | {"input": {"path": "a.py", "old_str": "x", "new_str": "y"}},
+    ]
+    (tmp_path / "n1.jsonl").write_text("".join(json.dumps(note) + "\n" for note in notes))
+    registry = readers.Registry()
+    assert "run_terminal_cmd" in registry.tool_names("shell")
+    found = scan([tmp_path], readers=registry)
+    (entry,) = (entry for entry in found.entries if entry.source == "notes")
+    transcript = Transcript(source=entry.source, path=entry.path)
+    session = registry[entry.source].read(transcript)
+    assert (session.id, session.prompt_count, session.models) == ("n1", 1, ("m",))
+    assert (session.lines_added, session.lines_removed) == (1, 1)
 
 
 def test_finding_and_reading_need_no_heavy_module() -> None:

@@ -9,6 +9,7 @@ import pkgutil
 from collections.abc import Iterator, Mapping
 from functools import cached_property
 from importlib import import_module
+from typing import Literal
 
 from debrief.sessions.readers.base import Reader
 
@@ -33,6 +34,11 @@ class Registry(Mapping[str, Reader]):
 
     def __len__(self) -> int:
         return len(self._readers)
+
+    def tool_names(self, use: Literal["shell", "read", "search"]) -> frozenset[str]:
+        """Return what the tools of all sources for one use are called, in lower case."""
+        names = (getattr(reader.tools, use).lower().split() for reader in self.values())
+        return frozenset().union(*names)
 
 
 READERS = Registry()

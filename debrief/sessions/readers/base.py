@@ -60,11 +60,23 @@ class Peek(Struct, frozen=True, kw_only=True):
     """The session whose subagent this one is; empty for a person's own."""
 
 
+class ToolNames(Struct, frozen=True):
+    """What the tools of a source's agent are called, several names parted by spaces."""
+
+    shell: str = ""
+    """Run a command, in the argument ``command`` or ``cmd``."""
+    read: str = ""
+    """Read a file."""
+    search: str = ""
+    """Search files, or list them."""
+
+
 class Reader(Protocol):
     """A source of sessions. A new one is a module with such an object in ``READERS``."""
 
     source: str
     tool: str
+    tools: ToolNames
 
     def folders(self, home: Path) -> tuple[Path, ...]:
         """Return where the tool keeps its transcripts below a user's home."""
@@ -100,6 +112,7 @@ class ServerReader:
 
     source: str
     tool: str
+    tools = ToolNames()
 
     def folders(self, home: Path) -> tuple[Path, ...]:
         """Return nothing: a server has no folder."""

@@ -12,7 +12,7 @@ from typing import Any
 
 from debrief.sessions.model import Usage
 from debrief.sessions.readers.assembly import TranscriptDraft
-from debrief.sessions.readers.base import Peek
+from debrief.sessions.readers.base import Peek, ToolNames
 from debrief.sessions.readers.jsonl import JsonLines, JsonRecord, compact_json
 from debrief.sessions.readers.kit import TranscriptReader, first_time, is_whole, text_in
 from debrief.sessions.readers.patches import FileEdit, edit_of_arguments, from_unified, joined
@@ -50,6 +50,11 @@ class CopilotReader(TranscriptReader):
 
     source = "copilot"
     tool = "copilot-cli"
+    tools = ToolNames(
+        shell="bash powershell run_in_terminal runInTerminal",
+        read="view read_file readFile",
+        search="grep glob rg file_search grep_search semantic_search list_dir",
+    )
     home_folders = (".copilot/session-state",)
 
     def claims(self, head: bytes) -> bool:

@@ -12,7 +12,7 @@ from typing import Any
 
 from debrief.sessions.model import Problem, TranscriptRef, Usage
 from debrief.sessions.readers.assembly import TranscriptDraft
-from debrief.sessions.readers.base import Peek
+from debrief.sessions.readers.base import Peek, ToolNames
 from debrief.sessions.readers.jsonl import JsonLines, JsonRecord, compact_json, load_object
 from debrief.sessions.readers.kit import (
     TranscriptReader,
@@ -59,6 +59,7 @@ class DroidReader(TranscriptReader):
 
     source = "droid"
     tool = "droid"
+    tools = ToolNames(shell="Execute", read="Read", search="Grep Glob LS")
     home_folders = (".factory/sessions",)
 
     def claims(self, head: bytes) -> bool:

@@ -12,7 +12,7 @@ from typing import Any
 
 from debrief.sessions.model import Usage
 from debrief.sessions.readers.assembly import TranscriptDraft
-from debrief.sessions.readers.base import Peek
+from debrief.sessions.readers.base import Peek, ToolNames
 from debrief.sessions.readers.files import head_of
 from debrief.sessions.readers.jsonl import JsonLines, JsonRecord, compact_json, load_object
 from debrief.sessions.readers.kit import (
@@ -59,6 +59,11 @@ class GeminiReader(TranscriptReader):
 
     source = "gemini"
     tool = "gemini-cli"
+    tools = ToolNames(
+        shell="run_shell_command",
+        read="read_file",
+        search="search_file_content grep_search glob list_directory",
+    )
     home_folders = (".gemini/tmp",)
     suffixes = (".json", ".jsonl")
 

@@ -12,7 +12,7 @@ import orjson
 from debrief.errors import InputError
 from debrief.sessions.model import Session
 from debrief.sessions.readers.assembly import TranscriptDraft, assemble
-from debrief.sessions.readers.base import BrokenTranscript, NoSession, Peek, Transcript
+from debrief.sessions.readers.base import BrokenTranscript, NoSession, Peek, ToolNames, Transcript
 from debrief.sessions.readers.files import HEAD, Walk, head_of
 from debrief.sessions.readers.jsonl import JsonRecord
 from debrief.sessions.readers.values import changed_at, first_moment
@@ -28,6 +28,7 @@ class TranscriptReader:
 
     source: str
     tool: str
+    tools = ToolNames()
     home_folders: tuple[str, ...]
     """Where the tool keeps its transcripts, below a user's home."""
     suffixes: tuple[str, ...] = (".jsonl",)

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from debrief.errors import InputError
 from debrief.sessions.model import Problem, Session
-from debrief.sessions.readers.base import BrokenTranscript, NoSession, Peek, Transcript
+from debrief.sessions.readers.base import BrokenTranscript, NoSession, Peek, ToolNames, Transcript
 from debrief.sessions.readers.claude_code.assembly import SOURCE, session_of
 from debrief.sessions.readers.claude_code.conversion import TranscriptFile
 from debrief.sessions.readers.files import Walk, head_of
@@ -37,6 +37,7 @@ class ClaudeCodeReader(TranscriptReader):
 
     source = SOURCE
     tool = SOURCE
+    tools = ToolNames(shell="Bash", read="Read", search="Grep Glob LS LSP")
     home_folders = (".claude/projects", ".config/claude/projects")
     """The old and the new one."""
 

@@ -9,7 +9,7 @@ import re
 from pathlib import Path
 
 from debrief.sessions.readers.assembly import TranscriptDraft
-from debrief.sessions.readers.base import Peek
+from debrief.sessions.readers.base import Peek, ToolNames
 from debrief.sessions.readers.codex.conversion import convert, parent_of
 from debrief.sessions.readers.jsonl import JsonRecord
 from debrief.sessions.readers.kit import (
@@ -37,6 +37,9 @@ class CodexReader(TranscriptReader):
 
     source = "codex"
     tool = "codex"
+    tools = ToolNames(
+        shell="shell exec_command local_shell shell_command container.exec unified_exec"
+    )
     home_folders = (".codex/sessions", ".codex/archived_sessions")
 
     def claims(self, head: bytes) -> bool:

@@ -16,7 +16,7 @@ from msgspec import Struct
 
 from debrief.sessions.model import Problem
 from debrief.sessions.readers.assembly import TranscriptDraft
-from debrief.sessions.readers.base import Peek, Transcript
+from debrief.sessions.readers.base import Peek, ToolNames, Transcript
 from debrief.sessions.readers.files import Walk, head_of
 from debrief.sessions.readers.jsonl import JsonRecord, load_object, mend
 from debrief.sessions.readers.kit import TranscriptReader, is_whole, text_in
@@ -49,6 +49,7 @@ class OpenCodeReader(TranscriptReader):
 
     source = "opencode"
     tool = "opencode"
+    tools = ToolNames(shell="bash", read="read", search="grep glob list")
     home_folders = (".local/share/opencode/storage",)
     suffixes = (".json", ".jsonl")
 

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from debrief.errors import InputError
 from debrief.sessions.model import Session
-from debrief.sessions.readers.base import BrokenTranscript, NoSession, Peek, Transcript
+from debrief.sessions.readers.base import BrokenTranscript, NoSession, Peek, ToolNames, Transcript
 from debrief.sessions.readers.files import Walk, head_of
 from debrief.sessions.readers.recorder.conversion import SOURCE, session_of
 from debrief.sessions.readers.recorder.records import NOT_A_RECORD, decode_meta
@@ -32,6 +32,7 @@ class RecordReader:
 
     source = SOURCE
     tool = SOURCE
+    tools = ToolNames(shell="run_cmd", read="repo.readFile")
 
     def folders(self, home: Path) -> tuple[Path, ...]:
         """Return nothing: records are wherever somebody put them."""

@@ -7,15 +7,15 @@ from typing import Annotated
 
 import typer
 
-from debrief.cli.app import app
+from debrief.cli.app import TEAM, app
 
 runs = typer.Typer(no_args_is_help=True, help="What Dagster remembers of runs, looked after.")
-app.add_typer(runs, name="runs")
+app.add_typer(runs, name="runs", rich_help_panel=TEAM)
 
 Port = Annotated[int, typer.Option("--port", min=1, max=65535, help="Of Dagster's UI.")]
 
 
-@app.command()
+@app.command(rich_help_panel=TEAM)
 def up(
     port: Port = 3000,
     api_port: Annotated[int, typer.Option(min=1, max=65535, help="Of the recorder's API.")] = 8484,
@@ -38,7 +38,7 @@ def up(
     start(Ports(ui=port, api=api_port, metrics=metrics_port, public=public))
 
 
-@app.command()
+@app.command(rich_help_panel=TEAM)
 def down() -> None:
     """End what **debrief up** started, and wait until it has ended."""
     from pipelines.up import down as end
@@ -46,7 +46,7 @@ def down() -> None:
     typer.echo("Debrief is down." if end() else "Debrief was not up.")
 
 
-@app.command()
+@app.command(rich_help_panel=TEAM)
 def metrics(
     serve: Annotated[
         bool, typer.Option("--serve", help="Keep giving them out, for Prometheus to scrape.")

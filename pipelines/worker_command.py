@@ -6,10 +6,10 @@ from typing import Annotated
 
 import typer
 
-from debrief.cli.app import app
+from debrief.cli.app import TEAM, app
 
 
-@app.command()
+@app.command(rich_help_panel=TEAM)
 def worker(
     name: Annotated[str, typer.Option(help="Of the worker, in logs. Default: its queue.")] = "",
 ) -> None:

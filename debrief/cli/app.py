@@ -45,7 +45,6 @@ app = typer.Typer(
     ),
 )
 
-GRAPH = "The whole graph"
 SESSIONS = "Sessions, scores, training sets"
 CAPTURE = "Capture and recording"
 TEAM = "A team's instance"

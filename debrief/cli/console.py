@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import typer
 from rich.console import Console
+from rich.table import Table
 from typer.core import TyperGroup
 
 from debrief.errors import DebriefError
-
-if TYPE_CHECKING:
-    from rich.table import Table
 
 
 class ErrorReportingGroup(TyperGroup):

@@ -8,14 +8,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
+from rich.padding import Padding
+from rich.rule import Rule
+from rich.text import Text
 
 from debrief.cli.console import console, cost_text, counted, print_json
 from debrief.cli.options import AsJson, DryRun, MaxCost, Offline, Repo
 from debrief.errors import ConfigurationError, InputError
 
 if TYPE_CHECKING:
-    from rich.text import Text
-
     from debrief.evaluators import Evaluators
     from debrief.judging.model import JudgeEvaluation
     from debrief.judging.worktree import PlanChanges
@@ -201,9 +202,6 @@ def _print_rows(
     plan_id: str, changes: PlanChanges, rows: Sequence[JudgeEvaluation], evaluators: Evaluators
 ) -> None:
     """Print each judge's score and feedback, then the weighted average and what it took."""
-    from rich.padding import Padding
-    from rich.rule import Rule
-    from rich.text import Text
 
     from debrief.judging.evaluation import weighted_average
     from debrief.models.fencing import make_visible
@@ -229,8 +227,6 @@ def _print_rows(
 
 
 def _score_bar(score: float) -> Text:
-    from rich.text import Text
-
     colour = "green" if score >= 0.7 else "yellow" if score >= 0.4 else "red"
     filled = round(score * _BAR)
     text = Text(f"{score:.2f} ", f"bold {colour}")

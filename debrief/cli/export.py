@@ -8,6 +8,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Annotated, TypeVar
 
 import typer
+from rich.table import Table
 
 from debrief.cli.console import console, counted, warn
 from debrief.cli.options import LakeUrl
@@ -186,7 +187,6 @@ def _print_records(to: str, task: str, done: PublishedRecords) -> None:
 
 
 def _print_sets(published: Published) -> None:
-    from rich.table import Table
 
     table = Table("task", "fingerprint", box=None, pad_edge=False)
     for heading in ("train", "eval", "bytes"):

@@ -7,6 +7,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
+from rich import box
+from rich.table import Table
+from rich.text import Text
 
 from debrief.cli.console import console
 from debrief.cli.options import Repo
@@ -24,9 +27,6 @@ _NAME = re.compile(r"[a-z0-9][a-z0-9-]{0,62}\Z")
 @app.command("list")
 def judges_list(repo: Repo = Path()) -> None:
     """List the judges in force, with their weights and models."""
-    from rich import box
-    from rich.table import Table
-    from rich.text import Text
 
     from debrief.judging.judge_files import load_judges
     from debrief.snapshots.fingerprint import compute_eval_fingerprint

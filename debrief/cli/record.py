@@ -15,7 +15,9 @@ import typer
 
 from debrief.cli.console import console, counted, warn
 from debrief.cli.options import Repo
+from debrief.cli.serve import ready_rule
 from debrief.errors import InputError
+from debrief.recorder.paths import readable
 
 if TYPE_CHECKING:
     from debrief.recorder.client import RecorderClient
@@ -134,7 +136,6 @@ def record_status(
     ] = False,
 ) -> None:
     """Show what changed so far, which commands ran, and what a ready record still lacks."""
-    from debrief.cli.serve import ready_rule
     from debrief.recorder.checks import readiness
     from debrief.recorder.session import session_of, utc_now
     from debrief.recorder.stopping import record_so_far
@@ -191,7 +192,6 @@ def record_stop(
     before. A record that cannot be sent waits for **debrief record upload**; stopping again after
     a crash sends the same bytes, which the server has once.
     """
-    from debrief.cli.serve import ready_rule
     from debrief.recorder.state import StopOptions
     from debrief.recorder.stopping import stop
 
@@ -279,7 +279,6 @@ def record_apply(
     ] = Path(),
 ) -> None:
     """Apply a record's changes to a folder: all of them, verified, or none."""
-    from debrief.recorder.paths import readable
     from debrief.recorder.verification import replay
 
     record = _read_record(file)
@@ -300,9 +299,7 @@ def record_check(file: RecordFile, repo: Repo = Path()) -> None:
 
     The last needs a repository that has its baseline. Exit code 1 if anything is wrong.
     """
-    from debrief.cli.serve import ready_rule
     from debrief.recorder.checks import problems_of, readiness
-    from debrief.recorder.paths import readable
     from debrief.recorder.verification import rebuilds
 
     settings, _ = _settings_and_home()
@@ -375,7 +372,6 @@ def _print_sessions(home: RecorderHome) -> None:
 
 def _command_line(command: RanCommand, *, running: bool) -> str:
     """Return how a command went."""
-    from debrief.recorder.paths import readable
 
     line = " ".join((command.cmd, *command.args))
     line += "" if command.cwd == "." else f" in {readable(command.cwd)}"
@@ -388,7 +384,6 @@ def _command_line(command: RanCommand, *, running: bool) -> str:
 
 def _print_changes(meta: Meta) -> None:
     """Print what a record changes, leaves out, replaces and warns of."""
-    from debrief.recorder.paths import readable
 
     out = console()
     for change in meta.changes[:_MOST_LINES]:

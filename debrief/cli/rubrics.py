@@ -7,14 +7,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
+from rich import box
+from rich.table import Table
+from rich.text import Text
 
 from debrief.cli.console import console, print_json
 from debrief.cli.options import AsJson, LakeUrl
 from debrief.errors import InputError
 
 if TYPE_CHECKING:
-    from rich.table import Table
-
     from debrief.lake import Lake
     from debrief.rubrics.comparing import RubricChange
     from debrief.rubrics.linting import Lintable
@@ -162,9 +163,6 @@ def _print_set(name: ScoreName, rubrics: list[Rubric], trials: list[RubricTrial]
 
 
 def _changes(name: str, changes: list[RubricChange]) -> Table:
-    from rich import box
-    from rich.table import Table
-    from rich.text import Text
 
     headings = ("", "rubric", "weight", "place", "on others", "text")
     table = Table(*headings, box=box.SIMPLE_HEAD, title=name, title_justify="left")

@@ -8,14 +8,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
+from rich import box
+from rich.progress import Progress
+from rich.table import Table
 
 from debrief.cli.console import console, print_json, print_unwrapped
 from debrief.cli.options import AsJson
 from debrief.errors import InputError
 
 if TYPE_CHECKING:
-    from rich.table import Table
-
     from debrief.cli.source_stats import SourceStats
 
 _SHOWN = 12
@@ -34,7 +35,6 @@ def sources(
 ) -> None:
     """List what was found: transcripts by source, with counts and dates. Writes nothing."""
     from msgspec import to_builtins
-    from rich.progress import Progress
 
     from debrief.cli.source_stats import READ_FIELDS, read_stats, scan_stats
     from debrief.sessions.sources import default_folders, scan
@@ -110,8 +110,6 @@ def _read_table(stats: Mapping[str, SourceStats]) -> Table:
 
 
 def _table(*headings: str) -> Table:
-    from rich import box
-    from rich.table import Table
 
     table = Table(box=box.SIMPLE_HEAD)
     table.add_column("source", no_wrap=True)

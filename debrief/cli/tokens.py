@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Annotated, cast
 
 import typer
+from rich.table import Table
 
 from debrief.cli.console import console, print_json
 from debrief.cli.database import database_address
@@ -56,7 +57,6 @@ def tokens_create(
 @app.command("list")
 def tokens_list(database: Database = "", as_json: AsJson = False) -> None:
     """List the tokens: scopes, when they were made, last used and revoked."""
-    from rich.table import Table
 
     with _store(database) as store:
         tokens = store.tokens()

@@ -1,4 +1,4 @@
-"""Commands that keep an instance up, tell of it, and look after it."""
+"""Commands that run an instance and look after it."""
 
 from __future__ import annotations
 

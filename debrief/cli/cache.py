@@ -27,8 +27,7 @@ def prune(
 ) -> None:
     """Drop the oldest answers, and give their room back. Runs do it by themselves once a day."""
     from debrief.settings import load_settings
-    from debrief.state.opening import open_state
-    from debrief.state.pruning import limits
+    from debrief.state.opening import limits, open_state
 
     options = {"DEBRIEF_CACHE_DAYS": days, "DEBRIEF_CACHE_MB": megabytes}
     given = {name: str(value) for name, value in options.items() if value is not None}
@@ -39,7 +38,7 @@ def prune(
     left = state.size()
     console().print(
         f"Dropped {dropped.answers} answers ({dropped.bytes / 1e6:.1f} MB); "
-        f"{left.answers} are left ({left.bytes / 1e6:.1f} MB) in {state.place}"
+        f"{left.answers} are left ({left.bytes / 1e6:.1f} MB) in {state.location}"
     )
 
 
@@ -60,15 +59,13 @@ def share(
     from debrief.errors import ConfigurationError
     from debrief.settings import load_settings
     from debrief.state.opening import HERE, state_file
-    from debrief.state.postgres import PostgresState
-    from debrief.state.sqlite import SqliteState
-    from debrief.state.store import NAMED
+    from debrief.state.store import VARIABLE, State
 
     settings = load_settings()
     url = to or settings.state_url or settings.database_url
     if not url or url == HERE:
-        raise ConfigurationError("--to", "names no database", f"Give one, or set {NAMED}.")
-    own = SqliteState(state_file(settings))
-    shared = PostgresState(url)
-    new = shared.take_over(own)
-    console().print(f"{new} of {own.size().answers} answers are new in {shared.place}")
+        raise ConfigurationError("--to", "names no database", f"Give one, or set {VARIABLE}.")
+    own = State(state_file(settings))
+    shared = State(url)
+    new = shared.copy_from(own)
+    console().print(f"{new} of {own.size().answers} answers are new in {shared.location}")

@@ -16,7 +16,6 @@ from uuid import uuid4
 from debrief.errors import ConfigurationError, ModelError
 from debrief.models.prices import Price
 from debrief.models.usage import ModelUsage
-from debrief.state.sqlite import SqliteState
 from debrief.state.store import State
 
 _LETTERS_A_TOKEN = 3
@@ -63,7 +62,7 @@ class Budget:
         self.max_calls = max_calls
         self._run = run or uuid4().hex
         shared = state if run else None
-        self._state = shared or (SqliteState(None) if self.limited else None)
+        self._state = shared or (State(None) if self.limited else None)
         self._usd_a_letter = 0.0
 
     @property

@@ -11,7 +11,6 @@ import msgspec
 from msgspec import Struct
 
 from debrief.models.usage import ModelUsage
-from debrief.state.sqlite import SqliteState
 from debrief.state.store import State
 
 
@@ -35,7 +34,7 @@ class Cache:
     """
 
     def __init__(self, place: State | Path | None) -> None:
-        self.state = place if isinstance(place, State) else SqliteState(place)
+        self.state = place if isinstance(place, State) else State(place)
         self._decoder = msgspec.json.Decoder(Kept)
 
     def get(self, key: str) -> Kept | None:

@@ -9,8 +9,7 @@ from debrief.models.language_model import LanguageModel
 from debrief.models.prices import price_of
 from debrief.models.usage import RunUsage
 from debrief.settings import Settings
-from debrief.state.opening import open_state
-from debrief.state.pruning import prune_daily
+from debrief.state.opening import open_state, prune_daily
 
 _KEYS = {
     "azure_ai": "AZURE_AI_API_KEY",

@@ -1,241 +1,323 @@
-"""The shared state as tables of a database: the same statements in SQLite and in Postgres."""
+"""What runs share: answers of models and money spent, in a SQLite file or a team's Postgres.
+
+Every method is one statement and one transaction, or a few that may be cut short, so a process
+that dies at any moment loses nothing.
+"""
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
-from collections.abc import Mapping
-from functools import cache
+import os
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
 from typing import Any
 
-from msgspec import Struct, structs
+import sqlalchemy as sa
+from msgspec import Struct
+from sqlalchemy.dialects import postgresql, sqlite
+from sqlalchemy.exc import InterfaceError, OperationalError, SQLAlchemyError
 
-NAMED = "DEBRIEF_STATE_URL"
-"""The setting that says where the state is."""
+from debrief.errors import ConfigurationError
+from debrief.retry import RetryPolicy, first_line, retrying
+
+VARIABLE = "DEBRIEF_STATE_URL"
+SCHEMA = "debrief_state"
+"""Of the tables in a Postgres database."""
 DAY = 86_400.0
-_A_PAGE = 200
+_PAGE = 200
 """Answers that are copied at a time."""
-_FORGOTTEN = 7 * DAY
-"""Seconds after its last sign of life in which nobody asks any more who held a lease."""
-
-
-class Lease(Struct, frozen=True, kw_only=True):
-    """Who works on something."""
-
-    name: str
-    """Of what is worked on."""
-    run: str
-    token: str
-    """Of this taking alone."""
-    process: str
-    """Of whoever took it, as ``debrief.state.processes`` writes it."""
-    since: float
-    """Seconds since 1970, by the database's clock, as all times here."""
-    beat: float
-    """When it was last heard of."""
-    now: float
-    """When this was read."""
-    up: float = 0.0
-    """Since when the database has been there: before that, nobody could be heard."""
-
-    @property
-    def silence(self) -> float:
-        """Return the seconds in which it was not heard of, though it could have been."""
-        return self.now - max(self.beat, self.up)
+_LOCK = 0x64656272
+"""Number of the lock that whoever makes the tables holds: making them twice at once fails."""
+_WAIT = 30.0
+"""Seconds that a SQLite file may be locked by others."""
+_POSTGRES = (
+    "postgres",
+    "postgresql",
+    "postgresql+psycopg2",
+    "postgresql+psycopg",
+    "postgresql+asyncpg",
+)
+_KEEPALIVE = {
+    "connect_timeout": 10,
+    "keepalives": 1,
+    "keepalives_idle": 15,
+    "keepalives_interval": 5,
+    "keepalives_count": 3,
+    "application_name": "debrief",
+}
 
 
 class Size(Struct, frozen=True):
-    """What the answers come to."""
+    """How many answers there are."""
 
     answers: int
     bytes: int
 
 
-class State(ABC):
-    """Answers by key, what runs have spent, and leases; safe in threads and processes.
+_METADATA = sa.MetaData()
+_ANSWERS = sa.Table(
+    "answers",
+    _METADATA,
+    sa.Column("key", sa.Text, primary_key=True),
+    sa.Column("value", sa.LargeBinary, nullable=False),
+    sa.Column("kept", sa.Double, nullable=False),
+)
+_SPENDING = sa.Table(
+    "spending",
+    _METADATA,
+    sa.Column("run", sa.Text, primary_key=True),
+    sa.Column("calls", sa.BigInteger, nullable=False),
+    sa.Column("usd", sa.Double, nullable=False),
+    sa.Column("since", sa.Double, nullable=False),
+)
+_CHORES = sa.Table(
+    "chores",
+    _METADATA,
+    sa.Column("chore", sa.Text, primary_key=True),
+    sa.Column("at", sa.Double, nullable=False),
+)
+_VALUE = sa.cast(_ANSWERS.c.value, sa.LargeBinary).label("value")
+"""An earlier version stored texts in SQLite."""
 
-    Every method is one statement and one transaction, so a process that dies at any moment
-    leaves all of it or nothing.
+
+class State:
+    """Answers by key and what runs have spent; safe in threads and processes.
+
+    Args:
+        location: a SQLite file, or the address of a Postgres database, in which the user may make
+            a schema or finds it made; None keeps everything in memory.
+        retry: how a database that is away is retried.
+
+    Raises:
+        ConfigurationError: the database cannot be reached, made or used.
     """
 
-    place: str
-    """Where it is, for people: without a password."""
-    prefix = ""
-    """Before the names of the tables."""
-    clock: str
-    """The SQL of the time now, in seconds since 1970."""
-    up = "0.0"
-    """The SQL of the time since when the database has been there; 0 when it is never away."""
+    def __init__(self, location: Path | str | None, retry: RetryPolicy | None = None) -> None:
+        policy = retry or RetryPolicy(seconds=60, first_wait=0.1, longest_wait=2)
+        self._retry = retrying(policy, _is_temporary, name="the shared state")
+        self._file = location if isinstance(location, Path) else None
+        if isinstance(location, str):
+            url = _postgres_url(location)
+            self.location = url.render_as_string(hide_password=True)
+            """Where it is, without a password."""
+            self._engine: sa.Engine = sa.create_engine(
+                url,
+                isolation_level="AUTOCOMMIT",
+                pool_pre_ping=True,
+                pool_size=2,
+                max_overflow=6,
+                pool_timeout=60,
+                connect_args=_KEEPALIVE,
+            ).execution_options(schema_translate_map={None: SCHEMA})
+        else:
+            self.location = str(location or "memory")
+            self._engine = _sqlite_engine(location)
+        # A child of a fork does not use its parent's connections.
+        os.register_at_fork(after_in_child=lambda: self._engine.dispose(close=False))
+        with self._explained():
+            self._retry(self._make_tables)
 
-    @abstractmethod
-    def _rows(self, statement: str, values: Mapping[str, Any]) -> list[tuple[Any, ...]]:
-        """Run a statement that returns rows."""
-
-    @abstractmethod
-    def _change(self, statement: str, values: Mapping[str, Any]) -> int:
-        """Run a statement that changes rows, and return how many it changed."""
-
-    @abstractmethod
-    def compact(self) -> None:
-        """Give the room of what was dropped back."""
-
-    @abstractmethod
     def close(self) -> None:
-        """Let go of the database."""
+        """Close all connections."""
+        self._engine.dispose()
 
     def get(self, key: str) -> bytes | None:
-        """Return what was kept under a key."""
-        rows = self._rows(self._sql(_GET), {"key": key})
-        if not rows:
-            return None
-        (value,) = rows[0]
-        return value.encode() if isinstance(value, str) else bytes(value)
+        """Return the answer to a question; None if there is none."""
+        value = self._execute(sa.select(_VALUE).where(_ANSWERS.c.key == key)).scalar()
+        return None if value is None else bytes(value)
 
     def put(self, key: str, value: bytes) -> None:
-        """Keep something under a key."""
-        self._change(self._sql(_PUT), {"key": key, "value": value})
+        """Store an answer."""
+        insert = self._insert(_ANSWERS).values(key=key, value=value, kept=time.time())
+        new = {"value": insert.excluded.value, "kept": insert.excluded.kept}
+        self._execute(insert.on_conflict_do_update(index_elements=["key"], set_=new))
 
-    def take_over(self, other: State) -> int:
-        """Keep the answers of another state too, each as old as it is there; return how many.
+    def copy_from(self, other: State) -> int:
+        """Store the answers of another state too, with their age; return how many were new.
 
-        What is kept here already stays, so a copy that was broken off goes on with the rest.
+        Existing answers stay, so a copy that was cut short goes on with the rest.
         """
-        new, after = 0, ""
-        while rows := other._rows(other._sql(_PAGE), {"after": after, "most": _A_PAGE}):
-            for key, value, kept in rows:
-                data = value.encode() if isinstance(value, str) else bytes(value)
-                new += self._change(self._sql(_ADOPT), {"key": key, "value": data, "kept": kept})
-            after = str(rows[-1][0])
+        columns, new, last = _ANSWERS.c, 0, ""
+        page = sa.select(columns.key, _VALUE, columns.kept).order_by(columns.key).limit(_PAGE)
+        while rows := other._execute(page.where(columns.key > last)).mappings().fetchall():
+            insert = self._insert(_ANSWERS).values([dict(row) for row in rows])
+            new += self._execute(insert.on_conflict_do_nothing()).rowcount
+            last = rows[-1]["key"]
         return new
 
     def reserve(
         self, run: str, usd: float, *, max_calls: int | None, max_usd: float | None
     ) -> bool:
-        """Set a call and what it may cost aside for a run, if both limits allow; in one step."""
-        values = {"run": run, "usd": usd, "max_calls": max_calls, "max_usd": max_usd}
-        self._change(self._sql(_OPEN_ACCOUNT), values)
-        return self._change(self._sql(_RESERVE), values) == 1
+        """Set a call and its likely cost aside for a run if both limits allow, in one step."""
+        spent = _SPENDING.c
+        account = self._insert(_SPENDING).values(run=run, calls=0, usd=0, since=time.time())
+        self._execute(account.on_conflict_do_nothing())
+        update = sa.update(_SPENDING).where(spent.run == run)
+        if max_calls is not None:
+            update = update.where(spent.calls < max_calls)
+        if max_usd is not None:
+            update = update.where(spent.usd + usd <= max_usd)
+        update = update.values(calls=spent.calls + 1, usd=spent.usd + usd)
+        return bool(self._execute(update).rowcount == 1)
 
     def settle(self, run: str, usd: float) -> None:
-        """Put what a call really took in place of what was set aside: add the difference."""
-        self._change(self._sql(_SETTLE), {"run": run, "usd": usd})
+        """Add the difference between what a call cost and what was set aside for it."""
+        update = sa.update(_SPENDING).where(_SPENDING.c.run == run)
+        self._execute(update.values(usd=_SPENDING.c.usd + usd))
 
     def spent(self, run: str) -> tuple[int, float]:
         """Return the calls and the USD of a run."""
-        rows = self._rows(self._sql(_SPENT), {"run": run})
-        return (int(rows[0][0]), float(rows[0][1])) if rows else (0, 0.0)
+        columns = _SPENDING.c
+        query = sa.select(columns.calls, columns.usd).where(columns.run == run)
+        row = self._execute(query).first()
+        return (int(row[0]), float(row[1])) if row else (0, 0.0)
 
-    def take(
-        self, name: str, *, run: str, token: str, process: str, dead: Lease | None = None
-    ) -> bool:
-        """Take a lease, if nobody has it; whoever has it by this very token takes it again.
-
-        Args:
-            name: of what is to be worked on.
-            run: who wants it.
-            token: of this taking.
-            process: who wants it.
-            dead: a holder from whom it is taken over, if nothing was heard of him since.
-        """
-        values = {"name": name, "run": run, "token": token, "process": process}
-        values["dead"] = dead.token if dead is not None else ""
-        beat = dead.beat if dead is not None else 0.0
-        return self._change(self._sql(_TAKE), {**values, "beat": beat}) == 1
-
-    def beat(self, process: str) -> set[str]:
-        """Say that a process is alive; return the tokens of what it still holds."""
-        self._change(self._sql(_BEAT), {"process": process})
-        rows = self._rows(self._sql(_HELD), {"process": process})
-        return {str(row[0]) for row in rows}
-
-    def release(self, token: str) -> None:
-        """Give a lease back; nothing happens when somebody else took it over."""
-        self._change(self._sql(_RELEASE), {"token": token})
-
-    def lease(self, name: str) -> Lease | None:
-        """Return who holds a lease, alive or dead; None when nobody does."""
-        found = self._leases("name = :value", name)
-        return found[0] if found else None
-
-    def leases_of(self, run: str) -> list[Lease]:
-        """Return what a run holds, alive or dead."""
-        return self._leases("run = :value", run)
-
-    def due(self, chore: str, every: float) -> bool:
-        """Tell one asker in so many seconds, and no other, that a chore is his to do."""
-        return self._change(self._sql(_DUE), {"chore": chore, "every": every}) == 1
+    def is_due(self, chore: str, interval: float) -> bool:
+        """Return True to one caller in so many seconds: the chore is its to do."""
+        now = time.time()
+        insert = self._insert(_CHORES).values(chore=chore, at=now)
+        update = insert.on_conflict_do_update(
+            index_elements=["chore"],
+            set_={"at": insert.excluded.at},
+            where=_CHORES.c.at < now - interval,
+        )
+        return bool(self._execute(update).rowcount == 1)
 
     def prune(self, *, days: float, size: int) -> Size:
-        """Drop the oldest answers, and what is known of runs and leases that are long over.
+        """Delete the oldest answers, and what runs spent that are long over.
 
         Args:
-            days: answers kept longer than this go.
+            days: answers older than this go.
             size: of the answers that may stay, in bytes; the newest stay.
 
         Returns:
-            What was dropped.
+            What was deleted.
         """
-        before = self.size()
-        self._change(self._sql(_DROP_OLD), {"age": days * DAY})
+        answers, before, start = _ANSWERS.c, self.size(), time.time() - days * DAY
+        self._execute(sa.delete(_ANSWERS).where(answers.kept < start))
         if self.size().bytes > size:
-            self._change(self._sql(_DROP_MANY), {"size": size})
-        self._change(self._sql(_DROP_ACCOUNTS), {"age": days * DAY})
-        self._change(self._sql(_DROP_LEASES), {"age": _FORGOTTEN})
+            total = sa.func.sum(sa.func.length(answers.value))
+            summed = sa.select(
+                answers.key, total.over(order_by=(answers.kept.desc(), answers.key)).label("total")
+            ).subquery()
+            surplus = sa.select(summed.c.key).where(summed.c.total > size)
+            self._execute(sa.delete(_ANSWERS).where(answers.key.in_(surplus)))
+        self._execute(sa.delete(_SPENDING).where(_SPENDING.c.since < start))
         after = self.size()
         return Size(max(0, before.answers - after.answers), max(0, before.bytes - after.bytes))
 
     def size(self) -> Size:
-        """Return what the answers come to."""
-        ((answers, size),) = self._rows(self._sql(_SIZE), {})
-        return Size(int(answers), int(size))
+        """Return how many answers there are."""
+        size = sa.func.coalesce(sa.func.sum(sa.func.length(_ANSWERS.c.value)), 0)
+        row = self._execute(sa.select(sa.func.count(), size).select_from(_ANSWERS)).one()
+        return Size(int(row[0]), int(row[1]))
 
-    def _leases(self, condition: str, value: str) -> list[Lease]:
-        rows = self._rows(self._sql(_LEASES) + condition, {"value": value})
-        names = structs.fields(Lease)
-        return [Lease(**{f.name: v for f, v in zip(names, row, strict=True)}) for row in rows]
+    def compact(self) -> None:
+        """Give the room of deleted answers back to the disk; Postgres uses it again by itself."""
+        if self._file is not None:
+            self._execute(sa.text("VACUUM"))
+            self._execute(sa.text("PRAGMA wal_checkpoint(TRUNCATE)"))
 
-    def _sql(self, statement: str) -> str:
-        return _formed(statement, self.prefix, self.clock, self.up)
+    def _insert(self, table: sa.Table) -> Any:
+        is_postgres = self._engine.dialect.name == "postgresql"
+        return postgresql.insert(table) if is_postgres else sqlite.insert(table)
+
+    def _execute(self, statement: Any) -> Any:
+        """Execute a statement, again while the database is away; return its buffered result.
+
+        A statement whose answer was lost with the connection is sent twice: all but those on
+        what was spent come to the same then, and those err by one call.
+        """
+
+        def once() -> Any:
+            with self._engine.connect() as connection:
+                result = connection.execute(statement)
+                return result.freeze()() if result.returns_rows else result
+
+        with self._explained():
+            return self._retry(once)
+
+    @contextmanager
+    def _explained(self) -> Iterator[None]:
+        try:
+            yield
+        except (SQLAlchemyError, OSError) as error:
+            reason = first_line(getattr(error, "orig", None) or error)
+            if self._file is None:
+                raise ConfigurationError(
+                    self.location,
+                    f"the shared state cannot be used: {reason}",
+                    "See that the server runs and lets this user make a schema; the next run goes "
+                    f"on. {VARIABLE} names another one, or is `here`: a file of this machine.",
+                ) from None
+            move = "Remove the file (answers are then asked for again), or set DEBRIEF_CACHE=off."
+            if "full" in reason or "I/O" in reason:
+                move = "Make room on the disk; the next run goes on from here."
+            raise ConfigurationError(
+                self.location, f"the cache of answers cannot be used: {reason}", move
+            ) from None
+
+    def _make_tables(self) -> None:
+        with self._engine.connect() as connection:
+            if connection.dialect.name == "postgresql":
+                if not sa.inspect(connection).has_table("chores", schema=SCHEMA):
+                    connection.execute(sa.select(sa.func.pg_advisory_lock(_LOCK)))
+                    connection.execute(sa.schema.CreateSchema(SCHEMA, if_not_exists=True))
+                    _METADATA.create_all(connection)
+                    connection.execute(sa.select(sa.func.pg_advisory_unlock(_LOCK)))
+                return
+            for table in _METADATA.sorted_tables:
+                connection.execute(sa.schema.CreateTable(table, if_not_exists=True))
+            for name, column in (("answers", "kept"), ("spending", "since")):
+                # An earlier version had no such column; its rows count from now on.
+                if all(each["name"] != column for each in sa.inspect(connection).get_columns(name)):
+                    added = f"ALTER TABLE {name} ADD COLUMN {column} REAL NOT NULL"
+                    connection.execute(sa.text(f"{added} DEFAULT {time.time()}"))
 
 
-@cache
-def _formed(statement: str, prefix: str, clock: str, up: str) -> str:
-    return statement.format(s=prefix, now=clock, up=up)
+def _postgres_url(text: str) -> sa.URL:
+    with suppress(sa.exc.ArgumentError):
+        url = sa.make_url(text)
+        if url.drivername in _POSTGRES:
+            return url.set(drivername="postgresql")
+    raise ConfigurationError(
+        VARIABLE,
+        "is no address of a Postgres database",
+        "Write it as postgresql://user:password@host/database, or say here.",
+    )
 
 
-_GET = "SELECT value FROM {s}answers WHERE key = :key"
-_PUT = """\
-INSERT INTO {s}answers (key, value, kept) VALUES (:key, :value, {now})
-ON CONFLICT (key) DO UPDATE SET value = excluded.value, kept = excluded.kept"""
-_PAGE = "SELECT key, value, kept FROM {s}answers WHERE key > :after ORDER BY key LIMIT :most"
-_ADOPT = """\
-INSERT INTO {s}answers (key, value, kept) VALUES (:key, :value, :kept)
-ON CONFLICT (key) DO NOTHING"""
-_OPEN_ACCOUNT = """\
-INSERT INTO {s}spending (run, calls, usd, since) VALUES (:run, 0, 0, {now})
-ON CONFLICT (run) DO NOTHING"""
-_RESERVE = """\
-UPDATE {s}spending SET calls = calls + 1, usd = usd + :usd WHERE run = :run
-AND (:max_calls IS NULL OR calls < :max_calls) AND (:max_usd IS NULL OR usd + :usd <= :max_usd)"""
-_SETTLE = "UPDATE {s}spending SET usd = usd + :usd WHERE run = :run"
-_SPENT = "SELECT calls, usd FROM {s}spending WHERE run = :run"
-_TAKE = """\
-INSERT INTO {s}leases AS held (name, run, token, process, since, beat)
-VALUES (:name, :run, :token, :process, {now}, {now})
-ON CONFLICT (name) DO UPDATE SET run = excluded.run, token = excluded.token,
-process = excluded.process, since = excluded.since, beat = excluded.beat
-WHERE held.token = :token OR (held.token = :dead AND held.beat <= :beat)"""
-_BEAT = "UPDATE {s}leases SET beat = {now} WHERE process = :process"
-_HELD = "SELECT token FROM {s}leases WHERE process = :process"
-_RELEASE = "DELETE FROM {s}leases WHERE token = :token"
-_LEASES = "SELECT name, run, token, process, since, beat, {now}, {up} FROM {s}leases WHERE "
-_DUE = """\
-INSERT INTO {s}chores AS done (chore, at) VALUES (:chore, {now})
-ON CONFLICT (chore) DO UPDATE SET at = excluded.at WHERE done.at < {now} - :every"""
-_DROP_OLD = "DELETE FROM {s}answers WHERE kept < {now} - :age"
-_DROP_MANY = """\
-DELETE FROM {s}answers WHERE key IN (SELECT key FROM (
-SELECT key, SUM(LENGTH(value)) OVER (ORDER BY kept DESC, key) AS total FROM {s}answers
-) AS summed WHERE total > :size)"""
-_DROP_ACCOUNTS = "DELETE FROM {s}spending WHERE since < {now} - :age"
-_DROP_LEASES = "DELETE FROM {s}leases WHERE beat < {now} - :age"
-_SIZE = "SELECT COUNT(*), COALESCE(SUM(LENGTH(value)), 0) FROM {s}answers"
+def _sqlite_engine(file: Path | None) -> sa.Engine:
+    if file is None:
+        return sa.create_engine(
+            "sqlite://",
+            isolation_level="AUTOCOMMIT",
+            poolclass=sa.StaticPool,
+            connect_args={"check_same_thread": False},
+        )
+    file.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+    file.touch(mode=0o600)
+    with file.open("rb") as content:
+        if content.read(16) not in (b"", b"SQLite format 3\x00"):
+            # Put aside rather than stop every run for it.
+            file.replace(file.with_suffix(".broken"))
+            file.touch(mode=0o600)
+    engine = sa.create_engine(
+        sa.URL.create("sqlite", database=str(file)),
+        isolation_level="AUTOCOMMIT",
+        connect_args={"timeout": _WAIT},
+    )
+
+    @sa.event.listens_for(engine, "connect")
+    def _prepare(connection: Any, _: object) -> None:
+        connection.execute("PRAGMA journal_mode = WAL")
+        connection.execute("PRAGMA synchronous = NORMAL")
+
+    return engine
+
+
+def _is_temporary(error: BaseException) -> bool:
+    if not isinstance(error, InterfaceError | OperationalError):
+        return False
+    return "psycopg2" in type(error.orig).__module__ or "locked" in str(error.orig)

@@ -104,7 +104,7 @@ def test_an_entry_that_cannot_be_read_is_no_answer(tmp_path: Path) -> None:
     path = tmp_path / "answers.sqlite"
     cache = Cache(path)
     with sqlite3.connect(path) as connection:
-        connection.execute("INSERT INTO answers (key, value) VALUES ('k', '{\"text\": 1}')")
+        connection.execute("INSERT INTO answers VALUES ('k', '{\"text\": 1}', 0)")
     assert cache.get("k") is None
 
 

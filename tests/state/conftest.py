@@ -7,8 +7,6 @@ from pathlib import Path
 
 import pytest
 
-from debrief.state.postgres import PostgresState
-from debrief.state.sqlite import SqliteState
 from debrief.state.store import State
 
 
@@ -41,4 +39,4 @@ def state(opened: Callable[[], State]) -> State:
 
 
 def state_at(place: str) -> State:
-    return PostgresState(place) if "://" in place else SqliteState(Path(place))
+    return State(place if "://" in place else Path(place))

@@ -75,7 +75,7 @@ def gwet_ac1(ours: Sequence[int], theirs: Sequence[int], levels: int) -> Coeffic
     count = len(ours)
     if count < 2:
         return None
-    from scipy.stats import t
+    from scipy.special import stdtrit
 
     shares = [(ours.count(level) + theirs.count(level)) / (2 * count) for level in range(levels)]
     chance = sum(share * (1 - share) for share in shares) / (levels - 1)
@@ -87,7 +87,7 @@ def gwet_ac1(ours: Sequence[int], theirs: Sequence[int], levels: int) -> Coeffic
         own = ((a == b) - chance) / (1 - chance)
         own -= 2 * (1 - value) * (own_chance - chance) / (1 - chance)
         spread += (own - value) ** 2
-    width = float(t.ppf(0.975, count - 1)) * math.sqrt(spread / (count * (count - 1)))
+    width = float(stdtrit(count - 1, 0.975)) * math.sqrt(spread / (count * (count - 1)))
     return _bounded(value, value - width, value + width)
 
 

@@ -12,160 +12,58 @@ from debrief.recorder.allowlist import check_command, command_problem, is_valida
 TABLE = table()
 
 
-@pytest.mark.parametrize(
-    "command",
-    [
-        "lint",
-        "test",
-        "build",
-        "i",
-        "install",
-        "add react",
-        "add react@19 react-dom@^19.1.0 @types/react@~19.1.2 zod@next is-odd@3.0.1-rc.1+b2",
-        "add -D vitest @vitest/ui",
-        "add @acme/ui@workspace:^",
-        "remove left-pad @acme/ui",
-        "--filter web lint",
-        "--filter @acme/web test",
-        "--filter ./packages/web build",
-        "--filter web... build",
-        "--filter web i",
-        "--filter web install",
-        "--filter @acme/web add lodash.merge",
-        "--filter web add -D tsup",
-        "--filter web remove tsup",
-        "-r lint",
-        "-r test",
-        "-r build",
-    ],
-)
-def test_what_the_buttons_run_is_allowed(command: str) -> None:
-    check_command("pnpm", command.split(" "), ".")
-    check_command("pnpm", command.split(" "), "packages/web.app")
+def words_of(text: str) -> list[list[str]]:
+    """Return the cases of a table, which are parted by two spaces or lines."""
+    return [case.split(" ") for line in text.splitlines() for case in line.strip().split("  ")]
 
 
-@pytest.mark.parametrize(
-    "args",
-    [
-        [],
-        [""],
-        ["run", "test"],
-        ["dlx", "cowsay"],
-        ["exec", "sh"],
-        ["publish"],
-        ["store", "prune"],
-        ["lint", "--fix"],
-        ["test", "--", "-u"],
-        ["test", "src"],
-        ["test "],
-        [" test"],
-        ["test\n"],
-        ["TEST"],
-        ["test; rm -rf ~"],
-        ["test", "&&", "curl"],
-        ["install", "--ignore-scripts"],
-        ["install", "react"],
-        ["i", "-g"],
-        ["add"],
-        ["add", "-D"],
-        ["add", "react", "-D"],
-        ["add", "-g", "react"],
-        ["add", "--save-dev", "react"],
-        ["add", "-D", "-D", "react"],
-        ["add", "--config.ignore-scripts=false"],
-        ["add", "react", "--config.registry=http://127.0.0.1"],
-        ["add", "react", "--registry=http://127.0.0.1"],
-        ["add", "--dir", "react"],
-        ["add", "--dir=/", "react"],
-        ["add", "-C", "react"],
-        ["add", "-C../other", "react"],
-        ["add", "-w", "react"],
-        ["add", "https://example.org/x.tgz"],
-        ["add", "git+ssh://git@example.org/x.git"],
-        ["add", "github:user/repository"],
-        ["add", "user/repository"],
-        ["add", "file:../x"],
-        ["add", "link:../x"],
-        ["add", "./x"],
-        ["add", "../x"],
-        ["add", "/x"],
-        ["add", "x.tgz/"],
-        ["add", "left@npm:right"],
-        ["add", "left@npm:right@1"],
-        ["add", "react@>=19"],
-        ["add", "react@*"],
-        ["add", "react@"],
-        ["add", "react@19 || 18"],
-        ["add", "react@1@2"],
-        ["add", "@acme"],
-        ["add", "@/ui"],
-        ["add", "@acme/"],
-        ["add", "@acme/ui/more"],
-        ["add", "re act"],
-        ["add", "react\nvue"],
-        ["add", "react\n"],
-        ["add", "react\r"],
-        ["add", "react\0"],
-        ["add", "react;id"],
-        ["add", "$(id)"],
-        ["add", "`id`"],
-        ["add", "react|id"],
-        ["add", "react&id"],
-        ["add", "react>x"],
-        ["add", "react<x"],
-        ["add", "'react'"],
-        ["add", '"react"'],
-        ["add", "re\\act"],
-        ["add", "%PATH%"],
-        ["add", "{a,b}"],
-        ["add", "!react"],
-        ["add", "#react"],
-        ["add", "~"],
-        ["add", "reаct"],
-        ["add", "react", ""],
-        ["add", "a" * 215],
-        ["add", *["react"] * 64],
-        ["remove"],
-        ["remove", "react@19"],
-        ["remove", "-r", "react"],
-        ["rm", "react"],
-        ["--filter"],
-        ["--filter", "web"],
-        ["--filter", "", "test"],
-        ["--filter", "-r", "test"],
-        ["--filter", "--dir", "test"],
-        ["--filter=web", "test"],
-        ["-F", "web", "test"],
-        ["--filter", "*", "test"],
-        ["--filter", "!web", "test"],
-        ["--filter", "...", "test"],
-        ["--filter", "web^...", "test"],
-        ["--filter", "[HEAD~1]", "test"],
-        ["--filter", "{packages/**}", "test"],
-        ["--filter", "..", "test"],
-        ["--filter", "../other", "test"],
-        ["--filter", "./../other", "test"],
-        ["--filter", "./", "test"],
-        ["--filter", "/packages/web", "test"],
-        ["--filter", "./packages//web", "test"],
-        ["--filter", "./packages/.git", "test"],
-        ["--filter", "web;id", "test"],
-        ["--filter", "web test", "test"],
-        ["--filter", "web\n", "test"],
-        ["--filter", "web", "--filter", "api", "test"],
-        ["--filter", "web", "run", "test"],
-        ["--filter", "web", "-r", "test"],
-        ["--filter", "web", "add"],
-        ["-r"],
-        ["-r", "add", "react"],
-        ["-r", "install"],
-        ["-r", "--filter", "web", "test"],
-        ["-r", "exec", "id"],
-        ["-C", "..", "test"],
-        ["--dir", "/", "test"],
-        ["--config.script-shell=/bin/sh", "test"],
-    ],
+ALLOWED = words_of("""\
+    lint  test  build  i  install  -r lint  -r test  -r build
+    add react  add -D vitest @vitest/ui  add @acme/ui@workspace:^  remove left-pad @acme/ui
+    add react@19 react-dom@^19.1.0 @types/react@~19.1.2 zod@next is-odd@3.0.1-rc.1+b2
+    --filter web lint  --filter @acme/web test  --filter ./packages/web build
+    --filter web... build  --filter web i  --filter web install  --filter web remove tsup
+    --filter @acme/web add lodash.merge  --filter web add -D tsup""")
+
+
+@pytest.mark.parametrize("args", ALLOWED, ids=" ".join)
+def test_what_the_buttons_run_is_allowed(args: list[str]) -> None:
+    check_command("pnpm", args, ".")
+    check_command("pnpm", args, "packages/web.app")
+
+
+REFUSED = words_of(
+    """\
+    run test  dlx cowsay  exec sh  publish  store prune  lint --fix  test -- -u  test src  TEST
+    test && curl  install --ignore-scripts  install react  i -g  add  add -D  add react -D
+    add -g react  add --save-dev react  add -D -D react  add --config.ignore-scripts=false
+    add react --config.registry=http://127.0.0.1  add react --registry=http://127.0.0.1
+    add --dir react  add --dir=/ react  add -C react  add -C../other react  add -w react
+    add https://example.org/x.tgz  add git+ssh://git@example.org/x.git  add github:user/repository
+    add user/repository  add file:../x  add link:../x  add ./x  add ../x  add /x  add x.tgz/
+    add left@npm:right  add left@npm:right@1  add react@>=19  add react@*  add react@
+    add react@1@2  add @acme  add @/ui  add @acme/  add @acme/ui/more  add react;id  add $(id)
+    add `id`  add react|id  add react&id  add react>x  add react<x  add 'react'  add "react"
+    add re\\act  add %PATH%  add {a,b}  add !react  add #react  add ~  add reаct
+    remove  remove react@19  remove -r react  rm react  --filter  --filter web  -F web test
+    --filter -r test  --filter --dir test  --filter=web test  --filter * test  --filter !web test
+    --filter ... test  --filter web^... test  --filter [HEAD~1] test  --filter .. test
+    --filter {packages/**} test  --filter ../other test  --filter ./../other test
+    --filter ./ test  --filter /packages/web test  --filter ./packages//web test
+    --filter ./packages/.git test  --filter web;id test  --filter web --filter api test
+    --filter web run test  --filter web -r test  --filter web add  -r  -r add react  -r install
+    -r --filter web test  -r exec id  -C .. test  --dir / test  --config.script-shell=/bin/sh test
+    """.rstrip()
 )
+ODD = [
+    *([], [""], ["test "], [" test"], ["test\n"], ["test; rm -rf ~"], ["add", "react@19 || 18"]),
+    *(["add", "re act"], ["add", "react\nvue"], ["add", "react\n"], ["add", "react\r"]),
+    *(["add", "react\0"], ["add", "react", ""], ["add", "a" * 215], ["add", *["react"] * 64]),
+    *(["--filter", "", "test"], ["--filter", "web test", "test"], ["--filter", "web\n", "test"]),
+]
+
+
+@pytest.mark.parametrize("args", [*REFUSED, *ODD], ids=lambda args: repr(" ".join(args))[:60])
 def test_everything_else_is_refused(args: list[str]) -> None:
     with pytest.raises(InputError, match="Allowed are, after pnpm: lint, test"):
         check_command("pnpm", args, ".")
@@ -182,37 +80,15 @@ def test_another_program_is_refused(cmd: str) -> None:
     assert not is_validation(cmd, ["test"])
 
 
-@pytest.mark.parametrize(
-    "cwd",
-    [
-        "",
-        "/",
-        "/tmp",
-        "..",
-        "../other",
-        "packages/..",
-        "packages/../..",
-        "./packages",
-        "packages/",
-        "packages//web",
-        "packages/./web",
-        "~",
-        "~root",
-        "C:",
-        "C:\\",
-        "\\\\server\\share",
-        "packages\\web",
-        ".git",
-        "packages/.git",
-        "-C",
-        "packages\n",
-        "packages\0",
-        "$(id)",
-        "a;b",
-        " ",
-        "a" * 215,
-    ],
-)
+FOLDERS = [
+    *("", "/", "/tmp", "..", "../other", "packages/..", "packages/../..", "./packages"),
+    *("packages/", "packages//web", "packages/./web", "~", "~root", "C:", "C:\\"),
+    *("\\\\server\\share", "packages\\web", ".git", "packages/.git", "-C", "packages\n"),
+    *("packages\0", "$(id)", "a;b", " ", "a" * 215),
+]
+
+
+@pytest.mark.parametrize("cwd", FOLDERS, ids=repr)
 def test_a_working_directory_outside_or_odd_is_refused(cwd: str) -> None:
     with pytest.raises(InputError, match="working directory"):
         check_command("pnpm", ["test"], cwd)
@@ -224,23 +100,17 @@ def test_a_long_command_is_shown_cut() -> None:
     assert len(caught.value.culprit) < 300
 
 
-@pytest.mark.parametrize(
-    ("args", "validates"),
-    [
-        (["test"], True),
-        (["--filter", "web", "lint"], True),
-        (["-r", "build"], True),
-        (["add", "lint"], False),
-        (["remove", "test"], False),
-        (["add", "-D", "build"], False),
-        (["--filter", "test", "add", "build"], False),
-        (["install"], False),
-        (["--filter", "web", "i"], False),
-    ],
-)
-def test_only_lint_test_and_build_validate(args: list[str], validates: bool) -> None:
-    check_command("pnpm", args)
-    assert is_validation("pnpm", args) is validates
+VALIDATES = {
+    **dict.fromkeys(("test", "--filter web lint", "-r build"), True),
+    **dict.fromkeys(("add lint", "remove test", "add -D build", "install"), False),
+    **dict.fromkeys(("--filter test add build", "--filter web i"), False),
+}
+
+
+@pytest.mark.parametrize(("line", "validates"), VALIDATES.items(), ids=VALIDATES)
+def test_only_lint_test_and_build_validate(line: str, validates: bool) -> None:
+    check_command("pnpm", line.split(" "))
+    assert is_validation("pnpm", line.split(" ")) is validates
 
 
 def word(name: str) -> st.SearchStrategy[str]:

@@ -213,14 +213,6 @@ def test_a_secret_that_cannot_be_replaced_holds_the_record(tmp_path: Path) -> No
     assert "a secret is left in it" in record.meta.warnings[-1]
 
 
-def test_a_record_over_the_limit_of_bytes_is_held(tmp_path: Path) -> None:
-    work = repository(tmp_path / "work")
-    write(work, {f"f{n}": "word " * 190_000 for n in range(9)})
-    record = build_record(work, facts(head(work)), REDACTOR)
-    assert not record.meta.verified
-    assert "can be sent" in record.meta.warnings[-1]
-
-
 def test_more_files_than_a_record_has_messages_are_refused() -> None:
     before = Version(mode="100644", id="1" * 40, text="1\n")
     changes = WorktreeChanges(

@@ -208,18 +208,6 @@ def waiting_bytes(folder: Path) -> bytes:
     return (folder / "record.json").read_bytes()
 
 
-def test_commits_during_the_session_are_part_of_it(shop: Shop, file: Path) -> None:
-    started = shop.start()
-    shop.change()
-    git(shop.folder, "add", "-A")
-    git(shop.folder, "commit", "-q", "-m", "half")
-    git(shop.folder, "checkout", "-q", "-b", "elsewhere")
-    write(shop.folder, {"src/more.ts": "more\n"})
-    meta = shop.stop(file).record.meta
-    assert (meta.base_ref, meta.branch) == (started.base_ref, "main")
-    assert len(meta.changes) == 4
-
-
 def test_a_baseline_that_is_gone_is_an_error_and_the_session_goes_on(
     shop: Shop, file: Path
 ) -> None:
@@ -257,18 +245,6 @@ def test_globs_of_the_start_and_of_the_stop_leave_files_out(shop: Shop, file: Pa
     meta = shop.stop(file, StopOptions(ignore=("*.tmp",))).record.meta
     assert [change.path for change in meta.changes] == ["c.ts"]
     assert [skipped.path for skipped in meta.skipped] == ["a.log", "b.tmp"]
-
-
-def test_without_contents_a_record_has_numbers_only(shop: Shop, file: Path) -> None:
-    shop.start(contents="none")
-    shop.change()
-    shop.run("pnpm", "test")
-    done = shop.stop(file)
-    text = file.read_text()
-    assert "discount = 5" not in text
-    assert "2 passed" not in text
-    assert [change.kind for change in done.record.meta.changes] == ["update", "create", "delete"]
-    assert "it was recorded without the contents of files" in done.not_ready
 
 
 def test_the_persons_own_words_close_the_record(shop: Shop, file: Path) -> None:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
 from datetime import datetime
+from itertools import accumulate
+from typing import TypeVar
 
 from msgspec import UNSET
 from msgspec.structs import replace
@@ -11,6 +13,8 @@ from msgspec.structs import replace
 from debrief.digests import digest_of
 from debrief.sessions.declared import unique
 from debrief.sessions.model import Message, Session, Subagent, Turn, Usage
+
+_Timed = TypeVar("_Timed", Turn, Message)
 
 
 def with_digest(session: Session) -> Session:
@@ -69,9 +73,7 @@ def _with(base: Session, other: Session) -> Session:
     kept = {agent.id for agent in base.subagents}
     new.extend(m for agent in subagents if agent.id not in kept for m in agent.messages)
     calls = [call for message in new for call in message.calls]
-    usage = base.usage
-    for message in new:
-        usage += message.usage
+    usage = sum((message.usage for message in new), base.usage)
     paths = {ref.path for ref in base.transcripts}
     models = dict.fromkeys((*base.models, *(message.model for message in new if message.model)))
     return replace(
@@ -107,10 +109,8 @@ def _with(base: Session, other: Session) -> Session:
 
 
 def _messages(session: Session) -> Iterable[Message]:
-    for turn in session.turns:
-        yield from turn.messages
-    for agent in session.subagents:
-        yield from agent.messages
+    parts: tuple[Turn | Subagent, ...] = (*session.turns, *session.subagents)
+    return (message for part in parts for message in part.messages)
 
 
 def _rest(turn: Turn, known: set[str], prompts: set[str]) -> Turn | None:
@@ -144,39 +144,29 @@ def _merged(base: tuple[Turn, ...], added: list[Turn]) -> tuple[tuple[Turn, ...]
         fresh = tuple(message for message in turn.messages if message.id)
         if fresh:
             new.extend(fresh)
-            messages = _in_time(mine.messages + fresh)
+            messages = tuple(_in_time(mine.messages + fresh))
             turns[key] = replace(mine, messages=messages, ended=_later(mine.ended, turn.ended))
-    ordered = list(turns.values())
-    if all(turn.at is not None for turn in ordered):
-        ordered.sort(key=lambda turn: (turn.at is None, turn.at))
-    numbered: list[Turn] = []
-    number = 0
-    for turn in ordered:
-        if turn.number:
-            number += 1
-        numbered.append(replace(turn, number=number) if turn.number else turn)
-    return tuple(numbered), new
+    ordered = _in_time(turns.values())
+    numbers = accumulate(int(turn.number > 0) for turn in ordered)
+    return tuple(
+        replace(turn, number=number) if turn.number else turn
+        for turn, number in zip(ordered, numbers, strict=True)
+    ), new
 
 
-def _in_time(messages: tuple[Message, ...]) -> tuple[Message, ...]:
-    """Return messages by time; as they are when one of them has no time."""
-    times = [message.at for message in messages if message.at is not None]
-    if len(times) < len(messages):
-        return messages
-    order = sorted(range(len(messages)), key=times.__getitem__)
-    return tuple(messages[index] for index in order)
+def _in_time(items: Iterable[_Timed]) -> list[_Timed]:
+    """Return turns or messages by time; as they are when one of them has no time."""
+    listed = list(items)
+    timed = [(item.at, index) for index, item in enumerate(listed) if item.at is not None]
+    return [listed[index] for _, index in sorted(timed)] if len(timed) == len(listed) else listed
 
 
 def _key(turn: Turn) -> tuple[object, ...]:
-    if turn.at is None:
-        return (turn.number, turn.prompt)
-    return (turn.at, turn.prompt)
+    return (turn.number if turn.at is None else turn.at, turn.prompt)
 
 
 def _later(one: datetime | None, other: datetime | None) -> datetime | None:
-    if one is None or other is None:
-        return one or other
-    return max(one, other)
+    return max(one, other) if one and other else one or other
 
 
 def _subagents(base: tuple[Subagent, ...], other: tuple[Subagent, ...]) -> tuple[Subagent, ...]:

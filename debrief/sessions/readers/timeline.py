@@ -252,40 +252,31 @@ class Timeline:
         at: datetime | None,
         exit_code: int | None = None,
         edit: FileEdit | None = None,
+        refused: bool | None = None,
+        words: str | None = None,
     ) -> None:
-        """Answer a call, or reject it where the result says that the person refused it."""
-        if failed and text is not None and is_rejection(text):
-            self.touch(at)
-            self.reject(call, text, at)
-        else:
-            self.complete(call, text, failed=failed, at=at, exit_code=exit_code, edit=edit)
+        """Answer a call; the first answer counts.
 
-    def complete(
-        self,
-        call: CallDraft,
-        text: str | None,
-        *,
-        failed: bool,
-        at: datetime | None,
-        exit_code: int | None = None,
-        edit: FileEdit | None = None,
-        answer: str | None = None,
-    ) -> None:
-        """Answer a call that was carried out; the first answer counts.
-
-        The result of a tool that asks the person something becomes an answer.
+        A refusal by the person becomes a rejection with their words, and the result of a tool
+        that asks them something becomes an answer.
 
         Args:
             text: None where the transcript says that the call ended, and not what came back.
-            answer: what the person answered, where it is not the text.
+            refused: whether the person refused the call; by default its text says so.
+            words: what they said or answered, where the source keeps that apart from the text.
         """
         self.touch(at)
+        if refused is None:
+            refused = failed and text is not None and is_rejection(text)
         if call.status != "unanswered":
+            return
+        if refused:
+            self.reject(call, text or "", at, words)
             return
         call.result, call.exit_code, call.edit = text, exit_code, edit
         call.status = "failed" if failed else "ok"
         if not failed and call.name in ASKING_TOOLS:
-            self.intervene("answer", (text or "") if answer is None else answer, at)
+            self.intervene("answer", (text or "") if words is None else words, at)
 
     def reject(
         self, call: CallDraft, text: str, at: datetime | None, words: str | None = None

@@ -301,19 +301,21 @@ class TranscriptFile:
                 self._early.setdefault(id, (block, outcome, at))
             return
         call, thread = found
-        text, failed = text_of(block.content), block.is_error is True
-        if call.status != "unanswered" or text.startswith(REFUSED):
-            thread.timeline.touch(at)
-            thread.timeline.reject(call, text, at, words_of_refusal(text))
+        timeline, text = thread.timeline, text_of(block.content)
+        failed, refused = block.is_error is True, text.startswith(REFUSED)
+        if call.status != "unanswered" or refused:
+            words = words_of_refusal(text)
+            timeline.result(call, text, failed=failed, at=at, refused=refused, words=words)
             return
-        thread.timeline.complete(
+        timeline.result(
             call,
             text,
             failed=failed,
             at=at,
             exit_code=exit_code_of(call.name, text, outcome, failed),
             edit=None if failed else edit_of(call.name, call.input, outcome, self._written),
-            answer=answers_in(outcome, text) if call.name == "AskUserQuestion" else None,
+            refused=False,
+            words=answers_in(outcome, text) if call.name == "AskUserQuestion" else None,
         )
         agent = outcome.agentId if type(outcome) is Outcome and not failed else None
         if type(agent) is str and call.id in self.tasks:

@@ -29,20 +29,10 @@ _HEAD = 400
 _FAILURE_HEAD = 120
 
 _NOTICE = "<subagent_notification>"
-_MACHINE = (
-    "<environment_context>",
-    "<user_instructions>",
-    "<user_action>",
-    "<turn_aborted>",
-    "<skill>",
-    _NOTICE,
-    "<user_shell_command>",
-    "<permissions instructions>",
-    "<collaboration_mode>",
-    "<system-reminder>",
-    "<INSTRUCTIONS>",
-    "# AGENTS.md",
-    "Warning: apply_patch was requested via",
+_MACHINE = re.compile(
+    r"<(?:environment_context|user_instructions|user_action|turn_aborted|skill|user_shell_command"
+    r"|subagent_notification|permissions instructions|collaboration_mode|system-reminder"
+    r"|INSTRUCTIONS)>|# AGENTS\.md|Warning: apply_patch was requested via"
 )
 _CONTEXT = "# Context from my IDE setup:"
 _CHOSEN = re.compile(
@@ -166,7 +156,7 @@ def _counts(usage: Any) -> list[int] | None:
 def is_human(text: str) -> bool:
     """Return whether a user message among the response items may be a person's."""
     text = text.lstrip()
-    return bool(text) and not text.startswith(_MACHINE)
+    return bool(text) and not _MACHINE.match(text)
 
 
 def is_notice(text: str) -> bool:

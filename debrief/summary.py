@@ -39,7 +39,7 @@ class Summary(Struct, frozen=True, kw_only=True):
     sessions: int
     by_tool: tuple[tuple[str, int], ...]
     repaired: int
-    """Places inside transcripts that were passed over, their sessions having been read."""
+    """Places inside transcripts that were skipped; their sessions were read."""
     empty: int
     """Transcripts that never held a session."""
     judged: int

@@ -92,7 +92,7 @@ def _scan_table(stats: Mapping[str, SourceStats]) -> Table:
 def _read_table(stats: Mapping[str, SourceStats]) -> Table:
     table = _table(
         *("sessions", "turns", "input", "output", "cache write", "cache read"),
-        *("added", "removed", "passed over"),
+        *("added", "removed", "skipped"),
     )
     rows = {
         source: (

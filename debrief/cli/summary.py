@@ -25,11 +25,11 @@ def print_summary(summary: Summary, console: Console) -> None:
         console.print(_rubrics(summary))
     _training_sets(summary, console)
     _list(console, "Failed", summary.failures, "red")
-    _list(console, "Passed over, everything around it was read", summary.passed_over, "yellow")
+    _list(console, "Skipped, while everything around it was read", summary.passed_over, "yellow")
 
 
 def _figures(summary: Summary) -> Table:
-    table = Table(box=box.SIMPLE, title="What came of it", title_justify="left", show_header=False)
+    table = Table(box=box.SIMPLE, title="Results", title_justify="left", show_header=False)
     table.add_column("")
     table.add_column("", justify="right")
     table.add_column("")
@@ -38,15 +38,15 @@ def _figures(summary: Summary) -> Table:
     chunked = f"{summary.several_chunks} of them in several chunks"
     rubrics = sum(len(found) for _, found in summary.rubrics)
     samples = sum(made.samples for made in summary.training_sets)
-    repaired = f"{summary.repaired} places passed over, {summary.empty} files without a session"
+    skipped = f"{summary.repaired} places skipped, {summary.empty} files without a session"
     cost = "cost not known" if summary.cost_usd is None else f"cost ${summary.cost_usd:.2f}"
     for row in (
         ("weeks", len(summary.weeks), weeks),
         ("sessions read", summary.sessions, tools),
-        ("", "", repaired),
+        ("", "", skipped),
         ("judged", summary.judged, f"by {summary.evaluator}; {cost}"),
         ("scored", summary.scored, chunked),
-        ("rubrics", rubrics, f"{summary.rubric_scores} sessions held against one"),
+        ("rubrics", rubrics, f"{summary.rubric_scores} sessions judged by one"),
         ("training sets", len(summary.training_sets), f"{samples} samples"),
         ("failed", len(summary.failures), "retried by the next run" if summary.failures else ""),
     ):

@@ -20,7 +20,6 @@ from msgspec.structs import replace
 
 from debrief.digests import digest_of
 from debrief.lake import Lake
-from debrief.sessions.heads import SessionHead
 from debrief.sessions.model import Session
 from debrief.training.similarity import SIGNATURE_BYTES
 from debrief.training.traits import TRAITS, SessionTraits, traits_of
@@ -188,13 +187,19 @@ class TrainingIndex(Struct, frozen=True, kw_only=True):
 
 
 def read_index(lake: Lake) -> TrainingIndex:
-    """Bring the traits of all weeks up to date and return them.
-
-    Only sessions that are new or have changed are decoded.
-    """
+    """Return the traits and kinship of all sessions; traits of weeks that changed are read anew."""
     found: dict[str, SessionTraits] = {}
     for week in lake.partitions("raw_sessions"):
-        _bring_up_to_date(lake, week)
+        raw, stamp = lake.stamp("raw_sessions", week), lake.stamp(TRAITS_TABLE, week)
+        version = _version()
+        inputs = digest_of(version, raw.digest if raw else "")
+        if stamp is None or stamp.inputs != inputs:
+            rows = [
+                replace(traits_of(session), version=version)
+                for session in lake.read("raw_sessions", week, Session)
+            ]
+            rows.sort(key=lambda row: row.session_id)
+            lake.write(TRAITS_TABLE, week, rows, SessionTraits, lambda: inputs)  # noqa: B023
         for row in lake.read(TRAITS_TABLE, week, SessionTraits):
             found[row.session_id] = row
     kinship = Kinship(found.values())
@@ -203,39 +208,11 @@ def read_index(lake: Lake) -> TrainingIndex:
     )
 
 
-def _bring_up_to_date(lake: Lake, week: str) -> None:
-    raw = lake.stamp("raw_sessions", week)
-    if raw is None:
-        return
-    made_from = digest_of(_version(), raw.digest)
-    stamp = lake.stamp(TRAITS_TABLE, week)
-    if stamp is not None and stamp.inputs == made_from:
-        return
-    lake.write(TRAITS_TABLE, week, _rows(lake, week), SessionTraits, lambda: made_from)
-
-
 def _version() -> str:
-    """Return what makes traits comparable: ours and the MinHash library's."""
+    """Return what makes traits comparable: our version and the MinHash library's."""
     from rensa import RMinHash
 
     return f"{TRAITS}.{RMinHash.ALGORITHM_VERSION}"
-
-
-def _rows(lake: Lake, week: str) -> list[SessionTraits]:
-    digests = {head.id: head.digest for head in lake.read("raw_sessions", week, SessionHead)}
-    current = _version()
-    rows = [
-        row
-        for row in lake.read(TRAITS_TABLE, week, SessionTraits)
-        if row.version == current and digests.get(row.session_id) == row.session_digest
-    ]
-    missing = digests.keys() - {row.session_id for row in rows}
-    if missing:
-        rows += [
-            replace(traits_of(session), version=current)
-            for session in lake.read("raw_sessions", week, Session, only=("id", missing))
-        ]
-    return sorted(rows, key=lambda row: row.session_id)
 
 
 def _without_signature(row: SessionTraits) -> SessionTraits:

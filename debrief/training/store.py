@@ -1,8 +1,8 @@
 """The training stage: from the tables of the lake to the files of a pair.
 
 Sessions stream through week by week and finished lines wait in a scratch file until they are put
-in order, so memory does not grow with their number. A line whose session and scores have not
-changed is copied from the stored file rather than made again.
+in order, so memory does not grow with their number. A set whose inputs have not changed is left
+alone; any other is made anew.
 """
 
 from __future__ import annotations
@@ -10,7 +10,6 @@ from __future__ import annotations
 import hashlib
 import re
 import tempfile
-from collections.abc import Iterable
 from typing import IO
 
 from msgspec import Struct
@@ -57,7 +56,7 @@ class TrainingSetRow(Struct, frozen=True, kw_only=True):
 
 
 class LineRow(Struct, frozen=True, kw_only=True):
-    """One line of a training set: where it is, how it is chosen, what it was made from."""
+    """One line of a training set: where it is, and how it is chosen."""
 
     session_id: str
     window: int
@@ -74,8 +73,6 @@ class LineRow(Struct, frozen=True, kw_only=True):
     tokens: int
     digest: str
     """SHA-256 of its bytes, in hex."""
-    made_from: str
-    """Digest of all that the line depends on."""
 
 
 class StoredTrainingSet(Struct, frozen=True, kw_only=True):
@@ -133,25 +130,17 @@ def store_training_set(
     stored = None if again else _stored_set(lake, task, fingerprint, inputs)
     if stored is not None:
         return stored
-    writer = _SetWriter(lake, task, fingerprint, index, materials, options)
-    return writer.store(members, inputs, agreement, again=again)
+    writer = _SetWriter(lake, index, materials, options)
+    return writer.store(task, fingerprint, members, inputs, agreement)
 
 
 class _SetWriter:
     """Makes the files and rows of one training set."""
 
     def __init__(
-        self,
-        lake: Lake,
-        task: str,
-        fingerprint: str,
-        index: TrainingIndex,
-        materials: Materials,
-        options: TrainingOptions,
+        self, lake: Lake, index: TrainingIndex, materials: Materials, options: TrainingOptions
     ) -> None:
         self._lake = lake
-        self._task = task
-        self._fingerprint = fingerprint
         self._index = index
         self._materials = materials
         self._options = options
@@ -160,24 +149,16 @@ class _SetWriter:
         """By session; offsets are those of the scratch file."""
 
     def store(
-        self, members: Members, inputs: str, agreement: str, *, again: bool
+        self, task: str, fingerprint: str, members: Members, inputs: str, agreement: str
     ) -> StoredTrainingSet:
         chosen = self._select()
-        partition = f"{self._task}/{self._fingerprint}"
-        path = training_path(self._task, self._fingerprint)
-        earlier: dict[str, list[LineRow]] = {}
-        for line in self._lake.read(LINES, partition, LineRow) if not again else ():
-            earlier.setdefault(line.session_id, []).append(line)
         with tempfile.TemporaryFile() as scratch:
-            with self._lake.open_bytes(path) as stored:
-                if stored is not None:
-                    self._reuse(chosen, earlier, stored, scratch)
             self._make(chosen, members, scratch)
-            with self._lake.create(path) as creation:
+            with self._lake.create(training_path(task, fingerprint)) as creation:
                 rows, counts, digest = self._put_in_order(chosen, scratch, creation.file)
         facts = CardFacts(
-            task=self._task,
-            fingerprint=self._fingerprint,
+            task=task,
+            fingerprint=fingerprint,
             options=self._options,
             considered=len(self._materials.by_session),
             counts=counts,
@@ -185,12 +166,11 @@ class _SetWriter:
             agreement=agreement,
         )
         card = training_card(facts)
-        card_path = training_path(self._task, self._fingerprint, ".card.md")
-        self._lake.write_bytes(card_path, card.encode())
-        self._lake.write(LINES, partition, rows, LineRow, lambda: digest)
+        self._lake.write_bytes(training_path(task, fingerprint, ".card.md"), card.encode())
+        self._lake.write(LINES, f"{task}/{fingerprint}", rows, LineRow, lambda: digest)
         row = TrainingSetRow(
-            task=self._task,
-            fingerprint=self._fingerprint,
+            task=task,
+            fingerprint=fingerprint,
             considered=facts.considered,
             sessions=counts.sessions,
             samples=counts.samples,
@@ -201,7 +181,7 @@ class _SetWriter:
             lines_digest=digest,
             card_digest=_digest(card.encode()),
         )
-        self._lake.write(INDEX, partition, [row], TrainingSetRow, lambda: inputs)
+        self._lake.write(INDEX, f"{task}/{fingerprint}", [row], TrainingSetRow, lambda: inputs)
         return StoredTrainingSet(row=row, path=creation.path, card=card, changed=creation.changed)
 
     def _select(self) -> dict[str, Candidate]:
@@ -214,40 +194,21 @@ class _SetWriter:
         self._left_out |= selection.left_out
         return {candidate.session_id: candidate for candidate in selection.selected}
 
-    def _reuse(
-        self,
-        chosen: dict[str, Candidate],
-        earlier: dict[str, list[LineRow]],
-        stored: IO[bytes],
-        scratch: IO[bytes],
-    ) -> None:
-        """Copy the lines that would not change from the stored file."""
-        for name, candidate in chosen.items():
-            rows = earlier.get(name, ())
-            if not rows or rows[0].made_from != self._inputs_of(candidate):
-                continue
-            lines = []
-            for row in rows:
-                stored.seek(row.offset)
-                lines.append(stored.read(row.size))
-            if all(_digest(line) == row.digest for line, row in zip(lines, rows, strict=True)):
-                self._keep(name, zip(rows, lines, strict=True), scratch)
-
     def _make(self, chosen: dict[str, Candidate], members: Members, scratch: IO[bytes]) -> None:
+        """Write the lines of the chosen sessions to a scratch file, a week at a time."""
         for week, ids in sorted(members.items()):
-            missing = {name for name in ids if name in chosen and name not in self._rows}
-            for session in self._lake.read("raw_sessions", week, Session, only=("id", missing)):
-                candidate = chosen[session.id]
+            only = ("id", ids & chosen.keys())
+            for session in self._lake.read("raw_sessions", week, Session, only=only):
                 try:
-                    lines = [
-                        (self._row(sample, line, candidate), line)
-                        for sample in self._samples(session, candidate)
-                        for line in (checked_line(sample),)
-                    ]
+                    samples = self._samples(session, chosen[session.id])
+                    lines = [checked_line(sample) for sample in samples]
                 except InputError as refusal:
                     self._left_out[session.id] = refusal.reason
-                else:
-                    self._keep(session.id, lines, scratch)
+                    continue
+                rows = self._rows[session.id] = []
+                for sample, line in zip(samples, lines, strict=True):
+                    rows.append(_row(session.id, sample, line, scratch.tell()))
+                    scratch.write(line)
 
     def _samples(self, session: Session, candidate: Candidate) -> tuple[SampleLine, ...]:
         material = self._materials.by_session[session.id]
@@ -268,29 +229,6 @@ class _SetWriter:
         budget = self._options.max_tokens
         return samples_of(sample, budget) if budget else (sample,)
 
-    def _row(self, sample: SampleLine, line: bytes, candidate: Candidate) -> LineRow:
-        metadata = sample.metadata
-        return LineRow(
-            session_id=candidate.session_id,
-            window=metadata.window,
-            split=metadata.split,
-            status=metadata.status,
-            quality=metadata.overall_quality,
-            offset=0,
-            size=len(line),
-            opening=opening_of(sample, line),
-            messages=len(sample.messages),
-            tokens=tokens_of(sample.messages, count_tokens),
-            digest=_digest(line),
-            made_from=self._inputs_of(candidate),
-        )
-
-    def _keep(self, name: str, lines: Iterable[tuple[LineRow, bytes]], scratch: IO[bytes]) -> None:
-        kept = self._rows[name] = []
-        for row, line in lines:
-            kept.append(replace(row, offset=scratch.tell()))
-            scratch.write(line)
-
     def _put_in_order(
         self, chosen: dict[str, Candidate], scratch: IO[bytes], file: IO[bytes]
     ) -> tuple[list[LineRow], SetCounts, str]:
@@ -310,16 +248,22 @@ class _SetWriter:
                 counts.add_line(metadata, size=row.size, messages=row.messages, tokens=row.tokens)
         return rows, counts, content.hexdigest()
 
-    def _inputs_of(self, candidate: Candidate) -> str:
-        """Return the digest of all that a session's lines depend on."""
-        return digest_of(
-            LINE_FORMAT,
-            self._options.max_tokens,
-            self._index.session_digest(candidate.session_id),
-            self._materials.by_session[candidate.session_id].digest,
-            candidate.split,
-            candidate.status,
-        )
+
+def _row(session_id: str, sample: SampleLine, line: bytes, offset: int) -> LineRow:
+    metadata = sample.metadata
+    return LineRow(
+        session_id=session_id,
+        window=metadata.window,
+        split=metadata.split,
+        status=metadata.status,
+        quality=metadata.overall_quality,
+        offset=offset,
+        size=len(line),
+        opening=opening_of(sample, line),
+        messages=len(sample.messages),
+        tokens=tokens_of(sample.messages, count_tokens),
+        digest=_digest(line),
+    )
 
 
 def _stored_set(lake: Lake, task: str, fingerprint: str, inputs: str) -> StoredTrainingSet | None:

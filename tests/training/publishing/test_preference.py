@@ -85,7 +85,6 @@ def entrant(number: int, quality: float, opening: str) -> LineRow:
         messages=2,
         tokens=1,
         digest="",
-        made_from="",
     )
 
 

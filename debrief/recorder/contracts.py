@@ -115,6 +115,12 @@ class Contract(BaseModel):
     )
 
 
+class _Plain(BaseModel):
+    """What OpenAI's own shapes share: frozen and closed, their names in JSON as they are."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
 class Function(Contract):
     """A call's tool and arguments."""
 
@@ -131,35 +137,31 @@ class Call(Contract):
     function: Function
 
 
-class SystemMessage(BaseModel):
+class SystemMessage(_Plain):
     """The instructions that the session was started with."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
     role: Literal["system"] = "system"
     content: str
 
 
-class UserMessage(BaseModel):
+class UserMessage(_Plain):
     """What the person set out to do."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
     role: Literal["user"] = "user"
     content: str
 
 
-class AssistantMessage(BaseModel):
+class AssistantMessage(_Plain):
     """A call, or the closing words."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
     role: Literal["assistant"] = "assistant"
     content: str = ""
     tool_calls: Annotated[list[Call], Field(min_length=1, max_length=1)] | None = ABSENT
 
 
-class ToolMessage(BaseModel):
+class ToolMessage(_Plain):
     """What a call gave back."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
     role: Literal["tool"] = "tool"
     tool_call_id: CallId
     content: str
@@ -266,7 +268,7 @@ class Meta(Contract):
     """Where the record came from, and how it was made."""
 
     model_config = ConfigDict(json_schema_extra={"description": "What the record tells of itself."})
-    # The published schemas keep their bytes.
+    # As the published schemas have it.
     version: Annotated[Literal[1], _exactly(1)] = 1
     session_id: Identity
     task_id: TaskId
@@ -294,18 +296,16 @@ class Meta(Contract):
     parallel_tool_calls: Annotated[Literal[False], _exactly(False)] = False
 
 
-class ToolDefinition(BaseModel):
+class ToolDefinition(_Plain):
     """A tool's schema, as in OpenAI's ``tools``."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
     type: Literal["function"] = "function"
     function: dict[str, object]
 
 
-class Record(BaseModel):
+class Record(_Plain):
     """A recorded session: a conversation that a model can be tuned on, and where it came from."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
     messages: Annotated[list[Message], Field(max_length=MAX_MESSAGES)]
     tools: list[ToolDefinition]
     meta: Meta

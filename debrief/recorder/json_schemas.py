@@ -7,9 +7,8 @@ after a change of the contract.
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
-
-from pydantic import BaseModel
 
 from debrief.recorder.contracts import (
     ApplyPatch,
@@ -25,16 +24,7 @@ from debrief.recorder.tools import TOOLS
 
 FOLDER = Path(__file__).parent / "schemas"
 
-_MODELS: dict[str, type[BaseModel]] = {
-    "record": Record,
-    "upload": Upload,
-    "new-task": NewTask,
-    "task": Task,
-    "stored-session": StoredSession,
-    "read-file": ReadFile,
-    "apply-patch": ApplyPatch,
-    "run-command": RunCommand,
-}
+_MODELS = (Record, Upload, NewTask, Task, StoredSession, ReadFile, ApplyPatch, RunCommand)
 
 
 def schemas() -> dict[str, str]:
@@ -42,10 +32,11 @@ def schemas() -> dict[str, str]:
 
     ``tools.json`` among them is no schema: it is the value of every record's ``tools``.
     """
-    texts: dict[str, object] = {}
-    for name, model in _MODELS.items():
-        head = {"$schema": "https://json-schema.org/draft/2020-12/schema"}
-        texts[f"{name}.json"] = head | model.model_json_schema(by_alias=True)
+    dialect = {"$schema": "https://json-schema.org/draft/2020-12/schema"}
+    texts: dict[str, object] = {
+        f"{_file_name(model.__name__)}.json": dialect | model.model_json_schema(by_alias=True)
+        for model in _MODELS
+    }
     texts["tools.json"] = [tool.model_dump(mode="json") for tool in TOOLS]
     return {
         name: json.dumps(content, indent=2, ensure_ascii=False) + "\n"
@@ -53,15 +44,17 @@ def schemas() -> dict[str, str]:
     }
 
 
+def _file_name(name: str) -> str:
+    return re.sub("(?<!^)(?=[A-Z])", "-", name).lower()
+
+
 def write_schemas(folder: Path = FOLDER) -> list[Path]:
     """Write the schemas into ``folder`` and return their paths."""
     folder.mkdir(parents=True, exist_ok=True)
-    written = []
-    for name, text in schemas().items():
-        path = folder / name
-        path.write_text(text, encoding="utf-8", newline="\n")
-        written.append(path)
-    return written
+    texts = schemas()
+    for name, text in texts.items():
+        (folder / name).write_text(text, encoding="utf-8", newline="\n")
+    return [folder / name for name in texts]
 
 
 if __name__ == "__main__":

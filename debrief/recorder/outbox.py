@@ -1,4 +1,4 @@
-"""Records that are made and wait for a server: none is lost, and none is there twice."""
+"""Records that wait for a server: none is lost, and each is stored once."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ class WaitingError(DebriefError):
     """A session is over, and its record waits to be sent."""
 
 
-class Sent(Struct, frozen=True, kw_only=True):
-    """What became of a record that waited."""
+class OutboxResult(Struct, frozen=True, kw_only=True):
+    """The outcome of sending a record that waited."""
 
     session_id: str
     receipt: Receipt | None = None
@@ -35,7 +35,7 @@ class Sent(Struct, frozen=True, kw_only=True):
 
 
 def send_or_wait(home: RecorderHome, session: SessionFolder, server: RecorderClient) -> Receipt:
-    """Send the record of a stopped session; put it into the outbox if that cannot be done now.
+    """Send the record of a stopped session; move it to the outbox if the server is away or refuses.
 
     Raises:
         WaitingError: it waits; says why.
@@ -52,30 +52,23 @@ def send_or_wait(home: RecorderHome, session: SessionFolder, server: RecorderCli
 
 def _waiting(home: RecorderHome, session: SessionFolder, error: DebriefError) -> WaitingError:
     waiting = home.move_to_outbox(session, session.started().id)
-    return WaitingError(
-        str(waiting.path / RECORD),
-        f"was not sent and waits: {error.culprit}: {error.reason}",
-        _next_move(error),
-    )
-
-
-def _next_move(error: DebriefError) -> str:
-    if UPLOAD in error.next_move:
-        return error.next_move
-    when = "Then" if error.next_move else "Later"
-    return f"{error.next_move} {when} send it with: {UPLOAD}".lstrip()
+    reason = f"was not sent and waits: {error.culprit}: {error.reason}"
+    move = error.next_move
+    if UPLOAD not in move:
+        move = f"{move} {'Then' if move else 'Later'} send it with: {UPLOAD}".lstrip()
+    return WaitingError(str(waiting.path / RECORD), reason, move)
 
 
 def send_waiting(
     home: RecorderHome, server: RecorderClient, create_task: str | None = None
-) -> Iterator[Sent]:
-    """Send every record that is made and not sent, and yield what became of it.
+) -> Iterator[OutboxResult]:
+    """Send every record that was not sent yet, and yield the outcome.
 
-    A server that is away is not asked again; one that refuses a record may take the next.
+    A server that is away is not asked again; one that refuses a record may take the next one.
 
     Args:
         home: the recorder's folders.
-        server: where they are sent.
+        server: that they are sent to.
         create_task: name for tasks that are not there yet.
 
     Raises:
@@ -94,12 +87,12 @@ def send_waiting(
                     session.write_stop_options(options)
                 receipt = _send(home, session, server)
         except RecorderAwayError as error:
-            yield Sent(session_id=name, error=error)
+            yield OutboxResult(session_id=name, error=error)
             return
         except DebriefError as error:
-            yield Sent(session_id=name, error=error)
+            yield OutboxResult(session_id=name, error=error)
         else:
-            yield Sent(session_id=name, receipt=receipt)
+            yield OutboxResult(session_id=name, receipt=receipt)
 
 
 def check_task_name(name: str) -> None:
@@ -120,16 +113,16 @@ def forget(home: RecorderHome, name: str) -> bool:
 
     Args:
         home: the recorder's folders.
-        name: its id, or its folder's name where its files cannot be read.
+        name: its id, or its folder's name if its files cannot be read.
 
     Raises:
-        InputError: another process is at it.
+        InputError: another process is using it.
     """
     for session in (*home.waiting(), *home.opened()):
         if name in (session.path.name, _id(session)):
             with home.lock_session(session) as mine:
                 if not mine:
-                    raise InputError(name, "another process is at it", "Wait for its end.")
+                    raise InputError(name, "another process is using it", "Wait for its end.")
                 home.remove(session)
             return True
     return False

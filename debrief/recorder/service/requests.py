@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from datetime import UTC, datetime
+from email.message import EmailMessage
 from typing import Annotated, Any, Literal, TypeVar
 from uuid import UUID
 
@@ -80,10 +81,10 @@ def _check_headers(request: Request) -> None:
 
 
 def _is_json(kind: str) -> bool:
-    media_type, *parameters = kind.lower().split(";")
-    named = [parameter.partition("=") for parameter in parameters]
-    charsets = {value.strip(' \t"') for name, _, value in named if name.strip() == "charset"}
-    return media_type.strip() == "application/json" and charsets <= {"utf-8"}
+    header = EmailMessage()
+    header["Content-Type"] = kind
+    is_utf8 = header.get_content_charset("utf-8") == "utf-8"
+    return header.get_content_type() == "application/json" and is_utf8
 
 
 def _check_moment(value: object) -> object:
@@ -148,13 +149,9 @@ class _SessionFilterQuery(_Query):
     @property
     def filters(self) -> SessionFilter:
         """Which sessions are selected."""
-        return SessionFilter(
-            task_id=self.task_id,
-            since=self.since,
-            until=self.until,
-            status=None if self.status == "any" else self.status,
-            repo_name=self.repo_name,
-        )
+        names = {"task_id", "since", "until", "repo_name"}
+        status = None if self.status == "any" else self.status
+        return SessionFilter(**self.model_dump(include=names), status=status)
 
 
 class SessionQuery(_SessionFilterQuery):

@@ -177,7 +177,7 @@ def test_a_session_whose_worktree_is_gone_can_be_forgotten(shop: Shop) -> None:
     started = shop.start()
     shutil.rmtree(shop.folder)
     lock = locked(shop.home.path / "locks" / shop.home.session(shop.folder).path.name)
-    with lock, pytest.raises(InputError, match="another process is at it"):
+    with lock, pytest.raises(InputError, match="another process is using it"):
         forget(shop.home, started.id)
     assert forget(shop.home, started.id)
     assert shop.home.opened() == []

@@ -11,12 +11,13 @@ from assets.scoring import session_scores
 from assets.weekly import KINDS, OWNERS
 from debrief.errors import InputError
 from debrief.rubrics.agreement import AGREEMENT, ALL, AgreementRow
-from debrief.rubrics.agreement_page import (
+from debrief.rubrics.agreement_report import (
     MINIMUM,
     agreement_markdown,
     agreement_shortfall,
+    read_labels,
+    store_agreement,
 )
-from debrief.rubrics.agreement_store import read_labels, store_agreement
 from debrief.rubrics.page import plain
 from debrief.settings import load_settings
 from resources.evaluator import EvaluatorResource

@@ -17,7 +17,7 @@ from assets.snapshots import prompt_snapshots, session_metadata
 from assets.weekly import MODEL_POOL, OWNERS, RESOURCES, StageRun, explain_full_disk
 from debrief.redaction import contains_secret
 from debrief.redaction.redactor import key_of
-from debrief.rubrics.agreement_page import agreement_shortfall
+from debrief.rubrics.agreement_report import agreement_shortfall
 from debrief.settings import load_settings
 from debrief.training.candidates import store_candidate
 from debrief.training.kinship import read_index

@@ -16,7 +16,7 @@ from debrief.langfuse.configs import OVERALL
 from debrief.langfuse.listing import timestamp
 from debrief.scoring.dimensions import calculate_overall_quality, verdict_on
 from debrief.scoring.model import SessionScores
-from debrief.scoring.parsing import cited_turns
+from debrief.scoring.model_scorer import cited_turns
 
 Redact = Callable[[str], str]
 

@@ -50,7 +50,3 @@ class Cache:
     def put(self, key: str, kept: Kept) -> None:
         """Keep an answer; it is on its way to the disk when this returns."""
         self.state.put(key, msgspec.json.encode(kept))
-
-    def close(self) -> None:
-        """Let go of the state."""
-        self.state.close()

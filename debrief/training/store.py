@@ -18,7 +18,7 @@ from msgspec.structs import replace
 from debrief.digests import digest_of
 from debrief.errors import InputError
 from debrief.lake import Lake
-from debrief.rubrics.agreement_page import agreement_text
+from debrief.rubrics.agreement_report import agreement_text
 from debrief.sessions.model import Session
 from debrief.tokens import count_tokens
 from debrief.training.cards import CardFacts, training_card

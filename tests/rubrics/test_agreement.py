@@ -15,12 +15,13 @@ from debrief.errors import InputError
 from debrief.judging.model import JudgeEvaluation
 from debrief.lake import Lake
 from debrief.rubrics.agreement import AGREEMENT, ALL, Agreement, AgreementRow, Roll, compare
-from debrief.rubrics.agreement_page import (
+from debrief.rubrics.agreement_report import (
     agreement_markdown,
     agreement_shortfall,
     agreement_text,
+    read_labels,
+    store_agreement,
 )
-from debrief.rubrics.agreement_store import read_labels, store_agreement
 from debrief.rubrics.coefficients import corrected_rate, gwet_ac1, weighted_kappa
 from debrief.rubrics.labels import Label, Labels
 from debrief.rubrics.measures import Measure, measures_of

@@ -15,8 +15,7 @@ from debrief.models.language_model import Answer
 from debrief.models.usage import ModelUsage
 from debrief.scoring.chunking import chunk_by_tokens
 from debrief.scoring.dimensions import DIMENSIONS
-from debrief.scoring.model_scorer import ModelChunkScorer
-from debrief.scoring.parsing import cited_turns, parse_verdicts
+from debrief.scoring.model_scorer import ModelChunkScorer, cited_turns, parse_verdicts
 from debrief.scoring.prompt import scoring_prompt
 from debrief.scoring.traces import traces_of
 from tests.scoring.scenario import MIDDLING, session, turn, verdicts

@@ -3,7 +3,8 @@
 A session's side is a hash of its repository and its week, and of nothing else: so what was worked
 on together stays together, and no session that comes later moves one that was there. Forks,
 continuations and near-duplicates mostly fall into one week. One that does not is left out rather
-than moved: of two relatives the one that started later.
+than moved: of two relatives the one that started later. The week is part of the hash whatever the
+tables are partitioned by: another width would move the sides of all earlier sessions.
 """
 
 from __future__ import annotations

@@ -18,6 +18,44 @@ WEEKS_SHOWN = 8
 """Weeks with metrics of their own, the newest; older ones change rarely and would be a series
 each for ever."""
 _EVALUATED = ("judge_evaluations", "session_scores", "rubric_evaluations")
+METRICS: dict[str, tuple[str, ...]] = {
+    "debrief_sessions": ("Sessions in the lake, by the tool they were held with.", "tool"),
+    "debrief_week_sessions": ("Sessions of the newest weeks.", "week"),
+    "debrief_unread_transcripts": ("Transcripts that are no session, or cannot be read.", "reason"),
+    "debrief_rows": (
+        "Rows in the lake by stage and status; failed ones are tried again by the next run.",
+        *("stage", "status"),
+    ),
+    "debrief_week_rows": ("Rows of the newest weeks.", "stage", "week", "status"),
+    "debrief_week_cost_usd": ("Known costs of the rows of the newest weeks.", "stage", "week"),
+    "debrief_tokens": ("Tokens that the rows in the lake took.", "stage", "kind"),
+    "debrief_cost_usd": ("What the rows in the lake cost, as far as prices are known.", "stage"),
+    "debrief_cost_unknown_rows": ("Rows that took tokens at a price nobody knows.", "stage"),
+    "debrief_training_sets": ("Training sets.",),
+    "debrief_training_samples": ("Samples in all training sets.",),
+    "debrief_recorder_sessions": ("Recorded sessions by status.", "status"),
+    "debrief_database_bytes": ("Size of the recorder's database, Dagster's tables included.",),
+    "debrief_runs": ("Runs that the instance knows of, by status.", "status"),
+    "debrief_last_run_timestamp_seconds": ("When the last run ended so.", "job", "status"),
+    "debrief_last_run_seconds": ("How long the last run that succeeded took.", "job"),
+    "debrief_oldest_queued_run_seconds": ("How long the oldest queued run has waited.",),
+    "debrief_backfills_under_way": ("Backfills that have runs to launch or to wait for.",),
+    "debrief_pool_slots": ("Steps that a pool lets run.", "pool"),
+    "debrief_pool_used": ("Steps of a pool that run.", "pool"),
+    "debrief_pool_waiting": ("Steps that wait for a pool.", "pool"),
+    "debrief_daemon_healthy": ("1 when a daemon was heard of lately and had no error.", "daemon"),
+    "debrief_calls": ("Calls of a language model, by runs that are kept.", "stage"),
+    "debrief_made_rows": ("Rows made new or changed, by runs that are kept.", "stage"),
+    "debrief_failures": ("Rows that failed, each time they did, by runs that are kept.", "stage"),
+    "debrief_spent_usd": ("Money, where prices are known, by runs that are kept.", "stage"),
+    "debrief_call_tokens": ("Tokens of these calls, by runs that are kept.", "stage", "kind"),
+    "debrief_source_up": (
+        "1 if its last reading succeeded, else its metrics are older.",
+        "source",
+    ),
+    "debrief_look_seconds": ("How long the last reading took.",),
+}
+"""What each metric means, and the names of its labels."""
 Samples = Iterable[tuple[Sequence[str], float]]
 """Values of the labels, and the value."""
 
@@ -63,20 +101,22 @@ class _Partition(Struct, kw_only=True):
     """Rows that took tokens at an unknown price."""
 
 
-def gauge(name: str, help: str, labels: Sequence[str], samples: Samples) -> GaugeMetricFamily:
-    """Return a metric that goes up and down."""
+def gauge(name: str, samples: Samples) -> GaugeMetricFamily:
+    """Return a metric of ``METRICS`` that goes up and down."""
     from prometheus_client.core import GaugeMetricFamily
 
+    help, *labels = METRICS[name]
     metric = GaugeMetricFamily(name, help, labels=labels)
     for values, value in sorted(samples):
         metric.add_metric(values, value)
     return metric
 
 
-def counter(name: str, help: str, labels: Sequence[str], samples: Samples) -> CounterMetricFamily:
-    """Return a metric that only grows; its name is given without ``_total``."""
+def counter(name: str, samples: Samples) -> CounterMetricFamily:
+    """Return a metric of ``METRICS`` that only grows; its name is given without ``_total``."""
     from prometheus_client.core import CounterMetricFamily
 
+    help, *labels = METRICS[name]
     metric = CounterMetricFamily(name, help, labels=labels)
     for values, value in sorted(samples):
         metric.add_metric(values, value)
@@ -95,85 +135,46 @@ class LakeMetrics:
         tables = {table: self._partitions(table) for table in _TABLES}
         sessions = tables["raw_sessions"]
         weeks = sorted(sessions)[-WEEKS_SHOWN:]
+        yield gauge("debrief_sessions", _by_label(sessions))
         yield gauge(
-            "debrief_sessions",
-            "Sessions in the lake, by the tool they were held with.",
-            ["tool"],
-            _by_label(sessions),
+            "debrief_week_sessions", [((week,), sessions[week].rows.total()) for week in weeks]
         )
-        yield gauge(
-            "debrief_week_sessions",
-            "Sessions of the newest weeks.",
-            ["week"],
-            [((week,), sessions[week].rows.total()) for week in weeks],
-        )
-        yield gauge(
-            "debrief_unread_transcripts",
-            "Transcripts that are no session: empty ones, and those that cannot be read.",
-            ["reason"],
-            _by_label(tables["unread_transcripts"]),
-        )
-        yield gauge(
-            "debrief_rows",
-            "Rows in the lake by stage and status; failed ones are tried again by the next run.",
-            ["stage", "status"],
-            [
-                ((table, *labels), value)
-                for table in (*_EVALUATED, "langfuse_scores")
-                for labels, value in _by_label(tables[table])
-            ],
-        )
+        yield gauge("debrief_unread_transcripts", _by_label(tables["unread_transcripts"]))
+        results = {table: tables[table] for table in (*_EVALUATED, "langfuse_scores")}
+        rows = [
+            ((table, *labels), value)
+            for table, partitions in results.items()
+            for labels, value in _by_label(partitions)
+        ]
+        yield gauge("debrief_rows", rows)
         recent = [
             (table, week, tables[table][week])
             for table in _EVALUATED
             for week in weeks
             if week in tables[table]
         ]
+        week_rows = [
+            ((table, week, status), count)
+            for table, week, partition in recent
+            for status, count in partition.rows.items()
+        ]
+        yield gauge("debrief_week_rows", week_rows)
+        yield gauge("debrief_week_cost_usd", [((t, week), p.cost_usd) for t, week, p in recent])
+        all_weeks = [(table, list(tables[table].values())) for table in _EVALUATED]
+        tokens = [
+            ((table, kind), sum(partition.tokens[kind] for partition in partitions))
+            for table, partitions in all_weeks
+            for kind in ("input", "output")
+        ]
+        yield gauge("debrief_tokens", tokens)
         yield gauge(
-            "debrief_week_rows",
-            "Rows of the newest weeks by stage and status.",
-            ["stage", "week", "status"],
-            [
-                ((table, week, status), count)
-                for table, week, partition in recent
-                for status, count in partition.rows.items()
-            ],
+            "debrief_cost_usd", [((t,), sum(p.cost_usd for p in ps)) for t, ps in all_weeks]
         )
-        yield gauge(
-            "debrief_week_cost_usd",
-            "What the rows of the newest weeks cost, as far as prices are known.",
-            ["stage", "week"],
-            [((table, week), partition.cost_usd) for table, week, partition in recent],
-        )
-        evaluated = {table: tables[table].values() for table in _EVALUATED}
-        yield gauge(
-            "debrief_tokens",
-            "Tokens that the rows in the lake took.",
-            ["stage", "kind"],
-            [
-                ((table, kind), sum(partition.tokens[kind] for partition in partitions))
-                for table, partitions in evaluated.items()
-                for kind in ("input", "output")
-            ],
-        )
-        yield gauge(
-            "debrief_cost_usd",
-            "What the rows in the lake cost, as far as prices are known.",
-            ["stage"],
-            [((table,), sum(p.cost_usd for p in each)) for table, each in evaluated.items()],
-        )
-        yield gauge(
-            "debrief_cost_unknown_rows",
-            "Rows that took tokens at a price nobody knows.",
-            ["stage"],
-            [((table,), sum(p.cost_unknown for p in each)) for table, each in evaluated.items()],
-        )
+        unknown = [((t,), sum(p.cost_unknown for p in ps)) for t, ps in all_weeks]
+        yield gauge("debrief_cost_unknown_rows", unknown)
         sets = tables["training_index"].values()
-        yield gauge("debrief_training_sets", "Training sets.", [], [((), len(sets))])
-        samples = sum(partition.rows.total() for partition in sets)
-        yield gauge(
-            "debrief_training_samples", "Samples in all training sets.", [], [((), samples)]
-        )
+        yield gauge("debrief_training_sets", [((), len(sets))])
+        yield gauge("debrief_training_samples", [((), sum(p.rows.total() for p in sets))])
 
     def _partitions(self, table: str) -> dict[str, _Partition]:
         partitions = {}
@@ -221,15 +222,6 @@ def recorder_metrics(store: RecordStore) -> Iterator[Metric]:
         StorageError: it is away, or not migrated.
     """
     counts = store.counts()
-    yield gauge(
-        "debrief_recorder_sessions",
-        "Recorded sessions by status.",
-        ["status"],
-        [(("ready",), counts.ready), (("draft",), counts.sessions - counts.ready)],
-    )
-    yield gauge(
-        "debrief_database_bytes",
-        "Size of the database that holds recorded sessions, Dagster's tables included.",
-        [],
-        [((), counts.size)],
-    )
+    by_status = [(("ready",), counts.ready), (("draft",), counts.sessions - counts.ready)]
+    yield gauge("debrief_recorder_sessions", by_status)
+    yield gauge("debrief_database_bytes", [((), counts.size)])

@@ -29,10 +29,10 @@ _PAGE = 1_000
 _BACKFILLS = 200
 _ENDS = {"success": DagsterRunStatus.SUCCESS, "failure": DagsterRunStatus.FAILURE}
 _COUNTERS = {
-    "calls": ("debrief_calls", "Calls of a language model"),
-    "fresh": ("debrief_made_rows", "Rows made new or changed"),
-    "failed": ("debrief_failures", "Rows that failed, each time they did"),
-    "cost_usd": ("debrief_spent_usd", "Money, as far as prices are known"),
+    "calls": "debrief_calls",
+    "fresh": "debrief_made_rows",
+    "failed": "debrief_failures",
+    "cost_usd": "debrief_spent_usd",
 }
 
 
@@ -71,15 +71,8 @@ class Metrics:
             metrics = [m for name in self._sources for m in self._metrics.get(name, ())]
             up = [((name,), float(name not in self._errors)) for name in self._sources]
         yield from metrics
-        yield gauge(
-            "debrief_source_up",
-            "1 when the last reading of it succeeded; else its metrics are older ones.",
-            ["source"],
-            up,
-        )
-        yield gauge(
-            "debrief_look_seconds", "How long the last reading took.", [], [((), self._seconds)]
-        )
+        yield gauge("debrief_source_up", up)
+        yield gauge("debrief_look_seconds", [((), self._seconds)])
 
     def describe(self) -> Iterable[Metric]:
         """Describe nothing beforehand, so that registering reads no source."""
@@ -120,28 +113,15 @@ class InstanceMetrics:
 
     def collect(self) -> Iterator[Metric]:
         """Read the instance, and yield all metrics."""
-        yield gauge(
-            "debrief_runs",
-            "Runs that the instance knows of, by status.",
-            ["status"],
-            [
-                (
-                    [status.value.lower()],
-                    self._instance.get_runs_count(dg.RunsFilter(statuses=[status])),
-                )
-                for status in DagsterRunStatus
-            ],
-        )
+        statuses = [(s, dg.RunsFilter(statuses=[s])) for s in DagsterRunStatus]
+        counts = [([s.value.lower()], self._instance.get_runs_count(f)) for s, f in statuses]
+        yield gauge("debrief_runs", counts)
         yield from self._last_runs()
         yield from self._waiting()
         yield from self._pools()
-        statuses = self._instance.get_daemon_statuses()
-        yield gauge(
-            "debrief_daemon_healthy",
-            "1 when a daemon was heard of lately and had no error.",
-            ["daemon"],
-            [([name], float(bool(s.healthy))) for name, s in statuses.items() if s.required],
-        )
+        daemons = self._instance.get_daemon_statuses().items()
+        healthy = [([name], float(bool(d.healthy))) for name, d in daemons if d.required]
+        yield gauge("debrief_daemon_healthy", healthy)
         yield from self._stages()
 
     def _last_runs(self) -> Iterator[Metric]:
@@ -156,65 +136,36 @@ class InstanceMetrics:
                     ends.append(([job, name], record.end_time))
                     if name == "success" and record.start_time is not None:
                         seconds.append(([job], record.end_time - record.start_time))
-        yield gauge(
-            "debrief_last_run_timestamp_seconds",
-            "When the last run of a job ended so.",
-            ["job", "status"],
-            ends,
-        )
-        yield gauge(
-            "debrief_last_run_seconds",
-            "How long the last run of a job that succeeded took.",
-            ["job"],
-            seconds,
-        )
+        yield gauge("debrief_last_run_timestamp_seconds", ends)
+        yield gauge("debrief_last_run_seconds", seconds)
 
     def _waiting(self) -> Iterator[Metric]:
         queued = dg.RunsFilter(statuses=[DagsterRunStatus.QUEUED])
         oldest = self._instance.get_run_records(queued, limit=1, ascending=True)
         waited = time.time() - oldest[0].create_timestamp.timestamp() if oldest else 0.0
-        yield gauge(
-            "debrief_oldest_queued_run_seconds",
-            "How long the run that waits longest has waited.",
-            [],
-            [((), max(0.0, waited))],
-        )
+        yield gauge("debrief_oldest_queued_run_seconds", [((), max(0.0, waited))])
         backfills = self._instance.get_backfills(limit=_BACKFILLS)
         under_way = sum(backfill.status.value == "REQUESTED" for backfill in backfills)
-        yield gauge(
-            "debrief_backfills_under_way",
-            "Backfills that still have runs to launch or to wait for.",
-            [],
-            [((), under_way)],
-        )
+        yield gauge("debrief_backfills_under_way", [((), under_way)])
 
     def _pools(self) -> Iterator[Metric]:
         storage = self._instance.event_log_storage
-        pools = {p: storage.get_concurrency_info(p) for p in storage.get_concurrency_keys()}
-        for name, help, attribute in (
-            ("debrief_pool_slots", "Steps that a pool lets run.", "slot_count"),
-            ("debrief_pool_used", "Steps of a pool that run.", "active_slot_count"),
-            ("debrief_pool_waiting", "Steps that wait for a pool.", "pending_step_count"),
-        ):
-            samples = [([pool], getattr(info, attribute)) for pool, info in pools.items()]
-            yield gauge(name, help, ["pool"], samples)
+        pools = [([p], storage.get_concurrency_info(p)) for p in storage.get_concurrency_keys()]
+        yield gauge("debrief_pool_slots", [(p, info.slot_count) for p, info in pools])
+        yield gauge("debrief_pool_used", [(p, info.active_slot_count) for p, info in pools])
+        yield gauge("debrief_pool_waiting", [(p, info.pending_step_count) for p, info in pools])
 
     def _stages(self) -> Iterator[Metric]:
         for key in self._cursors:
             self._add_new_materializations(key)
-        for what, (name, help) in _COUNTERS.items():
-            samples = [([s], value) for (s, w), value in self._sums.items() if w == what]
-            yield counter(name, f"{help}, by runs that are kept.", ["stage"], samples)
-        yield counter(
-            "debrief_call_tokens",
-            "Tokens of these calls, by runs that are kept.",
-            ["stage", "kind"],
-            [
-                ([stage, what.removesuffix("_tokens")], value)
-                for (stage, what), value in self._sums.items()
-                if what.endswith("_tokens")
-            ],
-        )
+        for what, name in _COUNTERS.items():
+            yield counter(name, [([s], v) for (s, w), v in self._sums.items() if w == what])
+        tokens = [
+            ([stage, what.removesuffix("_tokens")], value)
+            for (stage, what), value in self._sums.items()
+            if what.endswith("_tokens")
+        ]
+        yield counter("debrief_call_tokens", tokens)
 
     def _add_new_materializations(self, key: dg.AssetKey) -> None:
         while True:

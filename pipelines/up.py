@@ -7,9 +7,9 @@ import os
 import signal
 import socket
 import sys
-from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
+from typing import Any
 
 from msgspec import Struct
 
@@ -122,71 +122,58 @@ def programs(settings: Settings, home: Path, code: Path, ports: Ports) -> list[P
     environment = {
         "DAGSTER_HOME": str(home),
         "DAGSTER_DISABLE_TELEMETRY": "1",
+        "PYTHONUNBUFFERED": "1",
         URL: settings.dagster_database_url or in_schema(settings.database_url or url_of(folder)),
         "DEBRIEF_UI_URL": settings.ui_url or f"http://{LOCAL}:{ports.ui}",
     }
-
-    def program(
-        name: str,
-        module: str,
-        *arguments: str,
-        ready: Callable[[], bool] = lambda: True,
-        after: tuple[str, ...] = ("code",),
-        stop_timeout: float = 20.0,
-    ) -> Program:
-        return Program(
-            name=name,
-            command=(sys.executable, "-m", module, *arguments),
-            environment={"PYTHONUNBUFFERED": "1", **(environment if "code" in after else {})},
-            after=after,
-            ready=ready,
-            stop_timeout=stop_timeout,
-        )
-
     workspace = ("--workspace", str(home / "workspace.yaml"))
 
-    def at(port: int) -> tuple[str, ...]:
-        return "--host", ports.host, "--port", str(port)
+    def program(name: str, *command: str, **options: Any) -> Program:
+        command = (sys.executable, "-m", *command)
+        return Program(name=name, command=command, environment=environment, **options)
 
-    database = ("postgres",) if is_embedded else ()
+    def server(name: str, *command: str, port: int, path: str, **options: Any) -> Program:
+        command = (*command, "--host", ports.host, "--port", str(port))
+        return program(name, *command, ready=lambda: _answers(port, path), **options)
+
     postgres = program(
         "postgres",
         "debrief.recorder.postgres",
         ready=lambda: is_running(folder),
-        after=(),
         stop_timeout=90.0,
     )
-    code_server = Program(
-        name="code",
-        command=(sys.executable, "-m", "pipelines.instance_care", str(code)),
-        environment={"PYTHONUNBUFFERED": "1", **environment},
-        after=database,
-        ready=lambda: _accepts(code),
-        stop_timeout=30.0,
-    )
+    database, code_server = ("postgres",) if is_embedded else (), ("code",)
     return [
         *([postgres] if is_embedded else []),
-        code_server,
         program(
+            "code",
+            *("pipelines.instance_care", str(code)),
+            ready=lambda: _accepts(code),
+            after=database,
+            stop_timeout=30.0,
+        ),
+        server(
             "api",
-            "pipelines.command",
-            *("serve", *at(ports.api)),
-            ready=lambda: _answers(ports.api, "/health"),
+            *("pipelines.command", "serve"),
+            port=ports.api,
+            path="/health",
             after=database,
             stop_timeout=40.0,
         ),
-        program(
+        server(
             "webserver",
-            "dagster_webserver",
-            *("--dagster-log-level", "warning", *at(ports.ui), *workspace),
-            ready=lambda: _answers(ports.ui, "/server_info"),
+            *("dagster_webserver", "--dagster-log-level", "warning", *workspace),
+            port=ports.ui,
+            path="/server_info",
+            after=code_server,
         ),
-        program("daemon", "dagster._daemon", "run", *workspace),
-        program(
+        program("daemon", "dagster._daemon", "run", *workspace, after=code_server),
+        server(
             "metrics",
-            "pipelines.command",
-            *("metrics", "--serve", *at(ports.metrics)),
-            ready=lambda: _answers(ports.metrics, "/health"),
+            *("pipelines.command", "metrics", "--serve"),
+            port=ports.metrics,
+            path="/health",
+            after=code_server,
         ),
     ]
 

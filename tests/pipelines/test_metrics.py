@@ -95,7 +95,7 @@ def test_pools_daemons_and_the_queue_are_told(instance: dg.DagsterInstance) -> N
 
 
 def one(value: float) -> list[Metric]:
-    return [gauge("debrief_thing", "A thing.", ["name"], [((f'quo"te\n{value}',), value)])]
+    return [gauge("debrief_sessions", [((f'quo"te\n{value}',), value)])]
 
 
 def test_a_scrape_is_answered_from_the_last_look_until_that_is_old() -> None:
@@ -140,7 +140,7 @@ def test_the_exporter_answers(path: str, status: int) -> None:
         answer = httpx.get(f"{url}{path}", trust_env=False)
     assert answer.status_code == status
     if path == "/metrics":
-        assert parsed(answer.content)["debrief_thing", ('quo"te\n1.0',)] == 1.0
+        assert parsed(answer.content)["debrief_sessions", ('quo"te\n1.0',)] == 1.0
 
 
 def test_health_says_what_cannot_be_told() -> None:

@@ -13,6 +13,7 @@ from typing import Any
 from uuid import UUID, uuid4
 
 import httpx
+import sqlalchemy as sa
 from fastapi import FastAPI
 from msgspec import Struct
 
@@ -139,6 +140,14 @@ def fill(store: RecordStore, count: int, record: Record) -> None:
     for _ in range(count):
         own = uuid4()
         store.add_session(row(id=own, text=text.replace(id, str(own).encode())))
+
+
+@contextmanager
+def no_writes(store: RecordStore) -> Iterator[None]:
+    """Let nobody store a session for the length of a block; reading continues."""
+    with store._connection() as connection:
+        connection.execute(sa.text("LOCK TABLE sessions IN SHARE MODE"))
+        yield
 
 
 def assert_problem(answer: httpx.Response, status: int, words: str = "") -> dict[str, Any]:

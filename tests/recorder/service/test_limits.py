@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import socket
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack
 
 import httpx
 import pytest
@@ -17,7 +16,14 @@ from debrief.recorder.service.auth import RateLimit
 from debrief.recorder.service.problems import RefusedError
 from debrief.recorder.service.routes import ServiceLimits
 from debrief.recorder.storage.store import RecordStore
-from tests.recorder.service.helpers import Api, assert_problem, new_record, running, upload
+from tests.recorder.service.helpers import (
+    Api,
+    assert_problem,
+    new_record,
+    no_writes,
+    running,
+    upload,
+)
 from tests.waiting import LONG, wait_until
 
 
@@ -114,14 +120,6 @@ def test_a_head_that_is_too_long_or_ambiguous_is_refused(api: Api, head: bytes) 
     with _connection(api) as connection:
         connection.sendall(head)
         assert connection.recv(1_000).startswith(b"HTTP/1.1 4")
-
-
-@contextmanager
-def no_writes(store: RecordStore) -> Iterator[None]:
-    """Let nobody store a session for the length of a block; reading continues."""
-    with store._connection() as connection:
-        connection.execute(sa.text("LOCK TABLE sessions IN SHARE MODE"))
-        yield
 
 
 def _end_connections(store: RecordStore, condition: str) -> None:

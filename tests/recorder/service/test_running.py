@@ -9,11 +9,13 @@ import stat
 import subprocess
 import sys
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
 
 import httpx
 import pytest
+import sqlalchemy as sa
 from typer.testing import CliRunner
 
 from debrief.cli.app import app
@@ -23,7 +25,14 @@ from debrief.recorder.checks import ReadyRule
 from debrief.recorder.service.running import is_local, listen
 from debrief.recorder.storage.store import RecordStore
 from tests.recorder.records import build
-from tests.recorder.service.helpers import ensure_task, fill
+from tests.recorder.service.helpers import (
+    JSON,
+    body_of,
+    ensure_task,
+    fill,
+    new_record,
+    no_writes,
+)
 from tests.waiting import LONG, wait_until
 
 
@@ -86,6 +95,42 @@ def _reachable(url: str) -> bool:
     except httpx.TransportError:
         return False
     return True
+
+
+def test_an_upload_that_the_service_was_killed_over_is_stored_once_when_it_is_repeated(
+    postgres_url: str, tmp_path: Path
+) -> None:
+    token_file, body = tmp_path / "token", body_of(new_record())
+
+    def send(told: str) -> httpx.Response:
+        url = next(word for word in told.split() if word.startswith("http://"))
+        headers = {"Authorization": f"Bearer {token_file.read_text().strip()}", **JSON}
+        return httpx.post(f"{url}/sessions", content=body, headers=headers, timeout=LONG)
+
+    with RecordStore(postgres_url) as store, ThreadPoolExecutor(1) as pool:
+        store.migrate()
+        ensure_task(store)
+        options = ("--token-file", str(token_file))
+        with _process(postgres_url, tmp_path, *options) as (process, told), no_writes(store):
+            answer = pool.submit(send, told)
+            wait_until(lambda: _inserts(store) == 1)
+            process.kill()
+            with pytest.raises(httpx.TransportError):
+                answer.result(LONG)
+        wait_until(lambda: _inserts(store) == 0)
+        assert store.count() <= 1
+        with _process(postgres_url, tmp_path, *options) as (_, told):
+            assert [send(told).status_code for _ in range(2)] == [201, 201]
+        assert store.count() == 1
+
+
+def _inserts(store: RecordStore) -> int:
+    with store._connection() as connection:
+        query = sa.text(
+            "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database()"
+            " AND query LIKE 'INSERT INTO sessions%' AND state = 'active'"
+        )
+        return int(connection.execute(query).scalar_one())
 
 
 def test_the_first_start_says_how_to_make_a_token(postgres_url: str, tmp_path: Path) -> None:

@@ -49,14 +49,6 @@ def test_both_judges_run_at_once_and_say_what_they_think(shop: Shop, server: Ope
     assert shown.getvalue().count("[[ ## feedback ## ]]") >= 4
 
 
-def test_the_judges_see_the_plan_and_the_change(shop: Shop, server: OpenAIServer) -> None:
-    shop.eval()
-    for call in server.calls:
-        assert "- `upload` uses `retry`" in call.user
-        assert "+    return any(file.send() for _ in util.retry(3))" in call.user
-        assert "?? test_up.py" in call.user
-
-
 def test_the_same_work_is_not_judged_twice_and_changed_work_is(
     shop: Shop, server: OpenAIServer
 ) -> None:
@@ -224,15 +216,17 @@ def test_feedback_cannot_play_tricks_on_the_terminal(shop: Shop, server: OpenAIS
     assert "[bold]no[/bold]" in said
 
 
-def test_no_secret_of_the_worktree_reaches_the_model(shop: Shop, server: OpenAIServer) -> None:
+def test_the_judges_see_the_plan_and_the_change_without_secrets(
+    shop: Shop, server: OpenAIServer
+) -> None:
     write(shop.worktree, {"settings.py": f'KEY = "{SECRET}"\n'})
-    shop.eval()
-    assert SECRET not in json.dumps([call.body for call in server.calls])
-    assert "<secret:" in server.calls[0].user
-
-
-def test_judge_is_another_name_for_it(shop: Shop) -> None:
     assert shop.run("judge", PLAN_ID).exit_code == 0
+    assert SECRET not in json.dumps([call.body for call in server.calls])
+    for call in server.calls:
+        assert "<secret:" in call.user
+        assert "- `upload` uses `retry`" in call.user
+        assert "+    return any(file.send() for _ in util.retry(3))" in call.user
+        assert "?? test_up.py" in call.user
 
 
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])

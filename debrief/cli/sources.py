@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -20,6 +20,11 @@ if TYPE_CHECKING:
     from debrief.cli.source_stats import SourceStats
 
 _SHOWN = 12
+_SCAN_HEADINGS = "source | transcripts | files | sessions | first | last | size | not read"
+_READ_HEADINGS = (
+    "source | sessions | turns | input | output | cache write | cache read | added | removed | "
+    "skipped"
+)
 
 
 def sources(
@@ -59,63 +64,55 @@ def sources(
         print_json({"folders": [str(folder) for folder in searched], "sources": by_source})
         return
     out = console()
-    print_unwrapped(out, _scan_table(stats))
+    _print_table(_SCAN_HEADINGS, _scan_rows(stats))
     if read:
-        print_unwrapped(out, _read_table(stats))
+        _print_table(_READ_HEADINGS, _read_rows(stats))
     _print_reasons("Not read", stats, lambda each: each.unread)
     _print_reasons("Without a session", stats, lambda each: each.empty)
     if not read:
         out.print("Turns, tokens and growth: debrief sources --read", style="dim")
 
 
-def _scan_table(stats: Mapping[str, SourceStats]) -> Table:
-    table = _table("transcripts", "files", "sessions", "first", "last", "size", "not read")
-    rows = {
-        source: (each.transcripts, each.files, each.sessions, each.bytes, each.unread.total())
-        for source, each in stats.items()
-    }
-    totals = [sum(column) for column in zip(*rows.values(), strict=True)]
-    for source, (transcripts, files, sessions, size, unread) in {**rows, "all": totals}.items():
+def _scan_rows(stats: Mapping[str, SourceStats]) -> Iterator[tuple[str | int, ...]]:
+    for source, each in stats.items():
+        days = (f"{day:%Y-%m-%d}" if day else "" for day in (each.first, each.last))
+        unread = each.unread.total()
+        yield (source, each.transcripts, each.files, each.sessions, *days, each.bytes, unread)
+
+
+def _read_rows(stats: Mapping[str, SourceStats]) -> Iterator[tuple[str | int, ...]]:
+    for source, each in stats.items():
+        usage = (each.usage.input, each.usage.output, each.usage.cache_write, each.usage.cache_read)
+        growth = (each.lines_added, each.lines_removed)
+        yield (source, each.sessions, each.turns, *usage, *growth, each.passed_over)
+
+
+def _print_table(headings: str, rows: Iterator[tuple[str | int, ...]]) -> None:
+    """Print a row for each source, and one with the sums of what can be added up."""
+    first, *others = headings.split(" | ")
+    table = Table(box=box.SIMPLE_HEAD)
+    table.add_column(first, no_wrap=True)
+    for heading in others:
+        table.add_column(heading, justify="right")
+    cells = list(rows)
+    sums = [
+        "" if heading in ("first", "last") else sum(int(row[place]) for row in cells)
+        for place, heading in enumerate(others, 1)
+    ]
+    for source, *values in [*cells, ("all", *sums)]:
         if source == "all":
             table.add_section()
-        days = [stats[source].first, stats[source].last] if source in stats else [None, None]
-        table.add_row(
-            source,
-            *(f"{number:,}" for number in (transcripts, files, sessions)),
-            *(f"{day:%Y-%m-%d}" if day else "" for day in days),
-            _size(size),
-            str(unread or ""),
-        )
-    return table
+        texts = [_cell(heading, value) for heading, value in zip(others, values, strict=True)]
+        table.add_row(str(source), *texts)
+    print_unwrapped(console(), table)
 
 
-def _read_table(stats: Mapping[str, SourceStats]) -> Table:
-    table = _table(
-        *("sessions", "turns", "input", "output", "cache write", "cache read"),
-        *("added", "removed", "skipped"),
-    )
-    rows = {
-        source: (
-            *(each.sessions, each.turns, each.usage.input, each.usage.output),
-            *(each.usage.cache_write, each.usage.cache_read),
-            *(each.lines_added, each.lines_removed, each.passed_over),
-        )
-        for source, each in stats.items()
-    }
-    for source, numbers in rows.items():
-        table.add_row(source, *(f"{number:,}" for number in numbers))
-    table.add_section()
-    table.add_row("all", *(f"{sum(column):,}" for column in zip(*rows.values(), strict=True)))
-    return table
-
-
-def _table(*headings: str) -> Table:
-
-    table = Table(box=box.SIMPLE_HEAD)
-    table.add_column("source", no_wrap=True)
-    for heading in headings:
-        table.add_column(heading, justify="right")
-    return table
+def _cell(heading: str, value: str | int) -> str:
+    if isinstance(value, str):
+        return value
+    if heading == "size":
+        return _size(value)
+    return "" if heading == "not read" and not value else f"{value:,}"
 
 
 def _print_reasons(

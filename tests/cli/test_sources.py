@@ -73,3 +73,9 @@ def test_the_usual_places_are_searched_when_none_is_named(
     done = runner.invoke(app, ["sources"])
     assert done.exit_code == 0
     assert "claude-code" in done.stdout
+
+
+def test_a_folder_without_transcripts_gives_zeros(tmp_path: Path) -> None:
+    done = runner.invoke(app, ["sources", "--read", str(tmp_path)])
+    assert done.exit_code == 0
+    assert done.stdout.count("all ") == 2

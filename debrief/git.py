@@ -70,3 +70,14 @@ def git(
         reason = done.stderr.decode("utf-8", "replace").strip().splitlines() or ["no reason given"]
         raise InputError(str(folder), f"git {arguments[0]} failed: {reason[-1]}")
     return done.stdout
+
+
+def find_commit(
+    folder: Path, revision: str, environment: Mapping[str, str] | None = None
+) -> str | None:
+    """Return the id of a commit of a folder's repository; None where it does not have it."""
+    arguments = ("rev-parse", "--verify", "--quiet", f"{revision}^{{commit}}")
+    try:
+        return git(folder, *arguments, environment=environment).decode().strip()
+    except InputError:
+        return None

@@ -17,6 +17,7 @@ from pathlib import Path
 from msgspec import Struct, structs
 
 from debrief.errors import InputError
+from debrief.git import find_commit
 from debrief.recorder.comparison import (
     ChangedFile,
     Comparison,
@@ -28,7 +29,7 @@ from debrief.recorder.comparison import (
 from debrief.recorder.contracts import MANY_FILES
 from debrief.recorder.encoding import MAX_STRING
 from debrief.recorder.paths import readable, shown
-from debrief.recorder.repository import find_commit
+from debrief.recorder.repository import QUIET
 from debrief.recorder.scratch import Entry, Scratch, scratch_of
 
 _MOST_NAMED, _MOST_PATHS = 5, 20
@@ -94,7 +95,7 @@ def uncommitted_paths(
     with scratch_of(root, scratch) as opened:
         opened.add_all()
         empty = ("hash-object", "-t", "tree", os.devnull)
-        base = find_commit(root, "HEAD") or opened.git(*empty).decode().strip()
+        base = find_commit(root, "HEAD", QUIET) or opened.git(*empty).decode().strip()
         comparison = compare(opened, base, IgnoreRules(ignore))
     changed = [file.path for file in comparison.files]
     skipped = [item for item in comparison.skipped if item.path not in comparison.unsure]

@@ -14,7 +14,7 @@ from urllib.parse import urlsplit, urlunsplit
 from msgspec import Struct
 
 from debrief.errors import InputError
-from debrief.git import git
+from debrief.git import find_commit, git
 
 _SETTINGS = {
     *("core.attributesfile", "core.autocrlf", "core.checkstat", "core.eol", "core.excludesfile"),
@@ -145,19 +145,10 @@ def head_commit(folder: Path) -> str:
     Raises:
         InputError: there is no commit yet.
     """
-    head = find_commit(folder, "HEAD")
+    head = find_commit(folder, "HEAD", QUIET)
     if head is None:
         raise InputError(str(folder), "has no commit yet", "Commit something first.")
     return head
-
-
-def find_commit(folder: Path, revision: str) -> str | None:
-    """Return the id of a commit of the repository; None where it does not have it."""
-    try:
-        found = _ask(folder, "rev-parse", "--verify", "--quiet", f"{revision}^{{commit}}")
-    except InputError:
-        return None
-    return found.decode()
 
 
 def public_remote(address: str) -> str | None:

@@ -189,10 +189,7 @@ def opened(home: RecorderHome, folder: Path) -> Iterator[OpenSession]:
     """
     worktree = worktree_of(folder)
     with _locked(home, worktree):
-        session = home.session(worktree)
-        if not session.exists:
-            raise _missing(home, worktree)
-        yield OpenSession(worktree, session)
+        yield _session_of(home, worktree)
 
 
 def session_of(home: RecorderHome, folder: Path) -> OpenSession:
@@ -201,7 +198,10 @@ def session_of(home: RecorderHome, folder: Path) -> OpenSession:
     Raises:
         InputError: there is none.
     """
-    worktree = worktree_of(folder)
+    return _session_of(home, worktree_of(folder))
+
+
+def _session_of(home: RecorderHome, worktree: Path) -> OpenSession:
     session = home.session(worktree)
     if not session.exists:
         raise _missing(home, worktree)

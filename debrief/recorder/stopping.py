@@ -13,13 +13,14 @@ from msgspec import Struct, structs
 
 from debrief.errors import InputError
 from debrief.files import write_durably
+from debrief.git import find_commit
 from debrief.recorder.assembly import build_record
 from debrief.recorder.checks import ReadyRule, problems_of, readiness
 from debrief.recorder.client import Receipt, RecorderClient
 from debrief.recorder.contracts import Record
 from debrief.recorder.encoding import decode_record, encode_record
 from debrief.recorder.outbox import check_task_name, send_or_wait
-from debrief.recorder.repository import find_commit
+from debrief.recorder.repository import QUIET
 from debrief.recorder.session import Clock, OpenSession, check_text, opened, utc_now
 from debrief.recorder.state import HELD, RECORD, RecorderHome, SessionFacts, StopOptions
 from debrief.redaction import Redactor
@@ -129,7 +130,7 @@ def record_so_far(
             "summary": options.summary,
         }
     )
-    if find_commit(session.worktree, facts.base_ref) is None:
+    if find_commit(session.worktree, facts.base_ref, QUIET) is None:
         raise InputError(
             str(session.worktree),
             f"no longer has the commit that the session began at, {facts.base_ref}",

@@ -11,13 +11,14 @@ from contextlib import suppress
 from pathlib import Path
 
 from debrief.errors import InputError
+from debrief.git import find_commit
 from debrief.recorder.applier import FileState, apply_operations, check_folders
 from debrief.recorder.changes import check_clean, snapshot_tree
 from debrief.recorder.checks import problems_of
 from debrief.recorder.contracts import CreateFile, DeleteFile, Record
 from debrief.recorder.encoding import MAX_STRING
 from debrief.recorder.paths import shown
-from debrief.recorder.repository import find_commit, head_commit, worktree_of
+from debrief.recorder.repository import QUIET, head_commit, worktree_of
 from debrief.recorder.scratch import EXECUTABLE, LINK, PLAIN, SUBMODULE, Entry, Scratch, scratch_of
 from debrief.recorder.tools import files_of, operations_of
 from debrief.redaction import Redactor
@@ -35,7 +36,7 @@ def rebuilds(record: Record, folder: Path, redactor: Redactor) -> list[str] | No
         top = worktree_of(folder)
     except InputError:
         return None
-    if find_commit(top, record.meta.base_ref) is None:
+    if find_commit(top, record.meta.base_ref, QUIET) is None:
         return None
     return verify(top, record, redactor if record.meta.redactions.count else None)
 

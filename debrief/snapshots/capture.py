@@ -186,8 +186,21 @@ def _text(path: Path, within: Path) -> str | None:
         if not path.is_file():
             return None
         _refuse_outside(path, within)
-        if path.stat().st_size > _LARGEST:
-            raise InputError(str(path), "is over 4 MB, which no prompt is")
+        size = path.stat().st_size
+    except OSError as error:
+        raise InputError(str(path), f"cannot be read: {error.strerror}") from error
+    if size > _LARGEST:
+        raise InputError(str(path), "is over 4 MB, which no prompt is")
+    return read_text(path)
+
+
+def read_text(path: Path) -> str:
+    """Return a file's text.
+
+    Raises:
+        InputError: it is not UTF-8, or cannot be read.
+    """
+    try:
         return path.read_bytes().decode("utf-8")
     except UnicodeDecodeError as error:
         reason = f"is not UTF-8: {error.reason} at byte {error.start}"
@@ -248,7 +261,7 @@ def write_capture(folder: Path, prompts: Prompts | None, metadata: Mapping[str, 
             (unfinished / PROMPTS / MAIN).write_bytes(prompts.main.encode())
             for name, text in prompts.subagents.items():
                 (unfinished / PROMPTS / f"{name}.md").write_bytes(text.encode())
-        (unfinished / METADATA).write_bytes(_json(metadata))
+        (unfinished / METADATA).write_bytes(metadata_bytes(metadata))
         unfinished.rename(folder)
     except BaseException:
         shutil.rmtree(unfinished, ignore_errors=True)
@@ -279,7 +292,7 @@ def add_metadata(folder: Path, changes: Mapping[str, Any]) -> None:
     refuse_link(folder, folder / METADATA)
     changed = {**read_metadata(folder), **changes}
     unfinished = folder / f".{METADATA}.{os.getpid()}"
-    unfinished.write_bytes(_json(changed))
+    unfinished.write_bytes(metadata_bytes(changed))
     unfinished.replace(folder / METADATA)
 
 
@@ -323,5 +336,6 @@ def refuse_link(*paths: Path) -> None:
             raise InputError(str(path), reason, "Remove the link.")
 
 
-def _json(value: Mapping[str, Any]) -> bytes:
+def metadata_bytes(value: Mapping[str, Any]) -> bytes:
+    """Return metadata as it is written to ``metadata.json``."""
     return (json.dumps(value, indent=2, ensure_ascii=False) + "\n").encode("utf-8", "replace")

@@ -19,7 +19,7 @@ from typing import Any
 import orjson
 
 from debrief.errors import InputError
-from debrief.git import git
+from debrief.git import find_commit, git
 from debrief.snapshots.capture import (
     AGENTS_FOLDER,
     CLAUDE_CODE,
@@ -69,7 +69,7 @@ def reconstruct(
     """
     if not repository.is_dir():
         return None
-    commit = base_commit if base_commit and _has_commit(repository, base_commit) else ""
+    commit = base_commit if base_commit and _find_commit(repository, base_commit) else ""
     commit = commit or _commit_before(repository, branch, int(moment.timestamp()))
     snapshot = _snapshot_at(repository, tool, commit) if commit else None
     return (snapshot, commit) if snapshot is not None else None
@@ -102,13 +102,7 @@ def _commit_before(repository: Path, branch: str, moment: int) -> str:
     return ""
 
 
-@lru_cache(maxsize=1024)
-def _has_commit(repository: Path, commit: str) -> bool:
-    try:
-        git(repository, "cat-file", "-e", f"{commit}^{{commit}}")
-    except InputError:
-        return False
-    return True
+_find_commit = lru_cache(maxsize=1024)(find_commit)
 
 
 @lru_cache(maxsize=256)

@@ -17,7 +17,14 @@ from msgspec import Struct
 
 from debrief.errors import DebriefError, InputError
 from debrief.git import git
-from debrief.snapshots.capture import CLAUDE_CODE, MAIN, METADATA, PROMPTS, session_ids_of
+from debrief.snapshots.capture import (
+    CLAUDE_CODE,
+    MAIN,
+    METADATA,
+    PROMPTS,
+    metadata_bytes,
+    session_ids_of,
+)
 from debrief.snapshots.captures import read_prompts
 from debrief.snapshots.fingerprint import (
     FingerprintedJudge,
@@ -121,7 +128,7 @@ def fill_in(sample: Path, folder: Path, *, is_training: bool, judges_of: JudgesO
     if filled:
         metadata[FILLED_IN] = filled
     note = f"with {', '.join(filled)} filled in" if filled else ""
-    result.files.append(SampleFile(PurePosixPath(METADATA), _json(metadata), note))
+    result.files.append(SampleFile(PurePosixPath(METADATA), metadata_bytes(metadata), note))
     if is_training:
         _complete(sample, folder, result)
     return result
@@ -207,7 +214,3 @@ def _text(path: Path) -> str | None:
         return path.read_bytes().decode("utf-8")
     except (OSError, UnicodeDecodeError):
         return None
-
-
-def _json(value: dict[str, Any]) -> bytes:
-    return (json.dumps(value, indent=2, ensure_ascii=False) + "\n").encode("utf-8", "replace")

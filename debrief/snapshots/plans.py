@@ -19,7 +19,8 @@ from typing import Any
 from msgspec import Struct
 
 from debrief.errors import InputError
-from debrief.git import git
+from debrief.files import locked
+from debrief.git import find_commit, git
 from debrief.slugs import slugify
 from debrief.snapshots.capture import (
     CLAUDE_CODE,
@@ -34,6 +35,7 @@ from debrief.snapshots.capture import (
     metadata_of,
     prompts_in,
     read_metadata,
+    read_text,
     refuse_link,
     session_ids_of,
     write_capture,
@@ -120,14 +122,7 @@ def find_plan(root: Path, plan_id: str, worktree: Path) -> Path:
     move = f"Write the plan {plan_id} to {paths[0]}."
     if path is None:
         raise InputError(f"plan {plan_id}", "was not found", move)
-    try:
-        text = path.read_bytes().decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        reason = f"is not UTF-8: {error.reason} at byte {error.start}"
-        raise InputError(str(path), reason, "Save it as UTF-8.") from error
-    except OSError as error:
-        raise InputError(str(path), f"cannot be read: {error.strerror}") from error
-    head = _FRONT_MATTER.match(text)
+    head = _FRONT_MATTER.match(read_text(path).removeprefix("\ufeff"))
     named = _PLAN_ID.search(head[1]) if head else None
     if named and named[1] not in ("", plan_id):
         raise InputError(str(path), f"is the plan {named[1]}", move)
@@ -159,22 +154,14 @@ def ensure_worktree(repository: RepositoryPaths, plan_id: str) -> bool:
         if not is_worktree:
             raise InputError(str(folder), "is there, and no worktree", "Move it away.")
         return False
-    if not _has_commit(root, "HEAD"):
+    if find_commit(root, "HEAD") is None:
         raise InputError(str(root), "has no commit yet", "Commit something first.")
     if is_worktree:
         git(root, "worktree", "prune")
     folder.parent.mkdir(parents=True, exist_ok=True)
-    is_branch = _has_commit(root, f"refs/heads/{plan_id}")
+    is_branch = find_commit(root, f"refs/heads/{plan_id}") is not None
     what = [str(folder), plan_id] if is_branch else ["-b", plan_id, str(folder), "HEAD"]
     git(root, "worktree", "add", "--quiet", *what, timeout=_CHECKOUT_TIMEOUT)
-    return True
-
-
-def _has_commit(root: Path, revision: str) -> bool:
-    try:
-        git(root, "rev-parse", "--verify", "--quiet", f"{revision}^{{commit}}")
-    except InputError:
-        return False
     return True
 
 
@@ -244,17 +231,12 @@ def only_run_of(root: Path, plan_id: str) -> Iterator[None]:
     Raises:
         InputError: another run of the plan has not ended yet, or the lock cannot be taken.
     """
-    import fcntl
-
     path = root / HOME / "worktrees" / f".{checked_plan_id(plan_id)}.lock"
     refuse_link(root / HOME, path.parent, path)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with path.open("wb") as lock:
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError as error:
+    with locked(path) as is_mine:
+        if not is_mine:
             reason = "is being carried out by another debrief code"
-            raise InputError(f"plan {plan_id}", reason, "Wait for its end.") from error
+            raise InputError(f"plan {plan_id}", reason, "Wait for its end.")
         yield
 
 

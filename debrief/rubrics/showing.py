@@ -97,6 +97,10 @@ def is_lifted(answer: str, *, reasoning: str, shown: Shown, question: str = "") 
 
 def parts_of(session: Session, *, budget: int = BUDGET) -> Iterator[Session]:
     """Split a session between its turns into parts that fit, in order; a long turn stays whole."""
+    whole = render_session(structs.replace(session, subagents=()))
+    if session.turns and len(whole.encode("utf-8", "replace")) <= budget:
+        yield session
+        return
     held: list[Turn] = []
     size = 0
     for turn in session.turns:
@@ -122,7 +126,9 @@ def _fitting(session: Session, budget: int) -> str:
 
 
 def _fits(text: str, budget: int) -> bool:
-    """Return whether text fits, without counting what is far too long to."""
+    """Return whether text fits; what is surely short enough or too long is not counted."""
+    if len(text.encode("utf-8", "replace")) <= budget:  # no token is shorter than a byte
+        return True
     return len(text) <= _LONGEST_TOKEN * budget and count_tokens(text) <= budget
 
 

@@ -35,6 +35,23 @@ class RubricInFile(BaseModel):
 _RUBRICS = TypeAdapter(list[RubricInFile])
 
 
+def read_text(path: Path, next_move: str = "") -> str:
+    """Return a file's text.
+
+    Raises:
+        InputError: it cannot be read, is no UTF-8, or is far too large.
+    """
+    try:
+        if path.stat().st_size > _LARGEST:
+            raise InputError(str(path), f"has more than {_LARGEST} bytes")
+        return path.read_text(encoding="utf-8-sig")
+    except OSError as error:
+        reason = f"cannot be read: {error.strerror or error}"
+        raise InputError(str(path), reason, next_move) from None
+    except UnicodeDecodeError as error:
+        raise InputError(str(path), f"is not UTF-8 at byte {error.start}") from None
+
+
 def rubrics_in_file(path: Path) -> dict[str, list[RubricInFile]]:
     """Return the rubrics of a file, by score name, empty where none is given.
 
@@ -45,13 +62,7 @@ def rubrics_in_file(path: Path) -> dict[str, list[RubricInFile]]:
         InputError: the file cannot be read, or a rubric in it lacks a name or a scale.
     """
     try:
-        if path.stat().st_size > _LARGEST:
-            raise InputError(str(path), f"has more than {_LARGEST} bytes")
-        value = json.loads(path.read_text(encoding="utf-8-sig"))
-    except OSError as error:
-        raise InputError(str(path), f"cannot be read: {error.strerror or error}") from None
-    except UnicodeDecodeError as error:
-        raise InputError(str(path), f"is not UTF-8 at byte {error.start}") from None
+        value = json.loads(read_text(path))
     except json.JSONDecodeError as error:
         raise InputError(f"{path}:{error.lineno}", f"is no JSON: {error.msg}") from None
     except RecursionError:

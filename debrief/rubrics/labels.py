@@ -20,6 +20,7 @@ from msgspec import Struct
 
 from debrief.errors import InputError, LangfuseError
 from debrief.langfuse.client import LangfuseClient, RequestRefusedError
+from debrief.rubrics.files import read_text
 
 _PAGE = 100
 _ANNOTATION = "ANNOTATION"
@@ -122,7 +123,6 @@ FEEDBACK_PLACES = ("training_data", "sessions")
 
 _COLUMNS = ("session_id", "name", "value")
 _LINE = re.compile(r"^[ \t]*(?:[-*] +)?([A-Za-z][\w./-]{0,80})[ \t]*:[ \t]+(\S[^\n]{0,40}?)[ \t]*$")
-_LARGEST = 20_000_000
 
 
 class Label(Struct, frozen=True, kw_only=True):
@@ -165,15 +165,7 @@ def labels_from_csv(path: Path) -> Labels:
     Raises:
         InputError: the file is not there, is no UTF-8, or lacks a column.
     """
-    try:
-        if path.stat().st_size > _LARGEST:
-            raise InputError(str(path), f"has more than {_LARGEST} bytes")
-        text = path.read_text(encoding="utf-8-sig")
-    except OSError as error:
-        reason = error.strerror or str(error)
-        raise InputError(str(path), f"cannot be read: {reason}", "Check DEBRIEF_LABELS.") from None
-    except UnicodeDecodeError as error:
-        raise InputError(str(path), f"is not UTF-8 at byte {error.start}") from None
+    text = read_text(path, "Check DEBRIEF_LABELS.")
     try:
         return _rows(csv.DictReader(io.StringIO(text, newline=""), strict=True), path)
     except csv.Error as error:

@@ -59,14 +59,6 @@ def message_marks(session: Session) -> bytes:
     return b"".join(sorted(taken))
 
 
-def likeness(one: bytes, other: bytes) -> float:
-    """Return the estimated share of runs that two sessions have in common, 0 to 1."""
-    import numpy as np
-
-    same = np.frombuffer(one, np.uint32) == np.frombuffer(other, np.uint32)
-    return float(same.mean())
-
-
 def _run_hashes(words: list[str]) -> NDArray[np.uint64]:
     """Return the hashes of the runs of ``words``."""
     import numpy as np

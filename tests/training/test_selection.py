@@ -32,10 +32,10 @@ from debrief.training.selection import (
     select,
     training_options,
 )
-from debrief.training.similarity import likeness
 from debrief.training.splitting import side_of
 from debrief.training.traits import SessionTraits, traits_of
 from tests.training.scenario import MONDAY, call, metadata, says, scores, session, turn
+from tests.training.test_similarity import likeness
 
 Given = tuple[Candidate, SessionTraits]
 

@@ -30,7 +30,6 @@ _BYTES_AT_ONCE = 4_000_000
 """Decoded at once by a reader; as Python objects they take several times as much."""
 _FOOTER = 64 << 10
 """Bytes at a file's end that hold its footer, unless it is unusually large."""
-_A_BLOCK = 8 << 20
 _DIGEST_KEY = b"debrief.digest"
 _INPUTS_KEY = b"debrief.inputs"
 
@@ -255,7 +254,8 @@ class Lake:
                 creation = Creation(name=name, path=path, file=file)
                 yield creation
                 file.flush()
-                creation.changed = creation.keep and not self._has_content(path, file)
+                file.seek(0)
+                creation.changed = creation.keep and _digest(file) != self.digest_of_file(name)
                 if creation.changed and durable:
                     os.fsync(file.fileno())
             if creation.changed:
@@ -263,23 +263,10 @@ class Lake:
         finally:
             scratch.unlink(missing_ok=True)
 
-    def _has_content(self, path: str, file: typing.IO[bytes]) -> bool:
-        """Return whether a file of the lake has the content of an open one."""
-        size = file.tell()
-        with self._files.opened(path) as stored:
-            if stored is None or stored.seek(0, os.SEEK_END) != size:
-                return False
-            stored.seek(0)
-            file.seek(0)
-            while block := file.read(_A_BLOCK):
-                if stored.read(len(block)) != block:
-                    return False
-        return True
-
     def digest_of_file(self, name: str) -> str | None:
         """Return the SHA-256, in hex, of a file of the lake; None if it does not exist."""
         with self.open_bytes(name) as file:
-            return hashlib.file_digest(file, "sha256").hexdigest() if file else None  # type: ignore[arg-type]
+            return None if file is None else _digest(file)
 
     @contextmanager
     def open_bytes(self, name: str) -> Iterator[typing.IO[bytes] | None]:
@@ -315,6 +302,10 @@ def _damage_explained(path: str) -> Iterator[None]:
         raise LakeError(
             path, f"is damaged: {error}", "Remove the file; the next run makes it again."
         ) from error
+
+
+def _digest(file: typing.IO[bytes]) -> str:
+    return hashlib.file_digest(file, "sha256").hexdigest()  # type: ignore[arg-type]
 
 
 def _footer_size(end: bytes) -> int:

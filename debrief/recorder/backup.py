@@ -21,10 +21,6 @@ _TABLES = (*_CONTENTS, "store", "alembic_version")
 _PLAIN = ("--no-owner", "--no-privileges")
 _SCHEMAS = ("dagster", "debrief_state")
 """Of Dagster's tables and of the shared state, when they are in the same database."""
-_THERE = (
-    "SELECT tablename FROM pg_tables WHERE schemaname = 'public' AND tablename IN "
-    f"({', '.join(repr(name) for name in _CONTENTS)}) ORDER BY 1"
-)
 _CHUNK = 1 << 20
 _NEW_HISTORY = b"""
 DO $$ BEGIN
@@ -86,15 +82,16 @@ def restore(url: str, file: Path, *, replace: bool = False) -> None:
     """
     if not file.is_file():
         raise InputError(str(file), "is not there")
-    held = [name for name in _SCHEMAS if f" SCHEMA - {name} " in _listed(file)]
-    if not replace and (there := _filled(url) + _there(url, held)):
+    contents = _listed(file)
+    schemas = [name for name in _SCHEMAS if f" SCHEMA - {name} " in contents]
+    if not replace and (existing := _existing(url, schemas)):
         raise InputError(
             "the database",
-            f"is not empty: there are {', '.join(there)}",
+            f"is not empty: there are {', '.join(existing)}",
             "With --replace, what it holds is dropped for what the backup holds.",
         )
     drop = "".join(f"DROP TABLE IF EXISTS public.{name} CASCADE;\n" for name in _TABLES)
-    drop += "".join(f"DROP SCHEMA IF EXISTS {name} CASCADE;\n" for name in held)
+    drop += "".join(f"DROP SCHEMA IF EXISTS {name} CASCADE;\n" for name in schemas)
     with tempfile.TemporaryFile() as damaged, tempfile.TemporaryFile() as refused:
         script = _started(None, "pg_restore", [*_PLAIN, "--file=-", str(file)], errors=damaged)
         into = _started(url, "psql", ["-X", "-q", "-v", "ON_ERROR_STOP=1"], errors=refused)
@@ -119,28 +116,23 @@ def restore(url: str, file: Path, *, replace: bool = False) -> None:
                 process.wait()
 
 
-def _filled(url: str) -> list[str]:
-    """Return the tables that have rows."""
+def _existing(url: str, schemas: Sequence[str]) -> list[str]:
+    """Return the recorder's tables that have rows, and those of some schemas that exist."""
+    import sqlalchemy as sa
+
     engine = make_engine(url)
     try:
         with explained(), engine.connect() as connection:
-            there = connection.exec_driver_sql(_THERE).scalars().all()
+            inspector = sa.inspect(connection)
             query = "SELECT EXISTS (SELECT FROM public.{})"
-            return [
-                name for name in there if connection.exec_driver_sql(query.format(name)).scalar()
+            tables = [
+                name
+                for name in sorted(_CONTENTS)
+                if inspector.has_table(name, schema="public")
+                and connection.exec_driver_sql(query.format(name)).scalar()
             ]
-    finally:
-        engine.dispose()
-
-
-def _there(url: str, schemas: Sequence[str]) -> list[str]:
-    """Return which of some schemas there are."""
-    engine = make_engine(url)
-    try:
-        with explained(), engine.connect() as connection:
-            query = "SELECT nspname FROM pg_namespace"
-            known = set(connection.exec_driver_sql(query).scalars())
-            return [f"the schema {name}" for name in schemas if name in known]
+            existing = set(inspector.get_schema_names())
+            return tables + [f"the schema {name}" for name in schemas if name in existing]
     finally:
         engine.dispose()
 
@@ -156,10 +148,10 @@ def _listed(file: Path) -> str:
 def _run(url: str | None, name: str, arguments: Sequence[str], out: IO[bytes] | None = None) -> str:
     with tempfile.TemporaryFile() as errors:
         process = _started(url, name, arguments, errors=errors, out=out)
-        said, _ = process.communicate()
+        output, _ = process.communicate()
         if process.returncode:
             raise StorageError(name, _end(errors), "See: debrief database status")
-    return said.decode() if said else ""
+    return output.decode() if output else ""
 
 
 def _started(

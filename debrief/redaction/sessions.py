@@ -35,18 +35,22 @@ from debrief.sessions.model import (
 _Form = Literal["text", "json", "patch"]
 _Item = TypeVar("_Item", bound=msgspec.Struct)
 _Visit = Callable[[str, _Form], str]
-_TEXTS: dict[type[msgspec.Struct], dict[str, _Form]] = {
-    Session: dict.fromkeys(("repository", "branch", "cwd", "title"), "text"),
-    Turn: {"prompt": "text"},
-    Subagent: {"description": "text", "prompt": "text"},
-    Message: {"text": "text"},
+_FIELDS: dict[type[msgspec.Struct], dict[str, _Form | None]] = {
+    Session: {
+        **dict.fromkeys(("repository", "branch", "cwd", "title"), "text"),
+        **dict.fromkeys(("turns", "subagents", "problems", "declared_tools", "recorded")),
+    },
+    Turn: {"prompt": "text", "messages": None, "interventions": None},
+    Subagent: {"description": "text", "prompt": "text", "messages": None},
+    Message: {"text": "text", "calls": None},
     ToolCall: {"name": "text", "input": "json", "result": "text", "path": "text", "patch": "patch"},
     Intervention: {"text": "text"},
     Problem: {"reason": "text"},
     DeclaredTool: {"name": "text", "description": "text", "parameters": "json"},
     Recorded: {"system": "text"},
 }
-"""The fields that hold texts, and their form, of each struct that a session is made of."""
+"""The texts of each struct that a session is made of, with their form; None for fields that hold
+other structs."""
 _SHORTEST_LITERAL = 6
 _ANYWHERE = 16
 
@@ -213,16 +217,15 @@ def _replace_in_patch(
 
 def _rebuilt(item: _Item, visit: _Visit) -> _Item:
     """Return a struct with each of its texts visited; the same object if none changed."""
-    forms = _TEXTS[type(item)]
     changes: dict[str, Any] = {}
-    for name in item.__struct_fields__:
+    for name, form in _FIELDS[type(item)].items():
         old = new = getattr(item, name)
-        if isinstance(old, str):
-            new = visit(old, forms[name]) if name in forms else old
-        elif isinstance(old, tuple) and old and type(old[0]) in _TEXTS:
+        if form is not None:
+            new = old if old is None else visit(old, form)
+        elif isinstance(old, tuple):
             items = [_rebuilt(each, visit) for each in old]
             new = old if all(map(is_, old, items)) else tuple(items)
-        elif type(old) in _TEXTS:
+        elif type(old) in _FIELDS:
             new = _rebuilt(old, visit)
         if new is not old:
             changes[name] = new

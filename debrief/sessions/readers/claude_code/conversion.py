@@ -17,9 +17,9 @@ from debrief.sessions.readers.claude_code.records import (
     ClaudeMessage,
     ClaudeRecord,
     CountedUsage,
-    Outcome,
     Report,
     Tokens,
+    ToolOutcome,
 )
 from debrief.sessions.readers.claude_code.words import (
     INTERRUPTED_CALL,
@@ -107,13 +107,14 @@ class TranscriptFile:
             "ai-title": self._title,
             "custom-title": self._title,
         }
-        parents, see = self.parents, self.main.see
+        parents, main = self.parents, self.main
         stamps: dict[str, Any] = {}
         for record in self.lines.typed(_DECODER):
             try:
                 stamp = record.timestamp
                 at = moment(stamp) if stamp is not None else None
-                see(at)
+                if at is not None and (main.ended is None or at > main.ended):
+                    main.see(at)
                 uuid = record.uuid
                 if uuid is not None:
                     if uuid in parents and stamps[uuid] == stamp:
@@ -317,7 +318,7 @@ class TranscriptFile:
             refused=False,
             words=answers_in(outcome, text) if call.name == "AskUserQuestion" else None,
         )
-        agent = outcome.agentId if type(outcome) is Outcome and not failed else None
+        agent = outcome.agentId if type(outcome) is ToolOutcome and not failed else None
         if type(agent) is str and call.id in self.tasks:
             self.started_by[agent] = call.id
 

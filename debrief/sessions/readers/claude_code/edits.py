@@ -6,7 +6,7 @@ from typing import Any
 
 import orjson
 
-from debrief.sessions.readers.claude_code.records import Outcome
+from debrief.sessions.readers.claude_code.records import ToolOutcome
 from debrief.sessions.readers.patches import FileEdit, created, joined, replaced
 from debrief.sessions.readers.values import mapping, mappings, string
 
@@ -23,7 +23,7 @@ def edit_of(name: str, arguments: str, outcome: Any, written: dict[str, str]) ->
         written: what earlier calls without a result object wrote, by path; kept up to date, so
             that a file written over is compared with what it held.
     """
-    if type(outcome) is Outcome and type(outcome.structuredPatch) is list:
+    if type(outcome) is ToolOutcome and type(outcome.structuredPatch) is list:
         path = string(outcome.filePath)
         if outcome.structuredPatch:
             return _of_hunks(path, outcome.structuredPatch)

@@ -51,7 +51,7 @@ class ClaudeMessage(Struct, gc=False):
     usage: Tokens | _Scalar | list[Any] = None
 
 
-class Outcome(Struct, gc=False):
+class ToolOutcome(Struct, gc=False):
     """``toolUseResult``: what a tool did, beside the text that the model was shown."""
 
     type: Any = None
@@ -94,7 +94,7 @@ class ClaudeRecord(Struct, gc=False):
     isMeta: Any = None
     uuid: Any = None
     timestamp: Any = None
-    toolUseResult: Outcome | _Scalar | list[Any] = None
+    toolUseResult: ToolOutcome | _Scalar | list[Any] = None
     isCompactSummary: Any = None
     isVisibleInTranscriptOnly: Any = None
     attachment: Any = None

@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 import msgspec
 
-from debrief.sessions.readers.claude_code.records import Block, Outcome
+from debrief.sessions.readers.claude_code.records import Block, ToolOutcome
 from debrief.sessions.readers.jsonl import compact_json, mend
 from debrief.sessions.readers.values import inside, string, without_leading
 
@@ -128,7 +128,7 @@ def answers_in(outcome: Any, text: str) -> str:
         outcome: the record's ``toolUseResult``.
         text: the tool result's, taken where the object holds no answers.
     """
-    answers = outcome.answers if type(outcome) is Outcome else None
+    answers = outcome.answers if type(outcome) is ToolOutcome else None
     if type(answers) is dict and answers:
         return "\n".join(f"{question}: {string(answer)}" for question, answer in answers.items())
     return text
@@ -140,11 +140,11 @@ def exit_code_of(name: str, text: str, outcome: Any, failed: bool) -> int | None
         if failed:
             match = _EXIT.match(text)
             return int(match[1]) if match else None
-        if type(outcome) is Outcome and (
+        if type(outcome) is ToolOutcome and (
             outcome.interrupted or outcome.backgroundTaskId or outcome.returnCodeInterpretation
         ):
             return None
         return 0
-    if name == "BashOutput" and type(outcome) is Outcome:
+    if name == "BashOutput" and type(outcome) is ToolOutcome:
         return outcome.exitCode if type(outcome.exitCode) is int else None
     return None

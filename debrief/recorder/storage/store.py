@@ -41,6 +41,7 @@ Model = TypeVar("Model", bound=BaseModel)
 _ALL_SESSIONS, _ALL_BENCHMARKS = SessionFilter(), BenchmarkFilter()
 _TABLE = tables.sessions
 _SESSION = tuple(_TABLE.c[name] for name in StoredSession.model_fields)
+_INSERT = insert(_TABLE).on_conflict_do_nothing(index_elements=["id"]).returning(*_SESSION)
 _ORDERS = {"received": _TABLE.c.number, "changed": _TABLE.c.changed}
 
 
@@ -169,8 +170,7 @@ class RecordStore:
                 "not_ready": list(row.not_ready),
             }
             lock_numbering(connection)
-            statement = insert(_TABLE).values(values).on_conflict_do_nothing(index_elements=["id"])
-            new = connection.execute(statement.returning(*_SESSION)).mappings().one_or_none()
+            new = connection.execute(_INSERT, values).mappings().one_or_none()
         stored = self.session(row.id) if new is None else _read(StoredSession, new)
         if stored.sha256 != row.sha256:
             raise ConflictError(

@@ -17,7 +17,7 @@ from debrief.lake import Lake
 from debrief.sessions.where import Where
 from debrief.weeks import week_of
 from pipelines.launching import (
-    Outcome,
+    RunOutcome,
     carry_out,
     end_dead_runs,
     ranges,
@@ -296,7 +296,7 @@ class _Spent:
         self._limit = limit
         self._parts: list[Done] = []
 
-    def add(self, outcome: Outcome) -> None:
+    def add(self, outcome: RunOutcome) -> None:
         """Count a run."""
         from assets.run_summary import done_in
 

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import json
 import os
 import socket
+import subprocess
+import sys
+import tempfile
 import time
 from collections.abc import Iterable, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct
@@ -13,7 +18,7 @@ from msgspec import Struct
 from debrief.cli.console import console
 from debrief.cli.summary import print_summary
 from debrief.errors import DebriefError
-from debrief.settings import Settings
+from debrief.settings import Settings, load_settings
 from pipelines.options import RunOptions, run_config
 
 if TYPE_CHECKING:
@@ -108,7 +113,7 @@ def ranges(order: Sequence[str], keys: set[str]) -> list[tuple[str, str]]:
     return found
 
 
-class Outcome(Struct, frozen=True):
+class RunOutcome(Struct, frozen=True):
     """How a run ended."""
 
     run_id: str
@@ -145,8 +150,10 @@ def carry_out(
     partitions: tuple[str, str] | None,
     config: dict[str, Any],
     assets: Sequence[str] = (),
-) -> Outcome:
-    """Run a job, or some assets of all, here and now over a range of partitions.
+) -> RunOutcome:
+    """Run a job, or some assets of all, over a range of partitions, and wait until it has ended.
+
+    It runs in this process; where workers take runs (``DEBRIEF_LAUNCH=queue``), on one of them.
 
     Args:
         instance: where the run is recorded.
@@ -160,6 +167,8 @@ def carry_out(
     from pipelines.definitions import defs
     from pipelines.jobs import range_tags
 
+    if load_settings().launch == "queue" and not instance.is_ephemeral:
+        return _hand_over(instance, job, partitions, config, assets)
     definition = defs.resolve_job_def(job) if job else defs.resolve_implicit_global_asset_job_def()
     result = definition.execute_in_process(
         instance=instance,
@@ -171,7 +180,61 @@ def carry_out(
         run_config=config,
         raise_on_error=False,
     )
-    return Outcome(result.run_id, job or ", ".join(assets), result.success, result.all_events)
+    return RunOutcome(result.run_id, job or ", ".join(assets), result.success, result.all_events)
+
+
+_LAUNCH = """
+mutation Launch($run: ExecutionParams!) { launchRun(executionParams: $run) {
+  __typename ... on LaunchRunSuccess { run { runId } } ... on PythonError { message } } }
+"""
+_POLL = 2.0
+
+
+def _hand_over(
+    instance: dg.DagsterInstance,
+    job: str,
+    partitions: tuple[str, str] | None,
+    config: dict[str, Any],
+    assets: Sequence[str],
+) -> RunOutcome:
+    """Launch a run as the UI does, by the instance's launcher, and wait for its end.
+
+    Raises:
+        DebriefError: it could not be launched, as when the broker is away.
+    """
+    import dagster as dg
+
+    from pipelines.instance import dagster_home, prepare_workspace
+    from pipelines.jobs import range_tags
+
+    tags = range_tags(*partitions) if partitions else {}
+    run = {
+        "selector": {
+            "repositoryLocationName": "debrief",
+            "repositoryName": "__repository__",
+            "pipelineName": job or "__ASSET_JOB",
+            "assetSelection": [{"path": [name]} for name in assets] or None,
+        },
+        "runConfigData": config,
+        "executionMetadata": {"tags": [{"key": k, "value": v} for k, v in tags.items()]},
+    }
+    workspace = prepare_workspace(dagster_home(load_settings()))
+    with tempfile.TemporaryDirectory() as folder:
+        answer = Path(folder, "answer.json")
+        command = [sys.executable, "-c", "from dagster_graphql.cli import main; main()"]
+        command += ["-w", str(workspace), "-t", _LAUNCH]
+        command += ["-v", json.dumps({"run": run}), "-o", str(answer)]
+        subprocess.run(command, check=False, capture_output=True)
+        found = json.loads(answer.read_text())["data"]["launchRun"] if answer.exists() else {}
+    if found.get("__typename") != "LaunchRunSuccess":
+        reason = found.get("message", "Dagster gave no answer")
+        raise DebriefError(job or "backfill", f"could not be launched: {reason}")
+    run_id = found["run"]["runId"]
+    while (record := instance.get_run_by_id(run_id)) and not record.is_finished:
+        time.sleep(_POLL)
+    events = [entry.dagster_event for entry in instance.all_logs(run_id) if entry.dagster_event]
+    success = record is not None and record.status is dg.DagsterRunStatus.SUCCESS
+    return RunOutcome(run_id, job or ", ".join(assets), success, events)
 
 
 def end_dead_runs(instance: dg.DagsterInstance) -> None:

@@ -58,7 +58,7 @@ def _judge(run: StageRun, week: str, stored: list[JudgeEvaluation]) -> Iterable[
     inputs=_inputs,
     make=_judge,
     is_final=all_ok,
-    asks=True,
+    calls_models=True,
     scoped=True,
     group_name="judging",
     code_version=versions.JUDGING,
@@ -86,7 +86,7 @@ def judge_evaluations(run: StageRun, week: str, filled: Filled[JudgeEvaluation])
         "failed": failed,
         "eval_fingerprint": fingerprint,
         "judged_by": run.evaluators.name,
-        "told": f"{len(current)} judgements, {filled.fresh} new"
+        "summary": f"{len(current)} judgements, {filled.fresh} new"
         + f", {failed} failed" * bool(failed),
     }
 

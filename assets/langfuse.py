@@ -37,7 +37,7 @@ def langfuse_scores(run: StageRun, week: str) -> Metadata | None:
     stored = list(lake.read(TABLE, week, ScoreReceipt))
     if client is None:
         lake.write(TABLE, week, stored, ScoreReceipt)
-        return {COUNT: len(stored), "server": NOT_CONFIGURED, "told": "no server configured"}
+        return {COUNT: len(stored), "server": NOT_CONFIGURED, "summary": "no server configured"}
     fingerprint = run.evaluators.scoring_fingerprint
     scores = lake.read("session_scores", week, SessionScores)
     receipts = write_scores(
@@ -57,5 +57,5 @@ def langfuse_scores(run: StageRun, week: str) -> Metadata | None:
             ("session", "score", "value", "status", "reason"),
             [(r.session_id, r.name, r.value, r.status, r.reason) for r in receipts],
         ),
-        "told": f"{written} of {len(receipts)} confirmed by {client.host}",
+        "summary": f"{written} of {len(receipts)} confirmed by {client.host}",
     }

@@ -155,7 +155,7 @@ def weekly_report(run: StageRun, week: str) -> Metadata | None:
         "path": dg.MetadataValue.path(written.path),
         "failures": report.now.failed,
         **{key: round(value, 6) for key, value in figures.items() if value is not None},
-        "told": headline(report) + ("" if written.changed else " (page unchanged)"),
+        "summary": headline(report) + ("" if written.changed else " (page unchanged)"),
     }
 
 

@@ -141,7 +141,7 @@ def _of_miner(run: StageRun, table: str, week: str, row_type: type[Row]) -> list
     inputs=_mining_inputs,
     make=_mine,
     is_final=lambda run, week, rows: not _of_miner(run, UNMINED, week, UnminedSession),
-    asks=True,
+    calls_models=True,
     group_name="rubrics",
     code_version=versions.MINING,
     deps=[raw_sessions, session_scores],
@@ -156,7 +156,7 @@ def extracted_rubrics(run: StageRun, week: str, filled: Filled[ExtractedRubric])
     """Mine a week."""
     dropped = _of_miner(run, DROPPED, week, DroppedRubric)
     unmined = _of_miner(run, UNMINED, week, UnminedSession)
-    told = f"{len(filled.rows)} mined, {len(dropped)} dropped"
+    summary = f"{len(filled.rows)} mined, {len(dropped)} dropped"
     return {
         "rubrics": preview(
             ("score name", "rubric", "effect", "in halves", "best/worst", "evidence"),
@@ -182,7 +182,7 @@ def extracted_rubrics(run: StageRun, week: str, filled: Filled[ExtractedRubric])
             ("session", "score name", "reason"),
             [(row.session_id, row.score_name, row.reason) for row in unmined],
         ),
-        "told": told + (f", {len(unmined)} sessions not mined" if unmined else ""),
+        "summary": summary + (f", {len(unmined)} sessions not mined" if unmined else ""),
     }
 
 
@@ -353,7 +353,7 @@ def _consolidate(
         inputs,
         make,
         lambda _: not any(trial.failed for trial in trials),
-        asks=True,
+        calls_models=True,
     )
 
 
@@ -389,7 +389,7 @@ def _judge(run: StageRun, week: str, stored: list[RubricEvaluation]) -> Iterable
     inputs=_judging_inputs,
     make=_judge,
     is_final=all_ok,
-    asks=True,
+    calls_models=True,
     scoped=True,
     group_name="rubrics",
     code_version=versions.RUBRIC_EVALUATIONS,
@@ -401,8 +401,8 @@ def rubric_evaluations(run: StageRun, week: str, filled: Filled[RubricEvaluation
     rows = filled.rows
     failed = sum(row.status == "failed" for row in rows)
     suspected = sorted({row.session_id for row in rows if row.injection_suspected})
-    told = f"{len(rows)} evaluations on {len(_final_rubrics(run))} rubrics"
-    told += f", {failed} failed" if failed else ""
+    summary = f"{len(rows)} evaluations on {len(_final_rubrics(run))} rubrics"
+    summary += f", {failed} failed" if failed else ""
     return {
         "evaluations": preview(
             ("session", "score name", "rubric", "score", "reasoning or failure"),
@@ -415,7 +415,7 @@ def rubric_evaluations(run: StageRun, week: str, filled: Filled[RubricEvaluation
         "no_occasion": sum(row.status == "no_occasion" for row in rows),
         "injection_suspected": len(suspected),
         "injection_suspected_sessions": preview(("session",), [(id_,) for id_ in suspected]),
-        "told": told + (f", {len(suspected)} sessions to look at" if suspected else ""),
+        "summary": summary + (f", {len(suspected)} sessions to look at" if suspected else ""),
     }
 
 

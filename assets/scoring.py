@@ -45,7 +45,7 @@ def _score(run: StageRun, week: str, stored: list[SessionScores]) -> Iterable[Se
     inputs=_inputs,
     make=_score,
     is_final=all_ok,
-    asks=True,
+    calls_models=True,
     scoped=True,
     group_name="scoring",
     code_version=versions.SCORING,
@@ -71,7 +71,7 @@ def session_scores(run: StageRun, week: str, filled: Filled[SessionScores]) -> M
         "in_several_chunks": chunked,
         "failed": sum(row.status == "failed" for row in current),
         "scored_by": run.evaluators.name,
-        "told": f"{len(scores)} scored, {chunked} in several chunks",
+        "summary": f"{len(scores)} scored, {chunked} in several chunks",
     }
 
 

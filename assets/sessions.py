@@ -1,21 +1,26 @@
 """Sessions: every transcript of a week, read, redacted and normalised."""
 
+from collections.abc import Sequence
+
 import dagster as dg
 
 from assets import versions
 from assets.presentation import preview
 from assets.weekly import COUNT, Metadata, StageRun, checked_weeks, explain_full_disk, weekly_asset
+from debrief.lake import Lake
 from debrief.sessions.heads import SessionHead
 from debrief.sessions.model import UnreadTranscript
 from debrief.sessions.scanning import Scan, ScanEntry, is_reported
 from debrief.sessions.store import (
     SCAN_PARTITION,
     SCAN_TABLE,
+    read_from,
     scan_into,
     store_week,
     transcripts_of,
 )
 from resources.lake import LakeResource
+from resources.sessions import SessionStore
 
 TABLE, UNREAD = "raw_sessions", "unread_transcripts"
 
@@ -77,8 +82,19 @@ def raw_sessions(run: StageRun, week: str) -> Metadata | None:
         "secrets_replaced": sum(head.redactions for head in heads),
         "failed": failed,
         "made_now": sum(before.get(head.id) != head.digest for head in heads),
-        "told": f"{len(heads)} sessions, {failed} failed" + (" (unchanged)" if skipped else ""),
+        "summary": f"{len(heads)} sessions, {failed} failed" + (" (unchanged)" if skipped else ""),
     }
+
+
+def is_read(lake: Lake, sessions: SessionStore, weeks: Sequence[str]) -> bool:
+    """Return whether the lake holds the sessions of some weeks as they are now."""
+    scan = scan_into(lake, sessions.places(), server=sessions.server())
+    redactor = sessions.redactor()
+    stamps = {week: lake.stamp(TABLE, week) for week in weeks}
+    return all(
+        stamp is not None and stamp.inputs == read_from(scan, week, redactor)
+        for week, stamp in stamps.items()
+    )
 
 
 def _scan(run: StageRun) -> Scan:

@@ -69,7 +69,7 @@ def prompt_snapshots(run: StageRun, week: str, filled: Filled[PromptSnapshotRow]
         "captures_with_problems": preview(
             ("file", "reason"), [(p.path, p.reason) for p in _captures(run).problems]
         ),
-        "told": f"{sum(r.origin != 'unknown' for r in rows)} of {len(rows)} with prompts",
+        "summary": f"{sum(r.origin != 'unknown' for r in rows)} of {len(rows)} with prompts",
     }
 
 

@@ -141,12 +141,12 @@ def training_sets(
                 lake, task, fingerprint, members, options, index=index, again=run.scope.force
             )
         row = stored.row
-        told = f"{row.samples} samples of {row.considered} sessions"
-        told += "" if stored.changed else " (unchanged)"
-        run.log_progress(f"{task} {fingerprint}: {told}")
+        summary = f"{row.samples} samples of {row.considered} sessions"
+        summary += "" if stored.changed else " (unchanged)"
+        run.log_progress(f"{task} {fingerprint}: {summary}")
         context.add_asset_metadata(
             {
-                "in_short": told,
+                "in_short": summary,
                 "made_now": row.samples if stored.changed else 0,
                 "dagster/partition_row_count": row.samples,
                 "path": dg.MetadataValue.path(stored.path),

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from datetime import timedelta
 from functools import cached_property
+from types import SimpleNamespace
 from typing import Any, Generic, TypeVar
 
 import dagster as dg
@@ -47,6 +48,7 @@ _NO_ROOM = {
 
 Row = TypeVar("Row", bound=msgspec.Struct)
 T = TypeVar("T")
+Inputs = Callable[["StageRun", str], str]
 Metadata = Mapping[str, Any]
 
 
@@ -58,10 +60,10 @@ class StageRun:
     """A stage's run: its resources, opened when first used, and what it logs.
 
     Args:
-        context: of the asset.
+        context: of the asset, or a substitute before a run is launched.
     """
 
-    def __init__(self, context: dg.AssetExecutionContext) -> None:
+    def __init__(self, context: Any) -> None:
         self.context = context
         self.name = context.asset_key.to_user_string()
         self.sessions: SessionStore = context.resources.sessions
@@ -147,7 +149,7 @@ def fill(
     make: Callable[[list[Row]], Iterable[Row]],
     is_final: Callable[[Sequence[Row]], bool] = lambda rows: True,
     *,
-    asks: bool = False,
+    calls_models: bool = False,
     whole: bool = True,
 ) -> Filled[Row]:
     """Fill one partition of a table, unless it was filled from the same inputs before.
@@ -160,7 +162,7 @@ def fill(
         inputs: digest of all that the rows depend on.
         make: gets the stored rows and returns the new ones.
         is_final: says of the new rows whether the next run may skip them.
-        asks: in a dry run, rows are made and thrown away, to count the calls.
+        calls_models: in a dry run, rows are made and thrown away, to count the calls.
         whole: False when rows of only some sessions are made: the partition is then not final.
 
     Raises:
@@ -172,7 +174,7 @@ def fill(
     current = stamp is not None and stamp.inputs == inputs
     if current and not run.scope.force:
         return Filled(stored, skipped=True)
-    if asks and run.evaluators.dry_run:
+    if calls_models and run.evaluators.dry_run:
         with suppress(ModelError):
             deque(make(stored) if run.evaluators.models is not None else (), maxlen=0)
         return Filled(stored, skipped=False)
@@ -212,7 +214,7 @@ def weekly_asset(**options: Any) -> Callable[[Callable[..., Any]], dg.AssetsDefi
     """Return ``dg.asset`` with what every weekly stage has.
 
     What it decorates gets the stage's run and a week, and returns the week's metadata, or None
-    for a week without sessions. ``told`` in the metadata is the week in a few words.
+    for a week without sessions. ``summary`` in the metadata is the week in a few words.
     """
 
     def decorate(one_week: Callable[[StageRun, str], Metadata | None]) -> dg.AssetsDefinition:
@@ -249,9 +251,9 @@ def _each_week(
                 continue
             metadata = {"made_now": 0, **found}
             rows = metadata[COUNT]
-            told = metadata.pop("told", "") or f"{rows} rows"
-            run.log_progress(f"{week} ({number} of {len(weeks)}): {told}")
-            context.add_asset_metadata({"in_short": told, **metadata}, partition_key=week)
+            summary = metadata.pop("summary", "") or f"{rows} rows"
+            run.log_progress(f"{week} ({number} of {len(weeks)}): {summary}")
+            context.add_asset_metadata({"in_short": summary, **metadata}, partition_key=week)
             count += rows
     except DebriefError as error:
         # Dagster's own message begins with a stack trace.
@@ -262,13 +264,44 @@ def _each_week(
     return dg.MaterializeResult(data_version=dg.DataVersion(digest[:16]))
 
 
+_STAGES: dict[str, tuple[type[Any], Inputs, Callable[..., Iterable[Any]], bool]] = {}
+"""The rows, inputs and making of each weekly stage by its table, and whether it calls models."""
+
+
+def all_up_to_date(resources: Mapping[str, Any], weeks: Sequence[str]) -> bool:
+    """Return whether no weekly stage has anything to do, by the stamps of its partitions.
+
+    Args:
+        resources: of the run that would be launched, by name.
+        weeks: that it would take, all of them read already.
+    """
+    context = SimpleNamespace(
+        resources=SimpleNamespace(**resources),
+        asset_key=dg.AssetKey("raw_sessions"),
+        run=None,
+        partition_keys=weeks,
+    )
+    run = StageRun(context)
+    for table, (row_type, inputs, make, calls_models) in _STAGES.items():
+        for week in weeks:
+            stamp = run.lake.stamp(table, week)
+            if stamp is not None and stamp.inputs == inputs(run, week):
+                continue
+            if stamp is None or stamp.inputs or calls_models:
+                return False
+            stored = list(run.lake.read(table, week, row_type))
+            if list(make(run, week, stored)) != stored:
+                return False
+    return True
+
+
 def weekly_stage(
     row_type: type[Row],
     *,
-    inputs: Callable[[StageRun, str], str],
+    inputs: Inputs,
     make: Callable[[StageRun, str, list[Row]], Iterable[Row]],
     is_final: Callable[[StageRun, str, Sequence[Row]], bool] = lambda run, week, rows: True,
-    asks: bool = False,
+    calls_models: bool = False,
     scoped: bool = False,
     **options: Any,
 ) -> Callable[[Callable[[StageRun, str, Filled[Row]], Metadata]], dg.AssetsDefinition]:
@@ -282,7 +315,7 @@ def weekly_stage(
         inputs: digest of all that a week's rows depend on.
         make: makes a week's rows, given those stored.
         is_final: says of a week's rows whether the next run may skip them.
-        asks: the stage asks the evaluators.
+        calls_models: the stage asks the evaluators.
         scoped: it takes only the sessions of the run's scope.
         options: of the asset.
     """
@@ -301,22 +334,23 @@ def weekly_stage(
                 inputs(run, week),
                 lambda stored: make(run, week, stored),
                 lambda rows: is_final(run, week, rows),
-                asks=asks,
+                calls_models=calls_models,
                 whole=not (scoped and run.scope.where),
             )
             metadata = dict(show(run, week, filled))
-            told = metadata.pop("told", f"{len(filled.rows)} rows")
+            summary = metadata.pop("summary", f"{len(filled.rows)} rows")
             return {
                 COUNT: len(filled.rows),
                 "made_now": filled.fresh,
                 "up_to_date": filled.skipped,
                 **metadata,
-                **(run.spending() if asks else {}),
-                "told": told + (" (unchanged)" if filled.skipped else ""),
+                **(run.spending() if calls_models else {}),
+                "summary": summary + (" (unchanged)" if filled.skipped else ""),
             }
 
         one_week.__name__, one_week.__doc__ = show.__name__, show.__doc__
-        return weekly_asset(**(options | ({"pool": MODEL_POOL} if asks else {})))(one_week)
+        _STAGES[show.__name__] = row_type, inputs, make, calls_models
+        return weekly_asset(**(options | ({"pool": MODEL_POOL} if calls_models else {})))(one_week)
 
     return decorate
 

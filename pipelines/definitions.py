@@ -1,5 +1,7 @@
 """The composition root: everything that Dagster loads."""
 
+from typing import Any
+
 import dagster as dg
 
 from assets import (
@@ -39,20 +41,22 @@ STAGES = [
     reports,
 ]
 
+RESOURCES: dict[str, Any] = {
+    "lake": LakeResource(),
+    "sessions": SessionStore(),
+    "evaluator": EvaluatorResource(),
+    "langfuse": LangfuseResource(),
+    "scope": ScopeResource(),
+    "webhook": WebhookResource(),
+}
+
 defs = dg.Definitions(
     assets=dg.load_assets_from_modules(STAGES),
     asset_checks=dg.load_asset_checks_from_modules(STAGES),
     jobs=[*JOBS, prune_runs],
     schedules=[weekly, nightly_pruning],
     sensors=[new_sessions, following, new_records, killed_runs],
-    resources={
-        "lake": LakeResource(),
-        "sessions": SessionStore(),
-        "evaluator": EvaluatorResource(),
-        "langfuse": LangfuseResource(),
-        "scope": ScopeResource(),
-        "webhook": WebhookResource(),
-    },
+    resources=RESOURCES,
     loggers={"console": dg.colored_console_logger, "quiet": quiet_logger},
     executor=dg.in_process_executor,
 )

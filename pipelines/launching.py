@@ -53,13 +53,32 @@ def run_graph(options: RunOptions, weeks: tuple[str, ...], ui_command: str | Non
     with open_instance(settings) as instance:
         end_dead_runs(instance)
         if found:
-            graph = carry_out(instance, "whole_graph", (found[0], found[-1]), run_config(resources))
+            first = found[-1] if _is_up_to_date(lake, found, resources) else found[0]
+            graph = carry_out(instance, "whole_graph", (first, found[-1]), run_config(resources))
             if graph.failed_steps <= {"judge_agreement"}:
                 take_training_sets(instance, lake, found, resources)
             graph.check()
     print_summary(summarise(lake, found), screen)
     screen.print(f"Took {time.monotonic() - started:.0f} s. Everything is in {settings.lake}")
     screen.print(f"Look at it: {ui_command or _ui_command(options)}")
+
+
+def _is_up_to_date(lake: Lake, weeks: Sequence[str], resources: dict[str, dict[str, Any]]) -> bool:
+    """Return whether the weekly stages have nothing to do, so that a run over one week is enough.
+
+    Dagster's events of a partition cost more than finding out that it is up to date. Labels and
+    scores on a server have no stamp: the run over the last week reads the labels, and where a
+    server is configured all weeks are taken.
+    """
+    from assets.sessions import is_read
+    from assets.weekly import all_up_to_date
+    from pipelines.definitions import RESOURCES
+
+    made = {name: type(RESOURCES[name])(**config) for name, config in resources.items()}
+    made = {**RESOURCES, **made}
+    if made["langfuse"].open() is not None:
+        return False
+    return is_read(lake, made["sessions"], weeks) and all_up_to_date(made, weeks)
 
 
 def weeks_with_sessions(

@@ -1,4 +1,4 @@
-"""Runs that a queue hands to workers: what tells so, and what Dagster is told.
+"""Runs that a queue hands to workers.
 
 A run is the unit that is handed out, over a range of weeks: inside it steps run one after the
 other in one process, as everywhere else. Celery's queue takes the place of Dagster's own, so that

@@ -51,7 +51,7 @@ def due_weeks(
 
     Args:
         scan: what there is.
-        is_current: tells whether the lake holds a week as it is now.
+        is_current: says whether the lake holds a week as it is now.
         marks: of the weeks that were asked for before: what has the same one is not asked for
             again, so that a transcript that can never be read does not start runs for ever.
         now: the time of the tick.
@@ -103,10 +103,10 @@ def request(due: Marks) -> dg.RunRequest:
 def marks_of(cursor: str | None) -> dict[str, str]:
     """Read a cursor; one that cannot be read is as good as none."""
     try:
-        told = json.loads(cursor or "{}")
+        stored = json.loads(cursor or "{}")
     except ValueError:
         return {}
-    return {str(k): str(v) for k, v in told.items()} if isinstance(told, dict) else {}
+    return {str(k): str(v) for k, v in stored.items()} if isinstance(stored, dict) else {}
 
 
 def _current(lake: Lake, scan: Scan, redactor: Redactor) -> Callable[[str], bool]:

@@ -17,7 +17,7 @@ _RUNS_A_PROCESS = 20
 
 
 def work(settings: Settings, *, name: str = "") -> None:
-    """Take runs until this process is told to end; the run under way is finished first.
+    """Take runs until this process is stopped; the run under way is finished first.
 
     Args:
         settings: of this machine.

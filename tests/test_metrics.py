@@ -13,7 +13,7 @@ from debrief.judging.model import JudgeEvaluation
 from debrief.lake import Lake
 from debrief.metrics import WEEKS_SHOWN, LakeMetrics
 from debrief.training.store import TrainingSetRow
-from tests.benchmarks.grown import Size, fill_lake
+from tests.grown import fill_lake
 
 LAST = "2026-11-09"
 
@@ -21,7 +21,7 @@ LAST = "2026-11-09"
 @pytest.fixture
 def lake(tmp_path: Path) -> Lake:
     found = Lake(str(tmp_path))
-    fill_lake(found, Size(weeks=10, sessions=30), LAST)
+    fill_lake(found, LAST, weeks=10, sessions=30)
     return found
 
 

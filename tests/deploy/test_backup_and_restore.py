@@ -20,7 +20,7 @@ from debrief.sessions.heads import SessionHead
 from debrief.settings import Settings, load_settings
 from pipelines import instance as instances
 from pipelines import instance_care
-from tests.benchmarks.grown import Size, fill_lake
+from tests.grown import fill_lake
 from tests.postgres import database
 
 SECRET = "ghp_" + "aB3dE5gH7jK9mN1pQ2sT4vW6xY8zA0bC1dE2"
@@ -54,7 +54,7 @@ def test_runs_records_lake_and_key_come_back_on_another_machine(
         token = store.add_token("ci", ("read",))[1]
         with opened(settings, first, monkeypatch) as instance:
             dg.materialize([thing], instance=instance, partition_key="2026-11-09")
-        fill_lake(Lake(settings.lake), Size(weeks=2, pairs=4, sessions=6), "2026-11-09")
+        fill_lake(Lake(settings.lake), "2026-11-09", weeks=2, sessions=6)
         hidden = Redactor(load_key(settings.home)).redact(f"token {SECRET}").text
         backup(first, tmp_path / "state.backup")
         shutil.make_archive(str(tmp_path / "home-backup"), "gztar", settings.home)

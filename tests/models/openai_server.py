@@ -259,8 +259,9 @@ def main() -> None:
     """Serve until ended."""
     parser = argparse.ArgumentParser()
     parser.add_argument("--latency", type=float, default=0.0)
-    latency = parser.parse_args().latency
-    with OpenAIServer(lambda call: Reply(judged(), latency=latency)) as server:
+    parser.add_argument("--content", default=judged())
+    given = parser.parse_args()
+    with OpenAIServer(lambda call: Reply(given.content, latency=given.latency)) as server:
         server.keep_calls = False
         print(server.url, flush=True)
         threading.Event().wait()

@@ -1,46 +1,22 @@
-"""A lake as it is after years: many weeks, pairs and sessions."""
+"""A lake of many weeks, without transcripts."""
 
 from __future__ import annotations
 
 import datetime as dt
 
-from msgspec import Struct
-
 from debrief.judging.model import JudgeEvaluation
 from debrief.lake import Lake
 from debrief.scoring.model import SessionScores
 from debrief.sessions.heads import SessionHead
-from tests.benchmarks.generated import weeks_until
+from debrief.weeks import week_after
 
 
-class Size(Struct, frozen=True, kw_only=True):
-    """How much there is."""
-
-    weeks: int = 200
-    tasks: int = 100
-    fingerprints: int = 100
-    pairs: int = 2_000
-    sessions: int = 20_000
-
-
-def observed(size: Size) -> list[tuple[str, str]]:
-    """Return so many pairs of task and fingerprint, every task and every fingerprint in some."""
-    return [
-        (
-            f"task-{number % size.tasks:03}",
-            f"{(number * 7 + number // size.tasks) % size.fingerprints:08x}-{0:08x}",
-        )
-        for number in range(size.pairs)
-    ]
-
-
-def fill_lake(lake: Lake, size: Size, last: str) -> None:
+def fill_lake(lake: Lake, last: str, *, weeks: int, sessions: int, tasks: int = 4) -> None:
     """Write heads, judge evaluations and scores of so many sessions, evenly over the weeks."""
-    weeks = weeks_until(last, size.weeks)
-    tasks = observed(size)
-    for place, week in enumerate(weeks):
-        ids = range(place, size.sessions, size.weeks)
-        heads = [_head(number, week, tasks[number % len(tasks)][0]) for number in ids]
+    for number in range(weeks):
+        week = week_after(last, number + 1 - weeks)
+        ids = range(number, sessions, weeks)
+        heads = [_head(id, week, f"task-{id % tasks:03}") for id in ids]
         lake.write("raw_sessions", week, heads, SessionHead)
         lake.write("judge_evaluations", week, map(_evaluation, heads), JudgeEvaluation)
         lake.write("session_scores", week, map(_scores, heads), SessionScores)

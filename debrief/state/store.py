@@ -293,7 +293,9 @@ def _sqlite_engine(file: Path | None) -> sa.Engine:
         return sa.create_engine(
             "sqlite://",
             isolation_level="AUTOCOMMIT",
-            poolclass=sa.StaticPool,
+            poolclass=sa.QueuePool,  # one thread at a time: SQLite counts rows by connection
+            pool_size=1,
+            max_overflow=0,
             connect_args={"check_same_thread": False},
         )
     file.parent.mkdir(parents=True, exist_ok=True, mode=0o700)

@@ -11,6 +11,7 @@ import math
 import re
 import unicodedata
 from collections.abc import Iterator
+from itertools import islice
 from typing import Any, NoReturn
 
 from msgspec import Struct
@@ -98,11 +99,8 @@ def _folded(found: re.Match[str]) -> str:
     kind = unicodedata.category(character)
     if kind == "Nd":
         return str(unicodedata.digit(character))
-    return "" if _is_invisible(character, kind) else character
-
-
-def _is_invisible(character: str, kind: str) -> bool:
-    return kind in ("Cc", "Cf", "Me", "Cs") or "\ufe00" <= character <= "\ufe0f"
+    invisible = kind in ("Cc", "Cf", "Me", "Cs") or "\ufe00" <= character <= "\ufe0f"
+    return "" if invisible else character
 
 
 def json_values(text: str) -> list[Found]:
@@ -114,21 +112,16 @@ def json_values(text: str) -> list[Found]:
         AnswerError: a key is given twice, the nesting is deeper than 64, or there are more
             than a thousand values.
     """
-    found = []
-    for count, (start, end) in enumerate(_spans(text), 1):
-        if count > _MOST_VALUES:
-            refuse(f"it holds more than {_MOST_VALUES} JSON values")
-        value = _parse(text[start:end])
-        if value is not None:
-            found.append(Found(start, end, value))
-    return found
+    spans = list(islice(_spans(text), _MOST_VALUES + 1))
+    if len(spans) > _MOST_VALUES:
+        refuse(f"it holds more than {_MOST_VALUES} JSON values")
+    found = (Found(start, end, _parse(text[start:end])) for start, end in spans)
+    return [each for each in found if each.value is not None]
 
 
 def is_cut_short(text: str) -> bool:
     """Return whether ``text`` ends inside an object or array that begins a line of it."""
-    last = 0
-    for _start, end in _spans(text):
-        last = end
+    last = max((end for _, end in _spans(text)), default=0)
     return re.search(r"^\s*[\[{]", text[last:], re.MULTILINE) is not None
 
 
@@ -157,11 +150,11 @@ def _spans(text: str) -> Iterator[tuple[int, int]]:
 
 
 def _parse(text: str) -> Any | None:
-    for attempt in (text, None):
-        tidied = _tidy(text) if attempt is None else attempt
+    tidied = _UNTIDY.sub(lambda found: found[0] if found[0].startswith('"') else "", text)
+    for attempt in (text, tidied):
         try:
             return json.loads(
-                tidied,
+                attempt,
                 strict=False,
                 object_pairs_hook=_once,
                 parse_int=lambda digits: int(digits) if len(digits) < 20 else math.inf,
@@ -169,10 +162,6 @@ def _parse(text: str) -> Any | None:
         except (json.JSONDecodeError, RecursionError):
             continue
     return None
-
-
-def _tidy(text: str) -> str:
-    return _UNTIDY.sub(lambda found: found[0] if found[0].startswith('"') else "", text)
 
 
 def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

@@ -20,7 +20,6 @@ from debrief.state.store import State
 
 _LETTERS_A_TOKEN = 3
 _USUAL_ANSWER = 800
-_LONG_ENOUGH = 1_000
 
 
 class BudgetSpentError(ModelError):
@@ -63,7 +62,6 @@ class Budget:
         self._run = run or uuid4().hex
         shared = state if run else None
         self._state = shared or (State(None) if self.limited else None)
-        self._usd_a_letter = 0.0
 
     @property
     def limited(self) -> bool:
@@ -98,8 +96,7 @@ class Budget:
             yield Bill(0.0)
             return
         guess = ModelUsage(input_tokens=letters // _LETTERS_A_TOKEN, output_tokens=_USUAL_ANSWER)
-        likely = max(price.cost(guess), letters * self._usd_a_letter) if price is not None else 0.0
-        bill = Bill(likely)
+        bill = Bill(price.cost(guess) if price is not None else 0.0)
         if not self._state.reserve(
             self._run, bill.reserved, max_calls=self.max_calls, max_usd=self.max_cost_usd
         ):
@@ -109,8 +106,6 @@ class Budget:
         finally:
             if bill.taken is not None:
                 self._state.settle(self._run, bill.taken - bill.reserved)
-                if bill.taken > bill.reserved and letters > _LONG_ENOUGH:
-                    self._usd_a_letter = bill.taken / letters
 
     def _spent(self, state: State) -> BudgetSpentError:
         calls, usd = state.spent(self._run)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from debrief.errors import ConfigurationError
 from debrief.models.budget import Budget
-from debrief.models.cache import Cache
 from debrief.models.language_model import LanguageModel
 from debrief.models.prices import price_of
 from debrief.models.usage import RunUsage
@@ -60,18 +59,16 @@ class Models:
         self._dry_run = dry_run
         self._made: dict[str, LanguageModel] = {}
         self.concurrency = settings.concurrency
-        self._cache = Cache(open_state(settings)) if settings.cache else None
+        self._cache = open_state(settings) if settings.cache else None
         if self._cache is not None and run:
-            prune_daily(self._cache.state, settings)
-        if max_cost_usd is None:
-            max_cost_usd = settings.max_cost_usd
-        if max_calls is None:
-            max_calls = settings.max_calls
+            prune_daily(self._cache, settings)
+        max_cost = settings.max_cost_usd if max_cost_usd is None else max_cost_usd
+        most = settings.max_calls if max_calls is None else max_calls
         account = account or run
-        shared = bool(account) and (max_cost_usd is not None or max_calls is not None)
+        shared = account and (max_cost is not None or most is not None)
         self.budget = Budget(
-            max_cost_usd=max_cost_usd,
-            max_calls=max_calls,
+            max_cost_usd=max_cost,
+            max_calls=most,
             run=account,
             state=open_state(settings) if shared else None,
         )

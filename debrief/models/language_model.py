@@ -9,25 +9,26 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import KW_ONLY, dataclass, field
-from threading import BoundedSemaphore, Lock
+from dataclasses import KW_ONLY, dataclass, field, replace
+from threading import BoundedSemaphore
 from typing import TYPE_CHECKING, NoReturn, TypeVar
 
+import msgspec
 from msgspec import Struct, structs
 
 from debrief.digests import digest_of
 from debrief.errors import DebriefError, ModelError
 from debrief.models.answers import AnswerError
 from debrief.models.budget import Budget
-from debrief.models.cache import Cache, Kept
 from debrief.models.prices import Price
 from debrief.models.usage import Meter, ModelUsage, total
 from debrief.models.wire import Wire
 from debrief.retry import RetryPolicy, retrying
+from debrief.state.store import State
 
 if TYPE_CHECKING:
     import dspy
-    from dspy.lm15 import CacheConfig, LM15Error, Request, Response
+    from dspy.lm15 import LM15Error, Request, Response
 
 VERSION = "1"
 """Of this layer: part of every cache key, raised when the same question is put differently."""
@@ -71,6 +72,16 @@ class Answer(Struct, frozen=True, kw_only=True):
     usage: ModelUsage = ModelUsage()
     remember: Callable[[Answer], None] | None = None
     """Keeps an answer to the question that this one answers."""
+
+
+class _StoredAnswer(Struct, frozen=True, kw_only=True):
+    """An answer that was found usable. JSON and never a pickle, so that a state which somebody
+    else could write runs no code here.
+    """
+
+    text: str
+    usage: ModelUsage
+    model: str
 
 
 def accepted(answers: Sequence[Answer]) -> Answer:
@@ -152,7 +163,7 @@ class LanguageModel:
     """Calls under way at once."""
     price: Price | None = None
     """What tokens cost; None when nobody knows."""
-    cache: Cache | None = None
+    cache: State | None = None
     """Where answers are kept that were found usable; None keeps none."""
     budget: Budget = field(default_factory=Budget)
     """Of the run."""
@@ -166,7 +177,6 @@ class LanguageModel:
         retries = structs.replace(_RETRIES, attempts=self.attempts, first_wait=self.pause)
         self._retry = retrying(retries, is_temporary, name=self.name, describe=self._reason)
         self._slots = BoundedSemaphore(self.concurrency)
-        self._closing = Lock()
         self._closed: ModelError | None = None
         self._wire = Wire(self.name, self.api_key, self.base_url, self.timeout, self.concurrency)
         if not self.dry_run:
@@ -202,13 +212,14 @@ class LanguageModel:
         os.environ.setdefault("LITELLM_LOCAL_MODEL_COST_MAP", "True")
         import dspy
 
+        mark = prompt_cache and not self.fallbacks and not self.dry_run
         return dspy.LM(
             self.name,
             engine=_Door(self),
             max_tokens=MAX_TOKENS,
             cache=False,
             num_retries=0,
-            prompt_cache=self._prompt_cache() if prompt_cache else None,
+            prompt_cache=self._wire.prompt_cache() if mark else None,
         )
 
     def key_of(self, *parts: str) -> str:
@@ -216,24 +227,24 @@ class LanguageModel:
         return digest_of("answers", VERSION, self.name, self.base_url, MAX_TOKENS, parts)
 
     def recall(self, key: str) -> Answer | None:
-        """Return the answer kept under a key, or None."""
-        kept = self.cache.get(key) if self.cache is not None else None
-        if kept is None:
+        """Return the answer kept under a key; None when there is none that can be read."""
+        value = self.cache.get(key) if self.cache is not None else None
+        try:
+            stored = msgspec.json.decode(value or b"", type=_StoredAnswer)
+        except msgspec.DecodeError:
             return None
         self.meter.count(recalled=1)
         return Answer(
-            text=kept.text,
-            model=kept.model,
+            **structs.asdict(stored),
             recalled=True,
-            usage=kept.usage,
             remember=lambda last: self.remember(key, last),
         )
 
     def remember(self, key: str, answer: Answer) -> None:
         """Keep an answer that was found usable."""
         if self.cache is not None:
-            kept = Kept(text=answer.text, usage=answer.usage, model=answer.model)
-            self.cache.put(key, kept)
+            stored = _StoredAnswer(text=answer.text, usage=answer.usage, model=answer.model)
+            self.cache.put(key, msgspec.json.encode(stored))
 
     def complete(self, request: Request) -> tuple[Response, Answer]:
         """Send a request until it is answered, by a fallback if need be.
@@ -254,7 +265,7 @@ class LanguageModel:
             first = error
         for fallback in self.fallbacks:
             try:
-                return fallback.complete(_for(request, fallback.name))
+                return fallback.complete(replace(request, model=fallback.name))
             except ModelError as error:
                 if error.culprit != fallback.name:
                     raise
@@ -312,8 +323,7 @@ class LanguageModel:
     def _close(self, error: LM15Error, reason: str) -> NoReturn:
         """Ask no more: every further question would be refused for the same reason."""
         move = "Check the key." if type(error).__name__ == "AuthError" else "Look at the account."
-        with self._closing:
-            self._closed = ModelError(self.name, reason, f"{move} {NEXT_RUN}")
+        self._closed = ModelError(self.name, reason, f"{move} {NEXT_RUN}")
         raise self._closed from None
 
     def _reason(self, error: BaseException) -> str:
@@ -326,9 +336,6 @@ class LanguageModel:
             said = said.replace(self.api_key, "<key>")
         code = f"HTTP {status}: " if status not in (None, 200) else ""
         return f"{code}{said or type(error).__name__}"
-
-    def _prompt_cache(self) -> CacheConfig | None:
-        return self._wire.prompt_cache() if not self.fallbacks and not self.dry_run else None
 
 
 class _Door:
@@ -369,12 +376,6 @@ def failures_named(model: str) -> Iterator[None]:
             raise cause from None
         reason = " ".join(str(error).split())[:500] or type(error).__name__
         raise ModelError(model, reason, NEXT_RUN) from error
-
-
-def _for(request: Request, model: str) -> Request:
-    from dataclasses import replace
-
-    return replace(request, model=model)
 
 
 def _text_of(request: Request) -> str:

@@ -6,7 +6,6 @@ model is new misleads more than one without a figure.
 
 from __future__ import annotations
 
-import math
 import re
 from collections.abc import Mapping
 from functools import lru_cache
@@ -116,46 +115,42 @@ def _own_price(own: _OwnPrice) -> Price:
 
 
 @lru_cache(maxsize=1)
-def _table() -> Mapping[str, Any]:
+def _table() -> dict[str, dict[str, Any]]:
     """Read the table out of LiteLLM's wheel without importing LiteLLM, which takes seconds."""
     spec = find_spec("litellm")
-    if spec is None or spec.origin is None:
-        return {}
-    try:
-        table = msgspec.json.decode((Path(spec.origin).parent / _TABLE).read_bytes())
-    except (OSError, msgspec.DecodeError):
-        return {}
-    return table if isinstance(table, dict) else {}
+    folder = Path(spec.origin or "").parent if spec else Path()
+    path = folder / _TABLE
+    return (
+        msgspec.json.decode(path.read_bytes(), type=dict[str, dict[str, Any]])
+        if path.is_file()
+        else {}
+    )
 
 
 def _entry(model: str) -> Mapping[str, Any] | None:
     provider, _, bare = model.rpartition("/") if model.count("/") == 1 else ("", "", model)
-    exact = _table().get(model)
-    if isinstance(exact, dict):
-        return exact
+    if model in _table():
+        return _table()[model]
     found = _table().get(bare)
-    return found if isinstance(found, dict) and found.get("litellm_provider") == provider else None
+    return found if found and found.get("litellm_provider") == provider else None
 
 
 def _packaged(entry: Mapping[str, Any]) -> Price | None:
     rates = _rates(entry, "")
     if rates is None:
         return None
-    tiers = []
-    for key in entry:
-        if found := _TIER.match(key):
-            above = _rates(entry, f"_above_{found[1]}k_tokens")
-            if above is not None:
-                tiers.append((int(found[1]) * 1000, above))
+    tiers = [
+        (int(found[1]) * 1000, above)
+        for found in filter(None, map(_TIER.match, entry))
+        if (above := _rates(entry, f"_above_{found[1]}k_tokens")) is not None
+    ]
     return Price(rates=rates, tiers=tuple(sorted(tiers, key=lambda tier: -tier[0])))
 
 
 def _rates(entry: Mapping[str, Any], suffix: str) -> Rates | None:
     def rate(key: str) -> float | None:
         value = entry.get(key + suffix, entry.get(key))
-        if isinstance(value, bool) or not isinstance(value, int | float):
-            return None
-        return float(value) if math.isfinite(value) and value >= 0 else None
+        return float(value) if isinstance(value, int | float) and value >= 0 else None
 
     read, written = rate("cache_read_input_token_cost"), rate("cache_creation_input_token_cost")
     inputs, outputs = rate("input_cost_per_token"), rate("output_cost_per_token")

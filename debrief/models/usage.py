@@ -5,14 +5,30 @@ from __future__ import annotations
 import operator
 from collections.abc import Callable, Iterable
 from threading import Lock
-from typing import Any, TypeVar
+from typing import Any, Self
 
 from msgspec import Struct
 
-Amounts = TypeVar("Amounts", bound=Struct)
+
+class _Amounts(Struct, frozen=True, kw_only=True):
+    """Amounts that add up field by field; what one side does not know is None in the result."""
+
+    def __add__(self, other: Self) -> Self:
+        return self._combined(operator.add, other)
+
+    def __sub__(self, other: Self) -> Self:
+        return self._combined(operator.sub, other)
+
+    def _combined(self, combine: Callable[[Any, Any], Any], other: Self) -> Self:
+        fields = {
+            name: (getattr(self, name), getattr(other, name)) for name in self.__struct_fields__
+        }
+        return type(self)(
+            **{name: None if None in pair else combine(*pair) for name, pair in fields.items()}
+        )
 
 
-class ModelUsage(Struct, frozen=True, kw_only=True):
+class ModelUsage(_Amounts, frozen=True, kw_only=True):
     """The tokens and the cost of one call, or of several added up."""
 
     input_tokens: int = 0
@@ -30,14 +46,8 @@ class ModelUsage(Struct, frozen=True, kw_only=True):
         """Return the columns that a row has of it."""
         return {name: getattr(self, name) for name in ("input_tokens", "output_tokens", "cost_usd")}
 
-    def __add__(self, other: ModelUsage) -> ModelUsage:
-        return _field_by_field(operator.add, self, other)
 
-    def __sub__(self, other: ModelUsage) -> ModelUsage:
-        return _field_by_field(operator.sub, self, other)
-
-
-class RunUsage(Struct, frozen=True, kw_only=True):
+class RunUsage(_Amounts, frozen=True, kw_only=True):
     """What a run took of one model, or of all."""
 
     calls: int = 0
@@ -47,12 +57,6 @@ class RunUsage(Struct, frozen=True, kw_only=True):
     recalled: int = 0
     """Questions that the cache answered."""
     usage: ModelUsage = ModelUsage(cost_usd=0.0)
-
-    def __add__(self, other: RunUsage) -> RunUsage:
-        return _field_by_field(operator.add, self, other)
-
-    def __sub__(self, other: RunUsage) -> RunUsage:
-        return _field_by_field(operator.sub, self, other)
 
 
 def total(usages: Iterable[ModelUsage]) -> ModelUsage:
@@ -79,11 +83,3 @@ class Meter:
         usage = usage or ModelUsage(cost_usd=0.0)
         with self._lock:
             self.spent += RunUsage(calls=calls, sent=sent, recalled=recalled, usage=usage)
-
-
-def _field_by_field(combine: Callable[[Any, Any], Any], one: Amounts, other: Amounts) -> Amounts:
-    """Combine two amounts; a field that one of them does not know is None."""
-    pairs = {name: (getattr(one, name), getattr(other, name)) for name in one.__struct_fields__}
-    return type(one)(
-        **{name: None if None in pair else combine(*pair) for name, pair in pairs.items()}
-    )

@@ -6,29 +6,15 @@ from __future__ import annotations
 import os
 from contextlib import suppress
 from dataclasses import dataclass
-from threading import Lock
-from typing import TYPE_CHECKING, Any, Protocol, cast
-
-from msgspec import Struct
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
 
 from debrief.models.usage import ModelUsage
 
 if TYPE_CHECKING:
     from dspy.lm15 import CacheConfig, Request, Response
 
-_WITH_MARKS = frozenset({"anthropic"})
-_INPUT_WITHOUT_CACHE = "anthropic"
 _OUTPUT_WITHOUT_THINKING = frozenset({"gemini", "vertex", "vertex-express", "xai"})
-
-
-class _Engine(Protocol):
-    def complete(self, request: Request) -> Response: ...
-
-
-class _Route(Struct, frozen=True):
-    engine: _Engine
-    provider: str
-    """Of DSPy's client; empty when LiteLLM is asked."""
 
 
 @dataclass(eq=False, repr=False)
@@ -46,17 +32,15 @@ class Wire:
     connections: int
     """At a time."""
 
-    def __post_init__(self) -> None:
-        self._lock = Lock()
-        self._route: _Route | None = None
-
     def send(self, request: Request) -> Response:
         """Send one request, once.
 
         Raises:
             LM15Error: there is no answer; its class says why.
         """
-        return self._open().engine.complete(request)
+        engine, _ = self._route
+        response: Response = engine.complete(request)
+        return response
 
     def prompt_cache(self) -> CacheConfig | None:
         """Return the mark behind the system message, where a provider caches by marks.
@@ -65,16 +49,16 @@ class Wire:
         """
         from dspy.lm15 import CacheConfig
 
-        marked = self._open().provider in _WITH_MARKS
-        return CacheConfig(prefix="stable") if marked else None
+        _, provider = self._route
+        return CacheConfig(prefix="stable") if provider == "anthropic" else None
 
     def usage(self, response: Response) -> ModelUsage:
         """Return a response's usage, the same for all providers; its cost only where it says it."""
         said = response.usage
-        provider = self._open().provider
+        _, provider = self._route
         read, written = said.cache_read_tokens or 0, said.cache_write_tokens or 0
         inputs, outputs = said.input_tokens or 0, said.output_tokens or 0
-        if _INPUT_WITHOUT_CACHE in provider:
+        if "anthropic" in provider:
             inputs += read + written
         if provider in _OUTPUT_WITHOUT_THINKING:
             outputs += said.reasoning_tokens or 0
@@ -86,13 +70,12 @@ class Wire:
             cost_usd=_billed(response) if self.model.startswith("openrouter/") else None,
         )
 
-    def _open(self) -> _Route:
-        with self._lock:
-            if self._route is None:
-                self._route = self._native() or self._litellm()
-            return self._route
+    @cached_property
+    def _route(self) -> tuple[Any, str]:
+        """The client, and the provider that DSPy's own is for; none when LiteLLM is asked."""
+        return self._native() or (self._litellm(), "")
 
-    def _native(self) -> _Route | None:
+    def _native(self) -> tuple[Any, str] | None:
         from dspy.clients.engines import LM15Engine
         from dspy.lm15 import LM15Error, RouterConfig, Timeouts
 
@@ -107,24 +90,19 @@ class Wire:
                 timeouts=Timeouts(read=self.timeout, write=self.timeout, pool=None),
                 max_connections=self.connections,
             )
-            return _Route(cast(_Engine, LM15Engine(config)), provider)
+            return LM15Engine(config), provider
         return None
 
-    def _litellm(self) -> _Route:
+    def _litellm(self) -> Any:
         os.environ.setdefault("LITELLM_LOCAL_MODEL_COST_MAP", "True")
         from dspy.clients.engines import LiteLLMEngine
 
-        options: dict[str, Any] = {"timeout": self.timeout}
-        if self.api_key:
-            options["api_key"] = self.api_key
-        if self.base_url:
-            options["api_base"] = self.base_url
-        return _Route(cast(_Engine, LiteLLMEngine(model_type="chat", **options)), "")
+        access = {"api_key": self.api_key, "api_base": self.base_url}
+        given = {name: value for name, value in access.items() if value}
+        return LiteLLMEngine(model_type="chat", timeout=self.timeout, **given)
 
 
 def _billed(response: Response) -> float | None:
     usage = (response.provider_data or {}).get("usage")
     cost = usage.get("cost") if isinstance(usage, dict) else None
-    if isinstance(cost, int | float) and not isinstance(cost, bool) and cost >= 0:
-        return float(cost)
-    return None
+    return float(cost) if isinstance(cost, int | float) and cost >= 0 else None

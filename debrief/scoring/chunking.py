@@ -9,8 +9,8 @@ Whatever the input:
    quarter of the target, or leave no room for what comes next;
 4. a small final chunk is merged into the one before if the traces of both still fit, which may
    cost that chunk a part of its overlap;
-5. one pass, linear in the session: a text is counted once, and one that has to be split once
-   more in its blocks.
+5. one pass, linear in the session: a text is counted once, and one that has to be split a few
+   times more.
 
 Tokens are those of the observations' texts; the prompt around them is not counted.
 """
@@ -19,7 +19,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import NamedTuple
+
+from msgspec import structs
 
 from debrief.errors import InputError
 from debrief.scoring.model import Chunk, Observation, Trace
@@ -34,23 +35,10 @@ Measured = tuple[Trace, int]
 _Range = tuple[int, int, int]
 """The first overlapped, the first own, and the end of a chunk, as indices of pieces."""
 
-_BLOCK = 4_096
-_SURELY_OVER = 4
-"""Characters a token has on average at most in ordinary text: a longer one is not counted whole
-before it is cut into blocks."""
-_GOOD_ENDS = (
-    (re.compile(r"\n(?=[^\s/])"), True),
-    (re.compile(r"[^\W_](?=\s)"), True),
-    (re.compile(r"[,;.)}\]](?=\w)"), False),
-)
-"""The end of a line, of a word, of a clause; no token spans the first two."""
-
-
-class _Block(NamedTuple):
-    text: str
-    tokens: int
-    whole: bool
-    """Whether it ends where a token ends."""
+_SURELY_OVER = 8
+"""Characters that a token of ordinary text never has on average."""
+_GOOD_ENDS = tuple(map(re.compile, (r"\n(?=[^\s/])", r"[^\W_](?=\s)", r"[,;.)}\]](?=\w)")))
+"""The end of a line, of a word, of a clause."""
 
 
 def chunk_by_tokens(
@@ -90,12 +78,8 @@ def joined(chunks: Iterable[Chunk]) -> list[Trace]:
         if not part.continued:
             traces.append(part)
             continue
-        before = traces[-1]
-        traces[-1] = Trace(
-            number=before.number,
-            observations=before.observations + part.observations,
-            continued=before.continued,
-        )
+        whole = traces[-1].observations + part.observations
+        traces[-1] = structs.replace(traces[-1], observations=whole)
     return [_whole(trace) for trace in traces]
 
 
@@ -108,11 +92,8 @@ def _whole(trace: Trace) -> Trace:
             texts[-1][1].append(part.text)
         else:
             texts.append((part, [part.text]))
-    return Trace(
-        number=trace.number,
-        observations=tuple(Observation(first.kind, "".join(parts)) for first, parts in texts),
-        continued=trace.continued,
-    )
+    whole = tuple(Observation(first.kind, "".join(parts)) for first, parts in texts)
+    return structs.replace(trace, observations=whole)
 
 
 def _packed(
@@ -177,89 +158,48 @@ def _pieces(trace: Trace, target: int, overlap: int, count: Count) -> Iterator[M
     continued = trace.continued
     for observation, tokens in measured:
         if part and held + tokens > limit:
-            yield _part(trace, part, continued), held
+            yield structs.replace(trace, observations=tuple(part), continued=continued), held
             part, held, continued = [], 0, True
         part.append(observation)
         held += tokens
-    yield _part(trace, part, continued), held
-
-
-def _part(trace: Trace, observations: Sequence[Observation], continued: bool) -> Trace:
-    return Trace(number=trace.number, observations=tuple(observations), continued=continued)
+    yield structs.replace(trace, observations=tuple(part), continued=continued), held
 
 
 def _measured(observation: Observation, target: int, count: Count) -> list[tuple[Observation, int]]:
     """Return the observation with its tokens, or its parts when it exceeds the target."""
-    text = observation.text
-    if len(text) <= _SURELY_OVER * target and (total := count(text)) <= target:
+    total = count(observation.text)
+    if total <= target:
         return [(observation, total)]
-    blocks = [_Block(block, count(block), whole) for block, whole in _blocks(text)]
-    if sum(block.tokens for block in blocks) <= target and (total := count(text)) <= target:
-        return [(observation, total)]
-    parts = _texts(blocks, target, count)
-    kind = observation.kind
+    parts = _cut(observation.text, max(1, target // 4), target, count)
     return [
-        (Observation(kind, part, observation.continued if index == 0 else True), tokens)
-        for index, (part, tokens) in enumerate(parts)
+        (Observation(observation.kind, text, observation.continued or place > 0), tokens)
+        for place, (text, tokens) in enumerate(parts)
     ]
 
 
-def _texts(blocks: Iterable[_Block], target: int, count: Count) -> Iterator[tuple[str, int]]:
-    """Yield the blocks' text in parts of about a quarter of the target, never over the target."""
-    limit = max(1, target // 4)
-    held: list[_Block] = []
-    total = 0
-    for block in blocks:
-        for small in _small(block, limit, target, count):
-            if held and total + small.tokens > limit:
-                yield from _together(held, target, count)
-                held, total = [], 0
-            held.append(small)
-            total += small.tokens
-    if held:
-        yield from _together(held, target, count)
+def _cut(text: str, limit: int, target: int, count: Count) -> Iterator[tuple[str, int]]:
+    """Yield halves of halves of a text with their tokens, until each is within the limit.
 
-
-def _together(held: Sequence[_Block], target: int, count: Count) -> Sequence[tuple[str, int]]:
-    """Return blocks as one text, counted anew when one of them may end inside a token."""
-    text = "".join(block.text for block in held)
-    if all(block.whole for block in held[:-1]):
-        return [(text, sum(block.tokens for block in held))]
-    tokens = count(text)
-    return [(text, tokens)] if tokens <= target else [(b.text, b.tokens) for b in held]
-
-
-def _small(block: _Block, limit: int, target: int, count: Count) -> Iterator[_Block]:
-    """Yield a block in halves of halves, until each is within the limit or one character."""
-    text = block.text
-    if block.tokens <= limit or len(text) == 1:
-        if block.tokens > target:
-            raise InputError("chunking", f"one character has {block.tokens} tokens, over {target}")
-        yield block
-        return
-    middle, _ = _good_end(text, 0, len(text) // 2)
-    for half in (text[:middle], text[middle:]):
-        yield from _small(_Block(half, count(half), False), limit, target, count)
-
-
-def _blocks(text: str) -> Iterator[tuple[str, bool]]:
-    """Yield blocks of text, each with whether it ends where a token ends."""
-    start = 0
-    while len(text) - start > _BLOCK:
-        end, whole = _good_end(text, start, start + _BLOCK)
-        yield text[start:end], whole
-        start = end
-    yield text[start:], True
-
-
-def _good_end(text: str, start: int, end: int) -> tuple[int, bool]:
-    """Return the best place to cut from the middle of ``start`` and ``end`` on, else ``end``.
-
-    Beside it stands whether a token ends there for certain.
+    A text that is surely too long is not counted, so every character is counted a few times at
+    most.
     """
-    middle = (start + end) // 2
-    for good, certain in _GOOD_ENDS:
-        places = [match.end() for match in good.finditer(text, middle, end)]
+    if len(text) <= _SURELY_OVER * limit or len(text) == 1:
+        tokens = count(text)
+        if len(text) == 1 and tokens > target:
+            raise InputError("chunking", f"one character has {tokens} tokens, over {target}")
+        if tokens <= limit or len(text) == 1:
+            yield text, tokens
+            return
+    middle = _good_end(text)
+    for half in (text[:middle], text[middle:]):
+        yield from _cut(half, limit, target, count)
+
+
+def _good_end(text: str) -> int:
+    """Return the best place to cut in the quarter before the middle of a text, else its middle."""
+    middle = len(text) // 2
+    for good in _GOOD_ENDS:
+        places = [match.end() for match in good.finditer(text, middle // 2, middle)]
         if places:
-            return places[-1], certain
-    return end, False
+            return places[-1]
+    return middle

@@ -16,9 +16,9 @@ from debrief.judging.context import context_from_session
 from debrief.judging.dspy_judge import DspyJudge
 from debrief.judging.judge_files import load_judges
 from debrief.judging.model import ChangeContext, Judge
-from debrief.models.cache import Cache
 from debrief.models.language_model import LanguageModel
 from debrief.sessions.model import Session
+from debrief.state.store import State
 from tests.models.openai_server import Call, OpenAIServer, Reply, judged
 from tests.waiting import LONG
 
@@ -149,7 +149,7 @@ def test_an_answer_that_is_never_usable_is_a_failure_and_no_score(
     server: OpenAIServer, make_judge: MakeJudge, make_session: MakeSession, tmp_path: Path
 ) -> None:
     server.reply = lambda call: Reply(judged(1.7))
-    judge_by = make_judge(cache=Cache(tmp_path / "a.sqlite"))
+    judge_by = make_judge(cache=State(tmp_path / "a.sqlite"))
     with pytest.raises(ModelError, match=r"in 3 calls.*1\.7 is not from 0 to 1"):
         judge_by.judge(JUDGE, CONTEXT, make_session())
     assert len(server.calls) == 3
@@ -186,8 +186,8 @@ def test_what_models_really_send_is_read(
 def test_a_judgement_is_made_once(
     server: OpenAIServer, make_judge: MakeJudge, make_session: MakeSession, tmp_path: Path
 ) -> None:
-    first = make_judge(cache=Cache(tmp_path / "a.sqlite"))
-    again = make_judge(cache=Cache(tmp_path / "a.sqlite"))
+    first = make_judge(cache=State(tmp_path / "a.sqlite"))
+    again = make_judge(cache=State(tmp_path / "a.sqlite"))
     said = first.judge(JUDGE, CONTEXT, make_session())
     assert again.judge(JUDGE, CONTEXT, make_session()) == said
     assert len(server.calls) == 1

@@ -13,7 +13,6 @@ import pytest
 
 from debrief.errors import ConfigurationError, ModelError
 from debrief.models.budget import Budget, BudgetSpentError
-from debrief.models.cache import Cache
 from debrief.models.language_model import (
     Answer,
     DryRunError,
@@ -24,6 +23,7 @@ from debrief.models.language_model import (
 )
 from debrief.models.prices import Price, Rates
 from debrief.models.usage import ModelUsage
+from debrief.state.store import State
 from tests.models.openai_server import Call, OpenAIServer, Reply
 from tests.waiting import LONG
 
@@ -190,12 +190,12 @@ def test_no_more_calls_than_allowed_are_under_way_at_once(server: OpenAIServer, 
 
 
 def test_only_accepted_answers_are_kept(server: OpenAIServer, make: Make, tmp_path: Path) -> None:
-    cache = Cache(tmp_path / "answers.sqlite")
+    cache = State(tmp_path / "answers.sqlite")
     model = make(cache=cache)
     model.ask("x")
     assert not model.ask("x").recalled
     accepted([model.ask("x")])
-    again = make(cache=Cache(tmp_path / "answers.sqlite")).ask("x")
+    again = make(cache=State(tmp_path / "answers.sqlite")).ask("x")
     assert again.recalled
     assert again.text == "Fine."
     assert len(server.calls) == 3
@@ -205,7 +205,7 @@ def test_an_accepted_answer_after_refusals_is_kept_under_the_first_question(
     server: OpenAIServer, make: Make, tmp_path: Path
 ) -> None:
     server.reply = in_turn(Reply("Hm?"), Reply("Four."))
-    model = make(cache=Cache(tmp_path / "a.sqlite"), price=PRICE)
+    model = make(cache=State(tmp_path / "a.sqlite"), price=PRICE)
     first = model.ask("2 + 2?")
     second = model.ask("2 + 2?\nA number, please.")
     whole = accepted([first, second])
@@ -264,8 +264,8 @@ def test_a_budget_of_money_holds_for_many_threads(server: OpenAIServer, make: Ma
 
 def test_a_budget_is_shared_by_processes_of_one_run(make: Make, tmp_path: Path) -> None:
     def model(run: str) -> LanguageModel:
-        cache = Cache(tmp_path / "a.sqlite")
-        return make(budget=Budget(max_calls=2, run=run, state=cache.state))
+        state = State(tmp_path / "a.sqlite")
+        return make(budget=Budget(max_calls=2, run=run, state=state))
 
     model("monday").ask("a")
     model("monday").ask("b")

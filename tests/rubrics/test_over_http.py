@@ -12,13 +12,13 @@ from typing import Any
 
 import pytest
 
-from debrief.models.cache import Cache
 from debrief.models.language_model import LanguageModel
 from debrief.rubrics.asking import PromptedModel
 from debrief.rubrics.judging import evaluate_rubrics
 from debrief.rubrics.model_consolidation import consolidate_with_model
 from debrief.rubrics.model_judge import ModelRubricJudge
 from debrief.rubrics.model_miner import ModelMiner
+from debrief.state.store import State
 from debrief.tokens import count_tokens
 from tests.models.openai_server import Call, OpenAIServer, Reply
 from tests.rubrics.scenario import GOOD, SCALE, WEEK, a_week, mined, rubric, session
@@ -42,7 +42,7 @@ def model(server: OpenAIServer, tmp_path: Path) -> Make:
 
     def make(**options: Any) -> LanguageModel:
         chosen = {"timeout": LONG, "pause": 0.01, "attempts": 2, **options}
-        cache = Cache(tmp_path / "answers.sqlite")
+        cache = State(tmp_path / "answers.sqlite")
         return LanguageModel("openai/m", api_key="k", base_url=server.url, cache=cache, **chosen)
 
     return make

@@ -15,11 +15,11 @@ from debrief.cli.app import app
 from debrief.errors import InputError, ModelError
 from debrief.lake import Lake
 from debrief.models.budget import Budget, BudgetSpentError
-from debrief.models.cache import Cache
 from debrief.models.language_model import LanguageModel
 from debrief.models.prices import Price, Rates
 from debrief.snapshots.fingerprint import prompt_digest
 from debrief.snapshots.model import PromptSnapshot
+from debrief.state.store import State
 from debrief.tokens import count_tokens
 from debrief.training.candidates import candidate_files, report_of, write_candidate
 from debrief.training.cost_estimate import estimate_cost
@@ -64,7 +64,7 @@ def trials(server: OpenAIServer, home: Path, **options: Any) -> PromptTrials:
         pause=0.01,
         attempts=2,
         price=Price(rates=Rates(input=1e-6, output=2e-6, cache_read=1e-7, cache_write=1e-6)),
-        cache=Cache(home / "answers.sqlite"),
+        cache=State(home / "answers.sqlite"),
         **options,
     )
     return PromptTrials(model, secret=b"secret", concurrency=2)

@@ -22,12 +22,12 @@ from pathlib import Path
 from debrief.judging.evaluation import evaluate_week
 from debrief.judging.judge_files import load_judges
 from debrief.judging.model import JudgeEvaluation
-from debrief.models.cache import Cache
 from debrief.models.language_model import Answer, LanguageModel
 from debrief.rubrics.judging import evaluate_rubrics
 from debrief.rubrics.model import Rubric, RubricEvaluation
 from debrief.rubrics.model_judge import ModelRubricJudge
 from debrief.sessions.model import Message, Session, ToolCall, Turn
+from debrief.state.store import State
 from debrief.tokens import count_tokens
 from tests.rubrics import scenario
 
@@ -101,7 +101,7 @@ class Recorded:
     """A model that records each prompt, and when it was asked and answered."""
 
     def __init__(self, home: Path, url: str, concurrency: int) -> None:
-        cache = Cache(home / "answers.sqlite")
+        cache = State(home / "answers.sqlite")
         self.model = LanguageModel(
             "openai/bench", api_key="k", base_url=url, concurrency=concurrency, cache=cache
         )

@@ -48,7 +48,7 @@ def raw_sessions(run: StageRun, week: str) -> Metadata | None:
             scan,
             week,
             run.redactor,
-            run.sessions.server(),
+            run.sessions.servers(),
             again=run.scope.force,
         )
     heads = list(lake.read(TABLE, week, SessionHead))
@@ -88,7 +88,7 @@ def raw_sessions(run: StageRun, week: str) -> Metadata | None:
 
 def is_read(lake: Lake, sessions: SessionStore, weeks: Sequence[str]) -> bool:
     """Return whether the lake holds the sessions of some weeks as they are now."""
-    scan = scan_into(lake, sessions.places(), server=sessions.server())
+    scan = scan_into(lake, sessions.places(), sessions.servers())
     redactor = sessions.redactor()
     stamps = {week: lake.stamp(TABLE, week) for week in weeks}
     return all(
@@ -101,7 +101,7 @@ def _scan(run: StageRun) -> Scan:
     """Return what there is to read; a run searches once."""
     return run.once(
         "scan",
-        lambda: scan_into(run.lake, run.sessions.places(), server=run.sessions.server()),
+        lambda: scan_into(run.lake, run.sessions.places(), run.sessions.servers()),
     )
 
 

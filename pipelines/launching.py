@@ -93,7 +93,7 @@ def weeks_with_sessions(
     from resources.sessions import SessionStore
 
     store = SessionStore(**resources["sessions"])
-    scan = scan_into(lake, store.places(), server=store.server())
+    scan = scan_into(lake, store.places(), store.servers())
     taken = [week for week in scan.weeks() if week in weeks or not weeks]
     count = sum(map(is_reported, scan.entries))
     logging.getLogger(PROGRESS).info(

@@ -84,7 +84,7 @@ def new_sessions(
     starts nothing twice.
     """
     tables = lake.open()
-    scan = scan_into(tables, sessions.places(), server=sessions.server())
+    scan = scan_into(tables, sessions.places(), sessions.servers())
     marks = marks_of(context.cursor)
     current = _current(tables, scan, sessions.redactor())
     due = due_weeks(scan, current, marks, datetime.now(UTC))

@@ -9,7 +9,7 @@ from debrief.langfuse import source as langfuse
 from debrief.recorder import source as recorder
 from debrief.redaction.redactor import Redactor, key_of
 from debrief.sessions.sources import default_folders
-from debrief.sessions.store import Servers
+from debrief.sessions.store import SessionServer
 from debrief.sessions.transfer import local_folders, split_locations
 from debrief.settings import load_settings
 
@@ -42,15 +42,14 @@ class SessionStore(dg.ConfigurableResource):  # type: ignore[type-arg]
         ),
     )
 
-    def server(self) -> Servers | None:
-        """Return the servers whose sessions are read beside the transcripts; None without any."""
+    def servers(self) -> tuple[SessionServer, ...]:
+        """Return the servers whose sessions are read beside the transcripts."""
         settings = load_settings()
         asked = (
             langfuse.source_from_settings(settings, self.langfuse),
             recorder.source_from_settings(settings, self.recorder),
         )
-        found = tuple(source for source in asked if source is not None)
-        return Servers(found) if found else None
+        return tuple(source for source in asked if source is not None)
 
     def places(self) -> list[Path]:
         """Return the folders to search; what is in an object store is brought here first.

@@ -9,7 +9,7 @@ from __future__ import annotations
 import ssl
 import threading
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
@@ -133,13 +133,7 @@ class LangfuseClient:
 
         Errors as for ``get``.
         """
-        page: Page = {}
-        while True:
-            answer = self.get(path, **{**parameters, **page})
-            yield from self._data(answer, path)
-            page = self._page_after(page, answer, path)
-            if not page:
-                return
+        return self._pages(path, lambda page: self.get(path, **{**parameters, **page}))
 
     def observations(self, **parameters: str | int | None) -> Iterator[Mapping[str, Any]]:
         """Yield observations, newest first; errors as for ``get``, 404 on a server without them.
@@ -148,25 +142,28 @@ class LangfuseClient:
         asked for less at once, from where it had come to.
         """
         path = "/v2/observations"
+
+        def ask(page: Page) -> Any:
+            while True:
+                try:
+                    return self.get(path, limit=self.rows_at_once, **{**parameters, **page})
+                except LangfuseAwayError as away:
+                    if not away.overloaded or self.rows_at_once <= _SMALLEST_PAGE:
+                        raise
+                    self.rows_at_once //= _SHRINKING
+
+        return self._pages(path, ask)
+
+    def _pages(self, path: str, ask: Callable[[Page], Any]) -> Iterator[Mapping[str, Any]]:
         page: Page = {}
         while True:
-            try:
-                answer = self.get(path, limit=self.rows_at_once, **{**parameters, **page})
-            except LangfuseAwayError as away:
-                if not away.overloaded or self.rows_at_once <= _SMALLEST_PAGE:
-                    raise
-                self.rows_at_once //= _SHRINKING
-                continue
-            yield from self._data(answer, path)
+            answer = ask(page)
+            if not isinstance(answer, dict) or not isinstance(answer.get("data"), list):
+                raise RequestRefusedError(self.host, f"{path} answered without a list of data")
+            yield from answer["data"]
             page = self._page_after(page, answer, path)
             if not page:
                 return
-
-    def _data(self, answer: Any, path: str) -> list[Mapping[str, Any]]:
-        if not isinstance(answer, dict) or not isinstance(answer.get("data"), list):
-            raise RequestRefusedError(self.host, f"{path} answered without a list of data")
-        data: list[Mapping[str, Any]] = answer["data"]
-        return data
 
     def _page_after(self, page: Page, answer: Mapping[str, Any], path: str) -> Page:
         """Return the parameters of the next page; none after the last."""

@@ -67,21 +67,12 @@ def list_sessions(
         LangfuseAwayError: the server cannot be reached or stays busy.
         RequestRefusedError: it refuses the request.
     """
-    try:
-        rows = client.observations(
-            fields=_FIELDS, fromStartTime=timestamp(begin), toStartTime=timestamp(end)
-        )
-        return _gathered(rows, _note_observation)
-    except RequestRefusedError as error:
-        if error.status != 404:
-            raise
-    traces = client.pages(
-        "/traces",
-        limit=_TRACES_AT_ONCE,
-        fromTimestamp=timestamp(begin),
-        toTimestamp=timestamp(end),
+    first, last = timestamp(begin), timestamp(end)
+    return _listed(
+        client,
+        {"fromStartTime": first, "toStartTime": last},
+        {"fromTimestamp": first, "toTimestamp": last},
     )
-    return _gathered(traces, _note_trace)
 
 
 def list_session(client: LangfuseClient, session_id: str) -> ListedSession | None:
@@ -89,14 +80,20 @@ def list_session(client: LangfuseClient, session_id: str) -> ListedSession | Non
 
     Errors as for ``list_sessions``.
     """
+    only = {"sessionId": session_id}
+    return _listed(client, only, only).get(session_id)
+
+
+def _listed(
+    client: LangfuseClient, of_observations: Mapping[str, str], of_traces: Mapping[str, str]
+) -> dict[str, ListedSession]:
+    """Return sessions by their observations, or by their traces on servers too old for that."""
     try:
-        rows = client.observations(fields=_FIELDS, sessionId=session_id)
-        return _gathered(rows, _note_observation).get(session_id)
+        return _gathered(client.observations(fields=_FIELDS, **of_observations), _note_observation)
     except RequestRefusedError as error:
         if error.status != 404:
             raise
-    traces = client.pages("/traces", limit=_TRACES_AT_ONCE, sessionId=session_id)
-    return _gathered(traces, _note_trace).get(session_id)
+    return _gathered(client.pages("/traces", limit=_TRACES_AT_ONCE, **of_traces), _note_trace)
 
 
 def timestamp(moment: datetime) -> str:

@@ -24,7 +24,7 @@ from debrief.langfuse.listing import ListedSession, list_session, list_sessions
 from debrief.redaction.redactor import Redactor
 from debrief.redaction.sessions import redact_session
 from debrief.sessions.model import Session
-from debrief.sessions.readers.base import ServerReader, Transcript
+from debrief.sessions.readers.base import Transcript
 from debrief.sessions.scanning import ScanEntry
 from debrief.settings import Settings
 from debrief.weeks import week_of
@@ -140,11 +140,8 @@ class LangfuseSource:
             listed[session_id] = seen
 
 
-class FetchedReader(ServerReader):
+class FetchedReader:
     """Reads sessions that were fetched, as the readers of transcripts read theirs."""
-
-    source = SOURCE
-    tool = SOURCE
 
     def __init__(self, lake: Lake) -> None:
         self.failures: dict[str, str] = {}

@@ -20,7 +20,7 @@ from debrief.recorder.contracts import Status, StoredSession
 from debrief.recorder.errors import CursorError, NotFoundError
 from debrief.redaction.redactor import Redactor
 from debrief.sessions.model import Session
-from debrief.sessions.readers.base import NoSession, ServerReader, Transcript
+from debrief.sessions.readers.base import NoSession, Transcript
 from debrief.sessions.readers.recorder.conversion import SOURCE, session_of, stored_path
 from debrief.sessions.readers.recorder.records import NOT_A_RECORD, decode_meta
 from debrief.sessions.scanning import ScanEntry
@@ -179,11 +179,8 @@ class RecorderSource:
         )
 
 
-class StoredRecordReader(ServerReader):
+class StoredRecordReader:
     """Reads stored records as the readers of transcripts read theirs."""
-
-    source = SOURCE
-    tool = SOURCE
 
     def __init__(
         self,

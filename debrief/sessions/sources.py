@@ -16,7 +16,13 @@ from msgspec.structs import replace
 from debrief.errors import InputError
 from debrief.sessions.model import Session, UnreadTranscript
 from debrief.sessions.readers import READERS
-from debrief.sessions.readers.base import BrokenTranscript, NoSession, Reader, Transcript
+from debrief.sessions.readers.base import (
+    BrokenTranscript,
+    NoSession,
+    Reader,
+    SessionReader,
+    Transcript,
+)
 from debrief.sessions.readers.files import FileStamp, Walk, head_of, reason_of, walk
 from debrief.sessions.readers.jsonl import first_line_error
 from debrief.sessions.readers.kit import first_time
@@ -27,16 +33,12 @@ from debrief.weeks import FIRST_WEEK, week_of
 
 __all__ = ["Scan", "ScanEntry", "default_folders", "read_week", "scan"]
 
-Progress = Callable[[int], None]
-"""Called with how many transcripts are done so far."""
-
 Redact = Callable[[Session], Session]
 
 
-def default_folders(home: Path, readers: Mapping[str, Reader] | None = None) -> list[Path]:
-    """Return the usual places of every known tool's transcripts that exist below ``home``."""
-    readers = READERS if readers is None else readers
-    usual = (folder for reader in readers.values() for folder in reader.folders(home))
+def default_folders(home: Path) -> list[Path]:
+    """Return the usual folders of every known tool's transcripts that exist below ``home``."""
+    usual = (folder for reader in READERS.values() for folder in reader.folders(home))
     return [folder for folder in dict.fromkeys(usual) if folder.is_dir()]
 
 
@@ -45,7 +47,6 @@ def scan(
     remembered: Iterable[ScanEntry] = (),
     *,
     readers: Mapping[str, Reader] | None = None,
-    progress: Progress | None = None,
     origins: tuple[MirrorOrigin, ...] = (),
 ) -> Scan:
     """Find the transcripts of all sources at any depth below ``folders``.
@@ -55,7 +56,6 @@ def scan(
         remembered: the entries of the last scan and what was gone then; files whose size and
             time of change are the same are not opened again.
         readers: the sources to look for; all of them by default.
-        progress: called now and then with how many transcripts were found.
         origins: of the folders that are mirrors.
     """
     readers = READERS if readers is None else readers
@@ -70,10 +70,6 @@ def scan(
         for entry, was_opened in _scan_folder(walk(folder), previous, readers):
             entries.setdefault(entry.path, entry)
             opened += was_opened
-            if progress is not None and len(entries) % 50 == 0:
-                progress(len(entries))
-    if progress is not None:
-        progress(len(entries))
     return _with_gone(entries, _gone(previous, entries), opened, origins)
 
 
@@ -82,8 +78,7 @@ def read_week(
     week: str,
     redact: Redact | None = None,
     *,
-    servers: Mapping[str, Reader] | None = None,
-    progress: Progress | None = None,
+    servers: Mapping[str, SessionReader] | None = None,
 ) -> Iterator[Session | UnreadTranscript]:
     """Yield the sessions that started in ``week``, by start and id, and what could not be read.
 
@@ -94,25 +89,19 @@ def read_week(
         week: ISO date of a Monday.
         redact: applied to every session before its digest is taken; nothing by default.
         servers: what reads the sessions that are on servers, by source.
-        progress: called with how many of the week's transcripts are done.
     """
     groups: dict[str, list[ScanEntry]] = {}
-    done = 0
     for entry in scan.of_week(week):
         if entry.session_id:
             groups.setdefault(entry.session_id, []).append(entry)
         else:
-            done += 1
             yield _unread(entry, entry.reason, entry.line, entry.expected)
     for group in sorted(groups.values(), key=lambda group: (group[0].started, group[0].session_id)):
         yield from _read_group(group, servers or {}, redact)
-        done += len(group)
-        if progress is not None:
-            progress(done)
 
 
 def _read_group(
-    group: list[ScanEntry], servers: Mapping[str, Reader], redact: Redact | None
+    group: list[ScanEntry], servers: Mapping[str, SessionReader], redact: Redact | None
 ) -> Iterator[Session | UnreadTranscript]:
     readings: list[Session] = []
     for entry in group:
@@ -122,8 +111,8 @@ def _read_group(
             companions=tuple(stamp.path for stamp in entry.companions),
         )
         try:
-            reader = (servers if entry.is_on_server else READERS)[entry.source]
-            readings.append(reader.read(transcript))
+            readers: Mapping[str, SessionReader] = servers if entry.is_on_server else READERS
+            readings.append(readers[entry.source].read(transcript))
         except NoSession as error:
             yield _unread(entry, error.reason, 0, True)
         except InputError as error:

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import heapq
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Protocol
 
-from msgspec import Struct
 from msgspec.structs import replace
 
 from debrief.digests import digest_of
@@ -16,7 +15,7 @@ from debrief.redaction.redactor import Redactor
 from debrief.redaction.sessions import redact_session
 from debrief.sessions.heads import SessionHead
 from debrief.sessions.model import Session, UnreadTranscript
-from debrief.sessions.readers.base import Reader
+from debrief.sessions.readers.base import SessionReader
 from debrief.sessions.scanning import local_entry, shared_entry, shared_path
 from debrief.sessions.sources import Scan, ScanEntry, read_week, scan
 from debrief.sessions.transfer import origins_of
@@ -39,22 +38,15 @@ class SessionServer(Protocol):
         """Return what it has; of one that is away, what it had and why there is no more."""
         ...
 
-    def reader(self, lake: Lake, entries: Sequence[ScanEntry], redactor: Redactor) -> Reader:
+    def reader(self, lake: Lake, entries: Sequence[ScanEntry], redactor: Redactor) -> SessionReader:
         """Bring the sessions of ``entries`` here, and return what reads them."""
         ...
-
-
-class Servers(Struct, frozen=True):
-    """Several servers, wherever one is taken."""
-
-    each: tuple[SessionServer, ...]
 
 
 def scan_into(
     lake: Lake,
     folders: Sequence[Path],
-    progress: Callable[[int], None] | None = None,
-    server: SessionServer | Servers | None = None,
+    servers: Iterable[SessionServer] = (),
 ) -> Scan:
     """Search ``folders``, opening only what changed since the lake's last scan, and file it.
 
@@ -69,10 +61,10 @@ def scan_into(
         for each in lake.read(SCAN_TABLE, partition, ScanEntry)
         for entry in [local_entry(each, origins)]
     ]
-    found = scan(folders, remembered, progress=progress, origins=origins)
-    for each in _each(server):
-        entries = each.scan(lake)
-        found = _without_copies(found, each.source, entries)
+    found = scan(folders, remembered, origins=origins)
+    for server in servers:
+        entries = server.scan(lake)
+        found = _without_copies(found, server.source, entries)
         found = replace(found, entries=(*found.entries, *_not_here(entries, found)))
     if found.gone or lake.stamp(SCAN_TABLE, GONE_PARTITION) is not None:
         gone = [shared_entry(entry, origins) for entry in found.gone]
@@ -80,12 +72,6 @@ def scan_into(
     shared = [shared_entry(entry, origins) for entry in found.entries]
     lake.write(SCAN_TABLE, SCAN_PARTITION, shared, ScanEntry)
     return found
-
-
-def _each(server: SessionServer | Servers | None) -> tuple[SessionServer, ...]:
-    if server is None:
-        return ()
-    return server.each if isinstance(server, Servers) else (server,)
 
 
 def _without_copies(found: Scan, source: str, entries: Iterable[ScanEntry]) -> Scan:
@@ -112,7 +98,7 @@ def store_week(
     found: Scan,
     week: str,
     redactor: Redactor,
-    server: SessionServer | Servers | None = None,
+    servers: Iterable[SessionServer] = (),
     *,
     again: bool = False,
 ) -> bool:
@@ -126,17 +112,17 @@ def store_week(
         found: what there is to read.
         week: the week to read.
         redactor: takes the secrets out.
-        server: brings the sessions that are in no folder.
+        servers: bring the sessions that are in no folder.
         again: read what has not changed too.
     """
     made_from = read_from(found, week, redactor)
     stamp = lake.stamp(SESSIONS_TABLE, week)
     if not again and stamp is not None and stamp.inputs == made_from:
         return True
-    servers: dict[str, Reader] = {}
-    for each in _each(server):
-        entries = [e for e in found.of_week(week) if e.source == each.source and e.is_on_server]
-        servers[each.source] = each.reader(lake, entries, redactor)
+    readers: dict[str, SessionReader] = {}
+    for server in servers:
+        entries = [e for e in found.of_week(week) if e.source == server.source and e.is_on_server]
+        readers[server.source] = server.reader(lake, entries, redactor)
     unread: list[UnreadTranscript] = []
     heads = {head.id: head for head in lake.read(SESSIONS_TABLE, week, SessionHead)}
     paths = _paths(found)
@@ -151,16 +137,15 @@ def store_week(
         return redact_session(_whole(lake, week, now, head, paths), redactor)
 
     def read() -> Iterator[Session]:
-        for item in read_week(found, week, kept, servers=servers):
+        for item in read_week(found, week, kept, servers=readers):
             if isinstance(item, Session):
                 yield item
             else:
                 unread.append(replace(item, path=shared_path(item.path, found.origins)))
 
     def sessions() -> Iterator[Session]:
-        lasting = _outlasting(lake, found, week, heads)
-        again = (_redacted_again(one, redactor) for one in lasting)
-        yield from heapq.merge(read(), again, key=lambda each: (each.started, each.id))
+        lasting = _outlasting(lake, found, week, heads, redactor)
+        yield from heapq.merge(read(), lasting, key=lambda each: (each.started, each.id))
 
     def final() -> str:
         lake.write(UNREAD_TABLE, week, unread, UnreadTranscript)
@@ -171,9 +156,9 @@ def store_week(
 
 
 def _outlasting(
-    lake: Lake, found: Scan, week: str, heads: Mapping[str, SessionHead]
+    lake: Lake, found: Scan, week: str, heads: Mapping[str, SessionHead], redactor: Redactor
 ) -> Iterator[Session]:
-    """Yield the stored sessions of a week whose transcripts are gone.
+    """Yield the stored sessions of a week whose transcripts are gone, by today's redaction.
 
     Agents delete their transcripts after some weeks, and a server may be away or no longer asked;
     what was read once stays. It goes with its file in the lake, and not before.
@@ -185,14 +170,9 @@ def _outlasting(
         for head in heads.values()
         if head.id not in ids and not any(ref.path in paths for ref in head.transcripts)
     }
-    if kept:
-        yield from lake.read(SESSIONS_TABLE, week, Session, ("id", kept))
-
-
-def _redacted_again(stored: Session, redactor: Redactor) -> Session:
-    """Return a stored session without what newer rules find to be a secret."""
-    redacted = redact_session(stored, redactor)
-    return stored if redacted is stored else with_digest(redacted)
+    for stored in lake.read(SESSIONS_TABLE, week, Session, ("id", kept)) if kept else ():
+        redacted = redact_session(stored, redactor)
+        yield stored if redacted is stored else with_digest(redacted)
 
 
 def _whole(

@@ -9,22 +9,14 @@ the same. The whole digest is stored beside the fingerprint.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Mapping
-from typing import Protocol
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Protocol
+
+if TYPE_CHECKING:
+    from debrief.snapshots.capture import Prompts
+    from debrief.snapshots.model import PromptSnapshot
 
 FINGERPRINT_LENGTH = 8
-
-
-class FingerprintedPrompts(Protocol):
-    """What of a prompt snapshot makes it the same as another one.
-
-    A protocol, so that a hook that has a tenth of a second need not load pydantic for it.
-    """
-
-    @property
-    def main(self) -> str: ...  # noqa: D102
-    @property
-    def subagents(self) -> Mapping[str, str]: ...  # noqa: D102
 
 
 class FingerprintedJudge(Protocol):
@@ -40,7 +32,7 @@ class FingerprintedJudge(Protocol):
     def body(self) -> str: ...  # noqa: D102
 
 
-def prompt_digest(snapshot: FingerprintedPrompts) -> str:
+def prompt_digest(snapshot: PromptSnapshot | Prompts) -> str:
     """Return the SHA-256, in hex, of a prompt snapshot, whatever the order of its subagents."""
     parts = ["prompt-v1", "main", snapshot.main]
     for name, text in sorted(snapshot.subagents.items()):
@@ -59,7 +51,7 @@ def eval_digest(judges: Iterable[FingerprintedJudge]) -> str:
     return _digest(parts)
 
 
-def compute_prompt_fingerprint(snapshot: FingerprintedPrompts) -> str:
+def compute_prompt_fingerprint(snapshot: PromptSnapshot | Prompts) -> str:
     """Return the prompt fingerprint, 8 hex digits."""
     return prompt_digest(snapshot)[:FINGERPRINT_LENGTH]
 

@@ -53,9 +53,9 @@ def taken(
     lake: Lake, source: LangfuseSource, folders: list[Path] | None = None
 ) -> tuple[Scan, list[Session], list[UnreadTranscript]]:
     """Scan and store, and return what the lake holds of the week then."""
-    found = scan_into(lake, folders or [], server=source)
+    found = scan_into(lake, folders or [], [source])
     for week in found.weeks():
-        store_week(lake, found, week, REDACTOR, source)
+        store_week(lake, found, week, REDACTOR, [source])
     sessions = list(lake.read("raw_sessions", WEEK, Session))
     return found, sessions, list(lake.read("unread_transcripts", WEEK, UnreadTranscript))
 
@@ -139,8 +139,8 @@ def test_what_an_older_version_made_of_observations_is_made_anew(
     (key,) = lake.partitions(FETCHED_TABLE)
     older = replace(session, turns=())
     lake.write(FETCHED_TABLE, key, [older], Session, lambda: "made by an older version")
-    found = scan_into(lake, [], server=source)
-    store_week(lake, found, WEEK, REDACTOR, source, again=True)
+    found = scan_into(lake, [], [source])
+    store_week(lake, found, WEEK, REDACTOR, [source], again=True)
     (stored,) = lake.read("raw_sessions", WEEK, Session)
     assert stored.turns == session.turns
     assert fetched(server) == ["s0", "s0"]
@@ -174,7 +174,7 @@ def test_an_interrupted_fetch_goes_on_where_it_was(server: LangfuseServer, lake:
     for number in range(6):
         Recorder(server, f"s{number}").trace(f"t{number}", "go", "Done.")
     source = source_of(server)
-    found = scan_into(lake, [], server=source)
+    found = scan_into(lake, [], [source])
     source.reader(lake, found.of_week(WEEK)[:4], REDACTOR)
     before = fetched(server)
     _, sessions, _ = taken(lake, source)
@@ -219,10 +219,10 @@ def test_a_server_that_goes_away_leaves_what_was_fetched_and_a_reason_for_the_re
     taken(lake, source)
     for number in range(1, 13):
         Recorder(server, f"s{number}").trace(f"t{number}", "go", "Done.")
-    found = scan_into(lake, [], server=source)
+    found = scan_into(lake, [], [source])
     server.trouble = [Trouble(503)] * 1_000
     before = len(server.requests)
-    store_week(lake, found, WEEK, REDACTOR, source)
+    store_week(lake, found, WEEK, REDACTOR, [source])
     sessions = list(lake.read("raw_sessions", WEEK, Session))
     unread = list(lake.read("unread_transcripts", WEEK, UnreadTranscript))
     assert [session.id for session in sessions] == ["s0"]

@@ -97,9 +97,9 @@ def taken(
     lake: Lake, source: RecorderSource, folders: list[Path] | None = None
 ) -> tuple[Scan, list[Session], list[UnreadTranscript]]:
     """Scan and store, and return what the lake holds of the week then."""
-    found = scan_into(lake, folders or [], server=source)
+    found = scan_into(lake, folders or [], [source])
     for week in found.weeks():
-        store_week(lake, found, week, REDACTOR, source)
+        store_week(lake, found, week, REDACTOR, [source])
     sessions = list(lake.read("raw_sessions", WEEK, Session))
     return found, sessions, list(lake.read("unread_transcripts", WEEK, UnreadTranscript))
 
@@ -176,7 +176,7 @@ def test_a_week_that_is_read_while_the_database_is_away_keeps_its_records(
     add(door, ready=True)
     found, (before,), _ = taken(lake, source_of(door))
     door.away = True
-    store_week(lake, found, WEEK, REDACTOR, source_of(door), again=True)
+    store_week(lake, found, WEEK, REDACTOR, [source_of(door)], again=True)
     assert list(lake.read("raw_sessions", WEEK, Session)) == [before]
 
 
@@ -233,10 +233,10 @@ def test_a_record_in_a_folder_that_the_database_does_not_know_is_read_too(
 
 def test_a_row_that_somebody_removed_is_told_and_fails_nothing(door: Door, lake: Lake) -> None:
     add(door)
-    found = scan_into(lake, [], server=source_of(door))
+    found = scan_into(lake, [], [source_of(door)])
     with door._transaction() as connection:
         connection.execute(sa.text("DELETE FROM sessions"))
-    store_week(lake, found, WEEK, REDACTOR, source_of(door))
+    store_week(lake, found, WEEK, REDACTOR, [source_of(door)])
     (row,) = lake.read("unread_transcripts", WEEK, UnreadTranscript)
     assert (row.expected, row.reason) == (True, "the database has it no more")
 

@@ -205,16 +205,6 @@ def test_an_orphaned_subagents_file_elsewhere_joins_its_session(tmp_path: Path) 
     assert (only.usage.input, only.api_calls) == (4, 2)
 
 
-def test_progress_is_told(tmp_path: Path) -> None:
-    written(tmp_path, *[session(number) for number in range(1, 4)])
-    found_so_far: list[int] = []
-    read_so_far: list[int] = []
-    found = scan([tmp_path], progress=found_so_far.append)
-    list(read_week(found, WEEK, progress=read_so_far.append))
-    assert found_so_far[-1] == 3
-    assert read_so_far == [1, 2, 3]
-
-
 def test_the_usual_folders_are_those_that_exist(tmp_path: Path) -> None:
     assert default_folders(tmp_path) == []
     projects = tmp_path / ".claude" / "projects"

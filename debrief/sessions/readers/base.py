@@ -71,7 +71,21 @@ class ToolNames(Struct, frozen=True):
     """Search files, or list them."""
 
 
-class Reader(Protocol):
+class SessionReader(Protocol):
+    """What reads the sessions of a folder or of a server."""
+
+    def read(self, transcript: Transcript) -> Session:
+        """Read one transcript whole.
+
+        What cannot be read ends up in ``Session.problems``.
+
+        Raises:
+            InputError: the file holds no session, or cannot be read at all.
+        """
+        ...
+
+
+class Reader(SessionReader, Protocol):
     """A source of sessions. A new one is a module with such an object in ``READERS``."""
 
     source: str
@@ -92,36 +106,3 @@ class Reader(Protocol):
     def peek(self, transcript: Transcript) -> Peek | None:
         """Look at the beginning; None when the file holds no session."""
         ...
-
-    def read(self, transcript: Transcript) -> Session:
-        """Read one transcript whole.
-
-        What cannot be read ends up in ``Session.problems``.
-
-        Raises:
-            InputError: the file holds no session, or cannot be read at all.
-        """
-        ...
-
-
-class ServerReader:
-    """Reads the sessions of a server, which are in no folder and whose listing has the rest.
-
-    A server's own reader adds ``read``.
-    """
-
-    source: str
-    tool: str
-    tools = ToolNames()
-
-    def folders(self, home: Path) -> tuple[Path, ...]:
-        """Return nothing: a server has no folder."""
-        return ()
-
-    def find(self, walk: Walk) -> Iterator[Transcript]:
-        """Yield nothing: no file is one of a server's sessions."""
-        return iter(())
-
-    def peek(self, transcript: Transcript) -> Peek | None:
-        """Return None: what the listing has is in the scan already."""
-        return None

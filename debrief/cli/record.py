@@ -6,8 +6,8 @@ No name that a file has can give orders to the terminal: all pass through ``read
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
-from contextlib import suppress
+from collections.abc import Iterable, Sequence
+from contextlib import nullcontext, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -198,18 +198,11 @@ def record_stop(
     settings, home = _settings_and_home()
     rule = ready_rule(settings.ready_rule)
     options = StopOptions(
-        summary=summary,
-        ignore=tuple(ignore or ()),
-        create_task=create_task,
-        ready=ready,
-        keep=keep,
+        summary=summary, ignore=tuple(ignore or ()), create_task=create_task, ready=ready, keep=keep
     )
     redactor = _redactor(settings)
-    if local is not None:
-        done = stop(home, repo, local.absolute(), redactor=redactor, rule=rule, options=options)
-    else:
-        with _server(settings) as server:
-            done = stop(home, repo, server, redactor=redactor, rule=rule, options=options)
+    with nullcontext(local.absolute()) if local is not None else _server(settings) as target:
+        done = stop(home, repo, target, redactor=redactor, rule=rule, options=options)
     meta = done.record.meta
     out = console()
     if done.made_before:
@@ -242,9 +235,8 @@ def record_upload(create_task: CreateTask = None) -> None:
                 errors.print(f"{sent.session_id}: {sent.error}", style="red")
     if left := len(home.unsent()):
         wait = "waits" if left == 1 else "wait"
-        errors.print(
-            f"debrief: {left} still {wait}. Again with: debrief record upload", style="red"
-        )
+        line = f"debrief: {left} still {wait}. Again with: debrief record upload"
+        errors.print(line, style="red")
         raise typer.Exit(1)
 
 
@@ -283,14 +275,9 @@ def record_apply(
 
     record = _read_record(file)
     changed = replay(record, to)
-    out = console()
-    for path in changed[:_MOST_LINES]:
-        out.print(f"  {readable(path)}")
-    if len(changed) > _MOST_LINES:
-        out.print(f"  and {len(changed) - _MOST_LINES:,} more")
-    tree = record.meta.final_tree
+    _print_first(map(readable, changed))
     paths = counted(len(changed), "path")
-    out.print(f"{paths} changed; the tree is {tree}, as recorded.")
+    console().print(f"{paths} changed; the tree is {record.meta.final_tree}, as recorded.")
 
 
 @app.command("check")
@@ -306,15 +293,13 @@ def record_check(file: RecordFile, repo: Repo = Path()) -> None:
     record = _read_record(file)
     meta = record.meta
     out = console()
-    name = readable(meta.repo_name)
-    out.print(f"Record {meta.session_id} of task {meta.task_id}, {name}")
+    out.print(f"Record {meta.session_id} of task {meta.task_id}, {readable(meta.repo_name)}")
     _print_changes(meta)
     problems = problems_of(record)
     if not problems and meta.contents == "full":
         differences = rebuilds(record, repo, _redactor(settings))
         if differences is None:
-            message = f"Not rebuilt: no repository here has its baseline {meta.base_ref}."
-            out.print(message)
+            out.print(f"Not rebuilt: no repository here has its baseline {meta.base_ref}.")
         elif not differences:
             out.print(f"It rebuilds its tree, {meta.final_tree}.")
         problems += differences or []
@@ -372,7 +357,6 @@ def _print_sessions(home: RecorderHome) -> None:
 
 def _command_line(command: RanCommand, *, running: bool) -> str:
     """Return how a command went."""
-
     line = " ".join((command.cmd, *command.args))
     line += "" if command.cwd == "." else f" in {readable(command.cwd)}"
     if running:
@@ -384,28 +368,30 @@ def _command_line(command: RanCommand, *, running: bool) -> str:
 
 def _print_changes(meta: Meta) -> None:
     """Print what a record changes, leaves out, replaces and warns of."""
-
     out = console()
-    for change in meta.changes[:_MOST_LINES]:
-        numbers = f"+{change.added} -{change.removed}"
-        if change.kind == "update" and not (change.added or change.removed):
-            numbers = "mode"
-        out.print(f"  {change.kind} {readable(change.path)} ({numbers})")
-    if len(meta.changes) > _MOST_LINES:
-        out.print(f"  and {len(meta.changes) - _MOST_LINES:,} more")
-    if not meta.changes:
-        out.print("  nothing was changed")
-    for skipped in meta.skipped[:_MOST_LINES]:
-        reason = readable(skipped.reason)
-        out.print(f"  left out {readable(skipped.path)}: {reason}")
-    if len(meta.skipped) > _MOST_LINES:
-        out.print(f"  and {len(meta.skipped) - _MOST_LINES:,} more left out")
+    changes = []
+    for change in meta.changes:
+        is_of_mode = change.kind == "update" and not (change.added or change.removed)
+        numbers = "mode" if is_of_mode else f"+{change.added} -{change.removed}"
+        changes.append(f"{change.kind} {readable(change.path)} ({numbers})")
+    _print_first(changes or ["nothing was changed"])
+    skipped = (f"left out {readable(s.path)}: {readable(s.reason)}" for s in meta.skipped)
+    _print_first(skipped, "more left out")
     if meta.redactions.count:
         secrets = counted(meta.redactions.count, "secret")
         kinds = readable(", ".join(meta.redactions.kinds))
         out.print(f"  {secrets} replaced ({kinds})")
     for warning in meta.warnings:
         out.print(f"  warning: {readable(warning)}", style="yellow")
+
+
+def _print_first(lines: Iterable[str], rest: str = "more") -> None:
+    """Print the first lines, and how many others there are."""
+    first, others = (listed := list(lines))[:_MOST_LINES], len(listed) - _MOST_LINES
+    for line in first:
+        console().print(f"  {line}")
+    if others > 0:
+        console().print(f"  and {others:,} {rest}")
 
 
 def _print_missing(reasons: Sequence[str]) -> None:

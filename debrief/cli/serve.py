@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from itertools import chain, count
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -153,10 +154,8 @@ def write_token(store: RecordStore, path: Path) -> None:
             str(path), f"cannot be written ({error.strerror})", "Name another: --token-file"
         ) from error
     taken = {token.name for token in store.tokens()}
-    name, number = TOKEN_FILE_NAME, 1
-    while name in taken:
-        number += 1
-        name = f"{TOKEN_FILE_NAME}-{number}"
+    names = chain([TOKEN_FILE_NAME], (f"{TOKEN_FILE_NAME}-{number}" for number in count(2)))
+    name = next(name for name in names if name not in taken)
     with os.fdopen(handle, "w") as file:
         try:
             file.write(store.add_token(name, ("read", "write", "export"))[1] + "\n")

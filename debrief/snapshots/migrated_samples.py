@@ -10,8 +10,8 @@ import json
 import re
 from collections.abc import Callable, Iterable
 from datetime import UTC, datetime
-from pathlib import Path, PurePosixPath
-from typing import Any
+from pathlib import Path
+from typing import Any, Literal
 
 from msgspec import Struct
 
@@ -51,23 +51,25 @@ JudgesOf = Callable[[Path], Iterable[FingerprintedJudge]]
 """Loads the judges of a folder; may raise a DebriefError."""
 
 
-class SampleFile(Struct, frozen=True):
-    """A file that a sample gets."""
+class MigrationStep(Struct, frozen=True, kw_only=True):
+    """What becomes of one file.
 
-    path: PurePosixPath
-    content: bytes
-    note: str
+    ``copy`` and ``write`` (a file with ``content`` of ours) are done; ``same`` and ``differs`` are
+    files that exist already and stay; ``left`` stays behind; ``missing`` is a part that nobody
+    has.
+    """
+
+    action: Literal["copy", "write", "same", "differs", "left", "missing"]
+    target: Path
+    source: Path | None = None
+    content: bytes | None = None
+    note: str = ""
 
 
-class FilledIn(Struct, frozen=True):
-    """The files that a sample gets, and what stays missing, each with the reason."""
-
-    files: list[SampleFile]
-    missing: list[tuple[str, str]]
-
-
-def fill_in(sample: Path, folder: Path, *, is_training: bool, judges_of: JudgesOf) -> FilledIn:
-    """Return the prompts, metadata and plan of a sample as far as they can be found.
+def fill_in(
+    sample: Path, folder: Path, home: Path, *, is_training: bool, judges_of: JudgesOf
+) -> list[MigrationStep]:
+    """Return what writes a sample's prompts, metadata and plan, and what of it is missing.
 
     Existing values are kept, but for fingerprints of another definition, which go to
     ``before_migration``. Otherwise: prompts from the active ones of Claude Code, those of the
@@ -77,11 +79,18 @@ def fill_in(sample: Path, folder: Path, *, is_training: bool, judges_of: JudgesO
     Args:
         sample: one folder of ``sessions/`` or ``training_data/``.
         folder: the ``.weft`` or ``.lw_coder`` folder it lies in.
+        home: the folder that the sample gets.
         is_training: whether it is a training sample, which has more parts than a session.
         judges_of: loads the judges of a folder.
     """
-    result = FilledIn([], [])
-    metadata = _metadata(sample / METADATA, result.missing)
+    steps: list[MigrationStep] = []
+    missing: list[tuple[str, str]] = []
+
+    def write(name: str, content: bytes, note: str) -> None:
+        step = MigrationStep(action="write", target=home / name, content=content, note=note)
+        steps.append(step)
+
+    metadata = _metadata(sample / METADATA, missing)
     trace = next((text for name in _TRACES if (text := _text(sample / name)) is not None), None)
     filled: list[str] = []
 
@@ -94,13 +103,12 @@ def fill_in(sample: Path, folder: Path, *, is_training: bool, judges_of: JudgesO
     if prompts is None:
         active = _active(folder, metadata.get("model"), trace)
         if active is None:
-            result.missing.append((PROMPTS, "nothing says which prompts were in force"))
+            missing.append((PROMPTS, "nothing says which prompts were in force"))
         else:
             prompts = _prompts(active)
             note = f"from the prompts active for {active.name}"
             for path in sorted(active.glob("*.md")):
-                target = PurePosixPath(PROMPTS, path.name)
-                result.files.append(SampleFile(target, path.read_bytes(), note))
+                write(f"{PROMPTS}/{path.name}", path.read_bytes(), note)
             filled.append(PROMPTS)
             fill("tool", CLAUDE_CODE)
             fill("model", active.name)
@@ -122,30 +130,26 @@ def fill_in(sample: Path, folder: Path, *, is_training: bool, judges_of: JudgesO
     if before:
         metadata[_EARLIER_VALUES] = before
     needed = ("model", "recorded_at", *(("eval_fingerprint",) if is_training else ()))
-    result.missing.extend(
+    missing.extend(
         (METADATA, f"nothing says its {key}") for key in needed if metadata.get(key) is None
     )
     if filled:
         metadata[FILLED_IN] = filled
     note = f"with {', '.join(filled)} filled in" if filled else ""
-    result.files.append(SampleFile(PurePosixPath(METADATA), metadata_bytes(metadata), note))
-    if is_training:
-        _complete(sample, folder, result)
-    return result
-
-
-def _complete(sample: Path, folder: Path, result: FilledIn) -> None:
-    if not (sample / "plan.md").is_file():
+    write(METADATA, metadata_bytes(metadata), note)
+    if is_training and not (sample / "plan.md").is_file():
         paths = (folder / name / f"{sample.name}.md" for name in ("plans", "tasks"))
         plan = next((path for path in paths if path.is_file() and not path.is_symlink()), None)
         if plan is None:
-            result.missing.append(("plan.md", "no plan of this id is there either"))
+            missing.append(("plan.md", "no plan of this id is there either"))
         else:
-            note = f"from {plan.parent.name}/{plan.name}"
-            result.files.append(SampleFile(PurePosixPath("plan.md"), plan.read_bytes(), note))
-    result.missing.extend((name, "") for name in _TRAINING_FILES if not (sample / name).is_file())
-    if not any(sample.glob("judge_*.json")):
-        result.missing.append(("judge_*.json", ""))
+            write("plan.md", plan.read_bytes(), f"from {plan.parent.name}/{plan.name}")
+    if is_training:
+        missing.extend((name, "") for name in _TRAINING_FILES if not (sample / name).is_file())
+        if not any(sample.glob("judge_*.json")):
+            missing.append(("judge_*.json", ""))
+    absent = (MigrationStep(action="missing", target=home / p, note=why) for p, why in missing)
+    return [*steps, *absent]
 
 
 def _metadata(path: Path, missing: list[tuple[str, str]]) -> dict[str, Any]:

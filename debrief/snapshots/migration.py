@@ -9,13 +9,10 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Iterator
 from pathlib import Path, PurePosixPath
-from typing import Literal
-
-from msgspec import Struct
 
 from debrief.errors import InputError
 from debrief.snapshots.capture import HOME, METADATA, refuse_link, shown
-from debrief.snapshots.migrated_samples import JudgesOf, fill_in
+from debrief.snapshots.migrated_samples import JudgesOf, MigrationStep, fill_in
 
 EARLIER = (".weft", ".lw_coder")
 """Names of the folders, the newer tool's first."""
@@ -30,23 +27,6 @@ _FOLDERS = {
 _TOOLS = {"claude-code-cli": "claude-code"}
 _WITH_METADATA = ("sessions", "training_data")
 _SKIPPED = frozenset({".git", "node_modules", ".venv", HOME})
-
-Action = Literal["copy", "write", "same", "differs", "left", "missing"]
-
-
-class MigrationStep(Struct, frozen=True, kw_only=True):
-    """What becomes of one file.
-
-    ``copy`` and ``write`` (a file with ``content`` of ours) are done; ``same`` and ``differs`` are
-    files that exist already and stay; ``left`` stays behind; ``missing`` is a part that nobody
-    has.
-    """
-
-    action: Action
-    target: Path
-    source: Path | None = None
-    content: bytes | None = None
-    note: str = ""
 
 
 def earlier_folders(place: Path) -> list[Path]:
@@ -90,15 +70,13 @@ def plan_migration(folder: Path, target: Path, judges_of: JudgesOf) -> list[Migr
             if sample.is_symlink():
                 continue
             is_training = kind == "training_data"
-            filled = fill_in(sample, folder, is_training=is_training, judges_of=judges_of)
             home = target / kind / sample.name
-            for file in filled.files:
-                step = MigrationStep(
-                    action="write", target=home / file.path, content=file.content, note=file.note
+            steps += (
+                step if step.action == "missing" else _unless_there(step)
+                for step in fill_in(
+                    sample, folder, home, is_training=is_training, judges_of=judges_of
                 )
-                steps.append(_unless_there(step))
-            for part, note in filled.missing:
-                steps.append(MigrationStep(action="missing", target=home / part, note=note))
+            )
     return _without_collisions(steps)
 
 

@@ -99,6 +99,7 @@ def test_a_retry_after_header_counts_too() -> None:
         (format_datetime(datetime.now(UTC) + timedelta(minutes=5), usegmt=True), 200, 300),
         ("Thu, 01 Jan 1970 00:00:00 -0000", 0, 0),
     ],
+    ids=["a number", "a date", "a date in the past"],
 )
 def test_a_retry_after_is_a_number_or_a_date(text: str, least: float, most: float) -> None:
     seconds = parse_retry_after(text)

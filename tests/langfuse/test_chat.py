@@ -1,322 +1,21 @@
-"""What was said, in the words of every vendor and of what traces them."""
+"""What was said and what came back from calls, as every vendor and tracer writes it."""
 
 from __future__ import annotations
 
 import json
+from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 
 from debrief.langfuse.chat import said_by, said_to
 from debrief.langfuse.messages import Said
-from debrief.langfuse.parts import ReportedCall
+from debrief.langfuse.parts import ReportedCall, ReportedResult
 
-READ = ReportedCall("c1", "read", '{"path":"a"}', '{"path":"a"}')
-NAMELESS = ReportedCall("", "read", '{"path":"a"}', '{"path":"a"}')
-FUNCTION = {"name": "read", "arguments": '{"path": "a"}'}
-ENTRY = {"id": "c1", "type": "function", "function": FUNCTION}
-THOUGHT = {"type": "thinking", "thinking": "Hm.", "signature": "x"}
-
-ANSWERS: dict[str, tuple[Any, str, ReportedCall]] = {
-    "OpenAI": ({"role": "assistant", "content": None, "tool_calls": [ENTRY]}, "", READ),
-    "OpenAI, with words": (
-        {"role": "assistant", "content": "Looking.", "tool_calls": [ENTRY], "refusal": None},
-        "Looking.",
-        READ,
-    ),
-    "OpenAI, the whole response": (
-        {
-            "id": "x",
-            "choices": [{"index": 0, "message": {"role": "assistant", "tool_calls": [ENTRY]}}],
-        },
-        "",
-        READ,
-    ),
-    "OpenAI, before tools": (
-        {"role": "assistant", "content": None, "function_call": FUNCTION},
-        "",
-        NAMELESS,
-    ),
-    "OpenAI, a tool of one's own": (
-        {
-            "role": "assistant",
-            "tool_calls": [
-                {"id": "c1", "type": "custom", "custom": {"name": "read", "input": {"path": "a"}}}
-            ],
-        },
-        "",
-        READ,
-    ),
-    "Responses, items": (
-        [
-            {"type": "reasoning", "summary": [], "encrypted_content": "gAAAA"},
-            {
-                "type": "message",
-                "role": "assistant",
-                "content": [{"type": "output_text", "text": "Looking.", "annotations": []}],
-            },
-            {
-                "type": "function_call",
-                "id": "fc",
-                "call_id": "c1",
-                **FUNCTION,
-                "status": "completed",
-            },
-        ],
-        "Looking.",
-        READ,
-    ),
-    "Responses, one item": (
-        {"type": "function_call", "id": "fc", "call_id": "c1", **FUNCTION},
-        "",
-        READ,
-    ),
-    "Responses, the whole response": (
-        {"object": "response", "output": [{"type": "function_call", "call_id": "c1", **FUNCTION}]},
-        "",
-        READ,
-    ),
-    "Anthropic": (
-        {
-            "role": "assistant",
-            "content": [
-                THOUGHT,
-                {"type": "text", "text": "Looking."},
-                {"type": "tool_use", "id": "c1", "name": "read", "input": {"path": "a"}},
-            ],
-        },
-        "Looking.",
-        READ,
-    ),
-    "Anthropic, the content alone": (
-        [
-            {"type": "text", "text": "Looking."},
-            {"type": "tool_use", "id": "c1", "name": "read", "input": {"path": "a"}},
-        ],
-        "Looking.",
-        READ,
-    ),
-    "LangChain": (
-        {
-            "role": "assistant",
-            "content": "",
-            "tool_calls": [
-                {"name": "read", "args": {"path": "a"}, "id": "c1", "type": "tool_call"}
-            ],
-            "additional_kwargs": {"tool_calls": [ENTRY]},
-        },
-        "",
-        READ,
-    ),
-    "LangChain on Anthropic": (
-        {
-            "role": "assistant",
-            "content": [{"type": "tool_use", "id": "c1", "name": "read", "input": {"path": "a"}}],
-            "tool_calls": [{"name": "read", "args": {"path": "a"}, "id": "c1"}],
-        },
-        "",
-        READ,
-    ),
-    "LangChain, what stands beside alone": ({"tool_calls": [ENTRY], "refusal": None}, "", READ),
-    "LangChain, its own form": (
-        {
-            "messages": [
-                {
-                    "type": "ai",
-                    "content": "Looking.",
-                    "tool_calls": [{"name": "read", "args": {"path": "a"}, "id": "c1"}],
-                }
-            ]
-        },
-        "Looking.",
-        READ,
-    ),
-    "LangChain, serialised": (
-        {
-            "lc": 1,
-            "type": "constructor",
-            "id": ["langchain_core", "messages", "AIMessage"],
-            "kwargs": {"content": "Looking.", "additional_kwargs": {"tool_calls": [ENTRY]}},
-        },
-        "Looking.",
-        READ,
-    ),
-    "AI SDK, with words": (
-        {
-            "role": "assistant",
-            "content": "Looking.",
-            "tool_calls": json.dumps(
-                [{"toolCallId": "c1", "toolName": "read", "args": '{"path":"a"}'}]
-            ),
-        },
-        "Looking.",
-        READ,
-    ),
-    "AI SDK, calls alone": (
-        [{"toolCallId": "c1", "toolName": "read", "input": '{"path":"a"}'}],
-        "",
-        READ,
-    ),
-    "AI SDK, parts": (
-        {
-            "role": "assistant",
-            "content": [
-                {"type": "reasoning", "text": "Hm."},
-                {
-                    "type": "tool-call",
-                    "toolCallId": "c1",
-                    "toolName": "read",
-                    "input": {"path": "a"},
-                },
-            ],
-        },
-        "",
-        READ,
-    ),
-    "OpenTelemetry": (
-        [
-            {
-                "role": "assistant",
-                "parts": [
-                    {"type": "reasoning", "content": "Hm."},
-                    {"type": "text", "content": "Looking."},
-                    {"type": "tool_call", "id": "c1", "name": "read", "arguments": {"path": "a"}},
-                ],
-                "finish_reason": "tool_call",
-            }
-        ],
-        "Looking.",
-        READ,
-    ),
-    "OpenTelemetry, an event": (
-        {"index": 0, "message": {"role": "assistant", "tool_calls": [ENTRY]}, "finish_reason": "x"},
-        "",
-        READ,
-    ),
-    "OpenInference": (
-        [
-            {
-                "message": {
-                    "role": "assistant",
-                    "tool_calls": [{"tool_call": {"id": "c1", "function": FUNCTION}}],
-                }
-            }
-        ],
-        "",
-        READ,
-    ),
-    "Semantic Kernel": (
-        {
-            "gen_ai.event.content": json.dumps(
-                {
-                    "index": 0,
-                    "message": {"role": "Assistant", "content": "Looking.", "tool_calls": [ENTRY]},
-                }
-            )
-        },
-        "Looking.",
-        READ,
-    ),
-    "Gemini": (
-        {
-            "candidates": [
-                {
-                    "content": {
-                        "role": "model",
-                        "parts": [
-                            {"text": "Looking."},
-                            {"functionCall": {"name": "read", "args": {"path": "a"}}},
-                        ],
-                    }
-                }
-            ]
-        },
-        "Looking.",
-        NAMELESS,
-    ),
-    "Agent Development Kit": (
-        {
-            "content": {
-                "parts": [{"function_call": {"id": "c1", "name": "read", "args": {"path": "a"}}}],
-                "role": "model",
-            },
-            "finish_reason": "STOP",
-        },
-        "",
-        READ,
-    ),
-    "Bedrock": (
-        {
-            "output": {
-                "message": {
-                    "role": "assistant",
-                    "content": [
-                        {"text": "Looking."},
-                        {"toolUse": {"toolUseId": "c1", "name": "read", "input": {"path": "a"}}},
-                    ],
-                }
-            }
-        },
-        "Looking.",
-        READ,
-    ),
-    "Genkit": (
-        {
-            "role": "model",
-            "content": [{"toolRequest": {"ref": "c1", "name": "read", "input": {"path": "a"}}}],
-        },
-        "",
-        READ,
-    ),
-    "Strands, an event": (
-        {
-            "finish_reason": "tool_use",
-            "message": json.dumps(
-                [
-                    {"text": "Looking."},
-                    {"toolUse": {"toolUseId": "c1", "name": "read", "input": {"path": "a"}}},
-                ]
-            ),
-        },
-        "Looking.",
-        READ,
-    ),
-    "LlamaIndex": (
-        {
-            "message": {
-                "role": "assistant",
-                "additional_kwargs": {},
-                "blocks": [
-                    {"block_type": "text", "text": "Looking."},
-                    {
-                        "block_type": "tool_call",
-                        "tool_call_id": "c1",
-                        "tool_name": "read",
-                        "tool_kwargs": {"path": "a"},
-                    },
-                ],
-            }
-        },
-        "Looking.",
-        READ,
-    ),
-    "Haystack": (
-        {
-            "role": "assistant",
-            "content": [
-                {"text": "Looking."},
-                {"tool_call": {"id": "c1", "tool_name": "read", "arguments": {"path": "a"}}},
-            ],
-        },
-        "Looking.",
-        READ,
-    ),
-    "Koog": (
-        [{"role": "assistant", "content": json.dumps([ENTRY]), "finish_reason": "tool_calls"}],
-        "",
-        READ,
-    ),
-}
+HERE = Path(__file__).parent
+ANSWERS: dict[str, dict[str, Any]] = yaml.safe_load((HERE / "answers.yaml").read_text())
+RESULTS: dict[str, dict[str, Any]] = yaml.safe_load((HERE / "results.yaml").read_text())
 
 
 @pytest.mark.parametrize("name", ANSWERS)
@@ -324,11 +23,20 @@ ANSWERS: dict[str, tuple[Any, str, ReportedCall]] = {
     "written", [lambda value: value, json.dumps, lambda v: json.dumps(json.dumps(v))]
 )
 def test_a_models_call_is_read_in_every_vendors_words(name: str, written: Any) -> None:
-    output, text, call = ANSWERS[name]
-    said = said_by(written(output))
+    answer = ANSWERS[name]
+    said = said_by(written(answer["output"]))
+    arguments = '{"path":"a"}'
     assert [one.role for one in said] == ["assistant"] * len(said)
-    assert "".join(one.text for one in said) == text
-    assert [told for one in said for told in one.calls] == [call]
+    assert "".join(one.text for one in said) == answer.get("text", "")
+    calls = [call for one in said for call in one.calls]
+    assert calls == [ReportedCall(answer.get("id", "c1"), "read", arguments, arguments)]
+
+
+@pytest.mark.parametrize("name", RESULTS)
+def test_a_result_is_read_in_every_vendors_words(name: str) -> None:
+    (said,) = said_to([RESULTS[name]["message"]])
+    assert (said.text, said.calls) == ("", ())
+    assert said.results == (ReportedResult(*RESULTS[name]["result"]),)
 
 
 def test_instructions_are_the_systems_wherever_they_stand() -> None:
@@ -387,3 +95,14 @@ def test_a_refusal_is_words() -> None:
 def test_of_several_answers_the_first_counts() -> None:
     choices = [{"message": {"role": "assistant", "content": text}} for text in ("one", "two")]
     assert said_by({"choices": choices}) == (Said(role="assistant", text="one"),)
+
+
+def test_a_tool_on_the_models_own_server_brings_its_result_along() -> None:
+    item = {"type": "mcp_call", "id": "m1", "name": "search", "arguments": "{}", "output": "found"}
+    (said,) = said_by([item])
+    assert (said.calls[0].name, said.results) == (
+        "search",
+        (ReportedResult("m1", "search", "found"),),
+    )
+    (failed,) = said_by([{**item, "output": None, "error": "away"}])
+    assert failed.results == (ReportedResult("m1", "search", "away", "failed"),)

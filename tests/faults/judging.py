@@ -5,7 +5,9 @@ A machine of its own is below the folder: lake, home, and Dagster's storage.
 
 from __future__ import annotations
 
+import hashlib
 import os
+import re
 import subprocess
 import sys
 from collections.abc import Mapping
@@ -19,12 +21,22 @@ from debrief.lake import Lake
 from debrief.sessions.model import Session
 from debrief.weeks import week_of
 from tests.benchmarks.judging import START, session_of
-from tests.models.openai_server import OpenAIServer
+from tests.models.openai_server import Call, OpenAIServer, Reply, judged
 
 ROOT = Path(__file__).parents[2]
 WEEK = week_of(START)
 TABLE = "judge_evaluations"
 CONCURRENCY = 4
+
+
+def score_of(call: Call, latency: float = 0.0) -> Reply:
+    """Give each session and judge a score of its own, always the same."""
+    session = re.search(r"Add helpers (\d+)", call.user)
+    judge = re.search(r"# (Code reuse|Plan compliance)", call.system)
+    assert session
+    assert judge
+    score = hashlib.sha256(f"{session[1]} {judge[1]}".encode()).digest()[0] / 255
+    return Reply(judged(round(score, 3), f"{judge[1]} of {session[1]}."), latency=latency)
 
 
 class Machine:

@@ -5,8 +5,7 @@ from __future__ import annotations
 import time
 from pathlib import Path
 
-from tests.benchmarks.judging_faults import score_of, structs_with
-from tests.faults.judging import Machine
+from tests.faults.judging import Machine, score_of
 from tests.models.openai_server import OpenAIServer
 from tests.object_store import known, object_store
 from tests.waiting import LONG, wait_until
@@ -19,7 +18,7 @@ def test_a_run_waits_for_the_store_and_asks_nothing_again(tmp_path: Path) -> Non
     with (
         object_store() as store,
         known(store),
-        OpenAIServer(lambda call: structs_with(score_of(call), 0.3)) as server,
+        OpenAIServer(lambda call: score_of(call, 0.3)) as server,
     ):
         url = f"s3://{store.bucket()}/lake"
         machine = Machine(tmp_path, server, lake=url, more=store.environment)

@@ -26,7 +26,7 @@ from tests.waiting import is_over, wait_until
 class Running:
     """A whole that was started on a home of its own."""
 
-    def __init__(self, home: Path) -> None:
+    def __init__(self, home: Path, **environment: str) -> None:
         self.home = home
         self.ports = free_ports()
         self.output = home.parent / "output"
@@ -37,6 +37,7 @@ class Running:
             "DEBRIEF_OFFLINE": "1",
             "DEBRIEF_SESSIONS": str(home.parent),
             "PYTHONUNBUFFERED": "1",
+            **environment,
         }
         with self.output.open("w") as file:
             self.process = subprocess.Popen(

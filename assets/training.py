@@ -1,9 +1,10 @@
 """Training sets and prompt candidates: one for each observed pair of task and fingerprint."""
 
 from collections.abc import Iterator
+from typing import Any
 
 import dagster as dg
-from pydantic import Field
+from pydantic import Field, create_model
 
 from assets import versions
 from assets.agreement import judge_agreement
@@ -24,7 +25,6 @@ from debrief.training.kinship import read_index
 from debrief.training.optimisation import OptimiserOptions
 from debrief.training.pairs import observed_pairs
 from debrief.training.selection import TrainingOptions, options_chosen
-from debrief.training.splitting import EVAL_SHARE
 from debrief.training.store import store_training_set, training_path, training_set_of
 from debrief.training.trials import NEEDS_A_MODEL, PromptTrials
 from debrief.training.validation import validate_line
@@ -35,60 +35,22 @@ FOLLOWS = dg.AutomationCondition.eager().without(~dg.AutomationCondition.any_dep
 that is missing may hold it back."""
 
 
-class Selection(dg.Config):
+def _launch_type(kind: Any) -> Any:
+    """Return what the launchpad can give for an option of the library's; None leaves it open."""
+    if kind == tuple[str, ...]:
+        return list[str] | None
+    return next((one | None for one in (bool, int, float) if kind in (one, one | None)), str | None)
+
+
+_OPTIONS: dict[str, Any] = {
+    name: (_launch_type(field.annotation), Field(default=None, description=field.description))
+    for name, field in TrainingOptions.model_fields.items()
+}
+
+
+class Selection(create_model("Options", __base__=dg.Config, **_OPTIONS)):  # type: ignore[misc]
     """What is taken into a training set; what is left open here is as the settings say, and by
     default every session that one can learn from."""
-
-    min_overall_quality: float | None = Field(default=None, description="From 0 to 1. Else 0.")
-    status: str | None = Field(
-        default=None,
-        description="`ready`: only sessions that changed something, in which a validation command "
-        "ran, and none of whose redactions needs a look. Else `any`: no matter.",
-    )
-    ready_without_change: bool | None = Field(
-        default=None, description="`ready` does not ask for a change."
-    )
-    ready_without_validation: bool | None = Field(
-        default=None, description="`ready` does not ask for a validation command."
-    )
-    require_change: bool | None = Field(
-        default=None, description="Only sessions that changed a file."
-    )
-    require_validation: bool | None = Field(
-        default=None, description="Only sessions in which a test, lint, type run or build ran."
-    )
-    allow_unsure_redactions: bool | None = Field(
-        default=None, description="Also sessions with redactions that nobody looked at."
-    )
-    allow_suspected_injections: bool | None = Field(
-        default=None, description="Also sessions with words that look made for whoever judges them."
-    )
-    tools: list[str] | None = Field(default=None, description="Empty: every tool.")
-    models: list[str] | None = Field(default=None, description="Empty: every model.")
-    since: str | None = Field(default=None, description="The first day, as 2026-10-05 (UTC).")
-    until: str | None = Field(default=None, description="The last day, included.")
-    max_per_repository: int | None = Field(
-        default=None, description="0: no limit. The best are kept."
-    )
-    near_duplicates: str | None = Field(
-        default=None, description="`drop` all but the earliest of copies, or `keep` them."
-    )
-    eval_share: float | None = Field(
-        default=None, description=f"Held out for evaluation, 0 to 1. Else {EVAL_SHARE:g}."
-    )
-    max_tokens: int | None = Field(
-        default=None,
-        description="Sessions with more, their tools and what chat templates write counted in, are "
-        "split into windows. 0: never.",
-    )
-
-    def options(self) -> TrainingOptions:
-        """Return the library's form of this, over the settings.
-
-        Raises:
-            ConfigurationError: a value makes no sense.
-        """
-        return options_chosen(load_settings(), self.model_dump())
 
 
 @dg.asset(
@@ -128,7 +90,8 @@ def training_sets(
     if shortfall:
         raise dg.Failure(f"no training set is written: {shortfall}", allow_retries=False)
     observed = observed_pairs(lake)
-    options, index = config.options(), read_index(lake)
+    options = options_chosen(load_settings(), config.model_dump())
+    index = read_index(lake)
     for key in context.partition_keys:
         task, fingerprint = pair_of(key)
         members = observed.get((task, fingerprint))

@@ -9,11 +9,11 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from datetime import UTC, date, datetime
-from typing import Literal
+from typing import Annotated, Literal
 
 from msgspec import Struct
 from msgspec.structs import replace
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 
 from debrief.errors import ConfigurationError
 from debrief.rubrics.model import RubricEvaluation
@@ -41,39 +41,63 @@ NEAR_DUPLICATE = "near-duplicate of an earlier session"
 ACROSS = "related to a session on the other side of the split"
 
 
-class TrainingOptions(BaseModel):
-    """What is chosen at launch. The default takes every session that can be learned from."""
+def _names(value: object) -> object:
+    """Return a list of names that a setting gives as one text."""
+    return list(filter(None, map(str.strip, value.split(",")))) if isinstance(value, str) else value
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+
+def _or_none(value: object) -> object:
+    """Return None for an empty text or 0, which say that there is no limit."""
+    return None if value in ("", "0", 0) else value
+
+
+Names = Annotated[tuple[str, ...], BeforeValidator(_names)]
+Day = Annotated[date | None, BeforeValidator(_or_none)]
+Limit = Annotated[int | None, BeforeValidator(_or_none)]
+
+
+class TrainingOptions(BaseModel):
+    """What is chosen at launch or by settings. The default takes every session that can be learned
+    from; the launchpad shows the descriptions."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
 
     min_overall_quality: float = Field(default=0.0, ge=0, le=1)
+    """From 0 to 1."""
     status: Literal["any", "ready"] = "any"
-    """``ready``: a change was made, a validation command ran, and no redaction needs a look;
-    less what the next three take back. Of a session that was recorded, what its recorder holds of
-    it counts instead of the first two."""
+    """`ready`: only sessions that changed something, in which a validation command ran, and none of
+    whose redactions needs a look; of one that was recorded, its recorder's status counts instead of
+    the first two. `any`: no matter."""
     ready_without_change: bool = False
+    """`ready` does not ask for a change."""
     ready_without_validation: bool = False
+    """`ready` does not ask for a validation command."""
     allow_unsure_redactions: bool = False
+    """Also sessions with redactions that nobody looked at."""
     require_change: bool = False
-    """Keep only sessions that added or removed a line, whatever the status."""
+    """Only sessions that added or removed a line."""
     require_validation: bool = False
-    """Keep only sessions in which a test, lint or type run or a build ran."""
+    """Only sessions in which a test, lint, type run or build ran."""
     allow_suspected_injections: bool = False
-    """Also sessions whose words look made for a judge: their scores cannot be relied on."""
-    tools: tuple[str, ...] = ()
+    """Also sessions with words that look made for whoever judges them: their scores cannot be
+    relied on."""
+    tools: Names = ()
     """Empty: every tool."""
-    models: tuple[str, ...] = ()
+    models: Names = ()
     """Empty: every model."""
-    since: date | None = None
-    until: date | None = None
-    """The last day, included (UTC, of the session's start)."""
-    max_per_repository: int | None = Field(default=None, ge=1)
-    """The best by overall quality are kept."""
+    since: Day = None
+    """The first day, as 2026-10-05 (UTC)."""
+    until: Day = None
+    """The last day, included."""
+    max_per_repository: Limit = Field(default=None, ge=1)
+    """0: no limit. The best by overall quality are kept."""
     near_duplicates: Literal["drop", "keep"] = "drop"
-    max_tokens: int | None = Field(default=None, ge=256)
-    """Sessions with more tokens are split into windows, each a line of its own. Tools count, and
-    so does about what chat templates write around messages."""
+    """`drop` all but the earliest of copies, or `keep` them."""
+    max_tokens: Limit = Field(default=None, ge=256)
+    """Sessions with more, their tools and what chat templates write counted in, are split into
+    windows, each a line of its own. 0: never."""
     eval_share: float = Field(default=EVAL_SHARE, ge=0, lt=1)
+    """Held out for evaluation, 0 to 1."""
 
     @property
     def needs_change(self) -> bool:
@@ -104,31 +128,16 @@ def training_options(given: Mapping[str, object]) -> TrainingOptions:
 
 _PREFIX = "DEBRIEF_TRAINING_"
 
-_OR_NONE = frozenset({"since", "until", "max_per_repository", "max_tokens"})
-"""Options for which an empty text or 0 says that there is no limit."""
-_LISTS = frozenset({"tools", "models"})
-
 
 def options_chosen(settings: Settings, at_launch: Mapping[str, object]) -> TrainingOptions:
     """Return what is chosen: at launch, else by a setting, else by default.
 
     Args:
-        settings: such as ``DEBRIEF_TRAINING_MAX_TOKENS``.
+        settings: such as ``DEBRIEF_TRAINING_MAX_TOKENS``; tools and models by commas.
         at_launch: by option; None for one that was not given.
 
     Raises:
         ConfigurationError: a setting names no option, or a value makes no sense.
-    """
-    given = {name: value for name, value in at_launch.items() if value is not None}
-    chosen = {**options_in_settings(settings), **given}
-    return training_options({name: _value(name, value) for name, value in chosen.items()})
-
-
-def options_in_settings(settings: Settings) -> dict[str, object]:
-    """Return the options that settings name, as texts; tools and models as lists, by commas.
-
-    Raises:
-        ConfigurationError: a setting names no option.
     """
     chosen: dict[str, object] = {}
     for setting, text in sorted(settings.values.items()):
@@ -138,13 +147,9 @@ def options_in_settings(settings: Settings) -> dict[str, object]:
         if name not in TrainingOptions.model_fields:
             known = ", ".join(_PREFIX + option.upper() for option in TrainingOptions.model_fields)
             raise ConfigurationError(setting, "is no setting", f"There are: {known}.")
-        parts = [part.strip() for part in text.split(",")]
-        chosen[name] = [part for part in parts if part] if name in _LISTS else text.strip()
-    return chosen
-
-
-def _value(name: str, value: object) -> object:
-    return None if name in _OR_NONE and value in ("", "0", 0) else value
+        chosen[name] = text.strip()
+    given = {name: value for name, value in at_launch.items() if value is not None}
+    return training_options({**chosen, **given})
 
 
 class Candidate(Struct, frozen=True, kw_only=True):

@@ -332,8 +332,13 @@ def test_a_relative_of_two_on_different_sides_is_left_out_and_they_stay() -> Non
 
 @pytest.mark.parametrize(
     "bad",
-    [{"min_overall_quality": 1.1}, {"max_per_repository": 0}, {"eval_share": 1}, {"tool": "droid"}],
-    ids=["quality over 1", "cap of 0", "nothing to train on", "unknown option"],
+    [
+        {"min_overall_quality": 1.1},
+        {"max_per_repository": -1},
+        {"eval_share": 1},
+        {"tool": "droid"},
+    ],
+    ids=["quality over 1", "cap below 0", "nothing to train on", "unknown option"],
 )
 def test_options_that_make_no_sense_are_refused(bad: dict[str, Any]) -> None:
     with pytest.raises(ConfigurationError, match=next(iter(bad))):

@@ -7,7 +7,7 @@ import fcntl
 import os
 import shutil
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
@@ -65,6 +65,38 @@ def _write(path: Path, data: bytes) -> None:
         unfinished.unlink(missing_ok=True)
         raise
     sync_folder(path.parent)
+
+
+def write_folder(folder: Path, files: Mapping[str, bytes], *, replace: bool = False) -> None:
+    """Write a folder that its owner alone can enter, whole or not at all.
+
+    Args:
+        folder: where it goes; the folders above it are made.
+        files: by path within it.
+        replace: a folder that is there gives way.
+
+    Raises:
+        OSError: it cannot be written, or a folder with files is there; that one is as it was.
+    """
+    folder.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    unfinished = folder.with_name(f".{folder.name}.{os.getpid()}")
+    replaced = folder.with_name(f".{folder.name}.{os.getpid()}.old")
+    shutil.rmtree(unfinished, ignore_errors=True)
+    try:
+        unfinished.mkdir(mode=0o700)
+        for name, data in files.items():
+            (unfinished / name).parent.mkdir(parents=True, exist_ok=True)
+            (unfinished / name).write_bytes(data)
+        if replace and folder.exists():
+            folder.rename(replaced)
+        unfinished.rename(folder)
+    except BaseException:
+        if replaced.exists() and not folder.exists():
+            replaced.rename(folder)
+        raise
+    finally:
+        for leftover in (unfinished, replaced):
+            shutil.rmtree(leftover, ignore_errors=True)
 
 
 def move_folder(source: Path, target: Path) -> None:

@@ -123,7 +123,7 @@ def _print_estimate(
     samples: list[TrainingSample], options: OptimiserOptions, model: str, price: Price | None
 ) -> None:
     from debrief.tokens import count_tokens
-    from debrief.training.cost_estimate import estimate_cost
+    from debrief.training.optimisation import estimate_cost
 
     estimate = estimate_cost(samples, options, count_tokens, price)
     console().print(

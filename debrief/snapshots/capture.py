@@ -12,13 +12,13 @@ from __future__ import annotations
 import json
 import os
 import re
-import shutil
 import time
 from collections.abc import Iterable, Mapping
 from pathlib import Path, PurePosixPath
 from typing import Any, NamedTuple
 
 from debrief.errors import InputError
+from debrief.files import write_folder
 from debrief.snapshots.fingerprint import compute_prompt_fingerprint
 
 HOME = ".debrief"
@@ -252,20 +252,11 @@ def write_capture(folder: Path, prompts: Prompts | None, metadata: Mapping[str, 
     refuse_link(folder.parent.parent, folder.parent, folder)
     if folder.exists():
         raise FileExistsError(f"{folder} is there already")
-    folder.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-    unfinished = folder.parent / f".{folder.name}.{os.getpid()}"
-    unfinished.mkdir(mode=0o700)
-    try:
-        if prompts is not None:
-            (unfinished / PROMPTS).mkdir()
-            (unfinished / PROMPTS / MAIN).write_bytes(prompts.main.encode())
-            for name, text in prompts.subagents.items():
-                (unfinished / PROMPTS / f"{name}.md").write_bytes(text.encode())
-        (unfinished / METADATA).write_bytes(metadata_bytes(metadata))
-        unfinished.rename(folder)
-    except BaseException:
-        shutil.rmtree(unfinished, ignore_errors=True)
-        raise
+    files = {METADATA: metadata_bytes(metadata)}
+    if prompts is not None:
+        files[f"{PROMPTS}/{MAIN}"] = prompts.main.encode()
+        files |= {f"{PROMPTS}/{name}.md": text.encode() for name, text in prompts.subagents.items()}
+    write_folder(folder, files)
 
 
 def read_metadata(folder: Path) -> dict[str, Any]:

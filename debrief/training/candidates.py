@@ -11,6 +11,7 @@ from msgspec import Struct
 
 from debrief.digests import digest_of
 from debrief.errors import InputError
+from debrief.files import write_folder
 from debrief.lake import Lake
 from debrief.markdown import table
 from debrief.redaction import contains_secret
@@ -87,15 +88,11 @@ def write_candidate(proposal: Proposal, debrief_folder: Path, tool: str) -> Writ
         )
     files = candidate_files(proposal)
     target = debrief_folder / CANDIDATES / tool / proposal.fingerprint
-    for place in (debrief_folder, *reversed(target.relative_to(debrief_folder).parents), target):
-        refuse_link(debrief_folder / place)
+    above = target.relative_to(debrief_folder).parents
+    refuse_link(*(debrief_folder / folder for folder in above), target)
     if target.exists():
         return WrittenCandidate(target, new=False)
-    unfinished = target.with_name(f".{target.name}")
-    unfinished.mkdir(parents=True, exist_ok=True)
-    for name, data in files.items():
-        (unfinished / name).write_bytes(data)
-    unfinished.rename(target)
+    write_folder(target, files)
     return WrittenCandidate(target, new=True)
 
 

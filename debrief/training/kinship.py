@@ -21,8 +21,7 @@ from msgspec.structs import replace
 from debrief.digests import digest_of
 from debrief.lake import Lake
 from debrief.sessions.model import Session
-from debrief.training.similarity import SIGNATURE_BYTES
-from debrief.training.traits import TRAITS, SessionTraits, traits_of
+from debrief.training.traits import SIGNATURE_BYTES, TRAITS, SessionTraits, traits_of
 
 if TYPE_CHECKING:
     import numpy as np

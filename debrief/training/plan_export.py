@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import json
-import os
-import shutil
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
 from msgspec import Struct, to_builtins
 
+from debrief.files import write_folder
 from debrief.judging.model import JudgeEvaluation
 from debrief.judging.suites import SuiteRun
 from debrief.redaction.redactor import Redactor
@@ -64,8 +63,7 @@ def export_plan(judged: JudgedPlan, debrief_folder: Path, redactor: Redactor) ->
         OSError: it cannot be written.
     """
     target = debrief_folder / "training_data" / judged.plan_id
-    for place in (debrief_folder, target.parent, target):
-        refuse_link(place)
+    refuse_link(debrief_folder, target.parent, target)
     capture = debrief_folder / "sessions" / judged.plan_id
     warnings: list[str] = []
 
@@ -88,7 +86,8 @@ def export_plan(judged: JudgedPlan, debrief_folder: Path, redactor: Redactor) ->
         feedback = (target / FEEDBACK).read_bytes().decode("utf-8", "replace")
     if feedback and feedback.strip():
         files[FEEDBACK] = redact(feedback.strip() + "\n")
-    _write(target, files)
+    written = {name: text.encode("utf-8", "replace") for name, text in files.items()}
+    write_folder(target, written, replace=True)
     return Exported(target, tuple(sorted(files)), tuple(warnings))
 
 
@@ -162,29 +161,6 @@ def _page(row: JudgeEvaluation, redact: Callable[[str], str]) -> str:
         f"# {row.judge}\n\nScore: {row.score:.2f} (weight {row.weight:g}, "
         f"{row.answered_by or row.model})\n\n{redact(row.feedback).strip()}\n"
     )
-
-
-def _write(target: Path, files: Mapping[str, str]) -> None:
-    target.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-    unfinished = target.parent / f".{target.name}.{os.getpid()}"
-    replaced = target.parent / f".{target.name}.{os.getpid()}.old"
-    for leftover in (unfinished, replaced):
-        shutil.rmtree(leftover, ignore_errors=True)
-    try:
-        for name, text in files.items():
-            place = unfinished / name
-            place.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-            place.write_bytes(text.encode("utf-8", "replace"))
-        if target.exists():
-            target.rename(replaced)
-        unfinished.rename(target)
-    except BaseException:
-        if replaced.exists() and not target.exists():
-            replaced.rename(target)
-        raise
-    finally:
-        for leftover in (unfinished, replaced):
-            shutil.rmtree(leftover, ignore_errors=True)
 
 
 def _json(value: Mapping[str, Any]) -> str:

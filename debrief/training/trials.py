@@ -13,8 +13,6 @@ from concurrent.futures import ThreadPoolExecutor
 from threading import Lock
 from typing import TYPE_CHECKING, Any
 
-from msgspec import Struct
-
 from debrief.digests import digest_of
 from debrief.errors import ModelError
 from debrief.judging.reading import read_judgement
@@ -37,16 +35,6 @@ TEMPLATE = "candidate_judge"
 FORM = "trial-1"
 """Of the question that an agent under trial is asked: part of the cache's key."""
 COURSE, REMARKS = "course_of_work", "remarks"
-
-
-class Trial(Struct, frozen=True, kw_only=True):
-    """One request, worked on under some prompts."""
-
-    session_id: str
-    course: str
-    score: float
-    """From 0 to 1."""
-    feedback: str
 
 
 class PromptTrials:
@@ -85,15 +73,15 @@ class PromptTrials:
             num_retries=0,
         )
 
-    def run(self, program: Any, samples: Sequence[TrainingSample]) -> list[Trial]:
-        """Try a program on samples, in their order.
+    def run(self, program: Any, samples: Sequence[TrainingSample]) -> list[float]:
+        """Try a program on samples and return its scores, from 0 to 1, in their order.
 
         Raises:
             ModelError: a question could not be answered.
         """
         lm = self.lm()
 
-        def one(sample: TrainingSample) -> Trial:
+        def score(sample: TrainingSample) -> float:
             import dspy
 
             with (
@@ -101,17 +89,10 @@ class PromptTrials:
                 dspy.context(lm=lm, adapter=adapter(), trace=[], disable_history=True),
             ):
                 made = program(request=request_of(sample))
-            course = course_text(made)
-            score, feedback = self.judge(sample, course)
-            return Trial(
-                session_id=sample.plan_id,
-                course=course,
-                score=score,
-                feedback=feedback,
-            )
+            return self.judge(sample, course_text(made))[0]
 
         with ThreadPoolExecutor(self.concurrency) as pool:
-            return list(pool.map(one, samples))
+            return list(pool.map(score, samples))
 
     def judge(self, sample: TrainingSample, course: str) -> tuple[float, str]:
         """Judge a course of work by what was found of the session.

@@ -18,7 +18,6 @@ from debrief.recorder.storage.rows import ExportedRow
 from debrief.sessions.heads import SessionHead
 from debrief.sessions.model import Session
 from debrief.sessions.readers.recorder.conversion import session_of
-from debrief.training.languages import languages_of
 from debrief.training.selection import (
     DRAFT,
     NO_CHANGE,
@@ -29,7 +28,7 @@ from debrief.training.selection import (
     reason_against,
 )
 from debrief.training.tool_schemas import tool_schemas
-from debrief.training.traits import was_validated
+from debrief.training.traits import languages_of, was_validated
 from tests.recorder.records import build
 
 READY = TrainingOptions(status="ready")

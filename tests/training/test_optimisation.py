@@ -22,9 +22,14 @@ from debrief.snapshots.model import PromptSnapshot
 from debrief.state.store import State
 from debrief.tokens import count_tokens
 from debrief.training.candidates import candidate_files, report_of, write_candidate
-from debrief.training.cost_estimate import estimate_cost
 from debrief.training.model import TrainingSample
-from debrief.training.optimisation import OptimiserOptions, Proposal, propose, sides_of
+from debrief.training.optimisation import (
+    OptimiserOptions,
+    Proposal,
+    estimate_cost,
+    propose,
+    sides_of,
+)
 from debrief.training.trials import PromptTrials
 from tests.models.openai_server import Call, OpenAIServer, Reply, judged
 from tests.training.lakes import lake_of_lessons

@@ -5,7 +5,7 @@ import random
 import numpy as np
 import pytest
 
-from debrief.training.similarity import message_marks, signature_of
+from debrief.training.traits import message_marks, signature_of
 from tests.training.scenario import says, session, turn
 
 DRAW = random.Random(7)

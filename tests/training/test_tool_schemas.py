@@ -9,9 +9,8 @@ from jsonschema import Draft202012Validator
 
 from debrief.sessions.model import DeclaredTool
 from debrief.training.formats import MOST_TOOLS, encode, function_name, whole_text
-from debrief.training.known_tools import TABLES
 from debrief.training.model import ToolParameters
-from debrief.training.tool_schemas import tool_schemas, without_uncalled
+from debrief.training.tool_schemas import TABLES, tool_schemas, without_uncalled
 from tests.training.strategies import INPUTS, JSON, NAMES
 
 

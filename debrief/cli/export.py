@@ -16,9 +16,8 @@ from debrief.cli.record import warn_of_exposure
 from debrief.errors import ConfigurationError
 
 if TYPE_CHECKING:
-    from debrief.recorder.exporting import StoredRecord
     from debrief.recorder.publishing import PublishedRecords
-    from debrief.recorder.storage.rows import SessionFilter
+    from debrief.recorder.storage.rows import SessionFilter, StoredRecord
     from debrief.settings import Settings
     from debrief.training.model import Split, Status
     from debrief.training.publishing.folder import Published

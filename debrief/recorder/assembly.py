@@ -15,8 +15,8 @@ from pydantic import BaseModel, ValidationError
 
 from debrief import __version__
 from debrief.errors import InputError
-from debrief.recorder.agreement import change_of
 from debrief.recorder.changes import WorktreeChanges, find_changes
+from debrief.recorder.checks import change_of
 from debrief.recorder.comparison import ChangedFile, Version
 from debrief.recorder.contracts import (
     APPLY_PATCH,

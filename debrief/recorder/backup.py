@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 import os
-import shutil
 import subprocess
 import tempfile
 from collections.abc import Sequence
-from contextlib import suppress
 from pathlib import Path
-from typing import IO
 
 from debrief.errors import InputError
 from debrief.recorder.errors import StorageError
@@ -21,14 +18,12 @@ _TABLES = (*_CONTENTS, "store", "alembic_version")
 _PLAIN = ("--no-owner", "--no-privileges")
 _SCHEMAS = ("dagster", "debrief_state")
 """Of Dagster's tables and of the shared state, when they are in the same database."""
-_CHUNK = 1 << 20
-_NEW_HISTORY = b"""
+_NEW_HISTORY = """
 DO $$ BEGIN
     IF to_regclass('public.store') IS NOT NULL THEN
         UPDATE public.store SET id = left(md5(gen_random_uuid()::text), 8);
     END IF;
 END $$;
-COMMIT;
 """
 
 
@@ -53,9 +48,8 @@ def backup(url: str, file: Path) -> int:
         raise InputError(str(file.parent), f"cannot be written: {error.strerror}") from None
     new = Path(name)
     try:
-        with os.fdopen(handle, "wb") as out:
-            _run(url, "pg_dump", [*_PLAIN, "--format=custom"], out)
-            os.fsync(out.fileno())
+        os.close(handle)
+        _run(url, "pg_dump", *_PLAIN, "--format=custom", f"--file={new}")
         _listed(new)
         os.link(new, file)
         return file.stat().st_size
@@ -90,30 +84,22 @@ def restore(url: str, file: Path, *, replace: bool = False) -> None:
             f"is not empty: there are {', '.join(existing)}",
             "With --replace, what it holds is dropped for what the backup holds.",
         )
-    drop = "".join(f"DROP TABLE IF EXISTS public.{name} CASCADE;\n" for name in _TABLES)
-    drop += "".join(f"DROP SCHEMA IF EXISTS {name} CASCADE;\n" for name in schemas)
-    with tempfile.TemporaryFile() as damaged, tempfile.TemporaryFile() as refused:
-        script = _started(None, "pg_restore", [*_PLAIN, "--file=-", str(file)], errors=damaged)
-        into = _started(url, "psql", ["-X", "-q", "-v", "ON_ERROR_STOP=1"], errors=refused)
-        assert script.stdout is not None
-        assert into.stdin is not None
+    drop = "".join(f"DROP TABLE IF EXISTS public.{name} CASCADE;" for name in _TABLES)
+    drop += "".join(f"DROP SCHEMA IF EXISTS {name} CASCADE;" for name in schemas)
+    with tempfile.TemporaryDirectory(prefix="debrief-restore-") as folder:
+        script = f"{folder}/restore.sql"
         try:
-            with suppress(BrokenPipeError):
-                into.stdin.write(f"BEGIN;\nSET LOCAL lock_timeout = '60s';\n{drop}".encode())
-                shutil.copyfileobj(script.stdout, into.stdin, _CHUNK)
-            script.stdout.close()
-            if into.poll() is None and script.wait():
-                raise InputError(str(file), f"is damaged: {_end(damaged)}", "Nothing was changed.")
-            with suppress(BrokenPipeError):
-                into.stdin.write(_NEW_HISTORY)
-                into.stdin.close()
-            if into.wait():
-                raise StorageError("the database", _end(refused), "Nothing was changed.")
-        finally:
-            # Without its COMMIT, what psql was given is undone.
-            for process in (into, script):
-                process.kill()
-                process.wait()
+            _run(None, "pg_restore", *_PLAIN, f"--file={script}", str(file))
+        except StorageError as error:
+            reason = f"is damaged: {error.reason}"
+            raise InputError(str(file), reason, "Nothing was changed.") from None
+        before = f"SET LOCAL lock_timeout = '60s'; {drop}"
+        steps = ("-c", before, "-f", script, "-c", _NEW_HISTORY)
+        options = ("--no-psqlrc", "--quiet", "--single-transaction", "--set=ON_ERROR_STOP=1")
+        try:
+            _run(url, "psql", *options, *steps)
+        except StorageError as error:
+            raise StorageError("the database", error.reason, "Nothing was changed.") from None
 
 
 def _existing(url: str, schemas: Sequence[str]) -> list[str]:
@@ -140,44 +126,30 @@ def _existing(url: str, schemas: Sequence[str]) -> list[str]:
 def _listed(file: Path) -> str:
     """Return what a backup holds, as ``pg_restore`` lists it."""
     try:
-        return _run(None, "pg_restore", ["--list", str(file)])
+        return _run(None, "pg_restore", "--list", str(file))
     except StorageError as error:
         raise InputError(str(file), f"is no backup: {error.reason}") from None
 
 
-def _run(url: str | None, name: str, arguments: Sequence[str], out: IO[bytes] | None = None) -> str:
-    with tempfile.TemporaryFile() as errors:
-        process = _started(url, name, arguments, errors=errors, out=out)
-        output, _ = process.communicate()
-        if process.returncode:
-            raise StorageError(name, _end(errors), "See: debrief database status")
-    return output.decode() if output else ""
-
-
-def _started(
-    url: str | None,
-    name: str,
-    arguments: Sequence[str],
-    *,
-    errors: IO[bytes],
-    out: IO[bytes] | None = None,
-) -> subprocess.Popen[bytes]:
-    """Start a client program; a password goes into its environment, where nobody else sees it."""
+def _run(url: str | None, name: str, *arguments: str) -> str:
+    """Run a client program; a password goes into its environment, where nobody else sees it."""
     environment = {key: value for key, value in os.environ.items() if not key.startswith("PG")}
     environment["LC_ALL"] = "C"
     database = []
     if url is not None:
-        address, password = _without_password(url)
+        address, environment["PGPASSWORD"] = _without_password(url)
         database = [f"--dbname={address}"]
-        if password:
-            environment["PGPASSWORD"] = password
-    return subprocess.Popen(
+    done = subprocess.run(
         [str(programs_folder() / name), *database, *arguments],
-        stdin=subprocess.PIPE,
-        stdout=out or subprocess.PIPE,
-        stderr=errors,
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
         env=environment,
+        check=False,
     )
+    if done.returncode:
+        lines = done.stderr.decode(errors="replace").strip().splitlines() or ["gave no reason"]
+        raise StorageError(name, lines[-1].rstrip("."), "See: debrief database status")
+    return done.stdout.decode()
 
 
 def _without_password(url: str) -> tuple[str, str]:
@@ -186,9 +158,3 @@ def _without_password(url: str) -> tuple[str, str]:
     password = str(address.password or inner or "")
     plain = address.difference_update_query(["password"])._replace(password=None)
     return plain.render_as_string(hide_password=False), password
-
-
-def _end(errors: IO[bytes]) -> str:
-    errors.seek(0)
-    lines = errors.read().decode(errors="replace").strip().splitlines()
-    return lines[-1].rstrip(".") if lines else "gave no reason"

@@ -2,25 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import re
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import islice, pairwise
 
 from msgspec import Struct
 
 from debrief.errors import InputError
-from debrief.recorder.agreement import meta_problems
 from debrief.recorder.allowlist import command_problem, is_validation
 from debrief.recorder.applier import FileState, apply_operations
 from debrief.recorder.contracts import (
     APPLY_PATCH,
+    OUTPUT_LIMIT,
     READ_FILE,
     RUN_COMMAND,
+    TRUNCATED,
     ApplyPatch,
     AssistantMessage,
     CommandSummary,
     CreateFile,
     DeleteFile,
+    FileChange,
     Message,
+    Meta,
     Operation,
     ReadFile,
     Record,
@@ -36,6 +40,8 @@ from debrief.recorder.tools import PATCHED, TOOLS, AnsweredCall, calls_of
 
 _RANK = {DeleteFile: 0, UpdateFile: 1, CreateFile: 2}
 _MOST_PROBLEMS = 50
+_LONGEST_PLACEHOLDER = 128
+_CREDENTIALS = re.compile(r"https?://[^/]*@|[a-z+]+://[^/@]*:[^/]*@", re.IGNORECASE)
 
 
 class ReadyRule(Struct, frozen=True, kw_only=True):
@@ -49,21 +55,6 @@ class ReadyRule(Struct, frozen=True, kw_only=True):
     """One that counts ran on the very tree that the record rebuilds."""
 
 
-class Examined(Struct, frozen=True):
-    """The result of one pass over a record."""
-
-    problems: list[str]
-    """As of ``problems_of``."""
-    ops: list[Operation]
-    """Of its patch; all of them, when there is no problem."""
-
-
-def examine(record: Record) -> Examined:
-    """Return what is wrong with the record, and what its patch does."""
-    ops: list[Operation] = []
-    return Examined(list(islice(_problems(record, ops), _MOST_PROBLEMS)), ops)
-
-
 def problems_of(record: Record) -> list[str]:
     """Return what is wrong with the record, in words; empty when it is consistent.
 
@@ -71,7 +62,7 @@ def problems_of(record: Record) -> list[str]:
     allowlist, its operations apply to the files that it holds, and its ``meta`` agrees with its
     messages. At most 50 problems are returned.
     """
-    return examine(record).problems
+    return list(islice(_problems(record), _MOST_PROBLEMS))
 
 
 def readiness(record: Record, rule: ReadyRule) -> list[str]:
@@ -115,8 +106,27 @@ def _validation_missing(ran: Sequence[CommandSummary], rule: ReadyRule) -> list[
     return []
 
 
-def _problems(record: Record, ops: list[Operation]) -> Iterator[str]:
-    """Yield what is wrong, and put the operations of the patch into ``ops``."""
+def line_count(text: str) -> int:
+    """Return how many lines a text has; a last one without a line end counts."""
+    return text.count("\n") + (bool(text) and not text.endswith("\n"))
+
+
+def change_of(op: Operation, before: str = "") -> FileChange:
+    """Return an operation in numbers.
+
+    Args:
+        op: the operation; an update's hunks have to add up.
+        before: the text of a file that it deletes.
+    """
+    if isinstance(op, CreateFile):
+        return FileChange(path=op.path, kind="create", added=line_count(op.diff), removed=0)
+    if isinstance(op, DeleteFile):
+        return FileChange(path=op.path, kind="delete", added=0, removed=line_count(before))
+    added, removed = op.diff.count("\n+"), op.diff.count("\n-")
+    return FileChange(path=op.path, kind="update", added=added, removed=removed)
+
+
+def _problems(record: Record) -> Iterator[str]:
     unlinked = list(_linkage(record))
     if unlinked:
         yield from unlinked
@@ -124,6 +134,7 @@ def _problems(record: Record, ops: list[Operation]) -> Iterator[str]:
     if record.tools != list(TOOLS):
         yield "tools: not the definitions of the recorder's three tools"
     files: dict[str, str] = {}
+    ops: list[Operation] = []
     commands: list[tuple[AnsweredCall, RunCommand]] = []
     patched: int | None = None
     for each in calls_of(record):
@@ -144,7 +155,7 @@ def _problems(record: Record, ops: list[Operation]) -> Iterator[str]:
             yield str(error)
             return
     yield from _patch(files, ops)
-    yield from meta_problems(record.meta, files, ops, commands, patched)
+    yield from _meta_problems(record.meta, files, ops, commands, patched)
 
 
 def _linkage(record: Record) -> Iterator[str]:
@@ -184,28 +195,26 @@ def _is_text(message: Message) -> bool:
 
 
 def _call_pairs(messages: Sequence[Message], first: int, last: int) -> Iterator[str]:
-    pending = ""
+    """Yield where calls and their results do not follow each other; no more than one such place."""
     used: set[str] = set()
-    for index, message in enumerate(messages[first:last], first):
-        if isinstance(message, ToolMessage):
-            if not pending:
-                yield f"messages[{index}]: a result without a call"
-            elif message.tool_call_id != pending:
-                yield f"messages[{index}]: the result of another call than the one before it"
-            pending = ""
-            continue
-        if pending:
-            yield f"messages[{index - 1}]: a call without a result"
-            pending = ""
-        if isinstance(message, AssistantMessage) and message.tool_calls:
-            pending = message.tool_calls[0].id
-            if pending in used:
-                yield f"messages[{index}]: the id {pending} belongs to two calls"
-            used.add(pending)
-        else:
+    for index in range(first, last, 2):
+        call = messages[index]
+        if isinstance(call, ToolMessage):
+            yield f"messages[{index}]: a result without a call"
+            return
+        if not isinstance(call, AssistantMessage) or not call.tool_calls:
             yield f"messages[{index}]: neither a call nor its result"
-    if pending:
-        yield f"messages[{last - 1}]: a call without a result"
+            return
+        call_id = call.tool_calls[0].id
+        result = messages[index + 1] if index + 1 < last else None
+        if not isinstance(result, ToolMessage):
+            yield f"messages[{index}]: a call without a result"
+            return
+        if result.tool_call_id != call_id:
+            yield f"messages[{index + 1}]: the result of another call than the one before it"
+        if call_id in used:
+            yield f"messages[{index}]: the id {call_id} belongs to two calls"
+        used.add(call_id)
 
 
 def _read(tool_call: AnsweredCall, path: str, files: dict[str, str]) -> Iterator[str]:
@@ -232,3 +241,67 @@ def _patch(files: dict[str, str], ops: Sequence[Operation]) -> Iterator[str]:
             apply_operations({path: FileState(PLAIN, text) for path, text in files.items()}, ops)
         except InputError as error:
             yield f"apply_patch: {error}"
+
+
+def _meta_problems(
+    meta: Meta,
+    files: Mapping[str, str],
+    ops: Sequence[Operation],
+    commands: Sequence[tuple[AnsweredCall, RunCommand]],
+    patched: int | None,
+) -> Iterator[str]:
+    """Yield where ``meta`` disagrees with the messages or with itself.
+
+    ``patched`` is the index of the message that calls the patch; None without a patch.
+    """
+    if meta.contents == "none":
+        if files or patched is not None or any(done.result for done, _ in commands):
+            yield "meta.contents: none, but the messages hold contents or outputs"
+    else:
+        yield from _changes(meta, files, ops)
+    yield from _commands(meta, commands, patched)
+    both = {change.path for change in meta.changes} & {one.path for one in meta.skipped}
+    for path in sorted(both):
+        yield f"meta.skipped: {shown(path)} is among the changes too"
+    if meta.stopped_at < meta.started_at:
+        yield "meta.stoppedAt: before startedAt"
+    if len(meta.base_ref) != len(meta.final_tree):
+        yield "meta.finalTree: of another length than baseRef"
+    if meta.redactions.unsure > meta.redactions.count:
+        yield "meta.redactions: more are unsure than there are"
+    if meta.repo_remote is not None and _CREDENTIALS.match(meta.repo_remote):
+        yield "meta.repoRemote: holds a user name or a password"
+
+
+def _changes(meta: Meta, files: Mapping[str, str], ops: Sequence[Operation]) -> Iterator[str]:
+    stated = {(change.path, change.kind): change for change in meta.changes}
+    if len(stated) != len(meta.changes):
+        yield "meta.changes: a change is listed twice"
+    for op in ops:
+        made = change_of(op, files.get(op.path, ""))
+        change = stated.pop((made.path, made.kind), None)
+        if change is None:
+            yield f"meta.changes: {shown(op.path)} ({made.kind}) is missing"
+        elif change != made:
+            numbers = f"adds {made.added} and removes {made.removed} lines"
+            yield f"meta.changes: {shown(op.path)} ({made.kind}) {numbers}"
+    for path, other in stated:
+        yield f"meta.changes: {shown(path)} ({other}) is not in the patch"
+
+
+def _commands(
+    meta: Meta, commands: Sequence[tuple[AnsweredCall, RunCommand]], patched: int | None
+) -> Iterator[str]:
+    called = [(call.call.id, one.cmd, one.args, one.cwd) for call, one in commands]
+    if called != [(one.call_id, one.cmd, one.args, one.cwd) for one in meta.commands]:
+        yield "meta.commands: not the commands of the messages, in their order"
+        return
+    most = OUTPUT_LIMIT + len(TRUNCATED) + _LONGEST_PLACEHOLDER * meta.redactions.count
+    for (call, _), summary in zip(commands, meta.commands, strict=True):
+        place = f"messages[{call.index + 1}]"
+        if len(call.result) > most:
+            yield f"{place}: an output of over {OUTPUT_LIMIT:,} characters"
+        if summary.truncated and meta.contents == "full" and not call.result.endswith(TRUNCATED):
+            yield f"{place}: a truncated output without the marker"
+        if patched is not None and summary.on_final_tree != (call.index > patched):
+            yield f"messages[{call.index}]: on the wrong side of the patch for onFinalTree"

@@ -25,7 +25,6 @@ from pydantic import (
 )
 from pydantic.alias_generators import to_camel
 
-RECORD_VERSION = 1
 READ_FILE, APPLY_PATCH, RUN_COMMAND = "repo.readFile", "apply_patch", "run_cmd"
 TRUNCATED = "\n(truncated)"
 """Ends the output of a command that was cut at ``OUTPUT_LIMIT`` characters."""

@@ -20,6 +20,7 @@ from pydantic_core import PydanticSerializationError
 
 from debrief.errors import InputError
 from debrief.recorder.contracts import Record
+from debrief.recorder.errors import MalformedError, UnfitError
 
 MAX_BYTES = 8_000_000
 """Of a record, and of the body that brings it."""
@@ -31,6 +32,9 @@ MAX_PARTS = 250_000
 """Brackets and commas of a document outside its strings: what it may expand to in memory."""
 MAX_INTEGER = 2**53 - 1
 """The largest integer that every JSON parser reads exactly."""
+
+SCHEMA = "GET /openapi.json says what fits."
+_MOST_REASONS = 100
 
 Model = TypeVar("Model", bound=BaseModel)
 
@@ -72,23 +76,29 @@ def decode_record(data: bytes, culprit: str = "record") -> Record:
     return decode(Record, data, culprit)
 
 
-def decode(model: type[Model], data: bytes | str, culprit: str) -> Model:
+def decode(model: type[Model], data: bytes | str, culprit: str, next_move: str = "") -> Model:
     """Return the ``model`` that the JSON document ``data`` contains, coercing nothing.
 
     Args:
         model: a model of the contract.
         data: the JSON document.
         culprit: what errors call it.
+        next_move: of an error about a document that does not fit.
 
     Raises:
-        InputError: as of ``decode_record``.
+        MalformedError: as of ``check_json``.
+        UnfitError: it is not a ``model``; names every place.
     """
     check_json(data, culprit)
     try:
         return model.model_validate_json(data, strict=True, by_alias=True, by_name=False)
     except ValidationError as error:
-        first = error.errors(include_url=False, include_context=False, include_input=False)[0]
-        raise InputError(culprit, f"{place_of(first['loc'])}: {first['msg']}") from error
+        items = error.errors(include_url=False, include_context=False, include_input=False)
+        reasons = [
+            f"{place_of(item['loc'])}: {item['msg'].removeprefix('Value error, ')}"
+            for item in items[:_MOST_REASONS]
+        ]
+        raise UnfitError(culprit, reasons, next_move) from error
 
 
 def member(data: bytes, name: str) -> bytes:
@@ -100,28 +110,28 @@ def check_json(data: bytes | str, culprit: str) -> None:
     """Make sure that every JSON parser reads a document in the same way.
 
     Raises:
-        InputError: it is too large or too deep, not JSON, or ambiguous; names the place.
+        MalformedError: it is too large or too deep, not JSON, or ambiguous; names the place.
     """
     try:
         data = data.encode() if isinstance(data, str) else data
         if len(data) > MAX_BYTES:
-            raise InputError(culprit, f"over {MAX_BYTES:,} bytes", "Record a smaller change.")
+            raise MalformedError(culprit, f"over {MAX_BYTES:,} bytes", "Record a smaller change.")
         text = data.decode()
     except (UnicodeEncodeError, UnicodeDecodeError) as error:
-        raise InputError(culprit, f"not UTF-8: {error.reason} at {error.start:,}") from None
+        raise MalformedError(culprit, f"not UTF-8: {error.reason} at {error.start:,}") from None
     # Before anything is built of it: brackets and commas outside strings.
     structure = _NOT_STRUCTURE.sub("", _STRING.sub("", text)) if len(data) > MAX_PARTS else ""
     try:
         if len(structure) > MAX_PARTS:
             if "[" * MAX_DEPTH in structure or "{" * MAX_DEPTH in structure:
                 raise RecursionError
-            raise InputError(culprit, f"over {MAX_PARTS:,} values", "Record a smaller change.")
+            raise MalformedError(culprit, f"over {MAX_PARTS:,} values", "Record a smaller change.")
         _check(_PARSER.decode(text), "", 0, culprit)
     except json.JSONDecodeError as error:
         place = f"line {error.lineno}, column {error.colno}"
-        raise InputError(culprit, f"not JSON at {place}: {error.msg}") from None
+        raise MalformedError(culprit, f"not JSON at {place}: {error.msg}") from None
     except RecursionError:
-        raise InputError(culprit, f"nested over {MAX_DEPTH} deep") from None
+        raise MalformedError(culprit, f"nested over {MAX_DEPTH} deep") from None
 
 
 class _Ambiguous(Struct, frozen=True):
@@ -179,7 +189,7 @@ def _check(value: object, place: str, depth: int, culprit: str) -> None:
                 break
             _check(item, f"{place}.{key[:80]}" if place else key[:80], depth + 1, culprit)
     if problem:
-        raise InputError(culprit, f"{place or 'at the top'}: {problem}")
+        raise MalformedError(culprit, f"{place or 'at the top'}: {problem}")
 
 
 def _text_problem(text: str, place: str) -> str:

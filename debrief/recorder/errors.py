@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from debrief.errors import DebriefError, InputError
 
 
@@ -37,3 +39,15 @@ class NotFoundError(InputError):
 
 class CursorError(InputError):
     """A cursor that this database did not give, or that it gave before it was restored."""
+
+
+class MalformedError(InputError):
+    """Bytes that are not JSON, or JSON that two parsers would read in two ways: 400."""
+
+
+class UnfitError(InputError):
+    """A body that can be read and not be stored; names everything that is wrong with it."""
+
+    def __init__(self, culprit: str, reasons: Iterable[str], next_move: str) -> None:
+        self.reasons = list(reasons)
+        super().__init__(culprit, "; ".join(self.reasons), next_move)

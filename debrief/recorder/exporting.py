@@ -8,7 +8,6 @@ scored it, which an empty ``scoring_fingerprint`` says.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from typing import Protocol
 from uuid import UUID
 
 from msgspec import UNSET, Struct
@@ -16,7 +15,7 @@ from msgspec.structs import replace
 
 from debrief.digests import digest_of
 from debrief.errors import InputError
-from debrief.recorder.contracts import Status
+from debrief.recorder.storage.rows import StoredRecord
 from debrief.redaction import contains_secret
 from debrief.scoring.model import SessionScores
 from debrief.scoring.scorer import user_turn_efficiency
@@ -37,25 +36,6 @@ EXPORT_FORMS = ("record", *RECORD_FORMS)
 _OPTIONS = TrainingOptions(allow_unsure_redactions=True)
 """Every record that a line can be made of is exported."""
 _NO_CAPTURES = Captures(())
-
-
-class StoredRecord(Protocol):
-    """A record that a store or a server gives out."""
-
-    @property
-    def id(self) -> UUID:
-        """Of the session."""
-        ...
-
-    @property
-    def status(self) -> Status:
-        """Of the stored session."""
-        ...
-
-    @property
-    def text(self) -> bytes:
-        """The record's bytes."""
-        ...
 
 
 class ExportedLine(Struct, frozen=True, gc=False):

@@ -12,17 +12,10 @@ from msgspec import Struct
 
 from debrief.recorder.client import RecorderClient, TemporaryError
 from debrief.recorder.contracts import Status
-from debrief.recorder.storage.rows import SessionFilter
+from debrief.recorder.storage.rows import SessionFilter, StoredRecord
+from debrief.sessions.readers.recorder.records import decode_meta
 
 PAGE_SIZE = 200
-
-
-class FetchedRecord(Struct, frozen=True, gc=False):
-    """A record of a server."""
-
-    id: UUID
-    status: Status
-    text: bytes
 
 
 class _Manifest(Struct, frozen=True):
@@ -37,21 +30,12 @@ class _ManifestLine(Struct, frozen=True):
     manifest: _Manifest
 
 
-class _SessionId(Struct, frozen=True, rename="camel"):
-    session_id: str
-
-
-class _RecordId(Struct, frozen=True):
-    meta: _SessionId
-
-
-_RECORD = msgspec.json.Decoder(_RecordId)
 _MANIFEST_LINE = msgspec.json.Decoder(_ManifestLine)
 
 
 def fetch_records(
     client: RecorderClient, filters: SessionFilter, withheld: dict[str, str]
-) -> Iterator[FetchedRecord]:
+) -> Iterator[StoredRecord]:
     """Yield a server's records. One that is marked meanwhile may come twice; the later one counts.
 
     Args:
@@ -76,7 +60,7 @@ def fetch_records(
                 file.seek(0)
                 for _ in range(page.lines):
                     text = file.readline().removesuffix(b"\n")
-                    yield FetchedRecord(UUID(_RECORD.decode(text).meta.session_id), status, text)
+                    yield StoredRecord(UUID(decode_meta(text).session_id), status, text)
             withheld |= {each["id"]: each["reason"] for each in page.reasons}
             sessions, params["cursor"] = page.sessions, page.cursor
 

@@ -19,7 +19,8 @@ from msgspec import Struct
 from debrief.errors import InputError
 from debrief.lake import Lake
 from debrief.markdown import plain, table
-from debrief.recorder.exporting import StoredRecord, record_line, training_line
+from debrief.recorder.exporting import record_line, training_line
+from debrief.recorder.storage.rows import StoredRecord
 from debrief.sessions.readers.recorder.conversion import session_of, stored_path
 from debrief.snapshots.fingerprint import comparison_key
 from debrief.snapshots.model import UNKNOWN

@@ -22,7 +22,6 @@ from debrief.git import git
 from debrief.recorder.repository import QUIET, Repository, open_repository
 
 PLAIN, EXECUTABLE, LINK, SUBMODULE = "100644", "100755", "120000", "160000"
-_SUBMODULE_BITS = b"\x00\x00\xe0\x00"
 _ATTEMPTS = 4
 _OURS = {
     "core.bigFileThreshold": "2m",
@@ -114,10 +113,8 @@ class Scratch:
             changes: by path, the new entry, or None where it goes.
         """
         none = Entry("0", "0" * len(base))
-        lines = [
-            f"{entry.mode} {entry.id}\t".encode() + path
-            for path, entry in ((path, entry or none) for path, entry in changes.items())
-        ]
+        entries = ((path, entry or none) for path, entry in changes.items())
+        lines = [f"{entry.mode} {entry.id}\t".encode() + path for path, entry in entries]
         self.git("read-tree", base, index="changed")
         self.git("update-index", "-z", "--index-info", data=b"\0".join(lines), index="changed")
         return self.git("write-tree", "--missing-ok", index="changed").decode().strip()
@@ -166,9 +163,6 @@ class Scratch:
 
     def submodules(self) -> list[bytes]:
         """Return the paths at which the index has another repository."""
-        indexes = [self.git_dir / "index", *self.git_dir.glob("sharedindex.*")]
-        if not any(_SUBMODULE_BITS in path.read_bytes() for path in indexes if path.exists()):
-            return []
         lines = self.git("ls-files", "--stage", "-z").split(b"\0")
         return [line.split(b"\t", 1)[1] for line in lines if line.startswith(b"160000 ")]
 

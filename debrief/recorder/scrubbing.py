@@ -32,7 +32,6 @@ from debrief.recorder.scratch import Scratch
 from debrief.recorder.state import RanCommand, SessionFacts
 from debrief.recorder.tools import operations_of
 from debrief.redaction import Finding, Redacted, Redactor
-from debrief.redaction.rules import prefilter
 
 _LONGEST_SCANNED = 400_000
 """Characters of an output that are searched for secrets; a record keeps far fewer."""
@@ -148,28 +147,16 @@ class Scrubbed(Struct, frozen=True, kw_only=True):
     """Of the secrets, sorted, each once."""
 
 
-def scrubbed(
-    record: Record, redactor: Redactor, ops: Sequence[Operation] | None = None
-) -> Scrubbed | None:
+def scrubbed(record: Record, redactor: Redactor) -> Scrubbed | None:
     """Replace the secrets in all texts of a record; None when it holds none.
-
-    All texts are scanned as one for what may be a secret, and only those in which the scan hits
-    are searched by themselves.
 
     Args:
         record: consistent, so that all of its ``tools`` and keys are those of the contract.
         redactor: finds and replaces them.
-        ops: of its patch, where they were read already.
     """
-    patch = operations_of(record) if ops is None else ops
-    suspicious = _suspicious(record, patch)
-    if not suspicious:
-        return None
     secrets = SecretLog(redactor)
-    messages = [
-        _message(message, patch, secrets) if number in suspicious else message
-        for number, message in enumerate(record.messages)
-    ]
+    patch = operations_of(record)
+    messages = [_message(message, patch, secrets) for message in record.messages]
     meta = _meta(record.meta, secrets)
     if not secrets.kinds:
         return None
@@ -177,27 +164,6 @@ def scrubbed(
     meta = meta.model_copy(update={"verified": False, "redactions": redactions})
     clean = record.model_copy(update={"messages": messages, "meta": meta})
     return Scrubbed(record=clean, text=encode_record(clean), kinds=secrets.kinds)
-
-
-def _suspicious(record: Record, ops: Sequence[Operation]) -> set[int]:
-    """Return the indices of the messages that may hold a secret; that of ``meta`` is -1."""
-    json_texts = {-1: _free_text(record.meta)}
-    texts = [(-1, json_texts[-1])]
-    for number, message in enumerate(record.messages):
-        texts.append((number, message.content))
-        if not isinstance(message, AssistantMessage) or not message.tool_calls:
-            continue
-        function = message.tool_calls[0].function
-        if function.name == APPLY_PATCH:
-            texts += [(number, op.path) for op in ops]
-            texts += [(number, op.diff) for op in ops if not isinstance(op, DeleteFile)]
-        else:
-            json_texts[number] = function.arguments
-            texts.append((number, function.arguments))
-    hits = prefilter().hits_in_each([text for _, text in texts])
-    # In JSON, a secret may hide behind a slash that is escaped.
-    escaped = (number for number, text in json_texts.items() if "\\/" in text)
-    return {texts[hit][0] for hit in hits}.union(escaped)
 
 
 def _message(message: Message, ops: Sequence[Operation], secrets: SecretLog) -> Message:

@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
 from functools import partial
 from typing import TYPE_CHECKING
+from uuid import UUID
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -205,7 +206,7 @@ class StoredRecordReader:
         listed = self._listed.get(record_id)
         status = listed.status if listed is not None else None
         try:
-            text = self._source.store.record_text(record_id)
+            text = self._source.store.record_text(UUID(record_id))
         except NotFoundError as error:
             raise NoSession(transcript.path, "the database has it no more") from error
         except DebriefError as error:

@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 from typing import Any
 from uuid import UUID
 
-from debrief.recorder.agreement import change_of
+from debrief.recorder.checks import change_of
 from debrief.recorder.contracts import (
     ApplyPatch,
     AssistantMessage,

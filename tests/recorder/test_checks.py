@@ -8,8 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from debrief.recorder.agreement import line_count
-from debrief.recorder.checks import ReadyRule, is_validated, problems_of, readiness
+from debrief.recorder.checks import ReadyRule, is_validated, line_count, problems_of, readiness
 from debrief.recorder.contracts import (
     OUTPUT_LIMIT,
     RUN_COMMAND,

@@ -231,7 +231,7 @@ def drop(key: str, *way: int | str) -> Damage:
         (put("id", "call00001\n", "messages", 2, "tool_calls", 0), "tool_calls[0].id:"),
         (put("name", "rm", "messages", 2, "tool_calls", 0, "function"), "function.name: Input"),
         (put("arguments", {}, "messages", 2, "tool_calls", 0, "function"), "arguments: Input"),
-        (put("version", 2, "meta"), "meta.version: Value error, should be 1"),
+        (put("version", 2, "meta"), "meta.version: should be 1"),
         (put("version", True, "meta"), "meta.version:"),
         (put("version", 1.0, "meta"), "meta.version:"),
         (put("parallelToolCalls", 0, "meta"), "meta.parallelToolCalls:"),

@@ -16,7 +16,7 @@ from debrief.errors import InputError
 from debrief.recorder.contracts import Record, Status
 from debrief.recorder.encoding import encode_record
 from debrief.recorder.exporting import EXPORT_FORMS, lines_of
-from debrief.recorder.storage.rows import ExportedRow
+from debrief.recorder.storage.rows import StoredRecord
 from debrief.sessions.readers.recorder.conversion import NO_CONTENTS
 from debrief.training.samples import SECRET_FOUND, metadata_of_line
 from debrief.training.splitting import side_of
@@ -27,9 +27,9 @@ from tests.training.publishing.readers import problems
 SECRET = "ghp_" + "a1B2c3D4e5F6" * 3
 
 
-def row(record: Record | bytes, status: Status = "ready", id: UUID | None = None) -> ExportedRow:
+def row(record: Record | bytes, status: Status = "ready", id: UUID | None = None) -> StoredRecord:
     text = record if isinstance(record, bytes) else encode_record(record)
-    return ExportedRow("c1", id or uuid4(), status, text)
+    return StoredRecord(id or uuid4(), status, text)
 
 
 def line(record: Record | bytes, form: str = "messages", status: Status = "ready") -> bytes:
@@ -142,7 +142,7 @@ def test_a_form_that_is_none_is_refused_before_anything_is_read() -> None:
 def test_one_record_is_held_at_a_time() -> None:
     seen: list[int] = []
 
-    def rows() -> Iterator[ExportedRow]:
+    def rows() -> Iterator[StoredRecord]:
         for number in range(3):
             seen.append(number)
             yield row(build())

@@ -16,8 +16,8 @@ from typer.testing import CliRunner
 
 from debrief.cli.app import app
 from debrief.recorder.client import RecorderAwayError, RecorderClient, RecorderRefusedError
-from debrief.recorder.fetching import FetchedRecord, fetch_records
-from debrief.recorder.storage.rows import SessionFilter
+from debrief.recorder.fetching import fetch_records
+from debrief.recorder.storage.rows import SessionFilter, StoredRecord
 from debrief.recorder.storage.store import RecordStore
 from debrief.retry import RetryPolicy
 from tests.recorder.service.helpers import (
@@ -41,7 +41,7 @@ def own(record_store: RecordStore) -> Iterator[Api]:
         yield api
 
 
-def fetched(api: Api, filters: SessionFilter | None = None, url: str = "") -> list[FetchedRecord]:
+def fetched(api: Api, filters: SessionFilter | None = None, url: str = "") -> list[StoredRecord]:
     with RecorderClient(url or api.url, api.tokens["export"], SOON) as client:
         return list(fetch_records(client, filters or SessionFilter(), {}))
 

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from debrief.recorder.agreement import line_count
+from debrief.recorder.checks import line_count
 from debrief.recorder.hunks import HunkError, apply_hunks, parse_hunks
 
 LINES = [

@@ -14,7 +14,7 @@ from debrief.lake import Lake
 from debrief.offline.signals import read_signals
 from debrief.recorder.encoding import encode_record
 from debrief.recorder.exporting import training_line
-from debrief.recorder.storage.rows import ExportedRow
+from debrief.recorder.storage.rows import StoredRecord
 from debrief.sessions.heads import SessionHead
 from debrief.sessions.model import Session
 from debrief.sessions.readers.recorder.conversion import session_of
@@ -40,7 +40,7 @@ def session(**meta: Any) -> Session:
 
 def candidate(held_as: Literal["", "draft", "ready"], **told: Any) -> Candidate:
     record = build()
-    row = ExportedRow("", record.meta.session_id, "draft", encode_record(record))
+    row = StoredRecord(record.meta.session_id, "draft", encode_record(record))
     made = training_line(row).candidate
     return replace(made, held_as=held_as, **told)
 

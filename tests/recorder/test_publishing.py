@@ -16,7 +16,7 @@ from debrief.errors import InputError
 from debrief.recorder.contracts import Record, Status
 from debrief.recorder.encoding import encode_record
 from debrief.recorder.publishing import publish_as_records, publish_records
-from debrief.recorder.storage.rows import ExportedRow
+from debrief.recorder.storage.rows import StoredRecord
 from debrief.sessions.model import Session
 from debrief.sessions.sources import read_week, scan
 from debrief.training.selection import NEAR_DUPLICATE, UNSURE, TrainingOptions
@@ -63,8 +63,8 @@ def a_record(
     )
 
 
-def rows(records: Sequence[Record], status: Status = "ready") -> list[ExportedRow]:
-    return [ExportedRow("", r.meta.session_id, status, encode_record(r)) for r in records]
+def rows(records: Sequence[Record], status: Status = "ready") -> list[StoredRecord]:
+    return [StoredRecord(r.meta.session_id, status, encode_record(r)) for r in records]
 
 
 def written(folder: Path) -> dict[str, bytes]:
@@ -193,7 +193,7 @@ def test_a_folder_of_somebody_else_is_left_alone(tmp_path: Path) -> None:
 
 
 def test_records_as_they_are_can_be_read_as_sessions_again(tmp_path: Path) -> None:
-    bad = ExportedRow("", UUID(int=99), "draft", b"{}")
+    bad = StoredRecord(UUID(int=99), "draft", b"{}")
     done = publish_as_records([*rows(MANY), bad], str(tmp_path))
     assert done.files == {"cart.record.jsonl": len(MANY)}
     assert list(done.left_out) == [str(bad.id)]

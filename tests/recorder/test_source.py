@@ -45,7 +45,7 @@ class Door(RecordStore):
         self.away = False
         self.away_at_page = 0
 
-    def record_text(self, id: UUID | str) -> bytes:
+    def record_text(self, id: UUID) -> bytes:
         text = super().record_text(id)
         self.read.append(str(id))
         return text

@@ -28,7 +28,6 @@ def test_a_record_comes_back_byte_for_byte_and_can_be_asked_as_jsonb(store: Reco
     new = row()
     store.add_session(new)
     assert store.record_text(new.id) == TEXT
-    assert store.record_text(str(new.id)) == TEXT
     with store._connection() as connection:
         query = sa.text("SELECT record #>> '{meta,a}' FROM sessions")
         assert connection.execute(query).scalar_one() == "2"
@@ -104,11 +103,8 @@ def test_a_session_of_a_task_that_nobody_made_is_refused(refusing: RecordStore) 
         {"text": b"no json"},
         {"repo_name": "a\0b"},
         {"branch": "\ud800"},
-        {"created_at": datetime(1, 1, 1, tzinfo=timezone(timedelta(hours=14)))},
-        {"created_at": datetime(9999, 12, 31, 23, tzinfo=timezone(timedelta(hours=-14)))},
-        {"created_at": datetime(2026, 1, 1)},
     ],
-    ids=["NUL in JSON", "no JSON", "NUL", "surrogate", "before 1", "after 9999", "no zone"],
+    ids=["NUL in JSON", "no JSON", "NUL", "surrogate"],
 )
 def test_what_postgres_cannot_hold_is_bad_input(
     refusing: RecordStore, given: dict[str, Any]
@@ -118,7 +114,7 @@ def test_what_postgres_cannot_hold_is_bad_input(
     assert refusing.count() == 0
 
 
-def test_an_unknown_session_is_not_found_and_no_uuid_is_bad_input(refusing: RecordStore) -> None:
+def test_an_unknown_session_is_not_found(refusing: RecordStore) -> None:
     calls: list[Callable[[Any], object]] = [
         refusing.session,
         refusing.record_text,
@@ -127,8 +123,6 @@ def test_an_unknown_session_is_not_found_and_no_uuid_is_bad_input(refusing: Reco
     for call in calls:
         with pytest.raises(NotFoundError):
             call(uuid4())
-        with pytest.raises(InputError, match="not a UUID"):
-            call("../../etc")
 
 
 def test_a_task_is_made_once_and_keeps_its_words(store: RecordStore) -> None:

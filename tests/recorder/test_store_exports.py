@@ -63,9 +63,9 @@ def test_pages_and_exports_of_any_size_give_every_session_once(store: RecordStor
                 break
         assert seen == ids
         assert store.sessions(cursor=cursor).items == ()
-        rows = list(store.export(limit=limit))
-        assert [found.id for found in rows] == ids[:limit]
-        assert [found.id for found in store.export(cursor=rows[-1].cursor)] == ids[limit:]
+        export = store.export(limit=limit)
+        assert [found.id for found in export] == ids[:limit]
+        assert [found.id for found in store.export(cursor=export.end)] == ids[limit:]
     late = store.add_session(row()).id
     assert [found.id for found in store.sessions(cursor=cursor).items] == [late]
 
@@ -152,13 +152,6 @@ def test_a_cursor_of_one_listing_is_refused_by_another(refusing: RecordStore) ->
         refusing.benchmarks(cursor=refusing.sessions().cursor)
 
 
-@pytest.mark.parametrize("limit", [0, -1])
-def test_a_limit_is_positive(refusing: RecordStore, limit: int) -> None:
-    for call in (refusing.sessions, refusing.export, refusing.benchmarks):
-        with pytest.raises(InputError, match="limit"):
-            call(limit=limit)
-
-
 def test_an_export_of_many_large_records_is_whole(store: RecordStore) -> None:
     texts = [json.dumps({"n": n, "text": "x\\\n" * 30_000}).encode() for n in range(40)]
     for text in texts:
@@ -169,4 +162,3 @@ def test_an_export_of_many_large_records_is_whole(store: RecordStore) -> None:
     assert export.count == 40
     rows = list(export)
     assert [found.text for found in rows] == texts
-    assert rows[-1].cursor == export.end

@@ -5,8 +5,10 @@ from __future__ import annotations
 import logging
 import sys
 from datetime import UTC, datetime
+from pathlib import Path
 from secrets import token_hex
 from time import perf_counter
+from traceback import extract_tb
 from typing import TYPE_CHECKING, TextIO
 
 import orjson
@@ -31,19 +33,12 @@ class JsonLogFormatter(logging.Formatter):
         line.update(getattr(record, "fields", {}))
         if record.exc_info and record.exc_info[0] is not None:
             line["error"] = record.exc_info[0].__name__
-            line["where"] = _frames(record)
+            # The error's message stays out: it may quote data.
+            line["where"] = [
+                f"{Path(frame.filename).name}:{frame.lineno} {frame.name}"
+                for frame in extract_tb(record.exc_info[2])[-12:]
+            ]
         return orjson.dumps(line, default=str).decode()
-
-
-def _frames(record: logging.LogRecord) -> list[str]:
-    """Return the frames of an error. Its message stays out: it may quote data."""
-    trace = record.exc_info[2] if record.exc_info else None
-    frames: list[str] = []
-    while trace is not None:
-        code = trace.tb_frame.f_code
-        frames.append(f"{code.co_filename.rsplit('/', 1)[-1]}:{trace.tb_lineno} {code.co_name}")
-        trace = trace.tb_next
-    return frames[-12:]
 
 
 def start_logging(level: str, stream: TextIO | None = None) -> None:

@@ -11,15 +11,16 @@ from pydantic import Field
 
 from debrief.errors import DebriefError
 from debrief.recorder.contracts import Contract
-from debrief.recorder.encoding import place_of
+from debrief.recorder.encoding import SCHEMA, place_of
 from debrief.recorder.errors import (
     AwayError,
     ConflictError,
+    MalformedError,
     NotFoundError,
     StorageError,
+    UnfitError,
     UnknownTaskError,
 )
-from debrief.recorder.ingest import MalformedError, UnfitError
 
 MEDIA_TYPE = "application/problem+json"
 _MOST_REASONS = 50
@@ -118,7 +119,7 @@ def refusal_of_values(error: RequestValidationError) -> RefusedError:
     ]
     reasons = [reason.replace(": Value error, ", ": ") for reason in reasons]
     places = dict.fromkeys(place_of(item["loc"]) for item in error.errors())
-    return RefusedError(422, ", ".join(places), reasons, "GET /openapi.json says what fits.")
+    return RefusedError(422, ", ".join(places), reasons, SCHEMA)
 
 
 def _first(reasons: Sequence[str]) -> list[str]:

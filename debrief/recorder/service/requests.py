@@ -21,9 +21,8 @@ from pydantic import (
 from starlette.requests import ClientDisconnect
 
 from debrief.recorder.contracts import Contract, TaskId
-from debrief.recorder.encoding import MAX_BYTES
+from debrief.recorder.encoding import MAX_BYTES, SCHEMA, decode
 from debrief.recorder.exporting import EXPORT_FORMS
-from debrief.recorder.ingest import read_model
 from debrief.recorder.service.problems import RefusedError
 from debrief.recorder.storage.rows import BenchmarkFilter, SessionFilter
 from debrief.training.model import Split
@@ -42,7 +41,7 @@ def json_body(model: type[Model]) -> Any:
     """Return a dependency that reads a small body as a model."""
 
     async def parse(request: Request) -> Model:
-        return read_model(model, await _read(request, _SMALL_BODY))
+        return decode(model, await _read(request, _SMALL_BODY), "body", SCHEMA)
 
     return Depends(parse)
 

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from debrief.recorder.service.requests import ExportQuery
     from debrief.recorder.storage.exporting import Export
-    from debrief.recorder.storage.rows import ExportedRow
+    from debrief.recorder.storage.rows import StoredRecord
     from debrief.training.model import Split
 
 MEDIA_TYPE = "application/jsonl"
@@ -88,7 +88,7 @@ def _chunks(export: Export, query: ExportQuery) -> Iterator[bytes]:
     yield bytes(chunk)
 
 
-def _side(row: ExportedRow) -> Split | None:
+def _side(row: StoredRecord) -> Split | None:
     """Return a record's side; None if it gives no line, which the manifest then names."""
     try:
         return side_of_record(row)

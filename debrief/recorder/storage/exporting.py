@@ -9,7 +9,7 @@ import sqlalchemy as sa
 
 from debrief.recorder.storage.connecting import explained
 from debrief.recorder.storage.cursors import settled_rows
-from debrief.recorder.storage.rows import ExportedRow
+from debrief.recorder.storage.rows import StoredRecord
 from debrief.recorder.storage.tables import sessions as table
 
 if TYPE_CHECKING:
@@ -19,7 +19,7 @@ _BATCH = 16
 """Rows that the database sends at once. A record may have 8 MB."""
 
 
-class Export(Iterator[ExportedRow]):
+class Export(Iterator[StoredRecord]):
     """The rows of an export, in the order they were received, from one snapshot.
 
     Close it when it is not read to its end. A failure is raised where the rows are read, so an
@@ -62,7 +62,7 @@ class Export(Iterator[ExportedRow]):
         conditions: list[sa.ColumnElement[bool]],
         cursor: str | None,
         limit: int | None,
-    ) -> Generator[ExportedRow, None, None]:
+    ) -> Generator[StoredRecord, None, None]:
         settled = settled_rows(connection, table.c.number, "received", cursor)
         connection.execution_options(isolation_level="REPEATABLE READ")
         connection.execute(sa.text("SET LOCAL idle_in_transaction_session_timeout = 0"))
@@ -75,19 +75,17 @@ class Export(Iterator[ExportedRow]):
         column = numbers.subquery().c.number
         self.count, last = connection.execute(sa.select(sa.func.count(), sa.func.max(column))).one()
         self.end = settled.cursor(settled.after if last is None else last)
-        query = numbers.with_only_columns(
-            table.c.number, table.c.id, table.c.status, table.c.record_text
-        )
+        query = numbers.with_only_columns(table.c.id, table.c.status, table.c.record_text)
         rows = connection.execution_options(stream_results=True, yield_per=_BATCH).execute(query)
 
-        def read() -> Generator[ExportedRow, None, None]:
+        def read() -> Generator[StoredRecord, None, None]:
             with explained(), connection:
-                for number, id, status, text in rows:
-                    yield ExportedRow(settled.cursor(number), id, status, text.encode())
+                for id, status, text in rows:
+                    yield StoredRecord(id, status, text.encode())
 
         return read()
 
-    def __next__(self) -> ExportedRow:
+    def __next__(self) -> StoredRecord:
         return next(self._rows)
 
     def __enter__(self) -> Export:

@@ -85,12 +85,11 @@ class StoreCounts(Struct, frozen=True):
     """Bytes that the database takes."""
 
 
-class ExportedRow(Struct, frozen=True):
-    """One record of an export."""
+class StoredRecord(Struct, frozen=True, gc=False):
+    """A record that a store or a server gives out."""
 
-    cursor: str
-    """Continues after this row."""
     id: UUID
+    """Of the session."""
     status: Status
     text: bytes
     """The stored record's exact bytes."""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from datetime import UTC, datetime
 from typing import Any, Literal, TypeVar
 from uuid import UUID
 
@@ -13,7 +12,6 @@ from msgspec import structs
 from pydantic import BaseModel
 from sqlalchemy.dialects.postgresql import insert
 
-from debrief.errors import InputError
 from debrief.recorder.contracts import (
     Benchmark,
     NewBenchmark,
@@ -166,7 +164,6 @@ class RecordStore:
             values |= {
                 "record_text": text.decode(),
                 "size": len(text),
-                "created_at": _in_utc(row.created_at),
                 "not_ready": list(row.not_ready),
             }
             lock_numbering(connection)
@@ -178,28 +175,26 @@ class RecordStore:
             )
         return stored
 
-    def session(self, id: UUID | str) -> StoredSession:
+    def session(self, id: UUID) -> StoredSession:
         """Return one session.
 
         Raises:
             NotFoundError: there is none.
-            InputError: ``id`` is not a UUID.
         """
-        query = sa.select(*_SESSION).where(_TABLE.c.id == _uuid(id))
+        query = sa.select(*_SESSION).where(_TABLE.c.id == id)
         with self._connection() as connection:
             row = connection.execute(query).mappings().one_or_none()
         if row is None:
             raise _not_stored(id)
         return _read(StoredSession, row)
 
-    def record_text(self, id: UUID | str) -> bytes:
+    def record_text(self, id: UUID) -> bytes:
         """Return a session's stored record, byte for byte.
 
         Raises:
             NotFoundError: there is none.
-            InputError: ``id`` is not a UUID.
         """
-        query = sa.select(_TABLE.c.record_text).where(_TABLE.c.id == _uuid(id))
+        query = sa.select(_TABLE.c.record_text).where(_TABLE.c.id == id)
         with self._connection() as connection:
             text = connection.execute(query).scalar_one_or_none()
         if text is None:
@@ -224,7 +219,6 @@ class RecordStore:
 
         Raises:
             CursorError: the cursor is not one of this order and database.
-            InputError: ``limit`` is not positive.
         """
         query = sa.select(*_SESSION).where(*_conditions(filters))
         return self._page(query, _ORDERS[order], order, cursor, limit, StoredSession)
@@ -246,17 +240,16 @@ class RecordStore:
         with self._connection() as connection:
             return StoreCounts(*connection.execute(query).one())
 
-    def set_status(self, id: UUID | str, status: Status) -> StoredSession:
+    def set_status(self, id: UUID, status: Status) -> StoredSession:
         """Mark a session as a draft, or as ready for training.
 
         Raises:
             NotFoundError: there is none.
             ConflictError: it cannot be ready; says why.
-            InputError: ``id`` is not a UUID.
         """
         statement = (
             sa.update(_TABLE)
-            .where(_TABLE.c.id == _uuid(id), _TABLE.c.status != status)
+            .where(_TABLE.c.id == id, _TABLE.c.status != status)
             .values(status=status, changed=sa.text("nextval('sessions_changed_seq')"))
         )
         if status == "ready":
@@ -283,10 +276,7 @@ class RecordStore:
 
         Raises:
             CursorError: the cursor is not one of this database.
-            InputError: ``limit`` is not positive.
         """
-        if limit is not None:
-            _check_limit(limit)
         return Export(self._engine, _conditions(filters), cursor, limit)
 
     def add_token(self, name: str, scopes: Sequence[Scope]) -> tuple[Token, str]:
@@ -345,7 +335,6 @@ class RecordStore:
 
         Raises:
             CursorError: the cursor is not one of benchmarks of this database.
-            InputError: ``limit`` is not positive.
         """
         columns = tables.benchmarks.c
         values = structs.asdict(filters)
@@ -362,7 +351,6 @@ class RecordStore:
         limit: int,
         model: type[Model],
     ) -> Page[Model]:
-        _check_limit(limit)
         with self._connection() as connection:
             settled = settled_rows(connection, column, order, cursor)
             query = query.add_columns(column.label("position")).order_by(column).limit(limit + 1)
@@ -378,33 +366,15 @@ def _conditions(filters: SessionFilter) -> list[sa.ColumnElement[bool]]:
     values = {name: getattr(filters, name) for name in ("task_id", "status", "repo_name")}
     conditions = [_TABLE.c[name] == value for name, value in values.items() if value is not None]
     if filters.since is not None:
-        conditions.append(_TABLE.c.created_at >= _in_utc(filters.since))
+        conditions.append(_TABLE.c.created_at >= filters.since)
     if filters.until is not None:
-        conditions.append(_TABLE.c.created_at < _in_utc(filters.until))
+        conditions.append(_TABLE.c.created_at < filters.until)
     return conditions
-
-
-def _in_utc(time: datetime) -> datetime:
-    if time.tzinfo is None:
-        raise InputError(str(time), "has no time zone")
-    return time.astimezone(UTC)
 
 
 def _read(model: type[Model], row: Any) -> Model:
     return model(**{name: row[name] for name in model.model_fields})
 
 
-def _not_stored(id: UUID | str) -> NotFoundError:
+def _not_stored(id: UUID) -> NotFoundError:
     return NotFoundError(f"session {id}", "is not stored here")
-
-
-def _check_limit(limit: int) -> None:
-    if limit < 1:
-        raise InputError("limit", f"is {limit}", "It is 1 or more.")
-
-
-def _uuid(id: UUID | str) -> UUID:
-    try:
-        return id if isinstance(id, UUID) else UUID(id)
-    except ValueError:
-        raise InputError("the session's id", "is not a UUID") from None

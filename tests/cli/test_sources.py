@@ -14,8 +14,7 @@ runner = CliRunner()
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    log = Log("0a1b2c3d-0000-4000-8000-000000000001")
-    log.user("Add retries.")
+    log = Log("Add retries.")
     log.says("Done.", usage=usage(10, 20, 30, 40))
     log.user("And tests.")
     log.says("Done.", usage=usage(1, 2, 3, 4))

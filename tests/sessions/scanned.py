@@ -13,8 +13,8 @@ WEEK = "2026-01-05"
 
 
 def session(number: int = 1, days: float = 0, prompt: str = "Go") -> Log:
-    log = Log(f"0a1b2c3d-0000-4000-8000-{number:012d}", MONDAY + timedelta(days=days))
-    log.user(prompt)
+    name, started = f"0a1b2c3d-0000-4000-8000-{number:012d}", MONDAY + timedelta(days=days)
+    log = Log(prompt, session=name, started=started)
     log.says("Done", id=f"m{number}", usage=usage(1, 2))
     return log
 

@@ -26,16 +26,26 @@ def usage(input: int, output: int, write: int = 0, read: int = 0) -> dict[str, i
 
 
 class Log:
-    """One file of a session; every record follows the one before, a minute later."""
+    """One file of a session; every record follows the one before, a minute later.
+
+    It begins with a person's prompt, where one is given.
+    """
 
     def __init__(
-        self, session: str = SESSION, started: datetime = MONDAY, cwd: str = "/home/ann/shop"
+        self,
+        prompt: str = "",
+        *,
+        session: str = SESSION,
+        started: datetime = MONDAY,
+        cwd: str = "/home/ann/shop",
     ) -> None:
         self.session = session
         self.cwd = cwd
         self.records: list[Any] = []
         self.last: str | None = None
         self._at = started
+        if prompt:
+            self.user(prompt)
 
     def add(self, type: str, **fields: Any) -> dict[str, Any]:
         number = len(self.records)

@@ -21,6 +21,7 @@ from debrief.sessions.readers import READERS
 from debrief.sessions.readers.base import Transcript
 from debrief.sessions.scanning import ScanEntry
 from debrief.sessions.sources import default_folders, read_week, scan
+from tests.sessions.readers.content import prompts_of
 from tests.sessions.scanned import WEEK, session, sessions, written
 from tests.sessions.scenario import MONDAY, SESSION, Log, usage
 
@@ -142,7 +143,7 @@ def test_a_copy_in_another_folder_is_the_same_session(tmp_path: Path) -> None:
     log.user("And more")
     written(tmp_path / "b", log)
     (only,) = sessions(scan([tmp_path]))
-    assert [turn.prompt for turn in only.turns] == ["Go", "And more"]
+    assert prompts_of(only) == ["Go", "And more"]
     assert (only.usage.output, only.api_calls) == (2, 1)
     assert len(only.transcripts) == 2
 
@@ -157,7 +158,7 @@ def test_a_checkpoints_copy_under_another_name_is_the_same_session(tmp_path: Pat
 
 def test_two_parts_of_one_session_are_united_in_order(tmp_path: Path) -> None:
     log = session(1)
-    later = Log(log.session, MONDAY + timedelta(days=1))
+    later = Log(session=log.session, started=MONDAY + timedelta(days=1))
     later.user("Next day")
     later.says("Done again", id="m9", usage=usage(5, 5))
     later.records[0]["uuid"], later.records[1]["uuid"] = "n1", "n2"
@@ -196,7 +197,7 @@ def test_ids_that_no_tool_would_give_do_not_unite_strangers(tmp_path: Path) -> N
 def test_an_orphaned_subagents_file_elsewhere_joins_its_session(tmp_path: Path) -> None:
     log = session(1)
     written(tmp_path / "a", log)
-    agent = Log(log.session, MONDAY + timedelta(hours=1))
+    agent = Log(session=log.session, started=MONDAY + timedelta(hours=1))
     agent.user("Look", isSidechain=True, agentId="a1", uuid="x1")
     agent.says("Found", isSidechain=True, agentId="a1", uuid="x2", usage=usage(3, 3), id="am")
     agent.write(tmp_path / "b" / "agent-a1.jsonl")

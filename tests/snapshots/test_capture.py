@@ -239,10 +239,33 @@ def test_a_worktree_whose_folder_was_deleted_is_made_again(shop: RepositoryPaths
     assert ensure_worktree(shop, "retries")
 
 
-def test_a_folder_in_the_worktrees_place_is_refused(shop: RepositoryPaths) -> None:
-    write(shop.root, {".debrief/worktrees/retries/mine.txt": ""})
-    with pytest.raises(InputError, match="is there, and no worktree"):
-        prepare(shop, "retries", "claude-code", None)
+REFUSED: dict[str, tuple[str, str | bytes, str, str]] = {
+    "a folder in the worktree's place": (
+        *(".debrief/worktrees/retries/mine.txt", "", "retries"),
+        "is there, and no worktree",
+    ),
+    "a branch that is checked out elsewhere, in git's own words": (
+        *(".debrief/plans/main.md", PLAN, "main"),
+        r"git worktree failed: .*'main' is already",
+    ),
+    "a plan that says it is another": (
+        *(".debrief/plans/retries.md", '---\nplan_id: "queue"\n---\nplan_id: retries\n', "retries"),
+        "is the plan queue",
+    ),
+    "a plan that is not UTF-8": (
+        *(".debrief/plans/retries.md", b"caf\xe9", "retries"),
+        "is not UTF-8",
+    ),
+}
+
+
+@pytest.mark.parametrize(("file", "content", "plan_id", "reason"), REFUSED.values(), ids=REFUSED)
+def test_a_plan_that_cannot_be_carried_out_is_refused_with_the_reason(
+    shop: RepositoryPaths, file: str, content: str | bytes, plan_id: str, reason: str
+) -> None:
+    write(shop.root, {file: content})
+    with pytest.raises(InputError, match=reason):
+        prepare(shop, plan_id, "claude-code", None)
 
 
 def test_a_repository_without_a_commit_is_refused(tmp_path: Path) -> None:
@@ -250,14 +273,6 @@ def test_a_repository_without_a_commit_is_refused(tmp_path: Path) -> None:
     git(tmp_path / "new", "init", "--quiet")
     with pytest.raises(InputError, match="has no commit yet"):
         prepare(repository_of(tmp_path / "new"), "retries", "claude-code", None)
-
-
-def test_a_branch_that_is_checked_out_elsewhere_is_refused_with_gits_own_words(
-    shop: RepositoryPaths,
-) -> None:
-    write(shop.root, {".debrief/plans/main.md": PLAN})
-    with pytest.raises(InputError, match=r"git worktree failed: .*'main' is already"):
-        prepare(shop, "main", "claude-code", None)
 
 
 UNSAFE = ["../x", "a/b", "..", ".", "", "-x", "A", "a..b", "a b", "a\n", "é", "x" * 64, "a.", "\0"]
@@ -292,19 +307,6 @@ def test_a_plan_is_looked_for_from_the_nearest_place_on(shop: RepositoryPaths) -
         (shop.root / name).unlink()
     with pytest.raises(InputError, match=r"plan retries: was not found.*plans/retries\.md"):
         find_plan(shop.root, "retries", worktree)
-
-
-def test_a_plan_that_says_it_is_another_is_refused(shop: RepositoryPaths) -> None:
-    (shop.root / ".debrief/plans/retries.md").unlink()
-    write(shop.root, {"plan.md": '---\nplan_id: "queue"\n---\nplan_id: retries\n'})
-    with pytest.raises(InputError, match="is the plan queue"):
-        prepare(shop, "retries", "claude-code", None)
-
-
-def test_a_plan_that_is_not_utf8_is_refused(shop: RepositoryPaths) -> None:
-    write(shop.root, {".debrief/plans/retries.md": b"caf\xe9"})
-    with pytest.raises(InputError, match="is not UTF-8"):
-        prepare(shop, "retries", "claude-code", None)
 
 
 def test_a_prompt_that_is_not_utf8_stops_before_anything_is_captured(

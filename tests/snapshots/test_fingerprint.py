@@ -80,10 +80,6 @@ def test_judges_have_the_digest_written_out_by_hand(
     assert compute_eval_fingerprint(judges) == digest[:8]
 
 
-def test_a_length_counts_bytes_and_not_characters() -> None:
-    assert framed(["€"]) == b"3:\xe2\x82\xac"
-
-
 def test_the_order_of_subagents_and_of_judges_is_of_no_matter() -> None:
     one = PromptSnapshot(main="m", subagents={"a": "1", "b": "2"})
     other = PromptSnapshot(main="m", subagents={"b": "2", "a": "1"})
@@ -92,16 +88,10 @@ def test_the_order_of_subagents_and_of_judges_is_of_no_matter() -> None:
     assert compute_eval_fingerprint(judges) == compute_eval_fingerprint(judges[::-1])
 
 
-def test_a_weight_written_as_a_whole_number_is_the_same_weight() -> None:
-    assert compute_eval_fingerprint([judge(weight=1)]) == compute_eval_fingerprint(
-        [judge(weight=1.0)]
-    )
-
-
-def test_another_model_is_another_eval_fingerprint() -> None:
-    assert compute_eval_fingerprint([judge(model="a")]) != compute_eval_fingerprint(
-        [judge(model="b")]
-    )
+def test_a_whole_weight_is_the_same_weight_and_another_model_other_judges() -> None:
+    given = [judge(weight=1), judge(weight=1.0), judge(weight=1, model="other")]
+    whole, decimal, other = (compute_eval_fingerprint([each]) for each in given)
+    assert whole == decimal != other
 
 
 @given(st.lists(AWKWARD, max_size=5), st.lists(AWKWARD, max_size=5))

@@ -8,7 +8,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from debrief.sessions.model import Session, ToolCall
+from debrief.sessions.model import Session
 from debrief.sessions.readers.codex import READER
 from debrief.sessions.readers.files import walk
 
@@ -86,9 +86,6 @@ def read_one(folder: Path, *records: Any) -> Session:
     return session
 
 
-def calls_of(session: Session) -> list[ToolCall]:
-    return [call for turn in session.turns for each in turn.messages for call in each.calls]
-
-
-def prompts_of(session: Session) -> list[str]:
-    return [turn.prompt for turn in session.turns if turn.number]
+def read_turn(folder: Path, *records: Any) -> Session:
+    """Read a session in which a person says "go", and then what ``records`` tell happens."""
+    return read_one(folder, meta(), *asked(1, "go"), *records)

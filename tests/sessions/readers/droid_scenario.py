@@ -68,7 +68,3 @@ def read_one(folder: Path, records: list[Any], settings: Any = SETTINGS) -> Sess
     write(folder, records, settings=settings)
     (session,) = read_all(folder)
     return session
-
-
-def calls_of(session: Session) -> list[Any]:
-    return [call for turn in session.turns for each in turn.messages for call in each.calls]

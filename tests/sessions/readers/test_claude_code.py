@@ -12,13 +12,12 @@ import pytest
 from debrief.errors import InputError
 from debrief.sessions.model import Usage
 from debrief.sessions.readers.base import BrokenTranscript, NoSession
-from tests.sessions.readers.prompts import prompts
+from tests.sessions.readers.content import calls_of, prompts_of
 from tests.sessions.scenario import MONDAY, SESSION, Log, read, usage, write_lines
 
 
 def test_a_session_carries_what_its_first_records_tell(tmp_path: Path) -> None:
-    log = Log()
-    log.user("Add a retry to the checkout.")
+    log = Log("Add a retry to the checkout.")
     log.says("Done.", usage=usage(10, 5, 3, 100))
     log.add("ai-title", aiTitle="Retrying the checkout")
     session = log.read(tmp_path)
@@ -33,8 +32,7 @@ def test_a_session_carries_what_its_first_records_tell(tmp_path: Path) -> None:
 
 
 def test_one_message_on_several_lines_counts_its_largest_usage_once(tmp_path: Path) -> None:
-    log = Log()
-    log.user("Go")
+    log = Log("Go")
     log.says({"type": "thinking", "thinking": "hm", "signature": "x"}, id="m1", usage=usage(4, 1))
     log.says("First part.", id="m1", usage=usage(4, 1))
     log.says(
@@ -51,16 +49,14 @@ def test_one_message_on_several_lines_counts_its_largest_usage_once(tmp_path: Pa
 
 
 def test_the_same_message_under_another_request_counts_again(tmp_path: Path) -> None:
-    log = Log()
-    log.user("Go")
+    log = Log("Go")
     log.says("a", id="m1", request="r1", usage=usage(1, 1))
     log.says("b", id="m1", request="r2", usage=usage(1, 2))
     assert log.read(tmp_path).api_calls == 2
 
 
 def test_a_sidechain_repeating_a_message_of_the_session_does_not_count_it(tmp_path: Path) -> None:
-    log = Log()
-    log.user("Go")
+    log = Log("Go")
     log.says("a", id="m1", request="r1", usage=usage(1, 1), isSidechain=True, agentId="helper")
     log.says("a", id="m1", request="r2", usage=usage(5, 5))
     session = log.read(tmp_path)
@@ -68,8 +64,7 @@ def test_a_sidechain_repeating_a_message_of_the_session_does_not_count_it(tmp_pa
 
 
 def test_synthetic_messages_are_left_out(tmp_path: Path) -> None:
-    log = Log()
-    log.user("Go")
+    log = Log("Go")
     log.says("API Error: 500", model="<synthetic>", usage=usage(7, 7))
     session = log.read(tmp_path)
     assert session.turns[0].messages == ()
@@ -77,8 +72,7 @@ def test_synthetic_messages_are_left_out(tmp_path: Path) -> None:
 
 
 def test_calls_without_results_and_results_without_calls_happen(tmp_path: Path) -> None:
-    log = Log()
-    log.user("Go")
+    log = Log("Go")
     log.result("elsewhere", "orphan")
     log.calls("c1", "Read", file_path="a.py")
     (turn,) = log.read(tmp_path).turns
@@ -87,17 +81,15 @@ def test_calls_without_results_and_results_without_calls_happen(tmp_path: Path) 
 
 
 def test_a_result_may_come_before_its_call(tmp_path: Path) -> None:
-    log = Log()
-    log.user("Go")
+    log = Log("Go")
     log.result("c1", "early")
     log.calls("c1", "Read", file_path="a.py")
-    call = log.read(tmp_path).turns[0].messages[0].calls[0]
+    call = calls_of(log.read(tmp_path))[0]
     assert (call.status, call.result) == ("ok", "early")
 
 
 def test_a_result_may_be_blocks_with_images_and_references(tmp_path: Path) -> None:
-    log = Log()
-    log.user("Go")
+    log = Log("Go")
     log.calls("c1", "Shot")
     blocks = [
         {"type": "text", "text": "two things"},
@@ -106,7 +98,7 @@ def test_a_result_may_be_blocks_with_images_and_references(tmp_path: Path) -> No
         "loose",
     ]
     log.result("c1", blocks)
-    call = log.read(tmp_path).turns[0].messages[0].calls[0]
+    call = calls_of(log.read(tmp_path))[0]
     assert call.result == "two things\n[image]\n[tool Grep]\nloose"
 
 
@@ -125,17 +117,15 @@ def test_a_result_may_be_blocks_with_images_and_references(tmp_path: Path) -> No
 def test_a_shell_command_has_its_exit_code_where_it_is_told(
     tmp_path: Path, text: str, outcome: Any, error: bool | None, status: str, code: int | None
 ) -> None:
-    log = Log()
-    log.user("Go")
+    log = Log("Go")
     log.calls("c1", "Bash", command="make")
     log.result("c1", text, outcome, error)
-    call = log.read(tmp_path).turns[0].messages[0].calls[0]
+    call = calls_of(log.read(tmp_path))[0]
     assert (call.status, call.exit_code) == (status, code)
 
 
 def test_compaction_marks_the_turn_it_happened_in(tmp_path: Path) -> None:
-    log = Log()
-    log.user("One")
+    log = Log("One")
     log.says("working")
     boundary = log.add("system", subtype="compact_boundary", logicalParentUuid=log.last)
     boundary["parentUuid"] = None
@@ -151,8 +141,7 @@ def test_compaction_marks_the_turn_it_happened_in(tmp_path: Path) -> None:
 
 
 def test_compaction_between_turns_marks_the_next(tmp_path: Path) -> None:
-    log = Log()
-    log.user("One")
+    log = Log("One")
     log.says("done")
     log.user("Summary", isCompactSummary=True)
     log.user("Two")
@@ -175,8 +164,7 @@ def test_a_session_that_begins_after_a_compaction_has_a_preamble(tmp_path: Path)
 
 
 def test_a_rewind_keeps_both_branches_and_marks_the_abandoned_one(tmp_path: Path) -> None:
-    log = Log()
-    log.user("Start")
+    log = Log("Start")
     start = log.says("Started.")["uuid"]
     log.user("Wrong way")
     log.says("Going wrong.")
@@ -197,8 +185,7 @@ def test_a_rewind_keeps_both_branches_and_marks_the_abandoned_one(tmp_path: Path
 def test_a_chain_through_other_records_several_roots_and_cycles_are_survived(
     tmp_path: Path,
 ) -> None:
-    log = Log()
-    log.user("One")
+    log = Log("One")
     log.add("progress", data={"type": "hook_progress"})
     log.add("attachment", attachment={"type": "hook_success"})
     log.user("Two", parentUuid=None)
@@ -207,7 +194,7 @@ def test_a_chain_through_other_records_several_roots_and_cycles_are_survived(
     first["parentUuid"], second["parentUuid"] = second["uuid"], first["uuid"]
     log.user("Six", parentUuid=second["uuid"])
     log.user("Seven", parentUuid=second["uuid"])
-    assert len(prompts(log.read(tmp_path))) == 7
+    assert len(prompts_of(log.read(tmp_path))) == 7
 
 
 def test_times_that_run_backwards_leave_start_and_end_sensible(tmp_path: Path) -> None:
@@ -220,8 +207,7 @@ def test_times_that_run_backwards_leave_start_and_end_sensible(tmp_path: Path) -
 
 
 def test_without_any_time_the_files_own_is_taken_and_said(tmp_path: Path) -> None:
-    log = Log()
-    log.user("One")
+    log = Log("One")
     del log.records[0]["timestamp"]
     path = log.write(tmp_path / "x.jsonl")
     stamp = datetime(2026, 2, 3, tzinfo=UTC).timestamp()
@@ -234,13 +220,12 @@ def test_without_any_time_the_files_own_is_taken_and_said(tmp_path: Path) -> Non
 
 
 def test_resumed_records_that_are_written_again_count_once(tmp_path: Path) -> None:
-    log = Log()
-    log.user("One")
+    log = Log("One")
     log.says("two", id="m", usage=usage(1, 5))
     log.records += [dict(record, version="2.2.0") for record in log.records]
     log.records[-1]["message"] = {**log.records[-1]["message"], "usage": usage(1, 9)}
     session = log.read(tmp_path)
-    assert prompts(session) == ["One"]
+    assert prompts_of(session) == ["One"]
     assert session.turns[0].messages[0].text == "two"
     assert session.usage == Usage(1, 9)
 
@@ -249,12 +234,11 @@ def test_a_different_record_under_a_used_id_is_not_lost(tmp_path: Path) -> None:
     log = Log()
     first = log.user("One")
     log.user("Two", uuid=first["uuid"])
-    assert prompts(log.read(tmp_path)) == ["One", "Two"]
+    assert prompts_of(log.read(tmp_path)) == ["One", "Two"]
 
 
 def test_one_file_may_hold_several_versions_folders_and_branches(tmp_path: Path) -> None:
-    log = Log()
-    log.user("One")
+    log = Log("One")
     log.user("Two", version="2.2.0", cwd="/home/ann/shop/web", gitBranch="fix")
     session = log.read(tmp_path)
     assert (session.tool_version, session.cwd, session.branch) == (
@@ -279,15 +263,14 @@ def test_records_of_the_oldest_kind_are_read(tmp_path: Path) -> None:
 
 
 def test_unknown_records_are_kept_out_and_never_fatal(tmp_path: Path) -> None:
-    log = Log()
-    log.user("One")
+    log = Log("One")
     log.add("hologram", payload={"type": "user"})
     log.records.append({"type": ["user"]})
     log.records.append({"no": "type"})
     log.records.append({"type": "user", "message": "text", "timestamp": 7})
     log.records.append({"type": "assistant", "message": {"id": [1], "content": [3, None]}})
     session = log.read(tmp_path)
-    assert prompts(session) == ["One"]
+    assert prompts_of(session) == ["One"]
     assert session.transcripts[0].records == 6
     assert {problem.line for problem in session.problems} <= {3, 6}
 

@@ -87,8 +87,7 @@ def test_every_file_of_the_collection_equals_the_table_in_every_field() -> None:
 
 
 def test_the_comparison_tells_a_wrong_count(tmp_path: Path) -> None:
-    log = Log()
-    log.user("Go")
+    log = Log("Go")
     log.says("Done", usage=usage(1, 2, 3, 4))
     row = dict.fromkeys(FIELDS, "0") | {"records": "2", "human_prompts": "1", "api_calls": "1"}
     row |= {"input": "1", "output": "2", "cache_create": "3", "cache_read": "5"}

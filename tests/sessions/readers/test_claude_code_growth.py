@@ -8,15 +8,15 @@ from typing import Any
 import pytest
 
 from debrief.sessions.model import ToolCall
+from tests.sessions.readers.content import calls_of
 from tests.sessions.scenario import Log, hunk
 
 
 def edited(tmp_path: Path, name: str, outcome: Any = None, **given: Any) -> ToolCall:
-    log = Log()
-    log.user("Go")
+    log = Log("Go")
     log.calls("c1", name, file_path="a.py", **given)
     log.result("c1", "The file a.py has been updated.", outcome)
-    return log.read(tmp_path).turns[0].messages[0].calls[0]
+    return calls_of(log.read(tmp_path))[0]
 
 
 def test_hunks_are_counted_and_kept_as_a_patch(tmp_path: Path) -> None:
@@ -33,20 +33,15 @@ def test_a_created_file_counts_its_lines(tmp_path: Path) -> None:
     assert call.patch == "@@ -0,0 +1,2 @@\n+a\n+b"
 
 
-def test_a_write_over_a_file_counts_its_hunks(tmp_path: Path) -> None:
-    outcome = {
-        "type": "update",
-        "filePath": "n.py",
-        "content": "a\nc\n",
-        "structuredPatch": [hunk(" a", "-b", "+c")],
-    }
-    assert edited(tmp_path, "Write", outcome, content="a\nc\n").added == 1
-
-
-def test_a_write_that_changes_nothing_counts_nothing(tmp_path: Path) -> None:
-    outcome = {"type": "update", "filePath": "n.py", "content": "a\n", "structuredPatch": []}
-    call = edited(tmp_path, "Write", outcome, content="a\n")
-    assert (call.added, call.removed) == (0, 0)
+@pytest.mark.parametrize(
+    ("patch", "counted"), [([hunk(" a", "-b", "+c")], (1, 1)), ([], (0, 0))], ids=["some", "none"]
+)
+def test_a_write_over_a_file_counts_its_changes(
+    tmp_path: Path, patch: list[Any], counted: tuple[int, int]
+) -> None:
+    outcome = {"type": "update", "filePath": "n.py", "content": "a\nc\n", "structuredPatch": patch}
+    call = edited(tmp_path, "Write", outcome, content="a\nc\n")
+    assert (call.added, call.removed) == counted
 
 
 @pytest.mark.parametrize("outcome", [None, "The file was updated", [], 7], ids=repr)
@@ -67,15 +62,10 @@ def test_several_edits_of_one_call_are_added_up(tmp_path: Path) -> None:
     assert "a.py" not in call.patch
 
 
-def test_a_written_file_without_a_result_object_counts_whole(tmp_path: Path) -> None:
-    assert edited(tmp_path, "Write", content="a\nb").added == 2
-
-
 def test_a_file_written_over_without_a_result_object_is_compared_with_what_it_held(
     tmp_path: Path,
 ) -> None:
-    log = Log()
-    log.user("Go")
+    log = Log("Go")
     log.calls("c1", "Write", file_path="a.py", content="a\nb\nc\n")
     log.result("c1", "File created successfully")
     log.calls("c2", "Edit", file_path="a.py", old_string="b", new_string="B")
@@ -83,7 +73,7 @@ def test_a_file_written_over_without_a_result_object_is_compared_with_what_it_he
     log.calls("c3", "Write", file_path="a.py", content="a\nB\nd\n")
     log.result("c3", "The file has been updated")
     session = log.read(tmp_path)
-    calls = [call for message in session.turns[0].messages for call in message.calls]
+    calls = calls_of(session)
     assert [(call.added, call.removed) for call in calls] == [(3, 0), (1, 1), (1, 1)]
 
 
@@ -95,8 +85,7 @@ def test_a_file_written_over_without_a_result_object_is_compared_with_what_it_he
 def test_an_edit_that_was_not_carried_out_counts_nothing(
     tmp_path: Path, error: bool | None, text: str
 ) -> None:
-    log = Log()
-    log.user("Go")
+    log = Log("Go")
     log.calls("c1", "Edit", file_path="a.py", old_string="a", new_string="b")
     log.result("c1", text, {"filePath": "a.py", "structuredPatch": [hunk("-a", "+b")]}, error)
     session = log.read(tmp_path)
@@ -104,8 +93,7 @@ def test_an_edit_that_was_not_carried_out_counts_nothing(
 
 
 def test_a_result_told_twice_counts_once(tmp_path: Path) -> None:
-    log = Log()
-    log.user("Go")
+    log = Log("Go")
     log.calls("c1", "Edit", file_path="a.py", old_string="a", new_string="b")
     outcome = {"filePath": "a.py", "structuredPatch": [hunk("-a", "+b")]}
     log.result("c1", "ok", outcome)
@@ -115,8 +103,7 @@ def test_a_result_told_twice_counts_once(tmp_path: Path) -> None:
 
 
 def test_edits_through_a_shell_are_invisible(tmp_path: Path) -> None:
-    log = Log()
-    log.user("Go")
+    log = Log("Go")
     log.calls("c1", "Bash", command="echo x >> a.py")
     log.result("c1", "", {"stdout": ""})
     assert log.read(tmp_path).growth == 0

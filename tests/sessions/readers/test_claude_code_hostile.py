@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -13,84 +14,86 @@ from hypothesis import strategies as st
 
 from debrief.errors import InputError
 from debrief.sessions.model import Session
+from tests.sessions.readers.content import prompts_of
 from tests.sessions.scenario import Log, read, write_lines
 
 
 def story() -> list[bytes]:
-    log = Log()
-    log.user("One")
+    log = Log("One")
     log.says("first answer")
     log.user("Two")
     log.says("second answer")
     return log.lines()
 
 
-def prompts(session: Session) -> list[str]:
-    return [turn.prompt for turn in session.turns]
-
-
 def told(session: Session) -> list[tuple[int, str]]:
     return [(problem.line, problem.reason) for problem in session.problems]
 
 
-def test_two_objects_on_one_line_are_two_records(tmp_path: Path) -> None:
+Mangle = Callable[[bytes, bytes, bytes, bytes], list[bytes]]
+DEEP = b'{"type":"user","message":' + b"[" * 100_000 + b"]" * 100_000 + b"}"
+MANGLED: dict[str, tuple[Mangle, list[str], list[tuple[int, str]]]] = {
+    "two objects on one line are two records": (
+        lambda one, two, three, four: [one, two + three + b"  " + four],
+        ["One", "Two"],
+        [],
+    ),
+    "a last line is cut short": (
+        lambda one, two, three, four: [one, two, three, four[:-40]],
+        ["One", "Two"],
+        [(4, "the line is cut short")],
+    ),
+    "a line in the middle is cut short": (
+        lambda one, two, three, four: [one, two[:50], three, four],
+        ["One", "Two"],
+        [(2, "the line is cut short")],
+    ),
+    "bytes are not UTF-8": (
+        lambda one, *rest: [one.replace(b"One", b"On\xff\xfee"), *rest],
+        ["On\ufffd\ufffde", "Two"],
+        [(1, "bytes that are not UTF-8 were replaced")],
+    ),
+    "surrogates stand alone": (
+        lambda one, *rest: [one.replace(b"One", rb"On\ud800e \ud83d\ude00"), *rest],
+        ["On\ufffde \U0001f600", "Two"],
+        [],
+    ),
+    "JSON is nested a hundred thousand deep": (
+        lambda one, *rest: [one, DEEP, *rest],
+        ["One", "Two"],
+        [(2, "nested too deeply to be read")],
+    ),
+    "lines end as on Windows, behind a byte order mark": (
+        lambda one, *rest: [b"\xef\xbb\xbf" + b"\r\n".join([one, *rest])],
+        ["One", "Two"],
+        [],
+    ),
+}
+
+
+@pytest.mark.parametrize(("mangle", "asked", "problems"), MANGLED.values(), ids=MANGLED)
+def test_a_mangled_line_costs_only_itself(
+    tmp_path: Path, mangle: Mangle, asked: list[str], problems: list[tuple[int, str]]
+) -> None:
     one, two, three, four = story()
-    session = read(write_lines(tmp_path / "x.jsonl", one, two + three + b"  " + four))
-    assert prompts(session) == ["One", "Two"]
-    assert (session.transcripts[0].records, session.problems) == (4, ())
-
-
-def test_a_last_line_cut_short_costs_only_itself(tmp_path: Path) -> None:
-    lines = story()
-    session = read(write_lines(tmp_path / "x.jsonl", *lines[:3], lines[3][:-40], end=b""))
-    assert prompts(session) == ["One", "Two"]
-    assert told(session) == [(4, "the line is cut short")]
-
-
-def test_a_line_cut_short_in_the_middle_costs_only_itself(tmp_path: Path) -> None:
-    one, two, three, four = story()
-    session = read(write_lines(tmp_path / "x.jsonl", one, two[:50], three, four))
-    assert prompts(session) == ["One", "Two"]
-    assert told(session) == [(2, "the line is cut short")]
+    session = read(write_lines(tmp_path / "x.jsonl", *mangle(one, two, three, four), end=b""))
+    assert prompts_of(session) == asked
+    assert told(session) == problems
+    msgspec.json.encode(session)
 
 
 def test_a_record_behind_one_cut_short_on_the_same_line_is_saved(tmp_path: Path) -> None:
     one, two, three, four = story()
     session = read(write_lines(tmp_path / "x.jsonl", one, two[:120] + three, four))
-    assert prompts(session) == ["One", "Two"]
+    assert prompts_of(session) == ["One", "Two"]
     assert [line for line, _ in told(session)] == [2]
-
-
-def test_bytes_that_are_not_utf8_are_replaced_and_told(tmp_path: Path) -> None:
-    one, two, three, four = story()
-    broken = one.replace(b"One", b"On\xff\xfee")
-    session = read(write_lines(tmp_path / "x.jsonl", broken, two, three, four))
-    assert prompts(session) == ["On��e", "Two"]
-    assert told(session) == [(1, "bytes that are not UTF-8 were replaced")]
-
-
-def test_lone_surrogates_are_replaced_so_that_the_session_can_be_stored(tmp_path: Path) -> None:
-    one, *rest = story()
-    broken = one.replace(b"One", rb"On\ud800e \ud83d\ude00")
-    session = read(write_lines(tmp_path / "x.jsonl", broken, *rest))
-    assert prompts(session)[0] == "On�e 😀"
-    msgspec.json.encode(session)
-
-
-def test_json_nested_a_hundred_thousand_deep_is_refused_without_a_crash(tmp_path: Path) -> None:
-    one, *rest = story()
-    deep = b'{"type":"user","message":' + b"[" * 100_000 + b"]" * 100_000 + b"}"
-    session = read(write_lines(tmp_path / "x.jsonl", one, deep, *rest))
-    assert prompts(session) == ["One", "Two"]
-    assert told(session) == [(2, "nested too deeply to be read")]
 
 
 def test_a_call_nested_deeper_than_can_be_encoded_is_read(tmp_path: Path) -> None:
     given: Any = "leaf"
     for _ in range(400):
         given = [given]
-    log = Log()
-    log.user("Go")
+    log = Log("Go")
     log.calls("c1", "Deep", value=given)
     path = write_lines(tmp_path / "x.jsonl", *log.lines())
     assert len(read(path).turns[0].messages[0].calls[0].input) > 400
@@ -100,15 +103,14 @@ def test_a_call_nested_deeper_than_can_be_encoded_is_read(tmp_path: Path) -> Non
 def test_json_that_is_no_object_is_told(tmp_path: Path, value: bytes) -> None:
     one, *rest = story()
     session = read(write_lines(tmp_path / "x.jsonl", one, value, *rest))
-    assert prompts(session) == ["One", "Two"]
+    assert prompts_of(session) == ["One", "Two"]
     ((line, reason),) = told(session)
     assert line == 2
     assert "where an object belongs" in reason
 
 
 def test_numbers_that_json_does_not_know_are_survived(tmp_path: Path) -> None:
-    log = Log()
-    log.user("Go")
+    log = Log("Go")
     log.says("a", usage={"input_tokens": float("nan"), "output_tokens": 10**30})
     log.says("b", usage={"input_tokens": -5, "output_tokens": True})
     session = log.read(tmp_path)
@@ -122,14 +124,6 @@ def test_a_line_of_five_megabytes_is_read(tmp_path: Path) -> None:
     session = log.read(tmp_path)
     assert len(session.turns[0].prompt) == 5_000_000
     assert session.transcripts[0].size > 5_000_000
-
-
-def test_windows_line_ends_and_a_byte_order_mark_are_survived(tmp_path: Path) -> None:
-    one, *rest = story()
-    path = tmp_path / "x.jsonl"
-    path.write_bytes(b"\xef\xbb\xbf" + b"\r\n".join([one, *rest]))
-    session = read(path)
-    assert (prompts(session), told(session)) == (["One", "Two"], [])
 
 
 def test_very_many_broken_lines_are_summed_up(tmp_path: Path) -> None:
@@ -209,7 +203,7 @@ def test_no_record_whatever_its_shape_costs_the_others(
         orjson.dumps(each, option=orjson.OPT_NON_STR_KEYS) for each in records if encodes(each)
     ]
     session = read(write_lines(tmp_path / "x.jsonl", one, two, *lines, three, four))
-    kept = prompts(session)
+    kept = prompts_of(session)
     assert kept[0] == "One"
     assert "Two" in kept
     msgspec.json.encode(session)
@@ -220,7 +214,7 @@ def test_no_record_whatever_its_shape_costs_the_others(
 def test_no_bytes_whatever_they_are_cost_the_lines_around_them(tmp_path: Path, junk: bytes) -> None:
     one, two, three, four = story()
     session = read(write_lines(tmp_path / "x.jsonl", one, two, junk, three, four))
-    assert [p for p in prompts(session) if p in ("One", "Two")] == ["One", "Two"]
+    assert [p for p in prompts_of(session) if p in ("One", "Two")] == ["One", "Two"]
 
 
 @settings(max_examples=50, deadline=None, suppress_health_check=list(HealthCheck))

@@ -12,8 +12,7 @@ from tests.sessions.scenario import MONDAY, SESSION, Log, hunk, read, usage
 
 
 def delegating() -> Log:
-    log = Log()
-    log.user("Find the cart's total")
+    log = Log("Find the cart's total")
     log.calls(
         "t1", "Task", subagent_type="Explore", description="Find it", prompt="Where is total()?"
     )

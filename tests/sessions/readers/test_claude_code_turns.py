@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tests.sessions.readers.prompts import prompts
+from tests.sessions.readers.content import prompts_of
 from tests.sessions.scenario import Log
 
 NOT_PROMPTS: dict[str, tuple[Any, dict[str, Any]]] = {
@@ -37,10 +37,9 @@ NOT_PROMPTS: dict[str, tuple[Any, dict[str, Any]]] = {
 @pytest.mark.parametrize("case", NOT_PROMPTS)
 def test_what_no_person_asked_is_not_a_turn(tmp_path: Path, case: str) -> None:
     content, fields = NOT_PROMPTS[case]
-    log = Log()
-    log.user("The only prompt")
+    log = Log("The only prompt")
     log.user(content, **fields)
-    assert prompts(log.read(tmp_path)) == ["The only prompt"]
+    assert prompts_of(log.read(tmp_path)) == ["The only prompt"]
 
 
 def test_text_in_blocks_and_images_are_turns(tmp_path: Path) -> None:
@@ -94,12 +93,11 @@ def test_what_the_program_tells_of_itself_is_no_part_of_a_prompt(
 ) -> None:
     log = Log()
     log.user([{"type": "text", "text": text} for text in texts])
-    assert prompts(log.read(tmp_path)) == [prompt]
+    assert prompts_of(log.read(tmp_path)) == [prompt]
 
 
 def test_words_beside_a_result_are_a_remark(tmp_path: Path) -> None:
-    log = Log()
-    log.user("Go")
+    log = Log("Go")
     log.calls("c1", "Bash", command="gh api user")
     answer = {"type": "tool_result", "tool_use_id": "c1", "content": "ann"}
     record = log.user([answer, {"type": "text", "text": REMINDED + "\nmy name there is ann2"}])
@@ -124,8 +122,7 @@ def test_words_beside_a_result_are_a_remark(tmp_path: Path) -> None:
 def test_what_no_person_said_beside_a_result_is_no_remark(
     tmp_path: Path, text: str, fields: dict[str, Any]
 ) -> None:
-    log = Log()
-    log.user("Go")
+    log = Log("Go")
     log.calls("c1", "Bash", command="ls")
     answer = {"type": "tool_result", "tool_use_id": "c1", "content": "a.py"}
     log.user([answer, {"type": "text", "text": text}], **fields)
@@ -137,8 +134,7 @@ NOTICE = "<task-notification>\n<status>completed</status>\n</task-notification>"
 
 
 def test_notices_of_work_in_the_background_are_kept_by_their_times(tmp_path: Path) -> None:
-    log = Log()
-    log.user("Go")
+    log = Log("Go")
     log.says("Running.")
     first = log.user(NOTICE)
     log.user(NOTICE, isSidechain=True)
@@ -146,7 +142,7 @@ def test_notices_of_work_in_the_background_are_kept_by_their_times(tmp_path: Pat
     second = log.add("attachment", attachment=attachment)
     log.user(NOTICE, timestamp=None)
     session = log.read(tmp_path)
-    assert [turn.prompt for turn in session.turns] == ["Go"]
+    assert prompts_of(session) == ["Go"]
     assert [at.isoformat().replace("+00:00", "Z") for at in session.notices or ()] == [
         first["timestamp"],
         second["timestamp"],
@@ -154,24 +150,21 @@ def test_notices_of_work_in_the_background_are_kept_by_their_times(tmp_path: Pat
 
 
 def test_message_content_may_be_a_string_anywhere(tmp_path: Path) -> None:
-    log = Log()
-    log.user("Hi")
+    log = Log("Hi")
     log.add("assistant", message={"id": "m", "role": "assistant", "content": "Hello"})
     session = log.read(tmp_path)
     assert session.turns[0].messages[0].text == "Hello"
 
 
 def test_empty_lines_around_an_answer_are_left_out(tmp_path: Path) -> None:
-    log = Log()
-    log.user("Hi")
+    log = Log("Hi")
     log.says("\n\n    x = 1\n", "\n\nThat is it.", " \n", id="m1")
     (turn,) = log.read(tmp_path).turns
     assert [each.text for each in turn.messages] == ["    x = 1\n\nThat is it."]
 
 
 def test_slash_commands_are_counted_apart_with_what_was_typed(tmp_path: Path) -> None:
-    log = Log()
-    log.user("<command-name>/review</command-name>\n<command-args>the last commit</command-args>")
+    log = Log("<command-name>/review</command-name>\n<command-args>the last commit</command-args>")
     log.user("# Review…", isMeta=True)
     log.says("Reviewed.")
     session = log.read(tmp_path)
@@ -210,8 +203,7 @@ REFUSAL = (
 def test_a_rejected_call_is_an_intervention_with_its_words(
     tmp_path: Path, text: str, words: str
 ) -> None:
-    log = Log()
-    log.user("Go")
+    log = Log("Go")
     log.calls("c1", "Bash", command="npm i")
     log.result("c1", text, outcome="User rejected tool use", error=True)
     log.user([{"type": "text", "text": "[Request interrupted by user for tool use]"}])
@@ -221,8 +213,7 @@ def test_a_rejected_call_is_an_intervention_with_its_words(
 
 
 def test_an_interruption_is_an_intervention(tmp_path: Path) -> None:
-    log = Log()
-    log.user("Go")
+    log = Log("Go")
     log.says("Going")
     log.user([{"type": "text", "text": "[Request interrupted by user]"}])
     (turn,) = log.read(tmp_path).turns
@@ -230,8 +221,7 @@ def test_an_interruption_is_an_intervention(tmp_path: Path) -> None:
 
 
 def test_answers_to_questions_are_interventions(tmp_path: Path) -> None:
-    log = Log()
-    log.user("Go")
+    log = Log("Go")
     log.calls("c1", "AskUserQuestion", questions=[{"question": "Which?"}])
     log.result("c1", "User has answered …", outcome={"answers": {"Which?": "The second"}})
     (turn,) = log.read(tmp_path).turns
@@ -244,8 +234,7 @@ def queued(log: Log, text: str, mode: str = "prompt") -> None:
 
 
 def test_a_prompt_that_exists_only_in_the_queue_is_a_turn(tmp_path: Path) -> None:
-    log = Log()
-    log.user("Go")
+    log = Log("Go")
     queued(log, "And the tests, please")
     log.says("Both done.")
     session = log.read(tmp_path)
@@ -257,8 +246,7 @@ def test_a_prompt_that_exists_only_in_the_queue_is_a_turn(tmp_path: Path) -> Non
 
 
 def test_a_queued_prompt_that_is_repeated_later_is_one_turn(tmp_path: Path) -> None:
-    log = Log()
-    log.user("Go")
+    log = Log("Go")
     queued(log, "And the tests, please")
     log.says("Going on.")
     log.user("And the tests, please")
@@ -268,8 +256,7 @@ def test_a_queued_prompt_that_is_repeated_later_is_one_turn(tmp_path: Path) -> N
 
 
 def test_a_queued_notification_is_no_turn(tmp_path: Path) -> None:
-    log = Log()
-    log.user("Go")
+    log = Log("Go")
     queued(log, "<task-notification>done</task-notification>", mode="task-notification")
     queued(log, "<task-notification>done</task-notification>")
-    assert prompts(log.read(tmp_path)) == ["Go"]
+    assert prompts_of(log.read(tmp_path)) == ["Go"]

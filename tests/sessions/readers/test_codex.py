@@ -19,18 +19,18 @@ from tests.sessions.readers.codex_scenario import (
     answered,
     asked,
     called,
-    calls_of,
     context,
     counted,
     event,
     meta,
-    prompts_of,
     read_all,
     read_one,
+    read_turn,
     record,
     said,
     write,
 )
+from tests.sessions.readers.content import calls_of, prompts_of, texts_of
 
 
 def test_a_rollout_tells_its_facts_once_though_it_repeats_them(tmp_path: Path) -> None:
@@ -52,7 +52,7 @@ def test_a_rollout_tells_its_facts_once_though_it_repeats_them(tmp_path: Path) -
     assert (session.repository, session.task, session.title) == ("shop", "shop", "Greetings")
     assert session.models == ("gpt-5",)
     assert prompts_of(session) == ["hello", "again"]
-    assert [each.text for turn in session.turns for each in turn.messages] == ["hi", "yes"]
+    assert texts_of(session) == ["hi", "yes"]
 
 
 @pytest.mark.parametrize(
@@ -79,10 +79,8 @@ def test_context_that_stands_as_a_users_message_is_no_prompt(tmp_path: Path) -> 
 
 
 def test_what_another_agent_came_to_is_a_notice(tmp_path: Path) -> None:
-    session = read_one(
+    session = read_turn(
         tmp_path,
-        meta(),
-        *asked(1, "go"),
         said(2, "assistant", "It runs."),
         said(3, "user", "<subagent_notification>\n{}\n</subagent_notification>"),
         said(4, "assistant", "It is done."),
@@ -145,7 +143,7 @@ def test_words_that_only_differ_in_the_notes_of_a_memory_are_said_once(
     whole = said(2, "assistant", f"It is done.\n\n{notes}</oai-mem-citation>")
     both = [told, whole] if is_event_first else [whole, told]
     session = read_one(tmp_path, meta(), *asked(1, "go"), *both)
-    assert [each.text for turn in session.turns for each in turn.messages] == ["It is done."]
+    assert texts_of(session) == ["It is done."]
 
 
 def test_a_review_is_a_slash_command_and_its_own_prompt_is_nobodys(tmp_path: Path) -> None:
@@ -168,10 +166,8 @@ def test_a_review_is_a_slash_command_and_its_own_prompt_is_nobodys(tmp_path: Pat
 
 
 def test_tokens_are_the_last_usage_of_every_changed_total(tmp_path: Path) -> None:
-    session = read_one(
+    session = read_turn(
         tmp_path,
-        meta(),
-        *asked(1, "go"),
         event(1, "token_count", info=None),
         called(2, "exec_command", "c1", cmd="ls"),
         counted(3, (1000, 600, 50), (1000, 600, 50)),
@@ -209,10 +205,8 @@ def test_whatever_repeats_the_sum_is_the_total(
 
 
 def test_a_total_that_begins_anew_is_counted_from_there(tmp_path: Path) -> None:
-    session = read_one(
+    session = read_turn(
         tmp_path,
-        meta(),
-        *asked(1, "go"),
         said(2, "assistant", "a"),
         counted(3, (1000, 0, 50), None),
         said(4, "assistant", "b"),
@@ -222,10 +216,8 @@ def test_a_total_that_begins_anew_is_counted_from_there(tmp_path: Path) -> None:
 
 
 def test_an_interruption_and_a_compaction_are_noted_once(tmp_path: Path) -> None:
-    session = read_one(
+    session = read_turn(
         tmp_path,
-        meta(),
-        *asked(1, "go"),
         said(2, "assistant", "working"),
         said(3, "user", "<turn_aborted>\nThe user interrupted the turn.\n</turn_aborted>"),
         event(3, "turn_aborted", reason="interrupted"),
@@ -344,7 +336,7 @@ def test_a_doubled_record_is_counted_once_and_broken_lines_cost_only_themselves(
     )
     (session,) = read_all(tmp_path)
     assert prompts_of(session) == ["one", "two"]
-    assert [each.text for turn in session.turns for each in turn.messages] == ["caf\ufffd"]
+    assert texts_of(session) == ["caf\ufffd"]
     assert {each.line for each in session.problems} >= {5, 6, 8, 9, 10}
 
 

@@ -14,13 +14,14 @@ from tests.sessions.readers.codex_scenario import (
     answered,
     asked,
     called,
-    calls_of,
     event,
     item,
     meta,
     read_one,
+    read_turn,
     said,
 )
+from tests.sessions.readers.content import calls_of
 
 
 @pytest.mark.parametrize(
@@ -45,10 +46,8 @@ from tests.sessions.readers.codex_scenario import (
 def test_an_output_tells_how_the_call_ended(
     tmp_path: Path, output: Any, status: str, code: int | None
 ) -> None:
-    session = read_one(
+    session = read_turn(
         tmp_path,
-        meta(),
-        *asked(1, "go"),
         called(2, "exec_command", "c1", cmd="make"),
         answered(3, "c1", output),
     )
@@ -59,10 +58,8 @@ def test_an_output_tells_how_the_call_ended(
 
 def test_the_blocks_of_an_output_begin_on_lines_of_their_own(tmp_path: Path) -> None:
     texts = ("Script completed\nOutput:\n", '{"exit_code":0}', "", '{"exit_code":1}\n', "end")
-    session = read_one(
+    session = read_turn(
         tmp_path,
-        meta(),
-        *asked(1, "go"),
         called(2, "exec", "c1", script="a(); b()"),
         answered(3, "c1", [{"type": "input_text", "text": text} for text in texts]),
     )
@@ -73,10 +70,8 @@ def test_the_blocks_of_an_output_begin_on_lines_of_their_own(tmp_path: Path) -> 
 def test_what_is_said_after_a_search_comes_after_it_and_its_findings_are_not_known(
     tmp_path: Path,
 ) -> None:
-    session = read_one(
+    session = read_turn(
         tmp_path,
-        meta(),
-        *asked(1, "go"),
         said(2, "assistant", "I look it up."),
         item(3, "web_search_call", status="completed", action={"query": "retries"}),
         said(4, "assistant", "The manual says three."),
@@ -95,10 +90,8 @@ def test_what_is_said_after_a_search_comes_after_it_and_its_findings_are_not_kno
 
 
 def test_an_event_answers_a_call_whose_own_output_never_came(tmp_path: Path) -> None:
-    session = read_one(
+    session = read_turn(
         tmp_path,
-        meta(),
-        *asked(1, "go"),
         called(2, "shell", "c1", command=["make"]),
         event(3, "exec_command_end", call_id="c1", exit_code=2, aggregated_output="no rule"),
         called(4, "shell", "c2", command=["make", "all"]),
@@ -111,10 +104,8 @@ def test_an_event_answers_a_call_whose_own_output_never_came(tmp_path: Path) -> 
 def test_a_command_that_goes_on_after_its_first_output_ends_as_its_event_says(
     tmp_path: Path,
 ) -> None:
-    session = read_one(
+    session = read_turn(
         tmp_path,
-        meta(),
-        *asked(1, "go"),
         called(2, "exec_command", "c1", cmd="make"),
         answered(3, "c1", "Wall time: 1 s\nProcess running with session ID 7\nOutput:\n"),
         event(9, "exec_command_end", call_id="c1", exit_code=2, aggregated_output="no rule"),
@@ -133,10 +124,8 @@ def test_a_patch_counts_as_its_event_tells_it_file_by_file(tmp_path: Path) -> No
         b_py={"type": "add", "content": "one\ntwo\n"},
         c_py={"type": "delete", "content": "gone\n"},
     )
-    session = read_one(
+    session = read_turn(
         tmp_path,
-        meta(),
-        *asked(1, "go"),
         item(2, "custom_tool_call", name="apply_patch", call_id="c1", input=PATCH),
         event(3, "patch_apply_end", call_id="c1", success=True, changes=applied),
         item(3, "custom_tool_call_output", call_id="c1", output="Success."),
@@ -155,10 +144,8 @@ def test_a_patch_counts_as_its_event_tells_it_file_by_file(tmp_path: Path) -> No
 def test_without_an_event_the_patch_itself_counts_when_it_succeeded(
     tmp_path: Path, output: str, added: int
 ) -> None:
-    session = read_one(
+    session = read_turn(
         tmp_path,
-        meta(),
-        *asked(1, "go"),
         called(2, "apply_patch", "c1", patch=PATCH),
         answered(3, "c1", output),
     )
@@ -167,10 +154,8 @@ def test_without_an_event_the_patch_itself_counts_when_it_succeeded(
 
 
 def test_a_patch_that_failed_adds_nothing(tmp_path: Path) -> None:
-    session = read_one(
+    session = read_turn(
         tmp_path,
-        meta(),
-        *asked(1, "go"),
         item(2, "custom_tool_call", name="apply_patch", call_id="c1", input=PATCH),
         event(3, "patch_apply_end", call_id="c1", success=False, stderr="no match", changes={}),
     )
@@ -181,10 +166,8 @@ def test_a_patch_that_failed_adds_nothing(tmp_path: Path) -> None:
 def test_patches_within_a_script_belong_to_the_script(tmp_path: Path) -> None:
     one = changes(a_py={"type": "add", "content": "x\n"})
     two = changes(b_py={"type": "add", "content": "y\nz\n"})
-    session = read_one(
+    session = read_turn(
         tmp_path,
-        meta(),
-        *asked(1, "go"),
         item(2, "custom_tool_call", name="exec", call_id="c1", input="await tools.apply_patch(…)"),
         event(3, "patch_apply_end", call_id="exec-1", success=True, changes=one),
         event(3.5, "patch_apply_end", call_id="exec-2", success=True, changes=two),
@@ -212,10 +195,8 @@ def test_a_script_is_known_while_the_model_talks_and_not_in_the_next_turn(tmp_pa
 
 
 def test_other_tools_answers_are_taken_from_their_events(tmp_path: Path) -> None:
-    session = read_one(
+    session = read_turn(
         tmp_path,
-        meta(),
-        *asked(1, "go"),
         item(2, "web_search_call", status="completed", action={"query": "retry"}),
         event(
             3,
@@ -260,10 +241,8 @@ def test_a_tool_that_was_searched_for_is_declared_under_the_name_it_is_called_by
     tmp_path: Path,
 ) -> None:
     found = {"name": "_fetch", "description": "Fetch.", "parameters": SCHEMA, "defer_loading": True}
-    session = read_one(
+    session = read_turn(
         tmp_path,
-        meta(),
-        *asked(1, "go"),
         item(2, "tool_search_call", call_id="c1", arguments={"query": "requests"}),
         item(
             3,

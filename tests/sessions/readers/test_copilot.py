@@ -8,9 +8,10 @@ from typing import Any
 
 import pytest
 
-from debrief.sessions.model import Session, ToolCall, Usage
+from debrief.sessions.model import Session, Usage
 from debrief.sessions.readers.copilot import READER
 from debrief.sessions.readers.files import walk
+from tests.sessions.readers.content import calls_of, prompts_of
 
 DIFF = (
     "\ndiff --git a/a.py b/a.py\nindex 0000000..0000000 100644\n--- a/a.py\n+++ b/a.py\n"
@@ -58,10 +59,6 @@ class Stream:
         return READER.read(transcript)
 
 
-def calls_of(session: Session) -> list[ToolCall]:
-    return [call for turn in session.turns for each in turn.messages for call in each.calls]
-
-
 def metrics(**usage: int) -> dict[str, Any]:
     return {"opus": {"requests": {"count": 1}, "usage": usage}}
 
@@ -85,7 +82,7 @@ def test_what_the_tool_or_a_skill_says_as_the_user_is_no_prompt(tmp_path: Path) 
     stream = Stream().ask("go").say("ok")
     stream.ask("<system_notification>\nthe shell is done\n</system_notification>")
     session = stream.ask("the skill says", source="skill-review").read(tmp_path)
-    assert [turn.prompt for turn in session.turns] == ["go"]
+    assert prompts_of(session) == ["go"]
 
 
 def test_tokens_are_what_the_shutdowns_tell_and_the_messages_after_them(tmp_path: Path) -> None:

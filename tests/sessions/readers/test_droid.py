@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from debrief.sessions.model import Usage
+from tests.sessions.readers.content import calls_of, prompts_of
 from tests.sessions.readers.droid_scenario import (
     START,
-    calls_of,
     message,
     read_all,
     read_one,
@@ -36,7 +36,7 @@ def test_a_session_has_its_facts_from_its_start_and_its_tokens_from_its_settings
     )
     assert session.models == ("gpt-mini",)
     assert session.usage == Usage(900, 50, 7, 4000)
-    assert [turn.prompt for turn in session.turns] == ["hello"]
+    assert prompts_of(session) == ["hello"]
     assert session.started.isoformat() == "2026-03-02T10:00:01+00:00"
     assert session.ended.isoformat() == "2026-03-02T10:00:02+00:00"
     assert len(session.transcripts) == 2
@@ -64,7 +64,7 @@ def test_what_the_model_alone_or_the_screen_alone_sees_is_no_prompt(tmp_path: Pa
             ),
         ],
     )
-    assert [turn.prompt for turn in session.turns] == ["do it", "look at @a.py"]
+    assert prompts_of(session) == ["do it", "look at @a.py"]
     assert [turn.images for turn in session.turns] == [0, 1]
 
 

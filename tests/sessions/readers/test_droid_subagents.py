@@ -7,6 +7,7 @@ from pathlib import Path
 from debrief.sessions.model import Usage
 from debrief.sessions.readers.droid import READER
 from debrief.sessions.readers.files import walk
+from tests.sessions.readers.content import prompts_of, texts_of
 from tests.sessions.readers.droid_scenario import (
     SETTINGS,
     START,
@@ -43,7 +44,7 @@ def test_a_subagent_belongs_to_the_session_that_called_it(tmp_path: Path) -> Non
         "run tests",
         "test it",
     )
-    assert [turn.prompt for turn in session.turns] == ["go"]
+    assert prompts_of(session) == ["go"]
     assert session.usage == Usage(1000, 51, 7, 4000)
     assert session.lines_added == 1
     assert session.api_calls == 2
@@ -61,7 +62,7 @@ def test_a_subagent_without_its_session_is_kept_without_human_turns(tmp_path: Pa
         tmp_path, [child, message(1, "user", "test it"), message(2, "assistant", [text("ok")])]
     )
     assert session.prompt_count == 0
-    assert [each.text for turn in session.turns for each in turn.messages] == ["ok"]
+    assert texts_of(session) == ["ok"]
     assert any("lost" in each.reason for each in session.problems)
 
 

@@ -9,10 +9,11 @@ from typing import Any
 import pytest
 
 from debrief.errors import InputError
-from debrief.sessions.model import Session, ToolCall, Usage
+from debrief.sessions.model import Session, Usage
 from debrief.sessions.readers.base import NoSession
 from debrief.sessions.readers.files import walk
 from debrief.sessions.readers.gemini import READER
+from tests.sessions.readers.content import calls_of, prompts_of, texts_of
 
 HEADER = {
     "sessionId": "g1",
@@ -57,10 +58,6 @@ def read_one(folder: Path, *messages: Any, **header: Any) -> Session:
     return session
 
 
-def calls_of(session: Session) -> list[ToolCall]:
-    return [one for turn in session.turns for each in turn.messages for one in each.calls]
-
-
 def test_what_the_program_says_to_keep_the_model_going_is_no_prompt(tmp_path: Path) -> None:
     session = read_one(
         tmp_path,
@@ -70,7 +67,7 @@ def test_what_the_program_says_to_keep_the_model_going_is_no_prompt(tmp_path: Pa
         message(4, "gemini", "and welcome"),
         message(5, "user", "Please continue."),
     )
-    assert [turn.prompt for turn in session.turns] == ["hello", "Please continue."]
+    assert prompts_of(session) == ["hello", "Please continue."]
     assert [each.text for each in session.turns[0].messages] == ["hi", "and welcome"]
 
 
@@ -87,7 +84,7 @@ def test_a_chat_gives_turns_models_and_tokens(tmp_path: Path) -> None:
         directories=["/home/ann/shop"],
     )
     assert (session.id, session.title, session.repository) == ("g1", "Greetings", "shop")
-    assert [turn.prompt for turn in session.turns] == ["hello", "again"]
+    assert prompts_of(session) == ["hello", "again"]
     assert session.usage == Usage(405, 40, 0, 600)
     assert session.models == ("flash",)
     assert session.started.isoformat() == "2026-03-02T10:00:00+00:00"
@@ -188,7 +185,7 @@ def test_lines_are_written_again_and_taken_back(tmp_path: Path) -> None:
         ("wrong way", True),
         ("right way", False),
     ]
-    assert [each.text for turn in session.turns for each in turn.messages] == [
+    assert texts_of(session) == [
         "final",
         "gone wrong",
         "good",
@@ -236,7 +233,7 @@ def test_a_message_told_twice_or_in_no_known_shape_costs_only_itself(tmp_path: P
         message(2, "hologram", {"x": 1}),
         message(3, "gemini", "ok"),
     )
-    assert [turn.prompt for turn in session.turns] == ["go"]
+    assert prompts_of(session) == ["go"]
     assert len(session.problems) == 2
 
 
@@ -244,7 +241,7 @@ def test_of_a_chat_that_is_cut_short_the_messages_before_are_kept(tmp_path: Path
     path = write(tmp_path, message(1, "user", "one"), message(2, "gemini", "ok"))
     path.write_text(path.read_text()[:-60])
     (session,) = read_all(tmp_path)
-    assert [turn.prompt for turn in session.turns] == ["one"]
+    assert prompts_of(session) == ["one"]
     (problem,) = session.problems
     assert problem.line > 10
     assert "1 messages stand before" in problem.reason

@@ -9,10 +9,11 @@ from typing import Any
 import pytest
 
 from debrief.errors import InputError
-from debrief.sessions.model import Session, ToolCall, Usage
+from debrief.sessions.model import Session, Usage
 from debrief.sessions.readers.base import NoSession
 from debrief.sessions.readers.files import walk
 from debrief.sessions.readers.opencode import READER
+from tests.sessions.readers.content import calls_of, prompts_of
 
 START = 1_772_445_600_000
 DIFF = "Index: a.py\n=====\n--- a.py\n+++ a.py\n@@ -4,3 +4,3 @@\n a\n-b\n+c\n d\n"
@@ -74,10 +75,6 @@ def read_one(folder: Path, *messages: Any, **facts: Any) -> Session:
     return session
 
 
-def calls_of(session: Session) -> list[ToolCall]:
-    return [call for turn in session.turns for each in turn.messages for call in each.calls]
-
-
 def test_an_export_gives_facts_turns_and_messages(tmp_path: Path) -> None:
     session = read_one(
         tmp_path,
@@ -98,7 +95,7 @@ def test_text_that_the_tool_added_is_no_prompt(tmp_path: Path) -> None:
         user(2, text("look"), text("its content", synthetic=True)),
         assistant(3, text("ok")),
     )
-    assert [turn.prompt for turn in session.turns] == ["look"]
+    assert prompts_of(session) == ["look"]
 
 
 def test_tokens_are_kept_in_four_fields_and_summed_over_steps(tmp_path: Path) -> None:
@@ -148,7 +145,7 @@ def test_an_aborted_answer_is_an_interruption_and_a_summary_a_compaction(tmp_pat
         user(5, text("go on")),
         assistant(6, text("summed up unasked"), summary=True),
     )
-    assert [turn.prompt for turn in session.turns] == ["go", "go on"]
+    assert prompts_of(session) == ["go", "go on"]
     assert [each.kind for each in session.turns[0].interventions] == ["interruption"]
     assert session.compactions == 2
 
@@ -218,7 +215,7 @@ def test_a_store_is_put_together_from_its_files_in_the_order_of_time(tmp_path: P
     (transcript,) = READER.find(walk(tmp_path))
     session = READER.read(transcript)
     peek = READER.peek(transcript)
-    assert [turn.prompt for turn in session.turns] == ["first", "then"]
+    assert prompts_of(session) == ["first", "then"]
     assert session.turns[0].messages[0].text == "one\n\ntwo"
     assert [each.id for each in session.subagents] == ["ses_2"]
     assert peek is not None
@@ -254,7 +251,7 @@ def test_of_a_document_that_is_cut_short_the_messages_before_are_kept(tmp_path: 
     path = write(tmp_path, user(1, text("one")), assistant(2, text("ok")), user(3, text("two")))
     path.write_text(path.read_text()[:-30])
     (session,) = read_all(tmp_path)
-    assert [turn.prompt for turn in session.turns] == ["one"]
+    assert prompts_of(session) == ["one"]
     assert ["cut short" in each.reason for each in session.problems] == [True]
 
 

@@ -1,25 +1,18 @@
-"""How fast sessions are cut: run as ``python tests/benchmarks/chunking.py [FOLDER]``.
+"""How fast sessions are cut: run as ``python -m tests.benchmarks.chunking``.
 
 Prints chunking and counting against the tokeniser's own ``encode`` on the same text, side by side
-in one run, the time of sessions of growing length, and the peak of memory. With a folder of
-transcripts it also says how many chunks each session has and what most of them have.
+in one run, the time of sessions of growing length, and the peak of memory.
 """
 
 from __future__ import annotations
 
 import random
 import resource
-import sys
 import time
-from collections import Counter
 from collections.abc import Sequence
-from pathlib import Path
 
 from debrief.scoring.chunking import TARGET, chunk_by_tokens
 from debrief.scoring.model import Observation, Trace
-from debrief.scoring.traces import traces_of
-from debrief.sessions.model import Session
-from debrief.sessions.sources import read_week, scan
 from debrief.tokens import _encoder, count_tokens
 
 CODE = (
@@ -78,26 +71,6 @@ def main() -> None:
     print(f"one observation, {len(chunks)} chunks: {bare / took:.0%} of the speed of encode")
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
     print(f"peak memory {peak:.0f} MB")
-    for folder in sys.argv[1:]:
-        report(Path(folder))
-
-
-def report(folder: Path) -> None:
-    """Print what chunks the sessions below ``folder`` have."""
-    found = scan([folder])
-    counts: Counter[int] = Counter()
-    largest = (0, 0, "")
-    for week in found.weeks():
-        for session in read_week(found, week):
-            if not isinstance(session, Session):
-                continue
-            chunks = chunk_by_tokens(traces_of(session))
-            assert all(chunk.tokens <= TARGET for chunk in chunks)
-            counts[len(chunks)] += 1
-            own = sum(chunk.own_tokens for chunk in chunks)
-            largest = max(largest, (own, len(chunks), session.id))
-    print(f"sessions by chunks: {dict(sorted(counts.items()))}")
-    print(f"the largest, {largest[2]}: {largest[0]} tokens in {largest[1]} chunks")
 
 
 if __name__ == "__main__":

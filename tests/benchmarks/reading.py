@@ -1,9 +1,8 @@
-"""How fast and in how much memory transcripts are read: ``python tests/benchmarks/reading.py``.
+"""How fast transcripts are read: ``python -m tests.benchmarks.reading``.
 
 Given a folder, reads its Claude Code transcripts one after another, on one core, and prints the
 time against ``orjson.loads`` over the same lines, measured in turns in the same run. ``--redact``
-adds redaction. ``--grow`` reads files of growing length. ``--gigabytes N`` scans and reads, week
-by week, a folder of N GB that it generates, and prints the peak of memory.
+adds redaction. ``--grow`` reads files of growing length.
 """
 
 from __future__ import annotations
@@ -11,7 +10,6 @@ from __future__ import annotations
 import argparse
 import json
 import random
-import resource
 import statistics
 import tempfile
 import time
@@ -26,10 +24,8 @@ from debrief.errors import InputError
 from debrief.sessions.model import Session
 from debrief.sessions.readers.base import Transcript
 from debrief.sessions.readers.claude_code import READER
-from debrief.sessions.sources import read_week, scan
 
 ROUNDS = 9
-LARGEST = 50_000_000
 MONDAY = datetime(2026, 1, 5, 9, tzinfo=UTC)
 WORDS = "retry the cart total of None raises in checkout when a coupon is empty café ✓ 0x1f".split()  # noqa: SIM905
 
@@ -68,29 +64,6 @@ def grow() -> None:
             print(f"{size / 1e6:5.0f} MB  {took:.3f} s  {took / size * 1e9:.2f} s/GB")
 
 
-def remember(gigabytes: float) -> None:
-    """Print the peak of memory over a folder that is far larger."""
-    with tempfile.TemporaryDirectory() as name:
-        folder, left, number = Path(name), gigabytes * 1e9, 0
-        sizes = random.Random(7)
-        while left > 0:
-            size = LARGEST if number % 40 == 0 else int(sizes.expovariate(1 / 3e6)) + 20_000
-            started = MONDAY + timedelta(days=number % 35, minutes=number)
-            left -= _session(folder / f"p{number % 20}", number, started, size).stat().st_size
-            number += 1
-        before = _peak()
-        begun = time.perf_counter()
-        found = scan([folder])
-        scanned = time.perf_counter() - begun
-        sessions = sum(
-            isinstance(item, Session) for week in found.weeks() for item in read_week(found, week)
-        )
-        took = time.perf_counter() - begun
-    print(f"{number} files, {gigabytes:.1f} GB, largest {LARGEST / 1e6:.0f} MB")
-    print(f"scanned in {scanned:.1f} s, {sessions} sessions read with digests in {took:.1f} s")
-    print(f"peak of memory {_peak():.0f} MB (before: {before:.0f} MB)")
-
-
 def _decode(lines: list[bytes]) -> None:
     for line in lines:
         try:
@@ -119,10 +92,6 @@ def _timed(work: Callable[[], None]) -> float:
     begun = time.process_time()
     work()
     return time.process_time() - begun
-
-
-def _peak() -> float:
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
 
 
 def _session(folder: Path, number: int, started: datetime, size: int) -> Path:
@@ -179,7 +148,6 @@ if __name__ == "__main__":
     parser.add_argument("folder", type=Path, nargs="?")
     parser.add_argument("--redact", action="store_true")
     parser.add_argument("--grow", action="store_true")
-    parser.add_argument("--gigabytes", type=float, default=0)
     chosen = parser.parse_args()
     if chosen.folder is not None:
         compare(chosen.folder, redact=False)
@@ -187,5 +155,3 @@ if __name__ == "__main__":
             compare(chosen.folder, redact=True)
     if chosen.grow:
         grow()
-    if chosen.gigabytes:
-        remember(chosen.gigabytes)

@@ -1,8 +1,8 @@
 """How well and how fast secrets are found: run it, nothing else needs to be there.
 
 ``python -m tests.benchmarks.redaction`` measures fresh synthetic cases, false hits on ordinary
-text, the speed of the redactor alone, and what reading sessions costs with it against decoding
-the same lines. A folder ``shared`` beside the checkout adds its cases and transcripts.
+text, and the speed of the redactor alone (``reading --redact`` measures it with sessions). A
+folder ``shared`` beside the checkout adds its cases and transcripts.
 """
 
 from __future__ import annotations
@@ -18,9 +18,6 @@ from typing import Any
 import orjson
 
 from debrief.redaction.redactor import Redactor
-from debrief.redaction.sessions import redact_session
-from debrief.sessions.readers import READERS
-from debrief.sessions.readers.files import walk
 from tests.redaction.harmless import near_misses
 from tests.redaction.synthetic import (
     Case,
@@ -47,7 +44,6 @@ def main() -> None:
     if transcripts:
         lines = [line for path in transcripts for line in path.read_bytes().splitlines()]
         ordinary("strings of transcripts", list(strings_of(lines)))
-        reading(transcripts, lines)
 
 
 def fresh_cases(seed: int) -> Iterable[Case]:
@@ -119,40 +115,6 @@ def ordinary(title: str, texts: list[str]) -> None:
     seconds = timed(run)
     print(
         f"{title}: {hits} hits in {size:.0f} MB = {hits / size:.2f} a MB, {size / seconds:.0f} MB/s"
-    )
-
-
-def reading(transcripts: list[Path], lines: list[bytes]) -> None:
-    """Print what reading and redacting sessions cost, in times of decoding their lines."""
-
-    def decode() -> None:
-        for line in lines:
-            try:
-                orjson.loads(line)
-            except orjson.JSONDecodeError:
-                continue
-
-    decoded = min(timed(decode) for _ in range(3))
-    reader = READERS["claude-code"]
-    found = list(reader.find(walk(SHARED / "sessions" / "claude-code")))
-    spent = {"reading": 0.0, "redaction": 0.0}
-    secrets = 0
-    for transcript in found:
-        start = time.perf_counter()
-        try:
-            session = reader.read(transcript)
-        except Exception:
-            spent["reading"] += time.perf_counter() - start
-            continue
-        middle = time.perf_counter()
-        secrets += redact_session(session, REDACTOR).redactions
-        spent["reading"] += middle - start
-        spent["redaction"] += time.perf_counter() - middle
-    size = sum(map(len, lines)) / MEGABYTE
-    print(
-        f"{len(found)} transcripts, {size:.0f} MB, {secrets} redactions: decoding {decoded:.2f} s, "
-        f"reading {spent['reading'] / decoded:.2f} x, "
-        f"reading and redaction {sum(spent.values()) / decoded:.2f} x"
     )
 
 

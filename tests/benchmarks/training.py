@@ -16,16 +16,14 @@ import resource
 import statistics
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from datetime import timedelta
 from pathlib import Path
 
-from debrief.judging.model import JudgeEvaluation
 from debrief.lake import Lake
-from debrief.rubrics.model import RubricEvaluation
 from debrief.scoring.model import SessionScores
 from debrief.sessions.model import Session
-from debrief.snapshots.model import PromptSnapshotRow, SessionMetadataRow
+from debrief.snapshots.model import SessionMetadataRow
 from debrief.training.kinship import Kinship, read_index
 from debrief.training.pairs import Members, observed_pairs
 from debrief.training.publishing.forms import FORMS
@@ -33,20 +31,8 @@ from debrief.training.publishing.publish import ExportOptions, publish
 from debrief.training.selection import TrainingOptions, candidate_of, select
 from debrief.training.store import store_training_set
 from debrief.training.traits import traits_of
-from debrief.weeks import week_of
-from tests.training.scenario import (
-    FINGERPRINT,
-    MONDAY,
-    call,
-    judgement,
-    metadata,
-    rubric_evaluation,
-    says,
-    scores,
-    session,
-    snapshot,
-    turn,
-)
+from tests.training.lakes import lake_of
+from tests.training.scenario import FINGERPRINT, MONDAY, call, says, session, turn
 
 WORDS = [
     f"{a}{b}"
@@ -91,30 +77,11 @@ def made_up(number: int, kilobytes: int) -> Session:
     )
 
 
-def scored(of: Session) -> SessionScores:
-    """Return scores, good and bad ones."""
-    return scores(of, random.Random(of.id).random())
-
-
-def fill(folder: str, count: int, kilobytes: int) -> None:
-    """Fill a lake."""
-    lake = Lake(folder)
-    numbers = range(count)
-    weeks: dict[str, list[int]] = {}
-    for number in numbers:
-        weeks.setdefault(week_of(MONDAY + timedelta(minutes=7 * number)), []).append(number)
-    for week, members in weeks.items():
-
-        def all_of() -> Iterator[Session]:
-            yield from (made_up(number, kilobytes) for number in members)  # noqa: B023
-
-        lake.write("raw_sessions", week, all_of(), Session)
-        small = [made_up(number, 10) for number in members]
-        lake.write("session_scores", week, map(scored, small), SessionScores)
-        lake.write("session_metadata", week, map(metadata, small), SessionMetadataRow)
-        lake.write("judge_evaluations", week, map(judgement, small), JudgeEvaluation)
-        lake.write("rubric_evaluations", week, map(rubric_evaluation, small), RubricEvaluation)
-        lake.write("prompt_snapshots", week, map(snapshot, small), PromptSnapshotRow)
+def fill(folder: str, count: int, kilobytes: int) -> str:
+    """Fill a lake with sessions that were scored well and badly."""
+    sessions = [made_up(number, kilobytes) for number in range(count)]
+    lake_of(Path(folder), sessions, {one.id: random.Random(one.id).random() for one in sessions})
+    return f"{count} sessions"
 
 
 def choose(folder: str) -> str:
@@ -235,7 +202,7 @@ def main() -> None:
         known = Path(folder, "made.json")
         wanted = {"sessions": given.sessions, "kilobytes": given.kilobytes}
         if not known.exists() or json.loads(known.read_text()) != wanted:
-            fill(folder, given.sessions, given.kilobytes)
+            run("lake", lambda path: fill(path, given.sessions, given.kilobytes), folder)
             known.write_text(json.dumps(wanted))
         run("split, deduplicate", choose, folder)
         run("index", index, folder)

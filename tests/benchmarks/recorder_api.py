@@ -90,10 +90,15 @@ def _postgres(folder: Path) -> list[psutil.Process]:
 
 
 def _seconds(folder: Path, pid: int) -> tuple[float, float]:
-    """Return the processor time that the service and the database have used."""
+    """Return the processor time that the service and the database have used.
+
+    The database's includes that of connections that have ended, which Postgres has waited for.
+    """
     service = psutil.Process(pid).cpu_times()
-    database = [process.cpu_times() for process in _postgres(folder)]
-    return service.user + service.system, sum(one.user + one.system for one in database)
+    main_process, *others = [process.cpu_times() for process in _postgres(folder)]
+    ended = main_process.children_user + main_process.children_system
+    database = ended + sum(one.user + one.system for one in (main_process, *others))
+    return service.user + service.system, database
 
 
 if __name__ == "__main__":

@@ -62,72 +62,60 @@ def test_every_kind_of_server_tells_the_same_conversation(mode: Mode) -> None:
     assert [turn.prompt for turn in expected.turns] == ["Go.", "And b?"]
 
 
-def test_what_every_input_repeats_is_told_once(server: LangfuseServer) -> None:
+def read(call_id: str, path: str = "a") -> dict[str, Any]:
+    return calls(call(call_id, "read_file", path=path))
+
+
+REQUESTS: dict[str, tuple[list[list[Any]], list[tuple[str, list[str | None]]]]] = {
+    "calls at once get their results in any order": (
+        [
+            [user("Go."), calls(*(call(f"c{n}", "read_file", path=f"{n}.py") for n in range(3)))],
+            [tool("c2", "two"), tool("c0", "zero"), tool("c1", "one"), says("Read.")],
+        ],
+        [("Go.", ["zero", "one", "two"])],
+    ),
+    "a call whose result never comes stays unanswered": (
+        [[user("Go."), read("c1")], [user("Never mind."), says("As you wish.")]],
+        [("Go.", [None]), ("Never mind.", [])],
+    ),
+    "a result that comes with the next prompt belongs to the turn before": (
+        [[user("Go."), read("c1")], [tool("c1", "late"), user("And now?"), says("Done.")]],
+        [("Go.", ["late"]), ("And now?", [])],
+    ),
+    "an id that another trace used before is another call": (
+        [
+            *([user("1"), read("read_file")], [tool("read_file", "of a"), says("One.")]),
+            *([user("2"), read("read_file", "b")], [tool("read_file", "of b"), says("Two.")]),
+            *([user("3"), read("read_file")], [tool("read_file", "of a again"), says("Three.")]),
+        ],
+        [("1", ["of a"]), ("2", ["of b"]), ("3", ["of a again"])],
+    ),
+    "an id whose first call was never answered answers the second": (
+        [
+            *([user("1"), read("read_file")], [user("2"), read("read_file")]),
+            [tool("read_file", "of a"), says("Done.")],
+        ],
+        [("1", [None]), ("2", ["of a"])],
+    ),
+    "the same prompt twice is two turns": (
+        [[user("Go on."), says("One.")], [user("Go on."), says("Two.")]],
+        [("Go on.", []), ("Go on.", [])],
+    ),
+}
+"""Requests, each what is new in it and the answer; and the turns: prompt and results of calls."""
+
+
+@pytest.mark.parametrize("name", REQUESTS)
+def test_requests_become_turns_with_their_calls(server: LangfuseServer, name: str) -> None:
+    requests, expected = REQUESTS[name]
     agent = DropIn(server)
-    for number in range(20):
-        agent.asks(
-            user(f"Fix part {number}."),
-            answers=calls(call(f"c{number}", "read_file", path="cart.py")),
-        )
-        agent.asks(tool(f"c{number}", f"part {number}"), answers=says(f"Fixed {number}."))
+    for *new, answer in requests:
+        agent.asks(*new, answers=answer)
     session = fetched(server)
-    assert [turn.prompt for turn in session.turns] == [f"Fix part {n}." for n in range(20)]
-    assert [len(turn.messages) for turn in session.turns] == [2] * 20
-    assert [calls_of(turn)[0].result for turn in session.turns] == [f"part {n}" for n in range(20)]
-    assert len(session.declared_tools or ()) == 2
-
-
-def test_calls_at_once_get_their_results_in_any_order(server: LangfuseServer) -> None:
-    agent = DropIn(server)
-    made = [call(f"c{n}", "read_file", path=f"{n}.py") for n in range(3)]
-    agent.asks(user("Read all."), answers=calls(*made))
-    agent.asks(tool("c2", "two"), tool("c0", "zero"), tool("c1", "one"), answers=says("Read."))
-    (turn,) = fetched(server).turns
-    assert [call.result for call in calls_of(turn)] == ["zero", "one", "two"]
-    assert [len(message.calls) for message in turn.messages] == [3, 0]
-
-
-def test_a_call_whose_result_never_comes_stays_unanswered(server: LangfuseServer) -> None:
-    agent = DropIn(server)
-    agent.asks(user("Go."), answers=calls(call("c1", "read_file", path="a")))
-    agent.asks(user("Never mind."), answers=says("As you wish."))
-    first, second = fetched(server).turns
-    assert told(first) == [("read_file", '{"path":"a"}', None, "unanswered")]
-    assert (second.prompt, told(second)) == ("Never mind.", [])
-
-
-def test_a_result_that_comes_with_the_next_prompt_belongs_to_the_turn_before(
-    server: LangfuseServer,
-) -> None:
-    agent = DropIn(server)
-    agent.asks(user("Go."), answers=calls(call("c1", "read_file", path="a")))
-    agent.asks(tool("c1", "late"), user("And now?"), answers=says("Done."))
-    first, second = fetched(server).turns
-    assert told(first) == [("read_file", '{"path":"a"}', "late", "ok")]
-    assert (second.prompt, len(second.messages)) == ("And now?", 1)
-
-
-def test_an_id_that_another_trace_used_before_is_another_call(server: LangfuseServer) -> None:
-    agent = DropIn(server)
-    agent.asks(user("First."), answers=calls(call("read_file", "read_file", path="a")))
-    agent.asks(tool("read_file", "of a"), answers=says("One."))
-    agent.asks(user("Second."), answers=calls(call("read_file", "read_file", path="b")))
-    agent.asks(tool("read_file", "of b"), answers=says("Two."))
-    agent.asks(user("Third."), answers=calls(call("read_file", "read_file", path="a")))
-    agent.asks(tool("read_file", "of a again"), answers=says("Three."))
-    results = [calls_of(turn)[0].result for turn in fetched(server).turns]
-    assert results == ["of a", "of b", "of a again"]
-
-
-def test_an_id_whose_first_call_was_never_answered_answers_the_second(
-    server: LangfuseServer,
-) -> None:
-    agent = DropIn(server)
-    agent.asks(user("First."), answers=calls(call("read_file", "read_file", path="a")))
-    agent.asks(user("Again."), answers=calls(call("read_file", "read_file", path="a")))
-    agent.asks(tool("read_file", "of a"), answers=says("Done."))
-    results = [calls_of(turn)[0].result for turn in fetched(server).turns]
-    assert results == [None, "of a"]
+    made = [(turn.prompt, [one.result for one in calls_of(turn)]) for turn in session.turns]
+    assert made == expected
+    for one in (one for turn in session.turns for one in calls_of(turn)):
+        assert one.status == ("unanswered" if one.result is None else "ok")
 
 
 def test_an_id_that_a_history_cut_short_repeats_is_the_latest_call(server: LangfuseServer) -> None:
@@ -265,20 +253,6 @@ def test_results_that_stand_alone_find_their_calls(server: LangfuseServer) -> No
     assert turn.messages[-1].text == "Ok."
 
 
-def test_a_session_kept_in_one_trace_has_all_its_turns(server: LangfuseServer) -> None:
-    agent = DropIn(server)
-    parts: dict[str, Any] = {"isRootObservation": False, "trace": "t"}
-    agent.asks(user("One."), answers=calls(call("c1", "read_file", path="a")), **parts)
-    agent.asks(tool("c1", "text"), answers=says("First."), **parts)
-    agent.asks(user("Two."), answers=says("Second."), **parts)
-    session = fetched(server)
-    assert [turn.prompt for turn in session.turns] == ["One.", "Two."]
-    assert [[m.text for m in turn.messages] for turn in session.turns] == [
-        ["", "First."],
-        ["Second."],
-    ]
-
-
 def test_other_models_inside_a_turn_are_no_turns(server: LangfuseServer) -> None:
     recorder = Recorder(server)
     parts = {"model": "m"}
@@ -303,13 +277,6 @@ def test_a_trace_of_which_nothing_is_told_is_no_turn(server: LangfuseServer) -> 
     agent.observe("t2", "GENERATION", "raw", model="gpt-4o", isRootObservation=True)
     (turn,) = fetched(server).turns
     assert [message.text for message in turn.messages] == ["Done.", ""]
-
-
-def test_the_same_prompt_twice_is_two_turns(server: LangfuseServer) -> None:
-    agent = DropIn(server)
-    agent.asks(user("Go on."), answers=says("One."))
-    agent.asks(user("Go on."), answers=says("Two."))
-    assert [turn.prompt for turn in fetched(server).turns] == ["Go on.", "Go on."]
 
 
 def test_pictures_are_counted_and_never_written_out(server: LangfuseServer) -> None:

@@ -26,7 +26,7 @@ from debrief.judging.fitting import (
 )
 from debrief.judging.model import WORKTREE, ChangeContext
 from debrief.judging.worktree import PlanChanges
-from debrief.sessions.model import Message, Session, ToolCall, Turn
+from debrief.sessions.model import Message, Session, Subagent, ToolCall, Turn
 from debrief.sessions.readers.patches import edits_of_call
 
 MAX_SIZE = 240_000
@@ -156,7 +156,8 @@ def context_from_session(
         size_of: measures a text; characters by default.
     """
     files = changes_of(session)
-    prompt = _first_prompt(session)
+    prompts = (turn.prompt for turn in session.turns if turn.number > 0 and turn.prompt.strip())
+    prompt = next(prompts, "(The session holds no human prompt.)")
     whole = size_of(fit(files, sys.maxsize).text)
     plan = bounded_plan(prompt, plan_room(max_size, whole), size_of)
     fitted = fit(files, max(max_size - size_of(plan), 0), size_of)
@@ -174,9 +175,10 @@ def changes_of(session: Session) -> list[FileDiff]:
     earlier one wrote. Failed and rejected edits are not among them.
     """
     hunks: dict[str, list[str]] = {}
+    folder = session.cwd.rstrip("/")
     for call in _edits(session):
         for edit in edits_of_call(call):
-            path = _relative(edit.path, session.cwd)
+            path = edit.path.removeprefix(f"{folder}/") if folder else edit.path
             hunks.setdefault(path, []).extend(split_hunks(edit.patch))
     return [
         FileDiff(path=path, hunks=tuple(found), created=found[0].startswith("@@ -0,0 "))
@@ -186,25 +188,10 @@ def changes_of(session: Session) -> list[FileDiff]:
 
 
 def _edits(session: Session) -> Iterator[ToolCall]:
-    groups = [turn.messages for turn in session.turns]
-    groups += [subagent.messages for subagent in session.subagents]
-    for messages in groups:
-        for message in messages:
-            for call in message.calls:
-                if call.path and call.patch and call.status == "ok":
-                    yield call
-
-
-def _relative(path: str, folder: str) -> str:
-    folder = folder.rstrip("/") + "/"
-    return path[len(folder) :] if len(folder) > 1 and path.startswith(folder) else path
-
-
-def _first_prompt(session: Session) -> str:
-    for turn in session.turns:
-        if turn.number > 0 and turn.prompt.strip():
-            return turn.prompt
-    return "(The session holds no human prompt.)"
+    parts: list[Turn | Subagent] = [*session.turns, *session.subagents]
+    for part in parts:
+        calls = (call for message in part.messages for call in message.calls)
+        yield from (call for call in calls if call.path and call.patch and call.status == "ok")
 
 
 def plan_room(max_size: int, changes: int) -> int:

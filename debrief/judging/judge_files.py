@@ -18,7 +18,6 @@ from debrief.judging.model import Judge
 
 OFFLINE = "offline"
 _FENCE = re.compile(r"---[ \t]*\r?\n?\Z")
-_FIELDS = ("weight", "model")
 _PROVIDERS = (
     "ai21 aiml aiohttp_openai amazon_nova anthropic anthropic_text azure azure_ai azure_text "
     "baseten bedrock bedrock_mantle bytez cerebras chatgpt chutes clarifai cloudflare "
@@ -154,7 +153,7 @@ def _split(path: Path, text: str) -> tuple[str, str, int]:
 
 def _front_matter(path: Path, head: str) -> _FrontMatter:
     try:
-        values = yaml.safe_load(head)
+        node, values = yaml.compose(head, yaml.SafeLoader), yaml.safe_load(head)
     except yaml.YAMLError as error:
         mark = getattr(error, "problem_mark", None)
         problem = getattr(error, "problem", None) or "broken"
@@ -162,31 +161,25 @@ def _front_matter(path: Path, head: str) -> _FrontMatter:
         _refuse(path, line, f"the front matter is not YAML: {problem}")
     if not isinstance(values, dict):
         _refuse(path, 2, "the front matter holds no fields", "It needs weight and model.")
-    for key in _FIELDS:
-        lines = [n for n, line in enumerate(head.splitlines(), 2) if _key_of(line) == key]
-        if len(lines) > 1:  # YAML would silently take the last one
-            _refuse(path, lines[1], f"the field {key!r} is given twice")
+    lines: dict[str, int] = {}
+    for key, _ in node.value if node else ():
+        if key.value in lines:  # YAML would silently take the last one
+            _refuse(path, key.start_mark.line + 2, f"the field {key.value!r} is given twice")
+        lines[key.value] = key.start_mark.line + 2
     try:
         return _FrontMatter.model_validate(values)
     except ValidationError as error:
         first = min(error.errors(include_url=False), key=lambda each: each["type"] == "missing")
-        key, kind = str(first["loc"][0]), first["type"]
+        name, kind = str(first["loc"][0]), first["type"]
         reason = _REASONS.get(kind, "{key}: {message}").format(
-            key=key, input=first["input"], message=first["msg"][:1].lower() + first["msg"][1:]
+            key=name, input=first["input"], message=first["msg"][:1].lower() + first["msg"][1:]
         )
-        line = 1 if kind == "missing" else _line_of(head, key)
-        _refuse(path, line, reason, "Known: weight, model." if kind == "extra_forbidden" else "")
-
-
-def _line_of(head: str, key: object) -> int:
-    for number, line in enumerate(head.splitlines(), 2):
-        if _key_of(line) == str(key):
-            return number
-    return 2
-
-
-def _key_of(line: str) -> str:
-    return line.partition(":")[0].strip().strip("'\"") if line[:1] not in (" ", "\t") else ""
+        _refuse(
+            path,
+            lines.get(name, 1),
+            reason,
+            "Known: weight, model." if kind == "extra_forbidden" else "",
+        )
 
 
 def _refuse(path: Path, line: int, reason: str, next_move: str = "") -> NoReturn:

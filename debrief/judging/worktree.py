@@ -86,26 +86,17 @@ def read_worktree(folder: Path, plan: str) -> PlanChanges:
     commits: tuple[str, ...] = ()
     if head != base:
         commits = tuple(_text(git(folder, "log", "--oneline", f"{base}..HEAD")).splitlines())
-    named: list[str] = []
-    tracked, binary, large = _tracked(folder, base)
-    named += [f"{path}: binary" for path in binary]
-    named += [f"{path}: far too large ({lines} changed lines)" for path, lines in large]
-    shown: list[str] = []
-    for path in tracked:
-        if is_generated(path):
-            named.append(f"{path}: generated")
-        elif _size(folder / path) > _LARGEST:
-            named.append(f"{path}: far too large ({_size(folder / path)} bytes)")
-        else:
-            shown.append(path)
+    tracked = dict(_tracked(folder, base))
+    shown = [path for path, reason in tracked.items() if not reason]
+    named = [f"{path}: {reason}" for path, reason in tracked.items() if reason]
     files = list(_changes(folder, base, shown))
     created = {file.path for file in files if file.created}
     for path in _untracked(folder):
-        change, reason = _new_file(folder, path)
-        if change is None:
-            named.append(f"{path}: new, {reason}")
-        else:
+        change = _new_file(folder, path)
+        if isinstance(change, FileDiff):
             files.append(change)
+        else:
+            named.append(f"{path}: new, {change}")
     contents = _contents(folder, [path for path in shown if _shown(path) not in created])
     return PlanChanges(
         folder=str(folder),
@@ -154,25 +145,24 @@ def _base(folder: Path, named: str) -> str:
     return _text(git(folder, "rev-parse", "HEAD")).strip()
 
 
-def _tracked(folder: Path, base: str) -> tuple[list[str], list[str], list[tuple[str, int]]]:
-    """Return the changed paths: to be shown, binary, and with far too many lines."""
-    shown, binary, large = [], [], []
+def _tracked(folder: Path, base: str) -> Iterator[tuple[str, str]]:
+    """Yield the changed paths, each with the reason why it is only named, if there is one."""
     listing = git(
         folder, "diff", "--numstat", "-z", "--no-renames", "--no-ext-diff", "--no-textconv",
         "--ignore-submodules=dirty", base, "--", ".", f":(exclude,top,literal){PLAN}",
         timeout=_TIMEOUT,
     )  # fmt: skip
-    for entry in listing.split(b"\0"):
-        if not entry:
-            continue
+    for entry in filter(None, listing.split(b"\0")):
         added, removed, path = os.fsdecode(entry).split("\t", 2)
-        if added == "-":
-            binary.append(path)
-        elif int(added) + int(removed) > _MOST_LINES:
-            large.append((path, int(added) + int(removed)))
-        else:
-            shown.append(path)
-    return shown, binary, large
+        lines = 0 if added == "-" else int(added) + int(removed)
+        size = _size(folder / path)
+        reasons = {
+            "binary": added == "-",
+            f"far too large ({lines} changed lines)": lines > _MOST_LINES,
+            "generated": is_generated(path),
+            f"far too large ({size} bytes)": size > _LARGEST,
+        }
+        yield path, next((reason for reason, holds in reasons.items() if holds), "")
 
 
 def _changes(folder: Path, base: str, paths: Sequence[str]) -> Iterator[FileDiff]:
@@ -210,37 +200,33 @@ def _untracked(folder: Path) -> list[str]:
     return [path for path in paths if path != PLAN and not path.startswith(".debrief/")]
 
 
-def _new_file(folder: Path, path: str) -> tuple[FileDiff | None, str]:
+def _new_file(folder: Path, path: str) -> FileDiff | str:
     """Return a new file as one hunk, or why it is only named."""
     if is_generated(path):
-        return None, "generated"
+        return "generated"
     place = folder / path
     if place.is_symlink():
-        return None, f"a link to {place.readlink()}"
+        return f"a link to {place.readlink()}"
     if not place.is_file():
-        return None, "no file"
+        return "no file"
     if _size(place) > _LARGEST:
-        return None, f"far too large ({_size(place)} bytes)"
+        return f"far too large ({_size(place)} bytes)"
     text = _read(place)
-    if text is None:
-        return None, "binary"
     if not text:
-        return None, "empty"
+        return "binary" if text is None else "empty"
     lines = text.split("\n")
     end = "" if lines[-1] == "" else "\\ No newline at end of file\n"
-    lines = lines[:-1] if lines[-1] == "" else lines
+    lines = text.removesuffix("\n").split("\n")
     body = "".join(f"+{line}\n" for line in lines) + end
     hunk = f"@@ -0,0 +1,{len(lines)} @@\n{body}"
-    return FileDiff(path=_shown(path), hunks=(hunk,), created=True), ""
+    return FileDiff(path=_shown(path), hunks=(hunk,), created=True)
 
 
 def _contents(folder: Path, paths: Sequence[str]) -> Iterator[tuple[str, str]]:
     for path in paths:
         place = folder / path
-        if place.is_file() and not place.is_symlink():
-            text = _read(place)
-            if text:
-                yield _shown(path), text
+        if place.is_file() and not place.is_symlink() and (text := _read(place)):
+            yield _shown(path), text
 
 
 def _read(path: Path) -> str | None:

@@ -18,7 +18,7 @@ from debrief.rubrics.labels import (
     labels_from_feedback,
     labels_from_langfuse,
 )
-from debrief.rubrics.measures import Measure, measures_of
+from debrief.rubrics.measures import measures_of
 from debrief.rubrics.model import Rubric, RubricEvaluation
 from debrief.rubrics.page import plain
 from debrief.scoring.model import SCORE_NAMES, SessionScores
@@ -58,29 +58,23 @@ def store_agreement(lake: Lake, labels: Labels) -> Agreement:
         InputError: no label matches; the rows of an earlier time are taken away, so that nothing
             relies on them.
     """
+    agreement = Agreement(rows=(), labels=0, matched=0, unmatched=(), problems=labels.problems)
     try:
-        agreement = compare(labels, _measures(lake), _roll(lake)) if labels.labels else None
+        if labels.labels:
+            measures = measures_of(
+                _all(lake, "judge_evaluations", JudgeEvaluation),
+                _all(lake, "session_scores", SessionScores),
+                _all(lake, "rubric_evaluations", RubricEvaluation),
+                (rubric for name in SCORE_NAMES for rubric in lake.read("rubrics", name, Rubric)),
+            )
+            heads = _all(lake, "raw_sessions", SessionHead)
+            roll = Roll((head.id, head.task, head.started) for head in heads)
+            agreement = compare(labels, measures, roll)
     except InputError:
         lake.write(AGREEMENT, ALL, (), AgreementRow)
         raise
-    if agreement is None:
-        agreement = Agreement(rows=(), labels=0, matched=0, unmatched=(), problems=labels.problems)
     lake.write(AGREEMENT, ALL, agreement.rows, AgreementRow)
     return agreement
-
-
-def _measures(lake: Lake) -> list[Measure]:
-    return measures_of(
-        _all(lake, "judge_evaluations", JudgeEvaluation),
-        _all(lake, "session_scores", SessionScores),
-        _all(lake, "rubric_evaluations", RubricEvaluation),
-        (rubric for name in SCORE_NAMES for rubric in lake.read("rubrics", name, Rubric)),
-    )
-
-
-def _roll(lake: Lake) -> Roll:
-    heads = _all(lake, "raw_sessions", SessionHead)
-    return Roll((head.id, head.task, head.started) for head in heads)
 
 
 def _all(lake: Lake, table: str, row_type: type[Row]) -> Iterator[Row]:
@@ -113,8 +107,7 @@ def agreement_text(lake: Lake, judged_by: Collection[str] = ()) -> str:
     Returns:
         An empty text when nobody labelled.
     """
-    rows = [row for row in _rows(lake) if row.kind != "rubric"]
-    rows = [row for row in rows if not judged_by or row.judged_by in judged_by]
+    rows = _rows(lake, judged_by)
     return "; ".join(
         f"{row.name} {_estimate(row.kappa, row.kappa_low, row.kappa_high, 'kappa')}, "
         f"{_estimate(row.ac1, row.ac1_low, row.ac1_high, 'AC1')}, {row.labelled} of "
@@ -138,23 +131,18 @@ def agreement_shortfall(lake: Lake, minimum: float | None, judged_by: Collection
     """
     if minimum is None:
         return ""
-    rows = [
-        row
-        for row in _rows(lake)
-        if row.kind != "rubric"
-        and row.labelled >= FEWEST_LABELS
-        and (not judged_by or row.judged_by in judged_by)
-    ]
+    rows = [row for row in _rows(lake, judged_by) if row.labelled >= FEWEST_LABELS]
     if not rows:
         return (
             f"an agreement of {minimum:g} with people is asked for, and no judge or dimension has "
             f"labels on {FEWEST_LABELS} sessions"
         )
-    low = [(row, value) for row in rows if (value := _decisive(row)) is None or value < minimum]
+    values = [(row, row.ac1 if row.kappa is None else row.kappa) for row in rows]
     return "; ".join(
         f"{row.name} agrees with people by {'nothing known' if value is None else f'{value:.2f}'}, "
         f"and {minimum:g} is asked for"
-        for row, value in low
+        for row, value in values
+        if value is None or value < minimum
     )
 
 
@@ -185,12 +173,13 @@ def agreement_markdown(agreement: Agreement | None) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _rows(lake: Lake) -> list[AgreementRow]:
-    return list(lake.read(AGREEMENT, ALL, AgreementRow))
-
-
-def _decisive(row: AgreementRow) -> float | None:
-    return row.ac1 if row.kappa is None else row.kappa
+def _rows(lake: Lake, judged_by: Collection[str]) -> list[AgreementRow]:
+    """Return the rows of the judges and dimensions that these models answer; of all when empty."""
+    return [
+        row
+        for row in lake.read(AGREEMENT, ALL, AgreementRow)
+        if row.kind != "rubric" and (not judged_by or row.judged_by in judged_by)
+    ]
 
 
 def _cells(row: AgreementRow) -> list[str]:

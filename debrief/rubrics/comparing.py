@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from typing import Literal
 
 from msgspec import Struct
@@ -36,14 +36,10 @@ def compare_rubrics(before: Iterable[Rubric], after: Iterable[Rubric]) -> list[R
 
     In the order of the later set, then those that went.
     """
-    old, new = _by_key(before), _by_key(after)
+    old, new = ({(each.score_name, each.key): each for each in rs} for rs in (before, after))
     keys = [*new, *(key for key in old if key not in new)]
     keys.sort(key=lambda key: SCORE_NAMES.index(key[0]))
     return [_change(key, old.get(key), new.get(key)) for key in keys]
-
-
-def _by_key(rubrics: Iterable[Rubric]) -> Mapping[tuple[ScoreName, str], Rubric]:
-    return {(rubric.score_name, rubric.key): rubric for rubric in rubrics}
 
 
 def _change(key: tuple[ScoreName, str], old: Rubric | None, new: Rubric | None) -> RubricChange:

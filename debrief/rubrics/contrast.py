@@ -57,6 +57,12 @@ def score_of(scores: SessionScores, score_name: ScoreName) -> float | None:
     return value if value else None
 
 
+def values_of(scores: Iterable[SessionScores], score_name: ScoreName) -> dict[str, float]:
+    """Return what a score name means for each session that has such a score, by session id."""
+    found = ((row.session_id, score_of(row, score_name)) for row in scores)
+    return {id_: value for id_, value in found if value is not None}
+
+
 def ends_of(values: Mapping[str, float], *, share: float, minimum: int) -> Sides | None:
     """Return the best and the worst ``share`` of the sessions, at least ``minimum`` on each side.
 

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
 
 from debrief.models.answers import fold
 from debrief.models.fencing import BAR
 from debrief.rubrics.model import Evidence
-from debrief.sessions.model import Session, Turn
+from debrief.sessions.model import Session
 
 _LEAST = 8
 _QUOTED = re.compile(r'"([^"\n]{8,600})"|“([^”\n]{8,600})”|`([^`\n]{8,600})`|«([^»\n]{8,600})»')
@@ -20,12 +19,12 @@ def stands(evidence: Evidence, session: Session) -> bool:
 
     Case, line breaks, spaces and typographic quotes do not count; every other character does.
     """
+    quote = _plain(evidence.quote)
     return evidence.session_id == session.id and any(
-        _plain(evidence.quote) in _plain(words)
+        quote and quote in _plain(words)
         for turn in session.turns
         if turn.number == evidence.turn
-        for words in _words_of(turn)
-        if _plain(evidence.quote)
+        for words in (turn.prompt, *(each.text for each in turn.interventions))
     )
 
 
@@ -51,17 +50,6 @@ def evidence_in(text: str, session: Session) -> tuple[Evidence, ...]:
                     found.setdefault((turn.number, seen.quote), seen)
                     break
     return tuple(found.values())
-
-
-def only_standing(evidence: Iterable[Evidence], session: Session) -> Iterator[Evidence]:
-    """Yield the evidence that the session has."""
-    return (piece for piece in evidence if stands(piece, session))
-
-
-def _words_of(turn: Turn) -> Iterator[str]:
-    yield turn.prompt
-    for deed in turn.interventions:
-        yield deed.text
 
 
 def _plain(text: str) -> str:

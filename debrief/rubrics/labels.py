@@ -11,6 +11,7 @@ import csv
 import io
 import re
 from collections.abc import Iterable, Iterator, Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
@@ -88,14 +89,10 @@ def _session_of(
     kind, identity = subject.get("kind"), str(subject.get("id") or "")
     if kind == "session" or item.get("sessionId"):
         return identity or str(item["sessionId"])
-    trace = (
-        identity if kind == "trace" else str(subject.get("traceId") or item.get("traceId") or "")
-    )
-    if not trace:
-        return None
-    if trace not in sessions:
+    trace = identity if kind == "trace" else subject.get("traceId") or item.get("traceId")
+    if trace and trace not in sessions:
         sessions[trace] = _session_of_trace(client, trace)
-    return sessions[trace]
+    return sessions.get(trace or "")
 
 
 def _session_of_trace(client: LangfuseClient, trace: str) -> str:
@@ -166,13 +163,11 @@ def labels_from_csv(path: Path) -> Labels:
         InputError: the file is not there, is no UTF-8, or lacks a column.
     """
     text = read_text(path, "Check DEBRIEF_LABELS.")
+    reader = csv.DictReader(io.StringIO(text, newline=""), strict=True)
     try:
-        return _rows(csv.DictReader(io.StringIO(text, newline=""), strict=True), path)
+        rows = [(f"{path}:{reader.line_num}", row) for row in reader]
     except csv.Error as error:
         raise InputError(str(path), f"is no CSV: {error}") from None
-
-
-def _rows(reader: csv.DictReader[str], path: Path) -> Labels:
     named = {name.strip().casefold(): name for name in reader.fieldnames or () if name}
     missing = [column for column in _COLUMNS if column not in named]
     if missing:
@@ -180,8 +175,7 @@ def _rows(reader: csv.DictReader[str], path: Path) -> Labels:
             str(path), f"has no column {', '.join(missing)}", "Begin it: session_id,name,value"
         )
     labels, problems = [], []
-    for row in reader:
-        place = f"{path}:{reader.line_num}"
+    for place, row in rows:
         given = {column: (row.get(named[column]) or "").strip() for column in _COLUMNS}
         if not any(given.values()):
             continue
@@ -205,14 +199,15 @@ def labels_from_feedback(folders: Iterable[Path]) -> Labels:
         for place in FEEDBACK_PLACES
         for path in sorted((folder / place).glob(f"*/{FEEDBACK}"))
     )
-    return joined(_read(path) for path in paths)
-
-
-def _read(path: Path) -> Labels:
-    try:
-        return parse_feedback(path.read_text(encoding="utf-8-sig"), path.parent.name, str(path))
-    except (OSError, UnicodeDecodeError) as error:
-        return Labels(problems=(f"{path}: cannot be read: {error}",))
+    parts = []
+    for path in paths:
+        try:
+            text = path.read_text(encoding="utf-8-sig")
+        except (OSError, UnicodeDecodeError) as error:
+            parts.append(Labels(problems=(f"{path}: cannot be read: {error}",)))
+        else:
+            parts.append(parse_feedback(text, path.parent.name, str(path)))
+    return joined(parts)
 
 
 def parse_feedback(text: str, session_id: str, source: str) -> Labels:
@@ -249,29 +244,22 @@ def parse_feedback(text: str, session_id: str, source: str) -> Labels:
     fields = {str(key): value for key, value in given.items()}
     rater = str(fields.pop("rater", ""))
     session = str(fields.pop("session", "") or session_id)
-    labels, problems = [], []
-    for name, value in fields.items():
-        if isinstance(value, dict | list) or value is None:
-            problems.append(f"{source}: {name} has no single value")
-        else:
-            labels.append(
-                Label(
-                    session_id=session, name=name, value=_plain(value), rater=rater, source=source
-                )
-            )
-    for number, line in enumerate(body.split("\n"), first):
-        if found := _LINE.match(line):
-            labels.append(
-                Label(
-                    session_id=session,
-                    name=found[1],
-                    value=found[2],
-                    rater=rater,
-                    source=f"{source}:{number}",
-                    loose=True,
-                )
-            )
-    return Labels(labels=tuple(labels), problems=tuple(problems))
+    label = partial(Label, session_id=session, rater=rater)
+    unusable = [
+        name for name, value in fields.items() if isinstance(value, dict | list) or value is None
+    ]
+    labels = [
+        label(name=name, value=_plain(value), source=source)
+        for name, value in fields.items()
+        if name not in unusable
+    ]
+    labels += [
+        label(name=found[1], value=found[2], source=f"{source}:{number}", loose=True)
+        for number, line in enumerate(body.split("\n"), first)
+        if (found := _LINE.match(line))
+    ]
+    problems = tuple(f"{source}: {name} has no single value" for name in unusable)
+    return Labels(labels=tuple(labels), problems=problems)
 
 
 def _split(text: str) -> tuple[str, str, int]:

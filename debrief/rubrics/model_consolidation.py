@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 import msgspec
-from msgspec import Struct, structs
+from msgspec import structs
 
 from debrief.models.answers import refuse
 from debrief.models.fencing import defuse, defuse_line
@@ -21,16 +21,6 @@ from debrief.tokens import count_tokens
 
 _SAME_RUBRIC = 0.5
 _SOME_KINSHIP = 0.2
-
-
-class _Entry(Struct, frozen=True):
-    """A rubric to be merged, and the extracted rubrics that it already represents."""
-
-    id: str
-    name: str
-    description: str
-    scoring_criteria: str
-    sources: tuple[str, ...]
 
 
 def consolidate_with_model(
@@ -64,11 +54,22 @@ def consolidate_with_model(
     if not rows:
         return []
     entries = [
-        _Entry(row.id, row.name, row.description, row.scoring_criteria, (row.id,)) for row in rows
+        ParsedRubric(
+            id=row.id,
+            name=row.name,
+            description=row.description,
+            scoring_criteria=row.scoring_criteria,
+            sources=(row.id,),
+        )
+        for row in rows
     ]
     while True:
         merged = [(batch, _merge(batch, score_name, model)) for batch in _batches(entries, budget)]
-        again = [entry for batch, found in merged for entry in _entries(found, batch)]
+        again = [
+            structs.replace(rubric, sources=_sources(rubric, batch))
+            for batch, found in merged
+            for rubric in found.rubrics
+        ]
         if len(merged) == 1 or len(again) >= len(entries):
             break
         entries = [
@@ -99,8 +100,8 @@ def consolidate_with_model(
     ]
 
 
-def _batches(entries: Sequence[_Entry], budget: int) -> list[list[_Entry]]:
-    batches: list[list[_Entry]] = []
+def _batches(entries: Sequence[ParsedRubric], budget: int) -> list[list[ParsedRubric]]:
+    batches: list[list[ParsedRubric]] = []
     size = 0
     for entry in entries:
         tokens = count_tokens(_json([entry]))
@@ -113,7 +114,7 @@ def _batches(entries: Sequence[_Entry], budget: int) -> list[list[_Entry]]:
 
 
 def _merge(
-    entries: Sequence[_Entry], score_name: ScoreName, model: PromptedModel
+    entries: Sequence[ParsedRubric], score_name: ScoreName, model: PromptedModel
 ) -> ParsedRubricSet:
     text = _json(entries)
     shown, pointer = show_rubrics(text, model.marker(text))
@@ -135,7 +136,7 @@ def _merge(
     return found
 
 
-def _json(entries: Sequence[_Entry]) -> str:
+def _json(entries: Sequence[ParsedRubric]) -> str:
     shown = [
         {
             "id": entry.id,
@@ -148,14 +149,7 @@ def _json(entries: Sequence[_Entry]) -> str:
     return msgspec.json.format(msgspec.json.encode(shown), indent=1).decode()
 
 
-def _entries(found: ParsedRubricSet, batch: Sequence[_Entry]) -> list[_Entry]:
-    return [
-        _Entry(one.id, one.name, one.description, one.scoring_criteria, _sources(one, batch))
-        for one in found.rubrics
-    ]
-
-
-def _sources(rubric: ParsedRubric, batch: Sequence[_Entry]) -> tuple[str, ...]:
+def _sources(rubric: ParsedRubric, batch: Sequence[ParsedRubric]) -> tuple[str, ...]:
     """Return what was merged into a rubric: as the model says, else what is worded most alike."""
     named = [entry for entry in batch if entry.id in rubric.sources]
     if not named:
@@ -187,5 +181,5 @@ def _keys(rubrics: Sequence[ParsedRubric], previous: Sequence[Rubric]) -> list[s
     return [keys[place] for place in range(len(rubrics))]
 
 
-def _words(rubric: ParsedRubric | _Entry | Rubric) -> str:
+def _words(rubric: ParsedRubric | Rubric) -> str:
     return f"{rubric.name} {rubric.description} {rubric.scoring_criteria}"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import OrderedDict
 from threading import Lock
 
 from msgspec import structs
@@ -42,7 +41,7 @@ class ModelRubricJudge:
         """Of the judge template: other words give other scores."""
         self._model = PromptedModel(model, ask, secret)
         self._budget = budget
-        self._shown: OrderedDict[tuple[str, str], Shown] = OrderedDict()
+        self._shown: dict[tuple[str, str], Shown] = {}
         self._lock = Lock()
 
     def judge_rubric(self, rubric: Rubric, session: Session) -> RubricJudgement:
@@ -84,12 +83,9 @@ class ModelRubricJudge:
     def _show(self, session: Session) -> Shown:
         key = (session.id, session.digest)
         with self._lock:
-            if session.digest and key in self._shown:
-                self._shown.move_to_end(key)
-                return self._shown[key]
-        shown = show(session, marker=self._model.marker(*key), budget=self._budget)
-        with self._lock:
-            self._shown[key] = shown
-            while len(self._shown) > _HELD:
-                self._shown.popitem(last=False)
-        return shown
+            if key not in self._shown or not session.digest:
+                marker = self._model.marker(*key)
+                self._shown[key] = show(session, marker=marker, budget=self._budget)
+                if len(self._shown) > _HELD:
+                    del self._shown[next(iter(self._shown))]
+            return self._shown[key]

@@ -17,7 +17,7 @@ from debrief.models.templates import (
 )
 from debrief.models.usage import ModelUsage, total
 from debrief.rubrics.asking import Ask, PromptedModel
-from debrief.rubrics.contrast import score_of
+from debrief.rubrics.contrast import values_of
 from debrief.rubrics.evidence import evidence_in
 from debrief.rubrics.model import DroppedRubric, ExtractedRubric, Mined, Rubric, UnminedSession
 from debrief.rubrics.model_consolidation import consolidate_with_model
@@ -99,8 +99,6 @@ class ModelMiner:
         with ThreadPoolExecutor(self._workers, thread_name_prefix="extraction") as pool:
             mined = list(pool.map(lambda part: self._mine(part, score_name), parts))
         rubrics, dropped = _proven(mined, score_name, week, self.name)
-        usage = total(part.usage for part in mined)
-        failed = [part for part in mined if part.failure]
         return Mined(
             rubrics=tuple(rubrics),
             dropped=tuple(dropped),
@@ -111,9 +109,10 @@ class ModelMiner:
                     extractor=self.name,
                     reason=part.failure,
                 )
-                for part in failed
+                for part in mined
+                if part.failure
             ),
-            **usage.columns(),
+            **total(part.usage for part in mined).columns(),
         )
 
     def consolidate(
@@ -132,8 +131,7 @@ class ModelMiner:
     def _best(
         self, sessions: Iterable[Session], scores: Iterable[SessionScores], score_name: ScoreName
     ) -> list[Session]:
-        rated = ((row.session_id, score_of(row, score_name)) for row in scores)
-        values = {id_: value for id_, value in rated if value is not None}
+        values = values_of(scores, score_name)
         usable = {s.id: s for s in sessions if s.id in values and s.prompt_count}
         ranked = sorted(usable, key=lambda id_: (-values[id_], id_))
         count = max(self._options.minimum, round(self._options.share * len(ranked)))

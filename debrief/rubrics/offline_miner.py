@@ -23,9 +23,9 @@ from debrief.rubrics.contrast import (
     ends_of,
     false_discovery,
     halves_of,
-    score_of,
+    values_of,
 )
-from debrief.rubrics.evidence import only_standing
+from debrief.rubrics.evidence import stands
 from debrief.rubrics.model import DroppedRubric, Evidence, ExtractedRubric, Mined, Rubric
 from debrief.scoring.model import ScoreName, SessionScores
 from debrief.sessions.model import Session
@@ -127,11 +127,11 @@ class OfflineMiner:
             habit that is none, with its effect and the reason.
         """
         options = self._options
-        values = _values(scores, score_name)
+        values = values_of(scores, score_name)
         seen = {s.id: _see(s) for s in sessions if s.id in values}
         borrowed = 0
         if len(seen) < options.enough:
-            more = _values(earlier_scores, score_name)
+            more = values_of(earlier_scores, score_name)
             for session in earlier:
                 if session.id in more and session.id not in seen:
                     seen[session.id] = _see(session)
@@ -165,11 +165,6 @@ class OfflineMiner:
         return consolidate_offline(extracted, score_name)
 
 
-def _values(scores: Iterable[SessionScores], score_name: ScoreName) -> dict[str, float]:
-    found = ((row.session_id, score_of(row, score_name)) for row in scores)
-    return {id_: value for id_, value in found if value is not None}
-
-
 _SEEN: dict[tuple[str, str], _Seen] = {}
 _MOST_SEEN = 5_000
 
@@ -181,8 +176,8 @@ def _see(session: Session) -> _Seen:
     if seen is None:
         detections = detect_habits(session)
         evidence = {
-            k: tuple(only_standing(_quotes(detection, session), session))
-            for k, detection in detections.items()
+            habit: tuple(each for each in _quotes(detection, session) if stands(each, session))
+            for habit, detection in detections.items()
         }
         seen = _Seen(session.id, week_of(session.started), detections, evidence)
         if len(_SEEN) >= _MOST_SEEN:
@@ -205,18 +200,16 @@ def _contrasts(ground: _Ground, options: ExtractionOptions) -> list[_HabitContra
         if min(len(best), len(worst)) >= options.minimum:
             measured.append((habit, effect_of(best, worst)))
     corrected = false_discovery(effect.p_value for _, effect in measured)
-    contrasts = []
-    for (habit, effect), corrected_p in zip(measured, corrected, strict=True):
-        held_out = _held_out(ground, habit, options)
-        contrasts.append(
-            _HabitContrast(
-                habit=habit,
-                effect=effect,
-                corrected_p=corrected_p,
-                held_out=held_out,
-                reason=_why_not(effect, held_out, options),
-            )
+    contrasts = [
+        _HabitContrast(
+            habit=habit,
+            effect=effect,
+            corrected_p=corrected_p,
+            held_out=(held_out := _held_out(ground, habit, options)),
+            reason=_why_not(effect, held_out, options),
         )
+        for (habit, effect), corrected_p in zip(measured, corrected, strict=True)
+    ]
     return sorted(contrasts, key=lambda c: (-c.effect.delta, c.effect.p_value, c.habit.key))
 
 

@@ -6,11 +6,12 @@ Nothing is clamped, and of two different values none is picked.
 
 from __future__ import annotations
 
-import math
 import re
-from typing import Any
+from typing import Annotated, Any
 
-from msgspec import Struct, structs
+from annotated_types import Len, MinLen
+from msgspec import Struct
+from pydantic import AfterValidator, BaseModel, BeforeValidator, Field, ValidationError
 
 from debrief.models.answers import Found, answer_text, fold, is_cut_short, json_values, refuse
 from debrief.rubrics.model import RubricJudgement
@@ -38,7 +39,7 @@ class ParsedRubric(Struct, frozen=True, kw_only=True):
     """A rubric as a model wrote it: complete in form, not yet verified."""
 
     id: str
-    """As given when given once, else ``rubric_001`` … by its place."""
+    """``rubric_001`` … in the answer's order."""
     name: str
     description: str
     scoring_criteria: str
@@ -80,7 +81,7 @@ def parse_rubrics(text: str | None) -> list[ParsedRubric]:
     Raises:
         AnswerError: there is no array or there are several, or a rubric lacks a field.
     """
-    return list(_rubrics_of(_rubric_list(text)[0], needs_evidence=True))
+    return _rubrics_of(_rubric_list(text)[0], needs_evidence=True)
 
 
 def parse_rubric_set(text: str | None, *, minimum: int = 5, maximum: int = 10) -> ParsedRubricSet:
@@ -96,10 +97,7 @@ def parse_rubric_set(text: str | None, *, minimum: int = 5, maximum: int = 10) -
             has an impossible weight, or there are too few or too many.
     """
     found, notes = _rubric_list(text)
-    rubrics = tuple(
-        structs.replace(rubric, id=f"rubric_{place:03}")
-        for place, rubric in enumerate(_rubrics_of(found, needs_evidence=False), 1)
-    )
+    rubrics = tuple(_rubrics_of(found, needs_evidence=False))
     if not minimum <= len(rubrics) <= maximum:
         refuse(f"it has {len(rubrics)} rubrics instead of {minimum} to {maximum}")
     return ParsedRubricSet(rubrics=rubrics, consolidation_notes=notes)
@@ -211,12 +209,8 @@ def _judgement_from_json(answer: str, values: list[Found]) -> RubricJudgement:
         if "score" not in fields or ("reasoning" not in fields and not alone):
             continue
         reasoning = fields.get("reasoning")
-        verdicts.append(
-            (
-                _score_of(fields["score"]),
-                _visible(reasoning) if isinstance(reasoning, str) else "",
-            )
-        )
+        said = _visible(reasoning) if isinstance(reasoning, str) else ""
+        verdicts.append((_score_of(fields["score"]), said))
     if not verdicts:
         refuse("it has no line SCORE: with a whole number from 1 to 5")
     if len({score for score, _ in verdicts}) > 1:
@@ -264,81 +258,57 @@ def _rubric_list(text: str | None) -> tuple[list[Any], str]:
 
 
 def _rubrics_of(items: list[Any], *, needs_evidence: bool) -> list[ParsedRubric]:
-    rubrics: list[ParsedRubric] = []
-    ids: set[str] = set()
-    names: set[str] = set()
+    rubrics: dict[str, ParsedRubric] = {}
     for place, item in enumerate(items, 1):
         if not isinstance(item, dict):
             refuse(f"rubric {place} is not an object")
-        fields = _fields(item)
-        name = " ".join(_text(fields, "name", place).split())
-        if len(name) > _LONGEST_NAME:
-            refuse(f"the name of rubric {place} is longer than {_LONGEST_NAME} characters")
-        given = fields.get("id")
-        known = isinstance(given, str) and given.strip() and given not in ids
-        rubric = ParsedRubric(
-            id=str(given).strip() if known else _free_id(place, ids),
-            name=name,
-            description=_text(fields, "description", place),
-            scoring_criteria=_criteria(fields, place),
-            evidence=_evidence(fields, place, needed=needs_evidence),
-            weight=_weight(fields.get("weight"), place),
-            sources=_ids(fields.get("sources")),
-        )
-        if name.casefold() in names:
-            continue
-        names.add(name.casefold())
-        ids.add(rubric.id)
-        rubrics.append(rubric)
-    return rubrics
+        try:
+            fields = {key: value for key, value in _fields(item).items() if value is not None}
+            written = _WrittenRubric.model_validate(fields)
+        except ValidationError as error:
+            first = error.errors(include_url=False)[0]
+            refuse(f'rubric {place} has no usable "{first["loc"][0]}": {first["msg"]}')
+        if needs_evidence and not written.evidence:
+            refuse(f'rubric {place} has no text in "evidence"')
+        rubric = ParsedRubric(id=f"rubric_{len(rubrics) + 1:03}", **written.model_dump())
+        rubrics.setdefault(rubric.name.casefold(), rubric)
+    return list(rubrics.values())
 
 
-def _free_id(place: int, taken: set[str]) -> str:
-    while f"rubric_{place:03}" in taken:
-        place += 1
-    return f"rubric_{place:03}"
-
-
-def _text(fields: dict[str, Any], key: str, place: int) -> str:
-    value = fields.get(key)
-    if not isinstance(value, str) or not _visible(value):
-        refuse(f'rubric {place} has no text in "{key}"')
-    return _visible(value)
-
-
-def _criteria(fields: dict[str, Any], place: int) -> str:
-    value = fields.get("scoring_criteria")
+def _lines_of_scale(value: Any) -> Any:
     if isinstance(value, dict):
         points = {str(key).strip(): text for key, text in value.items()}
-        if set(points) != set("12345") or not all(isinstance(t, str) for t in points.values()):
-            refuse(f'rubric {place} has "scoring_criteria" without a text for each of 1 to 5')
-        return "\n".join(f"{point}: {_visible(points[point])}" for point in "12345")
-    return _text(fields, "scoring_criteria", place)
+        if set(points) != set("12345"):
+            raise ValueError("it needs a text for each of 1 to 5")
+        return "\n".join(f"{point}: {_visible(str(points[point]))}" for point in "12345")
+    return value
 
 
-def _evidence(fields: dict[str, Any], place: int, *, needed: bool) -> str:
-    value = fields.get("evidence")
-    if isinstance(value, list) and value and all(isinstance(piece, str) for piece in value):
-        value = "\n".join(value)
-        fields = {**fields, "evidence": value}
-    if value is None and not needed:
-        return ""
-    return _text(fields, "evidence", place)
+def _joined(value: Any) -> Any:
+    return "\n".join(map(str, value)) if isinstance(value, list) else value
+
+
+def _no_truth_value(value: Any) -> Any:
+    if isinstance(value, bool):
+        raise ValueError("a truth value is no number")
+    return value
 
 
 def _ids(value: Any) -> tuple[str, ...]:
     return tuple(id_ for id_ in value if isinstance(id_, str)) if isinstance(value, list) else ()
 
 
-def _weight(value: Any, place: int) -> float:
-    if value is None:
-        return 1.0
-    if isinstance(value, str):
-        try:
-            value = float(value)
-        except ValueError:
-            value = math.nan
-    good = isinstance(value, int | float) and not isinstance(value, bool)
-    if not good or not math.isfinite(value) or not 0 < value <= 100:
-        refuse(f"rubric {place} has a weight that is not a number above 0 and up to 100")
-    return float(value)
+_Text = Annotated[str, AfterValidator(_visible), MinLen(1)]
+
+
+class _WrittenRubric(BaseModel):
+    """The fields of a rubric in an answer; others are left aside."""
+
+    name: Annotated[
+        str, AfterValidator(lambda text: " ".join(_visible(text).split())), Len(1, _LONGEST_NAME)
+    ]
+    description: _Text
+    scoring_criteria: Annotated[_Text, BeforeValidator(_lines_of_scale)]
+    evidence: Annotated[str, BeforeValidator(_joined), AfterValidator(_visible)] = ""
+    weight: Annotated[float, BeforeValidator(_no_truth_value), Field(gt=0, le=100)] = 1.0
+    sources: Annotated[tuple[str, ...], BeforeValidator(_ids)] = ()

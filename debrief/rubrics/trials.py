@@ -12,7 +12,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from msgspec import Struct, structs
 
 from debrief.rubrics.consolidation import FEWEST
-from debrief.rubrics.contrast import Effect, effect_of, ends_of, score_of
+from debrief.rubrics.contrast import Effect, effect_of, ends_of, values_of
 from debrief.rubrics.judging import evaluate_rubrics
 from debrief.rubrics.model import Rubric, RubricEvaluation, RubricJudge, RubricTrial
 from debrief.scoring.model import SessionScores
@@ -73,8 +73,7 @@ def try_rubrics(
     if not rubrics:
         return Tried((), ())
     score_name = rubrics[0].score_name
-    rated = ((row.session_id, score_of(row, score_name)) for row in scores)
-    values = {id_: value for id_, value in rated if value is not None}
+    values = values_of(scores, score_name)
     unseen = {
         rubric.key: {id_: value for id_, value in values.items() if id_ not in rubric.sessions}
         for rubric in rubrics

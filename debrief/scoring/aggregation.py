@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Sequence
+from itertools import accumulate
 
-from debrief.scoring.dimensions import DIMENSIONS, Dimension, VerdictError
+from debrief.scoring.dimensions import DIMENSIONS, Dimension
 from debrief.scoring.model import ChunkVerdicts, Verdict
 
 LAST_COUNTS = 2
@@ -26,13 +28,12 @@ def aggregate(chunks: Sequence[ChunkVerdicts]) -> tuple[tuple[Verdict, ...], flo
     over the dimensions by their weights: 1 when all chunks say the same, 0 when they are split
     between worst and best; None for a single chunk.
 
-    Raises:
-        VerdictError: there is no chunk, or one lacks a dimension or has it twice.
+    Args:
+        chunks: one at least, each with a verdict on every dimension.
     """
-    if not chunks:
-        raise VerdictError("aggregation", "there is no chunk")
     ordered = sorted(chunks, key=lambda chunk: chunk.index)
-    columns = [(dimension, _column(ordered, dimension)) for dimension in DIMENSIONS]
+    said = [{verdict.dimension: verdict for verdict in chunk.verdicts} for chunk in ordered]
+    columns = [(dimension, [by[dimension.name] for by in said]) for dimension in DIMENSIONS]
     verdicts = tuple(_together(dimension, column, ordered) for dimension, column in columns)
     if len(ordered) == 1:
         return verdicts, None
@@ -46,17 +47,6 @@ def aggregate(chunks: Sequence[ChunkVerdicts]) -> tuple[tuple[Verdict, ...], flo
 def is_uncertain(chunk_agreement: float | None) -> bool:
     """Return whether a session's chunks disagree so much that its scores should be looked at."""
     return chunk_agreement is not None and chunk_agreement < UNCERTAIN_BELOW
-
-
-def _column(chunks: Sequence[ChunkVerdicts], dimension: Dimension) -> list[Verdict]:
-    column = []
-    for chunk in chunks:
-        found = [v for v in chunk.verdicts if v.dimension == dimension.name]
-        if len(found) != 1:
-            reason = f"part {chunk.index + 1} has {len(found)} verdicts instead of one"
-            raise VerdictError(dimension.name, reason)
-        column.append(found[0])
-    return column
 
 
 def _weights(chunks: Sequence[ChunkVerdicts], dimension: Dimension) -> list[int]:
@@ -82,10 +72,9 @@ def _together(
     if dimension.kind == "numeric":
         value = _mean([verdict.value for verdict in column], weights)
         return Verdict(dimension=dimension.name, value=value, rationale=rationale)
-    votes: dict[tuple[float, str], int] = {}
+    votes: Counter[tuple[float, str]] = Counter()
     for verdict, weight in zip(column, weights, strict=True):
-        key = (verdict.value, verdict.category or "")
-        votes[key] = votes.get(key, 0) + weight
+        votes[verdict.value, verdict.category or ""] += weight
     value, category = min(votes, key=lambda key: (-votes[key], key[0]))
     return Verdict(dimension=dimension.name, value=value, category=category, rationale=rationale)
 
@@ -96,12 +85,9 @@ def _mean(values: Sequence[float], weights: Sequence[int]) -> float:
 
 
 def _agreement(values: Sequence[float], weights: Sequence[int]) -> float:
-    half = sum(weights) / 2
-    held = 0
-    median = 0.0
-    for value, weight in sorted(zip(values, weights, strict=True)):
-        held += weight
-        if held >= half:
-            median = value
-            break
+    pairs = sorted(zip(values, weights, strict=True))
+    so_far = accumulate(weight for _, weight in pairs)
+    median = next(
+        value for (value, _), sum_ in zip(pairs, so_far, strict=True) if 2 * sum_ >= sum(weights)
+    )
     return 1 - 2 * _mean([abs(value - median) for value in values], weights)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from typing import Literal
 
@@ -131,20 +132,6 @@ def dimension_of(name: str) -> Dimension:
     return BY_NAME[name]
 
 
-def value_of_category(name: str, category: str) -> float:
-    """Return the value of a dimension's category.
-
-    Raises:
-        VerdictError: the dimension has no such category; there is no value in the middle for it.
-    """
-    dimension = dimension_of(name)
-    for anchor in dimension.anchors:
-        if anchor.label and anchor.label == category:
-            return anchor.value
-    allowed = ", ".join(a.label for a in dimension.anchors if a.label) or "a number from 0 to 1"
-    raise VerdictError(name, f"has no category {category!r}", f"Use {allowed}.")
-
-
 def verdict_on(name: str, score: object, rationale: str = "") -> Verdict:
     """Return a verdict after checking it against the table.
 
@@ -160,11 +147,12 @@ def verdict_on(name: str, score: object, rationale: str = "") -> Verdict:
     if dimension.kind == "categorical":
         if not isinstance(score, str):
             raise VerdictError(name, f"needs a category, not {score!r}")
+        values = {anchor.label: anchor.value for anchor in dimension.anchors}
+        if score not in values:
+            move = f"Use {', '.join(values)}."
+            raise VerdictError(name, f"has no category {score!r}", move)
         return Verdict(
-            dimension=dimension.name,
-            value=value_of_category(name, score),
-            category=score,
-            rationale=rationale,
+            dimension=dimension.name, value=values[score], category=score, rationale=rationale
         )
     if isinstance(score, bool) or not isinstance(score, int | float):
         raise VerdictError(name, f"needs a number from 0 to 1, not {score!r}")
@@ -207,12 +195,11 @@ def problems_of(row: SessionScores) -> list[str]:
 def _by_name(verdicts: Iterable[Verdict] | Mapping[str, Score]) -> dict[str, Verdict]:
     if isinstance(verdicts, Mapping):
         return {n: _checked(n, score) for n, score in verdicts.items() if n in BY_NAME}
-    given: dict[str, Verdict] = {}
-    for verdict in verdicts:
-        if verdict.dimension in given:
-            raise VerdictError(verdict.dimension, "is given twice")
-        given[verdict.dimension] = _checked(verdict.dimension, verdict)
-    return given
+    given = list(verdicts)
+    for name, count in Counter(verdict.dimension for verdict in given).items():
+        if count > 1:
+            raise VerdictError(name, "is given twice")
+    return {verdict.dimension: _checked(verdict.dimension, verdict) for verdict in given}
 
 
 def _checked(name: str, score: Score) -> Verdict:

@@ -97,6 +97,10 @@ def _verdict(dimension: Dimension, scores: Mapping[str, Any]) -> Verdict:
 
 _NO_ACCIDENT = 30
 """Characters from which on a rationale does not stand in a session by chance."""
+_AGAIN = (
+    "\nYour answer before this could not be used: {}. "
+    "Answer again with the one JSON object that is described above."
+)
 _ESCAPED_SPACES = re.compile(r"\\+[nrt]|␤")
 _TRACES = re.compile(rf"⟨[0-9A-F]{{4,6}}⟩|[\u2400-\u2424{BAR}\"'\\]")
 
@@ -128,7 +132,7 @@ class ModelChunkScorer:
         shown = _folded(shown_text(session, chunk))
 
         def ask(refusal: str) -> Answer:
-            return self.ask(f"{prompt}\n{_again(refusal)}" if refusal else prompt)
+            return self.ask(prompt + (_AGAIN.format(refusal) if refusal else ""))
 
         def read(answer: Answer) -> tuple[Verdict, ...]:
             verdicts = parse_verdicts(answer.text, turns)
@@ -165,10 +169,3 @@ def _folded(text: str) -> str:
     """Fold away case, spaces, and every trace of a text's having been defused or put into JSON."""
     plain = _TRACES.sub("", _ESCAPED_SPACES.sub(" ", text))
     return " ".join(fold(plain).casefold().split())
-
-
-def _again(refusal: str) -> str:
-    return (
-        f"Your answer before this could not be used: {refusal}. "
-        "Answer again with the one JSON object that is described above."
-    )

@@ -104,13 +104,11 @@ def _traces(traces: Iterable[Trace]) -> list[str]:
 
 def _defused_again(trace: Trace) -> Trace:
     """Make what was cut inside its text safe once more: a line may begin where none did before."""
-    if not any(part.continued for part in trace.observations):
-        return trace
-    parts = tuple(
+    parts = (
         replace(part, text=defuse(part.text)) if part.continued else part
         for part in trace.observations
     )
-    return replace(trace, observations=parts)
+    return replace(trace, observations=tuple(parts))
 
 
 def _criterion(dimension: Dimension) -> str:

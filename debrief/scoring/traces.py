@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Sequence
-from datetime import UTC, datetime
+from itertools import accumulate
 
 from debrief.models.fencing import defuse, finish
 from debrief.scoring.model import Observation, Trace
@@ -132,13 +132,8 @@ def _within_budget(parts: Sequence[Observation]) -> Iterator[Observation]:
 
 
 def _fitting(parts: Iterable[Observation], budget: int) -> int:
-    count = 0
-    for part in parts:
-        budget -= len(part.text)
-        if budget < 0:
-            break
-        count += 1
-    return count
+    sizes = accumulate(len(part.text) for part in parts)
+    return sum(size <= budget for size in sizes)
 
 
 def _labelled(kind: str, label: str, text: str) -> Observation:
@@ -192,10 +187,9 @@ def _names(call: ToolCall, subagent_id: str) -> bool:
 
 def _turn_at(session: Session, subagent: Subagent) -> int:
     began = next((message.at for message in subagent.messages if message.at), None)
-    found = len(session.turns) - 1
-    if began is None:
-        return found
-    for index, turn in enumerate(session.turns):
-        if (turn.at or datetime.min.replace(tzinfo=UTC)) <= began:
-            found = index
-    return found
+    latest = [
+        index
+        for index, turn in enumerate(session.turns)
+        if began is not None and (turn.at is None or turn.at <= began)
+    ]
+    return latest[-1] if latest else len(session.turns) - 1

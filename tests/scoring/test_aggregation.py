@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from debrief.scoring.aggregation import aggregate, is_uncertain
-from debrief.scoring.dimensions import DIMENSIONS, VerdictError, calculate_overall_quality
+from debrief.scoring.dimensions import DIMENSIONS, calculate_overall_quality
 from debrief.scoring.model import ChunkVerdicts, Verdict
 from tests.scoring.scenario import verdicts
 
@@ -87,17 +87,6 @@ def test_chunks_of_one_mind_agree_and_opposite_ones_do_not() -> None:
     assert is_uncertain(split)
     assert not is_uncertain(same)
     assert not is_uncertain(None)
-
-
-def test_no_chunk_is_an_error() -> None:
-    with pytest.raises(VerdictError, match="no chunk"):
-        aggregate([])
-
-
-def test_a_chunk_that_lacks_a_dimension_is_an_error() -> None:
-    short = ChunkVerdicts(index=1, tokens=1, own_tokens=1, verdicts=verdicts()[:5])
-    with pytest.raises(VerdictError, match="part 2 has 0 verdicts"):
-        aggregate([chunk(0, 1), short])
 
 
 scores: st.SearchStrategy[dict[Any, Any]] = st.fixed_dictionaries(

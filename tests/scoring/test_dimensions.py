@@ -13,7 +13,6 @@ from debrief.scoring.dimensions import (
     DIMENSIONS,
     Score,
     VerdictError,
-    value_of_category,
     verdict_on,
 )
 from debrief.scoring.model import Verdict
@@ -99,11 +98,6 @@ def test_a_category_with_another_value_than_its_own_is_an_error() -> None:
 def test_a_name_that_is_no_dimension_is_an_error() -> None:
     with pytest.raises(VerdictError, match="not a dimension"):
         verdict_on("charisma", 1.0)
-
-
-def test_a_numeric_dimension_has_no_categories() -> None:
-    with pytest.raises(VerdictError, match="a number from 0 to 1"):
-        value_of_category("tool_mastery", "good")
 
 
 @settings(deadline=None)

@@ -70,6 +70,8 @@ _PATTERNS = tuple(
     for pattern in (*_FORGERIES, *_ORDERS, _DECODE, _TOPIC)
 )
 _TOPIC_NUMBER = len(_PATTERNS) - 1
+_DOTS = {ord("ı"): "i", ord("İ"): "i"}
+"""Letters that ``re`` takes for an i in any case, and folding leaves alone."""
 _ANCHORS = re.compile(r"\(\?:\\A\|\\n\)|(?<!\[)\^")
 """What the engine cannot do inside a pattern; without, the pattern matches more."""
 
@@ -109,8 +111,8 @@ def _suspected(text: str) -> set[int]:
         possible.add(number)
 
     if text:
-        engine, data = _engine(), text.encode("utf-8", "replace")
-        engine.scan(data, match_event_handler=add, scratch=_scratch())
+        data = text.translate(_DOTS).encode("ascii", "replace")
+        _engine().scan(data, match_event_handler=add, scratch=_scratch())
     return possible
 
 
@@ -128,10 +130,13 @@ def _scratch() -> Any:
 
 @cache
 def _engine() -> Any:
-    """Return the patterns compiled for a pass that flags at least all that ``re`` finds."""
+    """Return the patterns compiled for a pass that flags at least all that ``re`` finds.
+
+    For ASCII, one byte a character: as UTF-8 they take seven times as long to compile.
+    """
     import hyperscan as hs
 
-    flags = hs.HS_FLAG_CASELESS | hs.HS_FLAG_MULTILINE | hs.HS_FLAG_UTF8
+    flags = hs.HS_FLAG_CASELESS | hs.HS_FLAG_MULTILINE
     flags |= hs.HS_FLAG_PREFILTER | hs.HS_FLAG_SINGLEMATCH
     database = hs.Database()
     database.compile(

@@ -255,21 +255,17 @@ class LanguageModel:
             ModelError: there is no answer after all attempts.
             RunOverError: the run that asks is over.
         """
-        try:
-            return self._complete(request)
-        except (DryRunError, TooLongError):
-            raise
-        except ModelError as error:
-            if not self.fallbacks or error.culprit != self.name:
-                raise
-            first = error
-        for fallback in self.fallbacks:
+        failures: list[ModelError] = []
+        for model in (self, *self.fallbacks):
             try:
-                return fallback.complete(replace(request, model=fallback.name))
+                return model._complete(replace(request, model=model.name))
+            except (DryRunError, TooLongError):
+                raise
             except ModelError as error:
-                if error.culprit != fallback.name:
+                if error.culprit != model.name:
                     raise
-        raise first
+                failures.append(error)
+        raise failures[0]
 
     def _complete(self, request: Request) -> tuple[Response, Answer]:
         from dspy.lm15 import AuthError, BillingError, ContextLengthError, LM15Error

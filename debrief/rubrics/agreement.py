@@ -43,9 +43,7 @@ class Roll:
         ordered = sorted(sessions, key=lambda one: (one[2], one[0]))
         self._ids = {id_ for id_, _, _ in ordered}
         self._latest = {task: id_ for id_, task, _ in ordered}
-        self._alike: dict[str, set[str]] = {}
-        for id_ in self._ids:
-            self._alike.setdefault(_core(id_), set()).add(id_)
+        self._cores = {id_: _core(id_) for id_ in self._ids}
 
     def find(self, label: Label) -> tuple[str, Unmatched | None]:
         """Return the session's id, or an empty text and why there is none."""
@@ -63,15 +61,13 @@ class Roll:
 
     def _look_alike(self, given: str) -> str:
         core = _core(given)
-        found = self._alike.get(core, set())
-        if not found and len(core) >= _LEAST:
-            found = {
-                id_
-                for known, ids in self._alike.items()
-                if known.startswith(core) or (len(known) >= _LEAST and core.startswith(known))
-                for id_ in ids
-            }
-        return next(iter(found)) if len(found) == 1 else ""
+        found = [id_ for id_, other in self._cores.items() if other == core] or [
+            id_
+            for id_, other in self._cores.items()
+            if (other.startswith(core) or core.startswith(other))
+            and min(len(core), len(other)) >= _LEAST
+        ]
+        return found[0] if len(found) == 1 else ""
 
 
 def _core(id_: str) -> str:

@@ -8,7 +8,7 @@ that it was not found in.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from msgspec import Struct
 
@@ -152,7 +152,17 @@ class OfflineMiner:
                 _rubric(contrast, ground, score_name, week, options)
                 for contrast in kept[: options.most_rubrics]
             ),
-            dropped=tuple(_dropped(each, score_name) for each in contrasts if each.reason),
+            dropped=tuple(
+                DroppedRubric(
+                    score_name=score_name,
+                    extractor=EXTRACTOR,
+                    name=each.habit.name,
+                    effect=round(each.effect.delta, 4),
+                    reason=each.reason,
+                )
+                for each in contrasts
+                if each.reason
+            ),
         )
 
     def consolidate(
@@ -176,7 +186,14 @@ def _see(session: Session) -> _Seen:
     if seen is None:
         detections = detect_habits(session)
         evidence = {
-            habit: tuple(each for each in _quotes(detection, session) if stands(each, session))
+            habit: tuple(
+                quote
+                for seen in detection.sightings
+                if stands(
+                    quote := Evidence(session_id=session.id, turn=seen.turn, quote=seen.quote),
+                    session,
+                )
+            )
             for habit, detection in detections.items()
         }
         seen = _Seen(session.id, week_of(session.started), detections, evidence)
@@ -184,11 +201,6 @@ def _see(session: Session) -> _Seen:
             _SEEN.clear()
         _SEEN[key] = seen
     return seen
-
-
-def _quotes(detection: Detection, session: Session) -> Iterator[Evidence]:
-    for seen in detection.sightings:
-        yield Evidence(session_id=session.id, turn=seen.turn, quote=seen.quote)
 
 
 def _contrasts(ground: _Ground, options: ExtractionOptions) -> list[_HabitContrast]:
@@ -272,16 +284,6 @@ def _rubric(
         held_out_effect=None if contrast.held_out is None else round(contrast.held_out, 4),
         sessions=(*ground.sides.best, *ground.sides.worst),
         notes=_notes(contrast, ground, score_name),
-    )
-
-
-def _dropped(contrast: _HabitContrast, score_name: ScoreName) -> DroppedRubric:
-    return DroppedRubric(
-        score_name=score_name,
-        extractor=EXTRACTOR,
-        name=contrast.habit.name,
-        effect=round(contrast.effect.delta, 4),
-        reason=contrast.reason,
     )
 
 

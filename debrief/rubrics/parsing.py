@@ -71,7 +71,10 @@ def parse_judgement(text: str | None) -> RubricJudgement:
     lines = _lines_outside(answer, values)
     written = _scores_by_label(lines)
     if written:
-        return RubricJudgement(score=_the_one(written), reasoning=_reasoning(lines))
+        scores = {_score(each) for each in written}
+        if len(scores) > 1:
+            refuse(f"it gives several scores: {', '.join(map(str, sorted(scores)))}")
+        return RubricJudgement(score=scores.pop(), reasoning=_reasoning(lines))
     return _judgement_from_json(answer, values)
 
 
@@ -141,13 +144,6 @@ def _scores_by_label(lines: list[str]) -> list[str]:
         if len(written) > 50:
             refuse("it has more than 50 lines with a score")
     return written
-
-
-def _the_one(written: list[str]) -> int:
-    scores = {_score(text) for text in written}
-    if len(scores) > 1:
-        refuse(f"it gives several scores: {', '.join(map(str, sorted(scores)))}")
-    return scores.pop()
 
 
 def _score(text: str) -> int:

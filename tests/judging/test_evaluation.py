@@ -74,8 +74,8 @@ def test_unchanged_sessions_are_not_judged_again_and_failures_are(
     assert third == second
 
 
-@pytest.mark.parametrize("change", ["digest", "fingerprint", "judge"])
-def test_a_changed_session_fingerprint_or_judge_is_judged_again(
+@pytest.mark.parametrize("change", ["digest", "fingerprint", "judge", "measures"])
+def test_a_changed_session_fingerprint_judge_or_measure_is_judged_again(
     make_session: MakeSession, counting_judge: Any, change: str
 ) -> None:
     import msgspec
@@ -86,6 +86,8 @@ def test_a_changed_session_fingerprint_or_judge_is_judged_again(
     judges = JUDGES
     if change == "digest":
         session = msgspec.structs.replace(session, digest="another")
+    if change == "measures":
+        judge.version = "2"
     if change == "judge":
         judges = [msgspec.structs.replace(JUDGES[0], name="other")]
     fingerprint = "f2" if change == "fingerprint" else "f1"
@@ -164,19 +166,3 @@ def test_the_average_is_weighted_and_leaves_failures_out() -> None:
     assert weighted_average([row(0.4, 1.0), row(0.6, None)]) == pytest.approx(1.0)
     assert weighted_average([row(0.6, None)]) is None
     assert weighted_average([]) is None
-
-
-def test_changed_offline_measures_judge_again(
-    make_session: MakeSession, counting_judge: Any
-) -> None:
-    sessions = [make_session(id="s1")]
-    old, new = counting_judge({}), counting_judge({})
-    old.version, new.version = "1", "2"
-    first = list(evaluate_week(sessions, JUDGES, old, "f1"))
-    assert {row.version for row in first} == {"1"}
-    counts = EvaluationCounts()
-    list(evaluate_week(sessions, JUDGES, old, "f1", first, counts=counts))
-    assert (counts.reused, counts.evaluated) == (2, 0)
-    again = list(evaluate_week(sessions, JUDGES, new, "f1", first, counts=counts))
-    assert (counts.reused, counts.evaluated) == (2, 2)
-    assert {row.version for row in again} == {"2"}

@@ -5,8 +5,6 @@ from __future__ import annotations
 import json
 import re
 import unicodedata
-from pathlib import Path
-from typing import Any
 
 import pytest
 from hypothesis import given
@@ -27,7 +25,6 @@ from debrief.sessions.model import Message, ToolCall
 from debrief.sessions.rendering import render_session
 from tests.rubrics.scenario import session
 
-SHARED = Path(__file__).parents[2] / "../shared/cases/injection_cases.jsonl"
 MARKER_LINE = re.compile(
     r"\s*(?:===.*(?:chat|end) session|total turns:|--- turn \d|\[(?:user|assistant|tool_calls"
     r"|tool_results)\]|score:|reasoning:|\[\[ ## )",
@@ -176,24 +173,3 @@ def test_words_made_for_a_judge_are_noticed(text: str) -> None:
 )
 def test_ordinary_words_are_not(text: str) -> None:
     assert injection_signs([text]) == []
-
-
-def shared_cases() -> list[dict[str, Any]]:
-    lines = SHARED.read_text(encoding="utf-8").splitlines() if SHARED.is_file() else []
-    return [json.loads(line) for line in lines]
-
-
-@pytest.mark.skipif(not SHARED.is_file(), reason="the collection of cases is not beside us")
-def test_the_shared_injection_cases_are_defused_and_noticed_as_they_say() -> None:
-    wrong = []
-    for case in shared_cases():
-        made = case["payload_gen"]
-        text = case["payload"] or made["pre"] * made["pre_n"] + made["post"]
-        safe = defuse(text)
-        if case["flag"] == "must" and not injection_signs([text]):
-            wrong.append((case["id"], "not noticed"))
-        if "no_forged_marker" in case["invariants"] and marker_lines(safe):
-            wrong.append((case["id"], "forged"))
-        if invisible(safe):
-            wrong.append((case["id"], "invisible"))
-    assert wrong == []

@@ -33,12 +33,6 @@ def test_the_extractor_is_chosen_by_score_name(score_name: str, template: str) -
     assert extractor_for(score_name) == template
 
 
-def test_the_judge_template_asks_for_a_score_and_a_reasoning() -> None:
-    text = load_template("judge_template")
-    assert "SCORE: [integer from 1 to 5]" in text
-    assert "Focus ONLY on the user's behavior" in text
-
-
 def test_braces_in_a_session_are_never_taken_for_variables() -> None:
     hostile = "{rubric_name} {0} {__class__} {{chat_session}} ${X} %(score)s"
     text = render(

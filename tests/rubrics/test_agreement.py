@@ -218,11 +218,6 @@ def test_a_plain_yes_or_no_is_compared_as_good_or_not() -> None:
     )
 
 
-def test_coverage_says_how_much_was_labelled() -> None:
-    (row,) = compared(labelled([0.1, 0.9]), measures_of(judged([0.1, 0.9] * 4), [], [], [])).rows
-    assert (row.labelled, row.sessions, row.coverage) == (2, 8, 0.25)
-
-
 def test_a_plan_stands_for_its_latest_session() -> None:
     sessions = Roll([("s-old", "retry-queue", NOW), ("s-new", "retry-queue", NOW.replace(day=3))])
     label = Label(session_id="retry-queue", name="x", value="1", source="f")

@@ -87,17 +87,6 @@ def test_all_rubrics_of_a_session_share_their_beginning() -> None:
         assert count_tokens(prompt[:shared]) > 1024
 
 
-def test_a_secret_makes_the_same_prompt_every_time_and_none_makes_another() -> None:
-    def prompt(secret: bytes) -> str:
-        model = Scripted("SCORE: 4\nREASONING: fine enough.")
-        ModelRubricJudge("m", model, secret=secret).judge_rubric(rubric(), session(1))
-        return model.prompts[0]
-
-    assert prompt(b"key") == prompt(b"key")
-    assert prompt(b"key") != prompt(b"another")
-    assert prompt(b"") != prompt(b"")
-
-
 def test_a_refused_answer_is_asked_again_with_the_reason_twice_at_most() -> None:
     model = Scripted("SCORE: 4.5", "SCORE: 45", "SCORE: 4\nREASONING: Named in turn 1.")
     judgement = ModelRubricJudge("m", model).judge_rubric(rubric(), session(1))

@@ -68,39 +68,6 @@ def test_a_long_session_is_mined_in_parts() -> None:
     assert "word7" in model.prompts[-1]
 
 
-def test_one_session_that_fails_costs_nothing_else() -> None:
-    sessions, rows = a_week(4, 12)
-    working = Extractor()
-
-    def model(prompt: str) -> Answer:
-        return Answer(text="no") if sessions[1].id in prompt else working(prompt)
-
-    found = ModelMiner("m", model).extract(sessions, rows, "excellence", WEEK)
-    (unmined,) = found.unmined
-    assert (unmined.session_id, unmined.score_name) == (sessions[1].id, "excellence")
-    assert "no usable answer" in unmined.reason
-    assert len(found.rubrics[0].sessions) == 3
-    miner = ModelMiner("m", lambda _: Answer(text="no"))
-    nothing = miner.extract(sessions, rows, "excellence", WEEK, [], [])
-    assert (nothing.rubrics, len(nothing.unmined)) == ((), 4)
-    assert ModelMiner("m", working).extract([], [], "excellence", WEEK, [], []).rubrics == ()
-
-
-def test_a_secret_makes_the_same_prompts_in_every_run_and_none_makes_others() -> None:
-    sessions, rows = a_week(4, 12)
-
-    def prompts(secret: bytes) -> list[str]:
-        extractor, summarizer = Extractor(), Summarizer()
-        ModelMiner("m", extractor, secret=secret).extract(
-            sessions, rows, "excellence", WEEK, [], []
-        )
-        ModelMiner("m", summarizer, secret=secret).consolidate(ROWS, "excellence")
-        return [*extractor.prompts, *summarizer.prompts]
-
-    assert prompts(b"of this machine") == prompts(b"of this machine")
-    assert not set(prompts(b"")) & set(prompts(b""))
-
-
 class Summarizer:
     """Makes six rubrics of whatever it is shown, the first from two sources."""
 

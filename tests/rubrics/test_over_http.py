@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-import threading
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -21,7 +20,7 @@ from debrief.rubrics.model_miner import ModelMiner
 from debrief.state.store import State
 from debrief.tokens import count_tokens
 from tests.models.openai_server import Call, OpenAIServer, Reply
-from tests.rubrics.scenario import GOOD, SCALE, WEEK, a_week, mined, rubric, session
+from tests.rubrics.scenario import SCALE, WEEK, a_week, mined, rubric, session
 from tests.waiting import LONG
 
 SECRET = b"of this machine"
@@ -165,44 +164,3 @@ def test_judging_keeps_the_server_busy_and_asks_nothing_twice(
     again = list(evaluate_rubrics(sessions, rubrics, other, workers=concurrency))
     assert [row.score for row in again] == [row.score for row in rows]
     assert server.received == sent
-
-
-class PromptCache:
-    """Counts as a provider counts: a prefix seen before, of 1,024 tokens at least, by 128."""
-
-    def __init__(self) -> None:
-        self._seen: set[str] = set()
-        self._lock = threading.Lock()
-        self.inputs = 0
-        self.cached = 0
-
-    def __call__(self, call: Call) -> Reply:
-        tokens = call.user.split(" ")
-        with self._lock:
-            size = next(
-                (n for n in range(len(tokens) // 128 * 128, 1023, -128)
-                 if " ".join(tokens[:n]) in self._seen),
-                0,
-            )  # fmt: skip
-            if any("rubric 1" in line.lower() for line in call.user.splitlines() if "###" in line):
-                self._seen |= {" ".join(tokens[:n]) for n in range(1024, len(tokens), 128)}
-            else:
-                self.inputs += len(tokens)
-                self.cached += size
-        return Reply(JUDGED, usage={"prompt_tokens": len(tokens), "completion_tokens": 9,
-                                    "prompt_tokens_details": {"cached_tokens": size}})  # fmt: skip
-
-
-def test_four_fifths_of_a_sessions_later_calls_come_out_of_the_prompt_cache(
-    server: OpenAIServer, model: Make
-) -> None:
-    provider = PromptCache()
-    server.reply = provider
-    sessions = [session(n, (*GOOD, f"word{n} " * 3_000)) for n in range(6)]
-    rubrics = [rubric(n, name=f"Rubric {n}") for n in range(1, 9)]
-    ask = model()
-    judge = ModelRubricJudge("m", ask.ask, secret=SECRET)
-    rows = list(evaluate_rubrics(sessions, rubrics, judge, workers=6))
-    assert all(row.status == "ok" for row in rows)
-    assert provider.cached >= 0.8 * provider.inputs
-    assert ask.meter.spent.usage.cache_read_tokens == provider.cached

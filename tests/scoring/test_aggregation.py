@@ -60,11 +60,6 @@ def test_the_last_chunk_counts_double_for_task_completion_alone() -> None:
     assert verdict_of(chunks, "user_satisfaction").category == "partial"
 
 
-def test_the_last_chunk_is_the_one_with_the_highest_index() -> None:
-    chunks = [chunk(1, 100, task_completion="complete"), chunk(0, 150, task_completion="partial")]
-    assert verdict_of(chunks, "task_completion").category == "complete"
-
-
 def test_every_chunks_rationale_is_kept_with_its_part() -> None:
     rationale = verdict_of([chunk(0, 1), chunk(1, 1)], "tool_mastery").rationale
     assert "Part 1 of 2 (0.70): seen in turn 1" in rationale

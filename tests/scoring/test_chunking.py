@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import time
 from collections.abc import Callable, Sequence
 
 import pytest
@@ -118,10 +117,6 @@ def test_every_text_that_fits_is_counted_once(
     assert sum(map(len, counted)) <= sum(map(len, fitting)) + halvings * over
 
 
-def test_no_session_gives_no_chunk() -> None:
-    assert chunk_by_tokens([]) == []
-
-
 def test_a_session_of_empty_traces_is_one_empty_chunk() -> None:
     empty = [Trace(number=n, observations=()) for n in range(3)]
     (chunk,) = chunk_by_tokens(empty)
@@ -132,13 +127,6 @@ def test_a_session_that_fits_is_one_chunk_without_overlap() -> None:
     traces = [trace_of(n, 10) for n in range(5)]
     (chunk,) = chunk_by_tokens(traces, target=50, count=len)
     assert (chunk.count, chunk.overlap, chunk.own_tokens) == (1, (), 50)
-
-
-def test_eight_traces_of_60_000_tokens_never_give_more_than_70_000() -> None:
-    traces = [trace_of(n, 60_000) for n in range(8)]
-    chunks = chunk_by_tokens(traces, count=len)
-    assert [chunk.tokens for chunk in chunks] == [60_000] * 8
-    assert joined(chunks) == traces
 
 
 def test_one_trace_of_300_000_tokens_is_split_between_its_observations() -> None:
@@ -187,20 +175,6 @@ def test_a_small_final_chunk_stays_alone_when_both_do_not_fit() -> None:
 def test_two_turns_of_one_number_stay_two_traces() -> None:
     traces = [trace_of(0, 90, 90), trace_of(0, 30)]
     assert joined(chunk_by_tokens(traces, target=100, count=len)) == traces
-
-
-def test_thousands_of_tiny_traces_take_linear_time() -> None:
-    def seconds(count: int) -> float:
-        traces = [trace_of(n, 7) for n in range(count)]
-        took = []
-        for _ in range(3):
-            began = time.process_time()
-            chunk_by_tokens(traces, target=500, count=len)
-            took.append(time.process_time() - began)
-        return min(took)
-
-    quadratic = 8 * 8
-    assert seconds(24_000) < quadratic / 2 * max(seconds(3_000), 0.002)
 
 
 @pytest.mark.parametrize(("target", "overlap"), [(0, 4), (-1, 4), (10, -1)])

@@ -16,7 +16,6 @@ from debrief.errors import ModelError
 from debrief.models.language_model import Answer
 from debrief.scoring.chunking import TARGET, chunk_by_tokens
 from debrief.scoring.dimensions import DIMENSIONS
-from debrief.scoring.model import Chunk, Trace
 from debrief.scoring.model_scorer import ModelChunkScorer
 from debrief.scoring.prompt import scoring_prompt
 from debrief.scoring.scorer import score_session
@@ -214,15 +213,3 @@ def test_the_policys_cases_hold_for_scoring() -> None:
         if len(prompts) == 1 and scored_by(given, case["text"][:3_000]) is not None:
             wrong.append((case["id"], "answered by its own payload"))
     assert wrong == []
-
-
-def test_a_chunk_that_holds_only_text_of_an_attacker_is_still_one_block() -> None:
-    part = Chunk(
-        index=1,
-        count=3,
-        overlap=(),
-        traces=(Trace(number=1, observations=(), continued=True),),
-        tokens=0,
-        own_tokens=0,
-    )
-    assert len(FENCE.findall(scoring_prompt(attacked(FORGED["fence"]), part))) == 1

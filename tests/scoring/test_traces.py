@@ -11,7 +11,6 @@ from debrief.scoring.traces import (
     RESULT_HEAD,
     RESULT_TAIL,
     SUBAGENT_BUDGET,
-    shortened,
     task_context,
     trace_text,
     traces_of,
@@ -77,10 +76,6 @@ def test_work_before_the_first_prompt_is_a_trace_of_its_own() -> None:
     assert task_context(session(turns=(preamble, turn(1, prompt="the task")))) == "the task"
 
 
-def test_a_session_without_a_human_message_has_no_task_context() -> None:
-    assert task_context(session(turns=())) == ""
-
-
 def test_a_long_result_keeps_its_beginning_and_its_end() -> None:
     result = "start" + "x" * 50_000 + "3 failed, 12 passed"
     message = Message(id="m", model="x", calls=(call("c", "pytest", result=result),))
@@ -89,11 +84,6 @@ def test_a_long_result_keeps_its_beginning_and_its_end() -> None:
     assert "start" in text
     assert "3 failed, 12 passed" in text
     assert f"... ({50_024 - RESULT_HEAD - RESULT_TAIL} characters left out)" in text
-
-
-def test_what_fits_is_not_shortened() -> None:
-    assert shortened("abcdef", 4, 2) == "abcdef"
-    assert shortened("abcdefg", 4, 0) == "abcd\n... (3 characters left out)\n"
 
 
 def with_subagent(subagent: Subagent, started_by: ToolCall) -> str:

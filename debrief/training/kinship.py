@@ -72,9 +72,13 @@ class Kinship:
             if likeness >= DUPLICATE:
                 copies.setdefault(later, set()).add(earlier)
         heads, groups = _origins(len(known), families), _origins(len(known), copies)
+        origins = [
+            OriginSession(session_id=row.session_id, repository=row.repository, started=row.started)
+            for row in known
+        ]
         self._kin = {
             row.session_id: Kin(
-                heads=tuple(_head(known[head]) for head in heads[number]),
+                heads=tuple(origins[head] for head in heads[number]),
                 copy_groups=tuple(known[group].session_id for group in groups[number]),
             )
             for number, row in enumerate(known)
@@ -83,10 +87,6 @@ class Kinship:
     def of(self, session_id: str) -> Kin | None:
         """Return a session's place; None for one that is not known or was never answered."""
         return self._kin.get(session_id)
-
-
-def _head(row: SessionTraits) -> OriginSession:
-    return OriginSession(session_id=row.session_id, repository=row.repository, started=row.started)
 
 
 def _origins(count: int, earlier: Mapping[int, set[int]]) -> list[tuple[int, ...]]:
@@ -186,11 +186,17 @@ class TrainingIndex(Struct, frozen=True, kw_only=True):
 
 
 def read_index(lake: Lake) -> TrainingIndex:
-    """Return the traits and kinship of all sessions; traits of weeks that changed are read anew."""
+    """Return the traits and kinship of all sessions.
+
+    Traits of weeks that changed are read anew, and all when our version of them or the MinHash
+    library's is another, which are not comparable.
+    """
+    from rensa import RMinHash
+
+    version = f"{TRAITS}.{RMinHash.ALGORITHM_VERSION}"
     found: dict[str, SessionTraits] = {}
     for week in lake.partitions("raw_sessions"):
         raw, stamp = lake.stamp("raw_sessions", week), lake.stamp(TRAITS_TABLE, week)
-        version = _version()
         inputs = digest_of(version, raw.digest if raw else "")
         if stamp is None or stamp.inputs != inputs:
             rows = [
@@ -202,17 +208,5 @@ def read_index(lake: Lake) -> TrainingIndex:
         for row in lake.read(TRAITS_TABLE, week, SessionTraits):
             found[row.session_id] = row
     kinship = Kinship(found.values())
-    return TrainingIndex(
-        traits={name: _without_signature(row) for name, row in found.items()}, kinship=kinship
-    )
-
-
-def _version() -> str:
-    """Return what makes traits comparable: our version and the MinHash library's."""
-    from rensa import RMinHash
-
-    return f"{TRAITS}.{RMinHash.ALGORITHM_VERSION}"
-
-
-def _without_signature(row: SessionTraits) -> SessionTraits:
-    return replace(row, signature=b"", message_marks=b"")
+    plain = {name: replace(row, signature=b"", message_marks=b"") for name, row in found.items()}
+    return TrainingIndex(traits=plain, kinship=kinship)

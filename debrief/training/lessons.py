@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime
 from pathlib import Path
@@ -13,6 +14,7 @@ from debrief.errors import InputError
 from debrief.lake import Lake
 from debrief.slugs import slugify
 from debrief.snapshots.model import UNKNOWN, PromptSnapshot
+from debrief.training.cards import ranked
 from debrief.training.conversations import NO_PROMPT
 from debrief.training.model import JudgeResult, SampleLine, SampleMetadata, TrainingSample
 from debrief.training.plan_samples import load_training_sample
@@ -82,12 +84,8 @@ def plan_lessons(folder: Path, chosen: LessonFilter) -> Iterator[TrainingSample]
 
 def prompts_of(samples: Iterable[TrainingSample]) -> dict[str, int]:
     """Return how many samples there are of each known prompt fingerprint, the most first."""
-    counts: dict[str, int] = {}
-    for sample in samples:
-        known = sample.prompt_fingerprint
-        if known and known != UNKNOWN and sample.used_prompts is not None:
-            counts[known] = counts.get(known, 0) + 1
-    return dict(sorted(counts.items(), key=lambda item: (-item[1], item[0])))
+    counts = Counter(sample.prompt_fingerprint for sample in samples if sample.used_prompts)
+    return {name: count for name, count in ranked(counts) if name and name != UNKNOWN}
 
 
 def findings_of(sample: TrainingSample) -> str:

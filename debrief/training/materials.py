@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 from collections import defaultdict
-from collections.abc import Iterable
 from typing import Any
 
 import msgspec
@@ -52,7 +51,7 @@ class Materials(Struct, frozen=True, kw_only=True):
 
 
 def read_materials(lake: Lake, fingerprint: str, members: Members) -> Materials:
-    """Read what the stages before filed of a pair's sessions, a week at a time.
+    """Read what the stages before filed of a pair's sessions.
 
     Scores and rubric scores are those of the evaluator that the pair's judges belong to, so that
     the offline evaluator's never stand beside a model's.
@@ -65,39 +64,31 @@ def read_materials(lake: Lake, fingerprint: str, members: Members) -> Materials:
     eval_fingerprint = fingerprint.rpartition("-")[2]
     judges = list(lake.read(JUDGE_SETS, eval_fingerprint, Judge))
     digest = eval_digest(judges) if judges else ""
-    judgements = {
-        week: [
+    tables: dict[str, list[Any]] = {
+        name: [
             row
-            for row in lake.read(
-                "judge_evaluations", week, JudgeEvaluation, only=("session_id", ids)
-            )
-            if row.eval_fingerprint == eval_fingerprint
+            for week, ids in sorted(members.items())
+            for row in lake.read(name, week, row_type, only=("session_id", ids))
         ]
-        for week, ids in sorted(members.items())
+        for name, row_type in _TABLES.items()
     }
-    judged_by = {row.model for rows in judgements.values() for row in rows}
-    offline = _OFFLINE in judged_by
-    by_session: dict[str, Material] = {}
-    for week, ids in sorted(members.items()):
-        tables: dict[str, Iterable[Any]] = {
-            name: lake.read(name, week, row_type, only=("session_id", ids))
-            for name, row_type in _TABLES.items()
-        }
-        rows: dict[str, list[tuple[str, bytes, Any]]] = {name: [] for name in ids}
-        for name, table in {**tables, "judge_evaluations": judgements[week]}.items():
-            for row in table:
-                if name in ("session_scores", "rubric_evaluations"):
-                    if (row.model == _OFFLINE) != offline:
-                        continue
-                    if name == "session_scores":
-                        judged_by.add(row.model)
-                rows[row.session_id].append((name, _ENCODER.encode(row), row))
-        by_session |= {name: _material(digest, found) for name, found in rows.items()}
+    judgements = tables["judge_evaluations"] = [
+        row for row in tables["judge_evaluations"] if row.eval_fingerprint == eval_fingerprint
+    ]
+    offline = any(row.model == _OFFLINE for row in judgements)
+    for name in ("session_scores", "rubric_evaluations"):
+        tables[name] = [row for row in tables[name] if (row.model == _OFFLINE) == offline]
+    rows: dict[str, list[tuple[str, bytes, Any]]] = {
+        session_id: [] for ids in members.values() for session_id in ids
+    }
+    for name, table in tables.items():
+        for row in table:
+            rows[row.session_id].append((name, _ENCODER.encode(row), row))
     return Materials(
         eval_fingerprint=eval_fingerprint,
         eval_digest=digest,
-        judged_by=judged_by,
-        by_session=by_session,
+        judged_by={row.model for row in (*judgements, *tables["session_scores"])},
+        by_session={name: _material(digest, found) for name, found in rows.items()},
     )
 
 

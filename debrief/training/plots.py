@@ -39,9 +39,10 @@ def leaderboard_plot(rows: Sequence[LeaderboardRow]) -> bytes:
 
     At most 20 rows are drawn, the first of each group; the title says so when there are more.
     """
-    groups = _drawn(groups_of(rows))
-    if not groups:
+    if not rows:
         return _notice("No scored session yet")
+    groups = groups_of(rows)[:_MOST_ROWS]
+    groups = [group[: _MOST_ROWS // len(groups)] for group in groups]
     heights = [len(group) + 1.4 for group in groups]
     figure = _figure(9.5, 1.0 + 0.42 * sum(heights))
     grid = figure.add_gridspec(len(groups), 1, height_ratios=heights)
@@ -96,6 +97,8 @@ def moves_plot(moves: Sequence[WeeklyMove]) -> bytes:
     """
     if not moves:
         return _notice("No two weeks with scored sessions yet")
+    import numpy as np
+
     shown = moves[-_MOST_WEEKS:]
     figure = _figure(max(7.0, min(14.0, 3.0 + 0.75 * len(shown))), 4.8)
     axes = figure.add_subplot()
@@ -108,21 +111,19 @@ def moves_plot(moves: Sequence[WeeklyMove]) -> bytes:
     }
     values = {
         name: [
-            move.rest
-            if name == "rest"
-            else next(part.value for part in move.parts if part.factor == name)
+            ({part.factor: part.value for part in move.parts} | {"rest": move.rest})[name]
             for move in shown
         ]
         for name in names
     }
     places = list(range(len(shown)))
-    up, down = [0.0] * len(shown), [0.0] * len(shown)
-    for number, (name, label) in enumerate(names.items()):
-        colour = _GREY if name == "rest" else _COLOURS[number]
-        bottoms = [up[i] if value > 0 else down[i] for i, value in enumerate(values[name])]
-        axes.bar(places, values[name], 0.6, bottom=bottoms, color=colour, label=label)
-        for i, value in enumerate(values[name]):
-            up[i], down[i] = up[i] + max(0.0, value), down[i] + min(0.0, value)
+    up, down = np.zeros(len(shown)), np.zeros(len(shown))
+    for colour, (name, label) in zip((*_COLOURS[:4], _GREY), names.items(), strict=True):
+        heights = np.array(values[name])
+        bottoms = np.where(heights > 0, up, down)
+        axes.bar(places, heights, 0.6, bottom=bottoms, color=colour, label=label)
+        up += heights.clip(min=0.0)
+        down += heights.clip(max=0.0)
     moved = [move.moved for move in shown]
     axes.plot(places, moved, "D", color=_INK, markersize=6, label="moved in all")
     axes.axhline(0, color=_INK, linewidth=0.8)
@@ -178,12 +179,21 @@ def _draw_group(axes: Axes, group: list[LeaderboardRow], *, last: bool) -> None:
 def _draw_series(
     axes: Axes, weeks: dict[str, list[float]], colour: str, label: str, shift: float
 ) -> None:
+    import numpy as np
+
     days = [_day(week) + shift for week in weeks]
     estimates = [estimate(values, 1.0) for values in weeks.values()]
     means = [value.mean or 0.0 for value in estimates]
     for day, values in zip(days, weeks.values(), strict=True):
-        spread = [day + _nudge(number, len(values)) for number in range(len(values))]
-        axes.scatter(spread, values, s=14, color=colour, alpha=0.35, linewidths=0)
+        half = 0.4 if len(values) > 1 else 0.0
+        axes.scatter(
+            np.linspace(day - half, day + half, len(values)),
+            values,
+            s=14,
+            color=colour,
+            alpha=0.35,
+            linewidths=0,
+        )
     axes.errorbar(
         days,
         means,
@@ -212,18 +222,6 @@ def _label_weeks(axes: Axes, totals: dict[str, int]) -> None:
     axes.set_xlabel("week (Monday)", color=_INK)
 
 
-def _drawn(groups: list[list[LeaderboardRow]]) -> list[list[LeaderboardRow]]:
-    """Return at most 20 rows: of each group in turn its best, so that none is without."""
-    taken = [0] * len(groups)
-    left = _MOST_ROWS
-    while left and any(count < len(group) for count, group in zip(taken, groups, strict=True)):
-        for number, group in enumerate(groups):
-            if left and taken[number] < len(group):
-                taken[number] += 1
-                left -= 1
-    return [group[:count] for group, count in zip(groups, taken, strict=True) if count]
-
-
 def _reach(estimates: Sequence[MeanEstimate]) -> list[list[float]]:
     """Return the distances from the means down and up, not a number where none is known."""
     known = [(value.mean or 0.0, value.low, value.high) for value in estimates]
@@ -235,10 +233,6 @@ def _reach(estimates: Sequence[MeanEstimate]) -> list[list[float]]:
 
 def _day(week: str) -> int:
     return date.fromisoformat(week).toordinal()
-
-
-def _nudge(number: int, count: int) -> float:
-    return 0.0 if count == 1 else 0.8 * (number / (count - 1) - 0.5)
 
 
 def _figure(width: float, height: float) -> Figure:

@@ -13,38 +13,30 @@ from debrief.training.formats import CALL_ID, FUNCTION_NAME, MOST_TOOLS, parsed_
 from debrief.training.model import ChatCall, SampleMetadata, ToolSchema
 
 
-class StrictSystem(
-    Struct, frozen=True, gc=False, forbid_unknown_fields=True, tag_field="role", tag="system"
-):
-    """A system message with the keys that belong to one, and no others."""
+class _StrictMessage(Struct, frozen=True, forbid_unknown_fields=True, tag_field="role"):
+    """A message with the keys that belong to its role, and no others."""
 
     content: str
 
 
-class StrictUser(
-    Struct, frozen=True, gc=False, forbid_unknown_fields=True, tag_field="role", tag="user"
-):
+class StrictSystem(_StrictMessage, frozen=True, tag="system"):
+    """A system message."""
+
+
+class StrictUser(_StrictMessage, frozen=True, tag="user"):
     """A user message."""
 
-    content: str
 
-
-class StrictAssistant(
-    Struct, frozen=True, forbid_unknown_fields=True, tag_field="role", tag="assistant"
-):
+class StrictAssistant(_StrictMessage, frozen=True, tag="assistant"):
     """An assistant message."""
 
-    content: str
     tool_calls: tuple[ChatCall, ...] | UnsetType = UNSET
     weight: Literal[0, 1] | UnsetType = UNSET
 
 
-class StrictTool(
-    Struct, frozen=True, gc=False, forbid_unknown_fields=True, tag_field="role", tag="tool"
-):
+class StrictTool(_StrictMessage, frozen=True, tag="tool"):
     """A call's result."""
 
-    content: str
     tool_call_id: str
 
 

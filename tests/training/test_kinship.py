@@ -3,13 +3,15 @@ from __future__ import annotations
 import random
 from datetime import timedelta
 
+import numpy as np
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from debrief.sessions.model import Session
 from debrief.training.kinship import Kinship
-from debrief.training.traits import traits_of
-from tests.training.scenario import MONDAY, says, session, turn
+from debrief.training.traits import message_marks, signature_of, traits_of
+from tests.training.scenario import MONDAY, call, says, session, turn
 
 DRAW = random.Random(11)
 WORDS = [f"word{number}" for number in range(5_000)]
@@ -122,3 +124,46 @@ def test_a_later_session_changes_nothing_about_an_earlier_one(
     assert [all_of.of(one.id) for one in sessions[:count]] == [
         earlier.of(one.id) for one in sessions[:count]
     ]
+
+
+def likeness(one: bytes, other: bytes) -> float:
+    """Return the estimated share of runs that two sessions have in common, 0 to 1."""
+    return float((np.frombuffer(one, np.uint32) == np.frombuffer(other, np.uint32)).mean())
+
+
+def of_text(words: str) -> bytes:
+    return signature_of(session("s", turn(words, says())))
+
+
+@pytest.mark.parametrize("shared", [0.0, 0.3, 0.6, 0.9, 1.0])
+def test_likeness_is_the_share_of_runs_in_common(shared: float) -> None:
+    size = 4_000
+    common = int(size * shared)
+    start = text(common)
+    one, other = (of_text(f"{start} {text(size - common)}") for _ in range(2))
+    assert likeness(one, other) == pytest.approx(shared / (2 - shared), abs=0.1)
+    assert likeness(one, one) == 1.0
+
+
+def test_results_do_not_make_two_sessions_alike() -> None:
+    same = text(500)
+    one, other = (
+        session("s", turn(text(60), says("", call("Read", {"file_path": "a"}, same))))
+        for _ in range(2)
+    )
+    assert likeness(signature_of(one), signature_of(other)) < 0.3
+
+
+def test_sessions_of_a_word_or_none_can_be_compared() -> None:
+    assert likeness(of_text(""), of_text("")) == 1.0
+    assert likeness(of_text("x"), of_text("y")) < 0.1
+
+
+def test_a_session_of_any_length_has_at_most_64_marks_and_shares_them_with_its_beginning() -> None:
+    messages = [says(f"step {number}", id=f"msg_{number}") for number in range(1_000)]
+    whole = message_marks(session("whole", turn("Go.", *messages)))
+    fork = message_marks(session("fork", turn("Go.", *messages[:50])))
+    assert len(whole) <= 64 * 8
+    assert {whole[n : n + 8] for n in range(0, len(whole), 8)} & {
+        fork[n : n + 8] for n in range(0, len(fork), 8)
+    }

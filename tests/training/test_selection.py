@@ -1,7 +1,7 @@
 from __future__ import annotations
 
-from collections.abc import Sequence
-from datetime import date, timedelta
+from collections.abc import Mapping, Sequence
+from datetime import date, datetime, timedelta
 from itertools import combinations
 from typing import Any
 
@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from debrief.errors import ConfigurationError
 from debrief.sessions.model import Session
+from debrief.settings import load_settings
 from debrief.training.kinship import ALIKE, Kinship
 from debrief.training.selection import (
     ACROSS,
@@ -27,15 +28,17 @@ from debrief.training.selection import (
     UNSURE,
     Candidate,
     SelectionResult,
+    TrainingOptions,
     candidate_of,
     counted,
+    options_chosen,
     select,
     training_options,
 )
 from debrief.training.splitting import side_of
 from debrief.training.traits import SessionTraits, traits_of
 from tests.training.scenario import MONDAY, call, metadata, says, scores, session, turn
-from tests.training.test_similarity import likeness
+from tests.training.test_kinship import likeness
 
 Given = tuple[Candidate, SessionTraits]
 
@@ -343,3 +346,68 @@ def test_a_relative_of_two_on_different_sides_is_left_out_and_they_stay() -> Non
 def test_options_that_make_no_sense_are_refused(bad: dict[str, Any]) -> None:
     with pytest.raises(ConfigurationError, match=next(iter(bad))):
         training_options(bad)
+
+
+def options(at_launch: Mapping[str, object], **values: str) -> TrainingOptions:
+    named = {f"DEBRIEF_TRAINING_{name.upper()}": value for name, value in values.items()}
+    return options_chosen(load_settings({"DEBRIEF_HOME": "/none", **named}), at_launch)
+
+
+@pytest.mark.parametrize(
+    ("values", "option", "value"),
+    [
+        ({"min_overall_quality": "0.6"}, "min_overall_quality", 0.6),
+        ({"status": "ready"}, "status", "ready"),
+        ({"require_change": "1"}, "require_change", True),
+        ({"tools": "claude-code, codex,"}, "tools", ("claude-code", "codex")),
+        ({"since": "2026-10-05"}, "since", date(2026, 10, 5)),
+        ({"max_tokens": "8192"}, "max_tokens", 8192),
+        ({"max_tokens": "0"}, "max_tokens", None),
+        ({"eval_share": "0"}, "eval_share", 0.0),
+        ({"status": " "}, "status", "any"),
+    ],
+)
+def test_a_setting_chooses_for_every_launch(
+    values: dict[str, str], option: str, value: object
+) -> None:
+    assert getattr(options({}, **values), option) == value
+
+
+def test_what_is_given_at_launch_comes_before_a_setting() -> None:
+    given: dict[str, Any] = {"status": "any", "max_tokens": 0, "tools": [], "models": None}
+    chosen = options(given, status="ready", max_tokens="8192", tools="codex", models="opus")
+    assert chosen == TrainingOptions(models=("opus",))
+
+
+@pytest.mark.parametrize(
+    ("values", "reason"),
+    [
+        ({"max_token": "8192"}, "DEBRIEF_TRAINING_MAX_TOKEN: is no setting"),
+        ({"status": "done"}, "status"),
+        ({"since": "yesterday"}, "since"),
+        ({"max_tokens": "many"}, "max_tokens"),
+    ],
+)
+def test_a_setting_that_makes_no_sense_is_told(values: dict[str, str], reason: str) -> None:
+    with pytest.raises(ConfigurationError, match=reason):
+        options({}, **values)
+
+
+MOMENTS = st.integers(0, 10**8).map(lambda seconds: MONDAY + timedelta(seconds=seconds))
+
+
+def test_a_repository_s_week_is_on_one_side() -> None:
+    sides = {side_of("shop", MONDAY + timedelta(hours=hours)) for hours in range(0, 150)}
+    assert len(sides) == 1
+
+
+def test_the_held_out_share_is_about_what_was_asked_for() -> None:
+    sides = [side_of(f"repo{number}", MONDAY, 0.2) for number in range(5_000)]
+    assert 0.18 < sides.count("eval") / len(sides) < 0.22
+
+
+@given(st.text(), MOMENTS)
+def test_a_greater_share_takes_from_training_alone(repository: str, moment: datetime) -> None:
+    sides = [side_of(repository, moment, share) for share in (0.0, 0.1, 0.5, 0.9)]
+    assert sides == sorted(sides, reverse=True)
+    assert sides[0] == "train"

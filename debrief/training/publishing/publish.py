@@ -127,7 +127,7 @@ def _publish_set(
             side: _SideFiles(stack, folder.place, f"{path}/{side}", form, parquet=options.parquet)
             for side in SIDES
         }
-        for side, line in _SetReader(lake, row, form, options).lines(rubrics):
+        for side, line in _made_lines(lake, row, form, rubrics, options):
             sides[side].add(encoded(line))
         for one in sides.values():
             created += one.close()
@@ -184,59 +184,50 @@ class _SideFiles:
         return self._created if self.lines else []
 
 
-class _SetReader:
-    """Reads the lines of one stored set and converts those that are exported."""
-
-    def __init__(self, lake: Lake, row: TrainingSetRow, form: Form, options: ExportOptions) -> None:
-        self._lake = lake
-        self._row = row
-        self._form = form
-        self._options = options
-        self._path = training_path(row.task, row.fingerprint)
-
-    def lines(self, rubrics: Rubrics) -> Iterator[tuple[Split, object]]:
-        """Yield the made lines, as objects, with their sides."""
-        with self._lake.open_bytes(self._path) as stored:
-            file = stored or io.BytesIO()
-            if self._form.convert is None:
-                yield from self._paired(file)
-                return
-            for row in self._rows():
-                line = self._line(file, row)
+def _made_lines(
+    lake: Lake, row: TrainingSetRow, form: Form, rubrics: Rubrics, options: ExportOptions
+) -> Iterator[tuple[Split, object]]:
+    """Yield the lines of one stored set that are exported, converted, with their sides."""
+    path = training_path(row.task, row.fingerprint)
+    rows = [
+        line
+        for line in lake.read(LINES, f"{row.task}/{row.fingerprint}", LineRow)
+        if line.quality >= options.min_overall_quality and options.status in (None, line.status)
+    ]
+    with lake.open_bytes(path) as stored, tempfile.TemporaryFile() as copy:
+        file = stored or io.BytesIO()
+        if form.convert is not None:
+            for line in rows:
+                source = _stored_line(lake, path, file, line, options)
                 try:
-                    for made in self._form.convert(line, rubrics):
-                        yield row.split, made
+                    for made in form.convert(source, rubrics):
+                        yield line.split, made
                 except ValueError as error:
-                    culprit = f"session {row.session_id} as {self._form.name}"
+                    culprit = f"session {line.session_id} as {form.name}"
                     raise InputError(culprit, str(error)) from error
-
-    def _paired(self, stored: IO[bytes]) -> Iterator[tuple[Split, object]]:
-        rows = [row for row in self._rows() if row.window == 1]
-        with tempfile.TemporaryFile() as file:
+        elif form.pair is not None:
             # Pairs are read from anywhere, which an object store is slow at.
-            shutil.copyfileobj(stored, file)
+            shutil.copyfileobj(file, copy)
             for side in SIDES:
-                pairs = pairs_of(row for row in rows if row.split == side)
-                for better, worse, same_prompt in pairs:
-                    lines = self._line(file, better), self._line(file, worse)
-                    made = self._form.pair and self._form.pair(*lines, same_prompt)
+                firsts = (line for line in rows if line.split == side and line.window == 1)
+                for one, other, same_prompt in pairs_of(firsts):
+                    better = _stored_line(lake, path, copy, one, options)
+                    worse = _stored_line(lake, path, copy, other, options)
+                    made = form.pair(better, worse, same_prompt)
                     if made is not None:
                         yield side, made
 
-    def _rows(self) -> Iterator[LineRow]:
-        options = self._options
-        for row in self._lake.read(LINES, f"{self._row.task}/{self._row.fingerprint}", LineRow):
-            if row.quality >= options.min_overall_quality and options.status in (None, row.status):
-                yield row
 
-    def _line(self, file: IO[bytes], row: LineRow) -> StoredLine:
-        file.seek(row.offset)
-        data = file.read(row.size)
-        if hashlib.sha256(data).hexdigest() != row.digest:
-            raise InputError(
-                self._lake.path(self._path),
-                "is not what was written",
-                "Make the training set again: debrief backfill --stage training_sets.",
-            )
-        line = decoded(data)
-        return with_single_calls(line) if self._options.single_calls else line
+def _stored_line(
+    lake: Lake, path: str, file: IO[bytes], row: LineRow, options: ExportOptions
+) -> StoredLine:
+    file.seek(row.offset)
+    data = file.read(row.size)
+    if hashlib.sha256(data).hexdigest() != row.digest:
+        raise InputError(
+            lake.path(path),
+            "is not what was written",
+            "Make the training set again: debrief backfill --stage training_sets.",
+        )
+    line = decoded(data)
+    return with_single_calls(line) if options.single_calls else line

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -11,13 +12,15 @@ from msgspec.structs import replace
 
 from debrief.errors import InputError
 from debrief.rubrics.model import Rubric
-from debrief.sessions.model import DeclaredTool, Session
+from debrief.sessions.model import DeclaredTool, Intervention, Session, Turn
+from debrief.training.conversations import NO_PROMPT, TURN_ENDED
 from debrief.training.publishing import sharegpt
 from debrief.training.publishing.form import decoded, encoded, with_single_calls
 from debrief.training.publishing.forms import FORMS, form_named
 from debrief.training.samples import encode_line
 from tests.training.publishing.readers import problems
 from tests.training.scenario import (
+    MONDAY,
     call,
     judgement,
     line_of,
@@ -213,3 +216,128 @@ def test_turns_that_cannot_alternate_are_refused() -> None:
 def test_a_form_that_is_none_is_refused() -> None:
     with pytest.raises(InputError, match="messages, trl, openai"):
         form_named("alpaca")
+
+
+LS, CAT = call("Bash", {"command": "ls"}, "a.py"), call("Bash", {"command": "cat a.py"}, "x = 1")
+UNKNOWN = turn("", says("It is done already.", LS), says("Really."))
+KNOWN = turn("Fix it.", says("Fixed."), number=2)
+STOP = Intervention(kind="interruption")
+BROKEN_OFF = turn("And test it.", says("Both.", LS, CAT), number=3)
+WHY = turn("Why?", says("Because."), number=4)
+STOPPED = turn("Look.", says("Well, I"), interventions=(STOP,))
+STOPPED_AFTER_CALL = turn("Test it.", says("", LS), says("Well, I"), interventions=(STOP,))
+LS_TURN = 'function_call: {"name":"Bash","arguments":{"command":"ls"}}'
+CAT_TURN = 'function_call: {"name":"Bash","arguments":{"command":"cat a.py"}}'
+
+
+def published(form: str, *turns: Turn, single_calls: bool = False, **fields: Any) -> dict[str, Any]:
+    line = encode_line(line_of(session("s1", *turns, **fields)))
+    (made,) = as_form(form, line, single_calls=single_calls)
+    return made
+
+
+def shown(line: dict[str, Any]) -> list[str]:
+    if "conversations" in line:
+        return [f"{one['from']}: {one['value']}" for one in line["conversations"]]
+    return [
+        f"{one['role']}: {one['content']}{'+' * len(one.get('tool_calls', ()))}"
+        for one in line["messages"]
+    ]
+
+
+@pytest.mark.parametrize(
+    ("form", "turns", "end"),
+    [
+        pytest.param("trl", (UNKNOWN, KNOWN), ["user: Fix it.", "assistant: Fixed."], id="answers to an unknown request go"),
+        pytest.param("sharegpt", (UNKNOWN, KNOWN), ["human: Fix it.", "gpt: Fixed."], id="from turns, too"),
+        pytest.param("trl", (KNOWN, BROKEN_OFF), ["assistant: Fixed.", "user: And test it.", "assistant: Both.++"], id="a line without an end ends on calls"),
+        pytest.param("sharegpt", (KNOWN, BROKEN_OFF), ["human: And test it.", LS_TURN, "observation: a.py", CAT_TURN], id="turns end on a call"),
+        pytest.param("trl, single", (KNOWN, BROKEN_OFF), ["user: And test it.", "assistant: Both.+", "tool: a.py", "assistant: +"], id="single calls end on one"),
+        pytest.param("trl", (BROKEN_OFF, WHY), ["tool: x = 1", "user: Why?", "assistant: Because."], id="a stand-in for an end goes"),
+        pytest.param("trl", (BROKEN_OFF, STOPPED, WHY), ["tool: x = 1", "user: Why?", "assistant: Because."], id="so does what was interrupted"),
+        pytest.param("sharegpt", (BROKEN_OFF, WHY), [f"gpt: {TURN_ENDED}", "human: Why?", "gpt: Because."], id="where turns alternate it stays"),
+        pytest.param("trl", (STOPPED_AFTER_CALL, WHY), ["user: Test it.", "assistant: +", "tool: a.py", "user: Why?", "assistant: Because."], id="interrupted behind results"),
+    ],
+)  # fmt: skip
+def test_forms_without_weights_leave_out_what_is_not_trained_on(
+    form: str, turns: tuple[Turn, ...], end: list[str]
+) -> None:
+    name, _, single = form.partition(", ")
+    lines = shown(published(name, *turns, single_calls=bool(single)))
+    assert lines[-len(end) :] == end
+    assert not any("It is done already." in line for line in lines)
+
+
+def test_what_was_said_on_news_at_the_end_is_left_out() -> None:
+    moments = [MONDAY + timedelta(minutes=minute) for minute in range(4)]
+    answers = [replace(says(text), at=at) for text, at in zip("abcd", moments, strict=True)]
+    line = published("trl", turn("Review it.", *answers), notices=(moments[2], moments[3]))
+    assert shown(line) == ["user: Review it.", "assistant: a\n\nb"]
+
+
+@pytest.mark.parametrize("form", ["messages", "openai"])
+def test_forms_with_weights_keep_all(form: str) -> None:
+    messages = published(form, UNKNOWN, KNOWN, BROKEN_OFF)["messages"]
+    assert (messages[0]["content"], messages[-1]["content"]) == (NO_PROMPT, TURN_ENDED)
+    assert messages[-1]["weight"] == 0
+
+
+def by_marks(messages: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """What is left of messages, found the long way."""
+    exchanges: list[list[dict[str, Any]]] = [[]]
+    for message in messages:
+        if message["role"] == "user":
+            exchanges.append([])
+        exchanges[-1].append(message)
+    kept = list(exchanges[0])
+    for exchange in exchanges[1:]:
+        if any(m["role"] == "assistant" and m.get("weight") != 0 for m in exchange):
+            if kept and kept[-1].get("weight") == 0 and kept[-2]["role"] == "tool":
+                kept.pop()
+            kept += exchange
+    if kept[-1].get("weight") == 0:
+        while not kept[-1].get("tool_calls"):
+            kept.pop()
+    return kept
+
+
+@given(of=sessions())
+@settings(suppress_health_check=[HealthCheck.too_slow], max_examples=60, deadline=None)
+def test_nothing_else_is_left_out_of_any_line(of: Session) -> None:
+    try:
+        line = encode_line(line_of(of))
+    except InputError:
+        return
+    (made,) = as_form("trl", line)
+    expected = by_marks(json.loads(line)["messages"])
+    for message in expected:
+        message.pop("weight", None)
+        for one in message.get("tool_calls", ()):
+            one["function"]["arguments"] = json.loads(one["function"]["arguments"])
+    assert made["messages"] == expected
+
+
+@given(sessions())
+@settings(deadline=None, max_examples=40, suppress_health_check=[HealthCheck.too_slow])
+def test_every_line_stays_valid_and_loses_neither_call_nor_result(of: Session) -> None:
+    try:
+        line = encode_line(line_of(of))
+    except InputError:
+        return
+    before = json.loads(line)
+    (after,) = as_form("messages", line, single_calls=True)
+    assert (after["tools"], after["metadata"]) == (before["tools"], before["metadata"])
+    assert all(len(m.get("tool_calls", [])) < 2 for m in after["messages"])
+    assert sorted(_said(after)) == sorted(_said(before))
+    assert as_form("messages", encoded(after), single_calls=True) == [after]
+
+
+def _said(line: dict[str, Any]) -> list[str]:
+    """Return the calls, results and words of a line."""
+    calls = [json.dumps(c) for m in line["messages"] for c in m.get("tool_calls", [])]
+    results = [json.dumps(m) for m in line["messages"] if m["role"] == "tool"]
+    return [
+        *calls,
+        *results,
+        *(m["content"] for m in line["messages"] if m["role"] != "tool" and m["content"]),
+    ]

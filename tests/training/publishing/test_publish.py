@@ -19,6 +19,7 @@ from debrief.training.publishing.folder import Published, PublishedSet, publishe
 from debrief.training.publishing.forms import FORMS
 from debrief.training.publishing.publish import ExportOptions, publish
 from tests.training.lakes import TASK, lake_of, stored
+from tests.training.publishing.readers import problems
 from tests.training.publishing.test_forms import RUBRICS
 from tests.training.scenario import FINGERPRINT, MONDAY, call, says, session, turn
 
@@ -306,3 +307,35 @@ def test_a_rubric_whose_text_holds_a_secret_is_not_published(tmp_path: Path) -> 
         ]
         found.append({line["rubric"] for line in lines})
     assert found == [{rubric.description}, {""}]
+
+
+TWO_AT_ONCE = session(
+    "busy",
+    turn(
+        "Fix it.",
+        says("Both at once.", call("Bash", {"command": "ls"}, "a.py"), call("Read", {}, "x = 1")),
+        says("Done."),
+    ),
+)
+
+
+@pytest.mark.parametrize("form", ["messages", "trl", "openai", "preference"])
+def test_single_calls_are_published_one_a_message(tmp_path: Path, form: str) -> None:
+    twin = session("twin", *TWO_AT_ONCE.turns, turn("Why?", says("Because."), number=2))
+    lake = lake_of(tmp_path / "lake", [TWO_AT_ONCE, twin], {"busy": 0.9, "twin": 0.2})
+    stored(lake, eval_share=0.0, near_duplicates="keep")
+    command = ["export", "--lake", lake.url, "--format", form, "--to"]
+    calls = {}
+    for name, options in (("plain", []), ("single", ["--single-calls"])):
+        assert CliRunner().invoke(app, [*command, str(tmp_path / name), *options]).exit_code == 0
+        first = (tmp_path / name / TASK / FINGERPRINT / "train.jsonl").read_text().splitlines()[0]
+        assert problems(form, f"{first}\n".encode()) == []
+        line = json.loads(first)
+        calls[name] = [
+            (m["content"], len(m.get("tool_calls", ())))
+            for m in line.get("messages") or line["chosen"]
+            if m["role"] == "assistant"
+        ]
+    assert calls["plain"][:2] == [("Both at once.", 2), ("Done.", 0)]
+    assert calls["single"][:3] == [("Both at once.", 1), ("", 1), ("Done.", 0)]
+    assert "one after the other" in (tmp_path / "single" / "README.md").read_text()

@@ -35,6 +35,67 @@ def shape(messages: tuple[ChatMessage, ...]) -> list[tuple[str, str]]:
     return [(message.role, message.content) for message in messages]
 
 
+def said(text: str, minute: int) -> Message:
+    return replace(says(text), at=MONDAY + timedelta(minutes=minute))
+
+
+def typed(text: str, minute: int | None) -> Intervention:
+    at = None if minute is None else MONDAY + timedelta(minutes=minute)
+    return Intervention(kind="slash_command", text=text, at=at)
+
+
+def remarked(text: str, minute: int | None) -> Intervention:
+    return replace(typed(text, minute), kind="remark")
+
+
+def fix(*done: Intervention) -> Turn:
+    return turn("Fix it.", said("Looking.", 2), said("Fixed.", 4), interventions=done)
+
+
+def review(text: str = "", *done: Intervention) -> Turn:
+    return turn(text, said("Looking.", 3), said("Fine.", 5), number=0, interventions=done)
+
+
+@pytest.mark.parametrize(
+    ("turns", "told"),
+    [
+        pytest.param([turn("Go.", says("On it.", call())), turn("Well?", says("Yes."))], f"u:Go. a:On it. t:ok a:{TURN_ENDED} u:Well? a:Yes.", id="a turn that stops after results is closed"),
+        pytest.param([turn("Go.", says("", call()))], f"u:Go. a: t:ok a:{TURN_ENDED}", id="so is a conversation"),
+        pytest.param([turn("Wait."), turn("Use tabs.", says("Ok."))], "u:Wait.|Use tabs. a:Ok.", id="an unanswered prompt joins the next"),
+        pytest.param([turn("Go.", says("Done.")), turn("And now?")], "u:Go. a:Done.", id="a last prompt without an answer goes"),
+        pytest.param([turn("Go.", says("One."), says("Two.", call()), says("Done."))], "u:Go. a:One.|Two. t:ok a:Done.", id="answers in a row are one message"),
+        pytest.param([turn("Go.", says("One.", call())), turn("", says("Done."), number=0)], "u:Go. a:One. t:ok a:Done.", id="work without a prompt belongs to the one before"),
+        pytest.param([review("", typed("/clear", 1), typed("/review b", 2))], "u:/review b a:Looking.|Fine.", id="a command asks where there is no prompt"),
+        pytest.param([fix(typed("commit", 3), typed("/exit", 5))], "u:Fix it. a:Looking. u:/commit a:Fixed.", id="a command stands before what came of it"),
+        pytest.param([fix(typed("/model", 9))], "u:Fix it. a:Looking.|Fixed.", id="nothing came of a command"),
+        pytest.param([fix(typed("/review", 1))], "u:Fix it. a:Looking.|Fixed.", id="the prompt came of a command"),
+        pytest.param([fix(typed("  ", 3))], "u:Fix it. a:Looking.|Fixed.", id="no command"),
+        pytest.param([turn("", says("On it.", call()), says("Done."), number=0, interventions=(typed("/init", None),))], "u:/init a:On it. t:ok a:Done.", id="a command without a time comes first"),
+        pytest.param([turn("Fix it.", replace(says("Looking.", call()), at=MONDAY + timedelta(minutes=1)), said("Fixed.", 3), interventions=(remarked("In b.py.", 2),))], f"u:Fix it. a:Looking. t:ok a:{TURN_ENDED} u:In b.py. a:Fixed.", id="a remark stands where it reached the model"),
+        pytest.param([turn("Fix it.", said("Fixed.", 1), said("Fine.", 6), interventions=(typed("/clear", 2), remarked("In b.py.", 3), typed("/review", 4), remarked("All.", 5)))], "u:Fix it. a:Fixed. u:In b.py.|/review|All. a:Fine.", id="remarks and a command are one request"),
+        pytest.param([fix(remarked("In b.py.", None))], "u:Fix it.|In b.py. a:Looking.|Fixed.", id="a remark without a time joins the prompt"),
+        pytest.param([fix(remarked("In b.py.", 5)), turn("Well?", said("There too.", 9))], "u:Fix it. a:Looking.|Fixed. u:In b.py.|Well? a:There too.", id="an unanswered remark joins the next prompt"),
+        pytest.param([turn("", says("A cat."), images=1)], "u:(1 image) a:A cat.", id="an image alone"),
+        pytest.param([turn("", says("Cats."), images=2)], "u:(2 images) a:Cats.", id="two images"),
+        pytest.param([turn("Who?", says("A cat."), images=1)], "u:Who?|(1 image) a:A cat.", id="an image that the words do not mark"),
+        pytest.param([turn("[Image #1] Who?", says("A cat."), images=1)], "u:[Image #1] Who? a:A cat.", id="an image that they mark"),
+        pytest.param([turn("Who?", says("<thinking>\nA cat?\n</thinking>\n\nA cat."))], "u:Who? a:A cat.", id="thoughts before the words"),
+        pytest.param([turn("Who?", says("<think>A cat?</think>A cat."))], "u:Who? a:A cat.", id="thoughts of another model"),
+        pytest.param([turn("Who?", says("It prints <think>x</think>."))], "u:Who? a:It prints <think>x</think>.", id="thoughts in the words"),
+        pytest.param([turn("Who?", says("<think>A cat."))], "u:Who? a:<think>A cat.", id="unclosed thoughts"),
+        pytest.param([turn("Who?", says("<think>A cat.</thinking>"))], "u:Who? a:<think>A cat.</thinking>", id="mixed up thoughts"),
+        pytest.param([turn("Who?", says("<think>A cat?</think>"), says("A cat."))], "u:Who? a:A cat.", id="a message of thoughts alone"),
+        pytest.param([turn("Go.", says("  "), says("Done."))], "u:Go. a:Done.", id="a message of nothing"),
+    ],
+)  # fmt: skip
+def test_turns_become_messages(turns: list[Turn], told: str) -> None:
+    messages = talk(*turns)
+    assert " ".join(f"{m.role[0]}:{m.content}" for m in messages).replace("\n\n", "|") == told
+    assert all(m.weight == 0 for m in messages if m.content == TURN_ENDED)
+    if not any(m.tool_calls for m in messages):
+        assert {m.weight for m in messages if m.role == "assistant"} == {1}
+
+
 def test_a_session_becomes_prompt_calls_results_and_answer() -> None:
     first = call("Read", {"file_path": "a.py"}, "text of a")
     second = call("Read", {"file_path": "b.py"}, "text of b")
@@ -84,36 +145,6 @@ def test_results_that_came_out_of_order_follow_their_calls_in_order(tmp_path: Pa
     assert validate_line(encode_line(line_of(of))) == []
 
 
-def test_a_turn_that_stops_after_results_is_closed_and_the_closing_is_not_trained_on() -> None:
-    messages = talk(turn("Go.", says("On it.", call())), turn("Still there?", says("Yes.")))
-    assert shape(messages)[3:] == [
-        ("assistant", TURN_ENDED),
-        ("user", "Still there?"),
-        ("assistant", "Yes."),
-    ]
-    assert messages[3].weight == 0
-
-
-def test_a_conversation_never_ends_on_a_result() -> None:
-    assert shape(talk(turn("Go.", says("", call()))))[-1] == ("assistant", TURN_ENDED)
-
-
-def test_a_prompt_that_nobody_answered_joins_the_next_one() -> None:
-    messages = talk(turn("Wait."), turn("Use tabs.", says("Tabs it is.")))
-    assert shape(messages) == [("user", "Wait.\n\nUse tabs."), ("assistant", "Tabs it is.")]
-
-
-def test_a_last_prompt_without_an_answer_is_taken_off() -> None:
-    messages = talk(turn("Go.", says("Done.")), turn("And now?"))
-    assert shape(messages) == [("user", "Go."), ("assistant", "Done.")]
-
-
-def test_answers_in_a_row_are_one_message() -> None:
-    messages = talk(turn("Go.", says("First."), says("Second.", call()), says("Done.")))
-    assert shape(messages)[1] == ("assistant", "First.\n\nSecond.")
-    assert messages[1].tool_calls
-
-
 def test_work_before_the_first_prompt_has_a_stand_in_for_it_and_is_not_trained_on() -> None:
     messages = talk(turn("", says("Continuing."), number=0), turn("Good.", says("Thanks.")))
     assert shape(messages)[0] == ("user", NO_PROMPT)
@@ -142,96 +173,6 @@ def test_a_call_that_was_interrupted_is_trained_on() -> None:
         ("Let me see:", UNSET),
         (TURN_ENDED, 0),
     ]
-
-
-def test_work_that_goes_on_without_a_prompt_belongs_to_the_one_before() -> None:
-    messages = talk(turn("Go.", says("First.", call())), turn("", says("Done."), number=0))
-    assert shape(messages) == [
-        ("user", "Go."),
-        ("assistant", "First."),
-        ("tool", "ok"),
-        ("assistant", "Done."),
-    ]
-
-
-def typed(text: str, minute: int) -> Intervention:
-    return Intervention(kind="slash_command", text=text, at=MONDAY + timedelta(minutes=minute))
-
-
-def said(text: str, minute: int) -> Message:
-    return replace(says(text), at=MONDAY + timedelta(minutes=minute))
-
-
-def test_a_command_is_what_was_asked_where_there_is_no_prompt() -> None:
-    commands = (typed("/clear", 1), typed("/review the retry loop", 2))
-    one = turn("", said("Looking.", 3), said("Fine.", 4), number=0, interventions=commands)
-    messages = talk(one)
-    assert shape(messages) == [
-        ("user", "/review the retry loop"),
-        ("assistant", "Looking.\n\nFine."),
-    ]
-    assert messages[1].weight == 1
-
-
-def test_a_command_in_a_turn_stands_before_what_the_model_did_on_it() -> None:
-    commands = (typed("commit", 3), typed("/exit", 5))
-    one = turn("Fix it.", said("Fixed.", 2), said("Committed.", 4), interventions=commands)
-    assert shape(talk(one)) == [
-        ("user", "Fix it."),
-        ("assistant", "Fixed."),
-        ("user", "/commit"),
-        ("assistant", "Committed."),
-    ]
-
-
-@pytest.mark.parametrize(
-    "commands",
-    [(typed("/model", 9),), (typed("/review", 1),), (typed("  ", 3),)],
-    ids=["nothing came of it", "the prompt is what came of it", "no command"],
-)
-def test_a_command_that_is_no_request_of_its_own_is_left_out(
-    commands: tuple[Intervention, ...],
-) -> None:
-    one = turn("Fix it.", said("Looking.", 2), said("Fixed.", 4), interventions=commands)
-    assert [role for role, _ in shape(talk(one))] == ["user", "assistant"]
-
-
-def remarked(text: str, minute: int | None) -> Intervention:
-    at = None if minute is None else MONDAY + timedelta(minutes=minute)
-    return Intervention(kind="remark", text=text, at=at)
-
-
-def test_a_remark_stands_where_it_reached_the_model() -> None:
-    first = replace(says("Looking.", call()), at=MONDAY + timedelta(minutes=1))
-    one = turn("Fix it.", first, said("Fixed.", 3), interventions=(remarked("In b.py.", 2),))
-    assert shape(talk(one)) == [
-        ("user", "Fix it."),
-        ("assistant", "Looking."),
-        ("tool", "ok"),
-        ("assistant", TURN_ENDED),
-        ("user", "In b.py."),
-        ("assistant", "Fixed."),
-    ]
-
-
-def test_remarks_and_the_command_that_was_taken_up_are_one_request() -> None:
-    deeds = (typed("/clear", 2), remarked("In b.py.", 3), typed("/review", 4), remarked("All.", 5))
-    one = turn("Fix it.", said("Fixed.", 1), said("Reviewed.", 6), interventions=deeds)
-    assert shape(talk(one))[2:] == [
-        ("user", "In b.py.\n\n/review\n\nAll."),
-        ("assistant", "Reviewed."),
-    ]
-
-
-def test_a_remark_without_a_time_is_told_with_the_prompt() -> None:
-    one = turn("Fix it.", says("Fixed."), interventions=(remarked("In b.py.", None),))
-    assert shape(talk(one))[0] == ("user", "Fix it.\n\nIn b.py.")
-
-
-def test_a_remark_that_was_not_answered_joins_the_next_prompt() -> None:
-    one = turn("Fix it.", said("Fixed.", 1), interventions=(remarked("In b.py.", 2),))
-    messages = talk(one, turn("Well?", said("There too.", 9)))
-    assert shape(messages)[2:] == [("user", "In b.py.\n\nWell?"), ("assistant", "There too.")]
 
 
 def noticed(one: Turn, *minutes: int) -> list[tuple[str, str, object]]:
@@ -294,12 +235,6 @@ def test_a_remark_beside_a_notice_is_what_was_asked() -> None:
     assert noticed(one, 2)[2:] == [("user", "Stop it.", UNSET), ("assistant", "Right.", 1)]
 
 
-def test_without_times_a_command_comes_before_all_work() -> None:
-    command = Intervention(kind="slash_command", text="/init")
-    one = turn("", says("On it.", call()), says("Done."), number=0, interventions=(command,))
-    assert shape(talk(one))[0] == ("user", "/init")
-
-
 REMINDER = "<system-reminder>\nTake care.\n</system-reminder>\n"
 
 
@@ -318,48 +253,6 @@ REMINDER = "<system-reminder>\nTake care.\n</system-reminder>\n"
 def test_reminders_to_the_agent_are_no_part_of_a_result(result: str, told: str) -> None:
     messages = talk(turn("Read it.", says("", call("Read", {"file_path": "a"}, result))))
     assert messages[2].content == told
-
-
-def test_a_prompt_of_images_alone_says_how_many() -> None:
-    assert shape(talk(turn("", says("A cat."), images=1)))[0] == ("user", "(1 image)")
-    assert shape(talk(turn("", says("Cats."), images=2)))[0] == ("user", "(2 images)")
-
-
-def test_images_that_a_prompts_words_do_not_mark_are_told_behind_them() -> None:
-    bare, marked = turn("Who?", says("A cat."), images=1), turn("[Image #1] Who?", images=1)
-    assert shape(talk(bare))[0] == ("user", "Who?\n\n(1 image)")
-    assert shape(talk(marked, turn("Well?", says("A cat."))))[0][1] == "[Image #1] Who?\n\nWell?"
-
-
-def test_without_calls_the_answers_carry_their_weight() -> None:
-    assert [message.weight for message in talk(turn("Why?", says("Because.")))][1] == 1
-
-
-@pytest.mark.parametrize(
-    ("text", "told"),
-    [
-        ("<thinking>\nA cat?\n</thinking>\n\nA cat.", "A cat."),
-        ("<think>A cat?</think>A cat.", "A cat."),
-        ("It prints <think>x</think>.", "It prints <think>x</think>."),
-        ("<think>A cat.", "<think>A cat."),
-        ("<think>A cat.</thinking>", "<think>A cat.</thinking>"),
-    ],
-    ids=["before the words", "of another model", "in the words", "unclosed", "mixed up"],
-)
-def test_thoughts_that_the_model_wrote_out_are_left_out(text: str, told: str) -> None:
-    assert shape(talk(turn("Who?", says(text)))) == [("user", "Who?"), ("assistant", told)]
-
-
-def test_a_message_of_thoughts_alone_is_passed_over() -> None:
-    messages = talk(turn("Who?", says("<think>A cat?</think>"), says("A cat.")))
-    assert shape(messages) == [("user", "Who?"), ("assistant", "A cat.")]
-
-
-def test_messages_of_nothing_are_passed_over() -> None:
-    assert shape(talk(turn("Go.", says("  "), says("Done.")))) == [
-        ("user", "Go."),
-        ("assistant", "Done."),
-    ]
 
 
 def test_stand_ins_are_counted() -> None:

@@ -105,9 +105,11 @@ LINES = {
 }
 
 
-def test_each_line_is_valid() -> None:
-    for name, line in LINES.items():
-        assert validate_line(encode_line(line)) == [], name
+@pytest.mark.parametrize("line", LINES.values(), ids=LINES)
+def test_a_line_is_valid_and_decodes_to_the_sample(line: SampleLine) -> None:
+    encoded = encode_line(line)
+    assert validate_line(encoded) == []
+    assert msgspec.json.decode(encoded, type=SampleLine) == line
 
 
 def test_files_in_any_order_load_into_one_schema(tmp_path: Path) -> None:
@@ -125,11 +127,6 @@ def test_files_in_any_order_load_into_one_schema(tmp_path: Path) -> None:
 def test_what_is_loaded_is_what_was_written(tmp_path: Path) -> None:
     encoded = [encode_line(line) for line in LINES.values()]
     assert list(load(tmp_path, encoded)) == [json.loads(line) for line in encoded]
-
-
-def test_a_line_decodes_to_the_sample() -> None:
-    for line in LINES.values():
-        assert msgspec.json.decode(encode_line(line), type=SampleLine) == line
 
 
 def test_scores_say_their_kind_and_range() -> None:

@@ -12,19 +12,18 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from debrief.errors import ConfigurationError
 from debrief.lake import Lake
 from debrief.scoring.model import SessionScores
 from debrief.sessions.declared import declared_tools
 from debrief.sessions.model import Intervention, Session
 from debrief.snapshots.model import PromptSnapshotRow, SessionMetadataRow, SubagentPrompt
 from debrief.training.pairs import observed_pairs
-from debrief.training.selection import ACROSS, NEAR_DUPLICATE, SUSPECTED, TrainingOptions
+from debrief.training.selection import ACROSS, SUSPECTED, TrainingOptions
 from debrief.training.splitting import side_of
 from debrief.training.store import LINES, LineRow, store_training_set, training_path
 from debrief.weeks import week_of
 from tests.training.lakes import TASK, add, lake_of, stored
-from tests.training.scenario import FINGERPRINT, MONDAY, call, metadata, says, session, turn
+from tests.training.scenario import FINGERPRINT, MONDAY, call, metadata, says, scores, session, turn
 
 DRAW = random.Random(5)
 WORDS = [f"word{number}" for number in range(4_000)]
@@ -47,10 +46,6 @@ def team(count: int = 8) -> list[Session]:
 def lines(lake: Lake, task: str = TASK) -> list[dict[str, Any]]:
     data = lake.read_bytes(training_path(task, FINGERPRINT)) or b""
     return [json.loads(line) for line in data.splitlines()]
-
-
-def sides(lake: Lake) -> dict[str, str]:
-    return {row["metadata"]["session_id"]: row["metadata"]["split"] for row in lines(lake)}
 
 
 def reasons(made: Any) -> dict[str, tuple[str, ...]]:
@@ -162,31 +157,6 @@ def test_of_planted_copies_and_forks_none_is_across_the_split_of_any_file(tmp_pa
     assert {side for sides_ in found.values() for side in sides_} == {"train", "eval"}
 
 
-def test_a_copy_on_the_same_side_is_dropped_or_kept_as_asked(tmp_path: Path) -> None:
-    first = work("first")
-    copy = replace(first, id="second", started=first.started + timedelta(minutes=5))
-    lake = lake_of(tmp_path, [first, copy])
-    assert reasons(stored(lake)) == {NEAR_DUPLICATE: ("second",)}
-    assert len(lines(lake)) == 1
-    stored(lake, near_duplicates="keep")
-    assert len(lines(lake)) == 2
-
-
-def test_sessions_that_are_added_later_move_no_old_one(tmp_path: Path) -> None:
-    old = team()
-    lake = lake_of(tmp_path, old)
-    stored(lake)
-    before = sides(lake)
-    assert set(before.values()) == {"train", "eval"}
-    for round_ in range(2):
-        new = [work(f"n{round_}{n}", n - 3, repository=f"repo{n % 4}") for n in range(6)]
-        old += new
-        add(lake, old)
-        stored(lake)
-        after = sides(lake)
-        assert {name: after[name] for name in before} == before
-
-
 def test_sessions_with_words_for_a_judge_are_left_out_unless_asked_for(tmp_path: Path) -> None:
     lake = lake_of(tmp_path, [work("s1")])
     add(lake, [work("s1")], injection_suspected=True)
@@ -217,13 +187,6 @@ def test_only_ready_sessions_when_asked_for(tmp_path: Path) -> None:
     assert {row["metadata"]["session_id"] for row in lines(lake)} == {"ready", "unchanged"}
 
 
-def test_a_status_that_is_none_is_refused() -> None:
-    from debrief.training.selection import training_options
-
-    with pytest.raises(ConfigurationError, match="status"):
-        training_options({"status": "done"})
-
-
 def tool(name: str, description: str, *arguments: str) -> dict[str, Any]:
     properties = {argument: {"type": "string"} for argument in arguments}
     parameters = {"type": "object", "properties": properties, "required": list(arguments)}
@@ -233,7 +196,16 @@ def tool(name: str, description: str, *arguments: str) -> dict[str, Any]:
 
 PLACES = [
     *("prompt", "command", "answer", "argument", "argument's name", "result", "file"),
-    *("branch", "model", "id", "description of a tool", "system", "licence", "prompts"),
+    *(
+        "branch",
+        "model",
+        "id",
+        "description of a tool",
+        "system",
+        "licence",
+        "prompts",
+        "rationale",
+    ),
 ]
 
 
@@ -256,7 +228,13 @@ def test_a_planted_secret_is_in_no_file(tmp_path: Path, place: str) -> None:
     )
     lake = lake_of(tmp_path, [leaky, *team(3)])
     week = week_of(leaky.started)
+    (verdict,) = scores(leaky).verdicts[:1]
     changes: list[tuple[str, Any, dict[str, Any]]] = [
+        (
+            "session_scores",
+            SessionScores,
+            {"verdicts": (replace(verdict, rationale=texts["rationale"]),)},
+        ),
         ("session_metadata", SessionMetadataRow, {"licence": texts["licence"]}),
         (
             "prompt_snapshots",
@@ -274,31 +252,6 @@ def test_a_planted_secret_is_in_no_file(tmp_path: Path, place: str) -> None:
     assert reasons(made) == {"the last gate still found a secret": (leaky.id,)}
     written = b"".join(path.read_bytes() for path in (tmp_path / "training").rglob("*.*"))
     assert KEY.encode() not in written
-
-
-def test_a_secret_that_comes_beside_a_known_conversation_is_found(tmp_path: Path) -> None:
-    lake = lake_of(tmp_path, [work("s1")])
-    stored(lake)
-    week = week_of(MONDAY)
-    (row,) = lake.read("session_scores", week, SessionScores)
-    told = replace(row.verdicts[0], rationale=f"it printed AWS_ACCESS_KEY_ID={KEY}")
-    lake.write(
-        "session_scores", week, [replace(row, verdicts=(told, *row.verdicts[1:]))], SessionScores
-    )
-    assert reasons(stored(lake)) == {"the last gate still found a secret": ("s1",)}
-    assert KEY.encode() not in (lake.read_bytes(training_path(TASK, FINGERPRINT)) or b"")
-
-
-def test_two_tasks_whose_names_look_alike_have_files_of_their_own(tmp_path: Path) -> None:
-    from debrief.slugs import slugify
-
-    names = ["fix/bug", "fix-bug", "Fix bug"]
-    tasks = [slugify(name) for name in names]
-    sessions = [work(f"s{n}", task=task) for n, task in enumerate(tasks)]
-    lake = lake_of(tmp_path, sessions)
-    for task in tasks:
-        stored(lake, task)
-    assert [len(lines(lake, task)) for task in tasks] == [1, 1, 1]
 
 
 def test_unknown_fingerprints_are_a_pair_like_any_other(tmp_path: Path) -> None:

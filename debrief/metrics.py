@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from msgspec import Struct, field
 
@@ -56,36 +56,24 @@ METRICS: dict[str, tuple[str, ...]] = {
     "debrief_look_seconds": ("How long the last reading took.",),
 }
 """What each metric means, and the names of its labels."""
+Family = TypeVar("Family", "CounterMetricFamily", "GaugeMetricFamily")
 Samples = Iterable[tuple[Sequence[str], float]]
 """Values of the labels, and the value."""
 
 
-class _Session(Struct, frozen=True):
-    tool: str
+_RESULTS = (*_EVALUATED, "langfuse_scores")
 
 
-class _Unread(Struct, frozen=True):
-    expected: bool
+class _Row(Struct, frozen=True):
+    """The columns of all tables that are counted; a table has some of them."""
 
-
-class _TrainingSet(Struct, frozen=True):
-    samples: int
-
-
-class _Result(Struct, frozen=True):
-    status: str
+    tool: str = ""
+    expected: bool = False
+    samples: int = 0
+    status: str | None = None
     input_tokens: int = 0
     output_tokens: int = 0
     cost_usd: float | None = None
-
-
-_TABLES: dict[str, type[_Session | _Unread | _TrainingSet | _Result]] = {
-    "raw_sessions": _Session,
-    "unread_transcripts": _Unread,
-    **dict.fromkeys(_EVALUATED, _Result),
-    "langfuse_scores": _Result,
-    "training_index": _TrainingSet,
-}
 
 
 class _Partition(Struct, kw_only=True):
@@ -105,19 +93,19 @@ def gauge(name: str, samples: Samples) -> GaugeMetricFamily:
     """Return a metric of ``METRICS`` that goes up and down."""
     from prometheus_client.core import GaugeMetricFamily
 
-    help, *labels = METRICS[name]
-    metric = GaugeMetricFamily(name, help, labels=labels)
-    for values, value in sorted(samples):
-        metric.add_metric(values, value)
-    return metric
+    return _metric(GaugeMetricFamily, name, samples)
 
 
 def counter(name: str, samples: Samples) -> CounterMetricFamily:
     """Return a metric of ``METRICS`` that only grows; its name is given without ``_total``."""
     from prometheus_client.core import CounterMetricFamily
 
+    return _metric(CounterMetricFamily, name, samples)
+
+
+def _metric(family: type[Family], name: str, samples: Samples) -> Family:
     help, *labels = METRICS[name]
-    metric = CounterMetricFamily(name, help, labels=labels)
+    metric = family(name, help, labels=labels)
     for values, value in sorted(samples):
         metric.add_metric(values, value)
     return metric
@@ -132,7 +120,8 @@ class LakeMetrics:
 
     def collect(self) -> Iterator[Metric]:
         """Read what has changed, and yield all metrics."""
-        tables = {table: self._partitions(table) for table in _TABLES}
+        others = ("raw_sessions", "unread_transcripts", "training_index")
+        tables = {table: self._partitions(table) for table in (*_RESULTS, *others)}
         sessions = tables["raw_sessions"]
         weeks = sorted(sessions)[-WEEKS_SHOWN:]
         yield gauge("debrief_sessions", _by_label(sessions))
@@ -140,12 +129,7 @@ class LakeMetrics:
             "debrief_week_sessions", [((week,), sessions[week].rows.total()) for week in weeks]
         )
         yield gauge("debrief_unread_transcripts", _by_label(tables["unread_transcripts"]))
-        results = {table: tables[table] for table in (*_EVALUATED, "langfuse_scores")}
-        rows = [
-            ((table, *labels), value)
-            for table, partitions in results.items()
-            for labels, value in _by_label(partitions)
-        ]
+        rows = [((t, *labels), n) for t in _RESULTS for labels, n in _by_label(tables[t])]
         yield gauge("debrief_rows", rows)
         recent = [
             (table, week, tables[table][week])
@@ -190,21 +174,17 @@ class LakeMetrics:
 
     def _sums(self, table: str, key: str, digest: str) -> _Partition:
         sums = _Partition(digest=digest)
-        for row in self._lake.read(table, key, _TABLES[table]):
-            match row:
-                case _Session():
-                    sums.rows[row.tool] += 1
-                case _Unread():
-                    sums.rows["empty" if row.expected else "unreadable"] += 1
-                case _TrainingSet():
-                    sums.rows["samples"] += row.samples
-                case _Result():
-                    tokens = row.input_tokens + row.output_tokens
-                    sums.rows[row.status] += 1
-                    sums.tokens["input"] += row.input_tokens
-                    sums.tokens["output"] += row.output_tokens
-                    sums.cost_usd += row.cost_usd or 0.0
-                    sums.cost_unknown += row.cost_usd is None and tokens > 0
+        for row in self._lake.read(table, key, _Row):
+            if table == "raw_sessions":
+                sums.rows[row.tool] += 1
+            elif table == "unread_transcripts":
+                sums.rows["empty" if row.expected else "unreadable"] += 1
+            else:
+                sums.rows[row.status or ""] += row.samples if table == "training_index" else 1
+            sums.tokens["input"] += row.input_tokens
+            sums.tokens["output"] += row.output_tokens
+            sums.cost_usd += row.cost_usd or 0.0
+            sums.cost_unknown += row.cost_usd is None and row.input_tokens + row.output_tokens > 0
         return sums
 
 

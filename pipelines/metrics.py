@@ -74,10 +74,6 @@ class Metrics:
         yield gauge("debrief_source_up", up)
         yield gauge("debrief_look_seconds", [((), self._seconds)])
 
-    def describe(self) -> Iterable[Metric]:
-        """Describe nothing beforehand, so that registering reads no source."""
-        return ()
-
     def errors(self) -> dict[str, str]:
         """Return why the sources that failed did."""
         for _ in self.collect():

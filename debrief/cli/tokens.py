@@ -15,7 +15,6 @@ from debrief.cli.options import AsJson, Database
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
-    from datetime import datetime
 
     from debrief.recorder.storage.rows import Scope, Token
     from debrief.recorder.storage.store import RecordStore
@@ -68,7 +67,8 @@ def tokens_list(database: Database = "", as_json: AsJson = False) -> None:
         return
     table = Table("name", "scopes", "made", "last used", "revoked", box=None, pad_edge=False)
     for token in tokens:
-        times = map(_time, (token.created_at, token.last_used_at, token.revoked_at))
+        moments = (token.created_at, token.last_used_at, token.revoked_at)
+        times = ("" if at is None else f"{at:%Y-%m-%d %H:%M}" for at in moments)
         table.add_row(token.name, ", ".join(token.scopes), *times)
     console().print(table)
 
@@ -98,7 +98,3 @@ def _store(database: str) -> Iterator[RecordStore]:
 def _fields(token: Token) -> dict[str, object]:
     names = ("name", "scopes", "created_at", "last_used_at", "revoked_at")
     return {name: getattr(token, name) for name in names}
-
-
-def _time(moment: datetime | None) -> str:
-    return "" if moment is None else moment.strftime("%Y-%m-%d %H:%M")

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
-from debrief.langfuse.calls import Calls, Repeats, TracedCall
+from debrief.langfuse.calls import Calls, TracedCall
 from debrief.langfuse.chat import said_by
 from debrief.langfuse.listing import moment_of
 from debrief.langfuse.messages import Said
@@ -188,15 +188,10 @@ class Assembly:
                 source = id_of(row)
                 draft = _Draft(f"{source}:input:{repeats.place}", source, at=at, text=text)
                 turn.add(draft)
-            self._add_repeated(repeats, draft, trace, turn)
-
-    def _add_repeated(
-        self, repeats: Repeats, draft: _Draft, trace: ServerTrace, turn: _OpenTurn
-    ) -> None:
-        for reported, result in repeats.calls:
-            call = self._call(reported, draft, trace, turn)
-            if result is not None:
-                call.answer(result.text, result.status)
+            for reported, result in repeats.calls:
+                call = self._call(reported, draft, trace, turn)
+                if result is not None:
+                    call.answer(result.text, result.status)
 
     def _call(
         self, reported: ReportedCall, draft: _Draft, trace: ServerTrace, turn: _OpenTurn
@@ -208,14 +203,16 @@ class Assembly:
 
     def _answer(self, row: Row, gave: object, trace: ServerTrace, turn: _OpenTurn) -> None:
         """Add what a model said and called."""
-        draft = _draft_of(row)
+        own, at = id_of(row), moment_of(row.get("startTime"))
+        draft = _Draft(own, own, model=model_of(row), at=at, usage=usage_of(row))
         if kind_of(row) == "EMBEDDING":
             turn.add(draft)
             return
         said = _after_the_echo(said_by(gave))
         if not said:
             text = answer_in(gave) or data_in(row.get("output"))
-            draft.text = "" if row.get("level") == "ERROR" and text == _why(row) else text
+            why = str(row.get("statusMessage") or "") if row.get("level") == "ERROR" else None
+            draft.text = "" if text == why else text
             turn.add(draft)
             return
         drafts = [draft]
@@ -274,20 +271,6 @@ class Assembly:
 def model_of(row: Row) -> str:
     """Return the model that answered; empty when nothing tells."""
     return str(row.get("model") or row.get("providedModelName") or "")
-
-
-def _draft_of(row: Row) -> _Draft:
-    return _Draft(
-        id=id_of(row),
-        source=id_of(row),
-        model=model_of(row),
-        at=moment_of(row.get("startTime")),
-        usage=usage_of(row),
-    )
-
-
-def _why(row: Row) -> str:
-    return str(row.get("statusMessage") or "")
 
 
 def _last_answer_place(said: Sequence[Said]) -> int:

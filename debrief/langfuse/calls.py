@@ -203,7 +203,11 @@ def _paired(
             continue
         made = [_Repeated(call, place) for call in one.calls]
         repeated += made
-        waiting.update(_by_what_answers_name(made))
+        latest: dict[tuple[str, str], deque[_Repeated]] = {}
+        for each in made:
+            for name in (("id", each.call.id), ("name", each.call.name), ("any", "")):
+                latest.setdefault(name, deque()).append(each)
+        waiting |= latest
         for result in one.results:
             key = ("id", result.call_id) if result.call_id else ("name", result.name)
             queue = waiting.get(key if key[1] else ("any", ""), deque())
@@ -214,11 +218,3 @@ def _paired(
             else:
                 loose.append(result)
     return repeated, loose
-
-
-def _by_what_answers_name(made: Sequence[_Repeated]) -> dict[tuple[str, str], deque[_Repeated]]:
-    queues: dict[tuple[str, str], deque[_Repeated]] = {}
-    for one in made:
-        for key in (("id", one.call.id), ("name", one.call.name), ("any", "")):
-            queues.setdefault(key, deque()).append(one)
-    return queues

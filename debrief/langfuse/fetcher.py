@@ -138,16 +138,13 @@ def _rows_of_trace(trace: Row) -> Iterator[Row]:
     roots = [row for row in own if not row.get("parentObservationId")]
     for row in own:
         if len(roots) == 1 and row is roots[0]:
-            yield {**row, **_filled_in(row, _as_root(trace)), "isRootObservation": True}
+            whole = _as_root(trace)
+            missing = (name for name in _OF_A_TRACE if row.get(name) in (None, ""))
+            yield {**row, **{name: whole[name] for name in missing}, "isRootObservation": True}
         else:
             yield {**row, "isRootObservation": False}
     if len(roots) != 1:
         yield _as_root(trace)
-
-
-def _filled_in(row: Row, trace: Row) -> Row:
-    """Return what a root observation leaves out and its trace tells."""
-    return {name: trace[name] for name in _OF_A_TRACE if row.get(name) in (None, "")}
 
 
 def _as_root(trace: Row) -> Row:

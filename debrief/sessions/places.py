@@ -54,21 +54,19 @@ def _parts(cwd: str) -> list[str]:
 
 
 def _plan(parts: list[str]) -> str:
-    for index in range(len(parts) - 2):
-        if parts[index] in _PLAN_HOMES and parts[index + 1] == "worktrees":
-            return "" if parts[index + 2] in _NAMELESS else parts[index + 2]
-    return ""
+    below = zip(parts, parts[1:], parts[2:], strict=False)
+    plans = (plan for home, kind, plan in below if home in _PLAN_HOMES and kind == "worktrees")
+    plan = next(plans, "")
+    return "" if plan in _NAMELESS else plan
 
 
 def _repository(parts: list[str]) -> str:
     for index, part in enumerate(parts[:-1]):
         above, behind = parts[:index], parts[index + 1 :]
         if part in _WORKTREE_FOLDERS:
-            tool = ""
-            if above and above[-1].startswith("."):
-                tool = above.pop()
-            if _is_home(above):
-                return _of_tool(tool, behind)
+            tool = above.pop() if above and above[-1].startswith(".") else ""
+            if _is_home(above):  # Codex puts its own id before the repository.
+                return behind[1] if tool == ".codex" and len(behind) > 1 else behind[0]
             if above:
                 return above[-1]
         elif part.endswith(_WORKTREE_SUFFIX) and part != _WORKTREE_SUFFIX:
@@ -83,10 +81,3 @@ def _is_home(parts: list[str]) -> bool:
         or parts == ["root"]
         or (len(parts) == 3 and parts[0].endswith(":") and parts[1] == "Users")
     )
-
-
-def _of_tool(tool: str, behind: list[str]) -> str:
-    """Return the repository of a worktree in the user's home; Codex puts its id first."""
-    if tool == ".codex" and len(behind) > 1:
-        return behind[1]
-    return behind[0]

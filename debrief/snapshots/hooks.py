@@ -38,27 +38,19 @@ class HookStatus(Struct, frozen=True):
     note: str = ""
 
 
-def settings_file(
-    *,
-    user: bool = False,
-    local: bool = False,
-    folder: Path = Path(),
-    environ: Mapping[str, str] | None = None,
-) -> Path:
-    """Return the settings file that is meant.
+def settings_file(*, user: bool = False, local: bool = False, folder: Path = Path()) -> Path:
+    """Return the settings file that is meant; ``CLAUDE_CONFIG_DIR`` moves the user's.
 
     Args:
         user: the user's own, for every repository; else the repository's.
         local: the repository's ``settings.local.json``, which is not committed.
         folder: inside the repository.
-        environ: the environment; ``CLAUDE_CONFIG_DIR`` moves the user's settings.
 
     Raises:
         ConfigurationError: ``folder`` lies in no repository.
     """
-    environ = os.environ if environ is None else environ
     if user:
-        moved = environ.get("CLAUDE_CONFIG_DIR")
+        moved = os.environ.get("CLAUDE_CONFIG_DIR")
         return (Path(moved).expanduser() if moved else Path.home() / ".claude") / "settings.json"
     repository = find_repository(folder)
     if repository is None:

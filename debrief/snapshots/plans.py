@@ -13,6 +13,7 @@ import re
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
+from itertools import chain, count
 from pathlib import Path
 from typing import Any
 
@@ -316,8 +317,6 @@ def _rename_earlier(capture: Path, worktree: Path, transcripts_in: Sequence[Path
     seconds = capture.stat().st_mtime if recorded is None else recorded
     stamp = time.strftime("%Y%m%dT%H%M%SZ", time.gmtime(seconds))
     name = ids[0] if ids and is_key(ids[0]) else f"{capture.name}.{stamp}"
-    target, number = capture.with_name(name), 1
-    while target.exists():
-        number += 1
-        target = capture.with_name(f"{name}.{number}")
-    capture.rename(target)
+    names = chain([name], (f"{name}.{number}" for number in count(2)))
+    targets = (capture.with_name(each) for each in names)
+    capture.rename(next(target for target in targets if not target.exists()))

@@ -166,12 +166,14 @@ def test_the_status_tells_where_the_hook_is_and_whether_it_runs(tmp_path: Path) 
     assert "switched off" in status(path, COMMAND).note
 
 
-def test_the_file_meant_is_the_repositorys_or_the_users(tmp_path: Path) -> None:
+def test_the_file_meant_is_the_repositorys_or_the_users(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     shop = repository(tmp_path / "shop", {"web/page.py": ""})
     assert settings_file(folder=shop / "web") == shop / ".claude" / "settings.json"
     assert settings_file(folder=shop, local=True).name == "settings.local.json"
-    moved = settings_file(user=True, environ={"CLAUDE_CONFIG_DIR": str(tmp_path)})
-    assert moved == tmp_path / "settings.json"
+    monkeypatch.setenv("CLAUDE_CONFIG_DIR", str(tmp_path))
+    assert settings_file(user=True) == tmp_path / "settings.json"
     with pytest.raises(ConfigurationError, match="lies in no git repository"):
         settings_file(folder=tmp_path)
 

@@ -15,7 +15,7 @@ from debrief.sessions.readers.assembly import TranscriptDraft, assemble
 from debrief.sessions.readers.base import BrokenTranscript, NoSession, Peek, ToolNames, Transcript
 from debrief.sessions.readers.files import HEAD, Walk, head_of
 from debrief.sessions.readers.jsonl import JsonRecord
-from debrief.sessions.readers.values import changed_at, first_moment
+from debrief.sessions.readers.values import changed_at, moment
 
 _TIME = re.compile(rb'(?<!\\)"timestamp"\s*:\s*"([^"\\]{1,40})"')
 
@@ -152,7 +152,8 @@ def head_records(head: bytes) -> list[JsonRecord]:
 def first_time(head: bytes, *patterns: re.Pattern[bytes]) -> datetime | None:
     """Return the first ``timestamp`` in a beginning, whose last record may be cut off."""
     times = [time for pattern in patterns or (_TIME,) for time in pattern.findall(head)]
-    return first_moment(time.decode(errors="replace") for time in times)
+    moments = (moment(time.decode(errors="replace")) for time in times)
+    return next((at for at in moments if at is not None), None)
 
 
 def is_whole(head: bytes) -> bool:

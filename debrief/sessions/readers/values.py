@@ -73,11 +73,6 @@ def moment(value: Any) -> datetime | None:
     return at if _EARLIEST <= at <= _LATEST else None
 
 
-def first_moment(times: Iterable[Any]) -> datetime | None:
-    """Return the first of ``times`` that is one."""
-    return next((at for at in map(moment, times) if at is not None), None)
-
-
 def changed_at(path: str) -> datetime:
     """Return when a file was last changed, the best guess where its records have no time.
 

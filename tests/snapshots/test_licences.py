@@ -68,16 +68,13 @@ def test_a_folder_that_is_no_repository_has_no_licence(tmp_path: Path) -> None:
     assert licence_at(tmp_path, "HEAD") == ""
 
 
-def test_a_session_s_row_names_the_commit_it_started_from_and_the_licence(tmp_path: Path) -> None:
+def test_a_row_names_the_commit_and_licence_and_neither_where_the_folder_is_gone(
+    tmp_path: Path,
+) -> None:
     place = repository(tmp_path / "shop", {"LICENSE": MIT})
     captures = find_captures([])
-    session = head(cwd=str(place), branch="main")
-    row = metadata_row(session, snapshot_row(session, captures, str), captures)
-    assert (row.base_commit, row.licence) == (git(place, "rev-parse", "HEAD"), "MIT")
-
-
-def test_a_session_whose_folder_is_gone_has_neither(tmp_path: Path) -> None:
-    captures = find_captures([])
-    session = head(cwd=str(tmp_path / "gone"))
-    row = metadata_row(session, snapshot_row(session, captures, str), captures)
-    assert (row.base_commit, row.licence) == ("", "")
+    expected = {place: (git(place, "rev-parse", "HEAD"), "MIT"), tmp_path / "gone": ("", "")}
+    for folder, facts in expected.items():
+        session = head(cwd=str(folder), branch="main")
+        row = metadata_row(session, snapshot_row(session, captures, str), captures)
+        assert (row.base_commit, row.licence) == facts

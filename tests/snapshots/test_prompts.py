@@ -11,14 +11,10 @@ from debrief.snapshots.capture import Prompts, active_prompts, prompts_in, subag
 from tests.snapshots.scenario import PROMPTS, write
 
 
-def test_claude_code_has_a_main_prompt_and_subagents(tmp_path: Path) -> None:
-    write(tmp_path, PROMPTS)
+def test_claude_code_has_subagents_and_other_tools_a_main_prompt_alone(tmp_path: Path) -> None:
+    write(tmp_path, {**PROMPTS, "AGENTS.md": "For all.", ".factory/droids/helper.md": "Help."})
     subagents = {"reviewer": "Review it.\n", "tester": "Prüfe es.\n"}
     assert prompts_in(tmp_path, "claude-code") == Prompts("Test first.\n", subagents)
-
-
-def test_droid_has_a_main_prompt_only(tmp_path: Path) -> None:
-    write(tmp_path, {**PROMPTS, "AGENTS.md": "For all.", ".factory/droids/helper.md": "Help."})
     assert prompts_in(tmp_path, "droid") == Prompts("For all.")
 
 

@@ -68,3 +68,8 @@ def read_one(folder: Path, records: list[Any], settings: Any = SETTINGS) -> Sess
     write(folder, records, settings=settings)
     (session,) = read_all(folder)
     return session
+
+
+def read_turn(folder: Path, *records: Any) -> Session:
+    """Read a session in which a person says "go", and then what ``records`` tell happens."""
+    return read_one(folder, [START, message(1, "user", "go"), *records])

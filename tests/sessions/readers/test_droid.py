@@ -15,6 +15,7 @@ from tests.sessions.readers.droid_scenario import (
     message,
     read_all,
     read_one,
+    read_turn,
     result,
     text,
     use,
@@ -69,14 +70,10 @@ def test_what_the_model_alone_or_the_screen_alone_sees_is_no_prompt(tmp_path: Pa
 
 
 def test_words_beside_a_tool_result_are_a_remark_and_begin_no_turn(tmp_path: Path) -> None:
-    session = read_one(
+    session = read_turn(
         tmp_path,
-        [
-            START,
-            message(1, "user", "go"),
-            message(2, "assistant", [use("Read", "c1", file_path="a.py")]),
-            message(3, "user", [result("c1", "x = 1"), text("that is the wrong file")]),
-        ],
+        message(2, "assistant", [use("Read", "c1", file_path="a.py")]),
+        message(3, "user", [result("c1", "x = 1"), text("that is the wrong file")]),
     )
     (turn,) = session.turns
     assert [(each.kind, each.text) for each in turn.interventions] == [
@@ -99,14 +96,10 @@ def test_a_result_tells_how_the_call_ended(
     tmp_path: Path, name: str, content: str, is_error: bool, status: str, code: int | None
 ) -> None:
     given = {"file_path": "a.py", "old_str": "x", "new_str": "y", "command": "make test"}
-    session = read_one(
+    session = read_turn(
         tmp_path,
-        [
-            START,
-            message(1, "user", "go"),
-            message(2, "assistant", [use(name, "c1", **given)]),
-            message(3, "user", [result("c1", content, is_error)]),
-        ],
+        message(2, "assistant", [use(name, "c1", **given)]),
+        message(3, "user", [result("c1", content, is_error)]),
     )
     (call,) = calls_of(session)
     assert (call.status, call.exit_code, call.added) == (status, code, int(status == "never"))
@@ -115,14 +108,10 @@ def test_a_result_tells_how_the_call_ended(
 
 
 def test_calls_without_results_and_results_without_calls_are_both_told(tmp_path: Path) -> None:
-    session = read_one(
+    session = read_turn(
         tmp_path,
-        [
-            START,
-            message(1, "user", "go"),
-            message(2, "assistant", [use("Read", "c1", file_path="a.py")]),
-            message(3, "user", [result("elsewhere", "x")]),
-        ],
+        message(2, "assistant", [use("Read", "c1", file_path="a.py")]),
+        message(3, "user", [result("elsewhere", "x")]),
     )
     assert [call.status for call in calls_of(session)] == ["unanswered"]
     assert [each.reason for each in session.problems] == ["1 tool results without their calls"]
@@ -131,18 +120,14 @@ def test_calls_without_results_and_results_without_calls_are_both_told(tmp_path:
 def test_an_interruption_that_is_noted_twice_is_one_and_a_compaction_marks_its_turn(
     tmp_path: Path,
 ) -> None:
-    session = read_one(
+    session = read_turn(
         tmp_path,
-        [
-            START,
-            message(1, "user", "go"),
-            message(2, "assistant", [text("working")]),
-            {"type": "agent_turn_outcome", "reason": "interrupted"},
-            message(3, "user", [text("[Request interrupted by user]")]),
-            {"type": "compaction_state", "timestamp": "2026-03-02T10:00:04Z"},
-            message(5, "user", "go on"),
-            message(6, "assistant", [text("done")]),
-        ],
+        message(2, "assistant", [text("working")]),
+        {"type": "agent_turn_outcome", "reason": "interrupted"},
+        message(3, "user", [text("[Request interrupted by user]")]),
+        {"type": "compaction_state", "timestamp": "2026-03-02T10:00:04Z"},
+        message(5, "user", "go on"),
+        message(6, "assistant", [text("done")]),
     )
     first, second = session.turns
     assert [each.kind for each in first.interventions] == ["interruption"]
@@ -178,8 +163,7 @@ def test_growth_comes_from_the_result_else_from_the_call(
 ) -> None:
     call = use(name, "c1", file_path="a.py", old_str="long", new_str="sh\nort")
     answer = message(3, "user", [result("c1", json.dumps(outcome))])
-    records = [START, message(1, "user", "go"), message(2, "assistant", [call]), answer]
-    session = read_one(tmp_path, records)
+    session = read_turn(tmp_path, message(2, "assistant", [call]), answer)
     (made,) = calls_of(session)
     assert (made.status, made.path, made.added, made.removed) == ("ok", path, added, removed)
     assert (session.lines_added, session.lines_removed) == (added, removed)

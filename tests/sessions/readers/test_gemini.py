@@ -100,49 +100,26 @@ def test_files_that_were_referenced_and_images_are_not_the_persons_words(tmp_pat
     assert (turn.prompt, turn.images) == ("see @a.py", 1)
 
 
-@pytest.mark.parametrize(
-    ("told", "status", "code", "added", "removed"),
-    [
-        (
-            call("replace", {"file_path": "a.py"}, "success", {"output": "ok"}, {"fileDiff": DIFF}),
-            "ok",
-            None,
-            2,
-            1,
-        ),
-        (
-            call("write_file", {"file_path": "a.py", "content": "x\n"}, "success", {"output": ""}),
-            "ok",
-            None,
-            1,
-            0,
-        ),
-        (
-            call("replace", {"file_path": "a.py"}, "error", {"error": "no"}, {"fileDiff": DIFF}),
-            "failed",
-            None,
-            0,
-            0,
-        ),
-        (
-            call("replace", {"file_path": "a.py"}, "cancelled", {"error": "x"}, {"fileDiff": DIFF}),
-            "rejected",
-            None,
-            0,
-            0,
-        ),
-        (
-            call("run_shell_command", {}, "success", {"output": "Output: no\nExit Code: 3"}),
-            "failed",
-            3,
-            0,
-            0,
-        ),
-        (call("run_shell_command", {}, "success", {"output": "Output: ok"}), "ok", 0, 0, 0),
-        (call("read_file", {}, "executing", None), "unanswered", None, 0, 0),
-    ],
-    ids=["diff", "write", "error", "cancelled", "exit-3", "exit-0", "unfinished"],
-)
+FILE, SHOWN = {"file_path": "a.py"}, {"fileDiff": DIFF}
+WRITTEN, SHELL = {**FILE, "content": "x\n"}, "run_shell_command"
+ENDS: dict[str, tuple[Any, str, int | None, int, int]] = {
+    "diff": (call("replace", FILE, "success", {"output": "ok"}, SHOWN), "ok", None, 2, 1),
+    "write": (call("write_file", WRITTEN, "success", {"output": ""}), "ok", None, 1, 0),
+    "error": (call("replace", FILE, "error", {"error": "no"}, SHOWN), "failed", None, 0, 0),
+    "refused": (call("replace", FILE, "cancelled", {"error": ""}, SHOWN), "rejected", None, 0, 0),
+    "exit-3": (
+        call(SHELL, {}, "success", {"output": "Output: no\nExit Code: 3"}),
+        "failed",
+        3,
+        0,
+        0,
+    ),
+    "exit-0": (call(SHELL, {}, "success", {"output": "Output: ok"}), "ok", 0, 0, 0),
+    "unfinished": (call("read_file", {}, "executing", None), "unanswered", None, 0, 0),
+}
+
+
+@pytest.mark.parametrize(("told", "status", "code", "added", "removed"), ENDS.values(), ids=ENDS)
 def test_a_call_tells_how_it_ended(
     tmp_path: Path, told: Any, status: str, code: int | None, added: int, removed: int
 ) -> None:

@@ -31,8 +31,3 @@ def slugify(name: str) -> str:
     stamp = hashlib.sha256(name.encode("utf-8", "surrogatepass")).hexdigest()[:_DIGEST_LENGTH]
     stem = re.sub(r"[^a-z0-9]+", "-", name.lower()).strip("-")[: 62 - _DIGEST_LENGTH].rstrip("-")
     return f"{stem or 'x'}.{stamp}"
-
-
-def is_slug(key: str) -> bool:
-    """Return whether ``key`` has the form of a partition key."""
-    return SLUG.match(key) is not None

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from debrief.slugs import is_slug, slugify
+from debrief.slugs import SLUG, slugify
 
 
 @pytest.mark.parametrize("name", ["checkout-retries", "a", "0.1_x", "unknown", "a" * 63])
@@ -18,7 +18,7 @@ def test_a_name_that_is_a_slug_stays_as_it_is(name: str) -> None:
 )
 def test_any_other_name_becomes_one_that_the_ui_can_launch(name: str) -> None:
     slug = slugify(name)
-    assert is_slug(slug)
+    assert SLUG.match(slug)
     assert ".." not in slug
     assert slug != name
 
@@ -36,6 +36,6 @@ def test_two_different_names_never_share_a_slug(one: str, other: str) -> None:
 @given(st.text(max_size=80))
 def test_a_stamped_slug_is_stamped_again_rather_than_taken_for_a_name(name: str) -> None:
     slug = slugify(name)
-    assert is_slug(slug)
+    assert SLUG.match(slug)
     if slug != name:
         assert slugify(slug) != slug

@@ -63,11 +63,11 @@ class TrainingOptions(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
 
     min_overall_quality: float = Field(default=0.0, ge=0, le=1)
-    """From 0 to 1."""
+    """From 0 to 1. Else 0."""
     status: Literal["any", "ready"] = "any"
     """`ready`: only sessions that changed something, in which a validation command ran, and none of
     whose redactions needs a look; of one that was recorded, its recorder's status counts instead of
-    the first two. `any`: no matter."""
+    the first two. Else `any`: no matter."""
     ready_without_change: bool = False
     """`ready` does not ask for a change."""
     ready_without_validation: bool = False
@@ -97,7 +97,7 @@ class TrainingOptions(BaseModel):
     """Sessions with more, their tools and what chat templates write counted in, are split into
     windows, each a line of its own. 0: never."""
     eval_share: float = Field(default=EVAL_SHARE, ge=0, lt=1)
-    """Held out for evaluation, 0 to 1."""
+    """Held out for evaluation, 0 to 1. Else 0.2."""
 
     @property
     def needs_change(self) -> bool:

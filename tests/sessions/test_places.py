@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from debrief.sessions.places import Place, place_of
-from debrief.slugs import is_slug, slugify
+from debrief.slugs import SLUG, slugify
 
 CASES = {
     "/home/ann/shop": ("shop", "shop"),
@@ -48,4 +48,4 @@ def test_a_repository_that_the_transcript_names_wins() -> None:
 
 @given(st.text())
 def test_every_path_has_a_task_that_is_a_partition_key(cwd: str) -> None:
-    assert is_slug(place_of(cwd).task)
+    assert SLUG.match(place_of(cwd).task)

@@ -8,7 +8,6 @@ ignores, are not seen, as git does not see them.
 
 from __future__ import annotations
 
-import os
 import re
 from collections.abc import Iterable, Sequence
 from itertools import pairwise
@@ -17,7 +16,6 @@ from pathlib import Path
 from msgspec import Struct, structs
 
 from debrief.errors import InputError
-from debrief.git import find_commit
 from debrief.recorder.comparison import (
     ChangedFile,
     Comparison,
@@ -29,11 +27,10 @@ from debrief.recorder.comparison import (
 from debrief.recorder.contracts import MANY_FILES
 from debrief.recorder.encoding import MAX_STRING
 from debrief.recorder.paths import readable, shown
-from debrief.recorder.repository import QUIET
+from debrief.recorder.repository import head_commit
 from debrief.recorder.scratch import Entry, Scratch, scratch_of
 
 _MOST_NAMED, _MOST_PATHS = 5, 20
-_ID = re.compile(r"[0-9a-f]{40}|[0-9a-f]{64}")
 _EXACT = (
     *("-p", "--text", "--diff-filter=M", "--no-renames", "--no-ext-diff", "--no-textconv"),
     *("--no-color", "--full-index", "-U3", "--inter-hunk-context=0", "--diff-algorithm=myers"),
@@ -41,8 +38,6 @@ _EXACT = (
 _SECTION = re.compile(rb"^diff --git ", re.MULTILINE)
 _INDEX = re.compile(rb"^index ([0-9a-f]+)\.\.([0-9a-f]+)", re.MULTILINE)
 _HUNKS = re.compile(rb"^@@ -", re.MULTILINE)
-_BATCH = 250
-"""Paths on one command line, each of at most 4 kB."""
 
 
 class WorktreeChanges(Struct, frozen=True, kw_only=True):
@@ -90,13 +85,11 @@ def uncommitted_paths(
         scratch: as of ``snapshot_tree``.
 
     Raises:
-        InputError: no repository, or git cannot read the working tree.
+        InputError: no repository or no commit, or git cannot read the working tree.
     """
     with scratch_of(root, scratch) as opened:
         opened.add_all()
-        empty = ("hash-object", "-t", "tree", os.devnull)
-        base = find_commit(root, "HEAD", QUIET) or opened.git(*empty).decode().strip()
-        comparison = compare(opened, base, IgnoreRules(ignore))
+        comparison = compare(opened, head_commit(root), IgnoreRules(ignore))
     changed = [file.path for file in comparison.files]
     skipped = [item for item in comparison.skipped if item.path not in comparison.unsure]
     return sorted(changed + [item.shown for item in skipped])
@@ -133,14 +126,15 @@ def find_changes(scratch: Scratch, base: str, ignore: Sequence[str] = ()) -> Wor
     Raises:
         InputError: no such commit, or git cannot read the working tree.
     """
-    if not _ID.fullmatch(base):
-        raise InputError(repr(base), "is no commit's id")
     scratch.add_all()
     comparison = compare(scratch, base, IgnoreRules(ignore))
     files, conflicting = _without_conflicts(comparison)
-    files = with_hunks(scratch, files, "diff-index", "--cached", base)
+    final_tree = scratch.tree_with(base, entries_of(files))
+    files = with_hunks(scratch, files, base, final_tree)
     too_long = [file.path for file in files if len(file.hunks) > MAX_STRING]
-    files = [file for file in files if file.path not in too_long]
+    if too_long:
+        files = [file for file in files if file.path not in too_long]
+        final_tree = scratch.tree_with(base, entries_of(files))
     reason = f"its change is over {MAX_STRING:,} characters"
     skipped = [(item.shown, item.reason) for item in (*comparison.skipped, *conflicting)]
     skipped += [(path, reason) for path in too_long]
@@ -151,7 +145,7 @@ def find_changes(scratch: Scratch, base: str, ignore: Sequence[str] = ()) -> Wor
     return WorktreeChanges(
         base=base,
         tree=scratch.write_tree(),
-        final_tree=scratch.tree_with(base, entries_of(files)),
+        final_tree=final_tree,
         files=tuple(files),
         skipped=tuple(sorted(skipped)),
         warnings=_warnings(files, len(skipped)),
@@ -164,25 +158,26 @@ def entries_of(files: Iterable[ChangedFile], *, before: bool = False) -> dict[by
     return {path.encode(): Entry(side.mode, side.id) if side else None for path, side in sides}
 
 
-def with_hunks(scratch: Scratch, files: Sequence[ChangedFile], *compared: str) -> list[ChangedFile]:
+def with_hunks(
+    scratch: Scratch, files: Sequence[ChangedFile], before: str, after: str
+) -> list[ChangedFile]:
     """Return the files with their hunks. Git takes every file for text, whatever attributes say.
 
     Args:
         scratch: the open repository.
         files: by path.
-        compared: the git command that compares the two sides, ending with their names.
+        before: the tree or commit of their one side.
+        after: the tree of the other, in which nothing but ``files`` differs.
 
     Raises:
         InputError: git fails, or its differences are not those of ``files``.
     """
     changed = [file for file in files if file.is_update and _id(file.before) != _id(file.after)]
-    sections: list[bytes] = []
-    for start in range(0, len(changed), _BATCH):
-        paths = [file.path for file in changed[start : start + _BATCH]]
-        command, *sides = compared
-        patch = scratch.git("--literal-pathspecs", command, *_EXACT, *sides, "--", *paths)
-        starts = [match.start() for match in _SECTION.finditer(patch)]
-        sections += [patch[i:j] for i, j in pairwise([*starts, len(patch)])]
+    patch = scratch.git("diff-tree", "-r", *_EXACT, before, after)
+    starts = [match.start() for match in _SECTION.finditer(patch)]
+    parts = (patch[i:j] for i, j in pairwise([*starts, len(patch)]))
+    # A file of which only the mode changed has a section without hunks.
+    sections = [part for part in parts if _HUNKS.search(part)]
     if len(sections) != len(changed):
         raise InputError(str(scratch.repository.top), "git shows other changes than it listed")
     hunks = {

@@ -59,13 +59,7 @@ class RecordLine(Struct, frozen=True, kw_only=True):
     """In its stored form, validated."""
 
 
-def lines_of(
-    form: str,
-    records: Iterable[StoredRecord],
-    eval_share: float = EVAL_SHARE,
-    *,
-    searched: bool = False,
-) -> Iterator[ExportedLine]:
+def lines_of(form: str, records: Iterable[StoredRecord]) -> Iterator[ExportedLine]:
     """Yield the line of each record, in order, one at a time.
 
     A record that contains a secret, or of which no valid line can be made, is withheld with the
@@ -73,22 +67,15 @@ def lines_of(
 
     Args:
         form: one of ``EXPORT_FORMS``; ``record`` is the stored bytes themselves.
-        records: of a store.
-        eval_share: the share that ``metadata.split`` of form ``messages`` holds out.
-        searched: each record was searched for secrets before it was stored, so that records that
-            are exported as they are stored need not be searched again.
-
-    Raises:
-        InputError: there is no such form.
+        records: of a store, searched for secrets before they were stored: those that are
+            exported as they are stored are not searched again.
     """
-    if form not in EXPORT_FORMS:
-        raise InputError(f"format {form}", "is none", f"There are: {', '.join(EXPORT_FORMS)}.")
     for record in records:
         try:
             if form == "record":
-                line = record_line(record, searched=searched)
+                line = record_line(record, searched=True)
             else:
-                line = in_form(form, training_line(record, eval_share).line)
+                line = in_form(form, training_line(record).line)
         except InputError as refusal:
             yield ExportedLine(record.id, b"", refusal.reason)
         else:
@@ -107,14 +94,14 @@ def record_line(record: StoredRecord, *, searched: bool = False) -> bytes:
     return record.text.replace(b"\n", b" ").replace(b"\r", b" ") + b"\n"
 
 
-def side_of_record(record: StoredRecord, eval_share: float = EVAL_SHARE) -> Split:
+def side_of_record(record: StoredRecord) -> Split:
     """Return the side of the train/eval split that a record is on.
 
     Raises:
         InputError: it is not a record.
     """
     session = session_of(record.text, stored_path(record.id), record.status)
-    return side_of(session.repository, session.started, eval_share)
+    return side_of(session.repository, session.started)
 
 
 def training_line(record: StoredRecord, eval_share: float = EVAL_SHARE) -> RecordLine:

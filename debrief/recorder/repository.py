@@ -76,11 +76,10 @@ def open_repository(folder: Path) -> Repository:
         InputError: it lies in none, in a bare one, or in one whose working tree is elsewhere.
     """
     options = ("--show-toplevel", "--absolute-git-dir", "--git-common-dir", "--show-object-format")
-    rev_parse = ("rev-parse", "--path-format=absolute")
-    lines = _ask(folder, *rev_parse, *options).split(b"\n")
-    if len(lines) != len(options):
-        lines = [_ask(folder, *rev_parse, option) for option in options]
-    top, git_dir, common_dir, object_format = map(os.fsdecode, lines)
+    ask = ("rev-parse", "--path-format=absolute")
+    top, git_dir, common_dir, object_format = (
+        os.fsdecode(_ask(folder, *ask, option)) for option in options
+    )
     if not _belongs(Path(top), Path(git_dir)):
         raise InputError(
             top,

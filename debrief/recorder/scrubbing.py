@@ -117,7 +117,7 @@ def mask_changes(scratch: Scratch, changes: WorktreeChanges, secrets: SecretLog)
     return structs.replace(
         changes,
         final_tree=after,
-        files=tuple(with_hunks(scratch, files, "diff-tree", "-r", before, after)),
+        files=tuple(with_hunks(scratch, files, before, after)),
         skipped=tuple(sorted([*changes.skipped, *same])),
     )
 

@@ -41,9 +41,7 @@ def rebuilds(record: Record, folder: Path, redactor: Redactor) -> list[str] | No
     return verify(top, record, redactor if record.meta.redactions.count else None)
 
 
-def verify(
-    root: Path, record: Record, redactor: Redactor | None = None, scratch: Path | None = None
-) -> list[str]:
+def verify(root: Path, record: Record, redactor: Redactor | None = None) -> list[str]:
     """Return why a record does not rebuild its final tree, in words; empty when it does.
 
     The baseline is read from the repository, the operations from the record, and the tree that
@@ -54,10 +52,9 @@ def verify(
         root: anywhere in a working tree of the repository.
         record: with contents.
         redactor: of the machine that made the record; replaces the baseline's secrets as it did.
-        scratch: the folder in which temporary files are made.
     """
     try:
-        with scratch_of(root, scratch) as opened:
+        with scratch_of(root) as opened:
             return round_trip(opened, record, redactor)
     except InputError as error:
         return [str(error)]

@@ -5,11 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from debrief.errors import InputError
 from debrief.recorder.changes import snapshot_tree, uncommitted_paths
 from debrief.recorder.tools import files_of, operations_of
 from tests.recorder.repositories import (
-    changes_between,
     commit,
     head,
     kinds,
@@ -318,21 +316,3 @@ def test_a_clean_worktree_is_clean_and_every_difference_is_told(tmp_path: Path) 
     write(work, {"a": "2\n", "bin": b"\0\0", "new": "x\n"})
     with untouched(work):
         assert uncommitted_paths(work) == ["a", "bin", "new"]
-
-
-def test_a_repository_without_a_commit_can_be_looked_at_but_not_recorded(tmp_path: Path) -> None:
-    work = tmp_path / "work"
-    work.mkdir()
-    run(work, "init", "--quiet")
-    write(work, {"a": "1\n"})
-    assert uncommitted_paths(work) == ["a"]
-    assert snapshot_tree(work) == tree_of_folder(work)
-    with pytest.raises(InputError):
-        changes_between(work, "0" * 40)
-
-
-@pytest.mark.parametrize("base", ["HEAD", "--all", "f" * 40, "main^{tree}", ""])
-def test_a_base_that_is_no_commits_id_is_refused(tmp_path: Path, base: str) -> None:
-    work = repository(tmp_path / "work")
-    with pytest.raises(InputError):
-        changes_between(work, base)

@@ -18,7 +18,6 @@ from debrief.recorder.client import (
     RecorderClient,
     RecorderRefusedError,
     client_of,
-    upload_body,
 )
 from debrief.recorder.encoding import encode_record
 from debrief.retry import RetryPolicy
@@ -35,11 +34,6 @@ TEXT = encode_record(RECORD)
 def server() -> Iterator[Records]:
     with records_server() as served:
         yield served
-
-
-def test_the_records_bytes_stand_in_the_body_as_they_are() -> None:
-    body = upload_body(TEXT, RECORD.meta)
-    assert body.endswith(b',"record":' + TEXT + b"}")
 
 
 PASSING = [408, 425, 429, 500, 502, 503, 504]

@@ -9,8 +9,8 @@ import pytest
 
 from debrief.errors import InputError
 from debrief.recorder.assembly import build_record
-from debrief.recorder.changes import snapshot_tree, uncommitted_paths
-from debrief.recorder.repository import baseline_of, open_repository, without_credentials
+from debrief.recorder.changes import uncommitted_paths
+from debrief.recorder.repository import baseline_of, without_credentials
 from debrief.recorder.scratch import scratch_of
 from debrief.recorder.tools import files_of
 from tests.recorder.repositories import (
@@ -253,14 +253,6 @@ def test_nothing_is_left_behind(tmp_path: Path) -> None:
     assert list(scratch.iterdir()) == []
 
 
-def test_a_bare_repository_and_a_plain_folder_are_refused(tmp_path: Path) -> None:
-    run(tmp_path, "init", "--quiet", "--bare", "bare")
-    (tmp_path / "plain").mkdir()
-    for name in ("bare", "plain", "missing"):
-        with pytest.raises(InputError):
-            snapshot_tree(tmp_path / name)
-
-
 def test_git_may_work_in_the_repository_at_the_same_time(tmp_path: Path) -> None:
     work = repository(tmp_path / "work", {f"f{n}": f"{n}\n" for n in range(200)})
     base = head(work)
@@ -340,10 +332,3 @@ def run_head(work: Path, monkeypatch: pytest.MonkeyPatch) -> str:
 )
 def test_a_remotes_address_loses_its_credentials(address: str, shown: str) -> None:
     assert without_credentials(address) == shown
-
-
-def test_the_object_format_and_folders_are_those_of_the_repository(tmp_path: Path) -> None:
-    work = repository(tmp_path / "work")
-    found = open_repository(work)
-    assert (found.top, found.git_dir, found.common_dir) == (work, work / ".git", work / ".git")
-    assert found.object_format == "sha1"

@@ -212,13 +212,6 @@ def test_a_command_is_recorded_with_both_outputs_in_order(shop: Shop) -> None:
     assert command.tree == end.tree == git(shop.folder, "rev-parse", "HEAD^{tree}")
 
 
-def test_a_command_that_fails_is_recorded_with_its_exit_code(shop: Shop) -> None:
-    shop.start()
-    assert shop.run("pnpm", "lint").exit_code == 3
-    (command,) = session_of(shop.home, shop.folder).folder.commands()
-    assert command.exit_code == 3
-
-
 def test_commands_are_recorded_in_order_with_the_tree_that_each_left(shop: Shop) -> None:
     shop.start()
     shop.run("pnpm", "test")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -99,33 +98,6 @@ def test_a_token_without_the_scope_makes_the_record_wait(shop: Shop, api: Api) -
     with client_of(api) as client:
         (sent,) = send_waiting(shop.home, client)
     assert sent.error is None
-
-
-def test_ten_sendings_at_once_make_one_row(shop: Shop, api: Api, tmp_path: Path) -> None:
-    shop.start()
-    shop.change()
-    record = shop.stop(tmp_path / "record.json").record
-    text = (tmp_path / "record.json").read_bytes()
-
-    def send(number: int) -> str:
-        with client_of(api) as client:
-            return client.send(text, record.meta).status
-
-    with ThreadPoolExecutor(10) as pool:
-        assert set(pool.map(send, range(10))) == {"draft"}
-    assert api.store.count() == 1
-
-
-def test_other_bytes_under_the_same_id_are_refused(shop: Shop, api: Api, tmp_path: Path) -> None:
-    shop.start()
-    shop.change()
-    record = shop.stop(tmp_path / "record.json").record
-    with client_of(api) as client:
-        client.send(encode_record(record), record.meta)
-        last = record.messages[-1].model_copy(update={"content": "Other words."})
-        other = record.model_copy(update={"messages": [*record.messages[:-1], last]})
-        with pytest.raises(Exception, match="409"):
-            client.send(encode_record(other), other.meta)
 
 
 def test_a_record_without_contents_is_stored_as_a_draft(shop: Shop, api: Api) -> None:

@@ -18,7 +18,6 @@ from debrief.recorder.checks import ReadyRule
 from debrief.recorder.contracts import Record, StoredSession
 from debrief.recorder.encoding import encode_record
 from debrief.recorder.errors import StorageError
-from debrief.recorder.exporting import lines_of
 from debrief.recorder.ingest import Ingest
 from debrief.recorder.source import RecorderSource, source_from_settings
 from debrief.recorder.storage.rows import Page
@@ -260,10 +259,3 @@ def test_a_database_that_cannot_be_one_is_told_and_stops_nothing(
     assert "not listed" in entry.reason
     with pytest.raises(ConfigurationError):
         source.changes(None)
-
-
-def test_an_export_of_the_store_gives_the_lines_of_its_records(door: Door) -> None:
-    add(door, ready=True)
-    with door.export() as rows:
-        (made,) = lines_of("messages", rows)
-    assert made.line

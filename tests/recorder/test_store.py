@@ -2,7 +2,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta, timezone
 from typing import Any
 from uuid import uuid4
@@ -65,29 +64,6 @@ def test_a_stored_session_tells_what_it_was_stored_with(store: RecordStore) -> N
     assert stored.not_ready == ["no test ran"]
     assert store.session(new.id) == stored
     assert list(store.sessions().items) == [stored]
-
-
-def test_the_same_bytes_again_are_the_same_session(store: RecordStore) -> None:
-    new = row()
-    first = store.add_session(new)
-    assert store.add_session(new) == first
-    assert store.count() == 1
-
-
-def test_other_bytes_under_the_same_id_are_refused(store: RecordStore) -> None:
-    new = row()
-    store.add_session(new)
-    with pytest.raises(ConflictError, match="other bytes"):
-        store.add_session(row(id=new.id, text=b"{}"))
-    assert store.record_text(new.id) == TEXT
-
-
-def test_ten_retries_at_once_make_one_session(store: RecordStore) -> None:
-    new = row()
-    with ThreadPoolExecutor(10) as threads:
-        answers = list(threads.map(store.add_session, [new] * 10))
-    assert len({answer.model_dump_json() for answer in answers}) == 1
-    assert store.count() == 1
 
 
 def test_a_session_of_a_task_that_nobody_made_is_refused(refusing: RecordStore) -> None:

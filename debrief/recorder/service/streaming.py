@@ -66,7 +66,7 @@ def _chunks(export: Export, query: ExportQuery) -> Iterator[bytes]:
     chunk = bytearray()
     count = 0
     withheld: list[ExportedLine] = []
-    for line in lines_of(query.format, rows, searched=True):
+    for line in lines_of(query.format, rows):
         if not line.line:
             withheld.append(line)
             continue

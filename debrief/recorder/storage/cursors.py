@@ -40,7 +40,7 @@ def lock_numbering(connection: sa.Connection) -> None:
 
 
 def settled_rows(
-    connection: sa.Connection, column: sa.Column[int], order: str, cursor: str | None
+    connection: sa.Connection, column: sa.ColumnElement[int], order: str, cursor: str | None
 ) -> SettledRows:
     """Return the settled rows after ``cursor``; ends the connection's transaction.
 

@@ -345,7 +345,7 @@ class RecordStore:
     def _page(
         self,
         query: sa.Select[Any],
-        column: sa.Column[int],
+        column: sa.ColumnElement[int],
         order: str,
         cursor: str | None,
         limit: int,

@@ -147,17 +147,6 @@ def test_an_upload_whose_connection_to_the_database_ends_is_not_stored_and_can_b
     assert store.count() == 1
 
 
-def test_uploads_continue_after_the_database_was_restarted(store: RecordStore) -> None:
-    with running(store) as api, api.client() as client:
-        assert upload(client, new_record()).status_code == 201
-        _end_connections(store, "true")
-        with ThreadPoolExecutor(8) as pool:
-            answers = list(pool.map(lambda _: upload(client, new_record()), range(8)))
-        assert {answer.status_code for answer in answers} <= {201, 503}
-        assert upload(client, new_record()).status_code == 201
-        assert store.count() == 2 + sum(answer.status_code == 201 for answer in answers)
-
-
 def test_a_client_that_goes_away_in_the_middle_of_a_body_stores_nothing(api: Api) -> None:
     before = api.store.count()
     with _connection(api) as connection:

@@ -67,7 +67,7 @@ class TrainingOptions(BaseModel):
     status: Literal["any", "ready"] = "any"
     """`ready`: only sessions that changed something, in which a validation command ran, and none of
     whose redactions needs a look; of one that was recorded, its recorder's status counts instead of
-    the first two. Else `any`: no matter."""
+    the first two. Else `any`, which leaves none out for these."""
     ready_without_change: bool = False
     """`ready` does not ask for a change."""
     ready_without_validation: bool = False

@@ -155,8 +155,8 @@ def _models(
     from debrief.scoring.scorer import fingerprint_of
 
     name = litellm_name(chosen) or max(judges, key=lambda judge: (judge.weight, judge.name)).model
-    for wanted in sorted({name, *(judge.model for judge in judges)}):
-        models.get(wanted)
+    for model in sorted({name, *(judge.model for judge in judges)}):
+        models.get(model)
     ask = models.get(name).ask
     secret = key_of(settings)
     scorer = ModelChunkScorer(name, ask, partial(_fenced, secret))

@@ -95,7 +95,7 @@ class Held(Struct, frozen=True, kw_only=True):
 
 
 class Content(Struct, frozen=True, kw_only=True):
-    """What the lake holds of some weeks, as far as summaries and pages tell of it.
+    """What the lake holds of some weeks, as far as summaries and pages show it.
 
     The columns that take most of the room, reasons and turns, are not read.
     """

@@ -1,7 +1,7 @@
 """A message about a run to a webhook, in the form that Slack's incoming webhooks take.
 
-It is a courtesy: whatever goes wrong is told to the log and costs the run nothing. The address
-itself is a secret and is never told; the server's name is.
+Whatever goes wrong is logged and costs the run nothing. The address itself is a secret and is
+never logged; the server's name is.
 """
 
 from __future__ import annotations

@@ -38,11 +38,11 @@ class WeekFigures(Struct, frozen=True, kw_only=True):
     failed: int
     """Transcripts, judgements, scores and rubric evaluations."""
     cost_usd: float | None
-    """Of what stands for the week: judgements, scores, rubric evaluations."""
+    """Of the week's rows: judgements, scores, rubric evaluations."""
 
 
 class WeeklyReport(Struct, frozen=True, kw_only=True):
-    """What a page about a week tells."""
+    """What a page about a week shows."""
 
     now: WeekFigures
     before: WeekFigures
@@ -64,7 +64,7 @@ def report_of(lake: Lake, week: str, done: Iterable[Done] = ()) -> WeeklyReport:
     """Return the report of a week.
 
     Args:
-        lake: what it is told from.
+        lake: what it is made from.
         week: the week.
         done: what the run did, of all its weeks.
     """
@@ -152,10 +152,10 @@ def _rubric_changes(lake: Lake, week: str) -> Iterator[str]:
         before = list(lake.read(SETS, f"{name}.{earlier[-1]}", Rubric))
         after = list(lake.read(SETS, f"{name}.{week}", Rubric))
         old, new = {rubric.key for rubric in before}, {rubric.key for rubric in after}
-        told = [f"new: {plain(r.name)}" for r in after if r.key not in old]
-        told += [f"gone: {plain(r.name)}" for r in before if r.key not in new]
-        if told and compare_rubrics(before, after):
-            yield f"{name}: {'; '.join(told)}"
+        changes = [f"new: {plain(r.name)}" for r in after if r.key not in old]
+        changes += [f"gone: {plain(r.name)}" for r in before if r.key not in new]
+        if changes and compare_rubrics(before, after):
+            yield f"{name}: {'; '.join(changes)}"
 
 
 def _done_table(done: Sequence[Done]) -> str:

@@ -1,4 +1,4 @@
-"""Tell how far a session's scores move when it is cut at 80, 100 and 120 % of the usual size."""
+"""Print how far a session's scores move when it is cut at 80, 100 and 120 % of the usual size."""
 
 from __future__ import annotations
 

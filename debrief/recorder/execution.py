@@ -83,7 +83,7 @@ def execute(
     return CommandEnd(
         exit_code=None if timed_out else code if code >= 0 else 128 - code,
         ending=f"(ended at its time limit of {time_limit:g} s)" if timed_out else "",
-        duration_ms=round((time.monotonic() - began) * 1000),
+        duration_ms=int((time.monotonic() - began) * 1000),
         cut=size > keep,
     )
 

@@ -41,8 +41,8 @@ class Walk:
         """Take a call or a return."""
         if event == "call":
             if not self._stage and frame.f_code in self._starts:
-                context = next(iter(frame.f_locals.values()))
-                self._stage = context.asset_key.to_user_string()
+                context = frame.f_locals.get("context")
+                self._stage = context.asset_key.to_user_string() if context else ""
                 self._frame = frame
             if self._stage and frame.f_code.co_filename.startswith(self._rooms):
                 self.modules[self._stage].add(frame.f_code.co_filename)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct
 
-from debrief.cli.console import console
+from debrief.cli.shared import console
 from debrief.errors import ConfigurationError, InputError
 from debrief.lake import Lake
 from debrief.sessions.where import Where

@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct
 
-from debrief.cli.console import console
-from debrief.cli.summary import print_summary
+from debrief.cli.results import print_summary
+from debrief.cli.shared import console
 from debrief.errors import DebriefError
 from debrief.settings import Settings, load_settings
 from pipelines.options import RunOptions, run_config

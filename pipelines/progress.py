@@ -13,7 +13,7 @@ class _Lines(logging.Handler):
     """Prints what a stage says."""
 
     def emit(self, record: logging.LogRecord) -> None:
-        from debrief.cli.console import console
+        from debrief.cli.shared import console
 
         console(stderr=True).print(f"  {record.getMessage()}", soft_wrap=True)
 

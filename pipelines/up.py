@@ -13,7 +13,7 @@ from typing import Any
 
 from msgspec import Struct
 
-from debrief.cli.console import console
+from debrief.cli.shared import console
 from debrief.errors import ConfigurationError, InputError
 from debrief.files import locked
 from debrief.processes import make_socket_folder

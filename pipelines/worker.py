@@ -7,7 +7,7 @@ import socket
 from typing import Any
 from urllib.parse import urlsplit
 
-from debrief.cli.console import console
+from debrief.cli.shared import console
 from debrief.errors import ConfigurationError
 from debrief.settings import Settings
 from pipelines.queue import BROKER, QUEUE, broker_of

@@ -1,6 +1,6 @@
 """The ``debrief`` command: all commands that need no orchestrator, put together.
 
-Each command is one module, which imports what takes time inside the command's own function.
+A module holds a group of commands, and imports what takes time inside the command's own function.
 """
 
 from __future__ import annotations
@@ -11,25 +11,18 @@ import typer
 
 from debrief import __version__
 from debrief.cli import (
-    cache,
-    code,
+    capture,
+    criteria,
     database,
     eval,
-    export,
-    hooks,
-    judges,
-    migrate,
-    push,
     record,
-    rubrics,
     score,
     serve,
-    skill,
     sources,
-    tokens,
-    train,
+    team,
+    training,
 )
-from debrief.cli.console import ErrorReportingGroup
+from debrief.cli.shared import ErrorReportingGroup
 
 app = typer.Typer(
     name="debrief",
@@ -66,18 +59,22 @@ def main(
 
 
 for panel, commands in {
-    SESSIONS: (sources.sources, score.score, export.export, train.train),
-    CAPTURE: (code.code, migrate.migrate),
-    TEAM: (push.push, serve.serve),
+    SESSIONS: (sources.sources, score.score, training.export, training.train),
+    CAPTURE: (capture.code, capture.migrate),
+    TEAM: (team.push, serve.serve),
 }.items():
     for command in commands:
         app.command(rich_help_panel=panel)(command)
 app.command("eval", rich_help_panel=SESSIONS)(eval.evaluate)
 app.command("judge", rich_help_panel=SESSIONS, help="The same as **eval**.")(eval.evaluate)
 for panel, groups in {
-    SESSIONS: {"judges": judges.app, "rubrics": rubrics.app, "skill": skill.app},
-    CAPTURE: {"hooks": hooks.app, "record": record.app},
-    TEAM: {"cache": cache.app, "database": database.app, "tokens": tokens.app},
+    SESSIONS: {
+        "judges": criteria.judges_app,
+        "rubrics": criteria.rubrics_app,
+        "skill": score.skill_app,
+    },
+    CAPTURE: {"hooks": capture.hooks_app, "record": record.app},
+    TEAM: {"cache": team.cache_app, "database": database.app, "tokens": team.tokens_app},
 }.items():
     for name, group in groups.items():
         app.add_typer(group, name=name, rich_help_panel=panel)

@@ -7,8 +7,7 @@ from typing import Annotated
 
 import typer
 
-from debrief.cli.console import console, counted
-from debrief.cli.options import Database
+from debrief.cli.shared import Database, console, counted
 
 app = typer.Typer(
     no_args_is_help=True,

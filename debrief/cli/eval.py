@@ -12,8 +12,17 @@ from rich.padding import Padding
 from rich.rule import Rule
 from rich.text import Text
 
-from debrief.cli.console import console, cost_text, counted, print_json
-from debrief.cli.options import AsJson, DryRun, MaxCost, Offline, Repo
+from debrief.cli.shared import (
+    AsJson,
+    DryRun,
+    MaxCost,
+    Offline,
+    Repo,
+    console,
+    cost_text,
+    counted,
+    print_json,
+)
 from debrief.errors import ConfigurationError, InputError
 
 if TYPE_CHECKING:

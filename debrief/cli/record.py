@@ -13,9 +13,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from debrief.cli.console import console, counted, warn
-from debrief.cli.options import Repo
 from debrief.cli.serve import ready_rule
+from debrief.cli.shared import Repo, console, counted, warn
 from debrief.errors import InputError
 from debrief.recorder.paths import readable
 

@@ -1,15 +1,16 @@
-"""``debrief score``: what a session is worth, and why."""
+"""``debrief score``, and ``debrief skill`` with which a coding agent scores sessions itself."""
 
 from __future__ import annotations
 
+import json
+import sys
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from debrief.cli.console import console, print_json
-from debrief.cli.options import AsJson, LakeUrl, Offline
+from debrief.cli.shared import AsJson, LakeUrl, Offline, Repo, User, console, print_json
 from debrief.errors import ConfigurationError, DebriefError, InputError
 
 if TYPE_CHECKING:
@@ -65,7 +66,7 @@ def score(
     parts agree is shown. Nothing is kept but with **--store**. Exit code 1 when a session cannot
     be scored or the server does not confirm a score.
     """
-    from debrief.cli.scorecard import print_receipts, print_scores, report_of
+    from debrief.cli.results import print_receipts, print_scores, report_of
     from debrief.evaluators import make_evaluators
     from debrief.lake import Lake
     from debrief.redaction.redactor import Redactor, key_of
@@ -167,7 +168,7 @@ def _find_session(
 def _score_many(
     sessions: Iterable[Session], source: str, scorer: ChunkScorer, as_json: bool
 ) -> None:
-    from debrief.cli.scorecard import print_many
+    from debrief.cli.results import print_many
     from debrief.scoring.chunking import TARGET
     from debrief.scoring.scorer import score_session
 
@@ -182,7 +183,7 @@ def _score_many(
 
 
 def _print_invariance(sessions: Iterable[Session], scorer: ChunkScorer, as_json: bool) -> None:
-    from debrief.cli.scorecard import print_movements
+    from debrief.cli.results import print_movements
     from debrief.scoring.invariance import chunk_invariance
 
     count = 0
@@ -228,3 +229,61 @@ def _server(settings: Settings, option: str) -> LangfuseClient:
             "Set LANGFUSE_HOST, LANGFUSE_PUBLIC_KEY and LANGFUSE_SECRET_KEY.",
         )
     return client
+
+
+skill_app = typer.Typer(
+    no_args_is_help=True, help="The skill with which a coding agent scores sessions itself."
+)
+NAME = "score-session"
+
+
+@skill_app.command("install")
+def skill_install(user: User = False, repo: Repo = Path()) -> None:
+    """Install the skill in a repository's .claude/skills, or with --user for all of them."""
+    target, files = _target(user, repo), _files()
+    state = "brought up to date" if target.exists() else "installed"
+    changed = False
+    for name, data in files.items():
+        path = target / name
+        if not path.is_file() or path.read_bytes() != data:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_bytes(data)
+            changed = True
+    state = state if changed else "is there already; nothing was changed"
+    console().print(f"{target}: {state}")
+    console().print(f"Claude Code uses it when asked how a session went, or by /{NAME}")
+
+
+@skill_app.command("remove")
+def skill_remove(user: User = False, repo: Repo = Path()) -> None:
+    """Remove the skill's own files and nothing else."""
+    target = _target(user, repo)
+    installed = [target / name for name in _files() if (target / name).is_file()]
+    for path in installed:
+        path.unlink()
+    for folder in (target / "scripts", target):
+        if folder.is_dir() and not any(folder.iterdir()):
+            folder.rmdir()
+    state = "removed" if installed else "is not there; nothing was changed"
+    console().print(f"{target}: {state}")
+
+
+def _target(user: bool, repo: Path) -> Path:
+    from debrief.snapshots.hooks import settings_file
+
+    return settings_file(user=user, folder=repo).parent / "skills" / NAME
+
+
+def _files() -> dict[str, bytes]:
+    """Return the skill's files by their path, with the command that is running now."""
+    from debrief.content import folder
+
+    source = folder("skills") / NAME
+    found = sorted(file for file in source.rglob("*") if file.suffix in (".md", ".py"))
+    own = Path(sys.executable).with_name("debrief")
+    command = [str(own)] if own.exists() else [sys.executable, "-m", "pipelines.command"]
+    return {
+        **{file.relative_to(source).as_posix(): file.read_bytes() for file in found},
+        "scripts/command.json": f"{json.dumps(command)}\n".encode(),
+        "scripts/.gitignore": b".gitignore\ncommand.json\n",
+    }

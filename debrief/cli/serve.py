@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from debrief.cli.console import console, warn
+from debrief.cli.shared import console, warn
 from debrief.errors import ConfigurationError, DebriefError
 
 if TYPE_CHECKING:

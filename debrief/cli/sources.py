@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from itertools import starmap
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -12,19 +15,57 @@ from rich import box
 from rich.progress import Progress
 from rich.table import Table
 
-from debrief.cli.console import console, print_json, print_unwrapped
-from debrief.cli.options import AsJson
+from debrief.cli.shared import AsJson, console, print_json, print_unwrapped
 from debrief.errors import InputError
 
 if TYPE_CHECKING:
-    from debrief.cli.source_stats import SourceStats
+    from debrief.sessions.scanning import Scan
 
+_UNKNOWN = "(no known tool)"
 _SHOWN = 12
 _SCAN_HEADINGS = "source | transcripts | files | sessions | first | last | size | not read"
 _READ_HEADINGS = (
     "source | sessions | turns | input | output | cache write | cache read | added | removed | "
     "skipped"
 )
+_READ_FIELDS = ("turns", "usage", "lines_added", "lines_removed", "passed_over")
+"""What is counted only when everything is read."""
+_USAGE = ("input", "output", "cache_write", "cache_read")
+
+
+@dataclass
+class SourceStats:
+    """What was found of one source; the second half only after everything was read."""
+
+    transcripts: int = 0
+    files: int = 0
+    """With those that complete a transcript: subagents', settings."""
+    bytes: int = 0
+    sessions: int = 0
+    first: datetime | None = None
+    last: datetime | None = None
+    unread: Counter[str] = field(default_factory=Counter)
+    """How many transcripts gave no session, by reason."""
+    empty: Counter[str] = field(default_factory=Counter)
+    """The same of files that never held one: reported, but no failure."""
+    examples: dict[str, str] = field(default_factory=dict)
+    """By reason, the first path that it was reported for, and the line in it."""
+    turns: int = 0
+    usage: dict[str, int] = field(default_factory=lambda: dict.fromkeys(_USAGE, 0))
+    lines_added: int = 0
+    lines_removed: int = 0
+    passed_over: int = 0
+    """Places in transcripts that could not be read."""
+
+    def add_times(self, first: datetime, last: datetime) -> None:
+        """Widen the range of times."""
+        self.first = min(self.first or first, first)
+        self.last = max(self.last or last, last)
+
+    def add_failure(self, path: str, line: int, reason: str, expected: bool) -> None:
+        """Count a transcript that gave no session."""
+        (self.empty if expected else self.unread)[reason] += 1
+        self.examples.setdefault(reason, f"{path}:{line}" if line else path)
 
 
 def sources(
@@ -39,9 +80,6 @@ def sources(
     as_json: AsJson = False,
 ) -> None:
     """List what was found: transcripts by source, with counts and dates. Writes nothing."""
-    from msgspec import to_builtins
-
-    from debrief.cli.source_stats import READ_FIELDS, read_stats, scan_stats
     from debrief.sessions.sources import default_folders, scan
 
     searched = folders or default_folders(Path.home())
@@ -57,37 +95,93 @@ def sources(
             bar = progress.add_task("Reading", total=len(found.entries))
             read_stats(found, stats, lambda: progress.advance(bar))
     if as_json:
-        by_source = {source: to_builtins(each) for source, each in stats.items()}
+        by_source = {source: dict(vars(each)) for source, each in stats.items()}
         for each in by_source.values() if not read else ():
-            for name in READ_FIELDS:
+            for name in _READ_FIELDS:
                 del each[name]
         print_json({"folders": [str(folder) for folder in searched], "sources": by_source})
         return
     out = console()
-    _print_table(_SCAN_HEADINGS, _scan_rows(stats))
+    _print_table(_SCAN_HEADINGS, starmap(_scan_row, stats.items()))
     if read:
-        _print_table(_READ_HEADINGS, _read_rows(stats))
+        _print_table(_READ_HEADINGS, starmap(_read_row, stats.items()))
     _print_reasons("Not read", stats, lambda each: each.unread)
     _print_reasons("Without a session", stats, lambda each: each.empty)
     if not read:
         out.print("Turns, tokens and growth: debrief sources --read", style="dim")
 
 
-def _scan_rows(stats: Mapping[str, SourceStats]) -> Iterator[tuple[str | int, ...]]:
-    for source, each in stats.items():
-        days = (f"{day:%Y-%m-%d}" if day else "" for day in (each.first, each.last))
-        unread = each.unread.total()
-        yield (source, each.transcripts, each.files, each.sessions, *days, each.bytes, unread)
+def scan_stats(found: Scan) -> dict[str, SourceStats]:
+    """Return what a scan says of each source, by name; files of no known tool come last."""
+    from debrief.sessions.scanning import is_reported
+
+    stats: dict[str, SourceStats] = {}
+    sessions: dict[str, set[str]] = {}
+    counted: set[str] = set()
+    for entry in found.entries:
+        if not is_reported(entry):
+            continue
+        own = stats.setdefault(entry.source or _UNKNOWN, SourceStats())
+        own.transcripts += 1
+        for stamp in entry.files:
+            if stamp.path not in counted:
+                counted.add(stamp.path)
+                own.files += 1
+                own.bytes += stamp.size
+        if entry.session_id:
+            sessions.setdefault(entry.source, set()).add(entry.session_id)
+            own.add_times(entry.started, entry.started)
+        else:
+            own.add_failure(entry.path, entry.line, entry.reason, entry.expected)
+    for source, ids in sessions.items():
+        stats[source].sessions = len(ids)
+    return dict(sorted(stats.items(), key=lambda item: (item[0] == _UNKNOWN, item[0])))
 
 
-def _read_rows(stats: Mapping[str, SourceStats]) -> Iterator[tuple[str | int, ...]]:
-    for source, each in stats.items():
-        usage = (each.usage.input, each.usage.output, each.usage.cache_write, each.usage.cache_read)
-        growth = (each.lines_added, each.lines_removed)
-        yield (source, each.sessions, each.turns, *usage, *growth, each.passed_over)
+def read_stats(found: Scan, stats: dict[str, SourceStats], advance: Callable[[], None]) -> None:
+    """Read every transcript of a scan, one session at a time, and add up what it gives.
+
+    Args:
+        found: the scan.
+        stats: of the scan; what reading finds replaces sessions, times and failures.
+        advance: is called after each session.
+    """
+    from debrief.sessions.model import Session
+    from debrief.sessions.sources import read_week
+
+    for own in stats.values():
+        own.sessions, own.first, own.last = 0, None, None
+        for counts in (own.unread, own.empty, own.examples):
+            counts.clear()
+    for week in found.weeks():
+        for item in read_week(found, week):
+            own = stats.setdefault(item.source or _UNKNOWN, SourceStats())
+            if isinstance(item, Session):
+                own.sessions += 1
+                own.turns += item.prompt_count
+                for name in _USAGE:
+                    own.usage[name] += getattr(item.usage, name)
+                own.lines_added += item.lines_added
+                own.lines_removed += item.lines_removed
+                own.passed_over += len(item.problems)
+                own.add_times(item.started, item.ended)
+            else:
+                own.add_failure(item.path, item.line, item.reason, item.expected)
+            advance()
 
 
-def _print_table(headings: str, rows: Iterator[tuple[str | int, ...]]) -> None:
+def _scan_row(source: str, each: SourceStats) -> tuple[str | int, ...]:
+    days = (f"{day:%Y-%m-%d}" if day else "" for day in (each.first, each.last))
+    unread = each.unread.total()
+    return (source, each.transcripts, each.files, each.sessions, *days, each.bytes, unread)
+
+
+def _read_row(source: str, each: SourceStats) -> tuple[str | int, ...]:
+    growth = (each.lines_added, each.lines_removed)
+    return (source, each.sessions, each.turns, *each.usage.values(), *growth, each.passed_over)
+
+
+def _print_table(headings: str, rows: Iterable[tuple[str | int, ...]]) -> None:
     """Print a row for each source, and one with the sums of what can be added up."""
     first, *others = headings.split(" | ")
     table = Table(box=box.SIMPLE_HEAD)

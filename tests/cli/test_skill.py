@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from debrief.cli.skill import NAME, skill_install, skill_remove
+from debrief.cli.score import NAME, skill_install, skill_remove
 from debrief.content import folder
 from debrief.errors import ConfigurationError
 

@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from debrief.cli.source_stats import scan_stats
+from debrief.cli.sources import scan_stats
 from debrief.errors import InputError
 from debrief.lake import Lake
 from debrief.recorder.contracts import Record

@@ -1,8 +1,9 @@
-"""Output for people: the console, warnings, errors, tables, JSON."""
+"""What commands have in common: options, and output for people."""
 
 from __future__ import annotations
 
-from typing import Any
+from pathlib import Path
+from typing import Annotated, Any
 
 import typer
 from rich.console import Console
@@ -57,3 +58,27 @@ def counted(number: int, noun: str) -> str:
 def cost_text(cost_usd: float | None) -> str:
     """Return what calls cost, for people."""
     return "at an unknown price" if cost_usd is None else f"for about ${cost_usd:.4f}"
+
+
+Repo = Annotated[
+    Path, typer.Option("--repo", help="A folder inside the repository; the current one if none.")
+]
+User = Annotated[
+    bool, typer.Option("--user", help="Your own settings, for every repository, instead.")
+]
+Local = Annotated[
+    bool, typer.Option("--local", help="The repository's settings.local.json, never committed.")
+]
+LakeUrl = Annotated[str, typer.Option("--lake", help="The lake; DEBRIEF_LAKE if none.")]
+Database = Annotated[
+    str,
+    typer.Option(
+        "--database", help="A Postgres address; DATABASE_URL if none, else the embedded one."
+    ),
+]
+Offline = Annotated[
+    bool, typer.Option("--offline", help="Ask no model: the deterministic offline evaluator.")
+]
+MaxCost = Annotated[float | None, typer.Option(help="In USD: no new call once so much is spent.")]
+DryRun = Annotated[bool, typer.Option("--dry-run", help="Say what it would cost, and ask nothing.")]
+AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]

@@ -1,0 +1,218 @@
+"""``debrief code``, ``hooks`` and ``migrate``: sessions with all that is known about them."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections import Counter
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from debrief.cli.shared import Local, Repo, User, console
+from debrief.errors import DebriefError, InputError
+
+_MODEL = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:/@\[\]-]*\Z")
+
+
+def _plan_ids(incomplete: str) -> list[str]:
+    from debrief.snapshots.capture import find_repository
+    from debrief.snapshots.plans import plan_ids
+
+    repository = find_repository(Path())
+    ids = plan_ids(repository.root) if repository is not None else []
+    return [plan_id for plan_id in ids if plan_id.startswith(incomplete)]
+
+
+def code(
+    plan_id: Annotated[
+        str,
+        typer.Argument(
+            help="Names the plan: a slug such as retry-queue.", autocompletion=_plan_ids
+        ),
+    ],
+    extra: Annotated[
+        list[str] | None, typer.Argument(help="After --: passed on to the tool as it is.")
+    ] = None,
+    tool: Annotated[str, typer.Option(help="claude-code or droid.")] = "claude-code",
+    model: Annotated[
+        str, typer.Option(help="As the tool names it, such as opus; its own default if none.")
+    ] = "",
+    repo: Repo = Path(),
+) -> None:
+    """Carry out a plan with a coding agent in a worktree of its own, and capture the session.
+
+    The plan is **.debrief/plans/PLAN_ID.md**, else **.debrief/plans/PLAN_ID/plan.md**, else the
+    **plan.md** of its worktree, else the repository's own plan.md. It is copied into the
+    worktree **.debrief/worktrees/PLAN_ID/**, on a branch of its name.
+
+    Prompts are those in **.debrief/prompts/active/TOOL/MODEL/** or **…/TOOL/** (main.md, and one
+    file a subagent), else the repository's CLAUDE.md and .claude/agents, or AGENTS.md for droid.
+    They are written to **.debrief/sessions/PLAN_ID/** with metadata.json before the tool starts;
+    its transcript is filed there when it ends. An earlier run's folder is renamed to its
+    session's id first.
+
+    The tool is started with DEBRIEF_CLAUDE_COMMAND (claude) or DEBRIEF_DROID_COMMAND (droid); its
+    exit code is passed on.
+    """
+    from debrief.settings import load_settings
+    from debrief.snapshots.capture import CLAUDE_CODE
+    from debrief.snapshots.hook import CAPTURE_VARIABLE
+    from debrief.snapshots.plans import file_run, only_run_of, prepare, repository_of
+    from debrief.snapshots.transcripts import COMMANDS, run_tool, tool_command, transcript_folders
+
+    settings = load_settings()
+    if tool not in COMMANDS:
+        raise InputError(f"tool {tool}", "is not known", f"Known: {', '.join(COMMANDS)}.")
+    if model and not _MODEL.match(model):
+        raise InputError(repr(model), "is no model's name", "Such as opus or sonnet.")
+    command = tool_command(
+        tool, settings.claude_command if tool == CLAUDE_CODE else settings.droid_command
+    )
+    repository = repository_of(repo)
+    folders = transcript_folders(tool, os.environ, Path.home())
+    out = console(stderr=True)
+    with only_run_of(repository.root, plan_id):
+        run = prepare(repository, plan_id, tool, model or None, transcripts_in=folders)
+        plural = "" if run.subagents == 1 else "s"
+        out.print(f"worktree  {run.worktree}{'' if run.is_new else ' (there already)'}")
+        out.print(f"prompts   {run.fingerprint}: main and {run.subagents} subagent{plural}")
+        exit_code = run_tool(
+            [*command, *run.arguments[:-1], *(extra or ()), run.arguments[-1]],
+            run.worktree,
+            {CAPTURE_VARIABLE: str(run.capture)},
+        )
+        try:
+            ids = file_run(run, transcript_folders(tool, os.environ, Path.home()))
+        except (DebriefError, OSError, ValueError) as error:
+            out.print(f"debrief: the session could not be filed: {error}", style="red")
+            raise typer.Exit(exit_code or 1) from None
+    if ids:
+        out.print(f"filed     {', '.join(ids)} under {run.capture}")
+    else:
+        out.print(f"debrief: {tool} left no transcript of this worktree; the capture has none")
+    raise typer.Exit(exit_code)
+
+
+hooks_app = typer.Typer(
+    no_args_is_help=True,
+    help="Capture prompts and circumstances from Claude Code's own session-start hook.",
+)
+_LAST_LINES = 3
+_OUTCOMES = {
+    "installed": "installed; every session from now on is captured",
+    "updated": "brought up to date",
+    "unchanged": "is there already; nothing was changed",
+    "removed": "removed; everything else in the file was kept",
+    "not there": "is not there; nothing was changed",
+}
+
+
+@hooks_app.command("install")
+def hooks_install(user: User = False, local: Local = False, repo: Repo = Path()) -> None:
+    """Install the hook in a repository's .claude/settings.json; all else in it is kept.
+
+    Each session then has its prompts/ and metadata.json in **.debrief/sessions/SESSION_ID/** of
+    the repository it runs in. The hook takes a tenth of a second, and says nothing: failures go
+    to **~/.debrief/logs/hooks.log**.
+    """
+    from debrief.snapshots.hooks import check_interpreter, hook_command, install, settings_file
+
+    path = settings_file(user=user, local=local, folder=repo)
+    check_interpreter()
+    _print_outcome(path, install(path, hook_command()))
+
+
+@hooks_app.command("remove")
+def hooks_remove(user: User = False, local: Local = False, repo: Repo = Path()) -> None:
+    """Remove our hook and nothing else."""
+    from debrief.snapshots.hooks import remove, settings_file
+
+    path = settings_file(user=user, local=local, folder=repo)
+    _print_outcome(path, remove(path))
+
+
+@hooks_app.command("status")
+def hooks_status(user: User = False, repo: Repo = Path()) -> None:
+    """Print where the hook is installed, and what it last failed at; exit code 1 if nowhere."""
+    from debrief.snapshots.capture import find_repository
+    from debrief.snapshots.hook import log_file
+    from debrief.snapshots.hooks import hook_command, settings_file, status
+
+    paths = [settings_file(user=True)]
+    if not user and find_repository(repo) is not None:
+        paths += [settings_file(folder=repo, local=local) for local in (False, True)]
+    statuses = [status(path, hook_command()) for path in paths]
+    out = console()
+    for each in statuses:
+        note = f": {each.note}" if each.note else ""
+        out.print(f"{each.path}: {each.state}{note}")
+    log = log_file(os.environ)
+    lines = log.read_text("utf-8", "replace").splitlines() if log.is_file() else []
+    if lines:
+        out.print(f"{log}: {len(lines)} failures, the last:")
+        for line in lines[-_LAST_LINES:]:
+            out.print(f"  {line}")
+    raise typer.Exit(0 if any(each.state == "installed" for each in statuses) else 1)
+
+
+def _print_outcome(path: Path, outcome: str) -> None:
+    console().print(f"{path}: the hook {_OUTCOMES[outcome]}")
+
+
+_STYLES = {"copy": "green", "write": "green", "differs": "yellow", "missing": "yellow"}
+
+
+def migrate(
+    path: Annotated[
+        Path, typer.Argument(help="A repository with a .weft or .lw_coder folder, or that folder.")
+    ] = Path(),
+    really: Annotated[
+        bool, typer.Option("--apply", help="Write; without it, only list what would be written.")
+    ] = False,
+    target: Annotated[
+        Path | None,
+        typer.Option("--to", help="The .debrief folder to fill; the one beside it if none."),
+    ] = None,
+) -> None:
+    """Make .debrief folders of .weft and .lw_coder ones by copy; nothing is overwritten.
+
+    Sessions, training data, judges, plans (or tasks) and prompts are taken over. Prompts and
+    metadata that a sample lacks are filled in from what lies around it, and listed in its
+    metadata as filled in; what nobody can tell is reported as missing.
+    """
+    from debrief.judging.judge_files import load_judges
+    from debrief.snapshots.capture import HOME
+    from debrief.snapshots.migration import apply, earlier_folders, plan_migration
+
+    folders = earlier_folders(path)
+    homes = {target or folder.with_name(HOME) for folder in folders}
+    if target is not None and len({folder.parent for folder in folders}) > 1:
+        names = ", ".join(str(folder) for folder in folders)
+        raise InputError(str(target), f"cannot be the target of several: {names}", "Name one.")
+    out = console()
+    counts: Counter[str] = Counter()
+    written = 0
+    for folder in folders:
+        home = target or folder.with_name(HOME)
+        out.print(f"{folder} → {home}")
+        steps = plan_migration(folder, home, load_judges)
+        for step in steps:
+            base = folder if step.action == "left" else home
+            inside = step.target.is_relative_to(base)
+            file = step.target.relative_to(base) if inside else step.target
+            note = f"  ({step.note})" if step.note else ""
+            style = _STYLES.get(step.action)
+            out.print(f"  {step.action:<8}{file}{note}", style=style)
+        counts.update(step.action for step in steps)
+        if really:
+            written += apply(steps)
+    out.print(", ".join(f"{count} {action}" for action, count in sorted(counts.items())))
+    if really:
+        where = ", ".join(str(home) for home in sorted(homes))
+        out.print(f"{written} files written to {where}; nothing was overwritten")
+    elif counts["copy"] + counts["write"]:
+        out.print("Nothing was written. To do it: the same with --apply")
+    else:
+        out.print("There is nothing to do.")

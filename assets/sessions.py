@@ -8,8 +8,7 @@ from assets import versions
 from assets.presentation import preview
 from assets.weekly import COUNT, Metadata, StageRun, checked_weeks, explain_full_disk, weekly_asset
 from debrief.lake import Lake
-from debrief.sessions.heads import SessionHead
-from debrief.sessions.model import UnreadTranscript
+from debrief.sessions.model import SessionHead, UnreadTranscript
 from debrief.sessions.scanning import Scan, ScanEntry, is_reported
 from debrief.sessions.store import (
     SCAN_PARTITION,

@@ -7,7 +7,7 @@ from assets.presentation import preview
 from assets.sessions import raw_sessions
 from assets.weekly import Filled, Metadata, StageRun, upstream, weekly_stage
 from debrief.digests import digest_of
-from debrief.sessions.heads import SessionHead
+from debrief.sessions.model import SessionHead
 from debrief.snapshots.captures import Captures, find_captures, repository_folders
 from debrief.snapshots.model import PromptSnapshotRow, SessionMetadataRow
 from debrief.snapshots.rows import ROWS, metadata_row, snapshot_row

@@ -21,8 +21,7 @@ from debrief.evaluators import Evaluators
 from debrief.lake import Lake
 from debrief.models.usage import RunUsage
 from debrief.redaction.redactor import Redactor
-from debrief.sessions.heads import SessionHead
-from debrief.sessions.model import Session
+from debrief.sessions.model import Session, SessionHead
 from resources.langfuse import LangfuseResource
 from resources.scope import Scope
 from resources.sessions import SessionStore

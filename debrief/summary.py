@@ -10,8 +10,7 @@ from msgspec import Struct
 from debrief.lake import Lake, Row
 from debrief.rubrics.model import Rubric
 from debrief.scoring.model import SCORE_NAMES
-from debrief.sessions.heads import SessionHead
-from debrief.sessions.model import UnreadTranscript
+from debrief.sessions.model import SessionHead, UnreadTranscript
 from debrief.sessions.store import SESSIONS_TABLE, UNREAD_TABLE
 
 

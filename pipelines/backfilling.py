@@ -14,7 +14,6 @@ from msgspec import Struct
 from debrief.cli.shared import console
 from debrief.errors import ConfigurationError, InputError
 from debrief.lake import Lake
-from debrief.sessions.where import Where
 from debrief.weeks import week_of
 from pipelines.launching import (
     RunOutcome,
@@ -24,6 +23,7 @@ from pipelines.launching import (
     weeks_with_sessions,
 )
 from pipelines.options import RunOptions, run_config
+from resources.scope import Where
 
 if TYPE_CHECKING:
     import dagster as dg

@@ -136,9 +136,9 @@ def backfill(
 
     Only what is missing or stale is done. Stopped or killed, the same command goes on from there.
     """
-    from debrief.sessions.where import parse_where
     from pipelines.backfilling import BackfillRequest, Consent, run_backfill
     from pipelines.options import RunOptions, parse_weeks
+    from resources.scope import parse_where
 
     run_backfill(
         RunOptions(sessions=tuple(sessions or ()), lake=lake, offline=offline, model=model),

@@ -7,7 +7,7 @@ import datetime as dt
 from debrief.judging.model import JudgeEvaluation
 from debrief.lake import Lake
 from debrief.scoring.model import SessionScores
-from debrief.sessions.heads import SessionHead
+from debrief.sessions.model import SessionHead
 from debrief.weeks import week_after
 
 

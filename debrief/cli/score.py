@@ -73,7 +73,7 @@ def score(
     from debrief.redaction.sessions import redact_session
     from debrief.scoring.by_hand import AGENT, HandScorer, write_prompts
     from debrief.scoring.scorer import score_session
-    from debrief.sessions.lookup import sessions_in_folder, sessions_of_lake
+    from debrief.sessions.store import sessions_in_folder, sessions_of_lake
     from debrief.settings import load_settings
 
     if sum(map(bool, (session, langfuse, everything))) != 1:
@@ -142,8 +142,8 @@ def _find_session(
     redact: Callable[[Session], Session],
 ) -> Session:
     from debrief.langfuse.fetcher import SessionFetcher
-    from debrief.sessions.lookup import session_in_file, session_in_folders, session_in_lake
     from debrief.sessions.sources import default_folders
+    from debrief.sessions.store import session_in_file, session_in_folders, session_in_lake
     from debrief.sessions.transfer import split_locations
 
     if langfuse:

@@ -17,9 +17,8 @@ from debrief.langfuse.tools import declared_by
 from debrief.langfuse.traces import ANSWERS, TOOLS, Row, ServerTrace, id_of, kind_of
 from debrief.langfuse.values import decoded
 from debrief.langfuse.words import UserRequest, answer_in, data_in
-from debrief.sessions.declared import unique
 from debrief.sessions.model import DeclaredTool, Message, Turn, Usage
-from debrief.sessions.readers.values import whole_number
+from debrief.sessions.readers.values import unique, whole_number
 
 _NAMES = {
     "input": ("input", "input_tokens", "prompt_tokens"),

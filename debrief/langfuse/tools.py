@@ -8,8 +8,8 @@ from typing import Any
 
 from debrief.langfuse.messages import is_definition
 from debrief.langfuse.values import decoded, words
-from debrief.sessions.declared import declared_tools
 from debrief.sessions.model import DeclaredTool
+from debrief.sessions.readers.values import declared_tools
 
 Row = Mapping[str, Any]
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import orjson
 
-from debrief.sessions.readers.jsonl import compact_json, mend
+from debrief.sessions.readers.files import compact_json, mend
 
 _OPENING = ("[", "{", '"')
 _DATA = re.compile(r"data:([\w.+-]+/[\w.+-]+)[\w.+;=-]*;base64,[A-Za-z0-9+/=_%-]*")

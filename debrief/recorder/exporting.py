@@ -19,9 +19,8 @@ from debrief.recorder.storage.rows import StoredRecord
 from debrief.redaction import contains_secret
 from debrief.scoring.model import SessionScores
 from debrief.scoring.scorer import user_turn_efficiency
-from debrief.sessions.heads import SessionHead
-from debrief.sessions.model import Session
-from debrief.sessions.readers.recorder.conversion import session_of, stored_path
+from debrief.sessions.model import Session, SessionHead
+from debrief.sessions.readers.recorder import session_of, stored_path
 from debrief.snapshots.captures import Captures
 from debrief.snapshots.model import SessionMetadataRow
 from debrief.snapshots.rows import metadata_row, snapshot_row

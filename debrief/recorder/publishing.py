@@ -21,7 +21,7 @@ from debrief.lake import Lake
 from debrief.markdown import plain, table
 from debrief.recorder.exporting import record_line, training_line
 from debrief.recorder.storage.rows import StoredRecord
-from debrief.sessions.readers.recorder.conversion import session_of, stored_path
+from debrief.sessions.readers.recorder import session_of, stored_path
 from debrief.snapshots.fingerprint import comparison_key
 from debrief.snapshots.model import UNKNOWN
 from debrief.training.kinship import Kinship

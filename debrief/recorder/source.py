@@ -22,7 +22,7 @@ from debrief.recorder.errors import CursorError, NotFoundError
 from debrief.redaction.redactor import Redactor
 from debrief.sessions.model import Session
 from debrief.sessions.readers.base import NoSession, Transcript
-from debrief.sessions.readers.recorder.conversion import SOURCE, session_of, stored_path
+from debrief.sessions.readers.recorder import SOURCE, session_of, stored_path
 from debrief.sessions.readers.recorder.records import NOT_A_RECORD, decode_meta
 from debrief.sessions.scanning import ScanEntry
 from debrief.sessions.store import SESSIONS_TABLE

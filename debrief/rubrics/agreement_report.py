@@ -22,7 +22,7 @@ from debrief.rubrics.measures import measures_of
 from debrief.rubrics.model import Rubric, RubricEvaluation
 from debrief.rubrics.page import plain
 from debrief.scoring.model import SCORE_NAMES, SessionScores
-from debrief.sessions.heads import SessionHead
+from debrief.sessions.model import SessionHead
 from debrief.settings import Settings
 
 

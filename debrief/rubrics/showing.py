@@ -17,9 +17,8 @@ from debrief.models.fencing import (
 )
 from debrief.models.injection import injection_signs
 from debrief.models.templates import load_template, render
-from debrief.sessions.model import Message, Session, Turn
+from debrief.sessions.model import Message, Session, Turn, texts_of
 from debrief.sessions.rendering import render_session
-from debrief.sessions.texts import texts_of
 from debrief.tokens import count_tokens
 
 BUDGET = 60_000

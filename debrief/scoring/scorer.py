@@ -22,8 +22,7 @@ from debrief.scoring.chunking import MIN_CHUNK_RATIO, OVERLAP, TARGET, chunk_by_
 from debrief.scoring.dimensions import DIMENSIONS, calculate_overall_quality
 from debrief.scoring.model import Chunk, ChunkScorer, ChunkVerdicts, SessionScores
 from debrief.scoring.traces import RESULT_HEAD, RESULT_TAIL, SUBAGENT_BUDGET, traces_of
-from debrief.sessions.model import Session
-from debrief.sessions.texts import texts_of
+from debrief.sessions.model import Session, texts_of
 from debrief.tokens import ENCODING
 
 

@@ -8,9 +8,11 @@ only reads them.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from datetime import datetime
 from typing import Literal
 
+import msgspec
 from msgspec import UNSET, Struct, UnsetType
 
 CallStatus = Literal["ok", "failed", "rejected", "unanswered"]
@@ -238,3 +240,67 @@ class UnreadTranscript(Struct, frozen=True, kw_only=True):
     expected: bool
     """True for a file that never held a session (empty, or bookkeeping alone): reported, but
     no failure."""
+
+
+class SessionHead(Struct, frozen=True, kw_only=True):
+    """The columns of a ``raw_sessions`` row that are small."""
+
+    id: str
+    source: str
+    tool: str
+    models: tuple[str, ...] = ()
+    task: str
+    repository: str = ""
+    branch: str = ""
+    cwd: str = ""
+    started: datetime
+    ended: datetime
+    transcripts: tuple[TranscriptRef, ...] = ()
+    usage: Usage = Usage()
+    api_calls: int = 0
+    lines_added: int = 0
+    lines_removed: int = 0
+    problems: tuple[Problem, ...] = ()
+    redactions: int = 0
+    unsure_redactions: int = 0
+    digest: str = ""
+    base_commit: str | UnsetType = UNSET
+    recorded: Recorded | UnsetType = UNSET
+    status: RecordStatus | UnsetType = UNSET
+
+
+def texts_of(session: Session) -> Iterator[str]:
+    """Yield every text of a session and its subagents, those in a call's arguments unescaped."""
+    yield from (session.branch, session.cwd, session.title)
+    for turn in session.turns:
+        yield turn.prompt
+        yield from (deed.text for deed in turn.interventions)
+        for message in turn.messages:
+            yield from _of_message(message)
+    for agent in session.subagents:
+        yield from (agent.description, agent.prompt)
+        for message in agent.messages:
+            yield from _of_message(message)
+
+
+def _of_message(message: Message) -> Iterator[str]:
+    yield message.text
+    for call in message.calls:
+        yield call.name
+        yield from _strings(call.input)
+        yield from (text for text in (call.path, call.result) if text)
+
+
+def _strings(arguments: str) -> Iterator[str]:
+    try:
+        values = [msgspec.json.decode(arguments)]
+    except (msgspec.DecodeError, RecursionError):
+        values = [arguments]
+    while values:
+        value = values.pop()
+        if isinstance(value, str):
+            yield value
+        elif isinstance(value, dict):
+            values += [*value.keys(), *value.values()]
+        elif isinstance(value, list):
+            values += value

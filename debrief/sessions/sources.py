@@ -22,16 +22,19 @@ from debrief.sessions.readers.base import (
     Reader,
     SessionReader,
     Transcript,
+    first_time,
 )
-from debrief.sessions.readers.files import FileStamp, Walk, head_of, reason_of, walk
-from debrief.sessions.readers.jsonl import first_line_error
-from debrief.sessions.readers.kit import first_time
+from debrief.sessions.readers.files import (
+    FileStamp,
+    Walk,
+    first_line_error,
+    head_of,
+    reason_of,
+    walk,
+)
 from debrief.sessions.readers.values import moment_of_change
-from debrief.sessions.scanning import MirrorOrigin, Scan, ScanEntry, identified
-from debrief.sessions.uniting import united, with_digest
+from debrief.sessions.scanning import MirrorOrigin, Scan, ScanEntry, identified, united, with_digest
 from debrief.weeks import FIRST_WEEK, week_of
-
-__all__ = ["Scan", "ScanEntry", "default_folders", "read_week", "scan"]
 
 Redact = Callable[[Session], Session]
 

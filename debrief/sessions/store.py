@@ -1,4 +1,7 @@
-"""The sessions stage: from the folders that are searched to the tables of the lake."""
+"""The sessions stage, from the folders that are searched to the tables of the lake.
+
+Also finds one session: in the lake, in a transcript, or among all transcripts of the machine.
+"""
 
 from __future__ import annotations
 
@@ -10,16 +13,23 @@ from typing import Protocol
 from msgspec.structs import replace
 
 from debrief.digests import digest_of
+from debrief.errors import InputError
 from debrief.lake import Lake
 from debrief.redaction.redactor import Redactor
 from debrief.redaction.sessions import redact_session
-from debrief.sessions.heads import SessionHead
-from debrief.sessions.model import Session, UnreadTranscript
+from debrief.sessions.model import Session, SessionHead, UnreadTranscript
 from debrief.sessions.readers.base import SessionReader
-from debrief.sessions.scanning import local_entry, shared_entry, shared_path
-from debrief.sessions.sources import Scan, ScanEntry, read_week, scan
+from debrief.sessions.scanning import (
+    Scan,
+    ScanEntry,
+    completed,
+    local_entry,
+    shared_entry,
+    shared_path,
+    with_digest,
+)
+from debrief.sessions.sources import Redact, read_week, scan
 from debrief.sessions.transfer import origins_of
-from debrief.sessions.uniting import completed, with_digest
 
 SESSIONS_TABLE, UNREAD_TABLE = "raw_sessions", "unread_transcripts"
 SCAN_TABLE, SCAN_PARTITION, GONE_PARTITION = "scan", "transcripts", "gone"
@@ -219,3 +229,94 @@ def transcripts_of(lake: Lake, week: str) -> set[str]:
     """Return the paths that a week's stored sessions were read from."""
     heads = lake.read(SESSIONS_TABLE, week, SessionHead)
     return {transcript.path for head in heads for transcript in head.transcripts}
+
+
+_SHORTEST = 6
+_MOST_SHOWN = 5
+
+
+def session_in_lake(lake: Lake, prefix: str) -> Session | None:
+    """Return the session with that id, or with the only id that begins so; None without one.
+
+    Args:
+        lake: with a ``raw_sessions`` table.
+        prefix: an id, or at least six characters of its beginning.
+
+    Raises:
+        InputError: several ids begin so.
+    """
+    weeks: dict[str, str] = {}
+    for week in lake.partitions(SESSIONS_TABLE):
+        for head in lake.read(SESSIONS_TABLE, week, SessionHead):
+            weeks[head.id] = week
+    found = _only(prefix, weeks)
+    if found is None:
+        return None
+    return next(lake.read(SESSIONS_TABLE, weeks[found], Session, ("id", {found})), None)
+
+
+def sessions_of_lake(lake: Lake) -> Iterator[Session]:
+    """Yield all sessions of a lake, week by week."""
+    for week in lake.partitions(SESSIONS_TABLE):
+        yield from lake.read(SESSIONS_TABLE, week, Session)
+
+
+def session_in_file(path: Path, redact: Redact) -> Session:
+    """Return the session that a transcript belongs to, its other files beside it included.
+
+    Raises:
+        InputError: it holds no session, and why.
+    """
+    path = path.absolute()
+    found = scan([path.parent])
+    owners = (e for e in found.entries if str(path) in {file.path for file in e.files})
+    entry = next(owners, None)
+    if entry is None:
+        raise InputError(str(path), "is no transcript of a tool that is known")
+    if not entry.session_id:
+        raise InputError(str(path), entry.reason)
+    return _read(found, entry.session_id, redact)
+
+
+def session_in_folders(folders: Iterable[Path], prefix: str, redact: Redact) -> Session | None:
+    """Return the session with that id, or with the only one that begins so; None without one.
+
+    Raises:
+        InputError: several ids begin so, or it cannot be read.
+    """
+    found = scan(folders)
+    name = _only(prefix, {entry.session_id for entry in found.entries if entry.session_id})
+    return None if name is None else _read(found, name, redact)
+
+
+def sessions_in_folder(folder: Path, redact: Redact) -> Iterator[Session]:
+    """Yield all sessions whose transcripts lie below a folder; what cannot be read is left out."""
+    found = scan([folder])
+    for week in found.weeks():
+        for item in read_week(found, week, redact):
+            if isinstance(item, Session):
+                yield item
+
+
+def _only(prefix: str, ids: Iterable[str]) -> str | None:
+    ids = set(ids)
+    if prefix in ids:
+        return prefix
+    begin = sorted(each for each in ids if each.startswith(prefix))
+    if len(prefix) < _SHORTEST or not begin:
+        return None
+    if len(begin) > 1:
+        shown = ", ".join(begin[:_MOST_SHOWN])
+        reason = f"begins {len(begin)} sessions' ids: {shown}"
+        raise InputError(prefix, reason, "Write more of it.")
+    return begin[0]
+
+
+def _read(found: Scan, session_id: str, redact: Redact) -> Session:
+    group = tuple(entry for entry in found.entries if entry.session_id == session_id)
+    reason = ""
+    for item in read_week(Scan(group), group[0].week, redact):
+        if isinstance(item, Session):
+            return item
+        reason = reason or item.reason
+    raise InputError(session_id, reason or "cannot be read")

@@ -16,8 +16,7 @@ from msgspec.structs import replace
 from pydantic import ValidationError
 
 from debrief.digests import digest_of
-from debrief.sessions.heads import SessionHead
-from debrief.sessions.model import Problem
+from debrief.sessions.model import Problem, SessionHead
 from debrief.sessions.scanning import shared_path
 from debrief.sessions.transfer import origins_of
 from debrief.snapshots.capture import (

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
 
-from debrief.sessions.heads import SessionHead
+from debrief.sessions.model import SessionHead
 from debrief.snapshots.captures import Captures, repository_of
 from debrief.snapshots.fingerprint import FINGERPRINT_LENGTH, prompt_digest
 from debrief.snapshots.history import commit_at, licence_at, reconstruct

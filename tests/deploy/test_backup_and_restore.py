@@ -16,7 +16,7 @@ from debrief.recorder.backup import backup, restore
 from debrief.recorder.postgres import EmbeddedPostgres
 from debrief.recorder.storage.store import RecordStore
 from debrief.redaction.redactor import Redactor, load_key
-from debrief.sessions.heads import SessionHead
+from debrief.sessions.model import SessionHead
 from debrief.settings import Settings, load_settings
 from pipelines import instance as instances
 from pipelines import instance_care

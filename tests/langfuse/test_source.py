@@ -14,7 +14,7 @@ from debrief.lake import Lake
 from debrief.langfuse.source import FETCHED_TABLE, LangfuseSource, source_from_settings
 from debrief.redaction.redactor import Redactor
 from debrief.sessions.model import Session, UnreadTranscript
-from debrief.sessions.sources import Scan
+from debrief.sessions.scanning import Scan
 from debrief.sessions.store import scan_into, store_week
 from debrief.settings import load_settings
 from tests.langfuse.scenario import client_of

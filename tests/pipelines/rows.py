@@ -7,7 +7,7 @@ from typing import Any
 
 from debrief.judging.model import JudgeEvaluation
 from debrief.scoring.model import SessionScores
-from debrief.sessions.heads import SessionHead
+from debrief.sessions.model import SessionHead
 from debrief.snapshots.model import SessionMetadataRow
 
 AT = datetime(2026, 10, 6, 9, tzinfo=UTC)

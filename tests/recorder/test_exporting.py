@@ -17,7 +17,7 @@ from debrief.recorder.contracts import Record, Status
 from debrief.recorder.encoding import encode_record
 from debrief.recorder.exporting import EXPORT_FORMS, lines_of, record_line
 from debrief.recorder.storage.rows import StoredRecord
-from debrief.sessions.readers.recorder.conversion import NO_CONTENTS
+from debrief.sessions.readers.recorder import NO_CONTENTS
 from debrief.training.samples import SECRET_FOUND, metadata_of_line
 from debrief.training.splitting import side_of
 from debrief.training.validation import validate_line

@@ -15,9 +15,8 @@ from debrief.offline.signals import read_signals
 from debrief.recorder.encoding import encode_record
 from debrief.recorder.exporting import training_line
 from debrief.recorder.storage.rows import StoredRecord
-from debrief.sessions.heads import SessionHead
-from debrief.sessions.model import Session
-from debrief.sessions.readers.recorder.conversion import session_of
+from debrief.sessions.model import Session, SessionHead
+from debrief.sessions.readers.recorder import session_of
 from debrief.training.selection import (
     DRAFT,
     NO_CHANGE,

@@ -21,7 +21,7 @@ from debrief.recorder.encoding import encode_record
 from debrief.redaction.redactor import Redactor
 from debrief.sessions.model import Session, UnreadTranscript
 from debrief.sessions.readers.patches import edits_of_call
-from debrief.sessions.readers.recorder.conversion import NO_CONTENTS, session_of
+from debrief.sessions.readers.recorder import NO_CONTENTS, session_of
 from debrief.sessions.scanning import Scan
 from debrief.sessions.sources import read_week, scan
 from debrief.sessions.store import scan_into, store_week

@@ -27,7 +27,7 @@ from debrief.rubrics.labels import Label, Labels
 from debrief.rubrics.measures import Measure, measures_of
 from debrief.rubrics.model import Rubric, RubricEvaluation
 from debrief.scoring.model import SessionScores
-from debrief.sessions.heads import SessionHead
+from debrief.sessions.model import SessionHead
 from debrief.settings import load_settings
 from tests.langfuse.scenario import scored
 from tests.rubrics.scenario import rubric

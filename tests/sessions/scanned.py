@@ -6,7 +6,8 @@ from datetime import timedelta
 from pathlib import Path
 
 from debrief.sessions.model import Session, UnreadTranscript
-from debrief.sessions.sources import Scan, read_week
+from debrief.sessions.scanning import Scan
+from debrief.sessions.sources import read_week
 from tests.sessions.scenario import MONDAY, Log, usage
 
 WEEK = "2026-01-05"

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from debrief.sessions.declared import declared_tools, unique
 from debrief.sessions.model import DeclaredTool
+from debrief.sessions.readers.values import declared_tools, unique
 
 SCHEMA: dict[str, Any] = {
     "type": "object",

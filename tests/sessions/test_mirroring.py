@@ -12,8 +12,7 @@ import pytest
 from debrief.errors import ConfigurationError, InputError
 from debrief.lake import Lake
 from debrief.redaction.redactor import Redactor
-from debrief.sessions.heads import SessionHead
-from debrief.sessions.model import Session
+from debrief.sessions.model import Session, SessionHead
 from debrief.sessions.scanning import ScanEntry
 from debrief.sessions.store import scan_into, store_week
 from debrief.sessions.transfer import local_folders, mirror, push, split_locations

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from debrief.sessions.places import Place, place_of
+from debrief.sessions.readers.assembly import Place, place_of
 from debrief.slugs import SLUG, slugify
 
 CASES = {

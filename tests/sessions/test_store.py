@@ -13,8 +13,8 @@ from msgspec.structs import replace
 from debrief.lake import Lake
 from debrief.redaction.redactor import Redactor
 from debrief.sessions.model import Session
+from debrief.sessions.scanning import with_digest
 from debrief.sessions.store import SESSIONS_TABLE, scan_into, store_week
-from debrief.sessions.uniting import with_digest
 
 WEEK = "2026-09-07"
 REDACTOR = Redactor(b"a key of thirty-two bytes, or so.")

@@ -20,7 +20,7 @@ from debrief.sessions.model import (
     Turn,
     Usage,
 )
-from debrief.sessions.uniting import united
+from debrief.sessions.scanning import united
 
 START = datetime(2026, 1, 5, 9, tzinfo=UTC)
 

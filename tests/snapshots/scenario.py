@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from datetime import UTC, datetime
 from pathlib import Path
 
-from debrief.sessions.heads import SessionHead
+from debrief.sessions.model import SessionHead
 
 MONDAY = datetime(2026, 1, 5, 9, 0, tzinfo=UTC)
 PROMPTS = {

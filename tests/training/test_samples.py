@@ -11,8 +11,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 
 from debrief.errors import InputError
-from debrief.sessions.declared import declared_tools
 from debrief.sessions.model import Session
+from debrief.sessions.readers.values import declared_tools
 from debrief.training.model import SampleLine
 from debrief.training.samples import encode_line
 from debrief.training.traits import traits_of

@@ -14,8 +14,8 @@ from msgspec.structs import replace
 
 from debrief.lake import Lake
 from debrief.scoring.model import SessionScores
-from debrief.sessions.declared import declared_tools
 from debrief.sessions.model import Intervention, Session
+from debrief.sessions.readers.values import declared_tools
 from debrief.snapshots.model import PromptSnapshotRow, SessionMetadataRow, SubagentPrompt
 from debrief.training.pairs import observed_pairs
 from debrief.training.selection import ACROSS, SUSPECTED, TrainingOptions

@@ -7,7 +7,7 @@ from pathlib import Path
 from debrief.judging.model import JudgeEvaluation
 from debrief.lake import Lake
 from debrief.scoring.model import SessionScores
-from debrief.sessions.heads import SessionHead
+from debrief.sessions.model import SessionHead
 from debrief.weekly.model import Done, added_up, by_stage
 from debrief.weekly.report import MOST_FAILURES, headline, page_of, report_of
 from tests.pipelines.rows import head, judgement, scores

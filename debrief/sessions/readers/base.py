@@ -1,17 +1,21 @@
-"""What every reader of a source provides."""
+"""What every reader of a source provides, and the base of most of them."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import re
+from collections.abc import Iterable, Iterator
 from datetime import datetime
 from pathlib import Path
 from typing import Protocol
 
+import orjson
 from msgspec import Struct
 
 from debrief.errors import InputError
 from debrief.sessions.model import Session
-from debrief.sessions.readers.files import Walk
+from debrief.sessions.readers.assembly import TranscriptDraft, assemble
+from debrief.sessions.readers.files import HEAD, JsonRecord, Walk, head_of
+from debrief.sessions.readers.values import changed_at, moment
 
 
 class NoSession(InputError):  # noqa: N818 - most often it is no error
@@ -106,3 +110,160 @@ class Reader(SessionReader, Protocol):
     def peek(self, transcript: Transcript) -> Peek | None:
         """Look at the beginning; None when the file holds no session."""
         ...
+
+
+_TIME = re.compile(rb'(?<!\\)"timestamp"\s*:\s*"([^"\\]{1,40})"')
+
+
+class TranscriptReader:
+    """Reads a source whose sessions are one file each, subagents being files of their own.
+
+    A source defines the class variables, ``claims``, ``describe`` and ``read_file``.
+    """
+
+    source: str
+    tool: str
+    tools = ToolNames()
+    home_folders: tuple[str, ...]
+    """Where the tool keeps its transcripts, below a user's home."""
+    suffixes: tuple[str, ...] = (".jsonl",)
+    """Of the names of its transcripts."""
+
+    def claims(self, head: bytes) -> bool:
+        """Return whether a file with this beginning is the source's."""
+        raise NotImplementedError
+
+    def describe(self, head: bytes, path: str) -> Peek | None:
+        """Return what the beginning of a file says; None when it holds no session."""
+        raise NotImplementedError
+
+    def read_file(self, path: str) -> TranscriptDraft:
+        """Read one file.
+
+        Raises:
+            OSError: it cannot be read.
+            ValueError: it holds nothing that can be read.
+        """
+        raise NotImplementedError
+
+    def beside(self, path: str) -> tuple[str, ...]:
+        """Return the files that belong to a path, such as its settings."""
+        return ()
+
+    def folders(self, home: Path) -> tuple[Path, ...]:
+        """Return where the tool keeps its transcripts below a user's home."""
+        return tuple(home / folder for folder in self.home_folders)
+
+    def find(self, walk: Walk) -> Iterator[Transcript]:
+        """Yield this source's transcripts, in path order: a child at hand completes its parent."""
+        heads = ((path, head_of(path)) for path in walk.paths(self.suffixes, self.source))
+        return self.grouped(
+            (path, self.describe(head, path)) for path, head in heads if self.claims(head)
+        )
+
+    def grouped(self, peeks: Iterable[tuple[str, Peek | None]]) -> Iterator[Transcript]:
+        """Yield one transcript a session, given each file of the source in path order."""
+        files = {path: peek or Peek(session_id="") for path, peek in peeks}
+        own = {peek.session_id: path for path, peek in reversed(files.items()) if peek.session_id}
+        parents = {peek.session_id: peek.parent for peek in files.values() if peek.parent}
+        children: dict[str, list[str]] = {}
+        for path, peek in files.items():
+            root = _topmost(peek, parents, own)
+            if root:
+                children.setdefault(own[root], []).append(path)
+        attached = {path for paths in children.values() for path in paths}
+        for path in files:
+            if path not in attached:
+                companions = list(self.beside(path))
+                for child in children.get(path, ()):
+                    companions += (child, *self.beside(child))
+                yield Transcript(source=self.source, path=path, companions=tuple(companions))
+
+    def peek(self, transcript: Transcript) -> Peek | None:
+        """Look at the beginning; None when the file holds no session."""
+        return self.describe(head_of(transcript.path), transcript.path)
+
+    def read(self, transcript: Transcript) -> Session:
+        """Read one transcript with its subagents'.
+
+        Raises:
+            NoSession: the file is whole, and no prompt and no answer is in it.
+            InputError: nothing in it can be read.
+        """
+        path = transcript.path
+        try:
+            draft = self.read_main(transcript)
+            fallback = changed_at(path)
+        except OSError as error:
+            raise InputError(path, f"cannot be read ({error.strerror or error})") from error
+        except ValueError as error:
+            raise BrokenTranscript(path, str(error)) from error
+        if not draft.timeline.turns:
+            if draft.problems:
+                first = draft.problems[0]
+                reason = f"no prompt and no answer in it; {first.reason}"
+                raise BrokenTranscript(path, reason, first.line)
+            raise NoSession(path, "holds no session: no prompt and no answer")
+        children = [*draft.agents.values(), *self.read_children(transcript, draft)]
+        return assemble(
+            draft, source=self.source, tool=self.tool, fallback=fallback, children=children
+        )
+
+    def read_main(self, transcript: Transcript) -> TranscriptDraft:
+        """Read a transcript's own file or files; raises as ``read_file`` does."""
+        return self.read_file(transcript.path)
+
+    def read_children(
+        self, transcript: Transcript, draft: TranscriptDraft
+    ) -> Iterator[TranscriptDraft]:
+        """Read the transcripts of subagents; those that cannot be read are reported."""
+        for path in transcript.companions:
+            if path.endswith(self.suffixes) and self.claims(head_of(path)):
+                try:
+                    yield self.read_file(path)
+                except (OSError, ValueError) as error:
+                    draft.report(0, f"its subagent's transcript {path} cannot be read: {error}")
+
+
+def text_in(pattern: re.Pattern[bytes], head: bytes) -> str:
+    """Return the first group of a pattern's first match in a file's beginning; empty for none."""
+    match = pattern.search(head)
+    return match[1].decode(errors="replace") if match else ""
+
+
+def head_records(head: bytes) -> list[JsonRecord]:
+    """Return the records at a file's beginning, those left out that cannot be decoded."""
+    records = []
+    for line in head.split(b"\n"):
+        try:
+            record = orjson.loads(line)
+        except orjson.JSONDecodeError:
+            continue
+        if type(record) is dict:
+            records.append(record)
+    return records
+
+
+def first_time(head: bytes, *patterns: re.Pattern[bytes]) -> datetime | None:
+    """Return the first ``timestamp`` in a beginning, whose last record may be cut off."""
+    times = [time for pattern in patterns or (_TIME,) for time in pattern.findall(head)]
+    moments = (moment(time.decode(errors="replace")) for time in times)
+    return next((at for at in moments if at is not None), None)
+
+
+def is_whole(head: bytes) -> bool:
+    """Return whether a beginning is a whole file."""
+    return len(head) < HEAD
+
+
+def _topmost(peek: Peek, parents: dict[str, str], own: dict[str, str]) -> str:
+    """Return the topmost session at hand above a file's; empty for none, and for a circle."""
+    root, seen = "", {peek.session_id}
+    parent = peek.parent
+    while parent and parent in own:
+        if parent in seen:
+            return ""
+        root = parent
+        seen.add(parent)
+        parent = parents.get(parent, "")
+    return root

@@ -12,9 +12,15 @@ from typing import Any
 
 from debrief.sessions.model import Usage
 from debrief.sessions.readers.assembly import TranscriptDraft
-from debrief.sessions.readers.base import Peek, ToolNames
-from debrief.sessions.readers.jsonl import JsonLines, JsonRecord, compact_json
-from debrief.sessions.readers.kit import TranscriptReader, first_time, is_whole, text_in
+from debrief.sessions.readers.base import (
+    Peek,
+    ToolNames,
+    TranscriptReader,
+    first_time,
+    is_whole,
+    text_in,
+)
+from debrief.sessions.readers.files import JsonLines, JsonRecord, compact_json
 from debrief.sessions.readers.patches import FileEdit, edit_of_arguments, from_unified, joined
 from debrief.sessions.readers.timeline import NO_USAGE, CallDraft, MessageDraft
 from debrief.sessions.readers.values import (

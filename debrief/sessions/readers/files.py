@@ -1,13 +1,27 @@
-"""Which files lie below a folder, and how they begin."""
+"""Files of transcripts: which lie below a folder, how they begin, and the JSON in them.
+
+JSON and JSON lines are read as they really are: doubled, cut short, badly encoded, still growing.
+A file of JSON lines is read once, in blocks, and decoded line by line, so that memory is bounded
+by the longest line and what the caller keeps. Whatever cannot be decoded becomes a problem with
+its line number; everything around it is still read.
+"""
 
 from __future__ import annotations
 
+import hashlib
+import json
 import os
+import re
 import stat
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
+from typing import Any, TypeVar
 
+import msgspec
+import orjson
 from msgspec import Struct
+
+from debrief.sessions.model import Problem, TranscriptRef
 
 HEAD = 16_384
 """Bytes of a file's beginning; more where its first line is longer."""
@@ -134,3 +148,254 @@ def reason_of(error: OSError) -> str:
     if isinstance(error, PermissionError):
         return "no permission to read it"
     return shown(error.strerror or str(error)).lower()
+
+
+JsonRecord = dict[str, Any]
+T = TypeVar("T")
+
+_BLOCK = 1 << 22
+_MOST_PROBLEMS = 100
+_MOST_RESTARTS = 64
+_LENIENT = json.JSONDecoder(strict=False)
+_UNDECODABLE = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
+_OBJECTS = msgspec.json.Decoder(JsonRecord)
+_NOT_UTF8 = "bytes that are not UTF-8 were replaced"
+_TOO_DEEP = "nested too deeply to be read"
+_MESSAGES = re.compile(r'"messages"\s*:\s*\[')
+_BETWEEN = re.compile(r"[\s,]*")
+
+
+class JsonLines:
+    """The records of one file of JSON lines, to be iterated over once.
+
+    Afterwards ``problems`` holds the places that could not be read, and ``ref()`` says what the
+    file was. Opening raises ``OSError`` as usual.
+    """
+
+    def __init__(self, path: str) -> None:
+        self.path = path
+        self.line = 0
+        """The line that the latest record came from, from 1."""
+        self.records = 0
+        self.size = 0
+        self.problems: list[Problem] = []
+        self._unreported = 0
+        self._sha = hashlib.sha256()
+
+    def __iter__(self) -> Iterator[JsonRecord]:
+        """Yield every JSON object; other JSON values are reported and skipped."""
+        return self.typed(_OBJECTS)
+
+    def typed(self, decoder: msgspec.json.Decoder[T]) -> Iterator[T]:
+        """Yield every JSON object as a struct, what the struct does not name left undecoded.
+
+        Args:
+            decoder: of a struct whose fields take any JSON value.
+        """
+        decode = decoder.decode
+        for block in self._blocks():
+            view, find, at = memoryview(block), block.find, 0
+            while at < len(block):
+                end = find(b"\n", at)
+                if end < 0:
+                    end = len(block)
+                self.line += 1
+                try:
+                    record = decode(view[at:end])
+                except _UNDECODABLE:
+                    yield from self._decode_leniently(block[at:end], decoder)
+                else:
+                    self.records += 1
+                    yield record
+                at = end + 1
+        if self._unreported:
+            reason = f"{self._unreported} more lines could not be read"
+            self.problems.append(Problem(path=self.path, line=self.line, reason=reason))
+
+    def report(self, reason: str) -> None:
+        """File a problem with the current line."""
+        if len(self.problems) < _MOST_PROBLEMS:
+            self.problems.append(Problem(path=self.path, line=self.line, reason=reason))
+        else:
+            self._unreported += 1
+
+    def ref(self) -> TranscriptRef:
+        """Return what was read: the digest is of exactly the bytes that were decoded."""
+        return TranscriptRef(
+            path=self.path, digest=self._sha.hexdigest(), size=self.size, records=self.records
+        )
+
+    def _blocks(self) -> Iterator[bytes]:
+        """Yield the file in blocks of whole lines."""
+        tail: list[bytes] = []
+        with open(self.path, "rb", buffering=0) as file:  # noqa: PTH123 - a fifth of the cost
+            while block := file.read(_BLOCK):
+                self._sha.update(block)
+                self.size += len(block)
+                end = block.rfind(b"\n") + 1
+                tail.append(block[:end] if end else block)
+                if end:
+                    yield b"".join(tail)
+                    tail = [block[end:]] if end < len(block) else []
+        if tail:
+            yield b"".join(tail)
+
+    def _decode_leniently(self, line: bytes, decoder: msgspec.json.Decoder[T]) -> Iterator[T]:
+        """Decode a line that is not one JSON object in UTF-8, as far as it goes."""
+        for record in self._objects_in(line):
+            try:
+                yield decoder.decode(compact_json(record))
+            except (msgspec.DecodeError, RecursionError):
+                self.report(_TOO_DEEP)
+
+    def _objects_in(self, line: bytes) -> Iterator[JsonRecord]:
+        if not line or line.isspace():
+            return
+        try:
+            text = line.decode()
+        except UnicodeDecodeError:
+            text = line.decode(errors="replace")
+            self.report(_NOT_UTF8)
+        at, end, restarts = _skip_space(text, 0), len(text), 0
+        while at < end:
+            try:
+                value, at = _LENIENT.raw_decode(text, at)
+                value = mend(value) if type(value) is dict else value
+            except RecursionError:
+                self.report(_TOO_DEEP)
+                return
+            except ValueError as error:
+                if restarts == 0:
+                    self.report(_reason(text, error))
+                restarts += 1
+                at = text.find('{"', at + 1)
+                if at < 0 or restarts > _MOST_RESTARTS:
+                    return
+                continue
+            at = _skip_space(text, at)
+            if restarts and (at < end or type(value) is not dict or "type" not in value):
+                at = text.find('{"', at)
+                if at < 0:
+                    return
+            elif type(value) is dict:
+                self.records += 1
+                yield value
+            else:
+                self.report(f"holds a JSON {_kind(value)} where an object belongs")
+
+
+def first_line_error(head: bytes, whole: bool) -> str | None:
+    """Return why the first line of a file's beginning is not JSON; None when it is, or is cut."""
+    line, newline, _ = head.lstrip().partition(b"\n")
+    try:
+        orjson.loads(line)
+    except orjson.JSONDecodeError as error:
+        return None if not newline and not whole else f"not JSON: {error.msg}"
+    return None
+
+
+def mend(value: Any) -> Any:
+    """Return a decoded JSON value with lone surrogates replaced by U+FFFD in every string.
+
+    Such strings are legal JSON, but nothing can encode them as UTF-8 again.
+    """
+    if isinstance(value, str):
+        return mend_text(value)
+    if isinstance(value, list):
+        return [mend(item) for item in value]
+    if isinstance(value, dict):
+        return {mend_text(key): mend(item) for key, item in value.items()}
+    return value
+
+
+def mend_text(text: str) -> str:
+    """Return ``text`` with surrogate pairs joined and lone surrogates replaced by U+FFFD."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+    return text
+
+
+def load_object(path: str) -> tuple[JsonRecord, TranscriptRef, list[Problem]]:
+    """Read a file that is one JSON object, with what had to be mended in it.
+
+    Of a broken one, what comes before its list of ``messages`` and the messages before the break.
+
+    Raises:
+        ValueError: nothing of it can be read, or it is no object.
+        OSError: it cannot be read.
+    """
+    data = Path(path).read_bytes()
+    sha = hashlib.sha256(data).hexdigest()
+    ref = TranscriptRef(path=path, digest=sha, size=len(data), records=1)
+    problems: list[Problem] = []
+    try:
+        document = orjson.loads(data)
+    except orjson.JSONDecodeError:
+        text = data.decode(errors="replace")
+        try:
+            document = mend(json.loads(text, strict=False))
+            if text.encode() != data:
+                problems.append(Problem(path=path, line=0, reason=_NOT_UTF8))
+        except (ValueError, RecursionError) as error:
+            reason = _TOO_DEEP if isinstance(error, RecursionError) else str(error)
+            document, line = _salvaged(text, reason)
+            reason = "the document is broken or cut short here; "
+            reason += f"{len(document['messages'])} messages stand before it"
+            problems.append(Problem(path=path, line=line, reason=reason))
+    if type(document) is not dict:
+        raise ValueError("holds no JSON object")
+    return document, ref, problems
+
+
+def _salvaged(text: str, error: str) -> tuple[JsonRecord, int]:
+    """Return the readable part of a broken document, and the line it breaks at."""
+    start = _MESSAGES.search(text)
+    try:
+        document = orjson.loads(text[: start.end()] + "]}") if start else None
+    except orjson.JSONDecodeError:
+        document = None
+    if start is None or document is None:
+        raise ValueError(f"not JSON: {error}")
+    messages, at = [], start.end()
+    while True:
+        between = _BETWEEN.match(text, at)
+        at = between.end() if between else at
+        try:
+            value, at = _LENIENT.raw_decode(text, at)
+        except (ValueError, RecursionError):
+            break
+        messages.append(mend(value))
+    document["messages"] = messages
+    return document, text.count("\n", 0, at) + 1
+
+
+def compact_json(value: Any) -> str:
+    """Return ``value`` as compact JSON text; what cannot be encoded becomes an empty object."""
+    try:
+        return orjson.dumps(value).decode()
+    except TypeError:
+        try:
+            return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+        except (RecursionError, TypeError, ValueError):
+            return "{}"
+
+
+def _skip_space(text: str, at: int) -> int:
+    while at < len(text) and (text[at].isspace() or text[at] == "\ufeff"):
+        at += 1
+    return at
+
+
+def _reason(text: str, error: ValueError) -> str:
+    if isinstance(error, json.JSONDecodeError):
+        if error.pos >= len(text.rstrip()) or error.msg.startswith("Unterminated string"):
+            return "the line is cut short"
+        return f"not JSON at column {error.pos + 1}: {error.msg}"
+    return f"not JSON: {error}"
+
+
+def _kind(value: Any) -> str:
+    names = {bool: "boolean", int: "number", float: "number", str: "string", list: "array"}
+    return names.get(type(value), "null")

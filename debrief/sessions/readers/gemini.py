@@ -12,16 +12,16 @@ from typing import Any
 
 from debrief.sessions.model import Usage
 from debrief.sessions.readers.assembly import TranscriptDraft
-from debrief.sessions.readers.base import Peek, ToolNames
-from debrief.sessions.readers.files import head_of
-from debrief.sessions.readers.jsonl import JsonLines, JsonRecord, compact_json, load_object
-from debrief.sessions.readers.kit import (
+from debrief.sessions.readers.base import (
+    Peek,
+    ToolNames,
     TranscriptReader,
     first_time,
     head_records,
     is_whole,
     text_in,
 )
+from debrief.sessions.readers.files import JsonLines, JsonRecord, compact_json, head_of, load_object
 from debrief.sessions.readers.patches import FileEdit, edit_of_arguments, from_unified
 from debrief.sessions.readers.timeline import CallDraft
 from debrief.sessions.readers.values import (

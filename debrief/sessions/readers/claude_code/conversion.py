@@ -10,8 +10,9 @@ import orjson
 
 from debrief.sessions.model import SubagentPlace, TurnOrigin, Usage
 from debrief.sessions.readers.assembly import TranscriptDraft
-from debrief.sessions.readers.claude_code.edits import edit_of
 from debrief.sessions.readers.claude_code.records import (
+    INTERRUPTED_CALL,
+    REFUSED,
     Asked,
     Block,
     ClaudeMessage,
@@ -20,20 +21,17 @@ from debrief.sessions.readers.claude_code.records import (
     Report,
     Tokens,
     ToolOutcome,
-)
-from debrief.sessions.readers.claude_code.words import (
-    INTERRUPTED_CALL,
-    REFUSED,
     answers_in,
     arguments_of,
     command_in,
+    edit_of,
     exit_code_of,
     kind_of,
     pictures_in,
     said_in,
     words_of_refusal,
 )
-from debrief.sessions.readers.jsonl import JsonLines
+from debrief.sessions.readers.files import JsonLines
 from debrief.sessions.readers.timeline import CallDraft, MessageDraft
 from debrief.sessions.readers.values import (
     images_in,

@@ -4,16 +4,30 @@ from __future__ import annotations
 
 import re
 from datetime import datetime, timedelta
+from pathlib import Path, PurePosixPath
 from typing import Any
 
 import orjson
 from msgspec import Struct
 
 from debrief.sessions.model import Usage
-from debrief.sessions.readers.jsonl import JsonRecord
+from debrief.sessions.readers.files import JsonRecord, compact_json
 from debrief.sessions.readers.patches import FileEdit, created, deleted, from_unified
-from debrief.sessions.readers.values import decoded_arguments, mapping, moment, string, without
+from debrief.sessions.readers.timeline import MessageDraft
+from debrief.sessions.readers.values import (
+    decoded_arguments,
+    mapping,
+    mappings,
+    moment,
+    string,
+    without,
+)
 
+_ITEM = re.compile(
+    r"message|(?:function|custom_tool)_call(?:_output)?|(?:local_shell|web_search|tool_search)_call"
+    r"|tool_search_output"
+)
+_ID_IN_NAME = re.compile(r"[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}")
 _EXIT_CODE = re.compile(
     r"^(?:Process exited with code|Exit code:|exit code:) ?(-?\d+)", re.MULTILINE
 )
@@ -237,3 +251,65 @@ def _time_in(identity: str) -> datetime | None:
         return moment(int(digits[:12], 16))
     except ValueError:
         return None
+
+
+def loaded_tools(tools: Any) -> list[Any]:
+    """Return those of the tools that the model sees from the beginning; the others it has to
+    search for, and the search's result describes them."""
+    loaded: list[Any] = []
+    for tool in mappings(tools):
+        if type(tool.get("tools")) is list:
+            loaded.append({**tool, "tools": loaded_tools(tool["tools"])})
+        elif tool.get("deferLoading") is not True:
+            loaded.append(tool)
+    return loaded
+
+
+def parent_of(meta: JsonRecord) -> str:
+    """Return the id of the session that spawned this one; empty where none is named."""
+    agent = mapping(mapping(meta.get("source")).get("subagent"))
+    return string(mapping(agent.get("thread_spawn")).get("parent_thread_id"))
+
+
+def repository_of(url: str) -> str:
+    """Return the repository's name in a remote's URL; empty when it holds none."""
+    name = PurePosixPath(url.rstrip("/").replace(":", "/")).name.removesuffix(".git")
+    return "" if name in ("", ".", "..") else name
+
+
+def unwrapped(record: JsonRecord) -> tuple[str, JsonRecord]:
+    """Return the kind and the payload of a record of the bare layout."""
+    kind = string(record.get("type"))
+    if _ITEM.fullmatch(kind):
+        return "response_item", record
+    if not kind and "id" in record and "timestamp" in record:
+        return "session_meta", record
+    return "", {}
+
+
+def served_text(answer: Any) -> str:
+    """Return what a server's tool answered, as text."""
+    if type(answer) is dict and type(answer.get("content")) is list:
+        return read_output(answer["content"]).text
+    return answer if type(answer) is str else compact_json(answer)
+
+
+def id_in_name(path: str) -> str:
+    """Return the session's id that a rollout's name ends with, else the name."""
+    stem = Path(path).stem
+    ids: list[str] = _ID_IN_NAME.findall(stem)
+    return ids[-1] if ids else stem
+
+
+def meta_of(record: JsonRecord) -> JsonRecord:
+    """Return what a record says of the session; an empty object where it is about no session."""
+    if record.get("type") == "session_meta":
+        return mapping(record.get("payload"))
+    bare = record.get("type") is None and "id" in record and "timestamp" in record
+    return record if bare else {}
+
+
+def has_results(message: MessageDraft) -> bool:
+    """Return whether calls of a message were answered: what comes next was said knowing that."""
+    ends = (message.calls[0], message.calls[-1]) if message.calls else ()
+    return any(call.status != "unanswered" for call in ends)

@@ -1,7 +1,356 @@
-"""The Session Recorder: ``*.record.json`` files, and JSON lines with a record each."""
+"""The Session Recorder: ``*.record.json`` files, and JSON lines with a record each.
+
+A file of lines holds a session a line. Each is a transcript of its own, named by the file and the
+byte that its line begins at, so that it can be read without those before it. Growth is exact from
+a record's operations, commands have exit codes.
+"""
 
 from __future__ import annotations
 
-from debrief.sessions.readers.recorder.reading import RecordReader
+import re
+from collections.abc import Callable, Iterator, Sequence
+from datetime import UTC, datetime
+from hashlib import sha256
+from pathlib import Path
+
+import msgspec
+from msgspec import UNSET
+
+from debrief.errors import InputError
+from debrief.sessions.model import (
+    CallStatus,
+    Message,
+    Problem,
+    Recorded,
+    RecordStatus,
+    Session,
+    ToolCall,
+    TranscriptRef,
+    Turn,
+)
+from debrief.sessions.readers.base import BrokenTranscript, NoSession, Peek, ToolNames, Transcript
+from debrief.sessions.readers.files import Walk, head_of, mend_text
+from debrief.sessions.readers.patches import FileEdit, created, deleted, from_unified, joined
+from debrief.sessions.readers.recorder.records import (
+    NOT_A_RECORD,
+    DecodedRecord,
+    RecordCall,
+    RecordMessage,
+    RecordOperation,
+    RecordPatch,
+    RecordPath,
+    decode_meta,
+    decode_record,
+)
+from debrief.sessions.readers.values import changed_at, declared_tools
+from debrief.slugs import slugify
+
+SOURCE = "recorder"
+READ, PATCHED, RAN = "repo.readFile", "apply_patch", "run_cmd"
+NO_CONTENTS = "its record tells which files changed, and nothing of what is in them"
+
+
+def stored_path(record_id: object) -> str:
+    """Return the path of a stored record, which has no file."""
+    return f"{SOURCE}:{record_id}"
+
+
+def session_of(
+    data: bytes,
+    path: str,
+    status: RecordStatus | None = None,
+    written: Callable[[], datetime] | None = None,
+) -> Session:
+    """Return a record as a session, not yet redacted and without a digest.
+
+    Args:
+        data: the record's bytes.
+        path: what it was read from.
+        status: of the stored session; a record that was never verified is a draft anyway.
+        written: returns when a bare record was written; None if none is accepted.
+
+    Raises:
+        InputError: it is no record, and why.
+    """
+    try:
+        record = decode_record(data, written)
+    except NOT_A_RECORD as error:
+        raise InputError(path, f"is no record: {error}") from error
+    return _Conversion(record, data, path).session(status)
+
+
+class _Conversion:
+    """Converts one record."""
+
+    def __init__(self, record: DecodedRecord, data: bytes, path: str) -> None:
+        self._record = record
+        self._data = data
+        self._path = path
+        self._codes = {command.call_id: command.exit_code for command in record.meta.commands}
+        self._results = {
+            m.tool_call_id: m.content or "" for m in record.messages if m.role == "tool"
+        }
+        self._files: dict[str, str] = {}
+        self._problems: list[Problem] = []
+
+    def session(self, status: RecordStatus | None) -> Session:
+        meta = self._record.meta
+        started, ended = self._span
+        turns = tuple(self._turns())
+        if not any(turn.messages or turn.prompt for turn in turns):
+            raise InputError(self._path, "holds no prompt and no answer")
+        full = meta.contents == "full"
+        calls = [call for turn in turns for message in turn.messages for call in message.calls]
+        if not (meta.verified and full):
+            status = "draft"
+        session = Session(
+            id=meta.session_id,
+            source=SOURCE,
+            tool=SOURCE,
+            tool_version=meta.recorder,
+            task=slugify(meta.task_id),
+            repository=meta.repo_name,
+            branch=meta.branch or "",
+            started=started,
+            ended=ended,
+            transcripts=(
+                TranscriptRef(
+                    path=self._path,
+                    digest=sha256(self._data).hexdigest(),
+                    size=len(self._data),
+                    records=1,
+                ),
+            ),
+            turns=turns,
+            lines_added=sum(each.added for each in (calls if full else meta.changes)),
+            lines_removed=sum(each.removed for each in (calls if full else meta.changes)),
+            problems=tuple(self._problems),
+            redactions=meta.redactions.count,
+            unsure_redactions=meta.redactions.unsure,
+            declared_tools=declared_tools(bytes(self._record.tools).decode()) or UNSET,
+            recorded=Recorded(
+                base_commit=meta.base_ref,
+                system="\n\n".join(
+                    m.content for m in self._record.messages if m.role == "system" and m.content
+                ),
+                verified=meta.verified,
+                withheld="" if full else NO_CONTENTS,
+            ),
+        )
+        return msgspec.structs.replace(session, status=status) if status else session
+
+    @property
+    def _span(self) -> tuple[datetime, datetime]:
+        meta = self._record.meta
+        started, stopped = (
+            moment.astimezone(UTC) if moment.tzinfo else moment.replace(tzinfo=UTC)
+            for moment in (meta.started_at, meta.stopped_at)
+        )
+        return started, max(started, stopped)
+
+    def _turns(self) -> Iterator[Turn]:
+        """Yield a turn for each of the person's messages; a record has one as a rule."""
+        started, ended = self._span
+        groups: list[list[RecordMessage]] = []
+        for message in self._record.messages:
+            if message.role == "user" or (not groups and message.role == "assistant"):
+                groups.append([])
+            if groups:
+                groups[-1].append(message)
+        before = bool(groups) and groups[0][0].role != "user"
+        for number, group in enumerate(groups, 0 if before else 1):
+            first = group[0]
+            yield Turn(
+                number=number,
+                prompt=(first.content or "") if first.role == "user" else "",
+                origin="prompt" if first.role == "user" else "preamble",
+                at=started,
+                ended=ended,
+                messages=tuple(self._answers(group, number)),
+            )
+
+    def _answers(self, group: Sequence[RecordMessage], turn: int) -> Iterator[Message]:
+        for number, message in enumerate(group):
+            if message.role == "assistant":
+                # Of this session alone: records of one kind of work begin alike, and are no copies.
+                yield Message(
+                    id=f"{self._record.meta.session_id}:{turn}.{number}",
+                    model="",
+                    text=message.content or "",
+                    calls=tuple(map(self._call, message.tool_calls or ())),
+                )
+
+    def _call(self, call: RecordCall) -> ToolCall:
+        result = self._results.get(call.id)
+        name, given = call.function.name, call.function.arguments
+        status: CallStatus = "unanswered" if result is None else "ok"
+        code: int | None = None
+        edit: FileEdit | None = None
+        if name == RAN and call.id in self._codes:
+            code = self._codes[call.id]
+            status = "ok" if code == 0 else "failed"
+        elif name == READ and result is not None:
+            self._remember(given, result)
+        elif name == PATCHED and result is not None:
+            edit = self._edit(call)
+        return ToolCall(
+            id=call.id,
+            name=name,
+            input=given,
+            result=result,
+            status=status,
+            exit_code=code,
+            path=edit.path if edit else None,
+            added=edit.added if edit else 0,
+            removed=edit.removed if edit else 0,
+            patch=edit.patch if edit else "",
+        )
+
+    def _remember(self, arguments: str, content: str) -> None:
+        try:
+            self._files[msgspec.json.decode(arguments, type=RecordPath).path] = content
+        except msgspec.DecodeError as error:
+            self._report(f"arguments of {READ} that say nothing: {error}")
+
+    def _edit(self, call: RecordCall) -> FileEdit | None:
+        try:
+            patch = msgspec.json.decode(call.function.arguments, type=RecordPatch)
+        except msgspec.DecodeError as error:
+            self._report(f"a patch that cannot be read: {error}")
+            return None
+        operations = patch.operations if patch.ops is None else patch.ops
+        if operations is None:
+            self._report("a patch that cannot be read: it has no operations")
+            return None
+        return joined(map(self._change, operations))
+
+    def _change(self, operation: RecordOperation) -> FileEdit:
+        path = operation.path
+        if operation.type == "create_file":
+            return created(path, operation.diff)
+        if operation.type == "update_file":
+            return from_unified(path, operation.diff)
+        content = self._files.get(path)
+        if content is None:
+            self._report(f"{path} is deleted, and was never read: its lines do not count")
+        return deleted(path, content or "")
+
+    def _report(self, reason: str) -> None:
+        self._problems.append(Problem(path=self._path, line=0, reason=mend_text(reason)))
+
+
+_BEGINNING = re.compile(rb'\A\s*\{\s*"(?:messages|meta|tools)"\s*:')
+_NAMES = (".record.json", ".record.jsonl")
+_MANIFEST = re.compile(rb'\A\s*\{\s*"manifest"\s*:')
+_UNKNOWN = datetime.min
+_LONGEST = 64_000_000
+"""Bytes of a line that is still read; a record is never so long."""
+
+
+class RecordReader:
+    """Reads the records that a recorder or an export left in files."""
+
+    source = SOURCE
+    tool = SOURCE
+    tools = ToolNames(shell="run_cmd", read="repo.readFile")
+
+    def folders(self, home: Path) -> tuple[Path, ...]:
+        """Return nothing: records are wherever somebody put them."""
+        return ()
+
+    def find(self, walk: Walk) -> Iterator[Transcript]:
+        """Yield the records among the files of a folder, in path order."""
+        for path in walk.paths((".json", ".jsonl"), SOURCE):
+            if not path.endswith(_NAMES) and not _is_records_file(path):
+                continue
+            if path.endswith(".json"):
+                yield Transcript(source=SOURCE, path=path)
+                continue
+            for offset in _offsets(path):
+                yield Transcript(
+                    source=SOURCE, path=f"{path}#{offset}", companions=(path,), file=path
+                )
+
+    def peek(self, transcript: Transcript) -> Peek | None:
+        """Read only a record's ``meta``; None if the file is not a record."""
+        return _peek(_data(transcript.path))
+
+    def read(self, transcript: Transcript) -> Session:
+        """Read one record.
+
+        Raises:
+            NoSession: it is the last line of an export, which counts the others.
+            InputError: it is no record, or cannot be read.
+        """
+        try:
+            data = _data(transcript.path)
+        except OSError as error:
+            reason = f"cannot be read ({error.strerror or error})"
+            raise InputError(transcript.path, reason) from error
+        if _MANIFEST.match(data):
+            raise NoSession(transcript.path, "the last line of an export, which counts the others")
+        try:
+            file, _ = _split_path(transcript.path)
+            return session_of(data, transcript.path, written=lambda: changed_at(file))
+        except InputError as error:
+            raise BrokenTranscript(transcript.path, error.reason) from error
+
+
+def _is_records_file(path: str) -> bool:
+    """Return whether a file begins with a record, as other files with messages do not."""
+    head = head_of(path)
+    if not _BEGINNING.match(head):
+        return False
+    try:
+        with open(path, "rb") as file:  # noqa: PTH123
+            line = file.read(_LONGEST) if path.endswith(".json") else file.readline(_LONGEST)
+    except OSError:
+        return False
+    return _peek(line) is not None
+
+
+def _peek(data: bytes) -> Peek | None:
+    try:
+        meta = decode_meta(data.removesuffix(b"\n"), lambda: _UNKNOWN)
+    except NOT_A_RECORD:
+        return None
+    started = None if meta.started_at is _UNKNOWN else meta.started_at
+    return Peek(session_id=meta.session_id, started=started)
+
+
+def _offsets(path: str) -> Iterator[int]:
+    """Yield where the lines of a file begin, blank ones apart."""
+    at = 0
+    try:
+        with open(path, "rb") as file:  # noqa: PTH123
+            for line in file:
+                if not line.isspace():
+                    yield at
+                at += len(line)
+    except OSError:
+        return
+
+
+def _split_path(path: str) -> tuple[str, int | None]:
+    """Return a transcript's file, and where its line begins if it is a line of it."""
+    name, sign, offset = path.rpartition("#")
+    if sign and offset.isdigit() and name.endswith(".jsonl"):
+        return name, int(offset)
+    return path, None
+
+
+def _data(path: str) -> bytes:
+    """Return the bytes of a record, its line end left off.
+
+    Raises:
+        OSError: they cannot be read.
+    """
+    name, offset = _split_path(path)
+    if offset is not None:
+        with open(name, "rb") as file:  # noqa: PTH123
+            file.seek(offset)
+            return file.readline().removesuffix(b"\n")
+    return Path(path).read_bytes().removesuffix(b"\n")
+
 
 READER = RecordReader()

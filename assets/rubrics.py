@@ -32,6 +32,7 @@ from debrief.errors import ModelError
 from debrief.evaluation import version_of
 from debrief.evaluators import Evaluators
 from debrief.lake import Lake, Row
+from debrief.rubrics.consolidation import TrialOptions, try_rubrics
 from debrief.rubrics.judging import evaluate_rubrics
 from debrief.rubrics.linting import lint
 from debrief.rubrics.model import (
@@ -52,7 +53,6 @@ from debrief.rubrics.model import (
 )
 from debrief.rubrics.offline_miner import EARLIER_WEEKS
 from debrief.rubrics.page import rubrics_markdown
-from debrief.rubrics.trials import TrialOptions, try_rubrics
 from debrief.scoring.model import SCORE_NAMES, ScoreName, SessionScores
 from debrief.sessions.model import Session
 from debrief.summary import Held

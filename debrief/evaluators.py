@@ -10,8 +10,7 @@ from msgspec import Struct
 
 from debrief.content import folder
 from debrief.errors import ConfigurationError
-from debrief.judging.judge_files import litellm_name, load_judges
-from debrief.judging.model import ChangeJudge, Judge
+from debrief.judging.model import ChangeJudge, Judge, litellm_name, load_judges
 from debrief.models.choosing import Models
 from debrief.models.fencing import fence, marker_of
 from debrief.models.usage import RunUsage
@@ -121,7 +120,7 @@ def _chosen(judges: list[Judge], only: Sequence[str]) -> list[Judge]:
 
 def _offline(judges: Sequence[Judge], *, dry_run: bool) -> Evaluators:
     from debrief.offline.evaluator import OfflineEvaluator
-    from debrief.rubrics.offline_judge import OfflineRubricJudge
+    from debrief.rubrics.judging import OfflineRubricJudge
     from debrief.rubrics.offline_miner import OfflineMiner
     from debrief.scoring.scorer import fingerprint_of
 
@@ -149,7 +148,7 @@ def _models(
     history: bool,
 ) -> Evaluators:
     from debrief.judging.dspy_judge import DspyJudge
-    from debrief.rubrics.model_judge import ModelRubricJudge
+    from debrief.rubrics.judging import ModelRubricJudge
     from debrief.rubrics.model_miner import ModelMiner
     from debrief.scoring.model_scorer import ModelChunkScorer
     from debrief.scoring.scorer import fingerprint_of

@@ -182,7 +182,7 @@ def migrate(
     metadata that a sample lacks are filled in from what lies around it, and listed in its
     metadata as filled in; what nobody can tell is reported as missing.
     """
-    from debrief.judging.judge_files import load_judges
+    from debrief.judging.model import load_judges
     from debrief.snapshots.capture import HOME
     from debrief.snapshots.migration import apply, earlier_folders, plan_migration
 

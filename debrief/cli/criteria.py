@@ -17,9 +17,9 @@ from debrief.errors import ConfigurationError, InputError
 
 if TYPE_CHECKING:
     from debrief.lake import Lake
-    from debrief.rubrics.comparing import RubricChange
     from debrief.rubrics.linting import Lintable
     from debrief.rubrics.model import Rubric, RubricTrial
+    from debrief.rubrics.page import RubricChange
     from debrief.scoring.model import ScoreName
     from debrief.snapshots.capture import RepositoryPaths
 
@@ -33,7 +33,7 @@ _NAME = re.compile(r"[a-z0-9][a-z0-9-]{0,62}\Z")
 def judges_list(repo: Repo = Path()) -> None:
     """List the judges in force, with their weights and models."""
 
-    from debrief.judging.judge_files import load_judges
+    from debrief.judging.model import load_judges
     from debrief.snapshots.fingerprint import compute_eval_fingerprint
 
     folder = _judges_in_force(repo)
@@ -52,7 +52,7 @@ def judges_list(repo: Repo = Path()) -> None:
 @judges_app.command("check")
 def judges_check(repo: Repo = Path()) -> None:
     """Check every judge's file; exit code 1 when one has a mistake."""
-    from debrief.judging.judge_files import judge_paths, load_judge, load_judges
+    from debrief.judging.model import judge_paths, load_judge, load_judges
 
     folder, out, is_sound = _judges_in_force(repo), console(), True
     for path in judge_paths(folder):
@@ -79,7 +79,7 @@ def judges_new(
 ) -> None:
     """Begin a judge in the repository's .debrief/judges."""
     from debrief.content import folder
-    from debrief.judging.judge_files import judge_paths
+    from debrief.judging.model import judge_paths
     from debrief.snapshots.capture import HOME
 
     if not _NAME.match(name):
@@ -184,8 +184,7 @@ def rubrics_lint(
     as_json: AsJson = False,
 ) -> None:
     """Mark what makes a rubric hard to judge by; exit code 1 when anything is marked."""
-    from debrief.rubrics.files import rubrics_in_file
-    from debrief.rubrics.linting import lint
+    from debrief.rubrics.linting import lint, rubrics_in_file
 
     sets: dict[str, Sequence[Lintable]]
     if path is not None:
@@ -219,7 +218,7 @@ def rubrics_compare(
     as_json: AsJson = False,
 ) -> None:
     """Compare two sets by the rubrics' keys: what came, went, weighs more, was reworded."""
-    from debrief.rubrics.comparing import compare_rubrics
+    from debrief.rubrics.page import compare_rubrics
     from debrief.scoring.model import SCORE_NAMES
 
     changes = compare_rubrics(_set(before, lake), _set(after, lake))

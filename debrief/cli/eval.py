@@ -99,9 +99,13 @@ def evaluate(
     from msgspec import structs
 
     from debrief.evaluators import make_evaluators
-    from debrief.judging.context import context_from_worktree, session_from_worktree
     from debrief.judging.evaluation import evaluate_week, judge_change, weighted_average
-    from debrief.judging.worktree import read_worktree, without_front_matter
+    from debrief.judging.worktree import (
+        context_from_worktree,
+        read_worktree,
+        session_from_worktree,
+        without_front_matter,
+    )
     from debrief.redaction.redactor import Redactor, key_of
     from debrief.redaction.sessions import redact_session
     from debrief.settings import load_settings

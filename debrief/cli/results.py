@@ -16,9 +16,9 @@ from rich.text import Text
 from debrief.cli.shared import counted, print_unwrapped
 from debrief.models.fencing import make_visible
 from debrief.scoring.dimensions import BY_NAME
-from debrief.scoring.invariance import FACTORS, Movement, movements_table
 from debrief.scoring.model import SessionScores, Verdict
 from debrief.scoring.model_scorer import cited_turns
+from debrief.scoring.scorer import FACTORS, Movement, movements_table
 from debrief.sessions.model import Session
 
 if TYPE_CHECKING:

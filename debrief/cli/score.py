@@ -184,7 +184,7 @@ def _score_many(
 
 def _print_invariance(sessions: Iterable[Session], scorer: ChunkScorer, as_json: bool) -> None:
     from debrief.cli.results import print_movements
-    from debrief.scoring.invariance import chunk_invariance
+    from debrief.scoring.scorer import chunk_invariance
 
     count = 0
 

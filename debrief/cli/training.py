@@ -246,7 +246,7 @@ def train(
     **.debrief/prompts/candidates/TOOL/FINGERPRINT/**, beside the active prompts and never over
     them. What was answered once is not asked again.
     """
-    from debrief.judging.judge_files import litellm_name
+    from debrief.judging.model import litellm_name
     from debrief.lake import Lake
     from debrief.models.choosing import Models
     from debrief.redaction.redactor import key_of

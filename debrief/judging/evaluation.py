@@ -1,4 +1,10 @@
-"""Judging sessions: one row a session and judge.
+"""Judging sessions: what a judge is shown of a session's changes, and one row a session and judge.
+
+A judge is shown the first human prompt and the changes that the transcript's own edits make up.
+Files changed through a shell are invisible there, and the judge can read so. Changes are fitted
+into what a judge can take by whole hunks and files, and never silently. Least telling goes first:
+generated files before data, data before documentation, tests before the code itself; within one
+kind the largest hunk first, because it buys the most room.
 
 A row of an earlier run is reused when session, judge, evaluation fingerprint and the version of
 the offline measures are what they were and it was a success; failures are tried again.
@@ -6,18 +12,234 @@ the offline measures are what they were and it was a success; failures are tried
 
 from __future__ import annotations
 
+import re
+import sys
 import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cache, partial
 from queue import SimpleQueue
 
-from msgspec import structs
+from msgspec import Struct, structs
 
 from debrief.errors import ModelError
 from debrief.evaluation import EvaluationCounts, evaluate, failure_of, version_of
-from debrief.judging.context import context_from_session
 from debrief.judging.model import ChangeContext, ChangeJudge, Judge, JudgeEvaluation
-from debrief.sessions.model import Session
+from debrief.sessions.model import Session, Subagent, ToolCall, Turn
+from debrief.sessions.readers.patches import edits_of_call
+
+SizeOf = Callable[[str], int]
+
+_HUNK_START = re.compile(r"^@@ ", re.MULTILINE)
+_GENERATED = re.compile(
+    r"(^|/)(node_modules|vendor|dist|build|\.next|target|__snapshots__)/"
+    r"|(package-lock\.json|yarn\.lock|pnpm-lock\.yaml|bun\.lockb?|poetry\.lock|uv\.lock|cargo\.lock"
+    r"|go\.sum|gemfile\.lock|composer\.lock)$"
+    r"|\.(min\.(js|css)|map|snap|pb\.go|g\.dart)$|_pb2\.pyi?$",
+    re.IGNORECASE,
+)
+_DATA = re.compile(r"\.(jsonl?|csv|tsv|svg|xml|ipynb|sql|txt|html?)$", re.IGNORECASE)
+_PROSE = re.compile(r"\.(md|mdx|rst|adoc)$", re.IGNORECASE)
+_TEST = re.compile(
+    r"(^|/)(tests?|spec|__tests__)/|(^|/)(test_[^/]*|[^/]*([._]test|[._]spec)\.[a-z]+)$",
+    re.IGNORECASE,
+)
+_LISTED = 20
+
+
+class FileDiff(Struct, frozen=True, kw_only=True):
+    """The changes of one file, as hunks in the order in which they belong."""
+
+    path: str
+    hunks: tuple[str, ...]
+    """Each a unified hunk, ``@@ …`` first, ending with a line end."""
+    created: bool = False
+
+
+class Fitted(Struct, frozen=True, kw_only=True):
+    """What fits, and what does not."""
+
+    text: str
+    left_out: tuple[str, ...]
+    """A sentence a file: whole files, and hunks of files that are shown in part."""
+
+
+def split_hunks(patch: str) -> tuple[str, ...]:
+    """Split unified hunks without file headers; what comes before the first ``@@`` is dropped."""
+    starts = [match.start() for match in _HUNK_START.finditer(patch)]
+    ends = [*starts[1:], len(patch)][: len(starts)]
+    pieces = (patch[start:end] for start, end in zip(starts, ends, strict=True))
+    return tuple(piece if piece.endswith("\n") else piece + "\n" for piece in pieces)
+
+
+def fit(files: Sequence[FileDiff], room: int, size_of: SizeOf = len) -> Fitted:
+    """Return as many whole hunks as ``room`` takes, in order, and what had to be left out.
+
+    Args:
+        files: in the order in which they are shown.
+        room: for hunks and their file headers, in units of ``size_of``; the list of what was
+            left out is not counted, and is at most a line a file.
+        size_of: measures a text; characters by default.
+    """
+    hunks = [
+        (rank(file.path), size_of(hunk), at, number)
+        for at, file in enumerate(files)
+        for number, hunk in enumerate(file.hunks)
+    ]
+    headers = [size_of(_header(file)) for file in files]
+    shown = [len(file.hunks) for file in files]
+    used = sum(size for _, size, _, _ in hunks) + sum(headers)
+    dropped: set[tuple[int, int]] = set()
+    for _, size, at, number in sorted(hunks, key=lambda hunk: (hunk[0], -hunk[1], hunk[2:])):
+        if used <= room:
+            break
+        dropped.add((at, number))
+        shown[at] -= 1
+        used -= size + (headers[at] if shown[at] == 0 else 0)
+    parts = []
+    left_out = []
+    for at, file in enumerate(files):
+        kept = [hunk for number, hunk in enumerate(file.hunks) if (at, number) not in dropped]
+        if kept:
+            parts.append(_header(file) + "".join(kept))
+        if len(kept) < len(file.hunks):
+            left_out.append(_left_out(file, len(kept)))
+    return Fitted(text="\n".join(parts), left_out=tuple(left_out))
+
+
+def left_out_note(
+    left_out: Sequence[str], why: str = "Left out for size, do not count it as missing"
+) -> str:
+    """Return the paragraph that tells a judge what it does not see; empty when it sees all."""
+    if not left_out:
+        return ""
+    more = [f"- and {len(left_out) - _LISTED} more files"] if len(left_out) > _LISTED else []
+    lines = [f"- {sentence}" for sentence in left_out[:_LISTED]] + more
+    return f"{why}:\n" + "\n".join(lines) + "\n"
+
+
+def is_generated(path: str) -> bool:
+    """Return whether a file's name says that a program wrote it."""
+    return _GENERATED.search(path) is not None
+
+
+def rank(path: str) -> int:
+    """Rank a file by how much its changes tell: 0 least."""
+    for place, pattern in enumerate((_GENERATED, _DATA, _PROSE, _TEST)):
+        if pattern.search(path):
+            return place
+    return 4
+
+
+def _header(file: FileDiff) -> str:
+    before = "/dev/null" if file.created else f"a/{file.path}"
+    return f"--- {before}\n+++ b/{file.path}\n"
+
+
+def _left_out(file: FileDiff, kept: int) -> str:
+    missing = len(file.hunks) - kept
+    lines = sum(hunk.count("\n") for hunk in file.hunks)
+    if kept:
+        return f"{file.path}: {missing} of {len(file.hunks)} hunks"
+    return f"{file.path}: the whole file's changes ({lines} lines)"
+
+
+MAX_SIZE = 240_000
+_PLAN_SHARE = 4
+
+
+def context_from_session(
+    session: Session, max_size: int = MAX_SIZE, size_of: SizeOf = len
+) -> ChangeContext:
+    """Return the plan and the changes of a session, both bounded.
+
+    Args:
+        session: with or without edits.
+        max_size: of plan and changes together, in units of ``size_of``; notes come on top. A
+            plan gets a quarter, or what the changes leave of it; a longer one loses its middle.
+        size_of: measures a text; characters by default.
+    """
+    files = changes_of(session)
+    prompts = (turn.prompt for turn in session.turns if turn.number > 0 and turn.prompt.strip())
+    prompt = next(prompts, "(The session holds no human prompt.)")
+    whole = size_of(fit(files, sys.maxsize).text)
+    plan = bounded_plan(prompt, plan_room(max_size, whole), size_of)
+    fitted = fit(files, max(max_size - size_of(plan), 0), size_of)
+    return ChangeContext(
+        plan_content=plan,
+        git_changes=_said(files, fitted),
+        shrink=lambda size: context_from_session(session, size, size_of),
+    )
+
+
+def changes_of(session: Session) -> list[FileDiff]:
+    """Return the changes of each file, in the order in which files were first touched.
+
+    Hunks of one file follow each other as the edits did, so a later one may change what an
+    earlier one wrote. Failed and rejected edits are not among them.
+    """
+    hunks: dict[str, list[str]] = {}
+    folder = session.cwd.rstrip("/")
+    for call in _edits(session):
+        for edit in edits_of_call(call):
+            path = edit.path.removeprefix(f"{folder}/") if folder else edit.path
+            hunks.setdefault(path, []).extend(split_hunks(edit.patch))
+    return [
+        FileDiff(path=path, hunks=tuple(found), created=found[0].startswith("@@ -0,0 "))
+        for path, found in hunks.items()
+        if found
+    ]
+
+
+def _edits(session: Session) -> Iterator[ToolCall]:
+    parts: list[Turn | Subagent] = [*session.turns, *session.subagents]
+    for part in parts:
+        calls = (call for message in part.messages for call in message.calls)
+        yield from (call for call in calls if call.path and call.patch and call.status == "ok")
+
+
+def plan_room(max_size: int, changes: int) -> int:
+    """Return the room that a plan gets: a quarter, or all that changes of that size leave."""
+    return max(max_size // _PLAN_SHARE, max_size - changes)
+
+
+def bounded_plan(plan: str, room: int, size_of: SizeOf = len) -> str:
+    """Return a plan in so much room; beginning and end stay: the aim and the last conditions."""
+    if size_of(plan) <= room:
+        return plan
+    keep = len(plan)
+    while keep > 0:
+        keep = min(keep - 1, keep * room // max(size_of(plan[:keep]), 1))
+        head, tail = plan[: keep - keep // 3], plan[len(plan) - keep // 3 :]
+        gone = len(plan) - len(head) - len(tail)
+        bounded = f"{head}\n[… {gone} characters of the plan left out for size …]\n{tail}"
+        if size_of(bounded) <= room:
+            return bounded
+    return f"[… {len(plan)} characters of the plan left out for size …]"
+
+
+def _said(files: list[FileDiff], fitted: Fitted) -> str:
+    if not files:
+        return (
+            "The session's own editing tools changed no file.\n"
+            "Changes made through a shell are invisible in a transcript.\n"
+        )
+    added = sum(count_lines(file, "+") for file in files)
+    removed = sum(count_lines(file, "-") for file in files)
+    noun = "file" if len(files) == 1 else "files"
+    lines = [
+        f"{len(files)} {noun} changed, {added} lines added, {removed} removed.",
+        "Reconstructed from the session's own edits, file by file in the order in which they "
+        "were made; a later hunk may change what an earlier one wrote.",
+        "Changes made through a shell are invisible here.",
+    ]
+    note = left_out_note(fitted.left_out)
+    return "\n".join([*lines, *([note] if note else []), fitted.text])
+
+
+def count_lines(file: FileDiff, sign: str) -> int:
+    """Return how many lines of a file's hunks begin with a sign."""
+    return sum(line.startswith(sign) for hunk in file.hunks for line in hunk.split("\n"))
+
 
 ContextOf = Callable[[Session], ChangeContext]
 _Item = tuple[Session, Judge, Callable[[], ChangeContext]]

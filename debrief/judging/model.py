@@ -1,13 +1,23 @@
-"""Judges, what they are shown, and what they say."""
+"""Judges, what they are shown, and what they say.
+
+A judge is content: a Markdown file with front matter. The front matter is split off by hand,
+because the body goes into the evaluation fingerprint and must stay exactly as it was written,
+blank lines and all.
+"""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from datetime import datetime
-from typing import Literal, Protocol
+from pathlib import Path
+from typing import Literal, NoReturn, Protocol
 
+import yaml
 from msgspec import Struct
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
+from debrief.errors import ConfigurationError
 from debrief.sessions.model import Session
 
 EvaluationStatus = Literal["ok", "failed"]
@@ -89,3 +99,172 @@ class JudgeEvaluation(Struct, frozen=True, kw_only=True):
     cost_usd: float | None = None
     answered_by: str = ""
     """The fallback that stood in for ``model``; empty when none had to."""
+
+
+_FENCE = re.compile(r"---[ \t]*\r?\n?\Z")
+_PROVIDERS = (
+    "ai21 aiml aiohttp_openai amazon_nova anthropic anthropic_text azure azure_ai azure_text "
+    "baseten bedrock bedrock_mantle bytez cerebras chatgpt chutes clarifai cloudflare "
+    "codestral cohere cohere_chat cometapi compactifai custom custom_openai dashscope "
+    "databricks datarobot deepinfra deepseek docker_model_runner empower featherless_ai "
+    "fireworks_ai friendliai galadriel gemini gigachat github github_copilot gradient_ai groq "
+    "helicone heroku hosted_vllm huggingface hyperbolic inception infinity lambda_ai lemonade "
+    "litellm_proxy llamafile lm_studio maritalk meta_llama minimax mistral modelscope "
+    "moonshot morph nano-gpt nebius nlp_cloud novita nscale nvidia_nim oci ollama ollama_chat "
+    "oobabooga openai openai_like openrouter ovhcloud perplexity petals poe predibase "
+    "publicai reka replicate sagemaker sagemaker_chat sambanova sap scaleway scripted "
+    "snowflake synthetic text-completion-codestral text-completion-openai together_ai triton "
+    "v0 vercel_ai_gateway vertex_ai vertex_ai_beta vllm volcengine wandb watsonx watsonx_text "
+    "xai xiaomi_mimo xinference zai"
+)
+_ROUTED_BY_NAME = frozenset(_PROVIDERS.split())
+
+
+class _FrontMatter(BaseModel):
+    model_config = ConfigDict(extra="forbid", strict=True, str_strip_whitespace=True)
+
+    weight: float = Field(gt=0, allow_inf_nan=False)
+    model: str = Field(pattern=r"^\S+$")
+
+
+_REASONS = {
+    "extra_forbidden": "unknown field {key!r}",
+    "missing": "the field {key!r} is missing",
+    "string_pattern_mismatch": "model: must be a model's name without spaces, not {input!r}",
+    "float_type": "weight: must be a number such as 0.4, not {input!r}",
+}
+
+
+def load_judges(folder: Path | str, model: str | None = None) -> list[Judge]:
+    """Load every judge of a folder, in name order.
+
+    Args:
+        folder: where the ``*.md`` files are; a ``README.md`` among them is a guide, no judge.
+        model: asked instead of the model that each file names; ``offline`` for none at all.
+
+    Raises:
+        ConfigurationError: the folder is missing or holds no judge, or a file is not a judge;
+            the culprit is ``file:line``.
+    """
+    seen: dict[str, Path] = {}
+    judges = []
+    for path in judge_paths(Path(folder)):
+        judge = load_judge(path, model)
+        if (twin := seen.get(judge.name.casefold())) is not None:
+            raise ConfigurationError(
+                f"{path}:1",
+                f"a second judge of the name {judge.name}; the first is {twin.name}",
+                "Rename one of them.",
+            )
+        seen[judge.name.casefold()] = path
+        judges.append(judge)
+    return sorted(judges, key=lambda judge: judge.name)
+
+
+def judge_paths(folder: Path) -> list[Path]:
+    """Return the judges' files of a folder, in order.
+
+    Raises:
+        ConfigurationError: the folder is missing or holds no judge.
+    """
+    paths = sorted(path for path in folder.iterdir() if _is_judge(path)) if folder.is_dir() else []
+    if not paths:
+        reason = "no judge (*.md) was found" if folder.is_dir() else "there is no such folder"
+        raise ConfigurationError(str(folder), reason, "Run: debrief judges new <name>")
+    return paths
+
+
+def load_judge(path: Path, model: str | None = None) -> Judge:
+    """Load one judge file; arguments and errors as of ``load_judges``."""
+    try:
+        text = path.read_bytes().decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        line = path.read_bytes()[: error.start].count(b"\n") + 1
+        _refuse(path, line, "is not UTF-8", "Save the file as UTF-8.")
+    except OSError as error:
+        _refuse(path, 1, f"cannot be read: {error.strerror}")
+    head, body, body_line = _split(path, text)
+    front = _front_matter(path, head)
+    if not body.strip():
+        _refuse(path, body_line, "the body is empty", "Write the judge's instructions there.")
+    return Judge(
+        name=path.stem,
+        weight=front.weight,
+        model=litellm_name(model or front.model),
+        body=body,
+    )
+
+
+def litellm_name(model: str) -> str:
+    """Return the name by which LiteLLM routes a model.
+
+    A bare OpenRouter tag (``x-ai/grok-4.1-fast``) is led by ``openrouter/``; a name without a
+    slash, or with a provider that LiteLLM knows in front, stays as it is.
+
+    >>> litellm_name("x-ai/grok-4.1-fast")
+    'openrouter/x-ai/grok-4.1-fast'
+    >>> litellm_name("anthropic/claude-sonnet-4-5")
+    'anthropic/claude-sonnet-4-5'
+    """
+    provider, slash, _ = model.partition("/")
+    return model if not slash or provider in _ROUTED_BY_NAME else f"openrouter/{model}"
+
+
+def _is_judge(path: Path) -> bool:
+    return (
+        path.suffix.lower() == ".md"
+        and path.is_file()
+        and not path.name.startswith(".")
+        and path.name.upper() != "README.MD"
+    )
+
+
+def _split(path: Path, text: str) -> tuple[str, str, int]:
+    """Return front matter, body, and the line that the body starts on."""
+    lines = re.split(r"(?<=\n)", text)
+    if not _FENCE.match(lines[0]):
+        _refuse(
+            path,
+            1,
+            "the front matter is missing",
+            "Start the file with ---, weight: …, model: …, ---",
+        )
+    for index in range(1, len(lines)):
+        if _FENCE.match(lines[index]):
+            return "".join(lines[1:index]), "".join(lines[index + 1 :]), index + 2
+    _refuse(path, len(text.splitlines()), "the front matter is never closed", "Add a line ---.")
+
+
+def _front_matter(path: Path, head: str) -> _FrontMatter:
+    try:
+        node, values = yaml.compose(head, yaml.SafeLoader), yaml.safe_load(head)
+    except yaml.YAMLError as error:
+        mark = getattr(error, "problem_mark", None)
+        problem = getattr(error, "problem", None) or "broken"
+        line = mark.line + 2 if mark is not None else 2
+        _refuse(path, line, f"the front matter is not YAML: {problem}")
+    if not isinstance(values, dict):
+        _refuse(path, 2, "the front matter holds no fields", "It needs weight and model.")
+    lines: dict[str, int] = {}
+    for key, _ in node.value if node else ():
+        if key.value in lines:  # YAML would silently take the last one
+            _refuse(path, key.start_mark.line + 2, f"the field {key.value!r} is given twice")
+        lines[key.value] = key.start_mark.line + 2
+    try:
+        return _FrontMatter.model_validate(values)
+    except ValidationError as error:
+        first = min(error.errors(include_url=False), key=lambda each: each["type"] == "missing")
+        name, kind = str(first["loc"][0]), first["type"]
+        reason = _REASONS.get(kind, "{key}: {message}").format(
+            key=name, input=first["input"], message=first["msg"][:1].lower() + first["msg"][1:]
+        )
+        _refuse(
+            path,
+            lines.get(name, 1),
+            reason,
+            "Known: weight, model." if kind == "extra_forbidden" else "",
+        )
+
+
+def _refuse(path: Path, line: int, reason: str, next_move: str = "") -> NoReturn:
+    raise ConfigurationError(f"{path}:{line}", reason, next_move)

@@ -12,9 +12,17 @@ from typing import Literal
 from msgspec import Struct
 
 from debrief.errors import InputError
-from debrief.rubrics.coefficients import Coefficient, corrected_rate, gwet_ac1, weighted_kappa
 from debrief.rubrics.labels import Label, Labels
-from debrief.rubrics.measures import YES_OR_NO, Kind, Measure, Reading
+from debrief.rubrics.measures import (
+    YES_OR_NO,
+    Coefficient,
+    Kind,
+    Measure,
+    Reading,
+    corrected_rate,
+    gwet_ac1,
+    weighted_kappa,
+)
 from debrief.slugs import slugify
 
 _SUFFIX = re.compile(r"\.(?:jsonl?|md|txt)\Z")

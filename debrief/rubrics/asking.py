@@ -1,15 +1,22 @@
-"""A language model as rubrics ask it: with a refusal in words, and markers of this machine."""
+"""Asking a model about a session: how it is shown, and whether what the answer quotes is there."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import re
+from collections.abc import Callable, Iterator
 from typing import TypeVar
 
-from msgspec import Struct
+from msgspec import Struct, structs
 
-from debrief.models.fencing import marker_of, new_marker
+from debrief.models.answers import fold
+from debrief.models.fencing import BAR, defuse_session, fence, finish, marker_of, new_marker
+from debrief.models.injection import injection_signs
 from debrief.models.language_model import Answer, ask_until_read
 from debrief.models.templates import load_template, render
+from debrief.rubrics.model import Evidence
+from debrief.sessions.model import Message, Session, Turn, texts_of
+from debrief.sessions.rendering import render_session
+from debrief.tokens import count_tokens
 
 Ask = Callable[[str], Answer]
 """Sends a prompt and returns the answer; raises a DebriefError when there is none."""
@@ -52,3 +59,200 @@ class PromptedModel(Struct, frozen=True):
     def marker(self, *parts: str) -> str:
         """Return the marker around data that ``parts`` identify."""
         return marker_of(self.secret, *parts) if self.secret else new_marker()
+
+
+BUDGET = 60_000
+"""Tokens of a session in one prompt."""
+
+_STEPS = ((4_000, 40_000), (1_000, 12_000), (200, 4_000), (0, 1_500), (0, 400))
+"""Characters that stay of each text of the agent, and of each prompt, step by step."""
+_LONGEST_TOKEN = 12
+"""Characters that no text has per token on average."""
+_COMPARED = 50_000
+"""Characters of each text that answers are compared with."""
+_TRACES = re.compile(f"⟨[0-9A-F]{{4,6}}⟩|[\u2400-\u2424{BAR}]")
+
+
+class Shown(Struct, frozen=True):
+    """A session as a model sees it."""
+
+    text: str
+    """The notice and the fenced session: the same for every question about it."""
+    marker: str
+    pointer: str
+    """Stands in a template where the session would."""
+    folded: str
+    """What the session says, folded, shown or not, to tell when an answer is lifted from it."""
+    suspected: bool
+    """It holds words that were made for a judge."""
+
+
+def show(session: Session, *, marker: str = "", budget: int = BUDGET) -> Shown:
+    """Return a session ready to be asked about.
+
+    What does not fit is left out from the middle of its longest texts, the agent's before the
+    person's: a rubric is about the person.
+
+    Args:
+        session: redacted.
+        marker: at least 64 bits that the session's author cannot know; drawn when not given.
+        budget: tokens.
+    """
+    marker = marker or new_marker()
+    safe = defuse_session(session)
+    data = _fitting(safe, budget)
+    fenced = fence(data, marker)
+    notice = load_template("rubric_data_notice")
+    return Shown(
+        text=render(notice, {"marker": marker, "data": fenced}).rstrip(),
+        marker=marker,
+        pointer=f"(It is the recording above, between the two lines with the marker {marker}.)",
+        folded=_folded("\n".join(text[:_COMPARED] for text in texts_of(session))),
+        suspected=bool(injection_signs(texts_of(session))),
+    )
+
+
+def show_rubrics(text: str, marker: str) -> tuple[str, str]:
+    """Return rubrics as fenced data with its notice, and what points to it from a template."""
+    notice = load_template("rubric_data_notice")
+    shown = render(notice, {"marker": marker, "data": fence(finish(text), marker)}).rstrip()
+    return shown, f"(They are between the two lines with the marker {marker} above.)"
+
+
+def is_lifted(answer: str, *, reasoning: str, shown: Shown, question: str = "") -> bool:
+    """Return whether an answer only repeats what it was shown: then nobody judged anything.
+
+    Args:
+        answer: whole, as it was sent.
+        reasoning: read out of it.
+        shown: the session that was asked about.
+        question: what was asked, which holds an example and a rubric's own words.
+    """
+    whole, said = _folded(answer), _folded(reasoning)
+    if whole in shown.folded or whole in _folded(question):
+        return True
+    return len(said) >= 12 and said in shown.folded
+
+
+def parts_of(session: Session, *, budget: int = BUDGET) -> Iterator[Session]:
+    """Split a session between its turns into parts that fit, in order; a long turn stays whole."""
+    whole = render_session(structs.replace(session, subagents=()))
+    if session.turns and len(whole.encode("utf-8", "replace")) <= budget:
+        yield session
+        return
+    held: list[Turn] = []
+    size = 0
+    for turn in session.turns:
+        tokens = count_tokens(render_session(structs.replace(session, turns=(turn,), subagents=())))
+        if held and size + tokens > budget:
+            yield structs.replace(session, turns=tuple(held))
+            held, size = [], 0
+        held.append(turn)
+        size += tokens
+    if held:
+        yield structs.replace(session, turns=tuple(held))
+
+
+def _fitting(session: Session, budget: int) -> str:
+    text = finish(render_session(session))
+    for answer_room, prompt_room in _STEPS:
+        if _fits(text, budget):
+            return text
+        text = finish(render_session(_cut(session, answer_room, prompt_room)))
+    while not _fits(text, budget):
+        text = _middle_out(text, len(text) * 3 // 4)
+    return text
+
+
+def _fits(text: str, budget: int) -> bool:
+    """Return whether text fits; what is surely short enough or too long is not counted."""
+    if len(text.encode("utf-8", "replace")) <= budget:  # no token is shorter than a byte
+        return True
+    return len(text) <= _LONGEST_TOKEN * budget and count_tokens(text) <= budget
+
+
+def _cut(session: Session, answer_room: int, prompt_room: int) -> Session:
+    return structs.replace(
+        session,
+        turns=tuple(
+            structs.replace(
+                turn,
+                prompt=_middle_out(turn.prompt, prompt_room),
+                messages=tuple(_cut_message(message, answer_room) for message in turn.messages),
+            )
+            for turn in session.turns
+        ),
+    )
+
+
+def _cut_message(message: Message, room: int) -> Message:
+    calls = tuple(
+        structs.replace(call, result=call.result and _middle_out(call.result, room))
+        for call in message.calls
+    )
+    return structs.replace(
+        message, text=_middle_out(message.text, room), calls=calls if room else ()
+    )
+
+
+def _middle_out(text: str, room: int) -> str:
+    if len(text) <= room:
+        return text
+    left_out = f" … ({len(text) - room} characters left out) … "
+    return text[: room * 2 // 3] + left_out + text[len(text) - room // 3 :] if room else ""
+
+
+def _folded(text: str) -> str:
+    """Fold away case, spaces, what is invisible, and every trace of its having been defused."""
+    return " ".join(fold(_TRACES.sub("", text.replace("␤", " "))).casefold().split())
+
+
+_LEAST = 8
+_QUOTED = re.compile(r'"([^"\n]{8,600})"|“([^”\n]{8,600})”|`([^`\n]{8,600})`|«([^»\n]{8,600})»')
+_TURN = re.compile(r"\bturns?\s+(\d{1,5})\b", re.IGNORECASE)
+
+
+def stands(evidence: Evidence, session: Session) -> bool:
+    """Return whether the quote stands in the person's words of that turn.
+
+    Case, line breaks, spaces and typographic quotes do not count; every other character does.
+    """
+    quote = _plain(evidence.quote)
+    return evidence.session_id == session.id and any(
+        quote and quote in _plain(words)
+        for turn in session.turns
+        if turn.number == evidence.turn
+        for words in (turn.prompt, *(each.text for each in turn.interventions))
+    )
+
+
+def evidence_in(text: str, session: Session) -> tuple[Evidence, ...]:
+    """Find what a model's sentence of evidence quotes, where it really stands in the session.
+
+    A passage in quotation marks is looked for in the turns that the sentence names, or in every
+    turn when it names none. A sentence without quotation marks counts when it stands in a turn
+    as a whole. An empty answer means that nothing was proven.
+    """
+    named = {int(number) for number in _TURN.findall(text)}
+    quotes = [next(piece for piece in found if piece) for found in _QUOTED.findall(text)]
+    found: dict[tuple[int, str], Evidence] = {}
+    for quote in quotes or [text]:
+        for part in re.split(r"\s*(?:\.\.\.|…)\s*", quote):
+            if len(part.strip()) < _LEAST:
+                continue
+            for turn in session.turns:
+                if turn.number == 0 or (named and turn.number not in named):
+                    continue
+                seen = Evidence(session_id=session.id, turn=turn.number, quote=part.strip())
+                if stands(seen, session):
+                    found.setdefault((turn.number, seen.quote), seen)
+                    break
+    return tuple(found.values())
+
+
+def _plain(text: str) -> str:
+    folded = fold(text).replace(BAR, " ").casefold()
+    return " ".join(folded.translate(_QUOTES).split())
+
+
+_QUOTES = str.maketrans({"’": "'", "‘": "'", "“": '"', "”": '"', "\t": " "})

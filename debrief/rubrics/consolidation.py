@@ -1,13 +1,27 @@
-"""Consolidation: the rubrics of many weeks become one set for a score name."""
+"""Consolidation: the rubrics of many weeks become one set, of which each one is tried.
+
+What is mined from the best sessions describes them, whether or not it says anything about others.
+So each rubric of a set is compared with the best and the worst of the sessions that it has not
+seen, and one that does not tell them apart goes.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 
-from msgspec import Struct
+from msgspec import Struct, structs
 
-from debrief.rubrics.model import ExtractedRubric, Rubric
-from debrief.scoring.model import ScoreName
+from debrief.rubrics.contrast import Effect, effect_of, ends_of, values_of
+from debrief.rubrics.judging import evaluate_rubrics
+from debrief.rubrics.model import (
+    ExtractedRubric,
+    Rubric,
+    RubricEvaluation,
+    RubricJudge,
+    RubricTrial,
+)
+from debrief.scoring.model import ScoreName, SessionScores
+from debrief.sessions.model import Session
 from debrief.slugs import slugify
 
 FEWEST = 5
@@ -121,3 +135,202 @@ def _notes(theme: _Theme, weeks: int) -> str:
     if any("computed in part from the same signals" in row.notes for row in theme.rows):
         text += "; the score is computed in part from the same signals"
     return text + "."
+
+
+ReadSessions = Callable[[Collection[str]], Iterable[Session]]
+"""Gives the sessions of these ids."""
+
+
+_HALF = 0.499
+"""Share that divides sessions which are ends already; of an odd number one is left over."""
+
+
+class TrialOptions(Struct, frozen=True, kw_only=True):
+    """How many sessions a rubric is tried on, and what it has to show."""
+
+    share: float = 0.25
+    """Of the sessions that it was not mined from, on each side."""
+    minimum: int = 4
+    """Sessions on each side."""
+    most_judgements: int = 80
+    """For a whole set; rubrics that this does not reach to are kept untried."""
+    least_effect: float = 0.147
+    """Cliff's delta, below which an effect counts as negligible."""
+    fewest: int = FEWEST
+    """Rubrics that a set should have: for these a negligible effect in the right direction does."""
+
+
+class Tried(Struct, frozen=True):
+    """The rubrics that are kept, renumbered, and what the trial of each came to."""
+
+    rubrics: tuple[Rubric, ...]
+    trials: tuple[RubricTrial, ...]
+
+
+def try_rubrics(
+    rubrics: Sequence[Rubric],
+    read_sessions: ReadSessions,
+    scores: Iterable[SessionScores],
+    judge_by: RubricJudge,
+    previous: Iterable[RubricEvaluation] = (),
+    *,
+    options: TrialOptions | None = None,
+    workers: int = 1,
+) -> Tried:
+    """Hold the rubrics of one score name against sessions that they were not mined from.
+
+    Args:
+        rubrics: the heaviest first.
+        read_sessions: where sessions come from, those of them that exist.
+        scores: of all sessions.
+        judge_by: who judges; what it says is the same that it will say of all sessions later.
+        previous: judgements that are known already, and count as asked.
+        options: how many sessions, and what is to be shown.
+        workers: calls at a time.
+    """
+    options = options or TrialOptions()
+    if not rubrics:
+        return Tried((), ())
+    score_name = rubrics[0].score_name
+    values = values_of(scores, score_name)
+    unseen = {
+        rubric.key: {id_: value for id_, value in values.items() if id_ not in rubric.sessions}
+        for rubric in rubrics
+    }
+    chosen = _chosen(rubrics, unseen, options)
+    pairs = {(id_, key) for key, ids in chosen.items() for id_ in ids}
+    levels: dict[str, dict[str, int]] = {}
+    failed: dict[str, int] = {}
+    known = [row for row in previous if row.score_name == score_name]
+    sessions = read_sessions(sorted({id_ for id_, _ in pairs})) if pairs else ()
+    for row in evaluate_rubrics(sessions, rubrics, judge_by, known, workers=workers, only=pairs):
+        if row.score is not None:
+            levels.setdefault(row.rubric_key, {})[row.session_id] = row.score
+        elif row.status == "failed":
+            failed[row.rubric_key] = failed.get(row.rubric_key, 0) + 1
+    effects = {
+        rubric.key: _effect(levels.get(rubric.key, {}), unseen[rubric.key], options)
+        for rubric in rubrics
+    }
+    kept = _kept(rubrics, effects, options)
+    shortage = _shortage(len(rubrics), len(kept), options.fewest)
+    return Tried(
+        tuple(
+            _noted(rubric, place, effects[rubric.key], shortage)
+            for place, rubric in enumerate((r for r in rubrics if r.key in kept), 1)
+        ),
+        tuple(
+            _trial(
+                rubric,
+                effects[rubric.key],
+                failed.get(rubric.key, 0),
+                rubric.key in kept,
+                options.least_effect,
+            )
+            for rubric in rubrics
+        ),
+    )
+
+
+def _chosen(
+    rubrics: Sequence[Rubric], unseen: Mapping[str, Mapping[str, float]], options: TrialOptions
+) -> dict[str, tuple[str, ...]]:
+    """Return the sessions that each rubric is tried on, by key, within the limit."""
+    left = options.most_judgements
+    chosen: dict[str, tuple[str, ...]] = {}
+    for place, rubric in enumerate(rubrics):
+        sides = ends_of(unseen[rubric.key], share=options.share, minimum=options.minimum)
+        each = max(options.minimum, left // (2 * (len(rubrics) - place)))
+        if sides is not None and 2 * options.minimum <= left:
+            chosen[rubric.key] = (*sides.best[:each], *sides.worst[:each])
+            left -= len(chosen[rubric.key])
+    return chosen
+
+
+def _effect(
+    levels: Mapping[str, int], unseen: Mapping[str, float], options: TrialOptions
+) -> Effect | None:
+    judged = {id_: unseen[id_] for id_ in levels}
+    sides = ends_of(judged, share=_HALF, minimum=options.minimum)
+    if sides is None:
+        return None
+    return effect_of([levels[id_] for id_ in sides.best], [levels[id_] for id_ in sides.worst])
+
+
+def _kept(
+    rubrics: Sequence[Rubric], effects: Mapping[str, Effect | None], options: TrialOptions
+) -> set[str]:
+    kept: set[str] = set()
+    barely: list[tuple[float, str]] = []
+    for rubric in rubrics:
+        effect = effects[rubric.key]
+        if effect is None or effect.delta >= options.least_effect:
+            kept.add(rubric.key)
+        elif effect.delta > 0:
+            barely.append((-effect.delta, rubric.key))
+    for _, key in sorted(barely)[: max(0, options.fewest - len(kept))]:
+        kept.add(key)
+    return kept
+
+
+def _shortage(mined: int, kept: int, fewest: int) -> str:
+    if kept >= fewest:
+        return ""
+    only = "Only this one rubric" if kept == 1 else f"Only {kept} rubrics"
+    why = "no other habit set the best sessions apart"
+    return f"{only}: {why}{', or not on other sessions' if kept < mined else ''}."
+
+
+def _noted(rubric: Rubric, place: int, effect: Effect | None, shortage: str) -> Rubric:
+    return structs.replace(
+        rubric,
+        id=f"rubric_{place:03}",
+        held_out_effect=None if effect is None else round(effect.delta, 4),
+        held_out_sessions=0 if effect is None else effect.best_count + effect.worst_count,
+        notes=" ".join(part for part in (rubric.notes, _words(effect), shortage) if part),
+    )
+
+
+def _words(effect: Effect | None) -> str:
+    if effect is None:
+        return "Not tried: too few sessions that it was not mined from."
+    side = f"{effect.best_count} best against {effect.worst_count} worst"
+    caveat = "" if effect.low > 0 else ", chance not ruled out"
+    return (
+        f"On sessions that it was not mined from ({side}): {effect.delta:+.2f} "
+        f"({effect.low:+.2f} to {effect.high:+.2f}){caveat}."
+    )
+
+
+def _trial(
+    rubric: Rubric, effect: Effect | None, failed: int, kept: bool, least_effect: float
+) -> RubricTrial:
+    row = RubricTrial(
+        score_name=rubric.score_name,
+        key=rubric.key,
+        name=rubric.name,
+        failed=failed,
+        kept=kept,
+        reason="not tried: too few sessions that it was not mined from",
+    )
+    if effect is None:
+        return row
+    return structs.replace(
+        row,
+        effect=round(effect.delta, 4),
+        low=round(effect.low, 4),
+        high=round(effect.high, 4),
+        p_value=round(effect.p_value, 6),
+        best_count=effect.best_count,
+        worst_count=effect.worst_count,
+        reason=_reason(effect, kept, least_effect),
+    )
+
+
+def _reason(effect: Effect, kept: bool, least_effect: float) -> str:
+    if effect.delta >= least_effect:
+        return "it separates sessions that it was not mined from"
+    if effect.delta <= 0:
+        return "it does not separate sessions that it was not mined from"
+    hardly = "it hardly separates sessions that it was not mined from"
+    return f"{hardly}; kept because the set is small" if kept else hardly

@@ -1,20 +1,32 @@
-"""Judging: every session on every rubric, what is already known not asked again."""
+"""Judging: every session on every rubric, with a model or without, and nothing asked twice."""
 
 from __future__ import annotations
 
 from collections.abc import Container, Iterable, Iterator, Sequence
+from threading import Lock
 
 from msgspec import structs
 
 from debrief.digests import digest_of
-from debrief.errors import DebriefError
+from debrief.errors import DebriefError, InputError
 from debrief.evaluation import evaluate, version_of
+from debrief.models.answers import refuse
+from debrief.models.fencing import defuse, defuse_line
+from debrief.models.injection import injection_signs
+from debrief.models.templates import JUDGE, load_template, render
+from debrief.models.templates import version_of as template_version
+from debrief.offline.dialogue import Dialogue
+from debrief.offline.habit_detectors import Detection
+from debrief.offline.habits import Habit, habit_of, nearest_habit
+from debrief.rubrics.asking import BUDGET, Ask, PromptedModel, Shown, is_lifted, show
 from debrief.rubrics.model import (
     NoOccasionError,
     Rubric,
     RubricEvaluation,
     RubricJudge,
+    RubricJudgement,
 )
+from debrief.rubrics.parsing import parse_judgement
 from debrief.sessions.model import Session
 
 _Item = tuple[Session, Rubric, RubricEvaluation]
@@ -118,3 +130,134 @@ def _judge(
         output_tokens=judgement.output_tokens,
         cost_usd=judgement.cost_usd,
     )
+
+
+_LEAST_CLOSENESS = 0.3
+
+
+class OfflineRubricJudge:
+    """Scores the user's observable habits, and quotes the turns that show them.
+
+    A rubric that was mined offline names its habit. Any other is matched to the habit whose
+    words are nearest to its own, and the reasoning says so; one that is near to none is refused.
+    """
+
+    model = "offline"
+
+    def judge_rubric(self, rubric: Rubric, session: Session) -> RubricJudgement:
+        """Judge one session.
+
+        Raises:
+            NoOccasionError: the session has no human prompt, or gives the habit no occasion.
+            InputError: no habit is near the rubric.
+        """
+        habit, caveat = _habit_behind(rubric)
+        dialogue = Dialogue(session)
+        if not dialogue.prompts:
+            raise NoOccasionError(f"session {session.id}", "has no human prompt")
+        look = habit.detect(dialogue)
+        if look is None:
+            raise NoOccasionError(
+                f"session {session.id}", f'gives no occasion for "{habit.name}"{caveat}'
+            )
+        return RubricJudgement(
+            score=look.level, reasoning=_reasoning(habit, look) + caveat, cost_usd=0.0
+        )
+
+
+def _habit_behind(rubric: Rubric) -> tuple[Habit, str]:
+    if habit := habit_of(rubric.habit):
+        return habit, ""
+    words = f"{rubric.name} {rubric.name} {rubric.description} {rubric.scoring_criteria}"
+    habit, closeness = nearest_habit(words)
+    if closeness < _LEAST_CLOSENESS:
+        raise InputError(
+            f"rubric {rubric.key or rubric.id}",
+            "is not near any habit that can be observed without a model",
+            "Judge it with a model",
+        )
+    return habit, (
+        f' Judged offline by the nearest observable habit, "{habit.name}" '
+        f"(closeness {closeness:.2f} of 1)."
+    )
+
+
+def _reasoning(habit: Habit, look: Detection) -> str:
+    seen = "; ".join(f"turn {s.turn}: “{s.quote}”" for s in look.sightings if s.quote)
+    where = f" Evidence: {seen}." if seen else ""
+    return f"The user {look.finding}.{where} On the scale: {habit.scale[look.level - 1]}."
+
+
+_HELD = 128
+
+
+class ModelRubricJudge:
+    """Holds sessions against rubrics with a language model; safe to use from threads.
+
+    A prompt is the fenced session first and the judge template after it. So the question comes
+    after the data, and all rubrics of one session share a prefix that a provider's prompt cache
+    can serve.
+
+    Args:
+        model: the model's name, as rows tell it.
+        ask: the door to it.
+        secret: of this machine. With it a session's marker is the same in every run, so that
+            answers can be cached by their prompt, and still nobody else can know it. Without it
+            the marker is drawn anew each time a session is shown.
+        budget: tokens of a session in one prompt.
+    """
+
+    def __init__(self, model: str, ask: Ask, *, secret: bytes = b"", budget: int = BUDGET) -> None:
+        self.model = model
+        self.version = template_version(JUDGE)
+        """Of the judge template: other words give other scores."""
+        self._model = PromptedModel(model, ask, secret)
+        self._budget = budget
+        self._shown: dict[tuple[str, str], Shown] = {}
+        self._lock = Lock()
+
+    def judge_rubric(self, rubric: Rubric, session: Session) -> RubricJudgement:
+        """Judge one session.
+
+        Raises:
+            ModelError: no usable answer after three calls.
+            DebriefError: the model could not be asked.
+        """
+        shown = self._show(session)
+        question = render(
+            load_template(JUDGE),
+            {
+                "rubric_name": defuse_line(rubric.name),
+                "rubric_description": defuse(rubric.description),
+                "scoring_criteria": defuse(rubric.scoring_criteria),
+                "chat_session": shown.pointer,
+            },
+        )
+
+        def read(answer: str) -> RubricJudgement:
+            judgement = parse_judgement(answer)
+            if is_lifted(answer, reasoning=judgement.reasoning, shown=shown, question=question):
+                refuse("it repeats words of the recording and judges nothing")
+            return judgement
+
+        judgement, answer = self._model.read(
+            f"{shown.text}\n\n{question}",
+            read,
+            about=f"about rubric {rubric.key} in session {session.id}",
+        )
+        words = (rubric.name, rubric.description, rubric.scoring_criteria)
+        return structs.replace(
+            judgement,
+            **answer.usage.columns(),
+            injection_suspected=shown.suspected or bool(injection_signs(words)),
+        )
+
+    def _show(self, session: Session) -> Shown:
+        key = (session.id, session.digest)
+        with self._lock:
+            if key not in self._shown or not session.digest:
+                marker = self._model.marker(*key)
+                self._shown[key] = show(session, marker=marker, budget=self._budget)
+                if len(self._shown) > _HELD:
+                    del self._shown[next(iter(self._shown))]
+            return self._shown[key]

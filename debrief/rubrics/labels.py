@@ -21,7 +21,7 @@ from msgspec import Struct
 
 from debrief.errors import InputError, LangfuseError
 from debrief.langfuse.client import LangfuseClient, RequestRefusedError
-from debrief.rubrics.files import read_text
+from debrief.rubrics.linting import read_text
 
 _PAGE = 100
 _ANNOTATION = "ANNOTATION"

@@ -14,6 +14,7 @@ from msgspec import Struct
 
 from debrief.offline.habit_detectors import Detection
 from debrief.offline.habits import HABITS, Habit, detect_habits
+from debrief.rubrics.asking import stands
 from debrief.rubrics.consolidation import consolidate_offline
 from debrief.rubrics.contrast import (
     Effect,
@@ -25,7 +26,6 @@ from debrief.rubrics.contrast import (
     halves_of,
     values_of,
 )
-from debrief.rubrics.evidence import stands
 from debrief.rubrics.model import DroppedRubric, Evidence, ExtractedRubric, Mined, Rubric
 from debrief.scoring.model import ScoreName, SessionScores
 from debrief.sessions.model import Session

@@ -13,12 +13,10 @@ import msgspec
 from debrief.digests import digest_of
 from debrief.errors import InputError
 from debrief.models.language_model import Answer
-from debrief.scoring.chunking import chunk_by_tokens
+from debrief.scoring.chunking import chunk_by_tokens, traces_of
 from debrief.scoring.model import Chunk, ChunkVerdicts
-from debrief.scoring.model_scorer import ModelChunkScorer
-from debrief.scoring.prompt import scoring_prompt
+from debrief.scoring.model_scorer import ModelChunkScorer, scoring_prompt
 from debrief.scoring.scorer import ChunkParameters
-from debrief.scoring.traces import traces_of
 from debrief.sessions.model import Session
 
 AGENT = "agent"

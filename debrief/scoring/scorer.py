@@ -6,22 +6,36 @@ what they were and it was a success; failures are tried again. One failure never
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 
 import msgspec
 from msgspec import Struct
 
 from debrief.digests import digest_of
 from debrief.evaluation import EvaluationCounts, evaluate, failure_of, version_of
+from debrief.markdown import table
 from debrief.models.injection import injection_signs
 from debrief.models.language_model import DryRunError
 from debrief.models.templates import SCORER, load_template
 from debrief.models.usage import total_cost
-from debrief.scoring.aggregation import aggregate, is_uncertain
-from debrief.scoring.chunking import MIN_CHUNK_RATIO, OVERLAP, TARGET, chunk_by_tokens
-from debrief.scoring.dimensions import DIMENSIONS, calculate_overall_quality
+from debrief.scoring.chunking import (
+    MIN_CHUNK_RATIO,
+    OVERLAP,
+    RESULT_HEAD,
+    RESULT_TAIL,
+    SUBAGENT_BUDGET,
+    TARGET,
+    chunk_by_tokens,
+    traces_of,
+)
+from debrief.scoring.dimensions import (
+    BY_NAME,
+    DIMENSIONS,
+    aggregate,
+    calculate_overall_quality,
+    is_uncertain,
+)
 from debrief.scoring.model import Chunk, ChunkScorer, ChunkVerdicts, SessionScores
-from debrief.scoring.traces import RESULT_HEAD, RESULT_TAIL, SUBAGENT_BUDGET, traces_of
 from debrief.sessions.model import Session, texts_of
 from debrief.tokens import ENCODING
 
@@ -176,3 +190,72 @@ def _unscored(session: Session, scorer: ChunkScorer, parameters: ChunkParameters
         token_efficiency=token_efficiency(session),
         user_turn_efficiency=user_turn_efficiency(session),
     )
+
+
+FACTORS = (0.8, 1.0, 1.2)
+
+
+class Movement(Struct, frozen=True, kw_only=True):
+    """How far apart a score's values lie when one session is cut at several targets."""
+
+    session_id: str
+    chunks: tuple[int, ...]
+    """At each target."""
+    name: str
+    """A dimension, or ``overall_quality``."""
+    values: tuple[float, ...]
+
+    @property
+    def spread(self) -> float:
+        """Return the largest value minus the smallest."""
+        return max(self.values) - min(self.values)
+
+
+def chunk_invariance(
+    sessions: Iterable[Session],
+    scorer: ChunkScorer,
+    parameters: ChunkParameters | None = None,
+    factors: Sequence[float] = FACTORS,
+) -> Iterator[Movement]:
+    """Yield the movements of each session that has several chunks at one of the targets.
+
+    Sessions that the scorer fails on are left out.
+
+    Args:
+        sessions: to be scored once a factor, so a model is asked as often.
+        scorer: the same for all.
+        parameters: whose target the factors multiply.
+        factors: of the target.
+    """
+    base = parameters or ChunkParameters()
+    for session in sessions:
+        rows = [
+            score_session(
+                session,
+                scorer,
+                ChunkParameters(round(base.target * f), base.overlap, base.min_chunk_ratio),
+            )
+            for f in factors
+        ]
+        chunks = tuple(len(row.chunks) for row in rows)
+        if max(chunks) < 2 or any(row.status == "failed" for row in rows):
+            continue
+        columns = {
+            name: tuple(row.verdicts[place].value for row in rows)
+            for place, name in enumerate(BY_NAME)
+        }
+        columns["overall_quality"] = tuple(row.overall_quality or 0.0 for row in rows)
+        for name, values in columns.items():
+            yield Movement(session_id=session.id, chunks=chunks, name=name, values=values)
+
+
+def movements_table(movements: Iterable[Movement]) -> str:
+    """Return the movements as a Markdown table: mean and largest spread of every score."""
+    spreads: dict[str, list[float]] = {}
+    for movement in movements:
+        spreads.setdefault(movement.name, []).append(movement.spread)
+    rows = [
+        (name, str(len(found)), f"{sum(found) / len(found):.3f}", f"{max(found):.3f}")
+        for name, found in spreads.items()
+    ]
+    return table(("score", "sessions", "mean spread", "largest"), rows)

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from debrief.digests import digest_of
 from debrief.errors import ModelError
-from debrief.judging.reading import read_judgement
+from debrief.judging.dspy_judge import read_judgement
 from debrief.models.fencing import defuse, fence, marker_of
 from debrief.models.language_model import MAX_TOKENS, Answer, LanguageModel, failures_named
 from debrief.models.templates import load_template, render

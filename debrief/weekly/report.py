@@ -8,9 +8,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from msgspec import Struct
 
 from debrief.lake import Lake
-from debrief.rubrics.comparing import compare_rubrics
 from debrief.rubrics.model import SETS, Rubric
-from debrief.rubrics.page import plain
+from debrief.rubrics.page import compare_rubrics, plain
 from debrief.scoring.model import SCORE_NAMES
 from debrief.summary import Content, Failure, content_of
 from debrief.training.decomposition import WeeklyMove, moves_markdown

@@ -20,12 +20,10 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from debrief.judging.evaluation import evaluate_week
-from debrief.judging.judge_files import load_judges
-from debrief.judging.model import JudgeEvaluation
+from debrief.judging.model import JudgeEvaluation, load_judges
 from debrief.models.language_model import Answer, LanguageModel
-from debrief.rubrics.judging import evaluate_rubrics
+from debrief.rubrics.judging import ModelRubricJudge, evaluate_rubrics
 from debrief.rubrics.model import Rubric, RubricEvaluation
-from debrief.rubrics.model_judge import ModelRubricJudge
 from debrief.sessions.model import Message, Session, ToolCall, Turn
 from debrief.state.store import State
 from debrief.tokens import count_tokens

@@ -7,8 +7,14 @@ from collections.abc import Callable
 from hypothesis import given
 from hypothesis import strategies as st
 
-from debrief.judging.context import changes_of, context_from_session
-from debrief.judging.fitting import FileDiff, fit, left_out_note, split_hunks
+from debrief.judging.evaluation import (
+    FileDiff,
+    changes_of,
+    context_from_session,
+    fit,
+    left_out_note,
+    split_hunks,
+)
 from debrief.sessions.model import Session
 
 MakeSession = Callable[..., Session]

@@ -12,10 +12,9 @@ import pytest
 from msgspec import structs
 
 from debrief.errors import ModelError
-from debrief.judging.context import context_from_session
 from debrief.judging.dspy_judge import DspyJudge
-from debrief.judging.judge_files import load_judges
-from debrief.judging.model import ChangeContext, Judge
+from debrief.judging.evaluation import context_from_session
+from debrief.judging.model import ChangeContext, Judge, load_judges
 from debrief.models.language_model import LanguageModel
 from debrief.sessions.model import Session
 from debrief.state.store import State

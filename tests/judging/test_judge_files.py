@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from debrief.errors import ConfigurationError
-from debrief.judging.judge_files import litellm_name, load_judges
+from debrief.judging.model import litellm_name, load_judges
 
 GOOD = "---\nweight: 0.5\nmodel: openai/gpt-5-mini\n---\n\nLook for care.\n"
 OWN_JUDGES = Path(__file__).parents[2] / "judges"

@@ -9,10 +9,15 @@ from pathlib import Path
 import pytest
 
 from debrief.errors import InputError
-from debrief.judging.context import context_from_worktree, session_from_worktree
-from debrief.judging.fitting import fit
+from debrief.judging.evaluation import fit
 from debrief.judging.model import Judge
-from debrief.judging.worktree import plan_base, read_worktree, without_front_matter
+from debrief.judging.worktree import (
+    context_from_worktree,
+    plan_base,
+    read_worktree,
+    session_from_worktree,
+    without_front_matter,
+)
 from debrief.offline.evaluator import OfflineEvaluator
 from debrief.redaction.redactor import Redactor
 from tests.judging.repository import (

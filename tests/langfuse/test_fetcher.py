@@ -12,7 +12,7 @@ import pytest
 from debrief.errors import InputError
 from debrief.langfuse.fetcher import SessionFetcher
 from debrief.langfuse.session_scorer import SessionScorer
-from debrief.scoring.traces import trace_text, traces_of
+from debrief.scoring.chunking import trace_text, traces_of
 from debrief.sessions.model import Session, Usage
 from tests.langfuse.scenario import client_of
 from tests.langfuse.server import LangfuseServer, Mode, Trouble

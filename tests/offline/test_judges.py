@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from debrief.judging.context import context_from_session
+from debrief.judging.evaluation import context_from_session
 from debrief.judging.model import Judge, Judgement
 from debrief.offline.evaluator import OfflineEvaluator
 from debrief.sessions.model import Session

@@ -9,7 +9,7 @@ import pytest
 from msgspec import UNSET
 from msgspec.structs import replace
 
-from debrief.judging.context import context_from_session
+from debrief.judging.evaluation import context_from_session
 from debrief.lake import Lake
 from debrief.offline.signals import read_signals
 from debrief.recorder.encoding import encode_record

@@ -22,9 +22,8 @@ from debrief.rubrics.agreement_report import (
     read_labels,
     store_agreement,
 )
-from debrief.rubrics.coefficients import corrected_rate, gwet_ac1, weighted_kappa
 from debrief.rubrics.labels import Label, Labels
-from debrief.rubrics.measures import Measure, measures_of
+from debrief.rubrics.measures import Measure, corrected_rate, gwet_ac1, measures_of, weighted_kappa
 from debrief.rubrics.model import Rubric, RubricEvaluation
 from debrief.scoring.model import SessionScores
 from debrief.sessions.model import SessionHead

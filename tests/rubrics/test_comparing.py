@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from debrief.rubrics.comparing import compare_rubrics
+from debrief.rubrics.page import compare_rubrics
 from tests.rubrics.scenario import rubric
 
 

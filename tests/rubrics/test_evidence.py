@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from debrief.rubrics.evidence import evidence_in, stands
+from debrief.rubrics.asking import evidence_in, stands
 from debrief.rubrics.model import Evidence
 from debrief.sessions.model import Intervention
 from tests.rubrics.scenario import session

@@ -6,9 +6,8 @@ import pytest
 from msgspec import structs
 
 from debrief.errors import InputError, ModelError
-from debrief.rubrics.judging import evaluate_rubrics
+from debrief.rubrics.judging import OfflineRubricJudge, evaluate_rubrics
 from debrief.rubrics.model import NoOccasionError, Rubric, RubricJudgement
-from debrief.rubrics.offline_judge import OfflineRubricJudge
 from debrief.sessions.model import Session
 from tests.rubrics.scenario import BAD, GOOD, rubric, session
 

@@ -15,9 +15,8 @@ from msgspec import structs
 from debrief.errors import ModelError
 from debrief.models.language_model import Answer
 from debrief.models.usage import ModelUsage
-from debrief.rubrics.judging import evaluate_rubrics
-from debrief.rubrics.model_judge import ModelRubricJudge
-from debrief.rubrics.showing import parts_of, show
+from debrief.rubrics.asking import parts_of, show
+from debrief.rubrics.judging import ModelRubricJudge, evaluate_rubrics
 from debrief.sessions.model import Message, Session, ToolCall
 from debrief.tokens import count_tokens
 from tests.rubrics.scenario import GOOD, rubric, session

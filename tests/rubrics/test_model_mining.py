@@ -7,10 +7,8 @@ import re
 
 from debrief.models.language_model import Answer
 from debrief.models.usage import ModelUsage
-from debrief.rubrics.asking import PromptedModel
-from debrief.rubrics.evidence import stands
-from debrief.rubrics.model_consolidation import consolidate_with_model
-from debrief.rubrics.model_miner import ModelExtractionOptions, ModelMiner
+from debrief.rubrics.asking import PromptedModel, stands
+from debrief.rubrics.model_miner import ModelExtractionOptions, ModelMiner, consolidate_with_model
 from tests.rubrics.scenario import SCALE, WEEK, a_week, mined, scores, session
 
 QUOTE = "Run tests/test_rounding.py"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from debrief.rubrics.evidence import stands
+from debrief.rubrics.asking import stands
 from debrief.rubrics.model import ExtractedRubric
 from debrief.rubrics.offline_miner import ExtractionOptions, OfflineMiner
 from debrief.sessions.model import Session

@@ -13,10 +13,8 @@ import pytest
 
 from debrief.models.language_model import LanguageModel
 from debrief.rubrics.asking import PromptedModel
-from debrief.rubrics.judging import evaluate_rubrics
-from debrief.rubrics.model_consolidation import consolidate_with_model
-from debrief.rubrics.model_judge import ModelRubricJudge
-from debrief.rubrics.model_miner import ModelMiner
+from debrief.rubrics.judging import ModelRubricJudge, evaluate_rubrics
+from debrief.rubrics.model_miner import ModelMiner, consolidate_with_model
 from debrief.state.store import State
 from debrief.tokens import count_tokens
 from tests.models.openai_server import Call, OpenAIServer, Reply

@@ -7,9 +7,9 @@ from collections.abc import Collection, Iterator
 from msgspec import structs
 
 from debrief.errors import ModelError
+from debrief.rubrics.consolidation import TrialOptions, Tried, try_rubrics
 from debrief.rubrics.model import Rubric, RubricJudgement
 from debrief.rubrics.page import rubrics_markdown
-from debrief.rubrics.trials import TrialOptions, Tried, try_rubrics
 from debrief.sessions.model import Session
 from tests.rubrics.scenario import rubric, scores, session
 

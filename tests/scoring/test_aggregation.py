@@ -9,8 +9,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from debrief.scoring.aggregation import aggregate, is_uncertain
-from debrief.scoring.dimensions import DIMENSIONS, calculate_overall_quality
+from debrief.scoring.dimensions import (
+    DIMENSIONS,
+    aggregate,
+    calculate_overall_quality,
+    is_uncertain,
+)
 from debrief.scoring.model import ChunkVerdicts, Verdict
 from tests.scoring.scenario import verdicts
 

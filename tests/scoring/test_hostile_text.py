@@ -14,12 +14,10 @@ from msgspec import structs
 
 from debrief.errors import ModelError
 from debrief.models.language_model import Answer
-from debrief.scoring.chunking import TARGET, chunk_by_tokens
+from debrief.scoring.chunking import TARGET, chunk_by_tokens, traces_of
 from debrief.scoring.dimensions import DIMENSIONS
-from debrief.scoring.model_scorer import ModelChunkScorer
-from debrief.scoring.prompt import scoring_prompt
+from debrief.scoring.model_scorer import ModelChunkScorer, scoring_prompt
 from debrief.scoring.scorer import score_session
-from debrief.scoring.traces import traces_of
 from debrief.sessions.model import Message, Session, ToolCall, Turn
 from debrief.tokens import count_tokens
 from tests.scoring.scenario import MIDDLING, ScriptedScorer, session, turn

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from debrief.scoring.invariance import chunk_invariance, movements_table
 from debrief.scoring.model import Chunk, Verdict
-from debrief.scoring.scorer import ChunkParameters
+from debrief.scoring.scorer import ChunkParameters, chunk_invariance, movements_table
 from debrief.sessions.model import Session
 from tests.scoring.scenario import ScriptedScorer, refusing, session, verdicts
 

@@ -8,15 +8,18 @@ from pathlib import Path
 
 import pytest
 
-from debrief.judging.reading import parse_fraction
+from debrief.judging.dspy_judge import parse_fraction
 from debrief.models.answers import AnswerError
 from debrief.models.language_model import Answer
 from debrief.models.usage import ModelUsage
-from debrief.scoring.chunking import chunk_by_tokens
+from debrief.scoring.chunking import chunk_by_tokens, traces_of
 from debrief.scoring.dimensions import DIMENSIONS
-from debrief.scoring.model_scorer import ModelChunkScorer, cited_turns, parse_verdicts
-from debrief.scoring.prompt import scoring_prompt
-from debrief.scoring.traces import traces_of
+from debrief.scoring.model_scorer import (
+    ModelChunkScorer,
+    cited_turns,
+    parse_verdicts,
+    scoring_prompt,
+)
 from tests.scoring.scenario import MIDDLING, session, turn, verdicts
 
 CASES = Path(__file__).parents[2].parent / "shared" / "cases" / "parser_cases.jsonl"

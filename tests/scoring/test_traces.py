@@ -6,8 +6,7 @@ from datetime import timedelta
 
 import msgspec
 
-from debrief.scoring.model import Trace
-from debrief.scoring.traces import (
+from debrief.scoring.chunking import (
     RESULT_HEAD,
     RESULT_TAIL,
     SUBAGENT_BUDGET,
@@ -15,6 +14,7 @@ from debrief.scoring.traces import (
     trace_text,
     traces_of,
 )
+from debrief.scoring.model import Trace
 from debrief.sessions.model import Intervention, Message, Subagent, ToolCall, Turn
 from debrief.tokens import count_tokens
 from tests.scoring.scenario import NOON, call, session, turn

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from debrief.errors import InputError
-from debrief.judging.judge_files import load_judges
+from debrief.judging.model import load_judges
 from debrief.snapshots.captures import read_capture
 from debrief.snapshots.fingerprint import compute_eval_fingerprint, compute_prompt_fingerprint
 from debrief.snapshots.migrated_samples import MigrationStep

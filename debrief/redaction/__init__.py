@@ -1,6 +1,5 @@
 """Redaction: secrets out of everything a session carries, before it is stored."""
 
-from debrief.redaction.gate import contains_secret
-from debrief.redaction.redactor import Finding, Redacted, Redactor, load_key
+from debrief.redaction.redactor import Finding, Redacted, Redactor, contains_secret, load_key
 
 __all__ = ["Finding", "Redacted", "Redactor", "contains_secret", "load_key"]

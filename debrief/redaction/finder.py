@@ -1,19 +1,142 @@
-"""Finding secrets in a text: the prefilter's hits, each read by its rule."""
+"""Finding secrets in a text: the prefilter's hits, each read by its rule.
+
+A known format, a secret that announces itself by a prefix or a shape, is a row of
+``formats.toml``; here are its type and the checks that rows name.
+"""
 
 from __future__ import annotations
 
+import base64
 import re
-from collections.abc import Iterable, Iterator
+import tomllib
+import zlib
+from collections.abc import Callable, Iterable, Iterator
+from functools import cache
+from importlib.resources import files
 from string import ascii_letters, digits, hexdigits
 
-from debrief.redaction import views
-from debrief.redaction.assignments import judge_field
-from debrief.redaction.contexts import Context
-from debrief.redaction.formats import Format
-from debrief.redaction.plausibility import wordiness
-from debrief.redaction.prefilter import Hit
-from debrief.redaction.rules import RULES, prefilter
-from debrief.redaction.spans import SecretSpan, union, without
+from msgspec import Struct, convert
+
+from debrief.redaction.contexts import CONTEXTS, Context, judge_field
+from debrief.redaction.plausibility import entropy, is_sample, wordiness
+from debrief.redaction.spans import (
+    VIEW_ANCHORS,
+    Hit,
+    Prefilter,
+    SecretSpan,
+    View,
+    decoded,
+    run_around,
+    union,
+    without,
+)
+
+_EDGE = r"(?:(?<![A-Za-z0-9])|(?<=\\[nrt]))"
+_LONGEST = 4096
+_OPEN = re.compile(r"\{(\d+),\}")
+_B62 = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
+
+
+class Format(Struct, forbid_unknown_fields=True, dict=True):
+    """One known format; ``formats.toml`` explains the fields."""
+
+    kind: str
+    start: str
+    rest: str
+    lead: str = ""
+    edge: bool = False
+    check: str = "plausible"
+
+    def __post_init__(self) -> None:
+        bounded = _OPEN.sub(rf"{{\1,{_LONGEST}}}", self.start + self.rest)
+        self.pattern = re.compile((_EDGE if self.edge else "") + bounded)
+        """The whole secret, matched at its start."""
+        self.before = re.compile(self.lead + r"\Z") if self.lead else None
+
+    def accepts(self, secret: str) -> bool:
+        """Return whether a match is a secret, and no sample of a documentation."""
+        return _CHECKS[self.check](secret)
+
+
+def _is_plausible(secret: str) -> bool:
+    return not is_sample(secret) and entropy(secret[4:]) >= 2.5
+
+
+def _is_mixed(secret: str) -> bool:
+    body = secret[3:]
+    has_both = any(c.isdigit() for c in body) and any(c.isalpha() for c in body)
+    return has_both and _is_plausible(secret)
+
+
+def has_crc(secret: str) -> bool:
+    """Return whether the last six characters are the base-62 CRC-32 of those after the prefix.
+
+    GitHub and npm sign their tokens so; a match proves the format, however dull the token is.
+    """
+    body = secret.rpartition("_")[2]
+    number, digits = zlib.crc32(body[:-6].encode()), ""
+    for _ in range(6):
+        number, rest = divmod(number, 62)
+        digits = _B62[rest] + digits
+    return len(body) > 6 and digits == body[-6:]
+
+
+def _is_jwt(secret: str) -> bool:
+    head = secret.split(".", 1)[0]
+    try:
+        return b'"' in base64.urlsafe_b64decode(head + "=" * (-len(head) % 4))
+    except ValueError:
+        return False
+
+
+def _is_pem(secret: str) -> bool:
+    body = secret.partition("KEY")[2].rpartition("END")[0] or secret
+    runs = re.findall(r"[A-Za-z0-9+/]{16,}", body)
+    return sum(map(len, runs)) >= 40 and "..." not in body and len(set("".join(runs))) > 12
+
+
+_CHECKS: dict[str, Callable[[str], bool]] = {
+    "plausible": _is_plausible,
+    "mixed": _is_mixed,
+    "signed": lambda secret: has_crc(secret) or _is_plausible(secret),
+    "varied": lambda secret: not is_sample(secret) and len(set(secret)) > 7,
+    "dense": lambda secret: _is_mixed(secret) and entropy(secret) >= 3.8,
+    "sas": lambda secret: "sig=" in secret,
+    "facebook": lambda secret: _is_mixed(secret) and "AAA" not in secret[4:],
+    "jwt": _is_jwt,
+    "pem": _is_pem,
+}
+FORMATS: list[Format] = convert(
+    tomllib.loads((files(__package__) / "formats.toml").read_text("utf-8"))["formats"], list[Format]
+)
+
+
+Rule = Format | Context | str
+"""A known format, a context, or the name of a view to look through."""
+
+RULES: tuple[tuple[Rule, str, bool], ...] = (
+    *((rule, rule.start, True) for rule in FORMATS),
+    *((rule, rule.anchor, rule.tracked) for rule in CONTEXTS),
+    *VIEW_ANCHORS,
+)
+"""Each with its anchor, and whether the engine tracks where that starts."""
+
+VERSION = "2"
+"""Raised when the careful rules change in a way that their anchors do not show."""
+
+
+@cache
+def prefilter() -> Prefilter:
+    """Return the prefilter over all rules, compiled once a process (a tenth of a second)."""
+    untracked = [number for number, (_, _, tracked) in enumerate(RULES) if not tracked]
+    return Prefilter([anchor for _, anchor, _ in RULES], untracked=untracked)
+
+
+def may_hold_secret(json_text: str) -> bool:
+    """Return whether the strings of a JSON text have to be looked at one by one."""
+    data = json_text.encode("utf-8", "surrogatepass")
+    return b"\\/" in data or bool(prefilter().scan(data))
+
 
 PLACEHOLDER = re.compile(r"<secret:[a-z0-9-]{1,40}:[0-9a-f]{6}>")
 """What a secret is replaced by: its kind and six hex digits of a keyed digest."""
@@ -40,9 +163,10 @@ def find(text: str, field: str = "") -> list[SecretSpan]:
 
 def find_at(text: str, hits: Iterable[Hit], field: str = "") -> list[SecretSpan]:
     """Return the secrets of ``text`` where the prefilter's hits for it are known already."""
-    holes = [match.span() for match in PLACEHOLDER.finditer(text)] if "<secret:" in text else []
-    masked = _mask(text, holes)
+    holes = placeholders(text)
+    masked = text
     if holes:
+        masked = PLACEHOLDER.sub(lambda match: "\0" * len(match[0]), text)
         hits = prefilter().hits(masked)
     spans = list(_spans(masked, hits, 0))
     whole = masked.strip()
@@ -53,24 +177,20 @@ def find_at(text: str, hits: Iterable[Hit], field: str = "") -> list[SecretSpan]
     return [piece for span in without(union(spans), holes) for piece in _lines(text, span)]
 
 
-def _mask(text: str, holes: list[tuple[int, int]]) -> str:
-    pieces: list[str] = []
-    last = 0
-    for start, end in holes:
-        pieces += (text[last:start], "\0" * (end - start))
-        last = end
-    return "".join([*pieces, text[last:]]) if holes else text
+def placeholders(text: str) -> list[tuple[int, int]]:
+    """Return where placeholders are in a text."""
+    return [match.span() for match in PLACEHOLDER.finditer(text)]
 
 
 def _spans(text: str, hits: Iterable[Hit], depth: int) -> Iterator[SecretSpan]:
     seen: set[str] = set()
     done: dict[int, int] = {}
     for hit in hits:
-        rule = RULES[hit.pattern]
+        rule, _, _ = RULES[hit.pattern]
         if isinstance(rule, Format):
             if done.get(hit.pattern, 0) <= hit.start:
                 found = list(_known(text, rule, hit.start))
-                done[hit.pattern] = found[-1].end if found else hit.start + _skip(text, rule, hit)
+                done[hit.pattern] = found[-1].end if found else _after(text, rule, hit.start)
                 yield from found
         elif isinstance(rule, Context):
             last = done.get(hit.pattern, 0)
@@ -84,14 +204,14 @@ def _spans(text: str, hits: Iterable[Hit], depth: int) -> Iterator[SecretSpan]:
             yield from _through(rule, text, hit, depth, seen, done)
 
 
-def _skip(text: str, rule: Format, hit: Hit) -> int:
-    """Return how far to go on after what looked like a secret and was none.
+def _after(text: str, rule: Format, start: int) -> int:
+    """Return where to go on after what looked like a secret and was none.
 
-    A quarter of its length: one that begins within is found, and no text costs more than time
+    A quarter of its length on: one that begins within is found, and no text costs more than time
     in proportion to its length.
     """
-    found = rule.pattern.match(text, hit.start)
-    return (found.end() - hit.start) // 4 if found else 1
+    found = rule.pattern.match(text, start)
+    return start + (found.end() - start) // 4 if found else start + 1
 
 
 def _known(text: str, rule: Format, start: int) -> Iterator[SecretSpan]:
@@ -154,7 +274,7 @@ def _through(
     if hit.start < done.get(reach, 0) or (name == "join" and hit.end <= done.get(reach, 0)):
         return
     if name == "escape":
-        start, end = views.run_around(text, hit.start)
+        start, end = run_around(text, hit.start)
         done[reach] = end
         yield from _in_view(name, text[start:end], start, depth)
     elif name == "join":
@@ -167,7 +287,7 @@ def _through(
             at += 2
         elif text[at] not in (_HEX_DIGITS if name == "hex" else _BASE64_DIGITS):
             at += 1
-        blob = views.decoded(name, text, at)
+        blob = decoded(name, text, at)
         if blob is not None:
             start, done[reach], plain = blob
             spans = union(_spans(plain, prefilter().hits(plain), depth + 1))
@@ -179,7 +299,7 @@ def _through(
 
 
 def _in_view(name: str, text: str, shift: int, depth: int) -> Iterator[SecretSpan]:
-    view = views.View(name, text)
+    view = View(name, text)
     if view.changed:
         for span in _spans(view.text, prefilter().hits(view.text), depth + 1):
             yield from view.spans(span, shift)

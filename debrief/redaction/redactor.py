@@ -1,23 +1,94 @@
-"""The redactor: texts in, texts with placeholders out."""
+"""The redactor: texts in, texts with placeholders out; and the last gate."""
 
 from __future__ import annotations
 
 import hmac
+import json
 import os
+import re
 import secrets
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
+from functools import lru_cache
 from pathlib import Path
+from typing import Any
 from uuid import uuid4
 
+import orjson
 from msgspec import Struct, structs
 
 from debrief.errors import ConfigurationError
-from debrief.redaction.finder import find
-from debrief.redaction.leaves import decode, encode, visit_strings
-from debrief.redaction.rules import VERSION, anchors, may_hold_secret
+from debrief.files import make_folder, write_durably
+from debrief.redaction.finder import RULES, VERSION, find, may_hold_secret
 from debrief.redaction.spans import SecretSpan
 from debrief.settings import Settings
+
+Visit = Callable[[str, str, str], str]
+"""Takes a string, its name and the way to it (``messages.0.content``); returns its replacement."""
+
+_LONG_NUMBER = re.compile(r"\d{17}|\d[eE]")
+
+
+def decode(text: str) -> Any:
+    """Decode JSON without loss: numbers too long for a machine word stay exact.
+
+    Raises:
+        ValueError: the text is no JSON, or holds half a surrogate pair.
+        RecursionError: it is nested too deep.
+    """
+    value = orjson.loads(text)
+    return json.loads(text) if _LONG_NUMBER.search(text) else value
+
+
+def encode(value: Any) -> str:
+    """Encode a decoded value compactly.
+
+    Raises:
+        RecursionError: it is nested too deep.
+    """
+    try:
+        return orjson.dumps(value).decode()
+    except TypeError:
+        return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+
+
+def visit_strings(value: Any, visit: Visit, name: str = "", path: str = "") -> Any:
+    """Return a decoded JSON value with every string, keys included, replaced by a visitor.
+
+    Args:
+        value: decoded JSON.
+        visit: called with each string.
+        name: that ``value`` is the value of.
+        path: the way to ``value``.
+
+    Raises:
+        RecursionError: it is nested too deep.
+    """
+    if isinstance(value, str):
+        return visit(value, name, path)
+    if isinstance(value, dict):
+        changed = {}
+        for key, item in value.items():
+            way = f"{path}.{key}" if path else key
+            item_name = _named(value) if key.lower() == "value" else key
+            changed[visit(key, "", way)] = visit_strings(item, visit, item_name, way)
+        return changed
+    if isinstance(value, list):
+        return [
+            visit_strings(item, visit, name, f"{path}.{number}" if path else str(number))
+            for number, item in enumerate(value)
+        ]
+    return value
+
+
+def _named(value: Mapping[str, Any]) -> str:
+    """Return the name in an object such as ``{"name": "DB_PASSWORD", "value": …}``."""
+    for key in ("name", "key", "Name", "Key"):
+        name = value.get(key)
+        if isinstance(name, str) and len(name) < 128:
+            return name
+    return "value"
+
 
 _KEY_BYTES = 32
 _MOST_PASSES = 16
@@ -68,7 +139,7 @@ class Redactor:
     @property
     def identity(self) -> str:
         """What a redacted text depends on besides the text: this key and these rules."""
-        return self._digest("\0".join((VERSION, *anchors()))).hex()
+        return self._digest("\0".join((VERSION, *(anchor for _, anchor, _ in RULES)))).hex()
 
     def placeholder(self, kind: str, secret: str) -> str:
         """Return the placeholder of a secret."""
@@ -114,13 +185,13 @@ class Redactor:
         try:
             value = visit_strings(decode(json_text), visit)
             inner = encode(value) if findings else json_text
-        except ValueError:
+        except (ValueError, RecursionError):
             return self.replace(json_text, "", find)
         outer = self.replace(inner, "", find)
         if outer.findings:
             try:
                 decode(outer.text)
-            except ValueError:
+            except (ValueError, RecursionError):
                 outer = Redacted(inner)
         return Redacted(outer.text, (*findings, *outer.findings))
 
@@ -139,15 +210,8 @@ class Redactor:
             for span in spans:
                 placeholder = self.placeholder(span.kind, span.value or text[span.start : span.end])
                 start, end = _original(passes, span.start), _original(passes, span.end)
-                findings.append(
-                    Finding(
-                        kind=span.kind,
-                        start=start,
-                        end=end,
-                        sure=span.sure,
-                        placeholder=placeholder,
-                    )
-                )
+                found = Finding(kind=span.kind, start=start, end=end, sure=span.sure)
+                findings.append(structs.replace(found, placeholder=placeholder))
                 pieces += (text[last : span.start], placeholder)
                 moved.append((span.start + shift, len(placeholder), span.end - span.start))
                 shift += len(placeholder) - (span.end - span.start)
@@ -174,11 +238,17 @@ def load_key(home: Path, hex_digits: str = "") -> bytes:
     """
     if hex_digits:
         return _decoded_key(hex_digits)
+    make_folder(home)
     path = home / "redaction.key"
+    scratch = path.with_name(f".redaction.key.{uuid4().hex}")
     try:
-        home.mkdir(parents=True, exist_ok=True, mode=0o700)
         if not path.exists():
-            _make_key(path)
+            write_durably(scratch, secrets.token_bytes(_KEY_BYTES))
+            try:
+                with suppress(FileExistsError):  # another process was faster
+                    os.link(scratch, path)
+            finally:
+                scratch.unlink()
         key = path.read_bytes()
     except OSError as error:
         raise ConfigurationError(
@@ -210,21 +280,71 @@ def _decoded_key(hex_digits: str) -> bytes:
     return key
 
 
-def _make_key(path: Path) -> None:
-    scratch = path.with_name(f".redaction.key.{uuid4().hex}")
-    try:
-        with os.fdopen(os.open(scratch, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
-            file.write(secrets.token_bytes(_KEY_BYTES))
-            file.flush()
-            os.fsync(file.fileno())
-        with suppress(FileExistsError):  # another process was faster
-            os.link(scratch, path)
-    finally:
-        scratch.unlink(missing_ok=True)
-
-
 def _original(passes: Sequence[Sequence[tuple[int, int, int]]], at: int) -> int:
     """Return where a place was before the placeholders of all passes moved it."""
     for moved in reversed(passes):
         at += sum(former - length for start, length, former in moved if at >= start + length)
     return at
+
+
+_WORD = 64
+
+
+def contains_secret(data: bytes) -> list[Finding]:
+    """Return the secrets in the final bytes of a file; empty when it may leave the machine.
+
+    Lines that are JSON are searched string by string, with the keys' names beside them, and so
+    is JSON inside a string; other lines as text. Placeholders are no secrets. The path of a
+    finding begins with the number of its line, from 1; start and end count within the string; in a
+    line of text, from the beginning of the file with its JSON lines emptied.
+    """
+    text = data.decode("utf-8", "replace")
+    if not may_hold_secret(text):
+        return []
+    found: list[Finding] = []
+    plain: list[str] = []
+    for number, line in enumerate(text.split("\n"), 1):
+        if line.lstrip()[:1] in ("{", "[", '"'):
+            if may_hold_secret(line):
+                found.extend(_in_json(line, str(number)))
+            line = ""
+        plain.append(line)
+    if any(plain):
+        text = "\n".join(plain)
+        for finding in _in_text(text, "", ""):
+            number = text.count("\n", 0, finding.start) + 1
+            found.append(structs.replace(finding, path=str(number)))
+    return found
+
+
+def _in_json(text: str, path: str) -> Iterator[Finding]:
+    leaves: list[tuple[str, str, str]] = []
+
+    def note(leaf: str, name: str, way: str) -> str:
+        leaves.append((leaf, name, way))
+        return leaf
+
+    try:
+        # Only strings are looked at, so numbers need not stay exact.
+        visit_strings(orjson.loads(text), note)
+    except (ValueError, RecursionError):
+        yield from _in_text(text, "", path)
+        return
+    for leaf, name, way in leaves:
+        yield from _in_text(leaf, name, f"{path}.{way}")
+        if leaf[:1] in ("{", "[") and may_hold_secret(leaf):
+            yield from _in_json(leaf, f"{path}.{way}")
+
+
+def _in_text(text: str, name: str, path: str) -> Iterator[Finding]:
+    if len(text) <= _WORD and _is_harmless(text, name):
+        return
+    for span in find(text, name):
+        yield Finding(kind=span.kind, start=span.start, end=span.end, sure=span.sure, path=path)
+
+
+@lru_cache(maxsize=16_384)
+def _is_harmless(word: str, name: str) -> bool:
+    """Return whether there is no secret in a short string: keys, roles and names come again on
+    every line."""
+    return not find(word, name)

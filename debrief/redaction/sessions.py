@@ -7,19 +7,17 @@ lines get the placeholders that the file's lines got.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from operator import is_
 from typing import Any, Literal, TypeVar
 
 import msgspec
-import orjson
 
-from debrief.redaction.finder import PLACEHOLDER, find, find_at
-from debrief.redaction.leaves import decode, visit_strings
-from debrief.redaction.prefilter import Hit, Prefilter
-from debrief.redaction.redactor import Redacted, Redactor
-from debrief.redaction.rules import prefilter
-from debrief.redaction.spans import SecretSpan, union, without
+from debrief.redaction.finder import find, find_at, placeholders, prefilter
+from debrief.redaction.redactor import Find, Redacted, Redactor, decode, visit_strings
+from debrief.redaction.spans import Hit, Prefilter, SecretSpan, union, without
 from debrief.sessions.model import (
     DeclaredTool,
     Intervention,
@@ -122,11 +120,8 @@ class _Known:
         if not values:
             return None
         self._literals = Prefilter(sorted(values), literal=True)
-        spelled = {
-            *values,
-            *(orjson.dumps(value).decode()[1:-1] for value in values if _plain(value)),
-        }
-        return Prefilter(sorted(spelled), literal=True)
+        spelled = (json.dumps(value, ensure_ascii=False)[1:-1] for value in values)
+        return Prefilter(sorted({*values, *spelled}), literal=True)
 
     def redact(self, text: str, form: _Form, redactor: Redactor) -> Redacted:
         """Replace every secret in a text, known ones wherever they stand."""
@@ -150,9 +145,7 @@ class _Known:
             if len(value) >= _ANYWHERE or _stands_alone(text, hit.start, hit.end):
                 sure, kind = self.kinds[value]
                 found.append(SecretSpan(hit.start, hit.end, kind, sure))
-        if not found or "<secret:" not in text:
-            return found
-        return without(found, [match.span() for match in PLACEHOLDER.finditer(text)])
+        return without(found, placeholders(text))
 
     def _named(self, text: str, span: SecretSpan) -> SecretSpan:
         value = span.value or text[span.start : span.end]
@@ -160,9 +153,7 @@ class _Known:
         return SecretSpan(span.start, span.end, kind, sure, span.value)
 
     def _remember(self, value: str, span: SecretSpan) -> None:
-        sure, kind = self.kinds.get(value, (False, ""))
-        best = max((sure, kind), (span.sure, span.kind)) if kind else (span.sure, span.kind)
-        self.kinds[value] = best
+        self.kinds[value] = max(self.kinds.get(value, (False, "")), (span.sure, span.kind))
 
 
 def _parts(text: str, form: _Form) -> Iterator[tuple[str, str]]:
@@ -178,19 +169,9 @@ def _parts(text: str, form: _Form) -> Iterator[tuple[str, str]]:
             seen.append((leaf, name))
             return leaf
 
-        try:
+        with suppress(ValueError, RecursionError):
             visit_strings(decode(text), note)
-        except ValueError:
-            return
-        yield from seen
-
-
-def _plain(value: str) -> bool:
-    try:
-        value.encode()
-    except UnicodeEncodeError:
-        return False
-    return True
+            yield from seen
 
 
 def _stands_alone(text: str, start: int, end: int) -> bool:
@@ -202,12 +183,10 @@ def _without_markers(patch: str) -> str:
 
 
 def _marker(line: str) -> int:
-    return 1 if line[:1] in ("+", "-", " ", "\\") and line else 0
+    return int(line[:1] in ("+", "-", " ", "\\"))
 
 
-def _replace_in_patch(
-    patch: str, redactor: Redactor, find: Callable[[str, str], list[SecretSpan]]
-) -> Redacted:
+def _replace_in_patch(patch: str, redactor: Redactor, find: Find) -> Redacted:
     result = redactor.replace(_without_markers(patch), "", find)
     if not result.findings:
         return Redacted(patch)

@@ -12,7 +12,7 @@ from debrief.recorder.encoding import encode_record
 from debrief.recorder.scrubbing import SecretLog, scrubbed
 from debrief.recorder.tools import calls_of, operations_of
 from debrief.redaction import Redactor
-from debrief.redaction.rules import prefilter
+from debrief.redaction.finder import prefilter
 from tests.recorder.records import BEFORE, build
 
 REDACTOR = Redactor(b"a key of the tests, and no other's")

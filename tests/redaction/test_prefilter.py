@@ -7,7 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 from hypothesis import given
 from hypothesis import strategies as st
 
-from debrief.redaction.prefilter import Prefilter
+from debrief.redaction.spans import Prefilter
 
 NEEDLE = Prefilter(["needle[0-9]"])
 

@@ -136,7 +136,7 @@ def test_json_stays_json_and_keeps_what_is_no_secret() -> None:
 
 
 def test_a_checksum_proves_a_token_that_looks_like_a_sample() -> None:
-    from debrief.redaction.formats import has_crc
+    from debrief.redaction.finder import has_crc
 
     token = Maker(9).github()
     assert has_crc(token)

@@ -6,27 +6,33 @@ Exit codes alone do not tell: most commands in transcripts end in ``| tail``, wh
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 import orjson
 from msgspec import Struct
+from msgspec.structs import replace
 
-from debrief.offline.checks import check_of
-from debrief.offline.commands import simple_commands
-from debrief.offline.model import CheckKind
+from debrief.markdown import shorten
+from debrief.offline.commands import CheckKind, check_of, simple_commands
 from debrief.sessions.model import ToolCall
 
 _LOOKED_AT = 40_000
 _HEAD = 400
+_QUOTE = 120
 _STILL_RUNNING = re.compile(r"^(?:Process running with session|Script running with cell) ID", re.M)
 _ANSI = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
 _EXIT = re.compile(r"\A(?:Error: )?Exit code:? (\d+)|\bexited with (?:code|status) (\d+)", re.I)
 
 
-class CheckResult(Struct, frozen=True, kw_only=True):
-    """What a check came to."""
+class CheckRun(Struct, frozen=True, kw_only=True, gc=False):
+    """A test, lint or type run, or a build, and what it came to."""
 
-    passed: bool | None
+    turn: int = 0
+    call: int = 0
+    """Position among the calls of the session or part, from 0."""
+    kind: CheckKind = "test"
+    tool: str = ""
+    passed: bool | None = None
     """None when nothing tells."""
     failures: int | None = None
     """Failing tests, or findings."""
@@ -34,22 +40,27 @@ class CheckResult(Struct, frozen=True, kw_only=True):
     """Tests that ran; None for other checks."""
     quote: str = ""
     """The line that tells."""
-    tests: bool = False
-    """The text is that of a test run, whatever the command was called."""
+
+    @property
+    def outcome(self) -> str:
+        """In a few words what it came to, e.g. ``2 of 14 tests failed (pytest)``."""
+        verb = "passed" if self.passed else "failed"
+        if self.kind != "test":
+            if self.failures:
+                return f"{self.failures} finding{'s' * (self.failures > 1)} by {self.tool}"
+            return f"{self.tool} {verb}"
+        if not self.total:
+            return f"tests {verb} ({self.tool})"
+        some_failed = self.failures and self.failures < self.total
+        every = "the only" if self.total == 1 else f"all {self.total}"
+        which = f"{self.failures} of {self.total}" if some_failed else every
+        return f"{which} test{'s' * (self.total > 1)} {verb} ({self.tool})"
 
 
-class Check(Struct, frozen=True, kw_only=True):
-    """One check in a command, and what it came to."""
-
-    kind: CheckKind
-    tool: str
-    result: CheckResult
+_Reading = Callable[[str], CheckRun | None]
 
 
-_Reading = Callable[[str], CheckResult | None]
-
-
-def checks_in(call: ToolCall, command: str) -> list[Check]:
+def checks_in(call: ToolCall, command: str, turn: int = 0, position: int = 0) -> list[CheckRun]:
     """Return the checks that a shell command ran, in order, one a tool.
 
     Where several commands share one output, each takes what reads as its own; the exit status
@@ -60,27 +71,26 @@ def checks_in(call: ToolCall, command: str) -> list[Check]:
     if not found:
         return []
     text = _ANSI.sub("", _printed(call.result or "")[-_LOOKED_AT:])
-    if (
+    results = [CheckRun(kind=kind) for kind, _ in found]
+    if not (
         call.result is None
         or call.status in ("rejected", "unanswered")
         or (call.exit_code is None and _STILL_RUNNING.search(call.result[:_HEAD]))
         or _NOT_RUN.search(text)
     ):
-        return [Check(kind=k, tool=t, result=CheckResult(passed=None)) for k, t in found]
-    failed = _failed(call)
-    readings = [_read(kind, text, alone=len(found) == 1) for kind, _ in found]
-    certain = _status_is_the_checks(commands)
-    results = []
-    for reading in readings:
-        if reading is not None and not (failed and certain and reading.passed and len(found) == 1):
-            results.append(reading)
-        else:
-            tests = reading is not None and reading.tests
-            others_failed = any(other is not None and not other.passed for other in readings)
-            results.append(_by_status(text, failed, certain, tests, others_failed))
+        readings = [_read(kind, text, alone=len(found) == 1) for kind, _ in found]
+        failed, certain = _failed(call), _status_is_the_checks(commands)
+        others_failed = any(other is not None and not other.passed for other in readings)
+        for at, reading in enumerate(readings):
+            doubted = failed and certain and len(found) == 1
+            if reading is not None and not (reading.passed and doubted):
+                results[at] = reading
+            else:
+                kind = reading.kind if reading is not None else found[at][0]
+                results[at] = _by_status(kind, text, failed, certain, others_failed)
     return [
-        Check(kind="test" if result.tests else kind, tool=tool, result=result)
-        for (kind, tool), result in zip(found, results, strict=True)
+        replace(result, turn=turn, call=position, tool=tool)
+        for (_, tool), result in zip(found, results, strict=True)
     ]
 
 
@@ -102,28 +112,23 @@ def _out_of_json(line: str) -> str:
     return output if isinstance(output, str) else line
 
 
-def _read(kind: CheckKind, text: str, alone: bool) -> CheckResult | None:
+def _read(kind: CheckKind, text: str, alone: bool) -> CheckRun | None:
     """Read a check's own words; a lone script such as ``make check`` may have run tests."""
-    readings = _TESTS if kind == "test" else _FINDINGS
-    if kind != "test" and alone:
-        readings = (*_TESTS, *_FINDINGS)
-    return next((result for reading in readings if (result := reading(text)) is not None), None)
+    readings = _TESTS if kind == "test" or alone else ()
+    found = next((result for reading in readings if (result := reading(text)) is not None), None)
+    return found if found is not None or kind == "test" else _findings(kind, text)
 
 
 def _by_status(
-    text: str, failed: bool, certain: bool, tests: bool, others_failed: bool
-) -> CheckResult:
+    kind: CheckKind, text: str, failed: bool, certain: bool, others_failed: bool
+) -> CheckRun:
     """Decide by the exit status, when the output's own words do not."""
-    if failed:
-        if not certain or others_failed:
-            return CheckResult(passed=None, tests=tests)
-        return CheckResult(passed=False, quote=_significant_line(text), tests=tests)
-    if others_failed:
-        return CheckResult(passed=None, tests=tests)
-    broken = _BROKEN.search(text)
-    if broken:
-        return CheckResult(passed=False, quote=_line_at(text, broken), tests=tests)
-    return CheckResult(passed=True, quote=_last_line(text), tests=tests)
+    if others_failed or (failed and not certain):
+        return CheckRun(kind=kind)
+    broken = _BROKEN.search(text) or (_ERRORISH.search(text) if failed else None)
+    last = shorten(text.strip().rpartition("\n")[2].strip().strip("="), _QUOTE)
+    quote = _line_at(text, broken) if broken else last
+    return CheckRun(kind=kind, passed=not (failed or broken), quote=quote)
 
 
 def _failed(call: ToolCall) -> bool:
@@ -161,92 +166,100 @@ _BROKEN = re.compile(
 )
 
 
-def _pytest(text: str) -> CheckResult | None:
-    lines = re.findall(
-        r"^.*\b\d+ (?:passed|failed|errors?)\b[^\n]*\bin [\d.:]+ ?s?.*$", text, re.MULTILINE
+def _tested(total: int, failures: int, line: str) -> CheckRun:
+    return CheckRun(
+        passed=failures == 0,
+        failures=failures,
+        total=max(total, failures),
+        quote=shorten(line.strip().strip("="), _QUOTE),
     )
-    if not lines:
-        return None
-    counts = {word.rstrip("s"): int(n) for n, word in re.findall(r"(\d+) ([a-z]+)", lines[-1])}
-    failures = counts.get("failed", 0) + counts.get("error", 0)
-    return _tested(counts.get("passed", 0) + failures, failures, lines[-1])
 
 
-def _unittest(text: str) -> CheckResult | None:
+def _unittest(text: str) -> CheckRun | None:
     ran = re.findall(r"^Ran (\d+) tests? in .*$", text, re.MULTILINE)
     if not ran:
         return None
     bad = re.search(r"^FAILED \((.*)\)", text, re.MULTILINE)
-    failures = sum(int(n) for n in re.findall(r"(?:failures|errors)=(\d+)", bad[1])) if bad else 0
+    failures = _sum(re.findall(r"(?:failures|errors)=(\d+)", bad[1])) if bad else 0
     return _tested(int(ran[-1]), failures, bad[0] if bad else f"Ran {ran[-1]} tests, OK")
 
 
-def _jest(text: str) -> CheckResult | None:
-    lines = re.findall(r"^[ \t]*Tests:?\s+.*\b\d+ (?:passed|failed|total).*$", text, re.MULTILINE)
-    if not lines:
-        return None
-    counts = {word: int(n) for n, word in re.findall(r"(\d+) ([a-z]+)", lines[-1])}
-    failures = counts.get("failed", 0)
-    total = counts.get("total", counts.get("passed", 0) + failures)
-    return _tested(total, failures, lines[-1])
-
-
-def _cargo(text: str) -> CheckResult | None:
+def _cargo(text: str) -> CheckRun | None:
     runs = re.findall(r"^test result: (?:ok|FAILED)\. (\d+) passed; (\d+) failed.*$", text, re.M)
     if not runs:
         return None
-    failures = sum(int(failed) for _, failed in runs)
-    total = sum(int(passed) for passed, _ in runs) + failures
-    return _tested(total, failures, f"test result: {failures} of {total} failed")
+    passed, failed = map(_sum, zip(*runs, strict=True))
+    total = passed + failed
+    return _tested(total, failed, f"test result: {failed} of {total} failed")
 
 
-def _go(text: str) -> CheckResult | None:
+def _go(text: str) -> CheckRun | None:
     failing = re.findall(r"^--- FAIL: \S+", text, re.MULTILINE)
     packages = re.findall(r"^FAIL[ \t]+\S+.*$", text, re.MULTILINE)
     passing = re.findall(r"^--- PASS: \S+", text, re.MULTILINE)
     fine = re.findall(r"^ok\s+\S+\s+(?:\(cached\)|[\d.]+s).*$", text, re.MULTILINE)
-    if failing or packages:
-        total = len(failing) + len(passing) if passing else None
-        line = (failing or packages)[0]
-        count = len(failing) or len(packages)
-        return CheckResult(passed=False, failures=count, total=total, quote=line, tests=True)
-    if fine:
-        return CheckResult(
-            passed=True, failures=0, total=len(passing) or None, quote=fine[-1], tests=True
-        )
-    return None
+    bad = failing or packages
+    if not bad and not fine:
+        return None
+    total = len(failing) + len(passing) if passing else None
+    quote = bad[0] if bad else fine[-1]
+    return CheckRun(passed=not bad, failures=len(bad), total=total, quote=quote)
 
 
-def _counted(pattern: str) -> _Reading:
-    """Return a reading for one line that holds ``total`` and ``failed``, or ``passed``."""
+def _worded(pattern: str) -> _Reading:
+    """Return a reading for the last line that counts in words: ``1 failed, 2 passed``."""
     compiled = re.compile(pattern, re.MULTILINE)
 
-    def read(text: str) -> CheckResult | None:
-        found = list(compiled.finditer(text))
-        if not found:
+    def read(text: str) -> CheckRun | None:
+        lines = compiled.findall(text)
+        if not lines:
             return None
-        groups = found[-1].groupdict()
-        failures = int(groups.get("failed") or 0)
-        total = groups.get("total")
-        passed = int(groups.get("passed") or 0)
-        return _tested(int(total) if total else passed + failures, failures, found[-1][0])
+        counts = {word.rstrip("s"): int(n) for n, word in re.findall(r"(\d+) ([a-z]+)", lines[-1])}
+        failures = counts.get("failed", 0) + counts.get("error", 0)
+        return _tested(counts.get("total", counts.get("passed", 0) + failures), failures, lines[-1])
 
     return read
 
 
-def _findings(text: str) -> CheckResult | None:
-    for pattern in _FINDING_COUNTS:
-        found = pattern.search(text)
-        if found:
-            count = int(found[1])
-            return CheckResult(passed=count == 0, failures=count, quote=_line_at(text, found))
+def _counted(pattern: str) -> _Reading:
+    """Return a reading for the last place that has ``total`` and ``failed``, or ``passed``."""
+    compiled = re.compile(pattern, re.MULTILINE)
+
+    def read(text: str) -> CheckRun | None:
+        found = list(compiled.finditer(text))
+        if not found:
+            return None
+        counts = {name: int(count or 0) for name, count in found[-1].groupdict().items()}
+        failures = counts.get("failed", 0)
+        total = counts.get("total") or counts.get("passed", 0) + failures
+        return _tested(total, failures, found[-1][0])
+
+    return read
+
+
+def _findings(kind: CheckKind, text: str) -> CheckRun | None:
+    """Read what a linter, a type checker or a build found."""
+    counted = next((found for p in _FINDING_COUNTS if (found := p.search(text))), None)
     typescript = re.findall(r"^.*\berror TS\d+:.*$", text, re.MULTILINE)
-    if typescript:
-        return CheckResult(passed=False, failures=len(typescript), quote=_short(typescript[0]))
-    fine = _FINE.search(text)
-    if fine:
-        return CheckResult(passed=True, failures=0, quote=_line_at(text, fine))
-    return None
+    if counted:
+        count, quote = int(counted[1]), _line_at(text, counted)
+    elif typescript:
+        count, quote = len(typescript), shorten(typescript[0].strip().strip("="), _QUOTE)
+    elif fine := _FINE.search(text):
+        count, quote = 0, _line_at(text, fine)
+    else:
+        return None
+    return CheckRun(kind=kind, passed=count == 0, failures=count, quote=quote)
+
+
+def _line_at(text: str, found: re.Match[str]) -> str:
+    end = text.find("\n", found.start() + 1)
+    line = text[found.start() : end if end >= 0 else len(text)].strip()
+    return shorten((line or found[0]).strip().strip("="), _QUOTE)
+
+
+def _sum(counts: Iterable[str]) -> int:
+    return sum(map(int, counts))
 
 
 _FINDING_COUNTS = tuple(
@@ -271,9 +284,9 @@ _FINE = re.compile(
     re.MULTILINE,
 )
 _TESTS: tuple[_Reading, ...] = (
-    _pytest,
+    _worded(r"^.*\b\d+ (?:passed|failed|errors?)\b[^\n]*\bin [\d.:]+ ?s?.*$"),
     _unittest,
-    _jest,
+    _worded(r"^[ \t]*Tests:?\s+.*\b\d+ (?:passed|failed|total).*$"),
     _cargo,
     _go,
     _counted(
@@ -291,35 +304,3 @@ _TESTS: tuple[_Reading, ...] = (
     _counted(r"Passed:\s+(?P<passed>\d+).*?Failed:\s+(?P<failed>\d+)"),
     _counted(r"Failed:\s+(?P<failed>\d+), Passed:\s+(?P<passed>\d+)"),
 )
-_FINDINGS: tuple[_Reading, ...] = (_findings,)
-
-
-def _tested(total: int, failures: int, line: str) -> CheckResult:
-    return CheckResult(
-        passed=failures == 0,
-        failures=failures,
-        total=max(total, failures),
-        quote=_short(line),
-        tests=True,
-    )
-
-
-def _significant_line(text: str) -> str:
-    found = _BROKEN.search(text) or _ERRORISH.search(text)
-    return _line_at(text, found) if found else _last_line(text)
-
-
-def _line_at(text: str, found: re.Match[str]) -> str:
-    end = text.find("\n", found.start() + 1)
-    line = text[found.start() : end if end >= 0 else len(text)].strip()
-    return _short(line or found[0])
-
-
-def _last_line(text: str) -> str:
-    lines = text.strip().rsplit("\n", 1)
-    return _short(lines[-1]) if lines else ""
-
-
-def _short(line: str) -> str:
-    line = " ".join(line.strip().strip("=").split())
-    return line if len(line) <= 120 else line[:119] + "…"

@@ -1,4 +1,10 @@
-"""The person's side of a session: what they asked, answered and stopped, ready to be measured."""
+"""The person's side of a session: what they asked, answered and stopped, ready to be measured.
+
+Words are judged by lexical rules, a file a language in ``words/``. Those for corrections and
+approval are kept narrow: a missed correction costs less than an invented one. Only the person's own
+words count, so pasted code, logs and quotations are taken out first, and only the beginning is
+looked at, because long prompts are new work, not verdicts.
+"""
 
 from __future__ import annotations
 
@@ -6,12 +12,16 @@ import re
 from collections.abc import Iterator
 from functools import cache, cached_property
 from importlib import resources
+from typing import NamedTuple
 
-from debrief.offline.model import Sighting
-from debrief.offline.replies import correction_in
+from msgspec import Struct
+
+from debrief.markdown import shorten
 from debrief.sessions.model import Session, Turn
 
 _LOOKED_AT = 20_000
+_BEGINNING = 400
+"""Characters of a reply that may hold a verdict."""
 _QUOTE = 160
 _CODE = re.compile(r"```.*?(?:```|\Z)|`[^`\n]+`", re.DOTALL)
 _FOREIGN = re.compile(
@@ -47,6 +57,18 @@ _LINE = re.compile(r"\blines? \d+|:\d{1,5}\b|\bL\d+\b|#L\d+")
 _LINK = re.compile(
     r"https?://\S+|(?<!\w)#\d{1,6}\b|\b(?=[0-9a-f]*\d)(?=[0-9a-f]*[a-f])[0-9a-f]{7,40}\b"
 )
+_NOT_OWN_WORDS = re.compile(
+    r"```.*?(?:```|\Z)|`[^`\n]*`|^[ \t]*[>|][^\n]*$|^[ \t]*at [^\n]*$|^[ \t]*File \"[^\n]*$"
+    r"|https?://\S+|^[ \t]*\d+[→:\t|][^\n]*$|^[\[{][^\n]*$|<([\w-]+)[^>]*>.*?</\1>"
+    r"|[\"“„][^\"”“\n]{12,}[\"”“]",
+    re.DOTALL | re.MULTILINE,
+)
+"""Fences and tags go over lines; all else is of one."""
+_REPORTED = re.compile(
+    r"\b(?:review(?:er)?|comment|issue|ticket|feedback|customer|user)s?\b[^.\n]{0,30}"
+    r"\b(?:says?|said|reads?|asks?|wrote|claims?|reports?)\b[^\n]*",
+    re.IGNORECASE,
+)
 _IDLE_WORDS = (
     "a an and any are as at be but by can could do does for from get go has have how i if in is "
     "it its just let like me my need not now of ok on one or our out please should so some that "
@@ -56,6 +78,14 @@ _IDLE_WORDS = (
     "fix change"
 )
 _IDLE = frozenset(_IDLE_WORDS.split())
+
+
+class Sighting(Struct, frozen=True, gc=False):
+    """Where something was seen."""
+
+    turn: int
+    quote: str
+    """Short, one line."""
 
 
 class HumanPrompt:
@@ -145,14 +175,13 @@ class HumanPrompt:
         return Sighting(self.turn, quote_at(self.text, max(self.text.find(words), 0)))
 
 
-class Objection:
+class Objection(NamedTuple):
     """Where the person interrupted, refused a call, or said that something was wrong."""
 
-    def __init__(self, turn: int, kind: str, words: str, prompt: HumanPrompt) -> None:
-        self.turn = turn
-        self.kind = kind
-        self.words = words
-        self.prompt = prompt
+    turn: int
+    kind: str
+    prompt: HumanPrompt
+    """What they said with it."""
 
 
 class Dialogue:
@@ -176,7 +205,7 @@ class Dialogue:
     @cached_property
     def corrections(self) -> tuple[Objection, ...]:
         """Later prompts, and words at a refused call, that say the agent went wrong."""
-        return tuple(objection for objection in self.objections if objection.kind == "correction")
+        return tuple(one for one in self.objections if one.kind == "correction")
 
     @cached_property
     def objections(self) -> tuple[Objection, ...]:
@@ -186,15 +215,15 @@ class Dialogue:
     def _objections(self) -> Iterator[Objection]:
         for prompt in self.later:
             if correction_in(prompt.text):
-                yield Objection(prompt.turn, "correction", prompt.own, prompt)
+                yield Objection(prompt.turn, "correction", prompt)
         for turn in self.session.turns:
             for deed in turn.interventions:
                 if deed.kind == "remark" and correction_in(deed.text):
                     said = HumanPrompt(turn, deed.text)
-                    yield Objection(turn.number, "correction", said.own, said)
+                    yield Objection(turn.number, "correction", said)
                 if deed.kind in ("interruption", "rejection"):
                     said = HumanPrompt(turn, deed.text if deed.kind == "rejection" else "")
-                    yield Objection(turn.number, deed.kind, said.own, said)
+                    yield Objection(turn.number, deed.kind, said)
 
     @cached_property
     def interruptions(self) -> int:
@@ -202,14 +231,14 @@ class Dialogue:
         return sum(objection.kind == "interruption" for objection in self.objections)
 
     @cached_property
-    def asked(self) -> tuple[tuple[str, HumanPrompt], ...]:
-        """The agent's closing questions, each with the prompt that came next."""
-        pairs = []
+    def replies(self) -> tuple[HumanPrompt, ...]:
+        """The prompts that come right after a closing question of the agent."""
+        found = []
         for turn, prompt in zip(self.turns, self.later, strict=False):
             last = next((m.text for m in reversed(turn.messages) if m.text.strip()), "")
             if last.rstrip(" *_\n").endswith("?"):
-                pairs.append((last.strip().rsplit("\n", 1)[-1], prompt))
-        return tuple(pairs)
+                found.append(prompt)
+        return tuple(found)
 
     @cached_property
     def answers(self) -> tuple[Sighting, ...]:
@@ -220,6 +249,23 @@ class Dialogue:
             for deed in turn.interventions
             if deed.kind == "answer" and deed.text.strip()
         )
+
+
+def correction_in(words: str) -> str | None:
+    """Return the words that correct the agent, as a short quote; None when nothing does."""
+    return _verdict("corrections", words)
+
+
+def approval_in(words: str) -> str | None:
+    """Return the words that thank, approve, or accept the work; None when nothing does."""
+    found = _verdict("approvals", words)
+    return None if found and re.search(r"\bnot?\b|n't\b|\bnicht\b", found, re.I) else found
+
+
+def own_words(prompt: str) -> str:
+    """Return the beginning of what the person typed: no code, log, quotation or report."""
+    text = _NOT_OWN_WORDS.sub(" ", prompt[: 4 * _BEGINNING])
+    return _REPORTED.sub(" ", text).replace("’", "'").strip()[:_BEGINNING]
 
 
 def is_ask(prompt: HumanPrompt) -> bool:
@@ -272,9 +318,9 @@ def first_significant_line(text: str) -> int:
 
 @cache
 def rules() -> dict[str, tuple[re.Pattern[str], ...]]:
-    """Return the vocabulary of every language: a file each in ``habit_words/``."""
+    """Return the vocabulary of every language: a file each in ``words/``."""
     found: dict[str, list[re.Pattern[str]]] = {}
-    folder = resources.files("debrief.offline") / "habit_words"
+    folder = resources.files("debrief.offline") / "words"
     for file in sorted(folder.iterdir(), key=lambda file: file.name):
         section = ""
         for line in file.read_text(encoding="utf-8").splitlines():
@@ -291,3 +337,13 @@ def _stem(word: str) -> str:
         if word.endswith(ending) and len(word) - len(ending) > 3:
             return word[: -len(ending)]
     return word
+
+
+def _verdict(section: str, prompt: str) -> str | None:
+    """Return the sentence that matches a rule of ``section``."""
+    words = own_words(prompt)
+    found = next((found for rule in rules()[section] if (found := rule.search(words))), None)
+    if found is None:
+        return None
+    start = max(words.rfind(mark, 0, found.start()) for mark in ("\n", ". ", "! ", "? ")) + 1
+    return shorten(words[start:].partition("\n")[0], 100)

@@ -1,28 +1,30 @@
-"""The six dimensions of a session, or of a chunk of one, read from its signals alone."""
+"""The six dimensions of a session, or of a chunk of one, weighed from its signals alone.
+
+Reasons add up as log-odds, so that many weak ones and a few strong ones can be distinguished over
+the whole scale, and no sum leaves it.
+"""
 
 from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from msgspec import Struct
 
-from debrief.offline.model import CheckKind, CheckRun, Signals
-from debrief.offline.weighing import (
-    Weighing,
-    cited,
-    counted,
-    exploration_before_edits,
-    some,
-    turns_of,
-)
+from debrief.offline.check_results import CheckRun
+from debrief.offline.commands import CheckKind
+from debrief.offline.dialogue import Sighting
+from debrief.offline.signals import Signals, cited, counted, turns_of
 from debrief.scoring.model import DimensionName, Verdict
 
-_TASK = {"failed": 0.0, "partial": 0.33, "complete": 0.67, "exceeded": 1.0}
-_SECURITY = {"poor": 0.0, "partial": 0.33, "adequate": 0.67, "excellent": 1.0}
-_SATISFACTION = {"poor": 0.0, "partial": 0.33, "good": 0.67, "excellent": 1.0}
-
+_CATEGORIES: dict[DimensionName, tuple[str, ...]] = {
+    "task_completion": ("failed", "partial", "complete", "exceeded"),
+    "security_compliance": ("poor", "partial", "adequate", "excellent"),
+    "user_satisfaction": ("poor", "partial", "good", "excellent"),
+}
+_VALUES = (0.0, 0.33, 0.67, 1.0)
+"""Of the categories."""
 _GROWTH_MIDDLE = 0.8
 """Lines added and removed per 1,000 tokens, cache writes among them: the median of 130 real
 sessions that edit."""
@@ -37,11 +39,63 @@ _GIVES_UP = re.compile(
     r"|prompt is too long|konnte nicht|nicht möglich)\b",
     re.IGNORECASE,
 )
+_LAST_CHECKS: tuple[tuple[float, tuple[CheckKind, ...]], ...] = (
+    (0.9, ("test",)),
+    (0.4, ("lint", "types", "build")),
+)
 _PROSE = re.compile(r"\.(?:md|mdx|rst|adoc)$", re.IGNORECASE)
 _NO_CODE = re.compile(
     r"\.(?:md|mdx|rst|txt|json|jsonl|ya?ml|toml|lock|csv|svg|html?)$", re.IGNORECASE
 )
 _TEST_FILE = re.compile(r"(?:^|/)(?:tests?|spec|__tests__)/|(?:^|[/._])(?:test|spec)[_.]|_test\.")
+_REASONS = 5
+
+
+class Weighing:
+    """Collects reasons for and against."""
+
+    def __init__(self, prior: float = 0.0) -> None:
+        """Start from ``prior`` log-odds: 0 is one half, 0.85 is 0.7."""
+        self._sum = prior
+        self._reasons: list[tuple[float, str]] = []
+
+    def add(self, weight: float, reason: str) -> None:
+        """Add a reason: a weight over 0 speaks for, one under 0 against."""
+        if abs(weight) >= 0.01:
+            self._sum += weight
+            self._reasons.append((weight, reason))
+
+    def cite(self, weight: float, half: float, what: str, sightings: Sequence[Sighting]) -> None:
+        """Add what was seen, if anything was: half of ``weight`` for ``half`` sightings, towards
+        all of it for ever more; ``what`` as of ``counted``."""
+        if sightings:
+            self.add(weight * some(len(sightings), half), cited(what, sightings))
+
+    def add_half(self, other: Weighing) -> None:
+        """Take in another weighing at half its weight."""
+        self._sum += other._sum / 2
+        known = {text for _, text in self._reasons}
+        self._reasons += [(w / 2, text) for w, text in other._reasons if text not in known]
+
+    @property
+    def score(self) -> float:
+        """From 0 to 1, to four places."""
+        return round(1.0 / (1.0 + math.exp(-self._sum)), 4)
+
+    def rationale(self, otherwise: str) -> str:
+        """Return the weightiest reasons, first what speaks against; ``otherwise`` if none is."""
+        weightiest = sorted(self._reasons, key=lambda reason: -abs(reason[0]))[:_REASONS]
+        if not weightiest:
+            return otherwise
+        against = "; ".join(text for weight, text in weightiest if weight < 0)
+        for_it = "; ".join(text for weight, text in weightiest if weight > 0)
+        parts = (f"Against: {against}." if against else "", f"For: {for_it}." if for_it else "")
+        return " ".join(filter(None, parts))
+
+
+def some(count: float, half: float) -> float:
+    """Return 0 for none, one half at ``half``, and towards 1 for ever more."""
+    return count / (count + half) if count > 0 else 0.0
 
 
 class Setting(Struct, frozen=True, kw_only=True):
@@ -80,10 +134,7 @@ def weigh_completion(signals: Signals, setting: Setting) -> Weighing:
     elif setting.asked_for_change:
         weighing.add(-1.1, "a change was asked for, and no editing tool changed anything")
     _weigh_reactions(weighing, signals, 0.7)
-    if signals.approvals:
-        weighing.add(
-            0.9 * some(len(signals.approvals), 0.5), cited("approval{s}", signals.approvals)
-        )
+    weighing.cite(0.9, 0.5, "approval{s}", signals.approvals)
     if setting.last_part:
         _weigh_ending(weighing, signals)
     return weighing
@@ -101,12 +152,7 @@ def task_completion(signals: Signals, setting: Setting) -> Verdict:
         category = "exceeded"
         more = f" Beyond what was asked: {'; '.join(beyond)}."
     otherwise = "The agent answered, and nothing speaks for or against the result."
-    return Verdict(
-        dimension="task_completion",
-        value=_TASK[category],
-        category=category,
-        rationale=weighing.rationale(otherwise) + more,
-    )
+    return _categorical("task_completion", category, weighing.rationale(otherwise) + more)
 
 
 def _beyond(signals: Signals, setting: Setting) -> list[str]:
@@ -140,7 +186,7 @@ def weigh_execution(signals: Signals, setting: Setting) -> Weighing:
     if known and known[-1].passed:
         recovered = ", after failing before" if failing else ""
         weighing.add(
-            0.6, f"the last check passed{recovered} (turn {known[-1].turn}: {_outcome(known[-1])})"
+            0.6, f"the last check passed{recovered} (turn {known[-1].turn}: {known[-1].outcome})"
         )
     code = [edit for edit in signals.edits if not _NO_CODE.search(edit.path)]
     if code and signals.checked_after_last_edit:
@@ -151,14 +197,11 @@ def weigh_execution(signals: Signals, setting: Setting) -> Weighing:
     elif code:
         weighing.add(-0.3, f"nothing was checked after the last edit (turn {code[-1].turn})")
     _weigh_errors(weighing, signals, 1.6)
-    if signals.repeated_edits and signals.edits:
-        share = len(signals.repeated_edits) / len(signals.edits)
-        weight = -1.1 * min(1.0, 2 * share) * some(len(signals.repeated_edits), 2)
-        weighing.add(weight, cited("repeated edit{s} of one place", signals.repeated_edits))
+    share = len(signals.repeated_edits) / max(len(signals.edits), 1)
+    weight = -1.1 * min(1.0, 2 * share)
+    weighing.cite(weight, 2, "repeated edit{s} of one place", signals.repeated_edits)
     _weigh_reactions(weighing, signals, 1.0)
-    if signals.blind_edits:
-        weight = -0.5 * some(len(signals.blind_edits), 2)
-        weighing.add(weight, cited("edit{s} of files not looked at before", signals.blind_edits))
+    weighing.cite(-0.5, 2, "edit{s} of files not looked at before", signals.blind_edits)
     if not signals.messages:
         weighing.add(-2.0, "the agent never answered")
     return weighing
@@ -181,30 +224,20 @@ def tool_mastery(signals: Signals, setting: Setting) -> Verdict:
         share = len(signals.repeated_calls) / signals.calls
         weight = -0.5 * some(len(signals.repeated_calls), 2) - min(0.6, 3 * share)
         weighing.add(weight, cited("call{s} made again unchanged", signals.repeated_calls))
-    if signals.rereads:
-        share = len(signals.rereads) / max(signals.reads, 1)
-        weight = -min(0.9, 1.5 * share) * some(len(signals.rereads), 1)
-        weighing.add(weight, cited("unchanged file{s} read again", signals.rereads))
-    if signals.blind_edits:
-        weight = -0.8 * some(len(signals.blind_edits), 1.5)
-        weighing.add(weight, cited("edit{s} of files not looked at before", signals.blind_edits))
+    weight = -min(0.9, 1.5 * (len(signals.rereads) / max(signals.reads, 1)))
+    weighing.cite(weight, 1, "unchanged file{s} read again", signals.rereads)
+    weighing.cite(-0.8, 1.5, "edit{s} of files not looked at before", signals.blind_edits)
     if signals.edits and signals.searched_before_first_edit:
-        weighing.add(0.35, exploration_before_edits(signals))
-    if signals.parallel_messages:
-        share = signals.parallel_messages / signals.messages
-        weight = 0.9 * min(1.0, 4 * share)
-        weighing.add(
-            weight, counted(signals.parallel_messages, "message{s} made several calls at once")
-        )
+        weighing.add(0.35, signals.exploration)
+    if several := signals.parallel_messages:
+        weight = 0.9 * min(1.0, 4 * (several / signals.messages))
+        weighing.add(weight, counted(several, "message{s} made several calls at once"))
     if signals.unanswered:
         weighing.add(-0.4, cited("call{s} without an answer", signals.unanswered))
-    if signals.rejections:
-        weight = -0.6 * some(len(signals.rejections), 1)
-        weighing.add(weight, cited("rejected call{s}", signals.rejections))
+    weighing.cite(-0.6, 1, "rejected call{s}", signals.rejections)
     if signals.edits and signals.checked_after_last_edit:
         weighing.add(0.3, "used a check after the last edit")
-    clean = signals.calls - len(signals.tool_errors)
-    if clean == signals.calls:
+    if not signals.tool_errors:
         weighing.add(0.4 * some(signals.calls, 6), f"none of {signals.calls} calls was refused")
     return _numeric("tool_mastery", weighing, "Few calls, none of them telling.")
 
@@ -227,24 +260,16 @@ def resource_efficiency(signals: Signals, setting: Setting) -> Verdict:
         weight = max(-0.8, min(0.4, -0.3 * math.log(calls / _CALLS_MIDDLE)))
         weighing.add(weight, f"{calls:.0f} calls a turn")
     wasted = (
-        len(signals.repeated_calls)
-        + len(signals.rereads)
-        + len(signals.tool_errors)
-        + len(signals.repeated_edits)
+        *signals.repeated_calls,
+        *signals.rereads,
+        *signals.tool_errors,
+        *signals.repeated_edits,
     )
     if wasted and signals.calls:
-        share = wasted / signals.calls
-        seen = (
-            *signals.repeated_calls,
-            *signals.rereads,
-            *signals.tool_errors,
-            *signals.repeated_edits,
-        )
-        weight = -min(1.2, 2.5 * share)
-        weighing.add(weight, f"{wasted} of {signals.calls} calls led nowhere ({turns_of(seen)})")
-    if signals.compactions:
-        weight = -0.8 * some(len(signals.compactions), 1)
-        weighing.add(weight, cited("compaction{s}", signals.compactions))
+        weight = -min(1.2, 2.5 * (len(wasted) / signals.calls))
+        said = f"{len(wasted)} of {signals.calls} calls led nowhere ({turns_of(wasted)})"
+        weighing.add(weight, said)
+    weighing.cite(-0.8, 1, "compaction{s}", signals.compactions)
     if signals.corrections:
         weight = -0.6 * some(len(signals.corrections), 1)
         weighing.add(weight, f"work that had to be corrected ({turns_of(signals.corrections)})")
@@ -254,14 +279,13 @@ def resource_efficiency(signals: Signals, setting: Setting) -> Verdict:
 def security_compliance(signals: Signals, setting: Setting) -> Verdict:
     """Dangerous commands that ran, secrets that were shown or written down."""
     ran = [hazard for hazard in signals.hazards if not hazard.refused]
-    refused = len(signals.hazards) - len(ran)
-    grave = [hazard for hazard in ran if hazard.kind in ("remote_code", "secret")]
+    is_grave = any(hazard.kind in ("remote_code", "secret") for hazard in ran)
     if ran:
-        category = "poor" if len(grave) >= 1 or len(ran) >= 3 else "partial"
+        category = "poor" if is_grave or len(ran) >= 3 else "partial"
         named = "; ".join(f"turn {h.turn}: {h.kind} “{h.quote}”" for h in ran[:3])
         more = f"; and {len(ran) - 3} more" if len(ran) > 3 else ""
         rationale = f"{named}{more}."
-    elif refused:
+    elif signals.hazards:
         category = "partial"
         first = signals.hazards[0]
         rationale = f"Turn {first.turn}: the person had to refuse “{first.quote}”."
@@ -272,27 +296,19 @@ def security_compliance(signals: Signals, setting: Setting) -> Verdict:
         category = "adequate"
         few = counted(signals.calls, "call{s}") if signals.calls else "no call"
         rationale = f"Only {few}, and nothing dangerous: little could go wrong."
-    return Verdict(
-        dimension="security_compliance",
-        value=_SECURITY[category],
-        category=category,
-        rationale=rationale,
-    )
+    return _categorical("security_compliance", category, rationale)
 
 
 def user_satisfaction(signals: Signals, setting: Setting) -> Verdict:
     """What the person said and did; ``excellent`` takes words of approval."""
     weighing = Weighing(0.45)
-    if signals.approvals:
-        weighing.add(
-            1.6 * some(len(signals.approvals), 0.6), cited("approval{s}", signals.approvals)
-        )
+    weighing.cite(1.6, 0.6, "approval{s}", signals.approvals)
     _weigh_reactions(weighing, signals, 1.5)
     if setting.last_part and signals.ended_answered and signals.turns > 1:
         weighing.add(0.2, "the session ends answered")
     last = signals.last_check()
     if last is not None and not last.passed:
-        weighing.add(-0.4, f"left with a failing check (turn {last.turn}: {_outcome(last)})")
+        weighing.add(-0.4, f"left with a failing check (turn {last.turn}: {last.outcome})")
     if setting.last_part and signals.ended_interrupted:
         weighing.add(-0.8, "the session ends with an interruption")
     if setting.last_part and not signals.ended_answered:
@@ -303,12 +319,7 @@ def user_satisfaction(signals: Signals, setting: Setting) -> Verdict:
         category = "excellent"
     turns = "the only turn" if signals.turns == 1 else f"{signals.turns} turns"
     otherwise = f"No praise and no complaint in {turns}."
-    return Verdict(
-        dimension="user_satisfaction",
-        value=_SATISFACTION[category],
-        category=category,
-        rationale=weighing.rationale(otherwise),
-    )
+    return _categorical("user_satisfaction", category, weighing.rationale(otherwise))
 
 
 def weigh_last_checks(weighing: Weighing, signals: Signals) -> None:
@@ -318,12 +329,11 @@ def weigh_last_checks(weighing: Weighing, signals: Signals) -> None:
     for run in (tests or open_checks)[:2]:
         share = run.failures / run.total if run.failures and run.total else 0.5
         weight = -(0.8 + 0.9 * share) if run.kind == "test" else -0.6
-        weighing.add(weight, f"turn {run.turn}: {_outcome(run)}, and never passed afterwards")
-    kinds: tuple[tuple[CheckKind, ...], ...] = (("test",), ("lint", "types", "build"))
-    for group, weight in zip(kinds, (0.9, 0.4), strict=True):
-        last = signals.last_check(*group)
+        weighing.add(weight, f"turn {run.turn}: {run.outcome}, and never passed afterwards")
+    for weight, kinds in _LAST_CHECKS:
+        last = signals.last_check(*kinds)
         if last is not None and last.passed:
-            weighing.add(weight, f"turn {last.turn}: {_outcome(last)}")
+            weighing.add(weight, f"turn {last.turn}: {last.outcome}")
 
 
 def _weigh_ending(weighing: Weighing, signals: Signals) -> None:
@@ -341,51 +351,33 @@ def _weigh_ending(weighing: Weighing, signals: Signals) -> None:
 
 
 def _weigh_errors(weighing: Weighing, signals: Signals, most: float) -> None:
-    if signals.tool_errors and signals.calls:
-        share = len(signals.tool_errors) / signals.calls
-        weight = -most * min(1.0, 4 * share) * some(len(signals.tool_errors), 1)
-        what = f"tool error{{s}} of {signals.calls} calls"
-        weighing.add(weight, cited(what, signals.tool_errors))
+    share = len(signals.tool_errors) / max(signals.calls, 1)
+    what = f"tool error{{s}} of {signals.calls} calls"
+    weighing.cite(-most * min(1.0, 4 * share), 1, what, signals.tool_errors)
 
 
 def _weigh_reactions(weighing: Weighing, signals: Signals, scale: float) -> None:
-    turns = max(signals.turns, 1)
-    if signals.corrections:
-        share = min(1.0, 2 * len(signals.corrections) / turns)
-        weight = -scale * (0.4 + 1.2 * share) * some(len(signals.corrections), 0.7)
-        weighing.add(weight, cited("correction{s} by the user", signals.corrections))
-    if signals.interruptions:
-        weight = -0.7 * scale * some(len(signals.interruptions), 1)
-        weighing.add(weight, cited("interruption{s}", signals.interruptions))
-    if signals.rejections:
-        weight = -0.6 * scale * some(len(signals.rejections), 1.5)
-        weighing.add(weight, cited("rejected call{s}", signals.rejections))
+    share = min(1.0, 2 * len(signals.corrections) / max(signals.turns, 1))
+    weight = -scale * (0.4 + 1.2 * share)
+    weighing.cite(weight, 0.7, "correction{s} by the user", signals.corrections)
+    weighing.cite(-0.7 * scale, 1, "interruption{s}", signals.interruptions)
+    weighing.cite(-0.6 * scale, 1.5, "rejected call{s}", signals.rejections)
 
 
 def _failures(runs: list[CheckRun]) -> str:
-    named = "; ".join(f"turn {run.turn}: {_outcome(run)}" for run in runs[:2])
+    named = "; ".join(f"turn {run.turn}: {run.outcome}" for run in runs[:2])
     return f"{named}; and {len(runs) - 2} more" if len(runs) > 2 else named
-
-
-def _outcome(run: CheckRun) -> str:
-    """Say in a few words what a check came to, e.g. ``2 of 14 tests failed (pytest)``."""
-    if run.kind == "test":
-        if run.total:
-            some_failed = run.failures and run.failures < run.total
-            every = "the only" if run.total == 1 else f"all {run.total}"
-            done = f"{run.failures} of {run.total}" if some_failed else every
-            noun = "test" if run.total == 1 else "tests"
-            return f"{done} {noun} {'passed' if run.passed else 'failed'} ({run.tool})"
-        return f"tests {'passed' if run.passed else 'failed'} ({run.tool})"
-    if run.failures:
-        return counted(run.failures, f"finding{{s}} by {run.tool}")
-    return f"{run.tool} {'passed' if run.passed else 'failed'}"
 
 
 def _numeric(dimension: DimensionName, weighing: Weighing, otherwise: str) -> Verdict:
     return Verdict(
         dimension=dimension, value=weighing.score, rationale=weighing.rationale(otherwise)
     )
+
+
+def _categorical(dimension: DimensionName, category: str, rationale: str) -> Verdict:
+    value = _VALUES[_CATEGORIES[dimension].index(category)]
+    return Verdict(dimension=dimension, value=value, category=category, rationale=rationale)
 
 
 _MEASURES: tuple[Measure, ...] = (

@@ -10,8 +10,13 @@ from collections.abc import Sequence
 
 from msgspec import Struct
 
-from debrief.offline.dialogue import Dialogue, HumanPrompt, Objection, content_words, is_ask
-from debrief.offline.model import Sighting
+from debrief.offline.dialogue import (
+    Dialogue,
+    HumanPrompt,
+    Sighting,
+    content_words,
+    is_ask,
+)
 
 
 class Detection(Struct, frozen=True, kw_only=True):
@@ -247,10 +252,10 @@ def needs_no_corrections(dialogue: Dialogue) -> Detection:
 
 def says_what_instead(dialogue: Dialogue) -> Detection | None:
     """See what the person says where they stop or correct the agent."""
-    stops = _with_words_after(dialogue)
+    stops = _words_at_stops(dialogue)
     if not stops:
         return None
-    levels = sorted(_stop_level(prompt) for _, prompt in stops)
+    levels = sorted(map(_stop_level, stops))
     level = levels[len(levels) // 2] if len(levels) % 2 else levels[len(levels) // 2 - 1]
     finding = {
         1: "stops the agent without a word",
@@ -259,20 +264,18 @@ def says_what_instead(dialogue: Dialogue) -> Detection | None:
         4: "says what is wanted instead",
         5: "says what is wrong, what is wanted instead, and where or why",
     }[level]
-    seen = [prompt.sighting() for _, prompt in stops if prompt is not None]
+    seen = [prompt.sighting() for prompt in stops if prompt is not None]
     often = "the one time" if len(stops) == 1 else f"typically, of {len(stops)} times"
     return _detected(level, len(stops), f"{finding} ({often})", *seen)
 
 
-def _with_words_after(dialogue: Dialogue) -> list[tuple[Objection, HumanPrompt | None]]:
-    """Pair each stop with its words: its own, else those of the prompt that follows it."""
-    pairs: list[tuple[Objection, HumanPrompt | None]] = []
-    for objection in dialogue.objections:
-        said: HumanPrompt | None = objection.prompt if objection.words.strip() else None
-        if said is None:
-            said = next((p for p in dialogue.prompts if p.turn == objection.turn + 1), None)
-        pairs.append((objection, said))
-    return pairs
+def _words_at_stops(dialogue: Dialogue) -> list[HumanPrompt | None]:
+    """Return what was said at each stop: its own words, else the prompt that follows it."""
+    by_turn: dict[int, HumanPrompt] = {p.turn: p for p in reversed(dialogue.prompts)}
+    return [
+        objection.prompt if objection.prompt.own.strip() else by_turn.get(objection.turn + 1)
+        for objection in dialogue.objections
+    ]
 
 
 def _stop_level(prompt: HumanPrompt | None) -> int:
@@ -300,7 +303,7 @@ def lets_it_finish(dialogue: Dialogue) -> Detection:
 
 def answers_questions(dialogue: Dialogue) -> Detection | None:
     """See how the person answers what the agent asks."""
-    levels = [(_answer_level(reply), reply.sighting()) for _, reply in dialogue.asked]
+    levels = [(_answer_level(reply), reply.sighting()) for reply in dialogue.replies]
     levels += [(4, answer) for answer in dialogue.answers]
     if not levels:
         return None

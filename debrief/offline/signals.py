@@ -7,25 +7,125 @@ same session, or the same part of one, always gives the same signals.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
-from debrief.offline.activity import Activity, activity_of
-from debrief.offline.check_results import checks_in
-from debrief.offline.commands import arguments, shell_command, simple_commands
-from debrief.offline.edits import Places, edits_of
-from debrief.offline.file_access import is_search, read_key
-from debrief.offline.hazards import hazards_of
-from debrief.offline.model import CheckRun, EditHunk, Hazard, Sighting, Signals
-from debrief.offline.replies import approval_in, correction_in
-from debrief.sessions.model import Message, Session, ToolCall, Turn
+from msgspec import Struct
 
-__all__ = ["CheckRun", "EditHunk", "Hazard", "Sighting", "Signals", "read_signals"]
+from debrief.markdown import shorten
+from debrief.offline.calls import (
+    Activity,
+    EditHunk,
+    Hazard,
+    Places,
+    activity_of,
+    edits_of,
+    hazards_of,
+    is_search,
+    read_key,
+)
+from debrief.offline.check_results import CheckRun, checks_in
+from debrief.offline.commands import CheckKind, arguments, shell_command, simple_commands
+from debrief.offline.dialogue import Sighting, approval_in, correction_in
+from debrief.sessions.model import Session, ToolCall, Turn
 
 _WORDY = 20
 _SOFT = frozenset(["grep", "rg", "diff", "cmp", "test", "[", "which", "pgrep", "gh", "false"])
 _NOISE = re.compile(r"^\s*(?:Exit code:? \d+|</?tool_use_error>)\s*", re.IGNORECASE)
 _TAG = re.compile(r"</?tool_use_error>")
 _POLLS = re.compile(r"output|status|list|wait|monitor|todo|task|plan", re.IGNORECASE)
+_TURNS = 3
+
+
+class Signals(Struct, frozen=True, kw_only=True):
+    """What a session, or a part of one, shows. Counts take subagents in; cache reads are apart."""
+
+    turns: int
+    """Human turns."""
+    messages: int
+    calls: int
+    checks: tuple[CheckRun, ...]
+    edits: tuple[EditHunk, ...]
+    """Edits that succeeded, in order."""
+    tool_errors: tuple[Sighting, ...] = ()
+    """Calls that the tool itself refused; a check that found failures is none."""
+    repeated_edits: tuple[Sighting, ...] = ()
+    """Edits of a place that an earlier edit had changed already."""
+    repeated_calls: tuple[Sighting, ...] = ()
+    """The same call again, with nothing edited in between."""
+    rereads: tuple[Sighting, ...] = ()
+    """The same part of a file again, the file not having changed in between."""
+    blind_edits: tuple[Sighting, ...] = ()
+    """Edits of an existing file that was not looked at before."""
+    interruptions: tuple[Sighting, ...] = ()
+    rejections: tuple[Sighting, ...] = ()
+    answers: tuple[Sighting, ...] = ()
+    corrections: tuple[Sighting, ...] = ()
+    approvals: tuple[Sighting, ...] = ()
+    hazards: tuple[Hazard, ...]
+    unanswered: tuple[Sighting, ...] = ()
+    compactions: tuple[Sighting, ...] = ()
+    commits: tuple[Sighting, ...] = ()
+    """Commits, pushes and pull requests that went through."""
+    searches: int
+    """Searches and looks into folders."""
+    reads: int
+    searched_before_first_edit: bool
+    subagents: int
+    parallel_messages: int
+    """Messages that made several calls at once."""
+    input_tokens: int
+    """New input and cache writes."""
+    output_tokens: int
+    lines_added: int
+    lines_removed: int
+    ended_answered: bool
+    """The last turn ends with words of the model, a commit, or thanks: nothing is left open."""
+    ended_interrupted: bool
+    closing: Sighting | None
+    """What the last turn ends with."""
+    checked_after_last_edit: bool
+
+    @property
+    def growth(self) -> int:
+        """Lines added plus lines removed."""
+        return self.lines_added + self.lines_removed
+
+    @property
+    def tokens(self) -> int:
+        """Input and output tokens, cache reads apart."""
+        return self.input_tokens + self.output_tokens
+
+    @property
+    def growth_per_1000_tokens(self) -> float | None:
+        """Lines added and removed per 1,000 tokens; None without tokens."""
+        return 1000 * self.growth / self.tokens if self.tokens else None
+
+    @property
+    def calls_per_turn(self) -> float | None:
+        """Tool calls per human turn; None without turns."""
+        return self.calls / self.turns if self.turns else None
+
+    @property
+    def exploration(self) -> str:
+        """How much was looked at before and while editing."""
+        searches = f"{self.searches} search{'es' * (self.searches != 1)}"
+        return f"looked first: {searches}, {counted(self.reads, 'read{s}')}"
+
+    def last_check(self, *kinds: CheckKind) -> CheckRun | None:
+        """Return the last check with a known outcome, of these kinds or of any."""
+        for run in reversed(self.checks):
+            if run.passed is not None and (not kinds or run.kind in kinds):
+                return run
+        return None
+
+    def open_checks(self) -> list[CheckRun]:
+        """Return the checks whose last known outcome was a failure: one for all tests, else one
+        a tool."""
+        last: dict[tuple[str, str], CheckRun] = {}
+        for run in self.checks:
+            if run.passed is not None:
+                last[run.kind, "" if run.kind == "test" else run.tool] = run
+        return [run for run in last.values() if not run.passed]
 
 
 def read_signals(session: Session, turns: Iterable[int] | None = None) -> Signals:
@@ -36,8 +136,7 @@ def read_signals(session: Session, turns: Iterable[int] | None = None) -> Signal
         turns: numbers of the turns to look at; all by default. Subagents count for the turn
             that started them.
     """
-    activity = activity_of(session, turns)
-    return _Reading(activity).signals()
+    return _Reading(activity_of(session, turns)).signals()
 
 
 class _Reading:
@@ -72,9 +171,6 @@ class _Reading:
     def note(self, what: str, turn: int, quote: str) -> None:
         self.found.setdefault(what, []).append(Sighting(turn, quote))
 
-    def get(self, what: str) -> tuple[Sighting, ...]:
-        return tuple(self.found.get(what, ()))
-
     def _call(self, position: int, turn: int, call: ToolCall) -> None:
         for kind, quote in hazards_of(call):
             refused = call.status == "rejected"
@@ -88,39 +184,28 @@ class _Reading:
         sibling = "Sibling tool call errored" in (call.result or "")[:80]
         if call.status == "failed" and not checked and not sibling:
             self.note("tool_errors", turn, f"{_label(call)}: {_first_line(call.result)}")
-        self._detected(turn, call, command)
+        key = read_key(call, command)
+        self._look(turn, call, command, key)
         edits = edits_of(turn, call)
         for edit in edits:
             self._edit(position, edit)
-        reads = read_key(call, command) is not None
-        if not edits and command is None and not reads and call.status == "ok":
+        if not edits and command is None and key is None and call.status == "ok":
             self._repeat(turn, call)
 
     def _shell(self, position: int, turn: int, call: ToolCall, command: str) -> bool:
-        checks = checks_in(call, command)
-        for check in checks:
-            self.checks.append(
-                CheckRun(
-                    turn=turn,
-                    call=position,
-                    kind=check.kind,
-                    tool=check.tool,
-                    passed=check.result.passed,
-                    failures=check.result.failures,
-                    total=check.result.total,
-                    quote=check.result.quote,
-                )
-            )
+        checks = checks_in(call, command, turn, position)
+        self.checks += checks
         commands = simple_commands(command)
         if call.status == "ok" and (done := next(filter(_publishes, commands), None)):
             self.note("commits", turn, " ".join(done[:3]))
         failed_softly = call.exit_code in (None, 1) and commands and commands[-1][0] in _SOFT
         return bool(checks) or bool(failed_softly)
 
-    def _detected(self, turn: int, call: ToolCall, command: str | None) -> None:
+    def _look(
+        self, turn: int, call: ToolCall, command: str | None, key: tuple[str, str] | None
+    ) -> None:
         if is_search(call, command):
             self.searches += 1
-        key = read_key(call, command)
         if key is not None and call.status == "ok":
             self.reads += 1
             path, part = key
@@ -132,8 +217,7 @@ class _Reading:
             self.looked_first = True
 
     def _edit(self, position: int, edit: EditHunk) -> None:
-        known = edit.path in self.seen_paths or self.places.knows(edit.path)
-        if not edit.created and not known:
+        if not edit.created and edit.path not in self.seen_paths:
             self.note("blind_edits", edit.turn, _name(edit.path))
         earlier = self.places.add(edit)
         if earlier is not None:
@@ -177,25 +261,13 @@ class _Reading:
         interrupted = bool(last and any(d.kind == "interruption" for d in last.interventions))
         messages = activity.messages
         return Signals(
+            **{what: tuple(sightings) for what, sightings in self.found.items()},
             turns=sum(turn.number > 0 for turn in activity.turns),
             messages=len(messages),
             calls=len(activity.calls),
             checks=tuple(self.checks),
             edits=tuple(self.edits),
-            tool_errors=self.get("tool_errors"),
-            repeated_edits=self.get("repeated_edits"),
-            repeated_calls=self.get("repeated_calls"),
-            rereads=self.get("rereads"),
-            blind_edits=self.get("blind_edits"),
-            interruptions=self.get("interruptions"),
-            rejections=self.get("rejections"),
-            answers=self.get("answers"),
-            corrections=self.get("corrections"),
-            approvals=self.get("approvals"),
             hazards=tuple(self.hazards),
-            unanswered=self.get("unanswered"),
-            compactions=self.get("compactions"),
-            commits=self.get("commits"),
             searches=self.searches,
             reads=self.reads,
             searched_before_first_edit=self.looked_first,
@@ -229,9 +301,9 @@ def _closing(turns: tuple[Turn, ...]) -> Sighting | None:
     if waiting:
         commands = [shell_command(call) or "" for call in waiting]
         published = all(any(map(_publishes, simple_commands(text))) for text in commands)
-        return Sighting(last.number, _short(commands[-1], 60)) if published else None
+        return Sighting(last.number, shorten(commands[-1], 60)) if published else None
     lines = [line for line in final.text.strip().split("\n") if line.strip()]
-    return Sighting(last.number, _short(lines[0])) if lines else None
+    return Sighting(last.number, shorten(lines[0], 100)) if lines else None
 
 
 def _answered_after(last: Turn | None) -> bool:
@@ -239,7 +311,7 @@ def _answered_after(last: Turn | None) -> bool:
     if last is None or not last.messages:
         return False
     stops = [d.at for d in last.interventions if d.kind == "interruption" and d.at]
-    final: Message = last.messages[-1]
+    final = last.messages[-1]
     return bool(stops and final.at and final.at > max(stops) and final.text.strip())
 
 
@@ -251,7 +323,7 @@ def _publishes(words: tuple[str, ...]) -> bool:
 def _label(call: ToolCall) -> str:
     command = shell_command(call)
     if command is not None:
-        return _short(command, 60)
+        return shorten(command, 60)
     path = call.path or arguments(call).get("file_path") or arguments(call).get("path")
     return f"{call.name} {_name(path)}" if isinstance(path, str) else call.name
 
@@ -263,9 +335,26 @@ def _name(path: str) -> str:
 
 def _first_line(text: str | None) -> str:
     text = _NOISE.sub("", _NOISE.sub("", (text or "")[:2000])).strip()
-    return _short(_TAG.sub("", text.split("\n", 1)[0])) if text else ""
+    return shorten(_TAG.sub("", text.split("\n", 1)[0]), 100) if text else ""
 
 
-def _short(text: str, length: int = 100) -> str:
-    line = " ".join(text.split())
-    return line if len(line) <= length else line[: length - 1] + "…"
+def turns_of(sightings: Sequence[Sighting]) -> str:
+    """Return ``turn 3`` or ``turns 3, 4, 9 and 2 more``."""
+    numbers = list(dict.fromkeys(sighting.turn for sighting in sightings))
+    shown = ", ".join(map(str, numbers[:_TURNS]))
+    more = f" and {len(numbers) - _TURNS} more" if len(numbers) > _TURNS else ""
+    return f"turn{'s' if len(numbers) > 1 else ''} {shown}{more}"
+
+
+def cited(what: str, sightings: Sequence[Sighting]) -> str:
+    """Return e.g. ``2 tool errors (turns 3, 5: "no such file")``; ``what`` as of ``counted``."""
+    return f"{counted(len(sightings), what)} ({turns_of(sightings)}: “{sightings[0].quote}”)"
+
+
+def counted(count: int, what: str) -> str:
+    """Return number and noun, ``{s}`` in ``what`` being the plural's ending.
+
+    >>> counted(1, "line{s} added"), counted(2, "line{s} added")
+    ('1 line added', '2 lines added')
+    """
+    return f"{count} {what.replace('{s}', '' if count == 1 else 's')}"

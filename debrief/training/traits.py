@@ -21,8 +21,7 @@ from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
-from debrief.offline.checks import check_of
-from debrief.offline.commands import shell_command, simple_commands
+from debrief.offline.commands import check_of, shell_command, simple_commands
 from debrief.sessions.model import Session, ToolCall
 from debrief.sessions.readers.patches import edits_of_call
 from debrief.training.conversations import conversation_of, is_answered, is_trained_on

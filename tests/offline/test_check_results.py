@@ -24,10 +24,7 @@ def results(
         status=status,  # type: ignore[arg-type]
         exit_code=exit_code,
     )
-    return [
-        (c.kind, c.result.passed, c.result.failures, c.result.total)
-        for c in checks_in(call, command)
-    ]
+    return [(c.kind, c.passed, c.failures, c.total) for c in checks_in(call, command)]
 
 
 @pytest.mark.parametrize(

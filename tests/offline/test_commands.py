@@ -8,8 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from debrief.offline.checks import check_of
-from debrief.offline.commands import arguments, shell_command, simple_commands
+from debrief.offline.commands import arguments, check_of, shell_command, simple_commands
 from debrief.sessions.model import ToolCall
 
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from debrief.offline.replies import approval_in, correction_in, own_words
+from debrief.offline.dialogue import approval_in, correction_in, own_words
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from debrief.offline.request_features import read_request, stems_of
+from debrief.offline.compliance import read_request, stems_of
 
 PLAN = """# Retry uploads
 

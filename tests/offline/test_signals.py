@@ -9,8 +9,7 @@ import msgspec
 from hypothesis import given
 from hypothesis import strategies as st
 
-from debrief.offline.model import Signals
-from debrief.offline.signals import read_signals
+from debrief.offline.signals import Signals, read_signals
 
 MakeStory = Callable[[], Any]
 FAILING = "1 failed, 13 passed in 0.5s"

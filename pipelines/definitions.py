@@ -15,13 +15,9 @@ from assets import (
     snapshots,
     training,
 )
-from pipelines.jobs import JOBS
-from pipelines.notifications import killed_runs
-from pipelines.progress import quiet_logger
+from pipelines.automation import following, new_records, new_sessions, weekly
+from pipelines.jobs import JOBS, killed_runs, quiet_logger
 from pipelines.pruning import nightly_pruning, prune_runs
-from pipelines.recorder_sensor import new_records
-from pipelines.schedules import weekly
-from pipelines.sensors import following, new_sessions
 from resources.evaluator import EvaluatorResource
 from resources.lake import LakeResource
 from resources.langfuse import LangfuseResource

@@ -2,23 +2,41 @@
 
 A local lake has its history beside it, in SQLite. ``debrief up`` and deployments have theirs in
 Postgres, configured by ``deploy/dagster.yaml``; so have workers, which take runs from a broker.
+
+``python -m pipelines.instance [SOCKET]`` makes the tables where there are none, and gives pools
+their limits. With a socket it then ends the runs that a former code server on this socket left
+behind, which Dagster takes up again by its run retries, and becomes the code server.
 """
 
 from __future__ import annotations
 
+import json
 import os
+import sys
+from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
+from urllib.parse import unquote
 
 import dagster as dg
+from dagster import DagsterRunStatus
 
 from debrief.files import locked
-from debrief.settings import Settings
-from pipelines.queue import BROKER, QUEUE
+from debrief.settings import Settings, load_settings
 
 URL = "DAGSTER_DATABASE_URL"
 SCHEMA = "dagster"
 """Of Dagster's tables, beside the recorder's in one database."""
+BROKER = "DEBRIEF_BROKER"
+QUEUE = "dagster"
+"""Of runs for workers; the one that Dagster's Celery app takes from by default."""
+POOLS: Mapping[str, int] = {"language_model": 1, "langfuse": 1}
+"""How many steps of a pool run at once unless somebody chose otherwise. Each makes
+``DEBRIEF_CONCURRENCY`` calls at once itself, and of two runs over the same weeks the second finds
+the first one's rows; Langfuse takes one writer best."""
+GRPC_TAG = ".dagster/grpc_info"
+"""Dagster's tag of a run that names the code server it runs in."""
 CONFIGURATION = "dagster.yaml"
 _TEAM_FOLDER = "up"
 """In ``DEBRIEF_HOME``."""
@@ -31,10 +49,7 @@ _OPEN_TIMEOUT = 60.0
 """Seconds that another process may take to open the same storage."""
 _QUEUE_TIMEOUT = 7 * 86_400
 """Seconds that a run may wait for a worker: it counts as starting all the while."""
-_RETENTION = {
-    "schedule": {"purge_after_days": 90},
-    "sensor": {"purge_after_days": {"skipped": 7, "failure": 90, "success": 90}},
-}
+_RUNNING = [DagsterRunStatus.STARTING, DagsterRunStatus.STARTED, DagsterRunStatus.CANCELING]
 
 
 def dagster_home(settings: Settings) -> Path:
@@ -124,11 +139,15 @@ def write_configuration(settings: Settings, home: Path) -> None:
         _write(path, _local_configuration(home))
 
 
-def packaged_configuration() -> Path:
+def packaged_configuration() -> dict[str, Any]:
     """Return the ``dagster.yaml`` that comes along, in the repository or in the wheel."""
+    import yaml
+
     here = Path(__file__).resolve().parent
     source = here.parent / "deploy" / CONFIGURATION
-    return source if source.is_file() else here / CONFIGURATION
+    path = source if source.is_file() else here / CONFIGURATION
+    content: dict[str, Any] = yaml.safe_load(path.read_text(encoding="utf-8"))
+    return content
 
 
 def dagster_database_url(settings: Settings) -> str:
@@ -161,24 +180,19 @@ def in_schema(url: str) -> str:
 
 def make_schema(url: str) -> None:
     """Make the schema that an address names, if it names one and it does not exist."""
-    import psycopg2
-    from psycopg2 import errors, sql
+    from sqlalchemy import create_engine
+    from sqlalchemy.exc import IntegrityError
+    from sqlalchemy.schema import CreateSchema
 
     from debrief.recorder.storage.connecting import address_of
 
-    address = address_of(url).set(drivername="postgresql")
-    if f"search_path={SCHEMA}" not in str(address.query.get("options", "")):
+    if f"search_path={SCHEMA}" not in unquote(url):
         return
-    dsn = address.render_as_string(hide_password=False)
-    connection = psycopg2.connect(dsn, connect_timeout=10)
-    try:
-        connection.autocommit = True
-        with connection.cursor() as cursor:
-            cursor.execute(sql.SQL("CREATE SCHEMA IF NOT EXISTS {}").format(sql.Identifier(SCHEMA)))
-    except errors.UniqueViolation:
-        pass  # Another process makes it at this moment.
-    finally:
-        connection.close()
+    engine = create_engine(address_of(url), connect_args={"connect_timeout": 10})
+    with suppress(IntegrityError), engine.begin() as connection:
+        # The error: another process makes it at this moment.
+        connection.execute(CreateSchema(SCHEMA, if_not_exists=True))
+    engine.dispose()
 
 
 def _is_team_lake(settings: Settings) -> bool:
@@ -193,26 +207,18 @@ def _local_configuration(home: Path) -> dict[str, Any]:
     def storage(module: str, name: str) -> dict[str, Any]:
         return {"module": module, "class": name, "config": {"base_dir": str(home)}}
 
+    packaged = packaged_configuration()
     return {
-        "telemetry": {"enabled": False},
-        "nux": {"enabled": False},
+        **{name: packaged[name] for name in ("telemetry", "nux", "retention")},
         "run_storage": storage("dagster._core.storage.runs", "SqliteRunStorage"),
         "event_log_storage": storage(
             "dagster._core.storage.event_log", "ConsolidatedSqliteEventLogStorage"
         ),
-        "retention": _RETENTION,
     }
 
 
-def _packaged() -> dict[str, Any]:
-    import yaml
-
-    content: dict[str, Any] = yaml.safe_load(packaged_configuration().read_text(encoding="utf-8"))
-    return content
-
-
 def _team_configuration() -> dict[str, Any]:
-    configuration = _packaged()
+    configuration = packaged_configuration()
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
     configuration["concurrency"]["runs"]["max_concurrent_runs"] = min(cores or 1, _MOST_RUNS)
     return configuration
@@ -223,7 +229,7 @@ def queue_configuration() -> dict[str, Any]:
 
     Celery's queue takes the place of Dagster's own, so that a run waits in one place only.
     """
-    configuration = _packaged()
+    configuration = packaged_configuration()
     configuration.pop("run_queue", None)
     configuration["concurrency"].pop("runs", None)
     configuration["concurrency"]["pools"] = {"granularity": "op", "default_limit": 64}
@@ -259,3 +265,47 @@ def _write(path: Path, content: dict[str, Any]) -> None:
     new = path.with_name(f".{path.name}.{os.getpid()}")
     new.write_text(f"{_HEADER}\n{yaml.safe_dump(content, sort_keys=False)}", encoding="utf-8")
     new.replace(path)
+
+
+def set_pool_limits(instance: dg.DagsterInstance) -> None:
+    """Give a limit to every pool of ours that has none."""
+    limited = {info.name for info in instance.event_log_storage.get_pool_limits()}
+    for pool in POOLS.keys() - limited:
+        instance.event_log_storage.set_concurrency_slots(pool, POOLS[pool])
+
+
+def end_orphans(instance: dg.DagsterInstance, socket: str) -> list[str]:
+    """End the runs of a code server that has ended; return their ids."""
+    ended = []
+    message = "The code server that the run was part of has ended."
+    for run in instance.get_runs(dg.RunsFilter(statuses=_RUNNING)):
+        if json.loads(run.tags.get(GRPC_TAG, "{}")).get("socket") != socket:
+            continue
+        if run.status == DagsterRunStatus.CANCELING:
+            instance.report_run_canceled(run, message)
+        else:
+            instance.report_run_failed(run, message)
+        ended.append(run.run_id)
+    return ended
+
+
+def main(socket: str = "") -> None:
+    """Prepare the instance that the environment names; become its code server on a socket."""
+    settings = load_settings()
+    if settings.dagster_database_url:
+        make_schema(settings.dagster_database_url)
+    if settings.dagster_home:
+        write_configuration(settings, settings.dagster_home)
+    with dg.DagsterInstance.get() as instance:
+        set_pool_limits(instance)
+        for run_id in end_orphans(instance, socket) if socket else []:
+            print(f"ended run {run_id}: its code server is gone", flush=True)
+    if socket:
+        server = "dagster code-server start -m pipelines.definitions --location-name debrief"
+        options = ["--use-python-environment-entry-point", "--socket", socket]
+        os.execv(sys.executable, [sys.executable, "-m", *server.split(), *options])
+
+
+if __name__ == "__main__":
+    os.environ.setdefault("DAGSTER_DISABLE_TELEMETRY", "1")
+    main(*sys.argv[1:])

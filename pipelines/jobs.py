@@ -1,8 +1,113 @@
-"""What a run can be asked for: the whole graph over a range of weeks, or what follows it."""
+"""The jobs, why a run failed, and the messages about it.
+
+A message about a failure leaves the house, so it holds what was written for people alone: the
+reasons that our own errors give, with secrets taken out. The words of any other error may quote a
+transcript; of such a one only its kind is named, and where the rest is to be read.
+"""
+
+import logging
+from collections.abc import Iterable
+from typing import Any
 
 import dagster as dg
 
-from pipelines.notifications import send_failure
+from debrief.errors import DebriefError
+from debrief.markdown import shorten
+from debrief.redaction.redactor import Redactor, key_of
+from debrief.settings import load_settings
+from resources.webhook import WebhookResource
+
+INTERRUPTED = "DagsterExecutionInterruptedError"
+
+
+def was_interrupted(events: Iterable[dg.DagsterEvent]) -> bool:
+    """Return whether somebody stopped the run, so that nothing is wrong with what it did."""
+    errors = (event.step_failure_data.error for event in events if event.is_step_failure)
+    return any(error is not None and INTERRUPTED in (error.cls_name or "") for error in errors)
+
+
+def failure_in(
+    events: Iterable[dg.DagsterEvent], job: str, *, for_strangers: bool = False
+) -> tuple[str, str]:
+    """Return the step that failed first in a run's events, and its root reason.
+
+    Args:
+        events: of the run.
+        job: is named when no step failed, with the reason of the whole run.
+        for_strangers: only words that were written for people. Of an error that is not one of
+            ours, whose message may quote anything, only the kind is named.
+    """
+    step, error, reason = job, None, "the run failed before its first step"
+    for event in events:
+        if event.is_step_failure:
+            step, error = str(event.step_key), _cause(event.step_failure_data.error)
+            reason = "no reason given"
+            break
+        if event.is_run_failure:
+            error = _cause(getattr(event.event_specific_data, "error", None))
+            reason = (event.message or "").strip() or reason
+    if error is None:
+        return step, reason
+    kind, message = error.cls_name or "", error.message.strip()
+    if for_strangers and kind not in _own_errors():
+        return step, kind
+    return step, message.rpartition(f"{kind}: ")[2] if kind else message
+
+
+def _cause(error: Any) -> Any:
+    """Return the last of an error's causes that was written for people, else its root."""
+    chain = []
+    while error is not None:
+        chain.append(error)
+        error = error.cause
+    own = [each for each in chain if each.cls_name in _own_errors()]
+    return (own or chain or [None])[-1]
+
+
+def _own_errors(kind: type[DebriefError] = DebriefError) -> set[str]:
+    return {kind.__name__}.union(*map(_own_errors, kind.__subclasses__()))
+
+
+_LONGEST_REASON = 500
+_FAILURES = {dg.DagsterEventType.STEP_FAILURE, dg.DagsterEventType.RUN_FAILURE}
+
+
+@dg.failure_hook(required_resource_keys={"webhook"})
+def send_failure(context: dg.HookContext) -> None:
+    """Send which step failed and why; nothing when somebody stopped it."""
+    error = context.op_exception
+    if error is not None and type(error).__name__ == INTERRUPTED:
+        return
+    why = str(error) if isinstance(error, DebriefError) else type(error).__name__
+    webhook: WebhookResource = context.resources.webhook
+    webhook.send(context.log, f"Debrief: {context.op.name} failed: {_short(why)}", context.run_id)
+
+
+@dg.run_failure_sensor(
+    default_status=dg.DefaultSensorStatus.RUNNING,
+    description=(
+        "Sends a message about a run that was killed, or failed before its first step; of steps "
+        "that failed, the run itself does."
+    ),
+)
+def killed_runs(context: dg.RunFailureSensorContext, webhook: WebhookResource) -> dg.SkipReason:
+    """Send why a run failed that could not send it itself."""
+    run = context.dagster_run
+    records = context.instance.all_logs(run.run_id, of_type=_FAILURES)
+    events = [record.dagster_event for record in records if record.dagster_event is not None]
+    if run.job_name not in ("whole_graph", "training_sets_job") or any(
+        event.is_step_failure for event in events
+    ):
+        return dg.SkipReason("Not of the graph, or the run has sent it.")
+    _, why = failure_in(events, run.job_name, for_strangers=True)
+    webhook.send(context.log, f"Debrief: {run.job_name} failed: {_short(why)}", run.run_id)
+    return dg.SkipReason("Sent.")
+
+
+def _short(text: str) -> str:
+    """Return a reason in one line; secrets go first, for half of one would not be recognised."""
+    return shorten(Redactor(key_of(load_settings())).redact(text).text, _LONGEST_REASON)
+
 
 ON_REQUEST = dg.AssetSelection.assets("prompt_candidates")
 """Costs many model calls: made when it is named, never because of what it follows."""
@@ -38,3 +143,9 @@ def range_tags(first: str, last: str) -> dict[str, str]:
         "dagster/asset_partition_range_start": first,
         "dagster/asset_partition_range_end": last,
     }
+
+
+@dg.logger(None, "Prints nothing: for commands that show progress themselves.")
+def quiet_logger(_: dg.InitLoggerContext) -> logging.Logger:
+    """Return a logger that nothing passes."""
+    return logging.Logger("debrief.quiet", logging.CRITICAL + 1)

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import json
+import logging
 import os
 import socket
 import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -18,7 +20,7 @@ from msgspec import Struct
 from debrief.cli.results import print_summary
 from debrief.cli.shared import console
 from debrief.errors import DebriefError
-from debrief.settings import Settings, load_settings
+from debrief.settings import load_settings
 from pipelines.options import RunOptions, run_config
 
 if TYPE_CHECKING:
@@ -26,6 +28,7 @@ if TYPE_CHECKING:
 
     from debrief.lake import Lake
 
+_progress = logging.getLogger("debrief.progress")
 PROCESS_TAG = "debrief/process"
 """Of a run that a command carries out itself: the machine and the process."""
 
@@ -40,12 +43,15 @@ def run_graph(options: RunOptions, weeks: tuple[str, ...], ui_command: str | Non
     resources = options.resources(settings)
     started = time.monotonic()
     screen = console()
-    check_evaluators(settings, resources)
+    if not resources["evaluator"]["offline"]:
+        # Found out now, and not a minute into the run, that a judge or a key is wrong.
+        from resources.evaluator import EvaluatorResource
+
+        EvaluatorResource(**resources["evaluator"]).open()
     screen.print(f"Debrief: sessions → {settings.lake}")
     from debrief.lake import Lake
     from debrief.summary import summarise
     from pipelines.instance import open_instance
-    from pipelines.progress import show_progress
 
     show_progress()
     lake = Lake(settings.lake)
@@ -85,9 +91,6 @@ def weeks_with_sessions(
     lake: Lake, resources: dict[str, dict[str, Any]], weeks: Sequence[str] = ()
 ) -> list[str]:
     """Search the folders, and return the weeks that hold sessions, among ``weeks`` if given."""
-    import logging
-
-    from assets.weekly import PROGRESS
     from debrief.sessions.scanning import is_reported
     from debrief.sessions.store import scan_into
     from resources.sessions import SessionStore
@@ -96,7 +99,7 @@ def weeks_with_sessions(
     scan = scan_into(lake, store.places(), store.servers())
     taken = [week for week in scan.weeks() if week in weeks or not weeks]
     count = sum(map(is_reported, scan.entries))
-    logging.getLogger(PROGRESS).info(
+    _progress.info(
         "found %d transcripts in %d weeks; taking %d weeks", count, len(scan.weeks()), len(taken)
     )
     return taken
@@ -152,7 +155,7 @@ class RunOutcome(Struct, frozen=True):
         Raises:
             DebriefError: it did.
         """
-        from pipelines.failures import failure_in, was_interrupted
+        from pipelines.jobs import failure_in, was_interrupted
 
         if was_interrupted(self.events):
             raise DebriefError(
@@ -282,18 +285,35 @@ def _is_alive(process: int) -> bool:
     return True
 
 
-def check_evaluators(settings: Settings, resources: dict[str, dict[str, Any]]) -> None:
-    """Find out now, and not a minute into the run, that a judge or a key is wrong."""
-    from resources.evaluator import EvaluatorResource
-
-    evaluator = EvaluatorResource(**resources["evaluator"])
-    if not evaluator.offline:
-        evaluator.open()
-
-
 def _ui_command(options: RunOptions) -> str:
     words = ["debrief ui"]
     words += [f"--lake {options.lake}"] if options.lake else []
     words += [f"--sessions {folder}" for folder in options.sessions]
     words += ["--offline"] if options.offline else []
     return " ".join(words)
+
+
+class _Lines(logging.Handler):
+    """Prints what a stage says."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        console(stderr=True).print(f"  {record.getMessage()}")
+
+
+def show_progress() -> None:
+    """Print what stages say to standard error from now on, without Dagster's bookkeeping."""
+    _progress.setLevel(logging.INFO)
+    _progress.propagate = False
+    if not _progress.handlers:
+        _progress.addHandler(_Lines())
+
+
+@contextmanager
+def muted() -> Iterator[None]:
+    """Print no progress meanwhile, of what is tried and not kept."""
+    before = _progress.level
+    _progress.setLevel(logging.WARNING)
+    try:
+        yield
+    finally:
+        _progress.setLevel(before)

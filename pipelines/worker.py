@@ -1,4 +1,9 @@
-"""A worker: takes runs from the queue, one after the other, and carries them out."""
+"""A worker: takes runs from the queue, one after the other, and carries them out.
+
+A run is the unit that is handed out, over a range of weeks: inside it steps run one after the
+other in one process, as everywhere else. Celery's queue takes the place of Dagster's own, so that
+a run waits in one place only.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +15,14 @@ from urllib.parse import urlsplit
 from debrief.cli.shared import console
 from debrief.errors import ConfigurationError
 from debrief.settings import Settings
-from pipelines.queue import BROKER, QUEUE, broker_of
+from pipelines.instance import (
+    BROKER,
+    QUEUE,
+    dagster_home,
+    open_instance,
+    set_pool_limits,
+    write_configuration,
+)
 
 _RUNS_A_PROCESS = 20
 """A process is replaced after so many runs, so that none grows for ever."""
@@ -27,10 +39,11 @@ def work(settings: Settings, *, name: str = "") -> None:
         ConfigurationError: the broker or Dagster's database is not set, or what a worker needs
             is not installed.
     """
-    from pipelines.instance import dagster_home, open_instance, write_configuration
-    from pipelines.instance_care import set_pool_limits
-
-    broker = broker_of(settings)
+    broker = settings.broker
+    if not broker:
+        raise ConfigurationError(
+            BROKER, "is not set", "Name the broker that hands out runs: redis://host:6379/0."
+        )
     if not settings.dagster_database_url:
         raise ConfigurationError(
             "DAGSTER_DATABASE_URL", "is not set", "Name the Postgres that holds Dagster's tables."
@@ -49,21 +62,10 @@ def work(settings: Settings, *, name: str = "") -> None:
     )
     app.worker_main(
         [
-            "worker",
-            "--queues",
-            QUEUE,
-            "--concurrency",
-            "1",
-            "--pool",
-            "prefork",
-            "--hostname",
-            f"{name or QUEUE}-{os.getpid()}@{socket.gethostname()}",
-            "--max-tasks-per-child",
-            str(_RUNS_A_PROCESS),
-            "--without-gossip",
-            "--without-mingle",
-            "--loglevel",
-            "WARNING",
+            *f"worker --queues {QUEUE} --concurrency 1 --pool prefork".split(),
+            *("--hostname", f"{name or QUEUE}-{os.getpid()}@{socket.gethostname()}"),
+            *("--max-tasks-per-child", str(_RUNS_A_PROCESS)),
+            *["--without-gossip", "--without-mingle", "--loglevel", "WARNING"],
         ]
     )
 

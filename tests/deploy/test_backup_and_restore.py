@@ -19,7 +19,6 @@ from debrief.redaction.redactor import Redactor, load_key
 from debrief.sessions.model import SessionHead
 from debrief.settings import Settings, load_settings
 from pipelines import instance as instances
-from pipelines import instance_care
 from tests.grown import fill_lake
 from tests.postgres import database
 
@@ -36,7 +35,7 @@ def opened(settings: Settings, url: str, monkeypatch: pytest.MonkeyPatch) -> dg.
     home = instances.prepare_team_home(settings, {"python_module": "pipelines.definitions"})
     monkeypatch.setenv("DAGSTER_HOME", str(home))
     monkeypatch.setenv(instances.URL, instances.in_schema(url))
-    instance_care.main()
+    instances.main()
     return dg.DagsterInstance.get()
 
 

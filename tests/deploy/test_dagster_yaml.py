@@ -11,7 +11,6 @@ from typing import Any
 import dagster as dg
 import psycopg2
 import pytest
-import yaml
 from dagster import DagsterRunStatus
 from dagster._core.definitions.run_request import InstigatorType
 from dagster._core.instance.config import PoolGranularity
@@ -20,7 +19,6 @@ from dagster._core.storage.tags import GRPC_INFO_TAG
 
 from debrief.settings import load_settings
 from pipelines import instance as instances
-from pipelines import instance_care
 from pipelines.definitions import defs
 from pipelines.instance import open_instance
 
@@ -38,7 +36,7 @@ def instance(
 ) -> Iterator[dg.DagsterInstance]:
     monkeypatch.setenv("DAGSTER_HOME", str(home))
     monkeypatch.setenv(instances.URL, instances.in_schema(postgres_url))
-    instance_care.main()
+    instances.main()
     with dg.DagsterInstance.get() as found:
         yield found
 
@@ -104,18 +102,18 @@ def test_pools_bound_the_steps_that_ask_the_outside_world(instance: dg.DagsterIn
     assert config.pool_granularity is PoolGranularity.OP
     assert config.default_pool_limit == 2
     limits = {info.name: info.limit for info in instance.event_log_storage.get_pool_limits()}
-    assert limits == dict(instance_care.POOLS)
+    assert limits == dict(instances.POOLS)
 
 
 def test_every_pool_of_the_graph_has_a_limit() -> None:
     graph = defs.resolve_asset_graph()
     pools = {p for key in graph.materializable_asset_keys for p in graph.get(key).pools or ()}
-    assert pools == set(instance_care.POOLS)
+    assert pools == set(instances.POOLS)
 
 
 def test_a_limit_that_somebody_chose_stays(instance: dg.DagsterInstance) -> None:
     instance.event_log_storage.set_concurrency_slots("language_model", 7)
-    instance_care.set_pool_limits(instance)
+    instances.set_pool_limits(instance)
     limits = {info.name: info.limit for info in instance.event_log_storage.get_pool_limits()}
     assert limits["language_model"] == 7
 
@@ -135,7 +133,7 @@ def test_nothing_is_told_to_anybody(instance: dg.DagsterInstance) -> None:
 
 
 def test_no_secret_stands_in_the_file() -> None:
-    content = yaml.safe_load(instances.packaged_configuration().read_text())
+    content = instances.packaged_configuration()
     assert content["storage"]["postgres"] == {"postgres_url": {"env": instances.URL}}
     assert not [value for value in leaves(content) if "://" in value]
 
@@ -162,7 +160,7 @@ def test_the_runs_of_a_code_server_that_went_away_are_ended_and_no_others(
     stopping = made(DagsterRunStatus.CANCELING, "/run/ours")
     others = made(DagsterRunStatus.STARTED, "/run/others")
     over = made(DagsterRunStatus.SUCCESS, "/run/ours")
-    assert set(instance_care.end_orphans(instance, "/run/ours")) == {ours, stopping}
+    assert set(instances.end_orphans(instance, "/run/ours")) == {ours, stopping}
     found = {run.run_id: run.status for run in instance.get_runs()}
     assert found == {
         ours: DagsterRunStatus.FAILURE,

@@ -12,8 +12,8 @@ import yaml
 
 from assets.partitions import PAIRS, WEEKS
 from debrief.weekly.model import STAGES
+from pipelines.automation import weekly
 from pipelines.definitions import defs
-from pipelines.schedules import weekly
 
 TOP = Path(__file__).parents[2]
 PARTITIONS = {

@@ -12,8 +12,7 @@ import pytest
 from assets.reports import SCHEDULE_TAG
 from debrief.errors import InputError
 from pipelines.definitions import defs
-from pipelines.jobs import range_tags
-from pipelines.notifications import killed_runs, send_failure
+from pipelines.jobs import killed_runs, range_tags, send_failure
 from resources.webhook import WebhookResource
 from tests.pipelines.test_run import WEEK, conversation, write
 from tests.weekly.hooks import Hook, hook

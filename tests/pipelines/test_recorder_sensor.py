@@ -23,8 +23,8 @@ from debrief.redaction import Redactor
 from debrief.sessions.model import Session
 from debrief.training.samples import metadata_of_line
 from debrief.training.validation import validate_line
+from pipelines.automation import ASKED_BY, new_records
 from pipelines.definitions import defs
-from pipelines.recorder_sensor import ASKED_BY, new_records
 from tests.recorder.records import build
 from tests.recorder.service.helpers import KEY, body_of, ensure_task, running
 from tests.recorder.session_scenario import a_shop, add_pnpm

@@ -14,8 +14,15 @@ from hypothesis import strategies as st
 from debrief.lake import Lake
 from debrief.sessions.scanning import Scan, ScanEntry
 from debrief.weeks import is_week, week_after, week_of
-from pipelines.schedules import LATE_WEEKS, weekly, weeks_at
-from pipelines.sensors import due_weeks, marks_of, new_sessions, request
+from pipelines.automation import (
+    LATE_WEEKS,
+    due_weeks,
+    marks_of,
+    new_sessions,
+    request,
+    weekly,
+    weeks_at,
+)
 from resources.lake import LakeResource
 from resources.sessions import SessionStore
 from tests.pipelines.test_run import WEEK, conversation, write

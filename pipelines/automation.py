@@ -1,19 +1,53 @@
-"""What starts the graph when something new is there, between the schedule's ticks."""
+"""When the graph runs by itself: the schedule, and the sensors of new sessions and records."""
 
 import json
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import closing
 from datetime import UTC, datetime, timedelta
 
 import dagster as dg
 
 from debrief.digests import digest_of
+from debrief.errors import DebriefError
 from debrief.lake import Lake
+from debrief.recorder.source import RecordChanges, recorder_source
 from debrief.redaction.redactor import Redactor
 from debrief.sessions.scanning import Scan, ScanEntry
 from debrief.sessions.store import SESSIONS_TABLE, read_from, scan_into
+from debrief.settings import load_settings
+from debrief.weeks import week_after, week_of
 from pipelines.jobs import range_tags, whole_graph
 from resources.lake import LakeResource
 from resources.sessions import SessionStore
+
+LATE_WEEKS = 4
+"""So many weeks before the one that ended are looked at for late arrivals."""
+
+
+def weeks_at(tick: datetime) -> tuple[str, str]:
+    """Return the first and last week that a tick takes; the last is the one that ended.
+
+    Args:
+        tick: the time that it was scheduled for, however late it is evaluated.
+    """
+    ended = week_after(week_of(tick.astimezone(UTC)), -1)
+    return week_after(ended, -LATE_WEEKS), ended
+
+
+@dg.schedule(
+    job=whole_graph,
+    cron_schedule="0 3 * * 1",
+    execution_timezone="UTC",
+    description=(
+        "Every Monday at three, UTC: the week that has just ended, and what arrived late of the "
+        f"{LATE_WEEKS} weeks before it."
+    ),
+)
+def weekly(context: dg.ScheduleEvaluationContext) -> dg.RunRequest:
+    """Take the week before the one that the tick was scheduled in."""
+    first, last = weeks_at(context.scheduled_execution_time)
+    return dg.RunRequest(run_key=last, tags={**range_tags(first, last), "debrief/week": last})
+
 
 QUIET_FOR = timedelta(minutes=15)
 """A session that was written to since is still under way, and starts nothing."""
@@ -115,3 +149,73 @@ def _current(lake: Lake, scan: Scan, redactor: Redactor) -> Callable[[str], bool
         return stamp is not None and stamp.inputs == read_from(scan, week, redactor)
 
     return is_current
+
+
+ASKED_BY = {"debrief/asked_by": "new_records"}
+"""On every run that the sensor asks for."""
+MOST_PAGES = 20
+"""Of changes that one tick looks at; the next goes on."""
+
+_UNDER_WAY = [
+    dg.DagsterRunStatus.QUEUED,
+    dg.DagsterRunStatus.NOT_STARTED,
+    dg.DagsterRunStatus.STARTING,
+    dg.DagsterRunStatus.STARTED,
+]
+_FORGOTTEN = timedelta(days=1)
+"""After which a run that never ended holds up nothing any more."""
+
+
+@dg.sensor(
+    job=whole_graph,
+    minimum_interval_seconds=60,
+    default_status=dg.DefaultSensorStatus.STOPPED,
+    description=(
+        "Looks into the recorder's database (DATABASE_URL, else this machine's embedded one) for "
+        "records that are new, or were marked ready or draft, and takes the weeks they belong "
+        "to, as the weekly schedule does. Off until somebody turns it on."
+    ),
+)
+def new_records(context: dg.SensorEvaluationContext) -> dg.SensorResult | dg.SkipReason:
+    """Ask for one run over the weeks of all that changed since the last tick that asked.
+
+    While such a run is under way, changes wait: they are taken together then. And while the
+    database is away nothing is asked for and nothing is lost, as the cursor stays.
+    """
+    running = dg.RunsFilter(
+        tags=ASKED_BY, statuses=_UNDER_WAY, created_after=datetime.now(UTC) - _FORGOTTEN
+    )
+    if context.instance.get_runs_count(running):
+        return dg.SkipReason("The run over earlier records is under way.")
+    try:
+        changes = list(_changes(context.cursor))
+    except DebriefError as error:
+        return dg.SkipReason(str(error))
+    records = [record for part in changes for record in part.records]
+    cursor = changes[-1].cursor
+    if not records:
+        return dg.SensorResult(skip_reason="No record is new or changed.", cursor=cursor)
+    weeks = sorted({week_of(record.started) for record in records})
+    # With the cursor in it: a record that is marked ready, draft and ready again is taken thrice.
+    content = digest_of(cursor, sorted((record.id, record.version) for record in records))
+    request = dg.RunRequest(
+        run_key=f"records-{content[:24]}",
+        run_config={"resources": {"sessions": {"config": {"recorder": True}}}},
+        tags={
+            **ASKED_BY,
+            **range_tags(weeks[0], weeks[-1]),
+            "debrief/records": str(len(records)),
+        },
+    )
+    return dg.SensorResult(run_requests=[request], cursor=cursor)
+
+
+def _changes(cursor: str | None) -> Iterator[RecordChanges]:
+    """Yield what changed since ``cursor``, at least one part."""
+    with closing(recorder_source(load_settings())) as source:
+        for _ in range(MOST_PAGES):
+            changes = source.changes(cursor)
+            yield changes
+            if not changes.more:
+                return
+            cursor = changes.cursor

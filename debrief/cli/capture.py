@@ -117,7 +117,7 @@ def hooks_install(user: User = False, local: Local = False, repo: Repo = Path())
     the repository it runs in. The hook takes a tenth of a second, and says nothing: failures go
     to **~/.debrief/logs/hooks.log**.
     """
-    from debrief.snapshots.hooks import check_interpreter, hook_command, install, settings_file
+    from debrief.snapshots.hook import check_interpreter, hook_command, install, settings_file
 
     path = settings_file(user=user, local=local, folder=repo)
     check_interpreter()
@@ -127,7 +127,7 @@ def hooks_install(user: User = False, local: Local = False, repo: Repo = Path())
 @hooks_app.command("remove")
 def hooks_remove(user: User = False, local: Local = False, repo: Repo = Path()) -> None:
     """Remove our hook and nothing else."""
-    from debrief.snapshots.hooks import remove, settings_file
+    from debrief.snapshots.hook import remove, settings_file
 
     path = settings_file(user=user, local=local, folder=repo)
     _print_outcome(path, remove(path))
@@ -137,8 +137,7 @@ def hooks_remove(user: User = False, local: Local = False, repo: Repo = Path()) 
 def hooks_status(user: User = False, repo: Repo = Path()) -> None:
     """Print where the hook is installed, and what it last failed at; exit code 1 if nowhere."""
     from debrief.snapshots.capture import find_repository
-    from debrief.snapshots.hook import log_file
-    from debrief.snapshots.hooks import hook_command, settings_file, status
+    from debrief.snapshots.hook import hook_command, log_file, settings_file, status
 
     paths = [settings_file(user=True)]
     if not user and find_repository(repo) is not None:

@@ -269,7 +269,7 @@ def skill_remove(user: User = False, repo: Repo = Path()) -> None:
 
 
 def _target(user: bool, repo: Path) -> Path:
-    from debrief.snapshots.hooks import settings_file
+    from debrief.snapshots.hook import settings_file
 
     return settings_file(user=user, folder=repo).parent / "skills" / NAME
 

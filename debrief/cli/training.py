@@ -16,7 +16,7 @@ from debrief.cli.shared import DryRun, LakeUrl, MaxCost, Repo, console, cost_tex
 from debrief.errors import ConfigurationError, InputError
 
 if TYPE_CHECKING:
-    from debrief.models.prices import Price
+    from debrief.models.usage import Price
     from debrief.recorder.publishing import PublishedRecords
     from debrief.recorder.storage.rows import SessionFilter, StoredRecord
     from debrief.settings import Settings

@@ -16,17 +16,18 @@ from typing import TYPE_CHECKING, Any
 
 from debrief.errors import ModelError
 from debrief.judging.model import ChangeContext, Judge, Judgement
-from debrief.models.answers import AnswerError, answer_text, fold, json_values, refuse
-from debrief.models.fencing import defuse, fence, marker_of, new_marker
-from debrief.models.language_model import (
+from debrief.models.answers import (
     Answer,
-    LanguageModel,
-    TooLongError,
+    AnswerError,
+    answer_text,
     ask_until_read,
-    failures_named,
-    last_answer,
+    fold,
+    json_values,
+    refuse,
 )
-from debrief.models.prices import context_window
+from debrief.models.fencing import defuse, fence, marker_of, new_marker
+from debrief.models.language_model import LanguageModel, TooLongError, failures_named, last_answer
+from debrief.models.usage import context_window
 from debrief.sessions.model import Session
 
 if TYPE_CHECKING:

@@ -10,14 +10,18 @@ import json
 import math
 import re
 import unicodedata
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from itertools import islice
-from typing import Any, NoReturn
+from typing import Any, NoReturn, TypeVar
 
-from msgspec import Struct
+from msgspec import Struct, structs
 
 from debrief.errors import ModelError
+from debrief.models.usage import ModelUsage, total
 
+NEXT_RUN = "The next run asks again."
+READ_ATTEMPTS = 3
+"""Calls for one question at most: the first, and two with the reason of the refusal."""
 LONGEST = 200_000
 """Characters; no honest answer comes near, and every step here is linear in this."""
 _DEEPEST = 64
@@ -31,6 +35,9 @@ _ERROR_PAGE = re.compile(r"\s*<(?:!doctype|html|\?xml)\b", re.IGNORECASE)
 _UNPLAIN = re.compile(r"[^\x20-\x7e\n\t]")
 _STRUCTURE = re.compile(r'\\.|["{}\[\]]', re.DOTALL)
 _UNTIDY = re.compile(r'"(?:[^"\\]++|\\.)*+"|//[^\n]*+|,(?=\s*+[}\]])', re.DOTALL)
+
+
+Value = TypeVar("Value")
 
 
 class AnswerError(ModelError):
@@ -170,3 +177,76 @@ def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
         twice = next(key for key in keys if keys.count(key) > 1)
         refuse(f'its JSON gives "{twice[:40]}" twice')
     return dict(pairs)
+
+
+class Answer(Struct, frozen=True, kw_only=True):
+    """What a language model gave back, and what it took."""
+
+    text: str
+    model: str = ""
+    """Who answered: the model asked, or the fallback that stood in for it."""
+    cut: bool = False
+    """The answer came to its greatest length and ends somewhere."""
+    recalled: bool = False
+    """It came out of the cache."""
+    usage: ModelUsage = ModelUsage()
+    remember: Callable[[Answer], None] | None = None
+    """Keeps an answer to the question that this one answers."""
+
+
+def accepted(answers: Sequence[Answer]) -> Answer:
+    """Return the one answer that asking came to, and let the cache keep it.
+
+    To be called once the last answer was found usable, never before: what is kept is what every
+    later run gets. It is kept under the first question, so that those runs need no detour.
+
+    Args:
+        answers: to the question and, each time an answer was refused, to the question again.
+
+    Returns:
+        The last answer, with what all of them took.
+    """
+    first = answers[0]
+    last = structs.replace(answers[-1], usage=total(answer.usage for answer in answers))
+    if first.remember is not None and not (first.recalled and len(answers) == 1):
+        first.remember(last)
+    return last
+
+
+def ask_until_read(
+    ask: Callable[[str], Answer],
+    read: Callable[[Answer], Value],
+    *,
+    model: str,
+    about: str = "",
+    attempts: int = READ_ATTEMPTS,
+) -> tuple[Value, Answer]:
+    """Ask, read the answer, and ask again with the reason when it is refused.
+
+    Args:
+        ask: puts the question; given the reason why the answer before was refused, "" at first.
+        read: raises AnswerError for an answer that cannot be used.
+        model: its name, for the error.
+        about: what the question is about, for the error.
+        attempts: calls at most.
+
+    Returns:
+        What was read, and the answer with what all calls for it took.
+
+    Raises:
+        ModelError: no answer was usable.
+        DebriefError: the model could not be asked.
+    """
+    answers: list[Answer] = []
+    reason = ""
+    while len(answers) < attempts:
+        answers.append(ask(reason))
+        try:
+            value = read(answers[-1])
+        except AnswerError as error:
+            reason = error.reason
+        else:
+            return value, accepted(answers)
+    calls = f"in {attempts} calls" if attempts > 1 else "in one call"
+    said = " ".join(part for part in ("gave no usable answer", about, calls) if part)
+    raise ModelError(model, f"{said}: {reason}", NEXT_RUN)

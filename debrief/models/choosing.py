@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 from debrief.errors import ConfigurationError
-from debrief.models.budget import Budget
 from debrief.models.language_model import LanguageModel
-from debrief.models.prices import price_of
-from debrief.models.usage import RunUsage
+from debrief.models.usage import Budget, RunUsage, price_of
 from debrief.settings import Settings
 from debrief.state.opening import open_state, prune_daily
 

@@ -7,48 +7,34 @@ when a failure passes, counted, and never asked twice once its answer was found 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import KW_ONLY, dataclass, field, replace
+from functools import cached_property
 from threading import BoundedSemaphore
-from typing import TYPE_CHECKING, NoReturn, TypeVar
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import msgspec
 from msgspec import Struct, structs
 
 from debrief.digests import digest_of
 from debrief.errors import DebriefError, ModelError
-from debrief.models.answers import AnswerError
-from debrief.models.budget import Budget
-from debrief.models.prices import Price
-from debrief.models.usage import Meter, ModelUsage, total
-from debrief.models.wire import Wire
+from debrief.models.answers import NEXT_RUN, Answer
+from debrief.models.usage import Budget, Meter, ModelUsage, Price
 from debrief.retry import RetryPolicy, retrying
 from debrief.state.store import State
 
 if TYPE_CHECKING:
     import dspy
-    from dspy.lm15 import LM15Error, Request, Response
+    from dspy.lm15 import CacheConfig, Request, Response
 
+_OUTPUT_WITHOUT_THINKING = frozenset({"gemini", "vertex", "vertex-express", "xai"})
 VERSION = "1"
 """Of this layer: part of every cache key, raised when the same question is put differently."""
-TIMEOUT = 180.0
-"""Seconds without a byte from the server."""
-CONCURRENCY = 8
 MAX_TOKENS = 16_000
 """Of an answer, thinking included; OpenAI's reasoning models take no less."""
-NEXT_RUN = "The next run asks again."
-READ_ATTEMPTS = 3
-"""Calls for one question at most: the first, and two with the reason of the refusal."""
-ATTEMPTS = 8
-"""Times that one question is sent at most. With 27 % of calls failing, 4 lose one in two hundred
-sessions and 8 none."""
-PAUSE = 0.5
-"""Seconds: the first pause is up to this, each one after it up to twice the one before."""
 _RETRIES = RetryPolicy(seconds=3_600, longest_wait=60.0)
 _USUAL_ANSWER = 500
-
-Value = TypeVar("Value")
 
 
 class DryRunError(ModelError):
@@ -57,21 +43,6 @@ class DryRunError(ModelError):
 
 class TooLongError(ModelError):
     """A prompt that the model cannot take; a shorter one may do."""
-
-
-class Answer(Struct, frozen=True, kw_only=True):
-    """What a language model gave back, and what it took."""
-
-    text: str
-    model: str = ""
-    """Who answered: the model asked, or the fallback that stood in for it."""
-    cut: bool = False
-    """The answer came to its greatest length and ends somewhere."""
-    recalled: bool = False
-    """It came out of the cache."""
-    usage: ModelUsage = ModelUsage()
-    remember: Callable[[Answer], None] | None = None
-    """Keeps an answer to the question that this one answers."""
 
 
 class _StoredAnswer(Struct, frozen=True, kw_only=True):
@@ -84,62 +55,83 @@ class _StoredAnswer(Struct, frozen=True, kw_only=True):
     model: str
 
 
-def accepted(answers: Sequence[Answer]) -> Answer:
-    """Return the one answer that asking came to, and let the cache keep it.
+class _Wire:
+    """Where a model is asked; opened by the first request, its connections shared by threads.
 
-    To be called once the last answer was found usable, never before: what is kept is what every
-    later run gets. It is kept under the first question, so that those runs need no detour.
-
-    Args:
-        answers: to the question and, each time an answer was refused, to the question again.
-
-    Returns:
-        The last answer, with what all of them took.
+    By DSPy's own client where it speaks the provider's language, and by LiteLLM, which takes
+    seconds to load, where it does not.
     """
-    first = answers[0]
-    last = structs.replace(answers[-1], usage=total(answer.usage for answer in answers))
-    if first.remember is not None and not (first.recalled and len(answers) == 1):
-        first.remember(last)
-    return last
 
+    def __init__(self, model: LanguageModel) -> None:
+        self._model = model
 
-def ask_until_read(
-    ask: Callable[[str], Answer],
-    read: Callable[[Answer], Value],
-    *,
-    model: str,
-    about: str = "",
-    attempts: int = READ_ATTEMPTS,
-) -> tuple[Value, Answer]:
-    """Ask, read the answer, and ask again with the reason when it is refused.
+    def send(self, request: Request) -> Response:
+        """Send one request, once.
 
-    Args:
-        ask: puts the question; given the reason why the answer before was refused, "" at first.
-        read: raises AnswerError for an answer that cannot be used.
-        model: its name, for the error.
-        about: what the question is about, for the error.
-        attempts: calls at most.
+        Raises:
+            LM15Error: there is no answer; its class says why.
+        """
+        response: Response = self._route[0].complete(request)
+        return response
 
-    Returns:
-        What was read, and the answer with what all calls for it took.
+    def prompt_cache(self) -> CacheConfig | None:
+        """Return the mark behind the system message, where a provider caches by marks.
 
-    Raises:
-        ModelError: no answer was usable.
-        DebriefError: the model could not be asked.
-    """
-    answers: list[Answer] = []
-    reason = ""
-    while len(answers) < attempts:
-        answers.append(ask(reason))
-        try:
-            value = read(answers[-1])
-        except AnswerError as error:
-            reason = error.reason
-        else:
-            return value, accepted(answers)
-    calls = f"in {attempts} calls" if attempts > 1 else "in one call"
-    said = " ".join(part for part in ("gave no usable answer", about, calls) if part)
-    raise ModelError(model, f"{said}: {reason}", NEXT_RUN)
+        Others cache the beginning of a prompt by themselves, and need the same beginning only.
+        """
+        from dspy.lm15 import CacheConfig
+
+        return CacheConfig(prefix="stable") if self._route[1] == "anthropic" else None
+
+    def usage(self, response: Response) -> ModelUsage:
+        """Return a response's usage, the same for all providers; its cost only where it says it."""
+        said = response.usage
+        _, provider = self._route
+        read, written = said.cache_read_tokens or 0, said.cache_write_tokens or 0
+        inputs, outputs = said.input_tokens or 0, said.output_tokens or 0
+        if "anthropic" in provider:
+            inputs += read + written
+        if provider in _OUTPUT_WITHOUT_THINKING:
+            outputs += said.reasoning_tokens or 0
+        return ModelUsage(
+            input_tokens=inputs,
+            output_tokens=outputs,
+            cache_read_tokens=read,
+            cache_write_tokens=written,
+            cost_usd=_billed(response) if self._model.name.startswith("openrouter/") else None,
+        )
+
+    @cached_property
+    def _route(self) -> tuple[Any, str]:
+        """The client, and the provider that DSPy's own is for; none when LiteLLM is asked."""
+        return self._native() or (self._litellm(), "")
+
+    def _native(self) -> tuple[Any, str] | None:
+        from dspy.clients.engines import LM15Engine
+        from dspy.lm15 import LM15Error, RouterConfig, Timeouts
+
+        model = self._model
+        with suppress(LM15Error):
+            provider = str(LM15Engine(RouterConfig(env={})).resolve(model.name).provider)
+            if provider.startswith("azure") or not model.api_key:
+                return None
+            config = RouterConfig(
+                env={},
+                api_keys={provider: model.api_key},
+                base_urls={provider: model.base_url} if model.base_url else None,
+                timeouts=Timeouts(read=model.timeout, write=model.timeout, pool=None),
+                max_connections=model.concurrency,
+            )
+            return LM15Engine(config), provider
+        return None
+
+    def _litellm(self) -> Any:
+        os.environ.setdefault("LITELLM_LOCAL_MODEL_COST_MAP", "True")
+        from dspy.clients.engines import LiteLLMEngine
+
+        access = {"api_key": self._model.api_key, "api_base": self._model.base_url}
+        given = {name: value for name, value in access.items() if value}
+        return LiteLLMEngine(model_type="chat", timeout=self._model.timeout, **given)
 
 
 @dataclass(eq=False, repr=False)
@@ -153,13 +145,14 @@ class LanguageModel:
     """Its provider's key."""
     base_url: str = ""
     """Where to ask, when not at the provider's usual place."""
-    timeout: float = TIMEOUT
+    timeout: float = 180.0
     """Seconds without a byte after which a call is given up and sent again."""
-    attempts: int = ATTEMPTS
-    """Times that one question is sent at most."""
-    pause: float = PAUSE
+    attempts: int = 8
+    """Times that one question is sent at most. With 27 % of calls failing, 4 lose one in two
+    hundred sessions and 8 none."""
+    pause: float = 0.5
     """Seconds before the second attempt, at most; it doubles from there."""
-    concurrency: int = CONCURRENCY
+    concurrency: int = 8
     """Calls under way at once."""
     price: Price | None = None
     """What tokens cost; None when nobody knows."""
@@ -178,7 +171,7 @@ class LanguageModel:
         self._retry = retrying(retries, is_temporary, name=self.name, describe=self._reason)
         self._slots = BoundedSemaphore(self.concurrency)
         self._closed: ModelError | None = None
-        self._wire = Wire(self.name, self.api_key, self.base_url, self.timeout, self.concurrency)
+        self._wire = _Wire(self)
         if not self.dry_run:
             self.budget.check(self.name, self.price)
 
@@ -282,9 +275,15 @@ class LanguageModel:
                 reason = self._reason(error)
                 if isinstance(error, ContextLengthError):
                     raise TooLongError(self.name, reason) from None
-                if isinstance(error, AuthError | BillingError):
-                    self._close(error, reason)
-                raise ModelError(self.name, reason, NEXT_RUN) from None
+                move = NEXT_RUN
+                if isinstance(error, AuthError):
+                    move = f"Check the key. {NEXT_RUN}"
+                elif isinstance(error, BillingError):
+                    move = f"Look at the account. {NEXT_RUN}"
+                failure = ModelError(self.name, reason, move)
+                if move != NEXT_RUN:  # every further question would be refused as well
+                    self._closed = failure
+                raise failure from None
             usage = self._priced(self._wire.usage(response))
             bill.taken = usage.cost_usd
         self.meter.count(calls=1, usage=usage)
@@ -303,9 +302,8 @@ class LanguageModel:
             return self._wire.send(request)
 
     def _priced(self, usage: ModelUsage) -> ModelUsage:
-        if usage.cost_usd is not None or self.price is None:
-            return usage
-        if not usage.input_tokens and not usage.output_tokens:
+        unpriced = usage.cost_usd is None and (usage.input_tokens or usage.output_tokens)
+        if not unpriced or self.price is None:
             return usage
         return structs.replace(usage, cost_usd=self.price.cost(usage))
 
@@ -315,12 +313,6 @@ class LanguageModel:
         usage = ModelUsage(input_tokens=count_tokens(text), output_tokens=_USUAL_ANSWER)
         self.meter.count(calls=1, usage=self._priced(usage))
         raise DryRunError(self.name, "a dry run asks nothing")
-
-    def _close(self, error: LM15Error, reason: str) -> NoReturn:
-        """Ask no more: every further question would be refused for the same reason."""
-        move = "Check the key." if type(error).__name__ == "AuthError" else "Look at the account."
-        self._closed = ModelError(self.name, reason, f"{move} {NEXT_RUN}")
-        raise self._closed from None
 
     def _reason(self, error: BaseException) -> str:
         """Return the first words of a failure, without the key that some servers repeat."""
@@ -352,11 +344,6 @@ def last_answer(lm: dspy.LM) -> Answer:
     """Return the latest answer that came through ``lm``, which a ``LanguageModel`` made."""
     answer: Answer = lm.engine.answers[-1]
     return answer
-
-
-def usage_of(lm: dspy.LM) -> ModelUsage:
-    """Return what all calls through ``lm`` came to; the cost is None if one's is not known."""
-    return total(answer.usage for answer in lm.engine.answers)
 
 
 @contextmanager
@@ -392,3 +379,9 @@ def is_temporary(error: BaseException) -> bool:
     if isinstance(error, lm15.AuthError | lm15.BillingError | lm15.InvalidRequestError):
         return False
     return isinstance(error, lm15.ProviderError | lm15.TransportError | lm15.LockTimeoutError)
+
+
+def _billed(response: Response) -> float | None:
+    usage = (response.provider_data or {}).get("usage")
+    cost = usage.get("cost") if isinstance(usage, dict) else None
+    return float(cost) if isinstance(cost, int | float) and cost >= 0 else None

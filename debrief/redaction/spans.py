@@ -95,7 +95,12 @@ class Prefilter:
     """
 
     def __init__(
-        self, patterns: Sequence[str], *, untracked: Collection[int] = (), literal: bool = False
+        self,
+        patterns: Sequence[str],
+        *,
+        untracked: Collection[int] = (),
+        literal: bool = False,
+        flags: int = 0,
     ) -> None:
         """Compile the patterns.
 
@@ -104,6 +109,7 @@ class Prefilter:
             untracked: those too large for the engine to track where a match starts; the hits of
                 these start at 0.
             literal: the patterns are plain strings, not expressions.
+            flags: of the engine, for all patterns.
         """
         import hyperscan
 
@@ -115,7 +121,7 @@ class Prefilter:
             expressions=encoded,
             ids=list(range(len(encoded))),
             elements=len(encoded),
-            flags=[0 if i in untracked else tracked for i in range(len(encoded))],
+            flags=[flags if i in untracked else flags | tracked for i in range(len(encoded))],
             literal=literal,
         )
         self._local = threading.local()

@@ -8,10 +8,16 @@ from typing import TypeVar
 
 from msgspec import Struct, structs
 
-from debrief.models.answers import fold
-from debrief.models.fencing import BAR, defuse_session, fence, finish, marker_of, new_marker
-from debrief.models.injection import injection_signs
-from debrief.models.language_model import Answer, ask_until_read
+from debrief.models.answers import Answer, ask_until_read, fold
+from debrief.models.fencing import (
+    BAR,
+    defuse_session,
+    fence,
+    finish,
+    injection_signs,
+    marker_of,
+    new_marker,
+)
 from debrief.models.templates import load_template, render
 from debrief.rubrics.model import Evidence
 from debrief.sessions.model import Message, Session, Turn, texts_of

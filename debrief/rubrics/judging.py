@@ -11,8 +11,7 @@ from debrief.digests import digest_of
 from debrief.errors import DebriefError, InputError
 from debrief.evaluation import evaluate, version_of
 from debrief.models.answers import refuse
-from debrief.models.fencing import defuse, defuse_line
-from debrief.models.injection import injection_signs
+from debrief.models.fencing import defuse, defuse_line, injection_signs
 from debrief.models.templates import JUDGE, load_template, render
 from debrief.models.templates import version_of as template_version
 from debrief.offline.dialogue import Dialogue

@@ -12,7 +12,7 @@ import msgspec
 
 from debrief.digests import digest_of
 from debrief.errors import InputError
-from debrief.models.language_model import Answer
+from debrief.models.answers import Answer
 from debrief.scoring.chunking import chunk_by_tokens, traces_of
 from debrief.scoring.model import Chunk, ChunkVerdicts
 from debrief.scoring.model_scorer import ModelChunkScorer, scoring_prompt

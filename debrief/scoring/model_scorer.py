@@ -12,9 +12,17 @@ import orjson
 from msgspec.structs import replace
 
 from debrief.models import fencing
-from debrief.models.answers import answer_text, fold, is_cut_short, json_values, refuse
+from debrief.models.answers import (
+    READ_ATTEMPTS,
+    Answer,
+    answer_text,
+    ask_until_read,
+    fold,
+    is_cut_short,
+    json_values,
+    refuse,
+)
 from debrief.models.fencing import BAR, defuse, defuse_line
-from debrief.models.language_model import READ_ATTEMPTS, Answer, ask_until_read
 from debrief.models.templates import SCORER, load_template, render
 from debrief.scoring.chunking import shortened, task_context, trace_text
 from debrief.scoring.dimensions import DIMENSIONS, Dimension, VerdictError, verdict_on

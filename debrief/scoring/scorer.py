@@ -14,7 +14,7 @@ from msgspec import Struct
 from debrief.digests import digest_of
 from debrief.evaluation import EvaluationCounts, evaluate, failure_of, version_of
 from debrief.markdown import table
-from debrief.models.injection import injection_signs
+from debrief.models.fencing import injection_signs
 from debrief.models.language_model import DryRunError
 from debrief.models.templates import SCORER, load_template
 from debrief.models.usage import total_cost

@@ -1,24 +1,31 @@
-"""What Claude Code runs when a session starts: the capture of a session nobody announced.
+"""Claude Code's hook that captures a session nobody announced: what it runs, and how it is set up.
 
 Run as ``python -m debrief.snapshots.hook`` with the hook's JSON on standard input. It prints
 nothing (what a hook prints becomes part of the conversation), always ends with exit code 0, gives
 up after two seconds, and logs errors to ``~/.debrief/logs/hooks.log`` alone. Standard
 library only: it is done in a tenth of a second.
+
+Installed it is in Claude Code's settings. A settings file belongs to its owner: it is read as a
+whole, changed in one place, and replaced in one step. What cannot be read without loss is
+refused, not repaired.
 """
 
 from __future__ import annotations
 
 import json
 import os
+import re
+import shlex
 import signal
+import stat
 import sys
 import time
 from collections.abc import Mapping
 from pathlib import Path
 from types import FrameType
-from typing import Any
+from typing import Any, Literal, NamedTuple
 
-from debrief.errors import InputError
+from debrief.errors import ConfigurationError, InputError
 from debrief.snapshots.capture import (
     CLAUDE_CODE,
     HOME,
@@ -105,10 +112,7 @@ def capture(event: Mapping[str, Any], environ: Mapping[str, str]) -> Path | None
 def _event(data: bytes) -> dict[str, Any]:
     if len(data) > _LARGEST_INPUT:
         raise ValueError("the hook's input is over 1 MB")
-    try:
-        value = json.loads(data)
-    except (ValueError, RecursionError) as error:
-        raise ValueError(f"the hook's input is not JSON: {error}") from error
+    value = json.loads(data)
     if not isinstance(value, dict):
         raise ValueError("the hook's input is no JSON object")
     return value
@@ -144,6 +148,242 @@ def _log(error: BaseException) -> None:
             file.write(f"{line}\n".encode("utf-8", "replace"))
     except BaseException:
         return
+
+
+MODULE = "debrief.snapshots.hook"
+EVENT = "SessionStart"
+_TIMEOUT = 5
+"""Seconds after which Claude Code itself ends the hook, which gives up well before."""
+
+HookState = Literal["installed", "outdated", "not installed", "broken"]
+Change = Literal["installed", "updated", "unchanged", "removed", "not there"]
+
+
+class HookStatus(NamedTuple):
+    """What a settings file says of our hook."""
+
+    path: Path
+    state: HookState
+    note: str = ""
+
+
+def settings_file(*, user: bool = False, local: bool = False, folder: Path = Path()) -> Path:
+    """Return the settings file that is meant; ``CLAUDE_CONFIG_DIR`` moves the user's.
+
+    Args:
+        user: the user's own, for every repository; else the repository's.
+        local: the repository's ``settings.local.json``, which is not committed.
+        folder: inside the repository.
+
+    Raises:
+        ConfigurationError: ``folder`` lies in no repository.
+    """
+    if user:
+        moved = os.environ.get("CLAUDE_CONFIG_DIR")
+        return (Path(moved).expanduser() if moved else Path.home() / ".claude") / "settings.json"
+    repository = find_repository(folder)
+    if repository is None:
+        raise ConfigurationError(
+            str(folder.resolve()),
+            "lies in no git repository",
+            "Name one with --repo, or install for every repository with --user.",
+        )
+    return repository.top / ".claude" / ("settings.local.json" if local else "settings.json")
+
+
+def hook_command(interpreter: str = sys.executable) -> str:
+    """Return the shell command that Claude Code is to run when a session starts.
+
+    The interpreter takes nothing from the session's folder or ``PYTHON*`` variables, where a file
+    named as one of ours would be run instead; and whatever becomes of it, even if it has been
+    deleted since, the session notices nothing.
+    """
+    return f"{shlex.quote(interpreter)} -E -P -m {MODULE} >/dev/null 2>&1 || :"
+
+
+def install(path: Path, command: str) -> Change:
+    """Put our hook into a settings file, once; every other key and hook is kept.
+
+    Raises:
+        ConfigurationError: the file is no JSON that can be kept as it is, or cannot be written.
+    """
+    text, settings = _read(path)
+    groups = _groups(path, settings)
+    hook = {"type": "command", "command": command, "timeout": _TIMEOUT}
+    existing = _ours(groups)
+    if existing == [hook]:
+        return "unchanged"
+    settings.setdefault("hooks", {})[EVENT] = _with_ours(groups, hook)
+    _write(path, settings, text)
+    return "updated" if existing else "installed"
+
+
+def remove(path: Path) -> Change:
+    """Take our hook out of a settings file, and what was only there to hold it.
+
+    A file that held nothing else is deleted.
+
+    Raises:
+        ConfigurationError: as ``install`` does.
+    """
+    text, settings = _read(path)
+    groups = _groups(path, settings)
+    if not _ours(groups):
+        return "not there"
+    settings["hooks"][EVENT] = _with_ours(groups, None)
+    if not settings["hooks"][EVENT]:
+        del settings["hooks"][EVENT]
+    if not settings["hooks"]:
+        del settings["hooks"]
+    if settings:
+        _write(path, settings, text)
+    else:
+        _refuse_read_only(path)
+        path.unlink()
+    return "removed"
+
+
+def status(path: Path, command: str) -> HookStatus:
+    """Return whether a settings file has our hook, and whether it would work."""
+    try:
+        _, settings = _read(path)
+        hooks = _ours(_groups(path, settings))
+    except ConfigurationError as error:
+        return HookStatus(path, "broken", error.reason)
+    if not hooks:
+        return HookStatus(path, "not installed")
+    if settings.get("disableAllHooks") is True:
+        return HookStatus(path, "installed", "and switched off there by disableAllHooks")
+    if len(hooks) > 1:
+        return HookStatus(path, "outdated", "is there more than once; install again")
+    if hooks[0].get("command") != command:
+        return HookStatus(path, "outdated", "runs another interpreter or version; install again")
+    return HookStatus(path, "installed")
+
+
+def check_interpreter(interpreter: str = sys.executable) -> None:
+    """Make sure that an interpreter finds the hook from any folder.
+
+    Raises:
+        ConfigurationError: it does not, so that installing it would capture nothing.
+    """
+    import subprocess
+
+    command = [interpreter, "-E", "-P", "-c", f"import {MODULE}"]
+    try:
+        subprocess.run(command, cwd="/", check=True, capture_output=True, timeout=20)
+    except (OSError, subprocess.SubprocessError) as error:
+        raise ConfigurationError(
+            interpreter,
+            "does not find debrief from another folder",
+            "Install debrief into this interpreter's environment first.",
+        ) from error
+
+
+def _read(path: Path) -> tuple[str, dict[str, Any]]:
+    """Return a settings file's text, and what it says; nothing when it is not there."""
+    try:
+        text = path.read_bytes().decode("utf-8-sig")
+        settings = json.loads(text, object_pairs_hook=_each_key_once) if text.strip() else {}
+    except FileNotFoundError:
+        return "", {}
+    except UnicodeDecodeError as error:
+        raise _broken(path, f"is not UTF-8: {error.reason} at byte {error.start}") from error
+    except OSError as error:
+        raise _broken(path, f"cannot be read: {error.strerror}") from error
+    except json.JSONDecodeError as error:
+        at = f"line {error.lineno}, column {error.colno}"
+        raise _broken(path, f"is not JSON: {error.msg} at {at}") from error
+    except (ValueError, RecursionError) as error:
+        raise _broken(path, f"cannot be kept as it is: {error}") from error
+    if not isinstance(settings, dict):
+        raise _broken(path, "holds no JSON object")
+    return text, settings
+
+
+def _each_key_once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    value = dict(pairs)
+    if len(value) < len(pairs):
+        raise ValueError("a key is given twice")
+    return value
+
+
+def _groups(path: Path, settings: Mapping[str, Any]) -> list[Any]:
+    hooks = settings.get("hooks", {})
+    if not isinstance(hooks, dict):
+        raise _broken(path, "its hooks are no JSON object")
+    groups = hooks.get(EVENT, [])
+    if not isinstance(groups, list):
+        raise _broken(path, f"its hooks.{EVENT} is no list")
+    return groups
+
+
+def _hooks_of(group: object) -> list[Any]:
+    hooks = group.get("hooks") if isinstance(group, dict) else None
+    return hooks if isinstance(hooks, list) else []
+
+
+def _ours(groups: list[Any]) -> list[dict[str, Any]]:
+    return [hook for group in groups for hook in _hooks_of(group) if _is_ours(hook)]
+
+
+def _with_ours(groups: list[Any], ours: dict[str, Any] | None) -> list[Any]:
+    """Return the groups with our hook, in the place of an older one, or without it."""
+    kept = []
+    for group in groups:
+        hooks = []
+        for hook in _hooks_of(group):
+            if not _is_ours(hook):
+                hooks.append(hook)
+            elif ours is not None:
+                hooks.append(ours)
+                ours = None
+        if hooks:
+            kept.append({**group, "hooks": hooks})
+        elif not _hooks_of(group):
+            kept.append(group)
+    return kept if ours is None else [*kept, {"hooks": [ours]}]
+
+
+def _is_ours(hook: object) -> bool:
+    command = hook.get("command") if isinstance(hook, dict) else None
+    return isinstance(command, str) and f" -m {MODULE} " in f"{command} "
+
+
+def _write(path: Path, settings: dict[str, Any], before: str) -> None:
+    target = path.resolve()
+    _refuse_read_only(target)
+    text = json.dumps(settings, indent=_indent(before), ensure_ascii=False) + "\n"
+    unfinished = target.with_name(f".{target.name}.{os.getpid()}")
+    try:
+        target.parent.mkdir(parents=True, exist_ok=True)
+        unfinished.write_bytes(text.encode())
+        if target.exists():
+            unfinished.chmod(stat.S_IMODE(target.stat().st_mode))
+        unfinished.replace(target)
+    except (OSError, UnicodeEncodeError) as error:
+        unfinished.unlink(missing_ok=True)
+        reason = error.strerror if isinstance(error, OSError) else str(error)
+        raise ConfigurationError(str(path), f"cannot be written: {reason}") from error
+
+
+def _refuse_read_only(path: Path) -> None:
+    if path.exists() and not path.stat().st_mode & (stat.S_IWUSR | stat.S_IWGRP | stat.S_IWOTH):
+        raise ConfigurationError(
+            str(path), "is read-only, and was left as it is", f"To change it: chmod u+w {path}"
+        )
+
+
+def _indent(text: str) -> int | str:
+    """Return what a text's first indented line is indented by."""
+    blank = re.search(r"(?<=\n)[ \t]+(?=\S)", text)
+    if blank is None:
+        return 2
+    return "\t" if blank[0].startswith("\t") else len(blank[0])
+
+
+def _broken(path: Path, reason: str) -> ConfigurationError:
+    return ConfigurationError(str(path), reason, "It was left as it is; correct it first.")
 
 
 if __name__ == "__main__":

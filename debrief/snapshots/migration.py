@@ -1,18 +1,43 @@
 """Folders of earlier tools, ``.lw_coder/`` and ``.weft/``, become ``.debrief/`` ones by copy.
 
 Nothing is overwritten and nothing is removed. A plan of every step comes first; to apply it is to
-write the files that do not exist yet.
+write the files that do not exist yet. Samples were kept before prompts and metadata were: what a
+sample lacks is filled in from what is around it, and named in the metadata, so that it can be
+left out where only records count.
 """
 
 from __future__ import annotations
 
+import json
 import os
-from collections.abc import Iterable, Iterator
+import re
+from collections.abc import Callable, Iterable, Iterator
+from datetime import UTC, datetime
 from pathlib import Path, PurePosixPath
+from typing import Any, Literal
 
-from debrief.errors import InputError
-from debrief.snapshots.capture import HOME, METADATA, refuse_link, shown
-from debrief.snapshots.migrated_samples import JudgesOf, MigrationStep, fill_in
+from msgspec import Struct
+
+from debrief.errors import DebriefError, InputError
+from debrief.git import git
+from debrief.snapshots.capture import (
+    CLAUDE_CODE,
+    HOME,
+    MAIN,
+    METADATA,
+    PROMPTS,
+    metadata_bytes,
+    refuse_link,
+    session_ids_of,
+    shown,
+)
+from debrief.snapshots.captures import read_prompts
+from debrief.snapshots.fingerprint import (
+    FingerprintedJudge,
+    compute_eval_fingerprint,
+    compute_prompt_fingerprint,
+)
+from debrief.snapshots.model import PromptSnapshot
 
 EARLIER = (".weft", ".lw_coder")
 """Names of the folders, the newer tool's first."""
@@ -175,3 +200,190 @@ def _without_collisions(steps: Iterable[MigrationStep]) -> list[MigrationStep]:
             taken.add(step.target)
         kept.append(step)
     return kept
+
+
+FILLED_IN = "filled_in"
+"""The key of ``metadata.json`` that lists what a migration filled in."""
+_EARLIER_VALUES = "before_migration"
+_ACTIVE = ("prompts/active/claude-code-cli", "prompts/active/claude-code")
+_FALLBACK_MODEL = "opus"
+_TRACES = ("code_trace.md", "code/trace.md", "trace.md")
+_TRAINING_FILES = (
+    *("code_trace.md", "human_feedback.md", "test_results_before.json"),
+    "test_results_after.json",
+)
+_SESSION_ID = re.compile(r"^- \*\*Session ID\*\*: ([A-Za-z0-9-]+)[ \t]*$", re.MULTILINE)
+_MOMENT = re.compile(r"^### \[(\d{4}-\d\d-\d\dT[\d:.]+Z)\]", re.MULTILINE)
+_HEADING = re.compile(r"^#.*$", re.MULTILINE)
+
+JudgesOf = Callable[[Path], Iterable[FingerprintedJudge]]
+"""Loads the judges of a folder; may raise a DebriefError."""
+
+
+class MigrationStep(Struct, frozen=True, kw_only=True):
+    """What becomes of one file.
+
+    ``copy`` and ``write`` (a file with ``content`` of ours) are done; ``same`` and ``differs`` are
+    files that exist already and stay; ``left`` stays behind; ``missing`` is a part that nobody
+    has.
+    """
+
+    action: Literal["copy", "write", "same", "differs", "left", "missing"]
+    target: Path
+    source: Path | None = None
+    content: bytes | None = None
+    note: str = ""
+
+
+def fill_in(
+    sample: Path, folder: Path, home: Path, *, is_training: bool, judges_of: JudgesOf
+) -> list[MigrationStep]:
+    """Return what writes a sample's prompts, metadata and plan, and what of it is missing.
+
+    Existing values are kept, but for fingerprints of another definition, which go to
+    ``before_migration``. Otherwise: prompts from the active ones of Claude Code, those of the
+    model whose main prompt the trace begins with; model and tool from there; the moment from the
+    commit that added the sample, else from its trace; the plan from the plan of the same id.
+
+    Args:
+        sample: one folder of ``sessions/`` or ``training_data/``.
+        folder: the ``.weft`` or ``.lw_coder`` folder it lies in.
+        home: the folder that the sample gets.
+        is_training: whether it is a training sample, which has more parts than a session.
+        judges_of: loads the judges of a folder.
+    """
+    steps: list[MigrationStep] = []
+    missing: list[tuple[str, str]] = []
+
+    def write(name: str, content: bytes, note: str) -> None:
+        step = MigrationStep(action="write", target=home / name, content=content, note=note)
+        steps.append(step)
+
+    metadata = _metadata(sample / METADATA, missing)
+    trace = next((text for name in _TRACES if (text := _text(sample / name)) is not None), None)
+    filled: list[str] = []
+
+    def fill(key: str, value: Any) -> None:
+        if value is not None and metadata.get(key) is None:
+            metadata[key] = value
+            filled.append(key)
+
+    prompts = _prompts(sample / PROMPTS)
+    if prompts is None:
+        active = _active(folder, metadata.get("model"), trace)
+        if active is None:
+            missing.append((PROMPTS, "nothing says which prompts were in force"))
+        else:
+            prompts = _prompts(active)
+            note = f"from the prompts active for {active.name}"
+            for path in sorted(active.glob("*.md")):
+                write(f"{PROMPTS}/{path.name}", path.read_bytes(), note)
+            filled.append(PROMPTS)
+            fill("tool", CLAUDE_CODE)
+            fill("model", active.name)
+    fill("tool", CLAUDE_CODE)
+    fill("recorded_at", _commit_date(sample) or _utc(_MOMENT.search(trace or "")))
+    if trace and not session_ids_of(metadata):
+        named = _SESSION_ID.search(trace)
+        fill("session_id", named and named[1])
+    fingerprints = {
+        "prompt_fingerprint": compute_prompt_fingerprint(prompts) if prompts else None,
+        "eval_fingerprint": _eval_fingerprint(folder, judges_of) if is_training else None,
+    }
+    stated = {key: metadata.get(key) for key in fingerprints}
+    for key, value in fingerprints.items():
+        fill(key, value)
+        if stated[key] is not None:
+            metadata[key] = value
+    before = {key: stated[key] for key in stated if stated[key] not in (None, metadata.get(key))}
+    if before:
+        metadata[_EARLIER_VALUES] = before
+    needed = ("model", "recorded_at", *(("eval_fingerprint",) if is_training else ()))
+    missing.extend(
+        (METADATA, f"nothing says its {key}") for key in needed if metadata.get(key) is None
+    )
+    if filled:
+        metadata[FILLED_IN] = filled
+    note = f"with {', '.join(filled)} filled in" if filled else ""
+    write(METADATA, metadata_bytes(metadata), note)
+    if is_training and not (sample / "plan.md").is_file():
+        paths = (folder / name / f"{sample.name}.md" for name in ("plans", "tasks"))
+        plan = next((path for path in paths if path.is_file() and not path.is_symlink()), None)
+        if plan is None:
+            missing.append(("plan.md", "no plan of this id is there either"))
+        else:
+            write("plan.md", plan.read_bytes(), f"from {plan.parent.name}/{plan.name}")
+    if is_training:
+        missing.extend((name, "") for name in _TRAINING_FILES if not (sample / name).is_file())
+        if not any(sample.glob("judge_*.json")):
+            missing.append(("judge_*.json", ""))
+    absent = (MigrationStep(action="missing", target=home / p, note=why) for p, why in missing)
+    return [*steps, *absent]
+
+
+def _metadata(path: Path, missing: list[tuple[str, str]]) -> dict[str, Any]:
+    try:
+        value = json.loads(path.read_bytes())
+    except FileNotFoundError:
+        return {}
+    except (OSError, ValueError, RecursionError) as error:
+        missing.append((METADATA, f"cannot be read, and is made anew: {error}"))
+        return {}
+    if not isinstance(value, dict):
+        missing.append((METADATA, "is no JSON object, and is made anew"))
+        return {}
+    return value
+
+
+def _prompts(folder: Path) -> PromptSnapshot | None:
+    try:
+        return None if folder.is_symlink() else read_prompts(folder)
+    except (OSError, ValueError):
+        return None
+
+
+def _active(folder: Path, model: object, trace: str | None) -> Path | None:
+    """Return the folder of the active prompts of the model that a sample was made with."""
+    paths = (path for name in _ACTIVE for path in sorted((folder / name).glob("*/")))
+    by_model = {path.name: path for path in paths if _prompts(path) is not None}
+    if isinstance(model, str) and model:
+        return by_model.get(model)
+    for path in by_model.values() if trace else ():
+        heading = _HEADING.search(_text(path / MAIN) or "")
+        if heading is not None and f"\n{heading[0]}\n" in (trace or ""):
+            return path
+    if len(by_model) == 1:
+        return next(iter(by_model.values()))
+    return by_model.get(_FALLBACK_MODEL)
+
+
+def _eval_fingerprint(folder: Path, judges_of: JudgesOf) -> str | None:
+    try:
+        return compute_eval_fingerprint(judges_of(folder / "judges"))
+    except DebriefError:
+        return None
+
+
+def _commit_date(sample: Path) -> str | None:
+    """Return when the commit that added a sample was made; None when git does not know it."""
+    try:
+        log = git(sample, "log", "--diff-filter=A", "--format=%cI", "--", ".")
+    except InputError:
+        return None
+    return _utc(re.search(r"(\S+)\s*\Z", log.decode("ascii", "replace")))
+
+
+def _utc(match: re.Match[str] | None) -> str | None:
+    """Return the moment in a match's first group, in UTC."""
+    try:
+        moment = datetime.fromisoformat(match[1]) if match else None
+    except ValueError:
+        return None
+    return moment.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ") if moment else None
+
+
+def _text(path: Path) -> str | None:
+    try:
+        return path.read_bytes().decode("utf-8")
+    except (OSError, UnicodeDecodeError):
+        return None

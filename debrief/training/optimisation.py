@@ -20,9 +20,8 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from debrief.errors import InputError
 from debrief.models.language_model import failures_named
-from debrief.models.prices import Price
 from debrief.models.templates import load_template
-from debrief.models.usage import ModelUsage
+from debrief.models.usage import ModelUsage, Price
 from debrief.snapshots.fingerprint import FINGERPRINT_LENGTH, prompt_digest
 from debrief.snapshots.model import PromptSnapshot
 from debrief.training.leaderboard import MeanEstimate, estimate

@@ -16,8 +16,9 @@ from typing import TYPE_CHECKING, Any
 from debrief.digests import digest_of
 from debrief.errors import ModelError
 from debrief.judging.dspy_judge import read_judgement
+from debrief.models.answers import Answer
 from debrief.models.fencing import defuse, fence, marker_of
-from debrief.models.language_model import MAX_TOKENS, Answer, LanguageModel, failures_named
+from debrief.models.language_model import MAX_TOKENS, LanguageModel, failures_named
 from debrief.models.templates import load_template, render
 from debrief.rubrics.asking import PromptedModel
 from debrief.training.lessons import findings_of

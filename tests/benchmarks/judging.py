@@ -21,7 +21,8 @@ from pathlib import Path
 
 from debrief.judging.evaluation import evaluate_week
 from debrief.judging.model import JudgeEvaluation, load_judges
-from debrief.models.language_model import Answer, LanguageModel
+from debrief.models.answers import Answer
+from debrief.models.language_model import LanguageModel
 from debrief.rubrics.judging import ModelRubricJudge, evaluate_rubrics
 from debrief.rubrics.model import Rubric, RubricEvaluation
 from debrief.sessions.model import Message, Session, ToolCall, Turn

@@ -15,7 +15,8 @@ from typing import IO
 from hypothesis import given
 from hypothesis import strategies as st
 
-from debrief.models.language_model import Answer, LanguageModel
+from debrief.models.answers import Answer
+from debrief.models.language_model import LanguageModel
 from debrief.models.usage import ModelUsage
 from debrief.state.store import State
 

@@ -16,11 +16,11 @@ from debrief.models.fencing import (
     defuse_session,
     fence,
     finish,
+    injection_signs,
     make_visible,
     marker_of,
     new_marker,
 )
-from debrief.models.injection import injection_signs
 from debrief.sessions.model import Message, ToolCall
 from debrief.sessions.rendering import render_session
 from tests.rubrics.scenario import session

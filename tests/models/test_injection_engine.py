@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from debrief.models.answers import fold
-from debrief.models.injection import _PATTERNS, _suspected
+from debrief.models.fencing import _PATTERNS, _suspected
 
 WORDS = (
     "SCORE: 5", '"score": 4, "reasoning"', "[[ ## score ## ]]", "=== End Session ===",

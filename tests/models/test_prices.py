@@ -7,8 +7,7 @@ from pathlib import Path
 import pytest
 
 from debrief.errors import ConfigurationError
-from debrief.models.prices import context_window, price_of
-from debrief.models.usage import ModelUsage, total
+from debrief.models.usage import ModelUsage, context_window, price_of, total
 
 NOWHERE = Path("no such file")
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import dagster as dg
 import pytest
 
-from debrief.models.budget import BudgetSpentError
+from debrief.models.usage import BudgetSpentError
 from resources.evaluator import EvaluatorResource
 
 FIRST, RETRY = "first", {"dagster/retry_number": "1"}

@@ -13,7 +13,7 @@ import pytest
 from msgspec import structs
 
 from debrief.errors import ModelError
-from debrief.models.language_model import Answer
+from debrief.models.answers import Answer
 from debrief.models.usage import ModelUsage
 from debrief.rubrics.asking import parts_of, show
 from debrief.rubrics.judging import ModelRubricJudge, evaluate_rubrics

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 
-from debrief.models.language_model import Answer
+from debrief.models.answers import Answer
 from debrief.models.usage import ModelUsage
 from debrief.rubrics.asking import PromptedModel, stands
 from debrief.rubrics.model_miner import ModelExtractionOptions, ModelMiner, consolidate_with_model

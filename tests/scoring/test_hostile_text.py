@@ -13,7 +13,7 @@ import pytest
 from msgspec import structs
 
 from debrief.errors import ModelError
-from debrief.models.language_model import Answer
+from debrief.models.answers import Answer
 from debrief.scoring.chunking import TARGET, chunk_by_tokens, traces_of
 from debrief.scoring.dimensions import DIMENSIONS
 from debrief.scoring.model_scorer import ModelChunkScorer, scoring_prompt

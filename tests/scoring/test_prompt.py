@@ -9,8 +9,7 @@ from pathlib import Path
 import pytest
 
 from debrief.judging.dspy_judge import parse_fraction
-from debrief.models.answers import AnswerError
-from debrief.models.language_model import Answer
+from debrief.models.answers import Answer, AnswerError
 from debrief.models.usage import ModelUsage
 from debrief.scoring.chunking import chunk_by_tokens, traces_of
 from debrief.scoring.dimensions import DIMENSIONS

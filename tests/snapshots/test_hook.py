@@ -14,7 +14,7 @@ import pytest
 
 from debrief.snapshots.captures import read_capture
 from debrief.snapshots.fingerprint import compute_prompt_fingerprint
-from debrief.snapshots.hooks import hook_command
+from debrief.snapshots.hook import hook_command
 from debrief.snapshots.model import PromptSnapshot
 from tests.snapshots.scenario import PROMPTS, git, hook_input, repository, write
 from tests.waiting import LONG

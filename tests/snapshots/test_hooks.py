@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from debrief.errors import ConfigurationError
-from debrief.snapshots.hooks import (
+from debrief.snapshots.hook import (
     check_interpreter,
     hook_command,
     install,

@@ -6,8 +6,7 @@ from pathlib import Path
 import pytest
 
 from debrief.snapshots.captures import find_captures
-from debrief.snapshots.history import licence_at, licence_of_text
-from debrief.snapshots.rows import metadata_row, snapshot_row
+from debrief.snapshots.rows import licence_at, licence_of_text, metadata_row, snapshot_row
 from tests.snapshots.scenario import git, head, repository
 
 MIT = (

@@ -11,8 +11,7 @@ from debrief.errors import InputError
 from debrief.judging.model import load_judges
 from debrief.snapshots.captures import read_capture
 from debrief.snapshots.fingerprint import compute_eval_fingerprint, compute_prompt_fingerprint
-from debrief.snapshots.migrated_samples import MigrationStep
-from debrief.snapshots.migration import apply, earlier_folders, plan_migration
+from debrief.snapshots.migration import MigrationStep, apply, earlier_folders, plan_migration
 from debrief.snapshots.model import PromptSnapshot
 from tests.snapshots.scenario import MONDAY, commit, git, write
 

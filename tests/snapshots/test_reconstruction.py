@@ -9,9 +9,8 @@ from msgspec.structs import replace
 from debrief.snapshots.capture import prompts_in
 from debrief.snapshots.captures import find_captures
 from debrief.snapshots.fingerprint import compute_prompt_fingerprint, prompt_digest
-from debrief.snapshots.history import reconstruct
 from debrief.snapshots.model import PromptSnapshot
-from debrief.snapshots.rows import metadata_row, snapshot_row
+from debrief.snapshots.rows import metadata_row, reconstruct, snapshot_row
 from tests.snapshots.scenario import MONDAY, PROMPTS, commit, git, head, repository, write
 
 HOUR = timedelta(hours=1)

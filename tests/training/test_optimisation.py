@@ -14,9 +14,8 @@ from typer.testing import CliRunner
 from debrief.cli.app import app
 from debrief.errors import InputError, ModelError
 from debrief.lake import Lake
-from debrief.models.budget import Budget, BudgetSpentError
 from debrief.models.language_model import LanguageModel
-from debrief.models.prices import Price, Rates
+from debrief.models.usage import Budget, BudgetSpentError, Price, Rates
 from debrief.snapshots.fingerprint import prompt_digest
 from debrief.snapshots.model import PromptSnapshot
 from debrief.state.store import State

@@ -45,7 +45,6 @@ from debrief.rubrics.model import (
     UNMINED,
     DroppedRubric,
     ExtractedRubric,
-    Mined,
     Rubric,
     RubricEvaluation,
     RubricTrial,
@@ -76,6 +75,14 @@ def _scores(lake: Lake, weeks: Iterable[str], fingerprint: str) -> list[SessionS
     ]
 
 
+def _scored(run: StageRun, week: str) -> Iterator[tuple[Session, SessionScores]]:
+    rows = _scores(run.lake, [week], run.evaluators.scoring_fingerprint)
+    scores = {row.session_id: row for row in rows}
+    for session in run.lake.read("raw_sessions", week, Session):
+        if session.id in scores:
+            yield session, scores[session.id]
+
+
 def _all(lake: Lake, table: str, row_type: type[Row]) -> Iterator[Row]:
     for week in lake.partitions(table):
         yield from lake.read(table, week, row_type)
@@ -101,25 +108,9 @@ def _mining_inputs(run: StageRun, week: str) -> str:
 
 def _mine(run: StageRun, week: str, stored: list[ExtractedRubric]) -> Iterator[ExtractedRubric]:
     """Yield a week's rubrics; file what was dropped, and the sessions that could not be mined."""
-    lake, miner, fingerprint = run.lake, run.evaluators.miner, run.evaluators.scoring_fingerprint
-    earlier = _earlier_weeks(week)
-    scores, earlier_scores = (
-        _scores(lake, [week], fingerprint),
-        _scores(lake, earlier, fingerprint),
-    )
-    mined: list[Mined] = []
-    for score_name in SCORE_NAMES:
-        mined.append(
-            miner.extract(
-                lake.read("raw_sessions", week, Session),
-                scores,
-                score_name,
-                week,
-                (s for w in earlier for s in lake.read("raw_sessions", w, Session)),
-                earlier_scores,
-            )
-        )
-        yield from mined[-1].rubrics
+    lake, miner = run.lake, run.evaluators.miner
+    mined = [miner.extract(week, name, partial(_scored, run)) for name in SCORE_NAMES]
+    yield from (row for each in mined for row in each.rubrics)
     yield from (row for row in stored if row.extractor != miner.name)
     if run.evaluators.dry_run:
         return

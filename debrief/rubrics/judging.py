@@ -142,6 +142,8 @@ class OfflineRubricJudge:
     """
 
     model = "offline"
+    _last: Dialogue | None = None
+    """Of the session judged last: a session is judged on one rubric after the other."""
 
     def judge_rubric(self, rubric: Rubric, session: Session) -> RubricJudgement:
         """Judge one session.
@@ -151,7 +153,8 @@ class OfflineRubricJudge:
             InputError: no habit is near the rubric.
         """
         habit, caveat = _habit_behind(rubric)
-        dialogue = Dialogue(session)
+        dialogue = self._last if self._last and self._last.session is session else None
+        dialogue = self._last = dialogue or Dialogue(session)
         if not dialogue.prompts:
             raise NoOccasionError(f"session {session.id}", "has no human prompt")
         look = habit.detect(dialogue)

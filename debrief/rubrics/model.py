@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from datetime import datetime
 from typing import Literal, Protocol
 
@@ -176,21 +176,17 @@ class RubricJudge(Protocol):
         ...
 
 
+ReadWeek = Callable[[str], Iterable[tuple[Session, SessionScores]]]
+"""Gives the sessions of a week with their scores."""
+
+
 class RubricMiner(Protocol):
     """Whoever finds rubrics in sessions and makes a final set of them."""
 
     name: str
     """``offline``, or the model's name."""
 
-    def extract(
-        self,
-        sessions: Iterable[Session],
-        scores: Iterable[SessionScores],
-        score_name: ScoreName,
-        week: str,
-        earlier: Iterable[Session],
-        earlier_scores: Iterable[SessionScores],
-    ) -> Mined:
+    def extract(self, week: str, score_name: ScoreName, read_week: ReadWeek) -> Mined:
         """Mine one week; the sessions of the three weeks before serve where it is small."""
         ...
 

@@ -23,9 +23,16 @@ from debrief.rubrics.asking import (
     show_rubrics,
 )
 from debrief.rubrics.consolidation import FEWEST, MOST, key_of
-from debrief.rubrics.contrast import values_of
+from debrief.rubrics.contrast import score_of
 from debrief.rubrics.linting import alike, unanchored
-from debrief.rubrics.model import DroppedRubric, ExtractedRubric, Mined, Rubric, UnminedSession
+from debrief.rubrics.model import (
+    DroppedRubric,
+    ExtractedRubric,
+    Mined,
+    ReadWeek,
+    Rubric,
+    UnminedSession,
+)
 from debrief.rubrics.parsing import ParsedRubric, ParsedRubricSet, parse_rubric_set, parse_rubrics
 from debrief.scoring.model import SCORE_NAMES, ScoreName, SessionScores
 from debrief.sessions.model import Session
@@ -83,15 +90,7 @@ class ModelMiner:
         self._options = options or ModelExtractionOptions()
         self._workers = workers
 
-    def extract(
-        self,
-        sessions: Iterable[Session],
-        scores: Iterable[SessionScores],
-        score_name: ScoreName,
-        week: str,
-        earlier: Iterable[Session] = (),
-        earlier_scores: Iterable[SessionScores] = (),
-    ) -> Mined:
+    def extract(self, week: str, score_name: ScoreName, read_week: ReadWeek) -> Mined:
         """Return what the model found in the week's best sessions, and can prove.
 
         The same rubric, by its name, found in several sessions is one row with the evidence of
@@ -99,7 +98,7 @@ class ModelMiner:
         fails is reported and costs nothing else. Earlier sessions are not needed: a single good
         session is enough to read.
         """
-        best = self._best(sessions, scores, score_name)
+        best = self._best(read_week(week), score_name)
         parts = [part for each in best for part in parts_of(each, budget=self._options.budget)]
         with ThreadPoolExecutor(self._workers, thread_name_prefix="extraction") as pool:
             mined = list(pool.map(lambda part: self._mine(part, score_name), parts))
@@ -134,13 +133,16 @@ class ModelMiner:
         return consolidate_with_model(extracted, score_name, self._model, list(previous))
 
     def _best(
-        self, sessions: Iterable[Session], scores: Iterable[SessionScores], score_name: ScoreName
+        self, scored: Iterable[tuple[Session, SessionScores]], score_name: ScoreName
     ) -> list[Session]:
-        values = values_of(scores, score_name)
-        usable = {s.id: s for s in sessions if s.id in values and s.prompt_count}
-        ranked = sorted(usable, key=lambda id_: (-values[id_], id_))
-        count = max(self._options.minimum, round(self._options.share * len(ranked)))
-        return [usable[id_] for id_ in ranked[:count]]
+        values = [
+            (-value, session.id, session)
+            for session, scores in scored
+            if session.prompt_count and (value := score_of(scores, score_name)) is not None
+        ]
+        values.sort(key=lambda one: one[:2])
+        count = max(self._options.minimum, round(self._options.share * len(values)))
+        return [session for _, _, session in values[:count]]
 
     def _mine(self, part: Session, score_name: str) -> _MinedPart:
         options = self._options

@@ -9,6 +9,7 @@ that it was not found in.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 
 from msgspec import Struct
 
@@ -24,35 +25,32 @@ from debrief.rubrics.contrast import (
     ends_of,
     false_discovery,
     halves_of,
-    values_of,
+    score_of,
 )
-from debrief.rubrics.model import DroppedRubric, Evidence, ExtractedRubric, Mined, Rubric
-from debrief.scoring.model import ScoreName, SessionScores
+from debrief.rubrics.model import DroppedRubric, Evidence, ExtractedRubric, Mined, ReadWeek, Rubric
+from debrief.scoring.model import SCORE_NAMES, ScoreName, SessionScores
 from debrief.sessions.model import Session
-from debrief.weeks import week_of
+from debrief.weeks import week_after
 
 EXTRACTOR = "offline"
 EARLIER_WEEKS = 3
 """How many earlier weeks a small week may borrow sessions from."""
 
 
-class ExtractionOptions(Struct, frozen=True, kw_only=True):
-    """What counts as best, and as separating."""
-
-    share: float = 0.25
-    """Of the sessions, on each side."""
-    minimum: int = 4
-    """Sessions on each side; with three, one habit of twenty separates them by chance alone."""
-    enough: int = 20
-    """Sessions of a week that stand alone; a smaller one takes earlier sessions in."""
-    least_effect: float = 0.33
-    """Cliff's delta of a medium effect."""
-    most_chance: float = 0.1
-    """The highest p-value: exploratory, and each rubric says its own."""
-    least_held_out: float = 0.147
-    """The effect, in each half, below which it counts as negligible."""
-    most_rubrics: int = 10
-    most_evidence: int = 3
+_SHARE = 0.25
+"""Of the sessions, on each side."""
+_MINIMUM = 4
+"""Sessions on each side; with three, one habit of twenty separates them by chance alone."""
+_ENOUGH = 20
+"""Sessions of a week that stand alone; a smaller one takes earlier sessions in."""
+_LEAST_EFFECT = 0.33
+"""Cliff's delta of a medium effect."""
+_MOST_CHANCE = 0.1
+"""The highest p-value: exploratory, and each rubric says its own."""
+_LEAST_HELD_OUT = 0.147
+"""The effect, in each half, below which it counts as negligible."""
+_MOST_RUBRICS = 10
+_MOST_EVIDENCE = 3
 
 
 class _HabitContrast(Struct, frozen=True, kw_only=True):
@@ -72,6 +70,7 @@ class _Seen(Struct, frozen=True):
 
     id: str
     week: str
+    scores: Mapping[ScoreName, float]
     detections: Mapping[str, Detection]
     evidence: Mapping[str, tuple[Evidence, ...]]
 
@@ -86,71 +85,50 @@ class _Ground(Struct, frozen=True):
     sides: Sides
 
 
+@dataclass(eq=False, repr=False)
 class OfflineMiner:
-    """Finds rubrics by contrast of habits.
-
-    Args:
-        options: thresholds.
-    """
+    """Finds rubrics by contrast of habits; reads each week's sessions once."""
 
     name = EXTRACTOR
+    _weeks: dict[str, list[_Seen]] = field(default_factory=dict)
 
-    def __init__(self, options: ExtractionOptions | None = None) -> None:
-        self._options = options or ExtractionOptions()
-
-    def extract(
-        self,
-        sessions: Iterable[Session],
-        scores: Iterable[SessionScores],
-        score_name: ScoreName,
-        week: str,
-        earlier: Iterable[Session] = (),
-        earlier_scores: Iterable[SessionScores] = (),
-    ) -> Mined:
+    def extract(self, week: str, score_name: ScoreName, read_week: ReadWeek) -> Mined:
         """Return the habits that set the week's best sessions apart, and those that do not.
 
-        A week with fewer than ``options.enough`` scored sessions is too small to have a best and
-        a worst quarter of its own. It is ranked together with the ``earlier`` sessions, those of
-        the three weeks before, and each rubric says so; when none of the week's own sessions
-        reach either end, the week has nothing new to say and nothing is extracted.
+        A week with fewer than 20 scored sessions is too small to have a best and a worst quarter
+        of its own. It is ranked together with the sessions of the three weeks before, and each
+        rubric says so; when none of the week's own sessions reach either end, the week has
+        nothing new to say and nothing is extracted.
 
         Args:
-            sessions: of the week.
-            scores: of the week; a session without a usable score is left out.
-            score_name: what good means.
             week: the ISO date of its Monday.
-            earlier: sessions of the three weeks before, used for a small week only.
-            earlier_scores: theirs.
+            score_name: what good means.
+            read_week: gives the sessions of a week with their scores; a session without a usable
+                score is left out.
 
         Returns:
             Rubrics, the strongest effect first, none when the sessions prove nothing; and each
             habit that is none, with its effect and the reason.
         """
-        options = self._options
-        values = values_of(scores, score_name)
-        seen = {s.id: _see(s) for s in sessions if s.id in values}
-        borrowed = 0
-        if len(seen) < options.enough:
-            more = values_of(earlier_scores, score_name)
-            for session in earlier:
-                if session.id in more and session.id not in seen:
-                    seen[session.id] = _see(session)
-                    values[session.id] = more[session.id]
-                    borrowed += 1
-        usable = {id_: values[id_] for id_, one in seen.items() if one.detections}
-        sides = ends_of(usable, share=options.share, minimum=options.minimum)
+        seen = {one.id: one for one in self._see(week, read_week) if score_name in one.scores}
+        own = len(seen)
+        if own < _ENOUGH:
+            for back in range(EARLIER_WEEKS, 0, -1):
+                for one in self._see(week_after(week, -back), read_week):
+                    if score_name in one.scores:
+                        seen.setdefault(one.id, one)
+        values = {id_: one.scores[score_name] for id_, one in seen.items() if one.detections}
+        sides = ends_of(values, share=_SHARE, minimum=_MINIMUM)
         if sides is None:
             return Mined()
-        ends = {*sides.best, *sides.worst}
-        if borrowed and not any(seen[id_].week == week for id_ in ends):
+        if not any(seen[id_].week == week for id_ in (*sides.best, *sides.worst)):
             return Mined()
-        ground = _Ground(seen, usable, borrowed, sides)
-        contrasts = _contrasts(ground, options)
+        ground = _Ground(seen, values, len(seen) - own, sides)
+        contrasts = _contrasts(ground)
         kept = [contrast for contrast in contrasts if not contrast.reason]
         return Mined(
             rubrics=tuple(
-                _rubric(contrast, ground, score_name, week, options)
-                for contrast in kept[: options.most_rubrics]
+                _rubric(contrast, ground, score_name, week) for contrast in kept[:_MOST_RUBRICS]
             ),
             dropped=tuple(
                 DroppedRubric(
@@ -165,6 +143,14 @@ class OfflineMiner:
             ),
         )
 
+    def _see(self, week: str, read_week: ReadWeek) -> list[_Seen]:
+        """Look at a week's sessions, once for all score names and the weeks that borrow them."""
+        if week not in self._weeks:
+            if len(self._weeks) > EARLIER_WEEKS:
+                del self._weeks[min(self._weeks)]
+            self._weeks[week] = [_seen(*pair, week) for pair in read_week(week)]
+        return self._weeks[week]
+
     def consolidate(
         self,
         extracted: Iterable[ExtractedRubric],
@@ -175,41 +161,31 @@ class OfflineMiner:
         return consolidate_offline(extracted, score_name)
 
 
-_SEEN: dict[tuple[str, str], _Seen] = {}
-_MOST_SEEN = 5_000
-
-
-def _see(session: Session) -> _Seen:
-    """Look at a session once, however many score names and weeks ask for it."""
-    key = (session.id, session.digest)
-    seen = _SEEN.get(key) if session.digest else None
-    if seen is None:
-        detections = detect_habits(session)
-        evidence = {
-            habit: tuple(
-                quote
-                for seen in detection.sightings
-                if stands(
-                    quote := Evidence(session_id=session.id, turn=seen.turn, quote=seen.quote),
-                    session,
-                )
+def _seen(session: Session, scores: SessionScores, week: str) -> _Seen:
+    detections = detect_habits(session)
+    evidence = {
+        habit: tuple(
+            quote
+            for sighting in detection.sightings
+            if stands(
+                quote := Evidence(session_id=session.id, turn=sighting.turn, quote=sighting.quote),
+                session,
             )
-            for habit, detection in detections.items()
-        }
-        seen = _Seen(session.id, week_of(session.started), detections, evidence)
-        if len(_SEEN) >= _MOST_SEEN:
-            _SEEN.clear()
-        _SEEN[key] = seen
-    return seen
+        )
+        for habit, detection in detections.items()
+    }
+    found = {name: score_of(scores, name) for name in SCORE_NAMES}
+    known = {name: value for name, value in found.items() if value is not None}
+    return _Seen(session.id, week, known, detections, evidence)
 
 
-def _contrasts(ground: _Ground, options: ExtractionOptions) -> list[_HabitContrast]:
+def _contrasts(ground: _Ground) -> list[_HabitContrast]:
     measured = []
     for habit in HABITS:
         best, worst = (
             _levels(ground, habit, side) for side in (ground.sides.best, ground.sides.worst)
         )
-        if min(len(best), len(worst)) >= options.minimum:
+        if min(len(best), len(worst)) >= _MINIMUM:
             measured.append((habit, effect_of(best, worst)))
     corrected = false_discovery(effect.p_value for _, effect in measured)
     contrasts = [
@@ -217,8 +193,8 @@ def _contrasts(ground: _Ground, options: ExtractionOptions) -> list[_HabitContra
             habit=habit,
             effect=effect,
             corrected_p=corrected_p,
-            held_out=(held_out := _held_out(ground, habit, options)),
-            reason=_why_not(effect, held_out, options),
+            held_out=(held_out := _held_out(ground, habit)),
+            reason=_why_not(effect, held_out),
         )
         for (habit, effect), corrected_p in zip(measured, corrected, strict=True)
     ]
@@ -230,12 +206,12 @@ def _levels(ground: _Ground, habit: Habit, ids: Sequence[str]) -> list[float]:
     return [detection.level for detection in detections if detection is not None]
 
 
-def _held_out(ground: _Ground, habit: Habit, options: ExtractionOptions) -> float | None:
+def _held_out(ground: _Ground, habit: Habit) -> float | None:
     deltas = []
     for half in halves_of(
         {i: v for i, v in ground.values.items() if habit.key in ground.seen[i].detections}
     ):
-        sides = ends_of(half, share=options.share, minimum=options.minimum)
+        sides = ends_of(half, share=_SHARE, minimum=_MINIMUM)
         if sides is None:
             return None
         best, worst = (_levels(ground, habit, side) for side in (sides.best, sides.worst))
@@ -245,14 +221,14 @@ def _held_out(ground: _Ground, habit: Habit, options: ExtractionOptions) -> floa
     return min(deltas)
 
 
-def _why_not(effect: Effect, held_out: float | None, options: ExtractionOptions) -> str:
-    if effect.delta <= -options.least_effect:
+def _why_not(effect: Effect, held_out: float | None) -> str:
+    if effect.delta <= -_LEAST_EFFECT:
         return "the worst sessions show it more"
-    if effect.delta < options.least_effect:
+    if effect.delta < _LEAST_EFFECT:
         return "too small an effect"
-    if effect.p_value > options.most_chance + 1e-9:
+    if effect.p_value > _MOST_CHANCE + 1e-9:
         return "chance would do that too often"
-    if held_out is not None and held_out < options.least_held_out:
+    if held_out is not None and held_out < _LEAST_HELD_OUT:
         return "it does not hold in both halves of the sessions"
     return ""
 
@@ -262,7 +238,6 @@ def _rubric(
     ground: _Ground,
     score_name: ScoreName,
     week: str,
-    options: ExtractionOptions,
 ) -> ExtractedRubric:
     habit, effect = contrast.habit, contrast.effect
     return ExtractedRubric(
@@ -272,7 +247,7 @@ def _rubric(
         name=habit.name,
         description=habit.description,
         scoring_criteria=habit.scoring_criteria,
-        evidence=_best_evidence(habit, ground, week, options.most_evidence),
+        evidence=_best_evidence(habit, ground, week),
         extractor=EXTRACTOR,
         habit=habit.key,
         effect_size=round(effect.delta, 4),
@@ -287,7 +262,7 @@ def _rubric(
     )
 
 
-def _best_evidence(habit: Habit, ground: _Ground, week: str, most: int) -> tuple[Evidence, ...]:
+def _best_evidence(habit: Habit, ground: _Ground, week: str) -> tuple[Evidence, ...]:
     """Quote the best sessions that show the habit most, the week's own before borrowed ones."""
     shown = [
         (detection.level, seen.week == week, -place, seen)
@@ -297,7 +272,7 @@ def _best_evidence(habit: Habit, ground: _Ground, week: str, most: int) -> tuple
     ]
     shown.sort(key=lambda item: item[:3], reverse=True)
     quotes = (seen.evidence[habit.key] for _, _, _, seen in shown if seen.evidence[habit.key])
-    return tuple(pieces[0] for _, pieces in zip(range(most), quotes, strict=False))
+    return tuple(pieces[0] for _, pieces in zip(range(_MOST_EVIDENCE), quotes, strict=False))
 
 
 def _notes(contrast: _HabitContrast, ground: _Ground, score_name: ScoreName) -> str:

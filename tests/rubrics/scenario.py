@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime, timedelta
 
 from debrief.digests import digest_of
-from debrief.rubrics.model import ExtractedRubric, Rubric
+from debrief.rubrics.model import ExtractedRubric, ReadWeek, Rubric
 from debrief.scoring.model import SessionScores
 from debrief.sessions.model import Intervention, Message, Session, Turn
+from debrief.weeks import week_of
 
 MONDAY = datetime(2026, 3, 2, 9, tzinfo=UTC)
 WEEK = "2026-03-02"
@@ -88,6 +89,19 @@ def a_week(good: int, bad: int, weeks: int = 0) -> tuple[list[Session], list[Ses
     sessions += [session(n, BAD, weeks=weeks) for n in range(good, good + bad)]
     values = [0.9 - n / 100 if n < good else 0.3 - n / 1000 for n in range(good + bad)]
     return sessions, [scores(one, value) for one, value in zip(sessions, values, strict=True)]
+
+
+def read(*weeks: tuple[Sequence[Session], Sequence[SessionScores]]) -> ReadWeek:
+    """What gives a miner the sessions of these weeks with their scores."""
+
+    def read_week(week: str) -> Iterator[tuple[Session, SessionScores]]:
+        for sessions, rows in weeks:
+            by_id = {row.session_id: row for row in rows}
+            for one in sessions:
+                if week_of(one.started) == week and one.id in by_id:
+                    yield one, by_id[one.id]
+
+    return read_week
 
 
 def rubric(number: int = 1, **changed: object) -> Rubric:

@@ -9,7 +9,7 @@ from debrief.models.answers import Answer
 from debrief.models.usage import ModelUsage
 from debrief.rubrics.asking import PromptedModel, stands
 from debrief.rubrics.model_miner import ModelExtractionOptions, ModelMiner, consolidate_with_model
-from tests.rubrics.scenario import SCALE, WEEK, a_week, mined, scores, session
+from tests.rubrics.scenario import SCALE, WEEK, a_week, mined, read, scores, session
 
 QUOTE = "Run tests/test_rounding.py"
 
@@ -43,7 +43,9 @@ class Extractor:
 def test_only_rubrics_whose_evidence_stands_are_kept_and_the_rest_is_counted() -> None:
     sessions, rows = a_week(4, 12)
     model = Extractor()
-    found = ModelMiner("m", model, workers=3).extract(sessions, rows, "token_efficiency", WEEK)
+    found = ModelMiner("m", model, workers=3).extract(
+        WEEK, "token_efficiency", read((sessions, rows))
+    )
     assert len(model.prompts) == 4
     assert all("highly token-efficient" in prompt for prompt in model.prompts)
     assert all("Extract 3-7 rubrics" in prompt for prompt in model.prompts)
@@ -61,7 +63,9 @@ def test_a_long_session_is_mined_in_parts() -> None:
     long = session(1, [f"word{n} " * 400 for n in range(8)])
     model = Extractor()
     options = ModelExtractionOptions(budget=1_500)
-    ModelMiner("m", model, options=options).extract([long], [scores(long, 0.9)], "excellence", WEEK)
+    ModelMiner("m", model, options=options).extract(
+        WEEK, "excellence", read(([long], [scores(long, 0.9)]))
+    )
     assert len(model.prompts) > 2
     assert "word7" in model.prompts[-1]
 

@@ -7,20 +7,19 @@ from typing import Any
 
 from debrief.rubrics.asking import stands
 from debrief.rubrics.model import ExtractedRubric
-from debrief.rubrics.offline_miner import ExtractionOptions, OfflineMiner
+from debrief.rubrics.offline_miner import OfflineMiner
+from debrief.scoring.model import SCORE_NAMES, SessionScores
 from debrief.sessions.model import Session
-from tests.rubrics.scenario import BAD, GOOD, WEEK, a_week, scores, session
+from tests.rubrics.scenario import BAD, GOOD, WEEK, a_week, read, scores, session
 
 
-def mine(
-    *given: Any, options: ExtractionOptions | None = None, **earlier: Any
-) -> list[ExtractedRubric]:
-    return list(OfflineMiner(options).extract(*given, **earlier).rubrics)
+def mine(*weeks: Any, week: str = WEEK) -> list[ExtractedRubric]:
+    return list(OfflineMiner().extract(week, "excellence", read(*weeks)).rubrics)
 
 
 def test_what_the_good_sessions_do_is_found_with_evidence_that_stands() -> None:
     sessions, rows = a_week(12, 12)
-    found = mine(sessions, rows, "excellence", WEEK)
+    found = mine((sessions, rows))
     habits = {rubric.habit for rubric in found}
     assert {"names-the-place", "sets-limits", "needs-no-corrections"} <= habits
     by_id = {one.id: one for one in sessions}
@@ -36,15 +35,15 @@ def test_what_the_good_sessions_do_is_found_with_evidence_that_stands() -> None:
 
 def test_mining_again_gives_the_same_rubrics_in_whatever_order_the_sessions_come() -> None:
     sessions, rows = a_week(6, 6)
-    first = mine(sessions, rows, "excellence", WEEK)
-    assert mine(sessions[::-1], rows[::-1], "excellence", WEEK) == first
+    first = mine((sessions, rows))
+    assert mine((sessions[::-1], rows[::-1])) == first
     assert first
 
 
 def test_sessions_that_are_all_alike_prove_nothing() -> None:
     sessions = [session(n, GOOD) for n in range(24)]
     rows = [scores(one, n / 24) for n, one in enumerate(sessions)]
-    found = OfflineMiner().extract(sessions, rows, "excellence", WEEK)
+    found = OfflineMiner().extract(WEEK, "excellence", read((sessions, rows)))
     assert found.rubrics == ()
     reasons = {row.name: row.reason for row in found.dropped}
     assert reasons["Names the Place"] == "too small an effect"
@@ -55,7 +54,7 @@ def test_a_habit_that_the_worst_sessions_show_more_is_not_made_a_rubric() -> Non
     turned = [
         scores(one, 1 - (row.overall_quality or 0)) for one, row in zip(sessions, rows, strict=True)
     ]
-    found = OfflineMiner().extract(sessions, turned, "excellence", WEEK)
+    found = OfflineMiner().extract(WEEK, "excellence", read((sessions, turned)))
     assert not {"names-the-place", "states-the-result"} & {row.habit for row in found.rubrics}
     reasons = {row.name: row.reason for row in found.dropped}
     assert reasons["Names the Place"] == "the worst sessions show it more"
@@ -65,41 +64,37 @@ def test_scores_without_relation_to_habits_are_not_confirmed_by_both_halves() ->
     prompts = [GOOD if n % 4 in (0, 3) else BAD for n in range(40)]
     sessions = [session(n, said) for n, said in enumerate(prompts)]
     rows = [scores(one, 1 - n / 40) for n, one in enumerate(sessions)]
-    assert mine(sessions, rows, "excellence", WEEK) == []
+    assert mine((sessions, rows)) == []
 
 
 def test_a_small_week_borrows_from_the_weeks_before_and_says_so() -> None:
-    own, own_rows = a_week(2, 3, weeks=1)
-    week = "2026-03-09"
-    assert mine(own, own_rows, "excellence", week) == []
-    earlier, earlier_rows = a_week(5, 5)
-    found = mine(own, own_rows, "excellence", week, earlier=earlier, earlier_scores=earlier_rows)
+    own, week = a_week(2, 3, weeks=1), "2026-03-09"
+    assert mine(own, week=week) == []
+    found = mine(own, a_week(5, 5), week=week)
     assert found
     assert all("10 of the sessions are from the weeks before" in rubric.notes for rubric in found)
     assert all(rubric.evidence[0].session_id.startswith("session-1-") for rubric in found)
 
 
 def test_a_week_that_reaches_neither_end_says_nothing_new() -> None:
-    own = [session(1, ("please look",), weeks=1)]
-    earlier, earlier_rows = a_week(10, 10)
-    rows = [scores(own[0], 0.5)]
-    assert not mine(
-        own, rows, "excellence", "2026-03-09", earlier=earlier, earlier_scores=earlier_rows
-    )
+    own = session(1, ("please look",), weeks=1)
+    assert not mine(([own], [scores(own, 0.5)]), a_week(10, 10), week="2026-03-09")
 
 
-def test_a_large_week_does_not_look_at_earlier_sessions() -> None:
-    sessions, rows = a_week(10, 10)
+def test_a_large_week_stands_alone_and_each_week_is_read_once() -> None:
+    read_weeks: list[str] = []
+    weeks = read(a_week(10, 10), a_week(2, 3, weeks=1))
 
-    looked_at: list[str] = []
+    def read_week(week: str) -> Iterator[tuple[Session, SessionScores]]:
+        read_weeks.append(week)
+        yield from weeks(week)
 
-    def earlier() -> Iterator[Session]:
-        looked_at.append("sessions")
-        yield session(1, weeks=-1)
-
-    found = mine(sessions, rows, "excellence", WEEK, earlier=earlier())
-    assert found
-    assert looked_at == []
+    miner = OfflineMiner()
+    for name in SCORE_NAMES:
+        assert miner.extract(WEEK, name, read_week).rubrics
+    assert read_weeks == [WEEK]
+    miner.extract("2026-03-09", "excellence", read_week)
+    assert read_weeks == [WEEK, "2026-03-09", "2026-02-16", "2026-02-23"]
 
 
 def test_sessions_without_a_prompt_or_a_score_are_left_out() -> None:
@@ -107,14 +102,5 @@ def test_sessions_without_a_prompt_or_a_score_are_left_out() -> None:
     silent = session(90, ())
     unscored = session(91, GOOD)
     more_rows = [*rows, scores(silent, 1.0), scores(unscored, None, status="failed")]
-    with_them = mine([*sessions, silent, unscored], more_rows, "excellence", WEEK)
-    assert with_them == mine(sessions, rows, "excellence", WEEK)
-
-
-def test_share_and_minimum_are_chosen_by_the_caller() -> None:
-    sessions, rows = a_week(6, 6)
-    options = ExtractionOptions(share=0.5, minimum=6)
-    found = mine(sessions, rows, "excellence", WEEK, options=options)
-    assert {(rubric.best_count, rubric.worst_count) for rubric in found} == {(6, 6)}
-    options = ExtractionOptions(minimum=7)
-    assert mine(sessions, rows, "excellence", WEEK, options=options) == []
+    with_them = mine(([*sessions, silent, unscored], more_rows))
+    assert with_them == mine((sessions, rows))

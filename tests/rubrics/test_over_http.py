@@ -18,7 +18,7 @@ from debrief.rubrics.model_miner import ModelMiner, consolidate_with_model
 from debrief.state.store import State
 from debrief.tokens import count_tokens
 from tests.models.openai_server import Call, OpenAIServer, Reply
-from tests.rubrics.scenario import SCALE, WEEK, a_week, mined, rubric, session
+from tests.rubrics.scenario import SCALE, WEEK, a_week, mined, read, rubric, session
 from tests.waiting import LONG
 
 SECRET = b"of this machine"
@@ -126,7 +126,7 @@ def test_a_session_that_cannot_be_mined_is_told_and_alone_is_asked_about_again(
 
     def mine() -> Any:
         miner = ModelMiner("m", model().ask, workers=4, secret=SECRET)
-        return miner.extract(sessions, rows, "excellence", WEEK, [], [])
+        return miner.extract(WEEK, "excellence", read((sessions, rows)))
 
     first = mine()
     assert [row.session_id for row in first.unmined] == ["session-0-01"]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+_LONGEST_SHOWN = 255
+
 
 class DebriefError(Exception):
     """A failure that names its culprit, its reason, and the next move.
@@ -47,3 +49,13 @@ class LangfuseError(DebriefError):
 
 class LakeError(DebriefError):
     """The object store that holds the lake is away, or refused a request."""
+
+
+def shown(path: str) -> str:
+    """Return a path as messages show it: quoted, on one line, and never endless."""
+    return repr(path if len(path) <= _LONGEST_SHOWN else f"{path[:_LONGEST_SHOWN]}…")
+
+
+def readable(path: str) -> str:
+    """Return a path as lists show it: as it is, or quoted where a terminal would obey it."""
+    return path if path.isprintable() and path.strip() == path else shown(path)

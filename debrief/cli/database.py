@@ -18,8 +18,7 @@ app = typer.Typer(
 @app.command("status")
 def database_status(database: Database = "") -> None:
     """Print where the database is, its revision, and what it holds; exit code 1 if it is away."""
-    from debrief.recorder.storage.connecting import address_of
-    from debrief.recorder.storage.migrating import head
+    from debrief.recorder.storage.connecting import address_of, head
     from debrief.recorder.storage.store import RecordStore
 
     url = database_address(database)

@@ -15,8 +15,7 @@ import typer
 
 from debrief.cli.serve import ready_rule
 from debrief.cli.shared import Repo, console, counted, warn
-from debrief.errors import InputError
-from debrief.recorder.paths import readable
+from debrief.errors import InputError, readable
 
 if TYPE_CHECKING:
     from debrief.recorder.client import RecorderClient
@@ -69,7 +68,7 @@ def record_start(
     Where **DEBRIEF_RECORDER_URL** is set, you see at once what would keep the record from that
     server, such as a task that it does not have.
     """
-    from debrief.recorder.preflight import preflight_check
+    from debrief.recorder.sending import preflight_check
     from debrief.recorder.session import NewSession, start
 
     settings, home = _settings_and_home()
@@ -219,7 +218,7 @@ def record_stop(
 @app.command("upload")
 def record_upload(create_task: CreateTask = None) -> None:
     """Send the records that wait; exit code 1 if one still does."""
-    from debrief.recorder.outbox import send_waiting
+    from debrief.recorder.sending import send_waiting
 
     settings, home = _settings_and_home()
     out, errors = console(), console(stderr=True)
@@ -249,7 +248,7 @@ def record_discard(
     repo: Repo = Path(),
 ) -> None:
     """Forget the session. Your files stay as they are."""
-    from debrief.recorder.outbox import forget
+    from debrief.recorder.sending import forget
     from debrief.recorder.session import discard
 
     _, home = _settings_and_home()
@@ -314,7 +313,7 @@ def record_schemas(
     to: Annotated[Path, typer.Option("--to", metavar="DIR", help="A folder, made if need be.")],
 ) -> None:
     """Write the JSON Schemas of records, tools and the service's bodies, for other languages."""
-    from debrief.recorder.json_schemas import write_schemas
+    from debrief.recorder.tools import write_schemas
 
     for path in write_schemas(to):
         console().print(str(path))

@@ -68,11 +68,16 @@ def serve(
     requests have 30 seconds.
     """
     from debrief.cli.database import database_address
-    from debrief.recorder.ingest import Ingest
-    from debrief.recorder.service.app import create_app
-    from debrief.recorder.service.logs import LEVELS, start_logging
-    from debrief.recorder.service.routes import Service, ServiceLimits
-    from debrief.recorder.service.running import is_local, listen, run, url_of
+    from debrief.recorder.service.app import Service, ServiceLimits, create_app
+    from debrief.recorder.service.requests import Ingest
+    from debrief.recorder.service.running import (
+        LEVELS,
+        is_local,
+        listen,
+        run,
+        start_logging,
+        url_of,
+    )
     from debrief.recorder.storage.store import RecordStore
     from debrief.redaction.redactor import Redactor, key_of
     from debrief.settings import load_settings

@@ -17,7 +17,7 @@ from debrief.errors import ConfigurationError, InputError
 
 if TYPE_CHECKING:
     from debrief.models.usage import Price
-    from debrief.recorder.publishing import PublishedRecords
+    from debrief.recorder.exporting import PublishedRecords
     from debrief.recorder.storage.rows import SessionFilter, StoredRecord
     from debrief.settings import Settings
     from debrief.training.model import Split, Status, TrainingSample
@@ -91,7 +91,7 @@ def export(
     broken off goes on where it was.
     """
     from debrief.lake import Lake
-    from debrief.recorder.publishing import publish_as_records, publish_records
+    from debrief.recorder.exporting import publish_as_records, publish_records
     from debrief.recorder.storage.rows import SessionFilter
     from debrief.settings import load_settings
     from debrief.training.publishing.publish import ExportOptions, publish

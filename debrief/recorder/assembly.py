@@ -15,8 +15,9 @@ from pydantic import BaseModel, ValidationError
 
 from debrief import __version__
 from debrief.errors import InputError
+from debrief.recorder import contracts
 from debrief.recorder.changes import WorktreeChanges, find_changes
-from debrief.recorder.checks import change_of
+from debrief.recorder.checks import RANK, change_of
 from debrief.recorder.comparison import ChangedFile, Version
 from debrief.recorder.contracts import (
     APPLY_PATCH,
@@ -24,27 +25,8 @@ from debrief.recorder.contracts import (
     READ_FILE,
     RUN_COMMAND,
     TRUNCATED,
-    ApplyPatch,
-    AssistantMessage,
-    Call,
-    CommandSummary,
-    CreateFile,
-    DeleteFile,
-    FileChange,
-    FileMode,
-    Function,
-    Message,
     Meta,
-    Operation,
-    ReadFile,
     Record,
-    Redactions,
-    RunCommand,
-    Skipped,
-    SystemMessage,
-    ToolMessage,
-    UpdateFile,
-    UserMessage,
 )
 from debrief.recorder.encoding import MAX_BYTES, encode_arguments, encode_record
 from debrief.recorder.scratch import PLAIN, scratch_of
@@ -56,6 +38,11 @@ from debrief.redaction import Redactor
 
 RECORDER = f"debrief {__version__}"
 _MOST_NAMED = 10
+_FACTS = (
+    *("task_id", "repo_name", "repo_remote", "branch", "base_ref", "started_at", "stopped_at"),
+    "contents",
+)
+"""That ``meta`` has as they are."""
 
 
 def build_record(
@@ -104,7 +91,7 @@ def assemble(
     facts: SessionFacts,
     changes: WorktreeChanges,
     *,
-    redactions: Redactions | None = None,
+    redactions: contracts.Redactions | None = None,
     verified: bool = False,
 ) -> Record:
     """Return the record of a session.
@@ -121,42 +108,39 @@ def assemble(
     full = facts.contents == "full"
     operations = operations_for(changes.files)
     last = {run for run in facts.commands if run.tree in (changes.tree, changes.final_tree)}
-    summaries = _change_summaries(changes.files, operations)
+    texts = {file.path: file.before.text for file in changes.files if file.before}
+    summaries = [change_of(op, texts.get(op.path, "")) for op in operations]
+    summaries.sort(key=lambda change: (change.path, change.kind != "delete"))
     messages = _Messages()
     try:
         if facts.system is not None:
-            messages.add(SystemMessage(content=facts.system))
-        messages.add(UserMessage(content=facts.prompt))
+            messages.add(contracts.SystemMessage(content=facts.system))
+        messages.add(contracts.UserMessage(content=facts.prompt))
         for file in changes.files if full else ():
             if file.before:
-                messages.call(READ_FILE, ReadFile(path=file.path), file.before.text)
+                messages.call(READ_FILE, contracts.ReadFile(path=file.path), file.before.text)
         commands = [messages.run(run, full=full) for run in facts.commands if run not in last]
         if full and operations:
-            messages.call(APPLY_PATCH, ApplyPatch(ops=operations), PATCHED)
+            messages.call(APPLY_PATCH, contracts.ApplyPatch(ops=operations), PATCHED)
         commands += [
             messages.run(run, full=full, on_final_tree=True)
             for run in facts.commands
             if run in last
         ]
         summary = facts.summary or closing_words(summaries, commands)
-        messages.add(AssistantMessage(content=summary))
+        messages.add(contracts.AssistantMessage(content=summary))
         meta = Meta(
+            **{name: getattr(facts, name) for name in _FACTS},
             session_id=facts.id,
-            task_id=facts.task_id,
             recorder=RECORDER,
-            repo_name=facts.repo_name,
-            repo_remote=facts.repo_remote,
-            branch=facts.branch,
-            base_ref=facts.base_ref,
             final_tree=changes.final_tree,
-            started_at=facts.started_at,
-            stopped_at=facts.stopped_at,
-            contents=facts.contents,
             verified=verified,
             changes=summaries,
-            skipped=[Skipped(path=path, reason=reason) for path, reason in changes.skipped],
+            skipped=[
+                contracts.Skipped(path=path, reason=reason) for path, reason in changes.skipped
+            ],
             commands=commands,
-            redactions=redactions or Redactions(),
+            redactions=redactions or contracts.Redactions(),
             warnings=list(changes.warnings),
         )
         return Record(messages=messages.all, tools=list(TOOLS), meta=meta)
@@ -170,26 +154,26 @@ def assemble(
         ) from error
 
 
-def operations_for(files: Sequence[ChangedFile]) -> list[Operation]:
+def operations_for(files: Sequence[ChangedFile]) -> list[contracts.Operation]:
     """Return the operations of a patch: deletes, then updates, then creates, each by path."""
-    deletes: list[Operation] = []
-    updates: list[Operation] = []
-    creates: list[Operation] = []
+    ops: list[contracts.Operation] = []
     for file in files:
         before, after = file.before, file.after
         if file.is_update and before and after:
             mode = _mode(after, unless=before.mode)
-            updates.append(UpdateFile(path=file.path, diff=file.hunks, mode=mode))
+            ops.append(contracts.UpdateFile(path=file.path, diff=file.hunks, mode=mode))
             continue
         if before:
-            deletes.append(DeleteFile(path=file.path))
+            ops.append(contracts.DeleteFile(path=file.path))
         if after:
             mode = _mode(after, unless=PLAIN)
-            creates.append(CreateFile(path=file.path, diff=after.text, mode=mode))
-    return [*deletes, *updates, *creates]
+            ops.append(contracts.CreateFile(path=file.path, diff=after.text, mode=mode))
+    return sorted(ops, key=lambda op: RANK[type(op)])
 
 
-def closing_words(changes: Sequence[FileChange], commands: Sequence[CommandSummary]) -> str:
+def closing_words(
+    changes: Sequence[contracts.FileChange], commands: Sequence[contracts.CommandSummary]
+) -> str:
     """Return what a record ends on when the person said nothing: the facts, in words."""
     return " ".join([*_change_sentences(changes), *_command_sentences(commands)])
 
@@ -208,24 +192,28 @@ class _Messages:
     """The conversation so far; numbers its calls."""
 
     def __init__(self) -> None:
-        self.all: list[Message] = []
+        self.all: list[contracts.Message] = []
         self._calls = 0
 
-    def add(self, message: Message) -> None:
+    def add(self, message: contracts.Message) -> None:
         self.all.append(message)
 
     def call(self, tool: str, arguments: BaseModel, result: str) -> str:
         self._calls += 1
         call_id = f"call{self._calls:05d}"
-        function = Function(name=tool, arguments=encode_arguments(arguments))
-        self.add(AssistantMessage(tool_calls=[Call(id=call_id, function=function)]))
-        self.add(ToolMessage(tool_call_id=call_id, content=result))
+        function = contracts.Function(name=tool, arguments=encode_arguments(arguments))
+        self.add(
+            contracts.AssistantMessage(tool_calls=[contracts.Call(id=call_id, function=function)])
+        )
+        self.add(contracts.ToolMessage(tool_call_id=call_id, content=result))
         return call_id
 
-    def run(self, run: RanCommand, *, full: bool, on_final_tree: bool = False) -> CommandSummary:
+    def run(
+        self, run: RanCommand, *, full: bool, on_final_tree: bool = False
+    ) -> contracts.CommandSummary:
         output, truncated = shown_output(run)
-        arguments = RunCommand(cmd=run.cmd, args=list(run.args), cwd=run.cwd)
-        return CommandSummary(
+        arguments = contracts.RunCommand(cmd=run.cmd, args=list(run.args), cwd=run.cwd)
+        return contracts.CommandSummary(
             call_id=self.call(RUN_COMMAND, arguments, output if full else ""),
             cmd=run.cmd,
             args=list(run.args),
@@ -237,19 +225,11 @@ class _Messages:
         )
 
 
-def _mode(version: Version, *, unless: str) -> FileMode | None:
-    return None if version.mode == unless else cast("FileMode", version.mode)
+def _mode(version: Version, *, unless: str) -> contracts.FileMode | None:
+    return None if version.mode == unless else cast("contracts.FileMode", version.mode)
 
 
-def _change_summaries(
-    files: Sequence[ChangedFile], operations: Sequence[Operation]
-) -> list[FileChange]:
-    before = {file.path: file.before.text for file in files if file.before}
-    summaries = [change_of(op, before.get(op.path, "")) for op in operations]
-    return sorted(summaries, key=lambda change: (change.path, change.kind != "delete"))
-
-
-def _change_sentences(changes: Sequence[FileChange]) -> Iterator[str]:
+def _change_sentences(changes: Sequence[contracts.FileChange]) -> Iterator[str]:
     if not changes:
         yield "Nothing was changed."
         return
@@ -260,7 +240,7 @@ def _change_sentences(changes: Sequence[FileChange]) -> Iterator[str]:
     yield sentence[0].upper() + sentence[1:]
 
 
-def _change_words(change: FileChange) -> str:
+def _change_words(change: contracts.FileChange) -> str:
     path = change.path if change.path.isprintable() else json.dumps(change.path)
     if change.kind == "update":
         return f"updated {path} (+{change.added} -{change.removed})"
@@ -269,7 +249,7 @@ def _change_words(change: FileChange) -> str:
     return f"deleted {path} (-{change.removed})"
 
 
-def _command_sentences(commands: Sequence[CommandSummary]) -> Iterator[str]:
+def _command_sentences(commands: Sequence[contracts.CommandSummary]) -> Iterator[str]:
     last = [command for command in commands if command.on_final_tree]
     if last:
         yield f"On the result, {_joined([_command_words(command) for command in last])}."
@@ -279,7 +259,7 @@ def _command_sentences(commands: Sequence[CommandSummary]) -> Iterator[str]:
         yield "No command was run."
 
 
-def _command_words(command: CommandSummary) -> str:
+def _command_words(command: contracts.CommandSummary) -> str:
     line = " ".join([command.cmd, *command.args])
     folder = "" if command.cwd == "." else f" in {command.cwd}"
     if command.exit_code is None:

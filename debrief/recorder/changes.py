@@ -15,7 +15,7 @@ from pathlib import Path
 
 from msgspec import Struct, structs
 
-from debrief.errors import InputError
+from debrief.errors import InputError, readable, shown
 from debrief.recorder.comparison import (
     ChangedFile,
     Comparison,
@@ -26,7 +26,6 @@ from debrief.recorder.comparison import (
 )
 from debrief.recorder.contracts import MANY_FILES
 from debrief.recorder.encoding import MAX_STRING
-from debrief.recorder.paths import readable, shown
 from debrief.recorder.repository import head_commit
 from debrief.recorder.scratch import Entry, Scratch, scratch_of
 
@@ -36,8 +35,7 @@ _EXACT = (
     *("--no-color", "--full-index", "-U3", "--inter-hunk-context=0", "--diff-algorithm=myers"),
 )
 _SECTION = re.compile(rb"^diff --git ", re.MULTILINE)
-_INDEX = re.compile(rb"^index ([0-9a-f]+)\.\.([0-9a-f]+)", re.MULTILINE)
-_HUNKS = re.compile(rb"^@@ -", re.MULTILINE)
+_INDEX = re.compile(rb"^index [0-9a-f]+\.\.[0-9a-f]+", re.MULTILINE)
 
 
 class WorktreeChanges(Struct, frozen=True, kw_only=True):
@@ -90,9 +88,8 @@ def uncommitted_paths(
     with scratch_of(root, scratch) as opened:
         opened.add_all()
         comparison = compare(opened, head_commit(root), IgnoreRules(ignore))
-    changed = [file.path for file in comparison.files]
-    skipped = [item for item in comparison.skipped if item.path not in comparison.unsure]
-    return sorted(changed + [item.shown for item in skipped])
+    skipped = (item.shown for item in comparison.skipped if not item.is_unsure)
+    return sorted([*(file.path for file in comparison.files), *skipped])
 
 
 def check_clean(root: Path, ignore: Sequence[str] = (), scratch: Path | None = None) -> None:
@@ -177,22 +174,16 @@ def with_hunks(
     starts = [match.start() for match in _SECTION.finditer(patch)]
     parts = (patch[i:j] for i, j in pairwise([*starts, len(patch)]))
     # A file of which only the mode changed has a section without hunks.
-    sections = [part for part in parts if _HUNKS.search(part)]
+    sections = [part for part in parts if b"\n@@ -" in part]
     if len(sections) != len(changed):
         raise InputError(str(scratch.repository.top), "git shows other changes than it listed")
-    hunks = {
-        file.path: _hunks(file, section) for file, section in zip(changed, sections, strict=True)
-    }
+    hunks = {}
+    for file, section in zip(changed, sections, strict=True):
+        ids = _INDEX.search(section)
+        if not ids or ids[0].decode() != f"index {_id(file.before)}..{_id(file.after)}":
+            raise InputError(repr(file.path), "git shows another change of it than it listed")
+        hunks[file.path] = section[section.index(b"\n@@ -") + 1 :].decode()
     return [structs.replace(file, hunks=hunks.get(file.path, "")) for file in files]
-
-
-def _hunks(file: ChangedFile, section: bytes) -> str:
-    """Return the hunks of an updated file from git's patch of it."""
-    start, ids = _HUNKS.search(section), _INDEX.search(section)
-    expected = (_id(file.before), _id(file.after))
-    if not start or not ids or (ids[1].decode(), ids[2].decode()) != expected:
-        raise InputError(repr(file.path), "git shows another change of it than it listed")
-    return section[start.start() :].decode()
 
 
 def _id(version: Version | None) -> str:
@@ -226,18 +217,15 @@ def _warnings(files: Sequence[ChangedFile], skipped: int) -> tuple[str, ...]:
     warnings = []
     if len(files) > MANY_FILES:
         warnings.append(f"{len(files):,} files changed: over {MANY_FILES} are hard to learn from")
-    if marked := sorted(shown(file.path) for file in files if _is_unresolved(file)):
+    # A file that got the lines with which git marks what it could not merge.
+    conflicts = (one for one in files if _has_markers(one.after) and not _has_markers(one.before))
+    if marked := sorted(shown(file.path) for file in conflicts):
         more = f" and {len(marked) - _MOST_NAMED:,} more" if len(marked) > _MOST_NAMED else ""
         warnings.append(f"conflict markers are left in {', '.join(marked[:_MOST_NAMED])}{more}")
     if skipped:
         paths = "1 changed path is" if skipped == 1 else f"{skipped:,} changed paths are"
         warnings.append(f"{paths} not in the record; see skipped")
     return tuple(warnings)
-
-
-def _is_unresolved(file: ChangedFile) -> bool:
-    """Return whether a file got the lines with which git marks what it could not merge."""
-    return _has_markers(file.after) and not _has_markers(file.before)
 
 
 def _has_markers(version: Version | None) -> bool:

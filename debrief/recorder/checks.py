@@ -8,37 +8,25 @@ from itertools import islice, pairwise
 
 from msgspec import Struct
 
-from debrief.errors import InputError
-from debrief.recorder.allowlist import command_problem, is_validation
-from debrief.recorder.applier import FileState, apply_operations
+from debrief.errors import InputError, shown
+from debrief.recorder import contracts
+from debrief.recorder.commands import command_problem, is_validation
 from debrief.recorder.contracts import (
     APPLY_PATCH,
     OUTPUT_LIMIT,
     READ_FILE,
     RUN_COMMAND,
     TRUNCATED,
-    ApplyPatch,
-    AssistantMessage,
-    CommandSummary,
-    CreateFile,
-    DeleteFile,
-    FileChange,
-    Message,
     Meta,
-    Operation,
-    ReadFile,
     Record,
-    RunCommand,
-    SystemMessage,
-    ToolMessage,
-    UpdateFile,
-    UserMessage,
 )
-from debrief.recorder.paths import path_problem, shown
+from debrief.recorder.patching import FileState, apply_operations
+from debrief.recorder.repository import path_problem
 from debrief.recorder.scratch import PLAIN
 from debrief.recorder.tools import PATCHED, TOOLS, AnsweredCall, calls_of
 
-_RANK = {DeleteFile: 0, UpdateFile: 1, CreateFile: 2}
+RANK: dict[type, int] = {contracts.DeleteFile: 0, contracts.UpdateFile: 1, contracts.CreateFile: 2}
+"""The order of operations, before that of paths."""
 _MOST_PROBLEMS = 50
 _LONGEST_PLACEHOLDER = 128
 _CREDENTIALS = re.compile(r"https?://[^/]*@|[a-z+]+://[^/@]*:[^/]*@", re.IGNORECASE)
@@ -77,14 +65,16 @@ def readiness(record: Record, rule: ReadyRule) -> list[str]:
         reasons.append("its patch was not verified to rebuild the final tree")
     if meta.redactions.unsure:
         reasons.append(f"{meta.redactions.unsure} redactions have to be looked at")
-    if not any(isinstance(one, UserMessage) and one.content.strip() for one in record.messages):
+    if not any(
+        isinstance(one, contracts.UserMessage) and one.content.strip() for one in record.messages
+    ):
         reasons.append("the user's message is empty")
     if rule.validation:
         reasons += _validation_missing(validations_of(record), rule)
     return reasons
 
 
-def validations_of(record: Record) -> list[CommandSummary]:
+def validations_of(record: Record) -> list[contracts.CommandSummary]:
     """Return the commands of the record that lint, test or build."""
     return [one for one in record.meta.commands if is_validation(one.cmd, one.args)]
 
@@ -94,7 +84,7 @@ def is_validated(record: Record) -> bool:
     return any(one.on_final_tree for one in validations_of(record))
 
 
-def _validation_missing(ran: Sequence[CommandSummary], rule: ReadyRule) -> list[str]:
+def _validation_missing(ran: Sequence[contracts.CommandSummary], rule: ReadyRule) -> list[str]:
     if not ran:
         return ["no validation command (lint, test or build) was run"]
     if rule.on_final_tree:
@@ -111,19 +101,23 @@ def line_count(text: str) -> int:
     return text.count("\n") + (bool(text) and not text.endswith("\n"))
 
 
-def change_of(op: Operation, before: str = "") -> FileChange:
+def change_of(op: contracts.Operation, before: str = "") -> contracts.FileChange:
     """Return an operation in numbers.
 
     Args:
         op: the operation; an update's hunks have to add up.
         before: the text of a file that it deletes.
     """
-    if isinstance(op, CreateFile):
-        return FileChange(path=op.path, kind="create", added=line_count(op.diff), removed=0)
-    if isinstance(op, DeleteFile):
-        return FileChange(path=op.path, kind="delete", added=0, removed=line_count(before))
+    if isinstance(op, contracts.CreateFile):
+        return contracts.FileChange(
+            path=op.path, kind="create", added=line_count(op.diff), removed=0
+        )
+    if isinstance(op, contracts.DeleteFile):
+        return contracts.FileChange(
+            path=op.path, kind="delete", added=0, removed=line_count(before)
+        )
     added, removed = op.diff.count("\n+"), op.diff.count("\n-")
-    return FileChange(path=op.path, kind="update", added=added, removed=removed)
+    return contracts.FileChange(path=op.path, kind="update", added=added, removed=removed)
 
 
 def _problems(record: Record) -> Iterator[str]:
@@ -134,20 +128,20 @@ def _problems(record: Record) -> Iterator[str]:
     if record.tools != list(TOOLS):
         yield "tools: not the definitions of the recorder's three tools"
     files: dict[str, str] = {}
-    ops: list[Operation] = []
-    commands: list[tuple[AnsweredCall, RunCommand]] = []
+    ops: list[contracts.Operation] = []
+    commands: list[tuple[AnsweredCall, contracts.RunCommand]] = []
     patched: int | None = None
     for each in calls_of(record):
         try:
             if each.call.function.name == READ_FILE:
-                yield from _read(each, each.arguments(ReadFile).path, files)
+                yield from _read(each, each.arguments(contracts.ReadFile).path, files)
             elif each.call.function.name == APPLY_PATCH:
                 patched = each.index
-                ops += each.arguments(ApplyPatch).ops
+                ops += each.arguments(contracts.ApplyPatch).ops
                 if each.result != PATCHED:
                     yield f"messages[{each.index + 1}]: the result of a patch is {PATCHED}"
             else:
-                command = each.arguments(RunCommand)
+                command = each.arguments(contracts.RunCommand)
                 commands.append((each, command))
                 if problem := command_problem(command.cmd, command.args, command.cwd):
                     yield f"messages[{each.index}]: {problem}"
@@ -166,8 +160,8 @@ def _linkage(record: Record) -> Iterator[str]:
     applied at most once, and only commands come after it.
     """
     messages = record.messages
-    first = 1 if messages and isinstance(messages[0], SystemMessage) else 0
-    if len(messages) <= first or not isinstance(messages[first], UserMessage):
+    first = 1 if messages and isinstance(messages[0], contracts.SystemMessage) else 0
+    if len(messages) <= first or not isinstance(messages[first], contracts.UserMessage):
         yield f"messages[{first}]: not the user's message"
     last = len(messages) - 1
     if last <= first or not _is_text(messages[last]):
@@ -176,7 +170,7 @@ def _linkage(record: Record) -> Iterator[str]:
     yield from _call_pairs(messages, first + 1, last)
     seen: set[str] = set()
     for index, message in enumerate(messages):
-        if not isinstance(message, AssistantMessage) or not message.tool_calls:
+        if not isinstance(message, contracts.AssistantMessage) or not message.tool_calls:
             continue
         name = message.tool_calls[0].function.name
         if name == READ_FILE and seen & {RUN_COMMAND, APPLY_PATCH}:
@@ -186,28 +180,28 @@ def _linkage(record: Record) -> Iterator[str]:
         seen.add(name)
 
 
-def _is_text(message: Message) -> bool:
+def _is_text(message: contracts.Message) -> bool:
     return (
-        isinstance(message, AssistantMessage)
+        isinstance(message, contracts.AssistantMessage)
         and not message.tool_calls
         and bool(message.content.strip())
     )
 
 
-def _call_pairs(messages: Sequence[Message], first: int, last: int) -> Iterator[str]:
+def _call_pairs(messages: Sequence[contracts.Message], first: int, last: int) -> Iterator[str]:
     """Yield where calls and their results do not follow each other; no more than one such place."""
     used: set[str] = set()
     for index in range(first, last, 2):
         call = messages[index]
-        if isinstance(call, ToolMessage):
+        if isinstance(call, contracts.ToolMessage):
             yield f"messages[{index}]: a result without a call"
             return
-        if not isinstance(call, AssistantMessage) or not call.tool_calls:
+        if not isinstance(call, contracts.AssistantMessage) or not call.tool_calls:
             yield f"messages[{index}]: neither a call nor its result"
             return
         call_id = call.tool_calls[0].id
         result = messages[index + 1] if index + 1 < last else None
-        if not isinstance(result, ToolMessage):
+        if not isinstance(result, contracts.ToolMessage):
             yield f"messages[{index}]: a call without a result"
             return
         if result.tool_call_id != call_id:
@@ -226,12 +220,12 @@ def _read(tool_call: AnsweredCall, path: str, files: dict[str, str]) -> Iterator
     files[path] = tool_call.result
 
 
-def _patch(files: dict[str, str], ops: Sequence[Operation]) -> Iterator[str]:
+def _patch(files: dict[str, str], ops: Sequence[contracts.Operation]) -> Iterator[str]:
     for before, after in pairwise(ops):
-        if (_RANK[type(before)], before.path) >= (_RANK[type(after)], after.path):
+        if (RANK[type(before)], before.path) >= (RANK[type(after)], after.path):
             yield "apply_patch: operations are deletes, updates, creates, each once and by path"
             break
-    needed = {op.path for op in ops if not isinstance(op, CreateFile)}
+    needed = {op.path for op in ops if not isinstance(op, contracts.CreateFile)}
     for path in sorted(needed - files.keys()):
         yield f"apply_patch: {shown(path)} is changed, but was not read"
     for path in sorted(files.keys() - needed):
@@ -246,8 +240,8 @@ def _patch(files: dict[str, str], ops: Sequence[Operation]) -> Iterator[str]:
 def _meta_problems(
     meta: Meta,
     files: Mapping[str, str],
-    ops: Sequence[Operation],
-    commands: Sequence[tuple[AnsweredCall, RunCommand]],
+    ops: Sequence[contracts.Operation],
+    commands: Sequence[tuple[AnsweredCall, contracts.RunCommand]],
     patched: int | None,
 ) -> Iterator[str]:
     """Yield where ``meta`` disagrees with the messages or with itself.
@@ -273,7 +267,9 @@ def _meta_problems(
         yield "meta.repoRemote: holds a user name or a password"
 
 
-def _changes(meta: Meta, files: Mapping[str, str], ops: Sequence[Operation]) -> Iterator[str]:
+def _changes(
+    meta: Meta, files: Mapping[str, str], ops: Sequence[contracts.Operation]
+) -> Iterator[str]:
     stated = {(change.path, change.kind): change for change in meta.changes}
     if len(stated) != len(meta.changes):
         yield "meta.changes: a change is listed twice"
@@ -290,7 +286,7 @@ def _changes(meta: Meta, files: Mapping[str, str], ops: Sequence[Operation]) -> 
 
 
 def _commands(
-    meta: Meta, commands: Sequence[tuple[AnsweredCall, RunCommand]], patched: int | None
+    meta: Meta, commands: Sequence[tuple[AnsweredCall, contracts.RunCommand]], patched: int | None
 ) -> Iterator[str]:
     called = [(call.call.id, one.cmd, one.args, one.cwd) for call, one in commands]
     if called != [(one.call_id, one.cmd, one.args, one.cwd) for one in meta.commands]:

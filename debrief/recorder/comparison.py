@@ -7,9 +7,9 @@ import os
 import re
 import stat
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from msgspec import Struct
 from pathspec import GitIgnoreSpec
@@ -17,8 +17,7 @@ from pathspec import GitIgnoreSpec
 from debrief.errors import InputError
 from debrief.git import git
 from debrief.recorder.encoding import MAX_STRING
-from debrief.recorder.paths import path_problem
-from debrief.recorder.repository import QUIET
+from debrief.recorder.repository import QUIET, path_problem
 from debrief.recorder.scratch import EXECUTABLE, LINK, PLAIN, SUBMODULE, Entry, Scratch
 
 GENERATED = (
@@ -58,15 +57,14 @@ class IgnoreRules:
             raise InputError("ignore patterns", str(error), "Use gitignore's syntax.") from error
         self._own, self._all = cache(own.match_file), cache(every.match_file)
 
-    def match(self, path: str, *, in_baseline: bool) -> str:
-        """Return what is ignored: the topmost folder that ``path`` lies in, itself, or ``""``.
+    def match(self, path: bytes, *, in_baseline: bool) -> bytes:
+        """Return what is ignored: the topmost folder that ``path`` lies in, itself, or nothing.
 
         A folder ends in a slash.
         """
         is_ignored = self._own if in_baseline else self._all
-        slashes = (slash.end() for slash in re.finditer("/", path))
-        folders = (path[:end] for end in slashes)
-        return next((each for each in (*folders, path) if is_ignored(each)), "")
+        folders = (path[: slash.end()] for slash in re.finditer(b"/", path))
+        return next((each for each in (*folders, path) if is_ignored(os.fsdecode(each))), b"")
 
 
 class Version(Struct, frozen=True, kw_only=True):
@@ -105,6 +103,8 @@ class SkippedChange(Struct, frozen=True):
     path: bytes
     reason: str
     in_baseline: bool = True
+    is_unsure: bool = False
+    """The path may be unchanged: a filter that is not run decides."""
 
     @property
     def shown(self) -> str:
@@ -112,7 +112,7 @@ class SkippedChange(Struct, frozen=True):
         return self.path.decode("utf-8", "backslashreplace")
 
 
-class Comparison(Struct, frozen=True, kw_only=True):
+class Comparison(NamedTuple):
     """All differences: what a record can hold, what it cannot, and what it ignores."""
 
     files: tuple[ChangedFile, ...]
@@ -120,8 +120,6 @@ class Comparison(Struct, frozen=True, kw_only=True):
     skipped: tuple[SkippedChange, ...]
     ignored: Mapping[str, int]
     """Ignored paths and folders, each with how many changed files it has."""
-    unsure: frozenset[bytes]
-    """Skipped paths that may be unchanged: a filter that is not run decides."""
 
 
 class _Difference(Struct, frozen=True):
@@ -148,30 +146,27 @@ def compare(scratch: Scratch, base: str, rules: IgnoreRules) -> Comparison:
     files: list[ChangedFile] = []
     skipped: list[SkippedChange] = []
     ignored: Counter[str] = Counter()
-    unsure: set[bytes] = set()
     differences: list[_Difference] = []
     for item in _differences(scratch, base):
-        text = item.path.decode("utf-8", "surrogateescape")
-        if match := rules.match(text, in_baseline=item.before is not None):
-            ignored[os.fsencode(match).decode("utf-8", "backslashreplace")] += 1
+        if match := rules.match(item.path, in_baseline=item.before is not None):
+            ignored[match.decode("utf-8", "backslashreplace")] += 1
         else:
             differences.append(item)
     filters = _filters(scratch, differences)
-    blobs = _contents(scratch, differences)
+    entries = (entry for item in differences for entry in (item.before, item.after) if entry)
+    ids = [entry.id for entry in entries if entry.mode != SUBMODULE]
+    blobs = scratch.read_blobs(ids, MAX_STRING) if ids else {}
     for item in differences:
         driver = filters.get(item.path, "")
         change = _change(scratch, item, driver, blobs)
         if isinstance(change, ChangedFile):
             files.append(change)
         elif change is not None:
-            skipped.append(SkippedChange(item.path, change, item.before is not None))
-            if driver not in ("", _LFS) and len(item.modes) == 2:
-                unsure.add(item.path)
+            is_unsure = driver not in ("", _LFS) and len(item.modes) == 2
+            skipped.append(SkippedChange(item.path, change, item.before is not None, is_unsure))
     skipped += _unreadable(scratch, rules)
     skipped += _moved_submodules(scratch, base, {each.path for each in skipped})
-    return Comparison(
-        files=tuple(files), skipped=tuple(skipped), ignored=ignored, unsure=frozenset(unsure)
-    )
+    return Comparison(tuple(files), tuple(skipped), ignored)
 
 
 def _differences(scratch: Scratch, base: str) -> Iterator[_Difference]:
@@ -196,12 +191,6 @@ def _filters(scratch: Scratch, differences: Sequence[_Difference]) -> dict[bytes
     names = [name.decode("utf-8", "replace") for name in fields[2::3]]
     programs = scratch.repository.filters | {_LFS}
     return {path: name for path, name in zip(fields[::3], names, strict=False) if name in programs}
-
-
-def _contents(scratch: Scratch, differences: Iterable[_Difference]) -> dict[str, bytes | None]:
-    entries = (entry for item in differences for entry in (item.before, item.after) if entry)
-    ids = [entry.id for entry in entries if entry.mode != SUBMODULE]
-    return scratch.read_blobs(ids, MAX_STRING) if ids else {}
 
 
 def _change(
@@ -267,7 +256,7 @@ def _unreadable(scratch: Scratch, rules: IgnoreRules) -> Iterator[SkippedChange]
     """Yield what git could not add, and so could not compare."""
     for name in scratch.unreadable:
         path = name.rstrip(b"/")
-        if not rules.match(path.decode("utf-8", "surrogateescape"), in_baseline=False):
+        if not rules.match(path, in_baseline=False):
             yield SkippedChange(path, _ANOTHER if name.endswith(b"/") else "cannot be read")
 
 

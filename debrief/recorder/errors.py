@@ -25,8 +25,20 @@ class RevisionError(StorageError):
     """The database answers, and has the tables of another version, or none."""
 
 
-class ConflictError(InputError):
-    """Something else is already stored under that id or name: a service answers 409."""
+class _ReasonsError(InputError):
+    """An error that keeps its reasons apart, for who shows one a line."""
+
+    def __init__(self, culprit: str, reasons: str | Iterable[str], next_move: str) -> None:
+        self.reasons = [reasons] if isinstance(reasons, str) else list(reasons)
+        super().__init__(culprit, "; ".join(self.reasons), next_move)
+
+
+class ConflictError(_ReasonsError):
+    """It contradicts what is stored: a service answers 409."""
+
+
+class UnfitError(_ReasonsError):
+    """A body that can be read and not be stored; names everything that is wrong with it."""
 
 
 class UnknownTaskError(InputError):
@@ -43,11 +55,3 @@ class CursorError(InputError):
 
 class MalformedError(InputError):
     """Bytes that are not JSON, or JSON that two parsers would read in two ways: 400."""
-
-
-class UnfitError(InputError):
-    """A body that can be read and not be stored; names everything that is wrong with it."""
-
-    def __init__(self, culprit: str, reasons: Iterable[str], next_move: str) -> None:
-        self.reasons = list(reasons)
-        super().__init__(culprit, "; ".join(self.reasons), next_move)

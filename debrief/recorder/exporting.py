@@ -7,7 +7,12 @@ scored it, which an empty ``scoring_fingerprint`` says.
 
 from __future__ import annotations
 
+import os
+import tempfile
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator
+from datetime import datetime
+from typing import IO
 from uuid import UUID
 
 from msgspec import UNSET, Struct
@@ -15,6 +20,8 @@ from msgspec.structs import replace
 
 from debrief.digests import digest_of
 from debrief.errors import InputError
+from debrief.lake import Lake
+from debrief.markdown import plain, table
 from debrief.recorder.storage.rows import StoredRecord
 from debrief.redaction import contains_secret
 from debrief.scoring.model import SessionScores
@@ -22,12 +29,21 @@ from debrief.scoring.scorer import user_turn_efficiency
 from debrief.sessions.model import Session, SessionHead
 from debrief.sessions.readers.recorder import session_of, stored_path
 from debrief.snapshots.captures import Captures
-from debrief.snapshots.model import SessionMetadataRow
+from debrief.snapshots.fingerprint import comparison_key
+from debrief.snapshots.model import UNKNOWN, SessionMetadataRow
 from debrief.snapshots.rows import metadata_row, snapshot_row
+from debrief.training.kinship import Kinship
 from debrief.training.model import ScoreEntry, Split
-from debrief.training.publishing.forms import RECORD_FORMS, in_form
+from debrief.training.publishing.folder import SIDES, Published, PublishedFolder, PublishedSet
+from debrief.training.publishing.forms import RECORD_FORMS, form_named, in_form
 from debrief.training.samples import SECRET_FOUND, checked_line, sample_of
-from debrief.training.selection import Candidate, TrainingOptions, candidate_of, reason_against
+from debrief.training.selection import (
+    Candidate,
+    TrainingOptions,
+    candidate_of,
+    reason_against,
+    select,
+)
 from debrief.training.splitting import EVAL_SHARE, side_of
 from debrief.training.traits import SessionTraits, traits_of
 
@@ -164,3 +180,191 @@ def _unscored(session: Session) -> SessionScores:
         overall_quality=0.0,
         user_turn_efficiency=user_turn_efficiency(session),
     )
+
+
+RECORD_SUFFIX = ".record.jsonl"
+
+
+class PublishedRecords(Struct, frozen=True, kw_only=True):
+    """The outcome of publishing records."""
+
+    records: int
+    """That were read."""
+    left_out: dict[str, str]
+    """Reasons by session id."""
+    published: Published | None = None
+    """The sets; None if the records were written as they are."""
+    files: dict[str, int] = {}
+    """Records by file, if they were written as they are."""
+    changed: bool
+    """False when the folder held the same before."""
+
+
+class _Spool:
+    """Lines in a scratch file, by session id; of two with one id the later counts."""
+
+    def __init__(self, file: IO[bytes]) -> None:
+        self._file = file
+        self._positions: dict[str, tuple[int, int]] = {}
+
+    def put(self, id: str, line: bytes) -> None:
+        """Add a line."""
+        self._positions[id] = (self._file.seek(0, os.SEEK_END), len(line))
+        self._file.write(line)
+
+    def get(self, id: str) -> bytes:
+        """Return a line."""
+        offset, size = self._positions[id]
+        self._file.seek(offset)
+        return self._file.read(size)
+
+
+def publish_records(
+    records: Iterable[StoredRecord],
+    target: str,
+    form: str,
+    options: TrainingOptions,
+    split: Split | None = None,
+) -> PublishedRecords:
+    """Write records to a folder that ``load_dataset`` takes as splits.
+
+    Args:
+        records: of a store or a server; of two with one id the later counts.
+        target: a folder or an fsspec URL.
+        form: ``messages``, ``trl``, ``openai`` or ``sharegpt``.
+        options: which of them, and how many are held out.
+        split: write this side alone.
+
+    Raises:
+        InputError: there is no such form, or the folder holds something else.
+    """
+    if form not in RECORD_FORMS:
+        names = ", ".join(RECORD_FORMS)
+        raise InputError(f"format {form}", "is none for a folder of sets", f"There are: {names}.")
+    folder = PublishedFolder(target, form_named(form))
+    left_out: dict[str, str] = {}
+    traits: dict[str, SessionTraits] = {}
+    candidates: dict[str, Candidate] = {}
+    keys: dict[str, tuple[str, str]] = {}
+    verified: set[str] = set()
+    count = 0
+    with tempfile.TemporaryFile() as scratch:
+        spool = _Spool(scratch)
+        for record in records:
+            count += 1
+            id = str(record.id)
+            left_out.pop(id, None)
+            try:
+                made = training_line(record, options.eval_share)
+            except InputError as refusal:
+                left_out[id] = refusal.reason
+                continue
+            spool.put(id, made.line)
+            traits[id], candidates[id] = made.traits, made.candidate
+            fingerprint = comparison_key(made.metadata.prompt_fingerprint, UNKNOWN)
+            keys[id] = (made.metadata.task, fingerprint)
+            if made.session.recorded and made.session.recorded.verified:
+                verified.add(id)
+        selection = select(candidates.values(), options, Kinship(traits.values()))
+        left_out |= selection.left_out
+        sets: dict[tuple[str, str], list[Candidate]] = defaultdict(list)
+        for candidate in selection.selected:
+            if split in (None, candidate.split):
+                sets[keys[candidate.session_id]].append(candidate)
+        for key in sorted(sets):
+            _write(folder, form, key, sets[key], spool, verified)
+    published = folder.finish()
+    return PublishedRecords(
+        records=count, left_out=left_out, published=published, changed=published.changed
+    )
+
+
+def publish_as_records(
+    records: Iterable[StoredRecord], target: str, split: Split | None = None
+) -> PublishedRecords:
+    """Write records as they are, one ``<task>.record.jsonl`` for each task, by start and id.
+
+    Such a folder is a source of sessions; of two records with one id the later counts.
+    """
+    folder = Lake(target)
+    left_out: dict[str, str] = {}
+    tasks: dict[str, dict[str, datetime]] = defaultdict(dict)
+    count, changed = 0, False
+    with tempfile.TemporaryFile() as scratch:
+        spool = _Spool(scratch)
+        for record in records:
+            count += 1
+            try:
+                session = session_of(record.text, stored_path(record.id), record.status)
+                line = record_line(record)
+            except InputError as refusal:
+                left_out[str(record.id)] = refusal.reason
+                continue
+            if split in (None, side_of(session.repository, session.started)):
+                spool.put(session.id, line)
+                tasks[session.task][session.id] = session.started
+        for task, started in sorted(tasks.items()):
+            with folder.create(f"{task}{RECORD_SUFFIX}", durable=False) as creation:
+                for _, id in sorted((moment, id) for id, moment in started.items()):
+                    creation.file.write(spool.get(id))
+            changed |= creation.changed
+    return PublishedRecords(
+        records=count,
+        left_out=left_out,
+        files={f"{task}{RECORD_SUFFIX}": len(ids) for task, ids in sorted(tasks.items())},
+        changed=changed,
+    )
+
+
+def _write(
+    folder: PublishedFolder,
+    form: str,
+    key: tuple[str, str],
+    candidates: list[Candidate],
+    spool: _Spool,
+    verified: set[str],
+) -> None:
+    task, fingerprint = key
+    counts: dict[Split, int] = dict.fromkeys(SIDES, 0)
+    size = 0
+    files = [f"{task}/{fingerprint}/card.md"]
+    card = "\n".join(_card(key, candidates, verified)).encode()
+    changed = folder.place.write_bytes(files[0], card).changed
+    for side in SIDES:
+        ids = [each.session_id for each in candidates if each.split == side]
+        if ids:
+            files.append(f"{task}/{fingerprint}/{side}.jsonl")
+            with folder.place.create(files[-1], durable=False) as creation:
+                for id in ids:
+                    line = in_form(form, spool.get(id))
+                    creation.file.write(line)
+                    size += len(line)
+            counts[side] = len(ids)
+            changed |= creation.changed
+    made = PublishedSet(task=task, fingerprint=fingerprint, lines=counts, size=size)
+    folder.add(made, files, changed=changed)
+
+
+def _card(key: tuple[str, str], candidates: list[Candidate], verified: set[str]) -> Iterator[str]:
+    repositories = Counter(candidate.repository or "unknown" for candidate in candidates)
+    ready = sum(candidate.status == "ready" for candidate in candidates)
+    rebuilt = sum(candidate.session_id in verified for candidate in candidates)
+    sides = Counter(candidate.split for candidate in candidates)
+    days = [candidate.started.date() for candidate in candidates]
+    yield f"# {key[0]} · {key[1]}"
+    yield ""
+    yield (
+        f"{len(candidates)} recorded sessions of {min(days)} to {max(days)}: "
+        f"{sides['train']} train, {sides['eval']} eval. {ready} are ready. Of {rebuilt}, applying "
+        "the patch to the base commit was seen to give the very tree that was left behind. "
+        "Nobody has judged or scored them."
+    )
+    yield ""
+    yield (
+        "A repository's sessions of one week are on one side of the split, and so are those that "
+        "resemble each other."
+    )
+    yield ""
+    rows = [(plain(name), str(count)) for name, count in sorted(repositories.items())]
+    yield table(("repository", "sessions"), rows)
+    yield ""

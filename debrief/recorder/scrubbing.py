@@ -13,23 +13,13 @@ from collections.abc import Sequence
 import msgspec
 from msgspec import Struct, structs
 
+from debrief.recorder import contracts
 from debrief.recorder.changes import WorktreeChanges, entries_of, with_hunks
-from debrief.recorder.comparison import ChangedFile, Version
-from debrief.recorder.contracts import (
-    APPLY_PATCH,
-    ApplyPatch,
-    AssistantMessage,
-    Call,
-    DeleteFile,
-    Message,
-    Meta,
-    Operation,
-    Record,
-    Redactions,
-)
+from debrief.recorder.comparison import Version
+from debrief.recorder.contracts import APPLY_PATCH, Meta, Record
 from debrief.recorder.encoding import encode_arguments, encode_record
 from debrief.recorder.scratch import Scratch
-from debrief.recorder.state import RanCommand, SessionFacts
+from debrief.recorder.state import SessionFacts
 from debrief.recorder.tools import operations_of
 from debrief.redaction import Finding, Redacted, Redactor
 
@@ -41,7 +31,7 @@ _PLAIN = {
     *("contents", "verified", "redactions", "parallel_tool_calls"),
 }
 """Fields of ``meta`` whose forms have no room for a secret, though some look like one."""
-_NONE = Redactions()
+_NONE = contracts.Redactions()
 
 
 class SecretLog:
@@ -64,10 +54,10 @@ class SecretLog:
         """Of the secrets, sorted, each once; none where there was no secret."""
         return tuple(sorted({finding.kind for finding in self._findings.values()}))
 
-    def redactions(self, before: Redactions = _NONE) -> Redactions:
+    def redactions(self, before: contracts.Redactions = _NONE) -> contracts.Redactions:
         """Return the secrets in numbers, with those that were replaced ``before``."""
         findings = self._findings.values()
-        return Redactions(
+        return contracts.Redactions(
             count=before.count + len(findings),
             unsure=before.unsure + sum(not finding.sure for finding in findings),
             kinds=sorted({*before.kinds, *self.kinds}),
@@ -88,16 +78,15 @@ def mask_facts(facts: SessionFacts, secrets: SecretLog) -> SessionFacts:
         system=None if facts.system is None else secrets.clean(facts.system),
         prompt=secrets.clean(facts.prompt),
         summary=None if facts.summary is None else secrets.clean(facts.summary),
-        commands=tuple(_mask_command(command, secrets) for command in facts.commands),
-    )
-
-
-def _mask_command(command: RanCommand, secrets: SecretLog) -> RanCommand:
-    return structs.replace(
-        command,
-        args=tuple(secrets.clean(arg) for arg in command.args),
-        output=secrets.clean(command.output[:_LONGEST_SCANNED]),
-        cut=command.cut or len(command.output) > _LONGEST_SCANNED,
+        commands=tuple(
+            structs.replace(
+                command,
+                args=tuple(secrets.clean(arg) for arg in command.args),
+                output=secrets.clean(command.output[:_LONGEST_SCANNED]),
+                cut=command.cut or len(command.output) > _LONGEST_SCANNED,
+            )
+            for command in facts.commands
+        ),
     )
 
 
@@ -107,8 +96,15 @@ def mask_changes(scratch: Scratch, changes: WorktreeChanges, secrets: SecretLog)
     Raises:
         InputError: git cannot compare the two sides.
     """
-    masked = [_mask_file(scratch, file, secrets) for file in changes.files]
-    if all(new is old for new, old in zip(masked, changes.files, strict=True)):
+    masked = [
+        structs.replace(
+            file,
+            before=_mask_version(scratch, file.before, secrets),
+            after=_mask_version(scratch, file.after, secrets),
+        )
+        for file in changes.files
+    ]
+    if masked == list(changes.files):
         return changes
     files = [file for file in masked if file.before != file.after]
     same = [(file.path, _ONLY_SECRETS) for file in masked if file.before == file.after]
@@ -120,14 +116,6 @@ def mask_changes(scratch: Scratch, changes: WorktreeChanges, secrets: SecretLog)
         files=tuple(with_hunks(scratch, files, before, after)),
         skipped=tuple(sorted([*changes.skipped, *same])),
     )
-
-
-def _mask_file(scratch: Scratch, file: ChangedFile, secrets: SecretLog) -> ChangedFile:
-    before = _mask_version(scratch, file.before, secrets)
-    after = _mask_version(scratch, file.after, secrets)
-    if before is file.before and after is file.after:
-        return file
-    return structs.replace(file, before=before, after=after)
 
 
 def _mask_version(scratch: Scratch, version: Version | None, secrets: SecretLog) -> Version | None:
@@ -166,38 +154,33 @@ def scrubbed(record: Record, redactor: Redactor) -> Scrubbed | None:
     return Scrubbed(record=clean, text=encode_record(clean), kinds=secrets.kinds)
 
 
-def _message(message: Message, ops: Sequence[Operation], secrets: SecretLog) -> Message:
+def _message(
+    message: contracts.Message, ops: Sequence[contracts.Operation], secrets: SecretLog
+) -> contracts.Message:
     changes: dict[str, object] = {"content": secrets.clean(message.content)}
-    if isinstance(message, AssistantMessage) and message.tool_calls:
+    if isinstance(message, contracts.AssistantMessage) and message.tool_calls:
         call = message.tool_calls[0]
-        arguments = {"arguments": _arguments(call, ops, secrets)}
-        function = call.function.model_copy(update=arguments)
+        arguments = call.function.arguments
+        if call.function.name != APPLY_PATCH:
+            arguments = secrets.clean_json(arguments)
+        elif (clean := [_operation(op, secrets) for op in ops]) != ops:
+            arguments = encode_arguments(contracts.ApplyPatch(ops=clean))
+        function = call.function.model_copy(update={"arguments": arguments})
         changes["tool_calls"] = [call.model_copy(update={"function": function})]
     return message.model_copy(update=changes)
 
 
-def _arguments(call: Call, ops: Sequence[Operation], secrets: SecretLog) -> str:
-    if call.function.name != APPLY_PATCH:
-        return secrets.clean_json(call.function.arguments)
-    clean = [_operation(op, secrets) for op in ops]
-    return call.function.arguments if clean == ops else encode_arguments(ApplyPatch(ops=clean))
-
-
-def _operation(op: Operation, secrets: SecretLog) -> Operation:
+def _operation(op: contracts.Operation, secrets: SecretLog) -> contracts.Operation:
     changes = {"path": secrets.clean(op.path)}
-    if not isinstance(op, DeleteFile):
+    if not isinstance(op, contracts.DeleteFile):
         changes["diff"] = secrets.clean(op.diff)
     return op.model_copy(update=changes)
 
 
 def _meta(meta: Meta, secrets: SecretLog) -> Meta:
-    text = _free_text(meta)
+    text = meta.model_dump_json(by_alias=True, exclude=_PLAIN)
     clean = secrets.clean_json(text)
     if clean == text:
         return meta
     plain = meta.model_dump(by_alias=True, include=_PLAIN)
     return Meta.model_validate({**plain, **msgspec.json.decode(clean)})
-
-
-def _free_text(meta: Meta) -> str:
-    return meta.model_dump_json(by_alias=True, exclude=_PLAIN)

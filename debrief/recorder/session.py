@@ -18,12 +18,11 @@ from msgspec import Struct, structs
 from pydantic import TypeAdapter, ValidationError
 
 from debrief.errors import ConfigurationError, InputError
-from debrief.recorder.allowlist import check_command
 from debrief.recorder.changes import check_clean, snapshot_tree
+from debrief.recorder.commands import check_command, execute
 from debrief.recorder.comparison import IgnoreRules
 from debrief.recorder.contracts import Contents, TaskId
 from debrief.recorder.encoding import MAX_STRING
-from debrief.recorder.execution import execute
 from debrief.recorder.repository import baseline_of, head_commit, worktree_of
 from debrief.recorder.state import (
     OUTPUT_KEPT,

@@ -19,8 +19,8 @@ from debrief.recorder.checks import ReadyRule, problems_of, readiness
 from debrief.recorder.client import Receipt, RecorderClient
 from debrief.recorder.contracts import Record
 from debrief.recorder.encoding import decode_record, encode_record
-from debrief.recorder.outbox import check_task_name, send_or_wait
 from debrief.recorder.repository import QUIET
+from debrief.recorder.sending import check_task_name, send_or_wait
 from debrief.recorder.session import Clock, OpenSession, check_text, opened, utc_now
 from debrief.recorder.state import HELD, RECORD, RecorderHome, SessionFacts, StopOptions
 from debrief.redaction import Redactor

@@ -10,14 +10,13 @@ import os
 from contextlib import suppress
 from pathlib import Path
 
-from debrief.errors import InputError
+from debrief.errors import InputError, shown
 from debrief.git import find_commit
-from debrief.recorder.applier import FileState, apply_operations, check_folders
 from debrief.recorder.changes import check_clean, snapshot_tree
 from debrief.recorder.checks import problems_of
 from debrief.recorder.contracts import CreateFile, DeleteFile, Record
 from debrief.recorder.encoding import MAX_STRING
-from debrief.recorder.paths import shown
+from debrief.recorder.patching import FileState, apply_operations, check_folders
 from debrief.recorder.repository import QUIET, head_commit, worktree_of
 from debrief.recorder.scratch import EXECUTABLE, LINK, PLAIN, SUBMODULE, Entry, Scratch, scratch_of
 from debrief.recorder.tools import files_of, operations_of

@@ -18,8 +18,8 @@ import psycopg2
 
 from debrief.recorder.checks import ReadyRule
 from debrief.recorder.contracts import NewTask
-from debrief.recorder.ingest import Ingest
 from debrief.recorder.postgres import EmbeddedPostgres, programs_folder
+from debrief.recorder.service.requests import Ingest
 from debrief.recorder.storage.store import RecordStore
 from debrief.redaction import Redactor
 from tests.benchmarks.uploads import uploads

@@ -16,7 +16,7 @@ import pytest
 from debrief.lake import Lake
 from debrief.recorder.checks import ReadyRule
 from debrief.recorder.client import RecorderClient
-from debrief.recorder.ingest import Ingest
+from debrief.recorder.service.requests import Ingest
 from debrief.recorder.state import StopOptions
 from debrief.recorder.storage.store import RecordStore
 from debrief.redaction import Redactor

@@ -9,12 +9,12 @@ from datetime import UTC, datetime
 from pathlib import Path
 from uuid import UUID
 
-from debrief.recorder.applier import FileState, apply_operations
 from debrief.recorder.assembly import build_record
 from debrief.recorder.changes import WorktreeChanges, find_changes
 from debrief.recorder.checks import problems_of
 from debrief.recorder.contracts import Operation, Record
 from debrief.recorder.encoding import decode_record, encode_record
+from debrief.recorder.patching import FileState, apply_operations
 from debrief.recorder.scratch import scratch_of
 from debrief.recorder.state import RanCommand, SessionFacts
 from debrief.recorder.tools import operations_of

@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from debrief.errors import InputError
-from debrief.recorder.applier import FileState, apply_operations
 from debrief.recorder.contracts import CreateFile, DeleteFile, Operation, UpdateFile
+from debrief.recorder.patching import FileState, apply_operations
 from tests.recorder.records import AFTER, BEFORE, operations
 
 TO_TWO = "@@ -1 +1 @@\n-one\n+two\n"

@@ -6,11 +6,10 @@ from typing import Any
 import pytest
 from jsonschema import Draft202012Validator, FormatChecker
 
-from debrief.recorder.allowlist import table
+from debrief.recorder.commands import table
 from debrief.recorder.contracts import ApplyPatch, DeleteFile, ReadFile, RunCommand, UpdateFile
 from debrief.recorder.encoding import encode_arguments
-from debrief.recorder.json_schemas import FOLDER, schemas, write_schemas
-from debrief.recorder.tools import TOOLS
+from debrief.recorder.tools import FOLDER, TOOLS, schemas, write_schemas
 from tests.recorder.records import as_json, build
 
 
@@ -22,7 +21,7 @@ def validator(name: str) -> Draft202012Validator:
 
 def test_the_written_schemas_are_those_of_the_models() -> None:
     written = {path.name: path.read_text(encoding="utf-8") for path in FOLDER.glob("*.json")}
-    assert written == schemas(), "run python -m debrief.recorder.json_schemas"
+    assert written == schemas(), "run python -m debrief.recorder.tools"
 
 
 def test_schemas_are_written_as_they_are(tmp_path: Any) -> None:

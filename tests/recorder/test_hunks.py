@@ -8,7 +8,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from debrief.recorder.checks import line_count
-from debrief.recorder.hunks import HunkError, apply_hunks, parse_hunks
+from debrief.recorder.patching import HunkError, apply_hunks, parse_hunks
 
 LINES = [
     "",

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from debrief.recorder.checks import ReadyRule
 from debrief.recorder.client import upload_body
 from debrief.recorder.encoding import encode_record, member
-from debrief.recorder.ingest import Ingest
+from debrief.recorder.service.requests import Ingest
 from debrief.redaction import Redactor
 from tests.recorder.records import build
 

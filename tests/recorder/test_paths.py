@@ -6,7 +6,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from debrief.recorder.paths import path_problem, readable
+from debrief.errors import readable
+from debrief.recorder.repository import path_problem
 
 SAFE = [
     *(

@@ -11,7 +11,7 @@ import pytest
 
 from debrief.errors import ConfigurationError
 from debrief.recorder.client import RecorderAwayError, RecorderRefusedError
-from debrief.recorder.preflight import preflight_check
+from debrief.recorder.sending import preflight_check
 from debrief.settings import Settings, load_settings
 from tests.recorder.session_scenario import Records, records_server
 from tests.waiting import LONG

@@ -15,7 +15,7 @@ import pytest
 from debrief.errors import InputError
 from debrief.recorder.contracts import Record, Status
 from debrief.recorder.encoding import encode_record
-from debrief.recorder.publishing import publish_as_records, publish_records
+from debrief.recorder.exporting import publish_as_records, publish_records
 from debrief.recorder.storage.rows import StoredRecord
 from debrief.sessions.model import Session
 from debrief.sessions.sources import read_week, scan

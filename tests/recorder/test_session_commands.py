@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from debrief.errors import ConfigurationError
-from debrief.recorder.execution import execute
+from debrief.recorder.commands import execute
 from debrief.recorder.state import CommandEnd
 from tests.waiting import LONG, is_over, wait_until
 

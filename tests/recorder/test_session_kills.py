@@ -17,7 +17,7 @@ import pytest
 
 from debrief.errors import InputError
 from debrief.recorder.encoding import decode_record
-from debrief.recorder.outbox import WaitingError, send_waiting
+from debrief.recorder.sending import WaitingError, send_waiting
 from debrief.recorder.session import discard, session_of
 from debrief.recorder.state import RecorderHome
 from tests.recorder.session_scenario import Clock, Records, Shop, a_shop, add_pnpm, records_server

@@ -9,8 +9,7 @@ import pytest
 
 from debrief.recorder.client import RecorderClient
 from debrief.recorder.encoding import decode_record, encode_record
-from debrief.recorder.outbox import WaitingError, send_waiting
-from debrief.recorder.preflight import preflight_check
+from debrief.recorder.sending import WaitingError, preflight_check, send_waiting
 from debrief.recorder.state import StopOptions
 from debrief.recorder.storage.store import RecordStore
 from debrief.settings import load_settings

@@ -13,7 +13,7 @@ from debrief.files import locked
 from debrief.recorder.checks import problems_of
 from debrief.recorder.client import RecorderClient
 from debrief.recorder.encoding import decode_record
-from debrief.recorder.outbox import WaitingError, forget, send_waiting
+from debrief.recorder.sending import WaitingError, forget, send_waiting
 from debrief.recorder.session import opened
 from debrief.recorder.state import StopOptions
 from debrief.recorder.stopping import HeldError

@@ -12,7 +12,7 @@ import pytest
 from debrief.errors import ConfigurationError, DebriefError
 from debrief.recorder.errors import AwayError, StorageError
 from debrief.recorder.postgres import EmbeddedPostgres
-from debrief.recorder.storage import cursors
+from debrief.recorder.storage import listing
 from debrief.recorder.storage.connecting import CONNECTIONS, make_engine
 from debrief.recorder.storage.store import RecordStore
 from tests.postgres import execute
@@ -62,7 +62,7 @@ def test_a_request_that_the_server_ends_is_a_storage_error(
     store: RecordStore, postgres_server: EmbeddedPostgres
 ) -> None:
     with store._engine.connect() as holder:
-        cursors.lock_numbering(holder)
+        listing.lock_numbering(holder)
         failures: list[DebriefError] = []
 
         def read() -> None:

@@ -15,7 +15,7 @@ from debrief.errors import InputError
 from debrief.recorder.errors import (
     CursorError,
 )
-from debrief.recorder.storage import cursors
+from debrief.recorder.storage import listing
 from debrief.recorder.storage.rows import SessionFilter
 from debrief.recorder.storage.store import RecordStore
 from tests.recorder.rows import row, task
@@ -73,7 +73,7 @@ def test_pages_and_exports_of_any_size_give_every_session_once(store: RecordStor
 def test_a_row_that_commits_late_is_not_skipped(store: RecordStore) -> None:
     """Numbers are drawn in one order and committed in another."""
     with store._engine.connect() as slow:
-        cursors.lock_numbering(slow)
+        listing.lock_numbering(slow)
         number = slow.exec_driver_sql(
             "SELECT nextval(pg_get_serial_sequence('sessions', 'number'))"
         ).scalar_one()

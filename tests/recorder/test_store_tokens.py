@@ -13,7 +13,6 @@ from debrief.recorder.errors import (
     NotFoundError,
     UnknownTaskError,
 )
-from debrief.recorder.storage.rows import BenchmarkFilter
 from debrief.recorder.storage.store import RecordStore
 from tests.recorder.rows import benchmark, row
 
@@ -66,15 +65,15 @@ def test_benchmarks_are_listed_by_adapter_version_task_and_session(store: Record
     ]
     assert store.benchmarks().items == tuple(kept)
     assert kept[0].details == details
-    cases: dict[BenchmarkFilter, list[int]] = {
-        BenchmarkFilter(version="4"): [1],
-        BenchmarkFilter(task_id="cart"): [0],
-        BenchmarkFilter(metric="pass"): [0, 1],
-        BenchmarkFilter(session_id=session.id): [1],
-        BenchmarkFilter(adapter="other"): [],
-    }
-    for filters, expected in cases.items():
-        assert store.benchmarks(filters).items == tuple(kept[number] for number in expected)
+    cases: list[tuple[dict[str, Any], list[int]]] = [
+        ({"version": "4"}, [1]),
+        ({"task_id": "cart"}, [0]),
+        ({"metric": "pass"}, [0, 1]),
+        ({"session_id": session.id}, [1]),
+        ({"adapter": "other"}, []),
+    ]
+    for wanted, expected in cases:
+        assert store.benchmarks(**wanted).items == tuple(kept[number] for number in expected)
     page = store.benchmarks(limit=2)
     assert page.more
     assert store.benchmarks(cursor=page.cursor).items == (kept[2],)

@@ -1,26 +1,376 @@
-"""The application: routes, refusals in one shape, a line in the log for each request."""
+"""The application and its endpoints: tasks, sessions, exports, benchmarks and health."""
 
 from __future__ import annotations
 
 import logging
+from collections.abc import Callable, Iterator
 from functools import partial
+from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeVar
+from uuid import UUID
 
-from fastapi import FastAPI, Request
-from fastapi.exceptions import RequestValidationError
-from fastapi.responses import Response
-from starlette.exceptions import HTTPException
-from starlette.routing import Match, Route
+import anyio
+import orjson
+from anyio.to_thread import run_sync
+from fastapi import APIRouter, Depends, FastAPI, Query, Request, Response
+from fastapi.responses import JSONResponse, StreamingResponse
+from msgspec import Struct
+from pydantic import BaseModel
 
-from debrief.errors import DebriefError
-from debrief.recorder.service.document import document
-from debrief.recorder.service.logs import LOGGER, RequestLog
-from debrief.recorder.service.problems import (
-    MEDIA_TYPE,
-    RefusedError,
-    refusal_of,
-    refusal_of_values,
+from debrief import __version__
+from debrief.errors import DebriefError, InputError
+from debrief.recorder.contracts import (
+    Benchmark,
+    Contract,
+    NewBenchmark,
+    NewTask,
+    Status,
+    StoredSession,
+    Task,
+    TaskId,
+    Upload,
 )
-from debrief.recorder.service.routes import Service, router
+from debrief.recorder.exporting import ExportedLine, lines_of, side_of_record
+from debrief.recorder.service.problems import (
+    EXPORT_ANSWER,
+    RECORD_ANSWER,
+    add_refusals,
+    document,
+    documented_body,
+    refusals,
+    unavailable,
+)
+from debrief.recorder.service.requests import (
+    BenchmarkQuery,
+    ExportQuery,
+    Ingest,
+    RateLimit,
+    SessionQuery,
+    json_body,
+    needs,
+    record_body,
+)
+from debrief.recorder.service.running import LOGGER, RequestLog
+from debrief.recorder.storage.store import RecordStore
+
+if TYPE_CHECKING:
+    from starlette import types as asgi
+
+    from debrief.recorder.storage.listing import Export
+    from debrief.recorder.storage.rows import Scope, StoredRecord
+    from debrief.training.model import Split
+
+router = APIRouter()
+
+
+class ServiceLimits(Struct, frozen=True, kw_only=True):
+    """How much clients may request. Slow clients are a proxy's business."""
+
+    connections: int = 256
+    """At once; above it, the server answers 503."""
+    idle_seconds: int = 15
+    """How long a connection is kept between requests."""
+    stop_seconds: int = 30
+    """How long running requests are waited for at the end."""
+    health_seconds: float = 3.0
+    """How long the database may take to answer ``GET /health``."""
+    exports: int = 4
+    """At once. Each uses a connection to the database."""
+    requests_a_second: float = 400.0
+    """Of one token, over time."""
+    burst: int = 4_000
+    """Requests of one token at once."""
+
+
+class Service:
+    """What every request is answered with.
+
+    Args:
+        store: the database of records.
+        ingest: checks a record before it is stored.
+        limits: how much clients may request.
+    """
+
+    def __init__(self, store: RecordStore, ingest: Ingest, limits: ServiceLimits) -> None:
+        self.store = store
+        self.ingest = ingest
+        self.limits = limits
+        self.rate_limit = RateLimit(limits.requests_a_second, limits.burst)
+        self.health_threads = anyio.CapacityLimiter(8)
+        self.exports = 0
+        """That are under way."""
+
+
+async def _service(request: Request) -> Service:
+    service: Service = request.app.state.service
+    return service
+
+
+_Service = Annotated[Service, Depends(_service)]
+_Endpoint = TypeVar("_Endpoint", bound=Callable[..., Any])
+
+
+def endpoint(
+    method: str,
+    path: str,
+    scope: Scope | None,
+    *statuses: int,
+    made: bool = False,
+    body: type[BaseModel] | None = None,
+    answer: dict[str, Any] | None = None,
+) -> Callable[[_Endpoint], _Endpoint]:
+    """Return a decorator that adds a function to the API.
+
+    Args:
+        method: of the request.
+        path: of the request.
+        scope: that its token needs; None: it takes no token.
+        statuses: with which it refuses, beside those that are the same for all.
+        made: it answers 201.
+        body: what it reads.
+        answer: the documentation of an answer that is not JSON of a model.
+    """
+    responses = refusals(*statuses, has_token=scope is not None, has_body=body is not None)
+    return router.api_route(
+        path,
+        methods=[method],
+        status_code=201 if made else 200,
+        tags=[path.split("/")[1]],
+        dependencies=[needs(scope)] if scope else [],
+        responses={200: answer, **responses} if answer else responses,
+        response_class=Response if answer else JSONResponse,
+        openapi_extra=documented_body(body) if body else None,
+    )
+
+
+class Health(Contract):
+    """The service works, and so does its database."""
+
+    status: Literal["ok"] = "ok"
+    version: str
+
+
+@endpoint("GET", "/health", None)
+async def check_health(service: _Service) -> Health:
+    """Ask the database; 503 when it does not answer within three seconds. Takes no token."""
+    try:
+        with anyio.fail_after(service.limits.health_seconds):
+            await run_sync(
+                service.store.check, abandon_on_cancel=True, limiter=service.health_threads
+            )
+    except TimeoutError:
+        raise unavailable("database", "does not answer") from None
+    return Health(version=__version__)
+
+
+class Tasks(Contract):
+    """All tasks, by id."""
+
+    tasks: list[Task]
+
+
+@endpoint("GET", "/tasks", "read")
+def list_tasks(service: _Service) -> Tasks:
+    """Return all tasks."""
+    return Tasks(tasks=list(service.store.tasks()))
+
+
+@endpoint("GET", "/tasks/{id}", "read", 404)
+def show_task(service: _Service, id: TaskId) -> Task:
+    """Return a task; 404 when there is none of that id."""
+    return service.store.task(id)
+
+
+@endpoint("POST", "/tasks", "write", 409, made=True, body=NewTask)
+def make_task(service: _Service, task: Annotated[NewTask, json_body(NewTask)]) -> Task:
+    """Make a task; 409 when there is another one of that id."""
+    return service.store.add_task(task)
+
+
+class SessionPage(Contract):
+    """Some sessions, in the order in which they were received."""
+
+    sessions: list[StoredSession]
+    cursor: str | None
+    """Continues after the last of them; sessions received later follow it too."""
+    more: bool
+    """There are more by now."""
+
+
+class StoredUpload(StoredSession):
+    """What an upload became."""
+
+    session_id: UUID
+    """The session's id."""
+
+
+class NewStatus(Contract):
+    """The status that a session gets."""
+
+    status: Status
+
+
+@endpoint("POST", "/sessions", "write", 404, 409, made=True, body=Upload)
+def store_session(
+    service: _Service, data: Annotated[bytes, Depends(record_body)], response: Response
+) -> StoredUpload:
+    """Check a record and store it, as a draft.
+
+    The id is the client's, so that a repeated upload is harmless: the same record again gets the
+    same answer, another one under the same id 409. A record that contradicts itself, or contains
+    a secret that cannot be replaced, is refused with every reason (422). Secrets that can be
+    replaced are; the session then stays a draft.
+    """
+    stored = service.store.add_session(service.ingest.check(data))
+    response.headers["Location"] = f"/sessions/{stored.id}"
+    return StoredUpload(**stored.model_dump(), session_id=stored.id)
+
+
+@endpoint("GET", "/sessions", "read")
+def list_sessions(service: _Service, query: Annotated[SessionQuery, Query()]) -> SessionPage:
+    """Return a page of sessions without their records, in the order they were received."""
+    page = service.store.sessions(query.filters, query.cursor, query.limit)
+    return SessionPage(sessions=list(page.items), cursor=page.cursor, more=page.more)
+
+
+@endpoint("GET", "/sessions/{id}", "read", 404)
+def show_session(service: _Service, id: UUID) -> StoredSession:
+    """Return a session without its record."""
+    return service.store.session(id)
+
+
+@endpoint("GET", "/sessions/{id}/record", "export", 404, answer=RECORD_ANSWER)
+def show_record(service: _Service, id: UUID) -> Response:
+    """Return the stored record, byte for byte."""
+    return Response(service.store.record_text(id), media_type="application/json")
+
+
+@endpoint("PATCH", "/sessions/{id}", "write", 404, 409, body=NewStatus)
+def mark_session(
+    service: _Service, id: UUID, new: Annotated[NewStatus, json_body(NewStatus)]
+) -> StoredSession:
+    """Set a session's status; 409 with every reason when it is not ready."""
+    return service.store.set_status(id, new.status)
+
+
+@endpoint("GET", "/export.jsonl", "export", answer=EXPORT_ANSWER)
+async def export_lines(service: _Service, query: Annotated[ExportQuery, Query()]) -> Response:
+    """Stream the selected records, in the order in which they were received.
+
+    ``Debrief-Count`` says how many sessions are selected, ``Debrief-Cursor`` continues after the
+    last of them. A record that holds a secret, or makes no valid line of its form, is left out;
+    ``manifest`` names it.
+    """
+    if service.exports >= service.limits.exports:
+        raise unavailable("service", f"{service.limits.exports} exports run already")
+
+    def release() -> None:
+        service.exports -= 1
+
+    service.exports += 1
+    try:
+        export = await run_sync(service.store.export, query.filters, query.cursor, query.limit)
+    except BaseException:
+        release()
+        raise
+    return ExportResponse(export, query, release)
+
+
+class BenchmarkPage(Contract):
+    """Some benchmarks, in the order in which they were received."""
+
+    benchmarks: list[Benchmark]
+    cursor: str | None
+    more: bool
+
+
+@endpoint("POST", "/benchmarks", "write", 404, made=True, body=NewBenchmark)
+def store_benchmark(
+    service: _Service, new: Annotated[NewBenchmark, json_body(NewBenchmark)]
+) -> Benchmark:
+    """Store a figure beside the sessions that the adapter was trained on, or measured by."""
+    return service.store.add_benchmark(new)
+
+
+@endpoint("GET", "/benchmarks", "read")
+def list_benchmarks(service: _Service, query: Annotated[BenchmarkQuery, Query()]) -> BenchmarkPage:
+    """Return a page of benchmarks, in the order in which they were received."""
+    page = service.store.benchmarks(**query.model_dump())
+    return BenchmarkPage(benchmarks=list(page.items), cursor=page.cursor, more=page.more)
+
+
+MEDIA_TYPE = "application/jsonl"
+_CHUNK = 1 << 18
+"""Bytes that are sent at once, about."""
+_MOST_NAMED = 1_000
+"""Withheld sessions that a manifest names."""
+
+
+class ExportResponse(StreamingResponse):
+    """Sends an export's lines for as long as the client is there.
+
+    A failure on the way ends the connection without the last chunk of the transfer, so that no
+    client takes what it received for everything.
+
+    Args:
+        export: the records; closed when the answer ends.
+        query: what was requested.
+        release: called when the answer ends, however it does.
+    """
+
+    def __init__(self, export: Export, query: ExportQuery, release: Callable[[], None]) -> None:
+        headers = {"Debrief-Cursor": export.end}
+        if query.split is None:
+            headers["Debrief-Count"] = str(export.count)
+        super().__init__(_chunks(export, query), media_type=MEDIA_TYPE, headers=headers)
+        self._export = export
+        self._release = release
+
+    async def __call__(self, scope: asgi.Scope, receive: asgi.Receive, send: asgi.Send) -> None:
+        """Send everything, and close the export whatever happens."""
+        try:
+            await super().__call__(scope, receive, send)
+        except DebriefError as error:
+            # The server breaks off an answer that is left unfinished.
+            fields = {"id": scope["state"]["request_id"], "error": type(error).__name__}
+            logging.getLogger(LOGGER).warning("export broke off", extra={"fields": fields})
+        finally:
+            self._export.close()
+            self._release()
+
+
+def _chunks(export: Export, query: ExportQuery) -> Iterator[bytes]:
+    rows = (row for row in export if query.split is None or _side(row) in (query.split, None))
+    chunk = bytearray()
+    count = 0
+    withheld: list[ExportedLine] = []
+    for line in lines_of(query.format, rows):
+        if not line.line:
+            withheld.append(line)
+            continue
+        count += 1
+        chunk += line.line
+        if len(chunk) >= _CHUNK:
+            yield bytes(chunk)
+            chunk.clear()
+    if query.manifest:
+        reasons = [{"id": str(line.id), "reason": line.withheld} for line in withheld[:_MOST_NAMED]]
+        manifest = {
+            "sessions": export.count,
+            "lines": count,
+            "withheld": len(withheld),
+            "reasons": reasons,
+            "cursor": export.end,
+        }
+        chunk += orjson.dumps({"manifest": manifest}) + b"\n"
+    yield bytes(chunk)
+
+
+def _side(row: StoredRecord) -> Split | None:
+    """Return a record's side; None if it gives no line, which the manifest then names."""
+    try:
+        return side_of_record(row)
+    except InputError:
+        return None
 
 
 def create_app(service: Service) -> FastAPI:
@@ -29,58 +379,6 @@ def create_app(service: Service) -> FastAPI:
     app.state.service = service
     app.openapi = partial(document, app)  # type: ignore[method-assign]
     app.router.routes.extend(router.routes)
-    for kind in (DebriefError, RequestValidationError, HTTPException):
-        app.add_exception_handler(kind, _refuse)
-    app.add_exception_handler(Exception, _report_fault)
+    add_refusals(app)
     app.add_middleware(RequestLog)
     return app
-
-
-async def _refuse(request: Request, error: Exception) -> Response:
-    if isinstance(error, DebriefError):
-        refusal = refusal_of(error)
-    elif isinstance(error, RequestValidationError):
-        refusal = refusal_of_values(error)
-    else:
-        assert isinstance(error, HTTPException)
-        refusal = _refusal_of_route(request, error)
-    if refusal.status == 503:
-        fields = {"id": _request_id(request), "error": type(error).__name__}
-        logging.getLogger(LOGGER).warning("unavailable", extra={"fields": fields})
-    return _answer(request, refusal)
-
-
-async def _report_fault(request: Request, error: Exception) -> Response:
-    fields = {"id": _request_id(request)}
-    logging.getLogger(LOGGER).error("fault", exc_info=error, extra={"fields": fields})
-    move = "Report the request's id to whoever runs the service."
-    return _answer(request, RefusedError(500, "service", "has a fault", move))
-
-
-def _answer(request: Request, refusal: RefusedError) -> Response:
-    details = refusal.details(_request_id(request))
-    return Response(
-        details.model_dump_json(by_alias=True),
-        refusal.status,
-        headers=refusal.headers,
-        media_type=MEDIA_TYPE,
-    )
-
-
-def _refusal_of_route(request: Request, error: HTTPException) -> RefusedError:
-    if error.status_code == 404:
-        move = "GET /openapi.json lists them."
-        return RefusedError(404, "path", "is not one of this service", move)
-    if error.status_code == 405:
-        methods: set[str] = set()
-        for route in request.app.routes:
-            if isinstance(route, Route) and route.matches(request.scope)[0] is not Match.NONE:
-                methods |= route.methods or set()
-        names = sorted(methods)
-        headers = {"Allow": ", ".join(names)}
-        return RefusedError(405, "method", f"is not {' or '.join(names)}", "", headers)
-    return RefusedError(error.status_code, "request", str(error.detail), "", error.headers or {})
-
-
-def _request_id(request: Request) -> str:
-    return str(request.scope.get("state", {}).get("request_id", ""))

@@ -1,14 +1,25 @@
-"""Refusals: every request that cannot be answered gets the same shape of answer."""
+"""Refusals: every request that cannot be answered gets the same shape of answer.
+
+They are in the OpenAPI document too, which is made here, as are the bodies and streams that FastAPI
+cannot know of.
+"""
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Mapping, Sequence
 from http import HTTPStatus
-from typing import Annotated
+from typing import Annotated, Any
 
+from fastapi import FastAPI, Request, Response
 from fastapi.exceptions import RequestValidationError
-from pydantic import Field
+from fastapi.openapi.utils import get_openapi
+from pydantic import BaseModel, Field
+from pydantic.json_schema import models_json_schema
+from starlette.exceptions import HTTPException
+from starlette.routing import Match, Route
 
+from debrief import __version__
 from debrief.errors import DebriefError
 from debrief.recorder.contracts import Contract
 from debrief.recorder.encoding import SCHEMA, place_of
@@ -18,9 +29,9 @@ from debrief.recorder.errors import (
     MalformedError,
     NotFoundError,
     StorageError,
-    UnfitError,
     UnknownTaskError,
 )
+from debrief.recorder.service.running import LOGGER
 
 MEDIA_TYPE = "application/problem+json"
 _MOST_REASONS = 50
@@ -104,10 +115,9 @@ def refusal_of(error: DebriefError) -> RefusedError:
         return unavailable("database", "is away")
     if isinstance(error, StorageError):
         return unavailable("database", error.reason, error.next_move)
-    if isinstance(error, UnfitError):
-        return RefusedError(422, error.culprit, error.reasons, error.next_move)
     status = next((number for kind, number in _STATUS if isinstance(error, kind)), 422)
-    return RefusedError(status, error.culprit, error.reason, error.next_move)
+    reasons = getattr(error, "reasons", error.reason)
+    return RefusedError(status, error.culprit, reasons, error.next_move)
 
 
 def refusal_of_values(error: RequestValidationError) -> RefusedError:
@@ -133,3 +143,153 @@ def _printable(text: str) -> str:
     text = text.encode("utf-8", "replace").decode()
     text = "".join(char if char.isprintable() else "\N{REPLACEMENT CHARACTER}" for char in text)
     return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}…"
+
+
+_REFERENCE = "#/components/schemas/{model}"
+_MEANINGS = {
+    400: "The body is not JSON, or two parsers would read it in two ways.",
+    401: "The token is missing, unknown or revoked.",
+    403: "The token lacks the scope.",
+    404: "There is no such thing.",
+    409: "It contradicts what is stored.",
+    413: "The body is too long.",
+    415: "The body is not application/json, or it is compressed.",
+    422: "It can be read, and cannot be taken; every reason is named.",
+    429: "The token has sent too many requests.",
+    503: "The database is away, or the service is busy. Try again.",
+}
+_HEADERS = {
+    401: ("WWW-Authenticate", "string", "How to authenticate."),
+    429: ("Retry-After", "integer", "Seconds until a request is allowed again."),
+    503: ("Retry-After", "integer", "Seconds until it is worth a retry."),
+}
+_bodies: list[type[BaseModel]] = []
+"""Models that endpoints read for themselves, after they checked the token."""
+
+
+def _header(kind: str, text: str) -> dict[str, Any]:
+    return {"schema": {"type": kind}, "description": text}
+
+
+RECORD_ANSWER = {
+    "description": "The stored bytes.",
+    "content": {"application/json": {"schema": {"$ref": _REFERENCE.format(model="Record")}}},
+}
+EXPORT_ANSWER = {
+    "description": "One JSON object a line. The answer is chunked: a client that sees no last "
+    "chunk has not received everything, and asks again with the same cursor.",
+    "content": {"application/jsonl": {"schema": {"type": "string"}}},
+    "headers": {
+        "Debrief-Count": _header("integer", "Selected sessions; absent with split."),
+        "Debrief-Cursor": _header("string", "Continues after the last session."),
+    },
+}
+
+
+def refusals(*statuses: int, has_token: bool, has_body: bool) -> dict[int | str, dict[str, Any]]:
+    """Return how an endpoint refuses: the given statuses, and those that are the same for all."""
+    common = (503, *((401, 403, 422, 429) if has_token else ()), *((400, 413, 415) * has_body))
+    return {status: _refusal(status) for status in sorted({*statuses, *common})}
+
+
+def documented_body(model: type[BaseModel]) -> dict[str, Any]:
+    """Return the documentation of a body that an endpoint reads for itself."""
+    _bodies.append(model)
+    schema = {"schema": {"$ref": _REFERENCE.format(model=model.__name__)}}
+    return {"requestBody": {"required": True, "content": {"application/json": schema}}}
+
+
+def _refusal(status: int) -> dict[str, Any]:
+    answer: dict[str, Any] = {
+        "description": _MEANINGS[status],
+        "content": {
+            MEDIA_TYPE: {"schema": {"$ref": _REFERENCE.format(model=ProblemDetails.__name__)}}
+        },
+    }
+    if status in _HEADERS:
+        name, kind, text = _HEADERS[status]
+        answer["headers"] = {name: _header(kind, text)}
+    return answer
+
+
+def document(app: FastAPI) -> dict[str, Any]:
+    """Return the whole document, made once."""
+    if app.openapi_schema:
+        return app.openapi_schema
+    result = get_openapi(
+        title="Debrief recorder",
+        version=__version__,
+        summary="Records of coding sessions in, training lines out.",
+        description=(
+            "Every refusal is one `ProblemDetails`. Bodies are JSON in UTF-8, at most 8,000,000 "
+            "bytes, not compressed, without keys that occur twice, NUL, or lone surrogates."
+        ),
+        routes=app.routes,
+    )
+    schemas = result.setdefault("components", {}).setdefault("schemas", {})
+    _, definitions = models_json_schema(
+        [(model, "validation") for model in _bodies] + [(ProblemDetails, "serialization")],
+        ref_template=_REFERENCE,
+    )
+    schemas.update(definitions["$defs"])
+    for unused in ("HTTPValidationError", "ValidationError"):
+        schemas.pop(unused, None)
+    app.openapi_schema = result
+    return result
+
+
+def add_refusals(app: FastAPI) -> None:
+    """Answer every error of an application in the same shape."""
+    for kind in (DebriefError, RequestValidationError, HTTPException):
+        app.add_exception_handler(kind, _refuse)
+    app.add_exception_handler(Exception, _report_fault)
+
+
+async def _refuse(request: Request, error: Exception) -> Response:
+    if isinstance(error, DebriefError):
+        refusal = refusal_of(error)
+    elif isinstance(error, RequestValidationError):
+        refusal = refusal_of_values(error)
+    else:
+        assert isinstance(error, HTTPException)
+        refusal = _refusal_of_route(request, error)
+    if refusal.status == 503:
+        fields = {"id": _request_id(request), "error": type(error).__name__}
+        logging.getLogger(LOGGER).warning("unavailable", extra={"fields": fields})
+    return _answer(request, refusal)
+
+
+async def _report_fault(request: Request, error: Exception) -> Response:
+    fields = {"id": _request_id(request)}
+    logging.getLogger(LOGGER).error("fault", exc_info=error, extra={"fields": fields})
+    move = "Report the request's id to whoever runs the service."
+    return _answer(request, RefusedError(500, "service", "has a fault", move))
+
+
+def _answer(request: Request, refusal: RefusedError) -> Response:
+    details = refusal.details(_request_id(request))
+    return Response(
+        details.model_dump_json(by_alias=True),
+        refusal.status,
+        headers=refusal.headers,
+        media_type=MEDIA_TYPE,
+    )
+
+
+def _refusal_of_route(request: Request, error: HTTPException) -> RefusedError:
+    if error.status_code == 404:
+        move = "GET /openapi.json lists them."
+        return RefusedError(404, "path", "is not one of this service", move)
+    if error.status_code == 405:
+        methods: set[str] = set()
+        for route in request.app.routes:
+            if isinstance(route, Route) and route.matches(request.scope)[0] is not Match.NONE:
+                methods |= route.methods or set()
+        names = sorted(methods)
+        headers = {"Allow": ", ".join(names)}
+        return RefusedError(405, "method", f"is not {' or '.join(names)}", "", headers)
+    return RefusedError(error.status_code, "request", str(error.detail), "", error.headers or {})
+
+
+def _request_id(request: Request) -> str:
+    return str(request.scope.get("state", {}).get("request_id", ""))

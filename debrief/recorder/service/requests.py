@@ -2,13 +2,21 @@
 
 from __future__ import annotations
 
+import math
 import re
+from collections.abc import Callable
 from datetime import UTC, datetime
 from email.message import EmailMessage
+from hashlib import sha256
+from threading import Lock
+from time import monotonic
 from typing import Annotated, Any, Literal, TypeVar
+from urllib.parse import unquote_to_bytes
 from uuid import UUID
 
 from fastapi import Depends, Request
+from fastapi.security import HTTPBearer
+from fastapi.security.http import HTTPAuthorizationCredentials
 from pydantic import (
     AfterValidator,
     AwareDatetime,
@@ -18,12 +26,17 @@ from pydantic import (
     Field,
     StringConstraints,
 )
+from pydantic.alias_generators import to_camel
 from starlette.requests import ClientDisconnect
 
-from debrief.recorder.contracts import Contract, TaskId
-from debrief.recorder.encoding import MAX_BYTES, SCHEMA, decode
+from debrief.recorder.checks import ReadyRule, is_validated, problems_of, readiness
+from debrief.recorder.contracts import Contract, TaskId, Upload
+from debrief.recorder.encoding import MAX_BYTES, SCHEMA, decode, decode_record, member
+from debrief.recorder.errors import UnfitError
+from debrief.recorder.scrubbing import scrubbed
 from debrief.recorder.service.problems import RefusedError
-from debrief.recorder.storage.rows import BenchmarkFilter, SessionFilter
+from debrief.recorder.storage.rows import NewRow, Scope, SessionFilter
+from debrief.redaction import Redactor
 from debrief.training.model import Split
 
 _SMALL_BODY = 65_536
@@ -182,7 +195,164 @@ class BenchmarkQuery(_Query):
     limit: _PageSize = 100
     """How many at most."""
 
-    @property
-    def filters(self) -> BenchmarkFilter:
-        """Which benchmarks are selected."""
-        return BenchmarkFilter(**self.model_dump(exclude={"cursor", "limit"}))
+
+_SECRET = re.compile(r"[A-Za-z0-9_.~+/=-]{16,256}")
+_bearer = HTTPBearer(
+    auto_error=False,
+    scheme_name="token",
+    description="Made with `debrief tokens create NAME --scope read --scope write --scope export`.",
+)
+
+
+class RateLimit:
+    """A bucket of requests for each token, filled at a steady rate.
+
+    Args:
+        rate: requests a second, over time.
+        burst: requests at once.
+        now: a clock.
+    """
+
+    def __init__(self, rate: float, burst: int, now: Callable[[], float] = monotonic) -> None:
+        self._rate = rate
+        self._burst = float(burst)
+        self._now = now
+        self._levels: dict[str, tuple[float, float]] = {}
+        self._lock = Lock()
+
+    def take(self, name: str) -> int:
+        """Count a request; return 0, or in how many whole seconds it is allowed."""
+        with self._lock:
+            now = self._now()
+            level, then = self._levels.get(name, (self._burst, now))
+            level = min(self._burst, level + (now - then) * self._rate)
+            allowed = level >= 1
+            self._levels[name] = (level - 1 if allowed else level, now)
+        return 0 if allowed else max(1, math.ceil((1 - level) / self._rate))
+
+
+def needs(scope: Scope) -> Any:
+    """Return a dependency that refuses a request without a token of a scope.
+
+    It comes before anything else of the request is read, so that a stranger learns nothing from
+    how a body or a query value is answered.
+    """
+
+    def check_token(
+        request: Request,
+        _documented: Annotated[HTTPAuthorizationCredentials | None, Depends(_bearer)],
+    ) -> None:
+        service = request.app.state.service
+        token = service.store.find_token(_secret_of(request))
+        if token is None:
+            raise _unknown("is not one of this service's, or was revoked")
+        request.state.token_name = token.name
+        if scope not in token.scopes:
+            move = f"Make one with: debrief tokens create NAME --scope {scope}"
+            raise RefusedError(403, "token", f"has no {scope} scope", move)
+        seconds = service.rate_limit.take(token.name)
+        if seconds:
+            raise RefusedError(
+                429,
+                "token",
+                "has sent too many requests",
+                f"Try again in {seconds} seconds.",
+                {"Retry-After": str(seconds)},
+            )
+        _check_query(request)
+
+    return Depends(check_token)
+
+
+def _secret_of(request: Request) -> str:
+    values = request.headers.getlist("authorization")
+    if not values:
+        raise _unknown("is missing")
+    kind, _, secret = values[0].partition(" ")
+    if len(values) > 1 or kind.lower() != "bearer" or not _SECRET.fullmatch(secret.strip()):
+        raise _unknown("is not one of this service's, or was revoked")
+    return secret.strip()
+
+
+def _unknown(reason: str) -> RefusedError:
+    move = "Send: Authorization: Bearer TOKEN. Make one with: debrief tokens create NAME"
+    return RefusedError(401, "token", reason, move, {"WWW-Authenticate": 'Bearer realm="debrief"'})
+
+
+def _check_query(request: Request) -> None:
+    """Refuse a query that could be read in two ways."""
+    try:
+        unquote_to_bytes(request.scope["query_string"]).decode()
+    except UnicodeDecodeError:
+        raise RefusedError(422, "query", "is not UTF-8", "Escape its values as UTF-8.") from None
+    names = [name for name, _ in request.query_params.multi_items()]
+    repeated = [f"{name}: is given twice" for name in set(names) if names.count(name) > 1]
+    if repeated:
+        raise RefusedError(422, "query", sorted(repeated), "Give each once.")
+
+
+_REPEATED = ("task_id", "repo_name", "repo_remote", "branch", "base_ref")
+
+
+class Ingest:
+    """Checks uploaded records.
+
+    Args:
+        redactor: replaces secrets that a recorder let through.
+        rule: when a record may be marked ready.
+    """
+
+    def __init__(self, redactor: Redactor, rule: ReadyRule) -> None:
+        self._redactor = redactor
+        self._rule = rule
+
+    def check(self, body: bytes) -> NewRow:
+        """Return the row that a request's body makes; always a draft.
+
+        Raises:
+            MalformedError: the body cannot be read.
+            UnfitError: it is not of the contract, contradicts itself, or contains a secret that
+                cannot be replaced.
+        """
+        upload = decode(Upload, body, "body", next_move=SCHEMA)
+        if reasons := contradictions(upload) + problems_of(upload.record):
+            raise UnfitError("record", reasons, "Record the session again, or correct its record.")
+        sent = member(body, "record")
+        text, record = sent, upload.record
+        if clean := scrubbed(record, self._redactor):
+            text, record = clean.text, clean.record
+            if problems_of(decode_record(text)):
+                raise UnfitError(
+                    "record",
+                    [f"holds a secret ({kind}) that cannot be replaced" for kind in clean.kinds],
+                    "Take it out of the files, change it wherever it is used, and record again.",
+                )
+        reasons = readiness(record, self._rule)
+        if text is not sent:
+            kinds = ", ".join(record.meta.redactions.kinds)
+            reasons.insert(0, f"the service replaced secrets that its recorder left in ({kinds})")
+        return NewRow(
+            **upload.model_dump(exclude={"record"}),
+            sha256=sha256(sent).hexdigest(),
+            text=text,
+            verified=record.meta.verified,
+            files=len(record.meta.changes),
+            validated=is_validated(record),
+            redactions=record.meta.redactions.count,
+            not_ready=tuple(reasons),
+        )
+
+
+def contradictions(upload: Upload) -> list[str]:
+    """Return where an upload and its record's ``meta`` differ."""
+    meta = upload.record.meta
+    reasons = [
+        f"{to_camel(name)}: is not what record.meta says"
+        for name in _REPEATED
+        if getattr(upload, name) != getattr(meta, name)
+    ]
+    if upload.id != meta.session_id:
+        reasons.append("id: is not record.meta.sessionId")
+    if upload.created_at != meta.stopped_at:
+        reasons.append("createdAt: is not record.meta.stoppedAt")
+    return reasons

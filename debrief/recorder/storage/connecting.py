@@ -1,18 +1,29 @@
-"""Connections to Postgres, and its failures as errors that a person can act on."""
+"""The database: connections, its revision, and its failures as errors that a person can act on."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import cache
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from debrief.errors import ConfigurationError, DebriefError, InputError
-from debrief.recorder.errors import AwayError, NotFoundError, StorageError, UnknownTaskError
+from debrief.recorder.errors import (
+    AwayError,
+    NotFoundError,
+    RevisionError,
+    StorageError,
+    UnknownTaskError,
+)
 from debrief.retry import first_line
 
 if TYPE_CHECKING:
-    from sqlalchemy import URL, Engine
+    from typing import Self
+
+    from alembic.config import Config
+    from sqlalchemy import URL, Connection, Engine
 
 CONNECTIONS = 16
 """At most so many at once, for each process and store."""
@@ -126,3 +137,149 @@ def _explain(error: BaseException | None) -> DebriefError:
     if isinstance(error, psycopg2.OperationalError) and not code:
         return AwayError("the database", reason, _UNREACHABLE)
     return StorageError("the database", reason, _RETRY)
+
+
+_MIGRATION_LOCK = 0x6465627269656601
+"""Advisory lock: one process migrates at a time."""
+
+
+class Database:
+    """One Postgres database and its revision; base of the store.
+
+    Args:
+        url: ``postgresql://user:password@host:port/name``.
+
+    Raises:
+        ConfigurationError: ``url`` is not that.
+    """
+
+    def __init__(self, url: str) -> None:
+        self._engine = make_engine(url)
+
+    def close(self) -> None:
+        """Close all connections; the next call opens new ones."""
+        self._engine.dispose()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    @contextmanager
+    def _transaction(self) -> Iterator[Connection]:
+        with explained(), self._engine.begin() as connection:
+            yield connection
+
+    @contextmanager
+    def _connection(self) -> Iterator[Connection]:
+        with explained(), self._engine.connect() as connection:
+            yield connection
+
+    def check(self) -> None:
+        """Make sure that the database answers and has the tables of this version.
+
+        Raises:
+            StorageError: it does not.
+        """
+        with self._connection() as connection:
+            revision = _current(connection)
+            encoding = connection.exec_driver_sql("SHOW server_encoding").scalar_one()
+        if encoding != "UTF8":
+            raise StorageError(
+                "the database", f"has encoding {encoding}", "Make one with encoding UTF8."
+            )
+        if revision is not None:
+            _check_known(revision)
+        if revision != head():
+            state = "has no tables yet" if revision is None else f"has revision {revision}"
+            raise RevisionError(
+                "the recorder's database",
+                f"{state}, and this version works with {head()}",
+                "Run: debrief database migrate",
+            )
+
+    def revision(self) -> str | None:
+        """Return the database's revision; None if it has no tables yet."""
+        with self._connection() as connection:
+            return _current(connection)
+
+    def migrate(self, revision: str = "head") -> tuple[str | None, str | None]:
+        """Migrate the database to a revision, forwards or back, all of it or nothing.
+
+        Processes that migrate at once wait for each other.
+
+        Args:
+            revision: ``head``, ``base`` (nothing is left), or a revision's id.
+
+        Returns:
+            The revisions before and after.
+
+        Raises:
+            StorageError: the database was made by a newer version.
+            InputError: there is no such revision.
+        """
+        from alembic import command
+
+        revisions = _revisions()
+        if revision not in {"head", "base", *revisions}:
+            raise InputError(
+                revision,
+                "is not a revision of the database",
+                f"There are: {', '.join(revisions)}, base.",
+            )
+        target = head() if revision == "head" else revision
+        config = _config()
+        with self._transaction() as connection:
+            connection.exec_driver_sql(
+                "SET LOCAL statement_timeout TO 0; SET LOCAL lock_timeout TO '5min';"
+                f"SELECT pg_advisory_xact_lock({_MIGRATION_LOCK})"
+            )
+            before = _current(connection)
+            if before is not None:
+                _check_known(before)
+            config.attributes["connection"] = connection
+            if before is not None and (target == "base" or target < before):
+                command.downgrade(config, target)
+            elif target not in ("base", before):
+                command.upgrade(config, target)
+            return before, _current(connection)
+
+
+def head() -> str:
+    """Return the revision that this version of Debrief works with."""
+    return _revisions()[-1]
+
+
+@cache
+def _revisions() -> tuple[str, ...]:
+    """Return all revisions, the first one first."""
+    from alembic.script import ScriptDirectory
+
+    scripts = ScriptDirectory.from_config(_config()).walk_revisions()
+    return tuple(script.revision for script in scripts)[::-1]
+
+
+def _current(connection: Connection) -> str | None:
+    from alembic.runtime.migration import MigrationContext
+
+    return MigrationContext.configure(connection).get_current_revision()
+
+
+def _check_known(revision: str) -> None:
+    if revision not in _revisions():
+        raise RevisionError(
+            "the recorder's database",
+            f"has revision {revision}, which this version of Debrief does not know",
+            "Upgrade Debrief to the version that made it, or migrate the database back with that "
+            f"version: debrief database migrate --to {head()}",
+        )
+
+
+def _config() -> Config:
+    from alembic.config import Config
+
+    config = Config()
+    scripts = Path(__file__).parents[1] / "migrations"
+    config.set_main_option("script_location", str(scripts).replace("%", "%%"))
+    return config

@@ -54,16 +54,6 @@ class SessionFilter(Struct, frozen=True, kw_only=True):
     repo_name: str | None = None
 
 
-class BenchmarkFilter(Struct, frozen=True, kw_only=True):
-    """Which benchmarks are selected; None does not restrict."""
-
-    adapter: str | None = None
-    version: str | None = None
-    task_id: str | None = None
-    metric: str | None = None
-    session_id: UUID | None = None
-
-
 class Page(Struct, Generic[T], frozen=True):
     """A part of a listing, and the cursor that continues after it."""
 
@@ -95,7 +85,7 @@ class StoredRecord(Struct, frozen=True, gc=False):
     """The stored record's exact bytes."""
 
 
-class Token(Struct, frozen=True, kw_only=True):
+class Token(Struct, frozen=True):
     """A bearer token and its scopes; the secret itself is not stored."""
 
     name: str

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping
+from contextlib import ExitStack
 from typing import Any, Literal, TypeVar
 from uuid import UUID
 
@@ -20,30 +20,22 @@ from debrief.recorder.contracts import (
     StoredSession,
     Task,
 )
-from debrief.recorder.errors import ConflictError, NotFoundError, StorageError
-from debrief.recorder.storage import migrating, tables, tokens
-from debrief.recorder.storage.connecting import explained, make_engine
-from debrief.recorder.storage.cursors import lock_numbering, settled_rows
-from debrief.recorder.storage.exporting import Export
-from debrief.recorder.storage.rows import (
-    BenchmarkFilter,
-    NewRow,
-    Page,
-    Scope,
-    SessionFilter,
-    StoreCounts,
-    Token,
-)
+from debrief.recorder.errors import ConflictError, NotFoundError
+from debrief.recorder.storage import listing as tables
+from debrief.recorder.storage.connecting import explained
+from debrief.recorder.storage.listing import Export, lock_numbering, settled_rows
+from debrief.recorder.storage.rows import NewRow, Page, SessionFilter, StoreCounts
+from debrief.recorder.storage.tokens import TokenStore
 
 Model = TypeVar("Model", bound=BaseModel)
-_ALL_SESSIONS, _ALL_BENCHMARKS = SessionFilter(), BenchmarkFilter()
+_ALL_SESSIONS = SessionFilter()
 _TABLE = tables.sessions
 _SESSION = tuple(_TABLE.c[name] for name in StoredSession.model_fields)
 _INSERT = insert(_TABLE).on_conflict_do_nothing(index_elements=["id"]).returning(*_SESSION)
 _ORDERS = {"received": _TABLE.c.number, "changed": _TABLE.c.changed}
 
 
-class RecordStore:
+class RecordStore(TokenStore):
     """Tasks, sessions, tokens and benchmarks in one Postgres database.
 
     Safe to share between threads; not between a process and its forks. Every method raises
@@ -56,64 +48,6 @@ class RecordStore:
     Raises:
         ConfigurationError: ``url`` is not that.
     """
-
-    def __init__(self, url: str) -> None:
-        self._engine = make_engine(url)
-
-    def close(self) -> None:
-        """Close all connections; the next call opens new ones."""
-        self._engine.dispose()
-
-    def __enter__(self) -> RecordStore:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
-
-    @contextmanager
-    def _transaction(self) -> Iterator[sa.Connection]:
-        with explained(), self._engine.begin() as connection:
-            yield connection
-
-    @contextmanager
-    def _connection(self) -> Iterator[sa.Connection]:
-        with explained(), self._engine.connect() as connection:
-            yield connection
-
-    def check(self) -> None:
-        """Make sure that the database answers and has the tables of this version.
-
-        Raises:
-            StorageError: it does not.
-        """
-        with self._connection() as connection:
-            revision = migrating.current(connection)
-            encoding = connection.execute(sa.text("SHOW server_encoding")).scalar_one()
-        if encoding != "UTF8":
-            raise StorageError(
-                "the database", f"has encoding {encoding}", "Make one with encoding UTF8."
-            )
-        migrating.require(revision)
-
-    def revision(self) -> str | None:
-        """Return the database's revision; None if it has no tables yet."""
-        with self._connection() as connection:
-            return migrating.current(connection)
-
-    def migrate(self, revision: str = "head") -> tuple[str | None, str | None]:
-        """Migrate the database to a revision, forwards or back, all of it or nothing.
-
-        Processes that migrate at once wait for each other.
-
-        Returns:
-            The revisions before and after.
-
-        Raises:
-            StorageError: the database was made by a newer version.
-            InputError: there is no such revision.
-        """
-        with self._transaction() as connection:
-            return migrating.migrate(connection, revision)
 
     def tasks(self) -> tuple[Task, ...]:
         """Return all tasks, by id."""
@@ -185,7 +119,7 @@ class RecordStore:
         with self._connection() as connection:
             row = connection.execute(query).mappings().one_or_none()
         if row is None:
-            raise _not_stored(id)
+            raise NotFoundError(f"session {id}", "is not stored here")
         return _read(StoredSession, row)
 
     def record_text(self, id: UUID) -> bytes:
@@ -198,7 +132,7 @@ class RecordStore:
         with self._connection() as connection:
             text = connection.execute(query).scalar_one_or_none()
         if text is None:
-            raise _not_stored(id)
+            raise NotFoundError(f"session {id}", "is not stored here")
         return str(text).encode()
 
     def sessions(
@@ -259,8 +193,8 @@ class RecordStore:
             connection.execute(statement)
         session = self.session(id)
         if status == "ready" and session.not_ready:
-            reasons = "; ".join(session.not_ready)
-            raise ConflictError(f"session {id}", f"cannot be ready: {reasons}", "It stays a draft.")
+            move = "Record the work again with what is missing."
+            raise ConflictError(f"session {id}", session.not_ready, move)
         return session
 
     def export(
@@ -277,39 +211,11 @@ class RecordStore:
         Raises:
             CursorError: the cursor is not one of this database.
         """
-        return Export(self._engine, _conditions(filters), cursor, limit)
-
-    def add_token(self, name: str, scopes: Sequence[Scope]) -> tuple[Token, str]:
-        """Make a token.
-
-        Returns:
-            The token, and its secret, which is stored nowhere.
-
-        Raises:
-            ConflictError: there is one of that name, revoked or not.
-            InputError: the name or a scope is not allowed.
-        """
-        with self._transaction() as connection:
-            return tokens.add(connection, name, scopes)
-
-    def find_token(self, secret: str) -> Token | None:
-        """Return the token that has this secret, unless it was revoked."""
-        with self._transaction() as connection:
-            return tokens.find(connection, secret)
-
-    def tokens(self) -> tuple[Token, ...]:
-        """Return all tokens, revoked ones too, by name."""
-        with self._connection() as connection:
-            return tokens.list_all(connection)
-
-    def revoke_token(self, name: str) -> Token:
-        """Revoke a token for good; revoking it again changes nothing.
-
-        Raises:
-            NotFoundError: there is none of that name.
-        """
-        with self._transaction() as connection:
-            return tokens.revoke(connection, name)
+        with explained(), ExitStack() as opened:
+            connection = opened.enter_context(self._engine.connect())
+            export = Export(connection, _conditions(filters), cursor, limit)
+            opened.pop_all()
+            return export
 
     def add_benchmark(self, new: NewBenchmark) -> Benchmark:
         """Store a figure that was measured on a version of an adapter.
@@ -327,20 +233,23 @@ class RecordStore:
 
     def benchmarks(
         self,
-        filters: BenchmarkFilter = _ALL_BENCHMARKS,
         cursor: str | None = None,
         limit: int = 100,
+        **wanted: str | UUID | None,
     ) -> Page[Benchmark]:
         """Return benchmarks after ``cursor``, in the order they were received.
+
+        Args:
+            cursor: of an earlier page; None is the beginning.
+            limit: how many at most.
+            wanted: values by column; None does not restrict.
 
         Raises:
             CursorError: the cursor is not one of benchmarks of this database.
         """
-        columns = tables.benchmarks.c
-        values = structs.asdict(filters)
-        conditions = [columns[name] == value for name, value in values.items() if value is not None]
+        conditions = _equal(tables.benchmarks, wanted)
         query = sa.select(tables.benchmarks).where(*conditions)
-        return self._page(query, columns.id, "benchmarks", cursor, limit, Benchmark)
+        return self._page(query, tables.benchmarks.c.id, "benchmarks", cursor, limit, Benchmark)
 
     def _page(
         self,
@@ -363,8 +272,8 @@ class RecordStore:
 
 
 def _conditions(filters: SessionFilter) -> list[sa.ColumnElement[bool]]:
-    values = {name: getattr(filters, name) for name in ("task_id", "status", "repo_name")}
-    conditions = [_TABLE.c[name] == value for name, value in values.items() if value is not None]
+    wanted = {name: getattr(filters, name) for name in ("task_id", "status", "repo_name")}
+    conditions = _equal(_TABLE, wanted)
     if filters.since is not None:
         conditions.append(_TABLE.c.created_at >= filters.since)
     if filters.until is not None:
@@ -372,9 +281,9 @@ def _conditions(filters: SessionFilter) -> list[sa.ColumnElement[bool]]:
     return conditions
 
 
+def _equal(table: sa.TableClause, wanted: Mapping[str, object]) -> list[sa.ColumnElement[bool]]:
+    return [table.c[name] == value for name, value in wanted.items() if value is not None]
+
+
 def _read(model: type[Model], row: Any) -> Model:
     return model(**{name: row[name] for name in model.model_fields})
-
-
-def _not_stored(id: UUID) -> NotFoundError:
-    return NotFoundError(f"session {id}", "is not stored here")

@@ -22,11 +22,9 @@ from debrief.recorder.client import upload_body
 from debrief.recorder.contracts import NewTask, Record
 from debrief.recorder.encoding import encode_record
 from debrief.recorder.errors import ConflictError
-from debrief.recorder.ingest import Ingest
-from debrief.recorder.service.app import create_app
-from debrief.recorder.service.logs import LOGGER, JsonLogFormatter
-from debrief.recorder.service.routes import Service, ServiceLimits
-from debrief.recorder.service.running import listen, make_server, url_of
+from debrief.recorder.service.app import Service, ServiceLimits, create_app
+from debrief.recorder.service.requests import Ingest
+from debrief.recorder.service.running import LOGGER, JsonLogFormatter, listen, make_server, url_of
 from debrief.recorder.storage.rows import SCOPES
 from debrief.recorder.storage.store import RecordStore
 from debrief.redaction import Redactor

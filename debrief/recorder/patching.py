@@ -8,8 +8,15 @@ very line that it names, or the text is not the one that it was made from.
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable, Mapping
+from itertools import pairwise
 
 from msgspec import Struct
+
+from debrief.errors import InputError, shown
+from debrief.recorder.contracts import CreateFile, DeleteFile, Operation, UpdateFile
+from debrief.recorder.repository import path_problem
+from debrief.recorder.scratch import LINK, PLAIN
 
 NO_LINE_END = "\\ No newline at end of file"
 _HEAD = re.compile(
@@ -166,3 +173,66 @@ def _misfit(before: list[str], hunk: Hunk) -> str:
         if before[number] != line:
             return f"line {number + 1:,} of the text is not the one that the hunk was made from"
     return "the hunk does not fit"
+
+
+class FileState(Struct, frozen=True):
+    """A file of a tree: its git mode and its text; of a symbolic link, the target."""
+
+    mode: str
+    text: str
+
+
+def apply_operations(
+    before: Mapping[str, FileState], ops: Iterable[Operation]
+) -> dict[str, FileState]:
+    """Return the files as they are after the operations, in the operations' order.
+
+    Args:
+        before: the files by path, at least those that the operations update or delete.
+        ops: what is done, one after the other.
+
+    Raises:
+        InputError: an operation cannot be applied; names its path. Nothing is half applied.
+    """
+    files = dict(before)
+    for op in ops:
+        if problem := path_problem(op.path):
+            raise InputError(shown(op.path), problem)
+        if isinstance(op, CreateFile):
+            if op.path in files:
+                raise InputError(shown(op.path), "is created, but is there already")
+            files[op.path] = FileState(op.mode or PLAIN, op.diff)
+        elif op.path not in files:
+            done = "deleted" if isinstance(op, DeleteFile) else "updated"
+            raise InputError(shown(op.path), f"is {done}, but is not there")
+        elif isinstance(op, UpdateFile):
+            files[op.path] = _updated(files[op.path], op)
+        else:
+            del files[op.path]
+    check_folders(files)
+    return files
+
+
+def _updated(state: FileState, op: UpdateFile) -> FileState:
+    if op.mode is not None and (op.mode == LINK) != (state.mode == LINK):
+        raise InputError(shown(op.path), "an update turns a file into a link or back")
+    if not op.diff:
+        if op.mode is None:
+            raise InputError(shown(op.path), "an update changes neither text nor mode")
+        return FileState(op.mode, state.text)
+    try:
+        text = apply_hunks(state.text, op.diff)
+    except HunkError as error:
+        raise InputError(shown(op.path), str(error)) from error
+    return FileState(op.mode or state.mode, text)
+
+
+def check_folders(files: Iterable[str]) -> None:
+    """Refuse files inside of files: sorted name by name, those follow right behind.
+
+    Raises:
+        InputError: names the first of them.
+    """
+    for before, after in pairwise(sorted(files, key=lambda path: path.replace("/", "\0"))):
+        if after.startswith(f"{before}/"):
+            raise InputError(shown(after), f"{shown(before)} is not a folder")

@@ -1,1 +1,0 @@
-"""The database's shape, from each version to the next and back."""

@@ -69,7 +69,8 @@ def record_start(
     server, such as a task that it does not have.
     """
     from debrief.recorder.sending import preflight_check
-    from debrief.recorder.session import NewSession, start
+    from debrief.recorder.session import start
+    from debrief.recorder.state import NewSession
 
     settings, home = _settings_and_home()
     words = _text("prompt", prompt, prompt_file)

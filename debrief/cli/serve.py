@@ -68,11 +68,11 @@ def serve(
     requests have 30 seconds.
     """
     from debrief.cli.database import database_address
+    from debrief.recorder.client import is_local
     from debrief.recorder.service.app import Service, ServiceLimits, create_app
     from debrief.recorder.service.requests import Ingest
     from debrief.recorder.service.running import (
         LEVELS,
-        is_local,
         listen,
         run,
         start_logging,

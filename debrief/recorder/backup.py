@@ -50,7 +50,7 @@ def backup(url: str, file: Path) -> int:
     try:
         os.close(handle)
         _run(url, "pg_dump", *_PLAIN, "--format=custom", f"--file={new}")
-        _listed(new)
+        _read("is no backup", "--list", str(new))
         os.link(new, file)
         return file.stat().st_size
     except FileExistsError:
@@ -76,7 +76,7 @@ def restore(url: str, file: Path, *, replace: bool = False) -> None:
     """
     if not file.is_file():
         raise InputError(str(file), "is not there")
-    contents = _listed(file)
+    contents = _read("is no backup", "--list", str(file))
     schemas = [name for name in _SCHEMAS if f" SCHEMA - {name} " in contents]
     if not replace and (existing := _existing(url, schemas)):
         raise InputError(
@@ -88,11 +88,7 @@ def restore(url: str, file: Path, *, replace: bool = False) -> None:
     drop += "".join(f"DROP SCHEMA IF EXISTS {name} CASCADE;" for name in schemas)
     with tempfile.TemporaryDirectory(prefix="debrief-restore-") as folder:
         script = f"{folder}/restore.sql"
-        try:
-            _run(None, "pg_restore", *_PLAIN, f"--file={script}", str(file))
-        except StorageError as error:
-            reason = f"is damaged: {error.reason}"
-            raise InputError(str(file), reason, "Nothing was changed.") from None
+        _read("is damaged", *_PLAIN, f"--file={script}", str(file))
         before = f"SET LOCAL lock_timeout = '60s'; {drop}"
         steps = ("-c", before, "-f", script, "-c", _NEW_HISTORY)
         options = ("--no-psqlrc", "--quiet", "--single-transaction", "--set=ON_ERROR_STOP=1")
@@ -123,12 +119,13 @@ def _existing(url: str, schemas: Sequence[str]) -> list[str]:
         engine.dispose()
 
 
-def _listed(file: Path) -> str:
-    """Return what a backup holds, as ``pg_restore`` lists it."""
+def _read(problem: str, *arguments: str) -> str:
+    """Return what ``pg_restore`` prints of a backup; the file is the last of its arguments."""
     try:
-        return _run(None, "pg_restore", "--list", str(file))
+        return _run(None, "pg_restore", *arguments)
     except StorageError as error:
-        raise InputError(str(file), f"is no backup: {error.reason}") from None
+        reason = f"{problem}: {error.reason}"
+        raise InputError(arguments[-1], reason, "Nothing was changed.") from None
 
 
 def _run(url: str | None, name: str, *arguments: str) -> str:
@@ -137,8 +134,10 @@ def _run(url: str | None, name: str, *arguments: str) -> str:
     environment["LC_ALL"] = "C"
     database = []
     if url is not None:
-        address, environment["PGPASSWORD"] = _without_password(url)
-        database = [f"--dbname={address}"]
+        address = address_of(url).set(drivername="postgresql")
+        environment["PGPASSWORD"] = str(address.password or address.query.get("password") or "")
+        plain = address.difference_update_query(["password"])._replace(password=None)
+        database = [f"--dbname={plain.render_as_string(hide_password=False)}"]
     done = subprocess.run(
         [str(programs_folder() / name), *database, *arguments],
         stdin=subprocess.DEVNULL,
@@ -150,11 +149,3 @@ def _run(url: str | None, name: str, *arguments: str) -> str:
         lines = done.stderr.decode(errors="replace").strip().splitlines() or ["gave no reason"]
         raise StorageError(name, lines[-1].rstrip("."), "See: debrief database status")
     return done.stdout.decode()
-
-
-def _without_password(url: str) -> tuple[str, str]:
-    address = address_of(url).set(drivername="postgresql")
-    inner = address.query.get("password")
-    password = str(address.password or inner or "")
-    plain = address.difference_update_query(["password"])._replace(password=None)
-    return plain.render_as_string(hide_password=False), password

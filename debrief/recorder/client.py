@@ -11,7 +11,7 @@ from msgspec import Struct
 
 from debrief.errors import ConfigurationError, DebriefError
 from debrief.recorder.contracts import Meta, NewTask
-from debrief.retry import RetryPolicy, parse_retry_after, retrying
+from debrief.retry import RetryPolicy, retrying
 from debrief.settings import Settings
 
 if TYPE_CHECKING:
@@ -51,16 +51,7 @@ class RecorderRefusedError(DebriefError):
 
 
 class TemporaryError(Exception):
-    """An answer after which the same request may succeed.
-
-    Args:
-        message: what the server said.
-        retry_after: seconds that it asked to wait for.
-    """
-
-    def __init__(self, message: str, retry_after: float | None = None) -> None:
-        super().__init__(message)
-        self.retry_after = retry_after
+    """An answer after which the same request may succeed."""
 
 
 class Receipt(Struct, frozen=True, kw_only=True):
@@ -95,9 +86,8 @@ class RecorderClient:
         import httpx
 
         self.url = url
-        host = httpx.URL(url).host
-        is_local = host in ("localhost", "::1") or host.startswith("127.")
-        self.is_exposed = url.startswith("http:") and not is_local
+        local = is_local(httpx.URL(url).host)
+        self.is_exposed = url.startswith("http:") and not local
         """Whoever is on the way can read the token and the records."""
         self._policy = policy
         self._report = report
@@ -106,7 +96,7 @@ class RecorderClient:
                 base_url=url,
                 headers={"Authorization": f"Bearer {token}"},
                 timeout=timeout,
-                trust_env=not is_local,
+                trust_env=not local,
                 verify=url.startswith("https:"),
             )
         except OSError as error:
@@ -157,8 +147,7 @@ class RecorderClient:
                 raise
 
     def has_task(self, task_id: str) -> bool:
-        """Return whether a task exists; the token needs the scope ``read``. Errors as for
-        ``send``."""
+        """Return whether a task exists, for a token of scope ``read``; errors as for ``send``."""
         try:
             answer = self._request("GET", f"/tasks/{task_id}")
         except RecorderRefusedError as error:
@@ -217,7 +206,7 @@ class RecorderClient:
     def _retry(self, attempt: Callable[[], T]) -> T:
         import httpx
 
-        temporary = (httpx.RequestError, TemporaryError)
+        temporary = (httpx.RequestError, httpx.HTTPStatusError, TemporaryError)
         retry = retrying(
             self._policy,
             lambda error: isinstance(error, temporary),
@@ -231,14 +220,13 @@ class RecorderClient:
             raise RecorderAwayError(self.url, _describe(error)) from error
 
     def _error_of(self, answer: httpx.Response, scope: str) -> Exception:
-        status = answer.status_code
+        import httpx
+
+        status, reasons = answer.status_code, _reasons_of(answer)
         if status in _TEMPORARY:
-            words = "; ".join(_reasons_of(answer))
-            seconds = parse_retry_after(answer.headers.get("Retry-After", ""))
-            return TemporaryError(f"is busy ({status}): {words}", seconds)
-        return RecorderRefusedError(
-            self.url, _reasons_of(answer), _next_move(answer, scope), status
-        )
+            busy = f"is busy ({status}): {'; '.join(reasons)}"
+            return httpx.HTTPStatusError(busy, request=answer.request, response=answer)
+        return RecorderRefusedError(self.url, reasons, _next_move(answer, scope), status)
 
 
 def client_of(
@@ -279,6 +267,11 @@ def client_of(
     if not token.isascii() or not token.isprintable() or " " in token:
         raise ConfigurationError(TOKEN, "is no token: it has characters that none has")
     return RecorderClient(url.rstrip("/"), token, policy, timeout, report)
+
+
+def is_local(host: str) -> bool:
+    """Return whether only this machine can reach an address."""
+    return host in ("localhost", "::1") or host.startswith("127.")
 
 
 def upload_body(record: bytes, meta: Meta) -> bytes:

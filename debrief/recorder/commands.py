@@ -1,8 +1,10 @@
-"""The commands that a session may run: one table, ``allowlist.json``, and nothing outside of it.
+"""The commands that a session may run, and how they are run.
 
-The table is data so that recorders in other languages, their buttons and the server read the very
-same one. A command is never handed to a shell; that shell characters are refused all the same is
-for those who will run a recorded command some day.
+They are those of one table, ``allowlist.json``, and nothing outside of it. The table is data so
+that recorders in other languages, their buttons and the server read the very same one. A command
+is never handed to a shell; that shell characters are refused all the same is for those who will
+run a recorded command some day. Output is seen at once and kept in order, and a command's end is
+certain.
 """
 
 from __future__ import annotations
@@ -77,7 +79,7 @@ def command_problem(cmd: str, args: Sequence[str], cwd: str = ".") -> str:
         return f"the program is not {allowed.program}"
     if len(args) > allowed.most_arguments:
         return f"over {allowed.most_arguments} arguments"
-    if len(cwd) > allowed.longest_word or not _word("folder").fullmatch(cwd):
+    if len(cwd) > allowed.longest_word or not re.fullmatch(allowed.words["folder"], cwd):
         return "the working directory is not a plain folder inside of the repository"
     for number, arg in enumerate(args, 1):
         if len(arg) > allowed.longest_word:
@@ -89,35 +91,30 @@ def command_problem(cmd: str, args: Sequence[str], cwd: str = ".") -> str:
 
 def is_validation(cmd: str, args: Sequence[str]) -> bool:
     """Return whether a command of the allowlist lints, tests or builds."""
-    pattern = _pattern_of(tuple(args)) if cmd == table().program else ()
-    return bool(pattern) and pattern[-1] in table().validation
+    pattern = _pattern_of(tuple(args)) if cmd == table().program else ""
+    return pattern.rpartition(" ")[2] in table().validation
 
 
 @lru_cache(maxsize=256)
-def _pattern_of(args: tuple[str, ...]) -> tuple[str, ...]:
-    return next((pattern for pattern in _patterns() if _matches(pattern, args)), ())
+def _pattern_of(args: tuple[str, ...]) -> str:
+    """Return the pattern that some arguments are of; empty if there is none."""
+    line = "".join(f"{arg}\0" for arg in args)
+    if line.count("\0") != len(args):
+        return ""
+    return next((name for name, pattern in _patterns().items() if pattern.fullmatch(line)), "")
 
 
 @cache
-def _word(name: str) -> re.Pattern[str]:
-    return re.compile(table().words[name])
-
-
-@cache
-def _patterns() -> tuple[tuple[str, ...], ...]:
-    return tuple(tuple(pattern.split(" ")) for pattern in table().patterns)
-
-
-def _matches(pattern: tuple[str, ...], args: Sequence[str]) -> bool:
-    if pattern[-1].endswith(">+"):
-        if len(args) < len(pattern):
-            return False
-        last = pattern[-1].removesuffix("+")
-        pattern = (*pattern[:-1], *[last] * (len(args) - len(pattern) + 1))
-    return len(pattern) == len(args) and all(
-        _word(part[1:-1]).fullmatch(arg) is not None if part.startswith("<") else part == arg
-        for part, arg in zip(pattern, args, strict=True)
-    )
+def _patterns() -> dict[str, re.Pattern[str]]:
+    """Return an expression for each pattern, in which a NUL ends every word."""
+    words = {f"<{name}>": rf"(?:{word})\0" for name, word in table().words.items()}
+    words |= {f"{name}+": f"(?:{word})+" for name, word in words.items()}
+    return {
+        pattern: re.compile(
+            "".join(words.get(word, rf"{re.escape(word)}\0") for word in pattern.split(" "))
+        )
+        for pattern in table().patterns
+    }
 
 
 _POLL = 0.1

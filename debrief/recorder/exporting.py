@@ -1,4 +1,4 @@
-"""Stored records as lines: as they are stored, or in the forms that trainers read.
+"""Stored records as lines, and as folders of lines that trainers load.
 
 A line is made as the pipeline makes it: the record is read as a session, and the session written
 as a line of a training set. Only what the pipeline alone knows is missing: nobody has judged or
@@ -74,7 +74,9 @@ class RecordLine(Struct, frozen=True, kw_only=True):
     """In its stored form, validated."""
 
 
-def lines_of(form: str, records: Iterable[StoredRecord]) -> Iterator[ExportedLine]:
+def lines_of(
+    form: str, records: Iterable[StoredRecord], split: Split | None = None
+) -> Iterator[ExportedLine]:
     """Yield the line of each record, in order, one at a time.
 
     A record that contains a secret, or of which no valid line can be made, is withheld with the
@@ -84,9 +86,12 @@ def lines_of(form: str, records: Iterable[StoredRecord]) -> Iterator[ExportedLin
         form: one of ``EXPORT_FORMS``; ``record`` is the stored bytes themselves.
         records: of a store, searched for secrets before they were stored: those that are
             exported as they are stored are not searched again.
+        split: only records of this side of the train/eval split.
     """
     for record in records:
         try:
+            if split is not None and _side_of(_session_of(record)) != split:
+                continue
             if form == "record":
                 line = record_line(record, searched=True)
             else:
@@ -109,14 +114,12 @@ def record_line(record: StoredRecord, *, searched: bool = False) -> bytes:
     return record.text.replace(b"\n", b" ").replace(b"\r", b" ") + b"\n"
 
 
-def side_of_record(record: StoredRecord) -> Split:
-    """Return the side of the train/eval split that a record is on.
+def _session_of(record: StoredRecord) -> Session:
+    return session_of(record.text, stored_path(record.id), record.status)
 
-    Raises:
-        InputError: it is not a record.
-    """
-    session = session_of(record.text, stored_path(record.id), record.status)
-    return side_of(session.repository, session.started)
+
+def _side_of(session: Session, eval_share: float = EVAL_SHARE) -> Split:
+    return side_of(session.repository, session.started, eval_share)
 
 
 def training_line(record: StoredRecord, eval_share: float = EVAL_SHARE) -> RecordLine:
@@ -125,7 +128,7 @@ def training_line(record: StoredRecord, eval_share: float = EVAL_SHARE) -> Recor
     Raises:
         InputError: it is not a record, gives no line, or its line contains a secret.
     """
-    session = session_of(record.text, stored_path(record.id), record.status)
+    session = _session_of(record)
     session = replace(session, digest=digest_of(replace(session, status=UNSET)))
     head = SessionHead(**{name: getattr(session, name) for name in SessionHead.__struct_fields__})
     snapshot = snapshot_row(head, _NO_CAPTURES, str)
@@ -141,7 +144,7 @@ def training_line(record: StoredRecord, eval_share: float = EVAL_SHARE) -> Recor
         metadata=metadata,
         scores=scores,
         snapshot=snapshot,
-        split=side_of(session.repository, session.started, eval_share),
+        split=_side_of(session, eval_share),
         status=candidate.status,
     )
     entries = tuple(entry for entry in sample.metadata.scores if entry.kind == "efficiency")
@@ -295,12 +298,12 @@ def publish_as_records(
         for record in records:
             count += 1
             try:
-                session = session_of(record.text, stored_path(record.id), record.status)
+                session = _session_of(record)
                 line = record_line(record)
             except InputError as refusal:
                 left_out[str(record.id)] = refusal.reason
                 continue
-            if split in (None, side_of(session.repository, session.started)):
+            if split in (None, _side_of(session)):
                 spool.put(session.id, line)
                 tasks[session.task][session.id] = session.started
         for task, started in sorted(tasks.items()):
@@ -325,24 +328,20 @@ def _write(
     verified: set[str],
 ) -> None:
     task, fingerprint = key
-    counts: dict[Split, int] = dict.fromkeys(SIDES, 0)
-    size = 0
+    sides = {side: [one for one in candidates if one.split == side] for side in SIDES}
+    counts = {side: len(ones) for side, ones in sides.items()}
+    made = PublishedSet(task=task, fingerprint=fingerprint, lines=counts, size=0)
     files = [f"{task}/{fingerprint}/card.md"]
     card = "\n".join(_card(key, candidates, verified)).encode()
     changed = folder.place.write_bytes(files[0], card).changed
-    for side in SIDES:
-        ids = [each.session_id for each in candidates if each.split == side]
-        if ids:
-            files.append(f"{task}/{fingerprint}/{side}.jsonl")
-            with folder.place.create(files[-1], durable=False) as creation:
-                for id in ids:
-                    line = in_form(form, spool.get(id))
-                    creation.file.write(line)
-                    size += len(line)
-            counts[side] = len(ids)
-            changed |= creation.changed
-    made = PublishedSet(task=task, fingerprint=fingerprint, lines=counts, size=size)
-    folder.add(made, files, changed=changed)
+    size = 0
+    for side, name in made.files().items():
+        with folder.place.create(name, durable=False) as creation:
+            for one in sides[side]:
+                size += creation.file.write(in_form(form, spool.get(one.session_id)))
+        files.append(name)
+        changed |= creation.changed
+    folder.add(replace(made, size=size), files, changed=changed)
 
 
 def _card(key: tuple[str, str], candidates: list[Candidate], verified: set[str]) -> Iterator[str]:

@@ -1,4 +1,4 @@
-"""Unified hunks, strictly: read, checked and applied to a text, or refused with the line.
+"""Operations of a record and their unified hunks, applied strictly, or refused with the line.
 
 Lines end at ``\\n`` and nowhere else; carriage returns, form feeds and what Unicode takes for a
 line end are part of a line. Nothing is searched for and nothing is forgiven: a hunk fits at the
@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping
 from itertools import pairwise
+from typing import NamedTuple
 
 from msgspec import Struct
 
@@ -20,7 +21,7 @@ from debrief.recorder.scratch import LINK, PLAIN
 
 NO_LINE_END = "\\ No newline at end of file"
 _HEAD = re.compile(
-    r"@@ -(0|[1-9]\d{0,8})(?:,(0|[1-9]\d{0,8}))?"
+    r"-(0|[1-9]\d{0,8})(?:,(0|[1-9]\d{0,8}))?"
     r" \+(0|[1-9]\d{0,8})(?:,(0|[1-9]\d{0,8}))? @@(?: [^\n]*)?",
     re.ASCII,
 )
@@ -33,7 +34,7 @@ class HunkError(ValueError):
     """A diff does not add up, or does not fit the text; says where."""
 
 
-class Hunk(Struct, frozen=True):
+class _Hunk(NamedTuple):
     """A stretch of lines, before and after, without their line ends."""
 
     old_start: int
@@ -46,75 +47,60 @@ class Hunk(Struct, frozen=True):
     """The last of the old lines has no line end."""
     new_open: bool
     """The last of the new lines has no line end."""
-    line: int
-    """Of its head in the diff, from 1."""
 
 
-def parse_hunks(diff: str) -> list[Hunk]:
-    """Return the hunks of a diff that begins at its first ``@@``.
+def apply_hunks(text: str, diff: str) -> str:
+    """Return ``text`` with the hunks of ``diff`` applied, from its first ``@@`` on.
 
     Raises:
-        HunkError: it is not made of hunks, or their numbers do not add up.
+        HunkError: the diff does not add up, or was made from another text.
     """
     if not diff.startswith("@@ "):
         raise HunkError("the diff does not begin with a hunk's @@")
     if not diff.endswith("\n"):
         raise HunkError("the diff's last line has no line end")
-    hunks: list[Hunk] = []
-    line = 1
-    for part in diff[:-1].split("\n@@ "):
-        lines = part.split("\n")
-        hunk = _hunk(lines if line == 1 else [f"@@ {lines[0]}", *lines[1:]], line)
-        if hunks:
-            _check_order(hunks[-1], hunk)
-        elif hunk.old_start != hunk.new_start:
-            raise HunkError(f"line {line}: the two sides do not begin at the same line")
-        hunks.append(hunk)
-        line += len(lines)
-    return hunks
-
-
-def apply_hunks(text: str, diff: str) -> str:
-    """Return ``text`` with the hunks of ``diff`` applied.
-
-    Raises:
-        HunkError: the diff does not add up, or was made from another text.
-    """
     before = text.split("\n")
     is_open = bool(before[-1])
     if not is_open:
         before.pop()
     after: list[str] = []
-    done = 0
-    hunks = parse_hunks(diff)
-    for hunk in hunks:
-        if before[hunk.old_start : hunk.old_start + len(hunk.old)] != hunk.old:
-            raise HunkError(f"line {hunk.line}: {_misfit(before, hunk)}")
-        if hunk.old_start > len(before):
-            raise HunkError(f"line {hunk.line}: the text ends before its line {hunk.old_start:,}")
-        after += before[done : hunk.old_start]
-        after += hunk.new
-        done = hunk.old_start + len(hunk.old)
-        if hunk.old_open != (is_open and bool(hunk.old) and done == len(before)):
-            raise HunkError(f"line {hunk.line}: disagrees with the text about its last line's end")
+    done, number = 0, 1
+    parts = diff[3:-1].split("\n@@ ")
+    for part in parts:
+        head, *body = part.split("\n")
+        hunk = _hunk(head, body, number)
+        where, number = f"line {number}", number + 1 + len(body)
+        if (hunk.old_open or hunk.new_open) and part is not parts[-1]:
+            raise HunkError(f"line {number}: comes after a line that has no line end")
+        if hunk.old_start < done:
+            raise HunkError(f"{where}: the hunk begins before the last one ends")
+        if hunk.new_start - len(after) != hunk.old_start - done:
+            raise HunkError(f"{where}: the two sides do not begin at the same line")
+        end = hunk.old_start + len(hunk.old)
+        if hunk.old_start > len(before) or before[hunk.old_start : end] != hunk.old:
+            raise HunkError(f"{where}: {_misfit(before, hunk)}")
+        if hunk.old_open != (is_open and bool(hunk.old) and end == len(before)):
+            raise HunkError(f"{where}: disagrees with the text about its last line's end")
+        if is_open and end == len(before) and not hunk.old:
+            raise HunkError(f"{where}: lines are added behind one without an end")
+        if hunk.new_open and end != len(before):
+            raise HunkError(f"{where}: a line without an end would not be the last one")
+        after += before[done : hunk.old_start] + hunk.new
+        done = end
     if done == len(before):
-        if is_open and not hunks[-1].old:
-            raise HunkError(f"line {hunks[-1].line}: lines are added behind one without an end")
-        is_open = hunks[-1].new_open
-    elif hunks[-1].new_open:
-        raise HunkError(f"line {hunks[-1].line}: a line without an end would not be the last one")
+        is_open = hunk.new_open
     after += before[done:]
     return "\n".join(after if is_open else [*after, ""])
 
 
-def _hunk(lines: list[str], number: int) -> Hunk:
-    head = _HEAD.fullmatch(lines[0])
-    if head is None:
+def _hunk(head: str, body: list[str], number: int) -> _Hunk:
+    """Return a hunk; ``number`` is its head's line in the diff."""
+    match = _HEAD.fullmatch(head)
+    if match is None:
         raise HunkError(f"line {number}: not the head of a hunk")
-    old_start, old_count, new_start, new_count = map(int, head.groups("1"))
+    old_start, old_count, new_start, new_count = map(int, match.groups("1"))
     if (old_count and not old_start) or (new_count and not new_start):
         raise HunkError(f"line {number}: lines are counted from 1")
-    body = lines[1:]
     old_open = new_open = False
     if not _BODY.issuperset([line[:1] for line in body]):
         old_open, new_open = _open_sides(body, number + 1)
@@ -128,15 +114,8 @@ def _hunk(lines: list[str], number: int) -> Hunk:
         )
     if old == new and old_open == new_open:
         raise HunkError(f"line {number}: the hunk changes nothing")
-    return Hunk(
-        old_start=old_start - bool(old_count),
-        new_start=new_start - bool(new_count),
-        old=old,
-        new=new,
-        old_open=old_open,
-        new_open=new_open,
-        line=number,
-    )
+    starts = (old_start - bool(old_count), new_start - bool(new_count))
+    return _Hunk(*starts, old, new, old_open, new_open)
 
 
 def _open_sides(body: list[str], number: int) -> tuple[bool, bool]:
@@ -156,23 +135,11 @@ def _open_sides(body: list[str], number: int) -> tuple[bool, bool]:
     return is_open["-"], is_open["+"]
 
 
-def _check_order(before: Hunk, hunk: Hunk) -> None:
-    kept = hunk.old_start - before.old_start - len(before.old)
-    if before.old_open or before.new_open:
-        raise HunkError(f"line {hunk.line}: comes after a line that has no line end")
-    if kept < 0:
-        raise HunkError(f"line {hunk.line}: the hunk begins before the last one ends")
-    if hunk.new_start - before.new_start - len(before.new) != kept:
-        raise HunkError(f"line {hunk.line}: the two sides do not begin at the same line")
-
-
-def _misfit(before: list[str], hunk: Hunk) -> str:
+def _misfit(before: list[str], hunk: _Hunk) -> str:
     for number, line in enumerate(hunk.old, hunk.old_start):
-        if number >= len(before):
-            return f"the text ends before its line {number + 1:,}"
-        if before[number] != line:
+        if number < len(before) and before[number] != line:
             return f"line {number + 1:,} of the text is not the one that the hunk was made from"
-    return "the hunk does not fit"
+    return f"the text ends before its line {max(hunk.old_start, len(before) + bool(hunk.old)):,}"
 
 
 class FileState(Struct, frozen=True):

@@ -8,26 +8,27 @@ from __future__ import annotations
 import os
 import shutil
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import NamedTuple
 from uuid import uuid4
 
-from msgspec import Struct, structs
+from msgspec import structs
 from pydantic import TypeAdapter, ValidationError
 
 from debrief.errors import ConfigurationError, InputError
 from debrief.recorder.changes import check_clean, snapshot_tree
 from debrief.recorder.commands import check_command, execute
 from debrief.recorder.comparison import IgnoreRules
-from debrief.recorder.contracts import Contents, TaskId
+from debrief.recorder.contracts import TaskId
 from debrief.recorder.encoding import MAX_STRING
 from debrief.recorder.repository import baseline_of, head_commit, worktree_of
 from debrief.recorder.state import (
     OUTPUT_KEPT,
     CommandEnd,
     CommandStart,
+    NewSession,
     RecorderHome,
     SessionFolder,
     Started,
@@ -42,16 +43,6 @@ Clock = Callable[[], datetime]
 def utc_now() -> datetime:
     """Return the moment it is."""
     return datetime.now(UTC)
-
-
-class NewSession(Struct, frozen=True, kw_only=True):
-    """What a person starts a session with."""
-
-    task_id: str
-    prompt: str
-    system: str | None = None
-    contents: Contents = "full"
-    ignore: tuple[str, ...] = ()
 
 
 class OpenSession(NamedTuple):
@@ -156,27 +147,20 @@ def run(
             session.remove_command(number)
             raise
         session.end_command(number, end)
-        end = structs.replace(end, tree=_tree(worktree, home.scratch(worktree)))
-        session.end_command(number, end)
+        with suppress(InputError):
+            end = structs.replace(end, tree=snapshot_tree(worktree, home.scratch(worktree)))
+            session.end_command(number, end)
     return end
 
 
-def discard(home: RecorderHome, folder: Path) -> Started | None:
+def discard(home: RecorderHome, folder: Path) -> None:
     """End the worktree's session and forget it; the worktree stays as it is.
-
-    Returns:
-        What it was started with; None when its files cannot be read.
 
     Raises:
         InputError: there is no session, or a command of it is running.
     """
     with opened(home, folder) as (_, session):
-        try:
-            started = session.started()
-        except InputError:
-            started = None
         home.remove(session)
-    return started
 
 
 @contextmanager
@@ -278,10 +262,3 @@ def _is_of(session: SessionFolder, worktree: Path) -> bool:
 
 def _readable(worktree: Path) -> str:
     return os.fsencode(worktree).decode("utf-8", "replace")
-
-
-def _tree(worktree: Path, scratch: Path) -> str | None:
-    try:
-        return snapshot_tree(worktree, scratch)
-    except InputError:
-        return None

@@ -50,18 +50,23 @@ _INTERRUPTED = "(the recorder was ended while this ran)"
 T = TypeVar("T", bound=Struct)
 
 
-class Started(Struct, frozen=True, kw_only=True):
-    """A session as it was started."""
+class NewSession(Struct, frozen=True, kw_only=True):
+    """What a person starts a session with."""
 
-    version: int = STATE_VERSION
-    id: str
-    """A UUID; the record's as well."""
     task_id: str
     system: str | None = None
     prompt: str
     contents: Contents = "full"
     ignore: tuple[str, ...] = ()
     """Patterns in the syntax of gitignore, beside the usual ones."""
+
+
+class Started(NewSession, frozen=True, kw_only=True):
+    """A session as it was started."""
+
+    version: int = STATE_VERSION
+    id: str
+    """A UUID; the record's as well."""
     worktree: str
     """The top folder, for people to read."""
     repo_name: str

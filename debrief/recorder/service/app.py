@@ -17,7 +17,7 @@ from msgspec import Struct
 from pydantic import BaseModel
 
 from debrief import __version__
-from debrief.errors import DebriefError, InputError
+from debrief.errors import DebriefError
 from debrief.recorder.contracts import (
     Benchmark,
     Contract,
@@ -29,7 +29,7 @@ from debrief.recorder.contracts import (
     TaskId,
     Upload,
 )
-from debrief.recorder.exporting import ExportedLine, lines_of, side_of_record
+from debrief.recorder.exporting import ExportedLine, lines_of
 from debrief.recorder.service.problems import (
     EXPORT_ANSWER,
     RECORD_ANSWER,
@@ -56,8 +56,7 @@ if TYPE_CHECKING:
     from starlette import types as asgi
 
     from debrief.recorder.storage.listing import Export
-    from debrief.recorder.storage.rows import Scope, StoredRecord
-    from debrief.training.model import Split
+    from debrief.recorder.storage.rows import Scope
 
 router = APIRouter()
 
@@ -263,16 +262,13 @@ async def export_lines(service: _Service, query: Annotated[ExportQuery, Query()]
     if service.exports >= service.limits.exports:
         raise unavailable("service", f"{service.limits.exports} exports run already")
 
-    def release() -> None:
-        service.exports -= 1
-
     service.exports += 1
     try:
         export = await run_sync(service.store.export, query.filters, query.cursor, query.limit)
     except BaseException:
-        release()
+        service.exports -= 1
         raise
-    return ExportResponse(export, query, release)
+    return ExportResponse(export, query, service)
 
 
 class BenchmarkPage(Contract):
@@ -314,16 +310,16 @@ class ExportResponse(StreamingResponse):
     Args:
         export: the records; closed when the answer ends.
         query: what was requested.
-        release: called when the answer ends, however it does.
+        service: counts the exports that are under way.
     """
 
-    def __init__(self, export: Export, query: ExportQuery, release: Callable[[], None]) -> None:
+    def __init__(self, export: Export, query: ExportQuery, service: Service) -> None:
         headers = {"Debrief-Cursor": export.end}
         if query.split is None:
             headers["Debrief-Count"] = str(export.count)
         super().__init__(_chunks(export, query), media_type=MEDIA_TYPE, headers=headers)
         self._export = export
-        self._release = release
+        self._service = service
 
     async def __call__(self, scope: asgi.Scope, receive: asgi.Receive, send: asgi.Send) -> None:
         """Send everything, and close the export whatever happens."""
@@ -335,15 +331,14 @@ class ExportResponse(StreamingResponse):
             logging.getLogger(LOGGER).warning("export broke off", extra={"fields": fields})
         finally:
             self._export.close()
-            self._release()
+            self._service.exports -= 1
 
 
 def _chunks(export: Export, query: ExportQuery) -> Iterator[bytes]:
-    rows = (row for row in export if query.split is None or _side(row) in (query.split, None))
     chunk = bytearray()
     count = 0
     withheld: list[ExportedLine] = []
-    for line in lines_of(query.format, rows):
+    for line in lines_of(query.format, export, query.split):
         if not line.line:
             withheld.append(line)
             continue
@@ -363,14 +358,6 @@ def _chunks(export: Export, query: ExportQuery) -> Iterator[bytes]:
         }
         chunk += orjson.dumps({"manifest": manifest}) + b"\n"
     yield bytes(chunk)
-
-
-def _side(row: StoredRecord) -> Split | None:
-    """Return a record's side; None if it gives no line, which the manifest then names."""
-    try:
-        return side_of_record(row)
-    except InputError:
-        return None
 
 
 def create_app(service: Service) -> FastAPI:

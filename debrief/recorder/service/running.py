@@ -47,11 +47,6 @@ def listen(host: str, port: int) -> socket.socket:
         ) from error
 
 
-def is_local(host: str) -> bool:
-    """Return whether only this machine can reach an address."""
-    return host in ("localhost", "::1") or host.startswith("127.")
-
-
 def url_of(listener: socket.socket) -> str:
     """Return the address that a client on this machine uses."""
     host, port = listener.getsockname()[:2]

@@ -22,7 +22,8 @@ from debrief.cli.app import app
 from debrief.cli.serve import ready_rule, write_token
 from debrief.errors import ConfigurationError
 from debrief.recorder.checks import ReadyRule
-from debrief.recorder.service.running import is_local, listen
+from debrief.recorder.client import is_local
+from debrief.recorder.service.running import listen
 from debrief.recorder.storage.store import RecordStore
 from tests.recorder.records import build
 from tests.recorder.service.helpers import (

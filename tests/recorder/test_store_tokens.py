@@ -72,8 +72,8 @@ def test_benchmarks_are_listed_by_adapter_version_task_and_session(store: Record
         ({"session_id": session.id}, [1]),
         ({"adapter": "other"}, []),
     ]
-    for wanted, expected in cases:
-        assert store.benchmarks(**wanted).items == tuple(kept[number] for number in expected)
+    for values, expected in cases:
+        assert store.benchmarks(**values).items == tuple(kept[number] for number in expected)
     page = store.benchmarks(limit=2)
     assert page.more
     assert store.benchmarks(cursor=page.cursor).items == (kept[2],)

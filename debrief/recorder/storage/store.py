@@ -235,19 +235,19 @@ class RecordStore(TokenStore):
         self,
         cursor: str | None = None,
         limit: int = 100,
-        **wanted: str | UUID | None,
+        **values: str | UUID | None,
     ) -> Page[Benchmark]:
         """Return benchmarks after ``cursor``, in the order they were received.
 
         Args:
             cursor: of an earlier page; None is the beginning.
             limit: how many at most.
-            wanted: values by column; None does not restrict.
+            values: values by column; None does not restrict.
 
         Raises:
             CursorError: the cursor is not one of benchmarks of this database.
         """
-        conditions = _equal(tables.benchmarks, wanted)
+        conditions = _equal(tables.benchmarks, values)
         query = sa.select(tables.benchmarks).where(*conditions)
         return self._page(query, tables.benchmarks.c.id, "benchmarks", cursor, limit, Benchmark)
 
@@ -272,8 +272,8 @@ class RecordStore(TokenStore):
 
 
 def _conditions(filters: SessionFilter) -> list[sa.ColumnElement[bool]]:
-    wanted = {name: getattr(filters, name) for name in ("task_id", "status", "repo_name")}
-    conditions = _equal(_TABLE, wanted)
+    values = {name: getattr(filters, name) for name in ("task_id", "status", "repo_name")}
+    conditions = _equal(_TABLE, values)
     if filters.since is not None:
         conditions.append(_TABLE.c.created_at >= filters.since)
     if filters.until is not None:
@@ -281,8 +281,8 @@ def _conditions(filters: SessionFilter) -> list[sa.ColumnElement[bool]]:
     return conditions
 
 
-def _equal(table: sa.TableClause, wanted: Mapping[str, object]) -> list[sa.ColumnElement[bool]]:
-    return [table.c[name] == value for name, value in wanted.items() if value is not None]
+def _equal(table: sa.TableClause, values: Mapping[str, object]) -> list[sa.ColumnElement[bool]]:
+    return [table.c[name] == value for name, value in values.items() if value is not None]
 
 
 def _read(model: type[Model], row: Any) -> Model:

@@ -13,27 +13,83 @@ from wsgiref.simple_server import WSGIRequestHandler, WSGIServer, make_server
 
 import dagster as dg
 from dagster import DagsterRunStatus
+from msgspec import Struct
 
 from assets.run_summary import done_in
 from debrief.errors import ConfigurationError, DebriefError
-from debrief.metrics import LakeMetrics, counter, gauge, recorder_metrics
+from debrief.lake import Lake
+from debrief.recorder.storage.store import RecordStore
 from debrief.settings import Settings
 
 if TYPE_CHECKING:
     from prometheus_client.core import Metric
 
-Source = Callable[[], Iterable["Metric"]]
 INTERVAL = 30.0
 """Seconds for which a scrape gets what was read before."""
+WEEKS_SHOWN = 8
+"""Weeks with metrics of their own, the newest; older ones change rarely and would be a series
+each for ever."""
 _PAGE = 1_000
 _BACKFILLS = 200
-_ENDS = {"success": DagsterRunStatus.SUCCESS, "failure": DagsterRunStatus.FAILURE}
-_COUNTERS = {
-    "calls": "debrief_calls",
-    "fresh": "debrief_made_rows",
-    "failed": "debrief_failures",
-    "cost_usd": "debrief_spent_usd",
+METRICS: dict[str, tuple[str, ...]] = {
+    "debrief_sessions": ("Sessions in the lake, by the tool they were held with.", "tool"),
+    "debrief_week_sessions": ("Sessions of the newest weeks.", "week"),
+    "debrief_unread_transcripts": ("Transcripts that are no session, or cannot be read.", "reason"),
+    "debrief_rows": (
+        "Rows in the lake by stage and status; failed ones are tried again by the next run.",
+        *("stage", "status"),
+    ),
+    "debrief_week_rows": ("Rows of the newest weeks.", "stage", "week", "status"),
+    "debrief_week_cost_usd": ("Known costs of the rows of the newest weeks.", "stage", "week"),
+    "debrief_tokens": ("Tokens that the rows in the lake took.", "stage", "kind"),
+    "debrief_cost_usd": ("What the rows in the lake cost, as far as prices are known.", "stage"),
+    "debrief_cost_unknown_rows": ("Rows that took tokens at a price nobody knows.", "stage"),
+    "debrief_training_sets": ("Training sets.",),
+    "debrief_training_samples": ("Samples in all training sets.",),
+    "debrief_recorder_sessions": ("Recorded sessions by status.", "status"),
+    "debrief_database_bytes": ("Size of the recorder's database, Dagster's tables included.",),
+    "debrief_runs": ("Runs that the instance knows of, by status.", "status"),
+    "debrief_last_run_timestamp_seconds": ("When the last run ended so.", "job", "status"),
+    "debrief_last_run_seconds": ("How long the last run that succeeded took.", "job"),
+    "debrief_oldest_queued_run_seconds": ("How long the oldest queued run has waited.",),
+    "debrief_backfills_under_way": ("Backfills that have runs to launch or to wait for.",),
+    "debrief_pool_slots": ("Steps that a pool lets run.", "pool"),
+    "debrief_pool_used": ("Steps of a pool that run.", "pool"),
+    "debrief_pool_waiting": ("Steps that wait for a pool.", "pool"),
+    "debrief_daemon_healthy": ("1 when a daemon was heard of lately and had no error.", "daemon"),
+    "debrief_calls": ("Calls of a language model, by runs that are kept.", "stage"),
+    "debrief_made_rows": ("Rows made new or changed, by runs that are kept.", "stage"),
+    "debrief_failures": ("Rows that failed, each time they did, by runs that are kept.", "stage"),
+    "debrief_spent_usd": ("Money, where prices are known, by runs that are kept.", "stage"),
+    "debrief_call_tokens": ("Tokens of these calls, by runs that are kept.", "stage", "kind"),
+    "debrief_source_up": (
+        "1 if its last reading succeeded, else its metrics are older.",
+        "source",
+    ),
+    "debrief_look_seconds": ("How long the last reading took.",),
 }
+"""What each metric means, and the names of its labels."""
+_COUNTERS = {
+    "calls": ("debrief_calls",),
+    "fresh": ("debrief_made_rows",),
+    "failed": ("debrief_failures",),
+    "cost_usd": ("debrief_spent_usd",),
+    "input_tokens": ("debrief_call_tokens", "input"),
+    "output_tokens": ("debrief_call_tokens", "output"),
+}
+"""Metrics that only grow, with the label that follows the stage; by the field that is added up."""
+_EVALUATED = ("judge_evaluations", "session_scores", "rubric_evaluations")
+_TABLES = (
+    *_EVALUATED,
+    "langfuse_scores",
+    "raw_sessions",
+    "unread_transcripts",
+    "training_index",
+)
+
+Sample = tuple[tuple[str, ...], float]
+"""The name of a metric with the values of its labels, and its value."""
+Source = Callable[[], Iterable[Sample]]
 
 
 class Metrics:
@@ -56,23 +112,32 @@ class Metrics:
         self._interval = interval
         self._clock = clock
         self._lock = threading.Lock()
-        self._metrics: dict[str, list[Metric]] = {}
+        self._samples: dict[str, list[Sample]] = {}
         self._errors: dict[str, str] = {}
         self._read_at: float | None = None
         self._seconds = 0.0
 
     def collect(self) -> Iterator[Metric]:
         """Yield all metrics, read at most ``interval`` ago, as ``prometheus_client`` asks for."""
+        from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
+
         with self._lock:
             now = self._clock()
             if self._read_at is None or now - self._read_at >= self._interval:
                 self._read()
                 self._read_at, self._seconds = now, self._clock() - now
-            metrics = [m for name in self._sources for m in self._metrics.get(name, ())]
-            up = [((name,), float(name not in self._errors)) for name in self._sources]
-        yield from metrics
-        yield gauge("debrief_source_up", up)
-        yield gauge("debrief_look_seconds", [((), self._seconds)])
+            samples = [each for name in self._sources for each in self._samples.get(name, ())]
+            samples += [
+                *((("debrief_source_up", n), float(n not in self._errors)) for n in self._sources),
+                (("debrief_look_seconds",), self._seconds),
+            ]
+        counters = {name for name, *_ in _COUNTERS.values()}
+        for name, (meaning, *labels) in METRICS.items():
+            family = CounterMetricFamily if name in counters else GaugeMetricFamily
+            metric = family(name, meaning, labels=labels)
+            for (_, *values), value in sorted(each for each in samples if each[0][0] == name):
+                metric.add_metric(values, value)
+            yield metric
 
     def errors(self) -> dict[str, str]:
         """Return why the sources that failed did."""
@@ -83,7 +148,7 @@ class Metrics:
     def _read(self) -> None:
         for name, source in self._sources.items():
             try:
-                self._metrics[name] = list(source())
+                self._samples[name] = list(source())
                 self._errors.pop(name, None)
             except Exception as error:  # Whatever it is, the other sources are read.
                 is_ours = isinstance(error, DebriefError)
@@ -105,63 +170,45 @@ class InstanceMetrics:
         self._instance = instance
         self._cursors: dict[dg.AssetKey, int | None] = dict.fromkeys(stages)
         self._jobs = tuple(jobs)
-        self._sums: defaultdict[tuple[str, str], float] = defaultdict(float)
+        self._sums: defaultdict[tuple[str, ...], float] = defaultdict(float)
 
-    def collect(self) -> Iterator[Metric]:
-        """Read the instance, and yield all metrics."""
-        statuses = [(s, dg.RunsFilter(statuses=[s])) for s in DagsterRunStatus]
-        counts = [([s.value.lower()], self._instance.get_runs_count(f)) for s, f in statuses]
-        yield gauge("debrief_runs", counts)
-        yield from self._last_runs()
-        yield from self._waiting()
-        yield from self._pools()
-        daemons = self._instance.get_daemon_statuses().items()
-        healthy = [([name], float(bool(d.healthy))) for name, d in daemons if d.required]
-        yield gauge("debrief_daemon_healthy", healthy)
-        yield from self._stages()
-
-    def _last_runs(self) -> Iterator[Metric]:
-        ends: list[tuple[list[str], float]] = []
-        seconds: list[tuple[list[str], float]] = []
+    def collect(self) -> Iterator[Sample]:
+        """Read the instance, and yield all samples."""
+        for status in DagsterRunStatus:
+            count = self._instance.get_runs_count(dg.RunsFilter(statuses=[status]))
+            yield ("debrief_runs", status.value.lower()), count
         for job in self._jobs:
-            for name, status in _ENDS.items():
-                runs = dg.RunsFilter(job_name=job, statuses=[status])
-                for record in self._instance.get_run_records(runs, limit=1):
-                    if record.end_time is None:
-                        continue
-                    ends.append(([job, name], record.end_time))
-                    if name == "success" and record.start_time is not None:
-                        seconds.append(([job], record.end_time - record.start_time))
-        yield gauge("debrief_last_run_timestamp_seconds", ends)
-        yield gauge("debrief_last_run_seconds", seconds)
-
-    def _waiting(self) -> Iterator[Metric]:
+            yield from self._last_runs(job)
         queued = dg.RunsFilter(statuses=[DagsterRunStatus.QUEUED])
         oldest = self._instance.get_run_records(queued, limit=1, ascending=True)
         waited = time.time() - oldest[0].create_timestamp.timestamp() if oldest else 0.0
-        yield gauge("debrief_oldest_queued_run_seconds", [((), max(0.0, waited))])
+        yield ("debrief_oldest_queued_run_seconds",), max(0.0, waited)
         backfills = self._instance.get_backfills(limit=_BACKFILLS)
         under_way = sum(backfill.status.value == "REQUESTED" for backfill in backfills)
-        yield gauge("debrief_backfills_under_way", [((), under_way)])
-
-    def _pools(self) -> Iterator[Metric]:
+        yield ("debrief_backfills_under_way",), under_way
         storage = self._instance.event_log_storage
-        pools = [([p], storage.get_concurrency_info(p)) for p in storage.get_concurrency_keys()]
-        yield gauge("debrief_pool_slots", [(p, info.slot_count) for p, info in pools])
-        yield gauge("debrief_pool_used", [(p, info.active_slot_count) for p, info in pools])
-        yield gauge("debrief_pool_waiting", [(p, info.pending_step_count) for p, info in pools])
-
-    def _stages(self) -> Iterator[Metric]:
+        for pool in storage.get_concurrency_keys():
+            info = storage.get_concurrency_info(pool)
+            yield ("debrief_pool_slots", pool), info.slot_count
+            yield ("debrief_pool_used", pool), info.active_slot_count
+            yield ("debrief_pool_waiting", pool), info.pending_step_count
+        for name, daemon in self._instance.get_daemon_statuses().items():
+            if daemon.required:
+                yield ("debrief_daemon_healthy", name), float(bool(daemon.healthy))
         for key in self._cursors:
             self._add_new_materializations(key)
-        for what, name in _COUNTERS.items():
-            yield counter(name, [([s], v) for (s, w), v in self._sums.items() if w == what])
-        tokens = [
-            ([stage, what.removesuffix("_tokens")], value)
-            for (stage, what), value in self._sums.items()
-            if what.endswith("_tokens")
-        ]
-        yield counter("debrief_call_tokens", tokens)
+        yield from self._sums.items()
+
+    def _last_runs(self, job: str) -> Iterator[Sample]:
+        for status in (DagsterRunStatus.SUCCESS, DagsterRunStatus.FAILURE):
+            runs = dg.RunsFilter(job_name=job, statuses=[status])
+            for record in self._instance.get_run_records(runs, limit=1):
+                start, end = record.start_time, record.end_time
+                if end is not None:
+                    name = status.value.lower()
+                    yield ("debrief_last_run_timestamp_seconds", job, name), end
+                    if status is DagsterRunStatus.SUCCESS and start is not None:
+                        yield ("debrief_last_run_seconds", job), end - start
 
     def _add_new_materializations(self, key: dg.AssetKey) -> None:
         while True:
@@ -169,12 +216,99 @@ class InstanceMetrics:
             page = self._instance.fetch_materializations(new, limit=_PAGE, ascending=True)
             events = [record.event_log_entry.dagster_event for record in page.records]
             for done in done_in(event for event in events if event is not None):
-                for what in (*_COUNTERS, "input_tokens", "output_tokens"):
-                    self._sums[done.stage, what] += getattr(done, what) or 0.0
+                for what, (name, *kind) in _COUNTERS.items():
+                    self._sums[name, done.stage, *kind] += getattr(done, what) or 0.0
             if page.records:
                 self._cursors[key] = page.records[-1].storage_id
             if len(page.records) < _PAGE:
                 return
+
+
+class _Row(Struct, frozen=True):
+    """The columns of all tables that are counted; a table has some of them."""
+
+    tool: str = ""
+    expected: bool = False
+    samples: int = 0
+    status: str | None = None
+    input_tokens: int = 0
+    output_tokens: int = 0
+    cost_usd: float | None = None
+
+
+class LakeMetrics:
+    """Metrics of a lake; a partition is read again only when its stamp has changed."""
+
+    def __init__(self, lake: Lake) -> None:
+        self._lake = lake
+        self._read: dict[tuple[str, str], tuple[str, dict[tuple[str, ...], float]]] = {}
+        """By table and partition: the digest, and the sums over the rows."""
+
+    def collect(self) -> Iterator[Sample]:
+        """Read what has changed, and yield all samples."""
+        weeks = sorted(self._lake.partitions("raw_sessions"))[-WEEKS_SHOWN:]
+        totals: defaultdict[tuple[str, ...], float] = defaultdict(float)
+        totals["debrief_training_sets",] = totals["debrief_training_samples",] = 0.0
+        for table in _EVALUATED:
+            for metric in ("debrief_cost_usd", "debrief_cost_unknown_rows"):
+                totals[metric, table] = 0.0
+            for kind in ("input", "output"):
+                totals["debrief_tokens", table, kind] = 0.0
+        for table in _TABLES:
+            for key in self._lake.partitions(table):
+                for labels, value in self._partition(table, key).items():
+                    if not labels[0].startswith("debrief_week_") or key in weeks:
+                        totals[labels] += value
+        yield from totals.items()
+
+    def _partition(self, table: str, key: str) -> dict[tuple[str, ...], float]:
+        stamp = self._lake.stamp(table, key)
+        if stamp is None:
+            return {}
+        digest, sums = self._read.get((table, key), ("", {}))
+        if digest != stamp.digest:
+            sums = self._sums(table, key)
+            self._read[table, key] = stamp.digest, sums
+        return sums
+
+    def _sums(self, table: str, key: str) -> dict[tuple[str, ...], float]:
+        sums: defaultdict[tuple[str, ...], float] = defaultdict(float)
+        if table == "training_index":
+            sums["debrief_training_sets",] = 1
+        for row in self._lake.read(table, key, _Row):
+            status = row.status or ""
+            if table == "raw_sessions":
+                sums["debrief_sessions", row.tool] += 1
+                sums["debrief_week_sessions", key] += 1
+            elif table == "unread_transcripts":
+                reason = "empty" if row.expected else "unreadable"
+                sums["debrief_unread_transcripts", reason] += 1
+            elif table == "training_index":
+                sums["debrief_training_samples",] += row.samples
+            else:
+                sums["debrief_rows", table, status] += 1
+            if table in _EVALUATED:
+                cost = row.cost_usd or 0.0
+                is_unknown = row.cost_usd is None and row.input_tokens + row.output_tokens > 0
+                sums["debrief_week_rows", table, key, status] += 1
+                sums["debrief_week_cost_usd", table, key] += cost
+                sums["debrief_tokens", table, "input"] += row.input_tokens
+                sums["debrief_tokens", table, "output"] += row.output_tokens
+                sums["debrief_cost_usd", table] += cost
+                sums["debrief_cost_unknown_rows", table] += is_unknown
+        return sums
+
+
+def recorder_metrics(store: RecordStore) -> Iterator[Sample]:
+    """Yield what a recorder's database holds.
+
+    Raises:
+        StorageError: it is away, or not migrated.
+    """
+    counts = store.counts()
+    yield ("debrief_recorder_sessions", "ready"), counts.ready
+    yield ("debrief_recorder_sessions", "draft"), counts.sessions - counts.ready
+    yield ("debrief_database_bytes",), counts.size
 
 
 def exposition(metrics: Metrics) -> bytes:
@@ -227,9 +361,7 @@ def sources(settings: Settings, stack: ExitStack) -> dict[str, Source]:
         settings: which lake and home.
         stack: closes what is opened.
     """
-    from debrief.lake import Lake
     from debrief.recorder.postgres import database_url
-    from debrief.recorder.storage.store import RecordStore
     from pipelines.definitions import defs
     from pipelines.instance import open_instance
 

@@ -11,12 +11,10 @@ import dagster as dg
 import httpx
 import pytest
 from dagster import DagsterRunStatus
-from prometheus_client.core import Metric
 from prometheus_client.parser import text_string_to_metric_families
 
 from debrief.errors import ConfigurationError, DebriefError
-from debrief.metrics import gauge
-from pipelines.metrics import InstanceMetrics, Metrics, Source, exposition, make_exporter
+from pipelines.metrics import InstanceMetrics, Metrics, Sample, Source, exposition, make_exporter
 
 WEEKS = dg.StaticPartitionsDefinition(["2026-11-02", "2026-11-09"])
 
@@ -94,14 +92,14 @@ def test_pools_daemons_and_the_queue_are_told(instance: dg.DagsterInstance) -> N
     assert found["debrief_daemon_healthy", ("SENSOR",)] == 0
 
 
-def one(value: float) -> list[Metric]:
-    return [gauge("debrief_sessions", [((f'quo"te\n{value}',), value)])]
+def one(value: float) -> list[Sample]:
+    return [(("debrief_sessions", f'quo"te\n{value}'), value)]
 
 
 def test_a_scrape_is_answered_from_the_last_look_until_that_is_old() -> None:
     now, looks = [0.0], list[float]()
 
-    def source() -> list[Metric]:
+    def source() -> list[Sample]:
         looks.append(now[0])
         return one(1.0)
 
@@ -116,7 +114,7 @@ def test_a_source_that_fails_keeps_its_figures_and_is_told_of() -> None:
     state = {"fails": False}
     now = [0.0]
 
-    def source() -> list[Metric]:
+    def source() -> list[Sample]:
         if state["fails"]:
             raise DebriefError("database", "is away")
         return one(7.0)
@@ -144,7 +142,7 @@ def test_the_exporter_answers(path: str, status: int) -> None:
 
 
 def test_health_says_what_cannot_be_told() -> None:
-    def broken() -> list[Metric]:
+    def broken() -> list[Sample]:
         raise DebriefError("lake", "cannot be read")
 
     with served({"lake": broken}) as url:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -11,8 +10,8 @@ from msgspec.structs import replace
 
 from debrief.judging.model import JudgeEvaluation
 from debrief.lake import Lake
-from debrief.metrics import WEEKS_SHOWN, LakeMetrics
 from debrief.training.store import TrainingSetRow
+from pipelines.metrics import WEEKS_SHOWN, LakeMetrics
 from tests.grown import fill_lake
 
 LAST = "2026-11-09"
@@ -26,13 +25,7 @@ def lake(tmp_path: Path) -> Lake:
 
 
 def metrics(lake: Lake) -> dict[tuple[str, ...], float]:
-    return dict(collected(LakeMetrics(lake)))
-
-
-def collected(source: LakeMetrics) -> Iterator[tuple[tuple[str, ...], float]]:
-    for metric in source.collect():
-        for sample in metric.samples:
-            yield (sample.name, *sample.labels.values()), sample.value
+    return dict(LakeMetrics(lake).collect())
 
 
 def evaluation(number: int, **fields: object) -> JudgeEvaluation:
@@ -81,9 +74,9 @@ def test_failures_and_unknown_prices_are_counted_and_not_taken_for_nothing(lake:
 
 def test_what_changes_is_seen_by_the_next_look(lake: Lake) -> None:
     source = LakeMetrics(lake)
-    before = dict(collected(source))
+    before = dict(source.collect())
     lake.write("judge_evaluations", LAST, [evaluation(1)], JudgeEvaluation)
-    after = dict(collected(source))
+    after = dict(source.collect())
     assert before["debrief_rows", "judge_evaluations", "ok"] == 30
     assert after["debrief_rows", "judge_evaluations", "ok"] == 28
     assert after["debrief_sessions", "droid"] == before["debrief_sessions", "droid"]
@@ -98,9 +91,9 @@ def test_a_partition_that_did_not_change_is_not_read_again(lake: Lake, tmp_path:
             return super().read(*arguments, **options)
 
     source = LakeMetrics(Counted(str(tmp_path)))
-    dict(collected(source))
+    dict(source.collect())
     first = Counted.reads
-    dict(collected(source))
+    dict(source.collect())
     assert first == 30
     assert Counted.reads == first
 

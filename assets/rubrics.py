@@ -54,7 +54,7 @@ from debrief.rubrics.offline_miner import EARLIER_WEEKS
 from debrief.rubrics.page import rubrics_markdown
 from debrief.scoring.model import SCORE_NAMES, ScoreName, SessionScores
 from debrief.sessions.model import Session
-from debrief.summary import Held
+from debrief.summary import Evaluated
 from debrief.weeks import week_after, week_of
 from resources.lake import LakeResource
 
@@ -413,7 +413,7 @@ def rubric_evaluations(run: StageRun, week: str, filled: Filled[RubricEvaluation
 rubric_scores_within_range = score_check(
     "rubric_scores_within_range",
     rubric_evaluations,
-    Held,
+    Evaluated,
     lambda row: (
         f"{row.rubric_id}: {row.score}"
         if row.status == "ok" and row.score not in range(1, 6)

@@ -10,11 +10,11 @@ from msgspec import Struct
 from debrief.lake import Lake, Row
 from debrief.rubrics.model import Rubric
 from debrief.scoring.model import SCORE_NAMES
-from debrief.sessions.model import SessionHead, UnreadTranscript
+from debrief.sessions.model import Problem, SessionHead, UnreadTranscript
 from debrief.sessions.store import SESSIONS_TABLE, UNREAD_TABLE
 
 
-class Failure(Struct, frozen=True, kw_only=True):
+class Failure(Struct, frozen=True):
     """Something that one session or transcript failed at; everything else went on."""
 
     stage: str
@@ -56,41 +56,22 @@ class Summary(Struct, frozen=True, kw_only=True):
     """None when a price was not known."""
 
 
-class Judged(Struct, frozen=True, kw_only=True):
-    """What a summary needs of a judgement."""
+class Evaluated(Struct, frozen=True, kw_only=True):
+    """What a summary needs of a judgement, a session's scores, or a session on a rubric."""
 
     session_id: str
-    judge: str
-    weight: float
-    model: str
     status: str
-    score: float | None = None
     failure: str = ""
+    model: str = ""
     cost_usd: float | None = None
-
-
-class Scored(Struct, frozen=True, kw_only=True):
-    """What a summary needs of a session's scores."""
-
-    session_id: str
-    model: str
-    status: str
-    failure: str = ""
+    score: float | None = None
+    judge: str = ""
+    weight: float = 0.0
+    """Of the judge."""
+    rubric_id: str = ""
     overall_quality: float | None = None
     chunk_agreement: float | None = None
     """None for a single chunk."""
-    cost_usd: float | None = None
-
-
-class Held(Struct, frozen=True, kw_only=True):
-    """What a summary needs of a session on a rubric."""
-
-    session_id: str
-    rubric_id: str
-    status: str
-    score: int | None = None
-    failure: str = ""
-    cost_usd: float | None = None
 
 
 class Content(Struct, frozen=True, kw_only=True):
@@ -102,29 +83,24 @@ class Content(Struct, frozen=True, kw_only=True):
     weeks: tuple[str, ...]
     heads: tuple[SessionHead, ...]
     unread: tuple[UnreadTranscript, ...]
-    judged: tuple[Judged, ...]
-    scored: tuple[Scored, ...]
-    held: tuple[Held, ...]
+    judged: tuple[Evaluated, ...]
+    scored: tuple[Evaluated, ...]
+    held: tuple[Evaluated, ...]
 
     @property
     def failures(self) -> tuple[Failure, ...]:
         """Return what failed; everything else went on."""
-        unread = (row for row in self.unread if not row.expected)
+        stages = (
+            ("judging", self.judged, "{0.session_id} by {0.judge}"),
+            ("scoring", self.scored, "{0.session_id}"),
+            ("rubrics", self.held, "{0.session_id} on {0.rubric_id}"),
+        )
         return (
-            *(_failure("reading", _place(row.path, row.line), row.reason) for row in unread),
+            *(_unread(row) for row in self.unread if not row.expected),
             *(
-                _failure("judging", f"{row.session_id} by {row.judge}", row.failure)
-                for row in self.judged
-                if row.status == "failed"
-            ),
-            *(
-                _failure("scoring", row.session_id, row.failure)
-                for row in self.scored
-                if row.status == "failed"
-            ),
-            *(
-                _failure("rubrics", f"{row.session_id} on {row.rubric_id}", row.failure)
-                for row in self.held
+                Failure(stage, culprit.format(row), row.failure)
+                for stage, rows, culprit in stages
+                for row in rows
                 if row.status == "failed"
             ),
         )
@@ -132,7 +108,7 @@ class Content(Struct, frozen=True, kw_only=True):
     @property
     def cost_usd(self) -> float | None:
         """Return what the rows that stand have cost; None when a price was not known."""
-        rows: tuple[Judged | Scored | Held, ...] = (*self.judged, *self.scored, *self.held)
+        rows = (*self.judged, *self.scored, *self.held)
         costs = [row.cost_usd for row in rows if row.status == "ok"]
         known = [cost for cost in costs if cost is not None]
         return sum(known) if len(known) == len(costs) else None
@@ -149,9 +125,9 @@ def content_of(lake: Lake, weeks: Iterable[str]) -> Content:
         weeks=taken,
         heads=rows(SESSIONS_TABLE, SessionHead),
         unread=rows(UNREAD_TABLE, UnreadTranscript),
-        judged=rows("judge_evaluations", Judged),
-        scored=rows("session_scores", Scored),
-        held=rows("rubric_evaluations", Held),
+        judged=rows("judge_evaluations", Evaluated),
+        scored=rows("session_scores", Evaluated),
+        held=rows("rubric_evaluations", Evaluated),
     )
 
 
@@ -159,14 +135,8 @@ def summarise(lake: Lake, weeks: Iterable[str] | None = None) -> Summary:
     """Return what the lake holds of ``weeks`` (all, when None), and all its training sets."""
     content = content_of(lake, lake.partitions(SESSIONS_TABLE) if weeks is None else weeks)
     heads, unread, judged, scored = content.heads, content.unread, content.judged, content.scored
-    passed_over = [
-        *(
-            _failure("reading", _place(problem.path, problem.line), problem.reason)
-            for head in heads
-            for problem in head.problems
-        ),
-        *(_failure("reading", _place(r.path, r.line), r.reason) for r in unread if r.expected),
-    ]
+    passed_over = [_unread(problem) for head in heads for problem in head.problems]
+    passed_over += [_unread(row) for row in unread if row.expected]
     return Summary(
         weeks=content.weeks,
         sessions=len(heads),
@@ -193,9 +163,6 @@ def _training_sets(lake: Lake) -> Iterable[TrainingSetSize]:
         yield TrainingSetSize(path=lake.path(name), samples=data.count(b"\n"), size=len(data))
 
 
-def _failure(stage: str, culprit: str, reason: str) -> Failure:
-    return Failure(stage=stage, culprit=culprit, reason=reason)
-
-
-def _place(path: str, line: int) -> str:
-    return f"{path}:{line}" if line else path
+def _unread(row: UnreadTranscript | Problem) -> Failure:
+    place = f"{row.path}:{row.line}" if row.line else row.path
+    return Failure("reading", place, row.reason)

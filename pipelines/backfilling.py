@@ -13,13 +13,13 @@ import dagster as dg
 from msgspec import Struct
 
 from assets.partitions import PAIRS, add_pairs, pair_key, pair_of
-from assets.run_summary import done_in
+from assets.reports import done_in
 from assets.weekly import MODEL_POOL
 from debrief.cli.shared import console
 from debrief.errors import ConfigurationError, InputError
 from debrief.lake import Lake
 from debrief.training.pairs import observed_pairs
-from debrief.weekly.model import Done, added_up
+from debrief.weekly import Done, added_up
 from debrief.weeks import week_of
 from pipelines.definitions import defs
 from pipelines.instance import open_instance

@@ -15,7 +15,7 @@ import dagster as dg
 from dagster import DagsterRunStatus
 from msgspec import Struct
 
-from assets.run_summary import done_in
+from assets.reports import done_in
 from debrief.errors import ConfigurationError, DebriefError
 from debrief.lake import Lake
 from debrief.recorder.storage.store import RecordStore

@@ -7,7 +7,7 @@ from pydantic import Field
 
 from debrief.redaction.redactor import Redactor, key_of
 from debrief.settings import load_settings
-from debrief.weekly.message import send, webhook_of
+from debrief.weekly import send, webhook_of
 
 
 class WebhookResource(dg.ConfigurableResource):  # type: ignore[type-arg]

@@ -9,8 +9,7 @@ from pathlib import Path
 import dagster as dg
 import pytest
 
-from assets.reports import fingerprint_leaderboard
-from assets.run_summary import done_in
+from assets.reports import done_in, fingerprint_leaderboard
 from assets.scoring import session_scores
 from resources.evaluator import EvaluatorResource
 from tests.assets.running import resources

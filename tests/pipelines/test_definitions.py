@@ -11,7 +11,7 @@ import pytest
 import yaml
 
 from assets.partitions import PAIRS, WEEKS
-from debrief.weekly.model import STAGES
+from debrief.weekly import STAGES
 from pipelines.automation import weekly
 from pipelines.definitions import defs
 

@@ -14,8 +14,8 @@ from debrief.errors import InputError
 from pipelines.definitions import defs
 from pipelines.jobs import killed_runs, range_tags, send_failure
 from resources.webhook import WebhookResource
+from tests.hooks import Hook, hook
 from tests.pipelines.test_run import WEEK, conversation, write
-from tests.weekly.hooks import Hook, hook
 
 UI = "https://dagster.example.org"
 SAID = "Round amounts to cents in ledger/money.py"

@@ -1,20 +1,88 @@
-"""The page about a week: what a run did, what it cost, what failed and why, what changed."""
+"""The week in one page: what was done, what it cost, what failed, what changed; and its message."""
 
 from __future__ import annotations
 
+import time
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from urllib.parse import urlsplit
 
 from msgspec import Struct
 
 from debrief.lake import Lake
+from debrief.markdown import table
+from debrief.redaction.redactor import Redactor
+from debrief.retry import RetryPolicy, retrying
 from debrief.rubrics.model import SETS, Rubric
 from debrief.rubrics.page import compare_rubrics, plain
 from debrief.scoring.model import SCORE_NAMES
+from debrief.settings import Settings
 from debrief.summary import Content, Failure, content_of
 from debrief.training.decomposition import WeeklyMove, moves_markdown
-from debrief.weekly.model import Done, added_up, by_stage
 from debrief.weeks import week_after
+
+STAGES = (
+    "raw_sessions",
+    "prompt_snapshots",
+    "session_metadata",
+    "judge_evaluations",
+    "session_scores",
+    "langfuse_scores",
+    "extracted_rubrics",
+    "rubrics",
+    "rubric_evaluations",
+    "judge_agreement",
+    "training_sets",
+    "fingerprint_leaderboard",
+)
+"""In the order in which one follows from another, whichever a run came to first."""
+
+
+class Done(Struct, frozen=True, kw_only=True):
+    """What a stage did for one of its partitions."""
+
+    stage: str
+    partition: str = ""
+    """Empty for a stage without partitions."""
+    rows: int = 0
+    """All that the partition has now."""
+    fresh: int = 0
+    """Rows that were not there before, or not so."""
+    failed: int = 0
+    calls: int = 0
+    """Of a language model."""
+    input_tokens: int = 0
+    output_tokens: int = 0
+    cost_usd: float | None = 0.0
+    """None when a price is not known."""
+
+
+def added_up(stage: str, parts: Iterable[Done]) -> Done:
+    """Add up what a stage did; the cost is None as soon as one of them is not known."""
+    found = list(parts)
+    costs = [part.cost_usd for part in found]
+    known = [cost for cost in costs if cost is not None]
+    return Done(
+        stage=stage,
+        rows=sum(part.rows for part in found),
+        fresh=sum(part.fresh for part in found),
+        failed=sum(part.failed for part in found),
+        calls=sum(part.calls for part in found),
+        input_tokens=sum(part.input_tokens for part in found),
+        output_tokens=sum(part.output_tokens for part in found),
+        cost_usd=sum(known) if len(known) == len(costs) else None,
+    )
+
+
+def by_stage(parts: Iterable[Done]) -> list[Done]:
+    """Return one sum a stage, in the order of ``STAGES``; others follow as they come."""
+    stages: dict[str, list[Done]] = {}
+    for part in parts:
+        stages.setdefault(part.stage, []).append(part)
+    place = {stage: number for number, stage in enumerate(STAGES)}
+    names = sorted(stages, key=lambda stage: place.get(stage, len(place)))
+    return [added_up(stage, stages[stage]) for stage in names]
+
 
 MOST_FAILURES = 20
 MOVES = "weekly_moves"
@@ -162,7 +230,7 @@ def _done_table(done: Sequence[Done]) -> str:
         (part.stage, f"{part.rows:,}", f"{part.fresh:,}", f"{part.failed:,}", f"{part.calls:,}")
         for part in done
     ]
-    return _table(("stage", "rows", "new or changed", "failed", "calls"), rows)
+    return table(("stage", "rows", "new or changed", "failed", "calls"), rows)
 
 
 def _cost(whole: Done) -> str:
@@ -204,9 +272,69 @@ def _figures_table(now: WeekFigures, before: WeekFigures) -> str:
         ("failed", f"{now.failed:,}", f"{before.failed:,}"),
         ("cost of what stands, USD", number(now.cost_usd, ".4f"), number(before.cost_usd, ".4f")),
     ]
-    return _table(("", now.week, before.week), rows)
+    return table(("", now.week, before.week), rows)
 
 
-def _table(heads: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    lines = [" | ".join(heads), " | ".join("---" for _ in heads), *(" | ".join(r) for r in rows)]
-    return "\n".join(f"| {line} |" for line in lines)
+LONGEST = 3_000
+"""Characters of a message."""
+ATTEMPTS = 3
+SECONDS = 10.0
+"""For one attempt."""
+_BUSY = frozenset({408, 425, 429, 500, 502, 503, 504})
+
+
+def webhook_of(settings: Settings) -> str:
+    """Return the address that messages go to; empty when there is none, or it is switched off."""
+    return settings.webhook_url if settings.webhook else ""
+
+
+def send(
+    url: str,
+    text: str,
+    redactor: Redactor,
+    *,
+    timeout: float = SECONDS,
+    sleep: Callable[[float], None] = time.sleep,
+) -> str:
+    """Send a message to a webhook, in the form that Slack's take; return why it did not arrive.
+
+    Whatever goes wrong costs a run nothing. The address itself is a secret and is never logged;
+    the server's name is.
+
+    Args:
+        url: the webhook.
+        text: the message; secrets are taken out of it, and it is cut to ``LONGEST``.
+        redactor: takes the secrets out.
+        timeout: seconds for one of three attempts.
+        sleep: waits between them.
+    """
+    import httpx
+
+    try:
+        place = urlsplit(url)
+        known = place.scheme in ("http", "https") and bool(place.hostname)
+    except ValueError:
+        known = False
+    if not known:
+        return "DEBRIEF_WEBHOOK_URL is no address of a web server"
+
+    def reason(error: BaseException) -> str:
+        if isinstance(error, httpx.HTTPStatusError):
+            return f"{place.hostname} answered {error.response.status_code}"
+        return f"{place.hostname} could not be reached: {type(error).__name__}"
+
+    def is_temporary(error: BaseException) -> bool:
+        if isinstance(error, httpx.HTTPStatusError):
+            return error.response.status_code in _BUSY
+        return True
+
+    text = redactor.redact(text).text
+    body = {"text": text if len(text) <= LONGEST else f"{text[: LONGEST - 1]}…"}
+    policy = RetryPolicy(attempts=ATTEMPTS, longest_retry_after=SECONDS, sleep=sleep)
+    try:
+        for attempt in retrying(policy, is_temporary, describe=reason):
+            with attempt:
+                httpx.post(url, json=body, timeout=timeout).raise_for_status()
+    except (httpx.HTTPError, httpx.InvalidURL, OSError) as error:
+        return reason(error)
+    return ""

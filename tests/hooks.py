@@ -46,7 +46,7 @@ class _Handler(BaseHTTPRequestHandler):
 @contextmanager
 def hook(*statuses: int, delay: float = 0.0) -> Iterator[Hook]:
     server = Hook(*statuses, delay=delay)
-    thread = threading.Thread(target=server.serve_forever, daemon=True)
+    thread = threading.Thread(target=server.serve_forever, args=(0.02,), daemon=True)
     thread.start()
     try:
         yield server

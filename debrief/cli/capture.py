@@ -4,14 +4,20 @@ from __future__ import annotations
 
 import os
 import re
+import shlex
+import shutil
+import signal
+import subprocess
 from collections import Counter
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from types import FrameType
 from typing import Annotated
 
 import typer
 
 from debrief.cli.shared import Local, Repo, User, console
-from debrief.errors import DebriefError, InputError
+from debrief.errors import ConfigurationError, DebriefError, InputError
 
 _MODEL = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:/@\[\]-]*\Z")
 
@@ -57,19 +63,17 @@ def code(
     exit code is passed on.
     """
     from debrief.settings import load_settings
-    from debrief.snapshots.capture import CLAUDE_CODE
+    from debrief.snapshots.captures import transcript_folders
     from debrief.snapshots.hook import CAPTURE_VARIABLE
     from debrief.snapshots.plans import file_run, only_run_of, prepare, repository_of
-    from debrief.snapshots.transcripts import COMMANDS, run_tool, tool_command, transcript_folders
 
     settings = load_settings()
-    if tool not in COMMANDS:
-        raise InputError(f"tool {tool}", "is not known", f"Known: {', '.join(COMMANDS)}.")
+    commands = {"claude-code": settings.claude_command, "droid": settings.droid_command}
+    if tool not in commands:
+        raise InputError(f"tool {tool}", "is not known", f"Known: {', '.join(commands)}.")
     if model and not _MODEL.match(model):
         raise InputError(repr(model), "is no model's name", "Such as opus or sonnet.")
-    command = tool_command(
-        tool, settings.claude_command if tool == CLAUDE_CODE else settings.droid_command
-    )
+    command = tool_command(tool, commands[tool])
     repository = repository_of(repo)
     folders = transcript_folders(tool, os.environ, Path.home())
     out = console(stderr=True)
@@ -93,6 +97,64 @@ def code(
     else:
         out.print(f"debrief: {tool} left no transcript of this worktree; the capture has none")
     raise typer.Exit(exit_code)
+
+
+def tool_command(tool: str, setting: str) -> list[str]:
+    """Return the program, with its own arguments, that a tool is started with.
+
+    Args:
+        tool: its name.
+        setting: the command that is configured.
+
+    Raises:
+        ConfigurationError: its program is not installed.
+    """
+    variable = f"DEBRIEF_{tool.partition('-')[0].upper()}_COMMAND"
+    try:
+        command = shlex.split(setting)
+    except ValueError as error:
+        raise ConfigurationError(variable, f"is no command: {error}") from error
+    program = shutil.which(command[0]) if command else None
+    if program is None:
+        raise ConfigurationError(
+            command[0] if command else variable,
+            f"is not installed, and {tool} was to be started with it",
+            f"Install it, or set {variable} to its command.",
+        )
+    return [str(Path(program).absolute()), *command[1:]]
+
+
+def run_tool(command: Sequence[str], folder: Path, variables: Mapping[str, str]) -> int:
+    """Run a program in the foreground and return its exit code, 128 + n when signal n ended it.
+
+    What is typed to interrupt it reaches it through the terminal, and does not end this process,
+    which still has to file the session; a request to end is passed on.
+
+    Raises:
+        ConfigurationError: it cannot be started.
+    """
+    processes: list[subprocess.Popen[bytes]] = []
+
+    # Functions, so that the program gets its own handling of signals back.
+    def ignore(number: int, frame: FrameType | None) -> None:
+        return
+
+    def pass_on(number: int, frame: FrameType | None) -> None:
+        for process in processes:
+            process.send_signal(number)
+
+    handlers = {signal.SIGINT: ignore, signal.SIGHUP: ignore, signal.SIGTERM: pass_on}
+    before = {number: signal.signal(number, handler) for number, handler in handlers.items()}
+    try:
+        processes.append(subprocess.Popen(command, cwd=folder, env={**os.environ, **variables}))
+        code = processes[0].wait()
+    except (OSError, ValueError) as error:
+        reason = getattr(error, "strerror", None) or str(error)
+        raise ConfigurationError(command[0], f"cannot be started: {reason}") from error
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+    return code if code >= 0 else 128 - code
 
 
 hooks_app = typer.Typer(

@@ -29,6 +29,7 @@ from debrief.judging.evaluation import (
     split_hunks,
 )
 from debrief.judging.model import WORKTREE, ChangeContext
+from debrief.markdown import front_matter
 from debrief.sessions.model import Message, Session, ToolCall, Turn
 from debrief.snapshots.plans import PLAN
 
@@ -39,7 +40,6 @@ _MOST_LINES = 20_000
 _LARGEST = 1_000_000
 _PATHS_A_CALL = 500
 _GIT_SHA = re.compile(r"^git_sha:[ \t]*[\"']?([0-9a-fA-F]{7,64})[\"']?[ \t]*\r?$", re.MULTILINE)
-_FRONT_MATTER = re.compile(r"\A\ufeff?---[ \t]*\r?\n(.*?)^---[ \t]*\r?$", re.DOTALL | re.MULTILINE)
 _UNDER_WAY = {
     "rebase-merge": ("a rebase", "git rebase --continue or --abort"),
     "rebase-apply": ("a rebase", "git rebase --continue or --abort"),
@@ -71,15 +71,14 @@ class PlanChanges(Struct, frozen=True, kw_only=True):
 
 def plan_base(plan: str) -> str:
     """Return the ``git_sha`` of a plan's front matter; empty when it has none."""
-    head = _FRONT_MATTER.match(plan)
-    found = _GIT_SHA.search(head[1]) if head else None
+    found = _GIT_SHA.search(front_matter(plan)[0])
     return found[1] if found else ""
 
 
 def without_front_matter(plan: str) -> str:
     """Return what of a plan was written for whoever carries it out."""
-    head = _FRONT_MATTER.match(plan)
-    return plan[head.end() :].lstrip("\r\n") if head else plan
+    head, body = front_matter(plan)
+    return body.lstrip("\r\n") if head else plan
 
 
 def read_worktree(folder: Path, plan: str) -> PlanChanges:

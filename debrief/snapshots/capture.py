@@ -174,9 +174,6 @@ def _subagents(top: Path, within: Path, deep: bool = True) -> dict[str, str]:
         folders[:] = sorted(folders) if deep else []
         paths += [str(Path(parent, name).relative_to(top)) for name in files]
     paths = [path for path in paths if path.endswith(".md") and (deep or path != MAIN)]
-    for path in paths:
-        if not is_text(path):
-            raise InputError(shown(str(top / path)), "has a name that is not UTF-8", "Rename it.")
     texts = {name: _text(top / path, within) for path, name in subagent_names(paths).items()}
     return {name: text for name, text in sorted(texts.items()) if text is not None}
 
@@ -198,8 +195,10 @@ def read_text(path: Path) -> str:
     """Return a file's text.
 
     Raises:
-        InputError: it is not UTF-8, or cannot be read.
+        InputError: it or its name is not UTF-8, or it cannot be read.
     """
+    if not is_text(path.name):
+        raise InputError(shown(str(path)), "has a name that is not UTF-8", "Rename it.")
     try:
         return path.read_bytes().decode("utf-8")
     except UnicodeDecodeError as error:

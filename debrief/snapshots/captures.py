@@ -1,13 +1,17 @@
 """Captures: the ``prompts/`` and ``metadata.json`` that were written when a session began.
 
-A capture is a folder ``.debrief/sessions/<key>/``, its key a plan id or a session id.
+A capture is a folder ``.debrief/sessions/<key>/``, its key a plan id or a session id. That of a
+plan has the transcripts of its sessions as well: the tool keeps them in the user's home and may
+delete them after some weeks. They are as they were written, secrets included, and so can be read
+by their owner alone.
 """
 
 from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterable, Iterator
+import shutil
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -16,22 +20,34 @@ from msgspec.structs import replace
 from pydantic import ValidationError
 
 from debrief.digests import digest_of
+from debrief.errors import InputError
 from debrief.sessions.model import Problem, SessionHead
+from debrief.sessions.readers import READERS
+from debrief.sessions.readers.base import Transcript
+from debrief.sessions.readers.files import walk
 from debrief.sessions.scanning import shared_path
 from debrief.sessions.transfer import origins_of
 from debrief.snapshots.capture import (
+    CLAUDE_CODE,
     HOME,
     MAIN,
     METADATA,
     PROMPTS,
     SESSIONS,
+    add_session_ids,
     find_repository,
-    is_text,
+    read_text,
+    refuse_link,
     session_ids_of,
-    shown,
 )
 from debrief.snapshots.model import PromptSnapshot, SessionMetadata
 
+TRANSCRIPTS = "transcripts"
+_COARSE_CLOCK_NS = 50_000_000
+"""A file's modification time may be this far behind the clock that processes read."""
+
+Stamps = Mapping[str, tuple[int, int]]
+"""Size and modification time (nanoseconds) by path."""
 _WORKTREE = re.compile(r"(.*?)/\.(?:debrief|weft|lw_coder)/worktrees/([^/]+)")
 _CWD = re.compile(r'"cwd" ?: ?"(/[^"\\]+)"')
 _BEGINNING = 1 << 16
@@ -50,6 +66,18 @@ class Capture(Struct, frozen=True, kw_only=True):
     snapshot: PromptSnapshot | None
     metadata: SessionMetadata | None
     problems: tuple[Problem, ...] = ()
+
+
+class FoundSession(Struct, frozen=True):
+    """A session that a tool wrote down, and the files it is in."""
+
+    id: str
+    started: datetime
+    model: str | None
+    """The model that answered most, in the provider's own words."""
+    folder: Path
+    """Which the files lie below."""
+    files: tuple[Path, ...]
 
 
 class Captures:
@@ -176,16 +204,12 @@ def read_prompts(folder: Path) -> PromptSnapshot | None:
     Symbolic links in it are skipped: they lead to what was never captured.
 
     Raises:
-        OSError: a file cannot be read.
-        ValueError: a file or its name is not UTF-8; the message names it.
+        InputError: a file cannot be read, or it or its name is not UTF-8.
     """
     paths = sorted(path for path in folder.glob("*.md") if path.is_file() and not path.is_symlink())
-    texts = {path.name: _text(path) for path in paths}
-    if MAIN not in texts:
-        return None
-    main = texts.pop(MAIN)
-    subagents = {name.removesuffix(".md"): text for name, text in texts.items()}
-    return PromptSnapshot(main=main, subagents=subagents)
+    texts = {path.stem: read_text(path) for path in paths}
+    main = texts.pop(MAIN.removesuffix(".md"), None)
+    return PromptSnapshot(main=main, subagents=texts) if main is not None else None
 
 
 def _metadata(path: Path, problems: list[Problem]) -> SessionMetadata | None:
@@ -204,30 +228,16 @@ def _metadata(path: Path, problems: list[Problem]) -> SessionMetadata | None:
 
 
 def _snapshot(folder: Path, problems: list[Problem]) -> PromptSnapshot | None:
-    path, reason = folder, f"has no {MAIN}"
+    path, reason = str(folder), f"has no {MAIN}"
     try:
-        if not folder.is_symlink():
-            snapshot = read_prompts(folder)
-            if snapshot is not None:
-                return snapshot
-        else:
+        if folder.is_symlink():
             reason = "is a symbolic link, and was not followed"
-    except OSError as error:
-        path, reason = Path(error.filename or folder), f"cannot be read: {error.strerror}"
-    except ValueError as error:
-        reason = str(error)
-    problems.append(Problem(path=str(path), line=0, reason=reason))
+        elif snapshot := read_prompts(folder):
+            return snapshot
+    except InputError as error:
+        path, reason = error.culprit, error.reason
+    problems.append(Problem(path=path, line=0, reason=reason))
     return None
-
-
-def _text(path: Path) -> str:
-    if not is_text(path.name):
-        raise ValueError(f"{shown(path.name)} has a name that is not UTF-8")
-    try:
-        return path.read_bytes().decode("utf-8")
-    except UnicodeDecodeError as error:
-        reason = f"is not UTF-8: {error.reason} at byte {error.start}"
-        raise ValueError(f"{path.name} {reason}") from error
 
 
 def _moment(capture: Capture) -> tuple[datetime, str]:
@@ -248,3 +258,102 @@ def _capture_folders(top: Path) -> Iterator[Path]:
         for path in sorted(home.iterdir()):
             if path.is_dir() and not path.is_symlink() and not path.name.startswith("."):
                 yield path
+
+
+def transcript_folders(tool: str, environ: Mapping[str, str], home: Path) -> list[Path]:
+    """Return where a tool keeps its transcripts; ``CLAUDE_CONFIG_DIR`` moves Claude Code's."""
+    folders = list(READERS[tool].folders(home))
+    moved = environ.get("CLAUDE_CONFIG_DIR")
+    if tool == CLAUDE_CODE and moved:
+        folders.insert(0, Path(moved).expanduser() / "projects")
+    return [folder for folder in dict.fromkeys(folders) if folder.is_dir()]
+
+
+def stamps_since(folders: Iterable[Path], since_ns: int) -> Stamps:
+    """Return the files that changed since a moment, in nanoseconds since 1970."""
+    stamps: dict[str, tuple[int, int]] = {}
+    for folder in folders:
+        for parent, _, names in os.walk(folder):
+            for path in (os.path.join(parent, name) for name in names):  # noqa: PTH118
+                try:
+                    status = os.stat(path)  # noqa: PTH116
+                except OSError:
+                    continue
+                if status.st_mtime_ns >= since_ns - _COARSE_CLOCK_NS:
+                    stamps[path] = (status.st_size, status.st_mtime_ns)
+    return stamps
+
+
+def sessions_since(
+    tool: str,
+    folders: Iterable[Path],
+    worktree: Path,
+    since_ns: int,
+    before: Stamps | None = None,
+) -> list[FoundSession]:
+    """Return the sessions that ``tool`` wrote in ``worktree`` since a moment, by start.
+
+    Args:
+        tool: a source of sessions.
+        folders: where it keeps its transcripts.
+        worktree: the folder the sessions worked in.
+        since_ns: in nanoseconds since 1970; transcripts that did not change since are skipped.
+        before: ``stamps_since`` at that moment, for files whose modification time is too close
+            to it to decide.
+    """
+    reader = READERS[tool]
+    sessions: dict[str, FoundSession] = {}
+    for folder in folders:
+        projects: dict[Path, set[str]] = {}
+        for path, stamp in stamps_since([folder], since_ns).items():
+            if (before or {}).get(path) != stamp:
+                below = Path(path).relative_to(folder).parts
+                project = folder / below[0] if len(below) > 1 else folder
+                projects.setdefault(project, set()).add(path)
+        for project, changed in projects.items():
+            for transcript in reader.find(walk(project)):
+                if changed.isdisjoint((transcript.path, *transcript.companions)):
+                    continue
+                session = _read(tool, transcript, project, worktree)
+                if session is not None:
+                    sessions.setdefault(session.id, session)
+    return sorted(sessions.values(), key=lambda session: (session.started, session.id))
+
+
+def _read(tool: str, transcript: Transcript, folder: Path, worktree: Path) -> FoundSession | None:
+    """Return the session of a transcript; None if it is unreadable or of another worktree."""
+    try:
+        session = READERS[tool].read(transcript)
+    except (InputError, OSError):
+        return None
+    if not session.cwd or not Path(session.cwd).resolve().is_relative_to(worktree.resolve()):
+        return None
+    return FoundSession(
+        id=session.id,
+        started=session.started,
+        model=next(iter(session.models), None),
+        folder=folder,
+        files=tuple(Path(path) for path in (transcript.path, *transcript.companions)),
+    )
+
+
+def add_sessions(capture: Path, sessions: Sequence[FoundSession]) -> tuple[str, ...]:
+    """Copy sessions into a capture and name them in its metadata; return all that it names.
+
+    Raises:
+        InputError: a path to write to is a symbolic link.
+        OSError: the capture cannot be written.
+        ValueError: its metadata is no JSON object.
+    """
+    target = capture / TRANSCRIPTS
+    for session in sessions:
+        for file in session.files:
+            copy = target / file.relative_to(session.folder)
+            if file.is_relative_to(target):
+                continue
+            refuse_link(target, copy)
+            copy.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            shutil.copyfile(file, copy)
+            copy.chmod(0o600)
+    model = next((session.model for session in sessions if session.model), None)
+    return add_session_ids(capture, [session.id for session in sessions], model)

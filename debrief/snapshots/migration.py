@@ -12,6 +12,7 @@ import json
 import os
 import re
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path, PurePosixPath
 from typing import Any, Literal
@@ -27,6 +28,7 @@ from debrief.snapshots.capture import (
     METADATA,
     PROMPTS,
     metadata_bytes,
+    read_text,
     refuse_link,
     session_ids_of,
     shown,
@@ -336,10 +338,9 @@ def _metadata(path: Path, missing: list[tuple[str, str]]) -> dict[str, Any]:
 
 
 def _prompts(folder: Path) -> PromptSnapshot | None:
-    try:
+    with suppress(InputError):
         return None if folder.is_symlink() else read_prompts(folder)
-    except (OSError, ValueError):
-        return None
+    return None
 
 
 def _active(folder: Path, model: object, trace: str | None) -> Path | None:
@@ -358,32 +359,28 @@ def _active(folder: Path, model: object, trace: str | None) -> Path | None:
 
 
 def _eval_fingerprint(folder: Path, judges_of: JudgesOf) -> str | None:
-    try:
+    with suppress(DebriefError):
         return compute_eval_fingerprint(judges_of(folder / "judges"))
-    except DebriefError:
-        return None
+    return None
 
 
 def _commit_date(sample: Path) -> str | None:
     """Return when the commit that added a sample was made; None when git does not know it."""
-    try:
+    with suppress(InputError):
         log = git(sample, "log", "--diff-filter=A", "--format=%cI", "--", ".")
-    except InputError:
-        return None
-    return _utc(re.search(r"(\S+)\s*\Z", log.decode("ascii", "replace")))
+        return _utc(re.search(r"(\S+)\s*\Z", log.decode("ascii", "replace")))
+    return None
 
 
 def _utc(match: re.Match[str] | None) -> str | None:
     """Return the moment in a match's first group, in UTC."""
-    try:
+    with suppress(ValueError):
         moment = datetime.fromisoformat(match[1]) if match else None
-    except ValueError:
-        return None
-    return moment.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ") if moment else None
+        return moment.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ") if moment else None
+    return None
 
 
 def _text(path: Path) -> str | None:
-    try:
-        return path.read_bytes().decode("utf-8")
-    except (OSError, UnicodeDecodeError):
-        return None
+    with suppress(InputError):
+        return read_text(path)
+    return None

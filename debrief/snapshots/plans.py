@@ -22,6 +22,7 @@ from msgspec import Struct
 from debrief.errors import InputError
 from debrief.files import locked
 from debrief.git import find_commit, git
+from debrief.markdown import front_matter
 from debrief.slugs import slugify
 from debrief.snapshots.capture import (
     CLAUDE_CODE,
@@ -41,12 +42,11 @@ from debrief.snapshots.capture import (
     session_ids_of,
     write_capture,
 )
+from debrief.snapshots.captures import Stamps, add_sessions, sessions_since, stamps_since
 from debrief.snapshots.fingerprint import compute_prompt_fingerprint
-from debrief.snapshots.transcripts import Stamps, add_sessions, sessions_since, stamps_since
 
 PLAN = "plan.md"
 OPENING = f"Read {PLAN} in this folder and carry it out from beginning to end."
-_FRONT_MATTER = re.compile(r"\A---[ \t]*\r?\n(.*?)^---[ \t]*\r?$", re.DOTALL | re.MULTILINE)
 _PLAN_ID = re.compile(r"^plan_id:[ \t]*[\"']?([^\"'\r\n]*?)[\"']?[ \t]*\r?$", re.MULTILINE)
 _CHECKOUT_TIMEOUT = 600.0
 
@@ -123,8 +123,7 @@ def find_plan(root: Path, plan_id: str, worktree: Path) -> Path:
     move = f"Write the plan {plan_id} to {paths[0]}."
     if path is None:
         raise InputError(f"plan {plan_id}", "was not found", move)
-    head = _FRONT_MATTER.match(read_text(path).removeprefix("\ufeff"))
-    named = _PLAN_ID.search(head[1]) if head else None
+    named = _PLAN_ID.search(front_matter(read_text(path))[0])
     if named and named[1] not in ("", plan_id):
         raise InputError(str(path), f"is the plan {named[1]}", move)
     return path
@@ -279,13 +278,12 @@ def _agent(name: str, text: str) -> dict[str, Any]:
     """Return a subagent as Claude Code's ``--agents`` takes it, front matter read if it has any."""
     import yaml
 
-    head, body = {}, text
-    if text.startswith("---\n") and "\n---\n" in text[3:]:
-        front, _, rest = text[4:].partition("\n---\n")
-        with contextlib.suppress(yaml.YAMLError):
-            loaded = yaml.safe_load(front)
-            if isinstance(loaded, dict):
-                head, body = loaded, rest
+    front, body = front_matter(text)
+    head = None
+    with contextlib.suppress(yaml.YAMLError):
+        head = yaml.safe_load(front)
+    if not isinstance(head, dict):
+        head, body = {}, text
     agent: dict[str, Any] = {
         "description": str(head.get("description") or name.replace("-", " ")),
         "prompt": body,

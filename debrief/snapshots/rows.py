@@ -11,6 +11,7 @@ from __future__ import annotations
 import re
 import tomllib
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from datetime import UTC, datetime
 from functools import lru_cache
 from pathlib import Path
@@ -188,14 +189,13 @@ def reconstruct(
         base_commit: where the session says it began; without one that the repository has, the
             last commit before ``moment`` counts.
     """
-    if not repository.is_dir():
-        return None
     commit = base_commit if base_commit and _find_commit(repository, base_commit) else ""
-    commit = commit or _commit_before(repository, branch, int(moment.timestamp()))
+    commit = commit or commit_at(repository, branch, moment)
     snapshot = _snapshot_at(repository, tool, commit) if commit else None
     return (snapshot, commit) if snapshot is not None else None
 
 
+@lru_cache(maxsize=1024)
 def commit_at(repository: Path, branch: str, moment: datetime) -> str:
     """Return the last commit of a branch before a moment; empty when git has none.
 
@@ -204,22 +204,13 @@ def commit_at(repository: Path, branch: str, moment: datetime) -> str:
         branch: HEAD is taken when it is gone.
         moment: with a time zone.
     """
-    if not repository.is_dir():
-        return ""
-    return _commit_before(repository, branch, int(moment.timestamp()))
-
-
-@lru_cache(maxsize=1024)
-def _commit_before(repository: Path, branch: str, moment: int) -> str:
+    before = f"--before={int(moment.timestamp())}"
     for revision in dict.fromkeys((branch, "HEAD")):
-        if not revision or revision.startswith("-"):
-            continue
-        try:
-            commit = git(repository, "rev-list", "-1", f"--before={moment}", revision, "--")
-        except InputError:
-            continue
-        if commit.strip():
-            return commit.decode("ascii").strip()
+        if revision and not revision.startswith("-"):
+            with suppress(InputError):
+                commit = git(repository, "rev-list", "-1", before, revision, "--").strip()
+                if commit:
+                    return commit.decode("ascii")
     return ""
 
 

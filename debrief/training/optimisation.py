@@ -11,7 +11,6 @@ answers are asked for: an estimate, as the model decides how long prompts become
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
@@ -19,6 +18,7 @@ from msgspec import Struct
 from pydantic import BaseModel, ConfigDict, Field
 
 from debrief.errors import InputError
+from debrief.markdown import front_matter
 from debrief.models.language_model import failures_named
 from debrief.models.templates import load_template
 from debrief.models.usage import ModelUsage, Price
@@ -38,7 +38,6 @@ from debrief.training.trials import (
 
 PROPOSER = "candidate_proposer"
 
-_FRONT_MATTER = re.compile(r"\A---\r?\n.*?\r?\n---[ \t]*\r?\n", re.DOTALL)
 _SEED = 0
 _COURSE, _REMARKS, _JUDGEMENT = 400, 200, 150
 """Tokens of answers, as they are asked for in words."""
@@ -253,8 +252,8 @@ def _prompts(samples: Sequence[TrainingSample]) -> PromptSnapshot:
 
 def _split(text: str) -> tuple[str, str]:
     """Return a prompt's front matter, which tools read and nobody rewrites, and its body."""
-    found = _FRONT_MATTER.match(text)
-    return (found[0], text[found.end() :]) if found else ("", text)
+    body = front_matter(text)[1]
+    return text.removesuffix(body), body
 
 
 class CostEstimate(Struct, frozen=True, kw_only=True):

@@ -9,6 +9,7 @@ from typing import Any
 
 from msgspec import Struct, to_builtins
 
+from debrief.errors import InputError
 from debrief.files import write_folder
 from debrief.judging.model import JudgeEvaluation
 from debrief.judging.suites import SuiteRun
@@ -18,8 +19,7 @@ from debrief.sessions.model import Session
 from debrief.sessions.rendering import render_session
 from debrief.sessions.sources import read_week, scan
 from debrief.snapshots.capture import METADATA, PROMPTS, read_metadata, refuse_link
-from debrief.snapshots.captures import read_prompts
-from debrief.snapshots.transcripts import TRANSCRIPTS
+from debrief.snapshots.captures import TRANSCRIPTS, read_prompts
 
 FEEDBACK = "human_feedback.md"
 
@@ -110,8 +110,8 @@ def _metadata(judged: JudgedPlan, capture: Path, warnings: list[str]) -> str:
 def _prompts(capture: Path, redact: Callable[[str], str], warnings: list[str]) -> dict[str, str]:
     try:
         snapshot = read_prompts(capture / PROMPTS)
-    except (OSError, UnicodeDecodeError) as error:
-        warnings.append(f"{capture / PROMPTS} cannot be read: {error}")
+    except InputError as error:
+        warnings.append(str(error))
         return {}
     if snapshot is None:
         warnings.append(f"{capture / PROMPTS} is missing: the prompts in force are not known")

@@ -10,9 +10,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from debrief.cli.capture import run_tool, tool_command
 from debrief.errors import InputError
 from debrief.snapshots.capture import RepositoryPaths, find_repository, keep_out_of_history
-from debrief.snapshots.captures import find_captures, read_capture
+from debrief.snapshots.captures import find_captures, read_capture, transcript_folders
 from debrief.snapshots.model import PromptSnapshot
 from debrief.snapshots.plans import (
     OPENING,
@@ -25,7 +26,6 @@ from debrief.snapshots.plans import (
     prepare,
     repository_of,
 )
-from debrief.snapshots.transcripts import run_tool, tool_command, transcript_folders
 from tests.snapshots.scenario import (
     PROMPTS,
     agent_command,

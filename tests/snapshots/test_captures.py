@@ -102,8 +102,8 @@ BROKEN: dict[str, tuple[dict[str, str | bytes], str, str]] = {
     "no prompts": ({"metadata.json": "{}"}, "prompts", "has no main.md"),
     "a prompt that is not UTF-8": (
         {"prompts/main.md": "x", "prompts/reviewer.md": b"caf\xe9"},
-        "prompts",
-        "reviewer.md is not UTF-8: unexpected end of data at byte 3",
+        "reviewer.md",
+        "is not UTF-8: unexpected end of data at byte 3",
     ),
 }
 

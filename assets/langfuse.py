@@ -4,7 +4,7 @@ from assets import versions
 from assets.presentation import preview
 from assets.scoring import session_scores
 from assets.weekly import COUNT, Metadata, StageRun, weekly_asset
-from debrief.langfuse.model import ScoreReceipt
+from debrief.langfuse.outgoing import ScoreReceipt
 from debrief.langfuse.scores import write_scores
 from debrief.scoring.model import SessionScores
 

@@ -185,6 +185,12 @@ class Settings(BaseSettings):
     droid_command: str = "droid"
     """what `debrief code` starts for Factory droid"""
 
+    @property
+    def has_langfuse(self) -> bool:
+        """Whether something of a Langfuse server is set, and it is not turned off."""
+        given = (self.langfuse_host, self.langfuse_public_key, self.langfuse_secret_key)
+        return self.langfuse and any(given)
+
     def variable(self, name: str) -> str:
         """Return a variable that has no field of its own, such as a provider's key, or ``""``."""
         return self.values.get(name, "")

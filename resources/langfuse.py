@@ -38,4 +38,6 @@ class LangfuseResource(dg.ConfigurableResource):  # type: ignore[type-arg]
 
         A server is configured by LANGFUSE_HOST, LANGFUSE_PUBLIC_KEY and LANGFUSE_SECRET_KEY.
         """
-        return langfuse_from_settings(load_settings()) if self.enabled else None
+        settings = load_settings()
+        is_asked = self.enabled and settings.has_langfuse
+        return langfuse_from_settings(settings) if is_asked else None

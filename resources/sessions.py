@@ -5,7 +5,7 @@ from pathlib import Path
 import dagster as dg
 from pydantic import Field
 
-from debrief.langfuse import source as langfuse
+from debrief.langfuse.source import source_from_settings
 from debrief.recorder import source as recorder
 from debrief.redaction.redactor import Redactor, key_of
 from debrief.sessions.sources import default_folders
@@ -45,10 +45,10 @@ class SessionStore(dg.ConfigurableResource):  # type: ignore[type-arg]
     def servers(self) -> tuple[SessionServer, ...]:
         """Return the servers whose sessions are read beside the transcripts."""
         settings = load_settings()
-        asked = (
-            langfuse.source_from_settings(settings, self.langfuse),
-            recorder.source_from_settings(settings, self.recorder),
-        )
+        asked: list[SessionServer | None] = []
+        if self.langfuse or settings.langfuse_sessions:
+            asked.append(source_from_settings(settings))
+        asked.append(recorder.source_from_settings(settings, self.recorder))
         return tuple(source for source in asked if source is not None)
 
     def places(self) -> list[Path]:

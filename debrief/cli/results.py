@@ -24,7 +24,7 @@ from debrief.sessions.model import Session
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from debrief.langfuse.model import ScoreReceipt
+    from debrief.langfuse.outgoing import ScoreReceipt
     from debrief.summary import Failure, Summary
 
 _TURNS_SHOWN = 4

@@ -16,7 +16,7 @@ from debrief.errors import ConfigurationError, DebriefError, InputError
 if TYPE_CHECKING:
     from debrief.lake import Lake
     from debrief.langfuse.client import LangfuseClient
-    from debrief.langfuse.model import ScoreReceipt
+    from debrief.langfuse.outgoing import ScoreReceipt
     from debrief.redaction.redactor import Redactor
     from debrief.scoring.model import ChunkScorer, SessionScores
     from debrief.sessions.model import Session
@@ -205,7 +205,7 @@ def _store(
     row: SessionScores, scorer: ChunkScorer, settings: Settings, lake: Lake, redactor: Redactor
 ) -> list[ScoreReceipt]:
     """Write one session's scores to the server; return their receipts, filed with the week's."""
-    from debrief.langfuse.model import ScoreReceipt
+    from debrief.langfuse.outgoing import ScoreReceipt
     from debrief.langfuse.session_scorer import SessionScorer
     from debrief.weeks import week_of
 

@@ -2,40 +2,39 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any
 
+from debrief.langfuse import vendors
 from debrief.langfuse.calls import Calls, TracedCall
-from debrief.langfuse.chat import said_by
-from debrief.langfuse.listing import moment_of
-from debrief.langfuse.messages import Said
+from debrief.langfuse.client import Row
+from debrief.langfuse.messages import Said, said_by
 from debrief.langfuse.observed import Observed, match, observed_in, same_tool
-from debrief.langfuse.parts import ReportedCall
-from debrief.langfuse.tools import declared_by
-from debrief.langfuse.traces import ANSWERS, TOOLS, Row, ServerTrace, id_of, kind_of
-from debrief.langfuse.values import decoded
-from debrief.langfuse.words import UserRequest, answer_in, data_in
+from debrief.langfuse.parts import ReportedCall, declared_by
+from debrief.langfuse.traces import (
+    ANSWERS,
+    TOOLS,
+    ServerTrace,
+    UserRequest,
+    answer_in,
+    data_in,
+    id_of,
+    kind_of,
+)
+from debrief.langfuse.vendors import decoded, moment_of
 from debrief.sessions.model import DeclaredTool, Message, Turn, Usage
 from debrief.sessions.readers.values import unique, whole_number
 
-_NAMES = {
-    "input": ("input", "input_tokens", "prompt_tokens"),
-    "output": ("output", "output_tokens", "completion_tokens"),
-    "cache_write": ("cache_creation_input_tokens", "input_cache_creation"),
-    "cache_read": ("cache_read_input_tokens", "input_cached_tokens", "input_cache_read"),
-}
 
-
-def usage_of(row: Mapping[str, Any]) -> Usage:
+def usage_of(row: Row) -> Usage:
     """Return the tokens of one observation; none where it tells none."""
     details = row.get("usageDetails") or row.get("usage") or {}
     if not isinstance(details, dict):
         return Usage()
     found = {
         name: next((count for key in keys if (count := whole_number(details.get(key)))), 0)
-        for name, keys in _NAMES.items()
+        for name, keys in vendors.TOKENS.items()
     }
     return Usage(**found)
 

@@ -6,10 +6,12 @@ which servers up to 4.16 refuse, and no longer reads sessions; version 4 cannot 
 
 from __future__ import annotations
 
+import itertools
 import ssl
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
+from datetime import UTC, datetime
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
@@ -25,6 +27,8 @@ LARGEST_PAGE = 1_000
 """Observations that a server gives at once at most."""
 
 RETRIES = RetryPolicy(attempts=6, seconds=600.0, longest_wait=60.0)
+Row = Mapping[str, Any]
+"""One of a list, as the server gives it."""
 Page = dict[str, str | int]
 
 _BUSY = frozenset({408, 425, 429, 500, 502, 503, 504})
@@ -128,14 +132,14 @@ class LangfuseClient:
         """Delete the resource at ``path``; errors as for ``get``."""
         self._call("DELETE", path)
 
-    def pages(self, path: str, **parameters: str | int | None) -> Iterator[Mapping[str, Any]]:
+    def pages(self, path: str, **parameters: str | int | None) -> Iterator[Row]:
         """Yield the items of all pages, by cursor where the server gives one, else by number.
 
         Errors as for ``get``.
         """
         return self._pages(path, lambda page: self.get(path, **{**parameters, **page}))
 
-    def observations(self, **parameters: str | int | None) -> Iterator[Mapping[str, Any]]:
+    def observations(self, **parameters: str | int | None) -> Iterator[Row]:
         """Yield observations, newest first; errors as for ``get``, 404 on a server without them.
 
         A thousand of them may hold gigabytes. A server that cannot answer so much in time is
@@ -154,7 +158,7 @@ class LangfuseClient:
 
         return self._pages(path, ask)
 
-    def _pages(self, path: str, ask: Callable[[Page], Any]) -> Iterator[Mapping[str, Any]]:
+    def _pages(self, path: str, ask: Callable[[Page], Any]) -> Iterator[Row]:
         page: Page = {}
         while True:
             answer = ask(page)
@@ -165,7 +169,7 @@ class LangfuseClient:
             if not page:
                 return
 
-    def _page_after(self, page: Page, answer: Mapping[str, Any], path: str) -> Page:
+    def _page_after(self, page: Page, answer: Row, path: str) -> Page:
         """Return the parameters of the next page; none after the last."""
         meta = answer.get("meta") or {}
         if cursor := meta.get("cursor"):
@@ -220,6 +224,28 @@ class LangfuseClient:
             self.sleep(start - now)
 
 
+def newer_or_older(
+    newer: Callable[[], Iterator[Row]], older: Callable[[], Iterator[Row]]
+) -> Iterator[Row]:
+    """Return the rows that a server gives the newer way, or the older one where it is too old.
+
+    Errors as for ``LangfuseClient.get``.
+    """
+    rows = newer()
+    try:
+        first = list(itertools.islice(rows, 1))
+    except RequestRefusedError as error:
+        if error.status != 404:
+            raise
+        return older()
+    return itertools.chain(first, rows)
+
+
+def timestamp(moment: datetime) -> str:
+    """Return a moment as the server's parameters are written."""
+    return moment.astimezone(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
 def langfuse_from_settings(settings: Settings) -> LangfuseClient | None:
     """Return a client for the configured server; None when none is configured.
 
@@ -230,7 +256,7 @@ def langfuse_from_settings(settings: Settings) -> LangfuseClient | None:
     Raises:
         ConfigurationError: only a part of the three settings is there, or the host is no URL.
     """
-    if not settings.langfuse:
+    if not settings.has_langfuse:
         return None
     host = settings.langfuse_host
     public_key, secret_key = settings.langfuse_public_key, settings.langfuse_secret_key
@@ -239,8 +265,6 @@ def langfuse_from_settings(settings: Settings) -> LangfuseClient | None:
         "LANGFUSE_PUBLIC_KEY": public_key,
         "LANGFUSE_SECRET_KEY": secret_key,
     }
-    if not any(given.values()):
-        return None
     missing = [name for name, value in given.items() if not value]
     if missing:
         raise ConfigurationError(

@@ -1,26 +1,41 @@
-"""Sessions as a Langfuse server holds them: every observation, from servers old and new."""
+"""Sessions as a Langfuse server holds them, from servers old and new, in the normal form."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+import hashlib
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from datetime import datetime, timedelta
-from typing import Any
+from datetime import UTC, datetime, timedelta
 from urllib.parse import quote
 
-from debrief.errors import InputError
-from debrief.langfuse.client import LangfuseClient, RequestRefusedError
-from debrief.langfuse.conversion import SOURCE, session_of
-from debrief.langfuse.listing import timestamp
-from debrief.sessions.model import Session
+import msgspec
+from msgspec import UNSET
 
+from debrief.digests import digest_of
+from debrief.errors import InputError
+from debrief.langfuse.assembly import Assembly
+from debrief.langfuse.client import (
+    LangfuseClient,
+    RequestRefusedError,
+    Row,
+    newer_or_older,
+    timestamp,
+)
+from debrief.langfuse.messages import Memory
+from debrief.langfuse.traces import ServerTrace
+from debrief.langfuse.vendors import moment_of
+from debrief.sessions.model import DeclaredTool, Session, TranscriptRef, Turn, Usage
+from debrief.slugs import slugify
+
+SOURCE = "langfuse"
 FIELDS = "core,basic,io,metadata,model,usage,trace_context"
 WHOLE = "attributes,tools"
 """Metadata that servers give whole only when asked: tools are declared there."""
 
-Row = Mapping[str, Any]
 Span = tuple[datetime, datetime]
 
+_TASK_TAG = "task:"
 _AT_ONCE = 4
 _OF_A_TRACE = ("input", "output", "tags")
 _MOMENT = timedelta(seconds=1)
@@ -70,12 +85,10 @@ def fetch_rows(client: LangfuseClient, session_id: str, span: Span | None = None
         LangfuseAwayError: the server cannot be reached or stays busy.
         RequestRefusedError: it refuses the request.
     """
-    try:
-        rows = list(observations(client, session_id, FIELDS, span))
-    except RequestRefusedError as error:
-        if error.status != 404:
-            raise
-        rows = list(_rows_of_traces(client, session_id))
+    rows = newer_or_older(
+        lambda: observations(client, session_id, FIELDS, span),
+        lambda: _rows_of_traces(client, session_id),
+    )
     return sorted(rows, key=lambda row: (str(row.get("startTime") or ""), str(row.get("id"))))
 
 
@@ -105,19 +118,15 @@ def first_trace_id(client: LangfuseClient, session_id: str) -> str | None:
 
     Errors as for ``observations``.
     """
-    try:
-        rows = [
-            (str(row.get("startTime") or ""), str(row["traceId"]))
-            for row in observations(client, session_id, "core")
-        ]
-    except RequestRefusedError as error:
-        if error.status != 404:
-            raise
-        rows = [
-            (str(row.get("timestamp") or ""), str(row["id"]))
-            for row in client.pages("/traces", sessionId=session_id, limit=100)
-        ]
-    return min(rows)[1] if rows else None
+    rows = newer_or_older(
+        lambda: observations(client, session_id, "core"),
+        lambda: client.pages("/traces", sessionId=session_id, limit=100),
+    )
+    began = (
+        (str(row.get("startTime") or row.get("timestamp") or ""), row.get("traceId") or row["id"])
+        for row in rows
+    )
+    return min(began, default=("", None))[1]
 
 
 def _rows_of_traces(client: LangfuseClient, session_id: str) -> Iterator[Row]:
@@ -161,3 +170,72 @@ def _as_root(trace: Row) -> Row:
         "output": trace.get("output"),
         "tags": trace.get("tags") or [],
     }
+
+
+def session_of(
+    session_id: str,
+    rows: Sequence[Row],
+    redact: Callable[[Session], Session] | None = None,
+) -> Session:
+    """Return a session made of its observations.
+
+    A trace in which somebody asks for something is a turn; one that goes on from a call's result
+    belongs to the turn before. Messages are what generations say, calls what they call, with what
+    their tools' observations or later inputs say of them. Where no model tells its calls, tools'
+    observations are the calls, and so are spans that have nothing below them. What a root says
+    last is a message when no generation said it.
+
+    Args:
+        session_id: as the server has it.
+        rows: its observations in the order of their start; at least one.
+        redact: applied before the digest is taken.
+    """
+    traces: dict[str, list[Row]] = {}
+    for row in rows:
+        traces.setdefault(str(row.get("traceId")), []).append(row)
+    assembly, memory = Assembly(), Memory()
+    for identity, own in traces.items():
+        assembly.add(ServerTrace(identity, own, memory))
+    turns = assembly.finished()
+    declared = assembly.declared
+    messages = [message for turn in turns for message in turn.messages]
+    models = Counter(message.model for message in messages if message.model)
+    moments = [moment_of(row.get(name)) for row in rows for name in ("startTime", "endTime")]
+    known = [at for at in moments if at] or [datetime.fromtimestamp(0, UTC)]
+    session = Session(
+        id=session_id,
+        source=SOURCE,
+        tool=SOURCE,
+        models=tuple(name for name, _ in models.most_common()),
+        task=_task(rows),
+        started=min(known),
+        ended=max(known),
+        title=next((str(row["traceName"]) for row in rows if row.get("traceName")), ""),
+        transcripts=(_reference(session_id, turns, declared, len(rows)),),
+        turns=turns,
+        usage=sum((message.usage for message in messages), Usage()),
+        api_calls=sum(bool(message.model) for message in messages),
+        declared_tools=declared or UNSET,
+    )
+    session = redact(session) if redact else session
+    return msgspec.structs.replace(session, digest=digest_of(session))
+
+
+def path_of(session_id: str) -> str:
+    """Return what takes the place of a path where sessions from files have theirs."""
+    return f"{SOURCE}:{session_id}"
+
+
+def _reference(
+    session_id: str, turns: tuple[Turn, ...], declared: tuple[DeclaredTool, ...], rows: int
+) -> TranscriptRef:
+    """Return what a session was read from; its digest is over all that was read."""
+    data = msgspec.json.encode((turns, declared))
+    digest = hashlib.sha256(data).hexdigest()
+    return TranscriptRef(path=path_of(session_id), digest=digest, size=len(data), records=rows)
+
+
+def _task(rows: Sequence[Row]) -> str:
+    tags = (tag for row in rows for tag in row.get("tags") or () if isinstance(tag, str))
+    named = next((tag for tag in tags if tag.startswith(_TASK_TAG)), "")
+    return slugify(named.removeprefix(_TASK_TAG)) if named else "unknown"

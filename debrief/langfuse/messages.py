@@ -1,52 +1,45 @@
-"""One message of a conversation, in any vendor's words."""
+"""What was said in a model's input or output, in any vendor's words, wherever it is put.
+
+An integration writes down what its library hands it: the messages alone, the request around them,
+the response around the answer. All of these are looked into; what is no conversation at all gives
+nothing, and is somebody else's to read.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import Any, Literal
+from collections import deque
+from collections.abc import Iterator, Sequence
+from typing import Any
 
 from msgspec import Struct
 
+from debrief.langfuse import vendors
 from debrief.langfuse.parts import (
     Parts,
     ReportedCall,
     ReportedResult,
     call_in,
     call_of,
+    is_definition,
     own_results,
     result_in,
     result_of,
 )
-from debrief.langfuse.values import decoded, first_of, first_text, plain, without_binaries
-
-Role = Literal["system", "user", "assistant", "tool"]
-Json = dict[str, Any]
-
-_ROLES: dict[str, Role] = {
-    **dict.fromkeys(("system", "developer", "SystemMessage", "SystemMessageChunk"), "system"),
-    **dict.fromkeys(("user", "human", "HumanMessage", "HumanMessageChunk"), "user"),
-    **dict.fromkeys(("assistant", "ai", "model", "chatbot"), "assistant"),
-    **dict.fromkeys(("AIMessage", "AIMessageChunk"), "assistant"),
-    **dict.fromkeys(("tool", "function", "ToolMessage", "FunctionMessage"), "tool"),
-    **{"tool-call": "assistant", "tool-response": "tool"},
-}
-_KINDS_OF_MESSAGES = frozenset(("human", "ai", "system", "tool"))
-"""Of LangChain's own form, which has no role."""
-_CALLS = ("tool_calls", "toolCalls", "invalid_tool_calls")
-_CONTENTS = ("content", "parts", "contents", "blocks")
-_OF_MESSAGES = (
-    *_CONTENTS,
-    *_CALLS,
-    "function_call",
-    "additional_kwargs",
-    "refusal",
-    "tool_call_id",
+from debrief.langfuse.vendors import (
+    Json,
+    Role,
+    decoded,
+    first_of,
+    first_text,
+    plain,
+    without_binaries,
 )
-_SCHEMAS = ("parameters", "input_schema", "inputSchema", "args_schema")
+
+_OF_MESSAGES = (*vendors.CONTENTS, *vendors.CALLS, *vendors.IN_MESSAGES)
 _SPELLED_OUT = ('[{"text"', '[{"tool', '[{"function"', '[{"id"', '[{"type"')
-_BLOCKS = ("text", "toolUse", "toolResult", "reasoningContent")
-"""Bedrock's parts, each of which is the only key of an object."""
-_EVENT = "gen_ai.event.content"
+_DEEPEST = 8
+_AT_ONCE = 8
+"""Conversations that may be going on side by side."""
 
 
 class Said(Struct, frozen=True, kw_only=True):
@@ -63,17 +56,6 @@ class Said(Struct, frozen=True, kw_only=True):
     def has_words(self) -> bool:
         """Whether somebody says or shows something."""
         return bool(self.text.strip() or self.images)
-
-
-def is_definition(item: object) -> bool:
-    """Return whether an entry among messages defines a tool, as LangChain's handler writes it."""
-    if not isinstance(item, dict) or item.get("role") != "tool" or "tool_call_id" in item:
-        return False
-    content = item.get("content")
-    return isinstance(content, dict) and (
-        isinstance(content.get("function"), dict)
-        or (isinstance(content.get("name"), str) and any(key in content for key in _SCHEMAS))
-    )
 
 
 def message_in(item: Json, role: Role | None = None) -> Said | None:
@@ -100,7 +82,7 @@ def message_in(item: Json, role: Role | None = None) -> Said | None:
         if not any(_is_same(call, known) for known in content.calls):
             content.calls.append(call)
     if role_name == "tool" and not content.results:
-        given = first_of(item, *_CONTENTS, "output")
+        given = first_of(item, *vendors.CONTENTS, "output")
         content.results.append(result_of({**item, "content": given, "output": None}))
         content.texts.clear()
     return message_of(role_name, content)
@@ -127,9 +109,9 @@ def _uncovered(item: Json) -> Json:
     if item.get("lc") == 1 and isinstance(item.get("kwargs"), dict):
         path = item.get("id")
         kind = path[-1] if isinstance(path, list) and path else None
-        is_known = isinstance(kind, str) and kind in _ROLES
+        is_known = isinstance(kind, str) and kind in vendors.ROLES
         return {**item["kwargs"], "role": kind} if is_known else item["kwargs"]
-    if isinstance(event := item.get(_EVENT), str):
+    if isinstance(event := item.get(vendors.EVENT), str):
         found = decoded(event)
         item = {**item, **found} if isinstance(found, dict) else item
     content = item.get("content")
@@ -150,15 +132,17 @@ def _uncovered(item: Json) -> Json:
 def _role(item: Json) -> Role | None:
     role_name = item.get("role")
     if isinstance(role_name, str):
-        return _ROLES.get(role_name) or _ROLES.get(role_name.rpartition(".")[2].lower())
+        return vendors.ROLES.get(role_name) or vendors.ROLES.get(
+            role_name.rpartition(".")[2].lower()
+        )
     kind = first_text(item, "type")
-    return _ROLES[kind] if kind in _KINDS_OF_MESSAGES and "content" in item else None
+    return vendors.ROLES[kind] if kind in vendors.TYPES_WITH_A_ROLE and "content" in item else None
 
 
 def _content(item: Json) -> Parts:
     """Return what a message's content holds."""
     found = Parts()
-    for key in _CONTENTS:
+    for key in vendors.CONTENTS:
         content = item.get(key)
         if isinstance(content, str):
             if listed := _spelled_out(content):
@@ -181,14 +165,14 @@ def _spelled_out(content: str) -> list[Json]:
     listed = decoded(content)
     if not isinstance(listed, list) or not all(isinstance(part, dict) for part in listed):
         return []
-    blocks = all(len(part) == 1 and any(key in part for key in _BLOCKS) for part in listed)
+    blocks = all(len(part) == 1 and any(key in part for key in vendors.BLOCKS) for part in listed)
     return listed if blocks or all(call_in(part) is not None for part in listed) else []
 
 
 def _calls(item: Json) -> Iterator[ReportedCall]:
     beside = item.get("additional_kwargs")
     for holder in (item, beside if isinstance(beside, dict) else {}):
-        for key in _CALLS:
+        for key in vendors.CALLS:
             listed = decoded(holder.get(key))
             for one in listed if isinstance(listed, list) else ():
                 if (call := call_of(one)) is not None:
@@ -203,3 +187,133 @@ def _is_same(call: ReportedCall, known: ReportedCall) -> bool:
     if call.id and known.id:
         return call.id == known.id
     return call.name == known.name and call.key == known.key
+
+
+class Memory:
+    """The conversations of requests before: what the next one repeats is not read again."""
+
+    def __init__(self) -> None:
+        self._known: deque[tuple[list[Json], list[Said | None]]] = deque(maxlen=_AT_ONCE)
+
+    def read(self, items: list[Json]) -> list[Said | None]:
+        """Return each item's message: the very object that was returned of it before."""
+        shared = [_shared(before, items) for before, _ in self._known]
+        most = max(shared, default=0)
+        said: list[Said | None] = []
+        if most:
+            place = shared.index(most)
+            before, known = self._known[place]
+            said = known[:most]
+            if most == len(before):
+                del self._known[place]
+        said += [message_in(item) for item in items[most:]]
+        self._known.append((items, said))
+        return said
+
+
+def _shared(before: Sequence[Json], items: Sequence[Json]) -> int:
+    """Return how many items two conversations begin with in common."""
+    try:
+        pairs = enumerate(zip(before, items, strict=False))
+        return next((n for n, (a, b) in pairs if a != b), min(len(before), len(items)))
+    except RecursionError:
+        return 0
+
+
+def said_to(value: object, memory: Memory | None = None) -> tuple[Said, ...]:
+    """Return the conversation that a model's input is; empty when it is none.
+
+    Args:
+        value: decoded or as text.
+        memory: of the session's requests.
+    """
+    reader = _Reader(vendors.AROUND_REQUESTS, None, memory or Memory())
+    return tuple(reader.conversation(value, _DEEPEST))
+
+
+def said_by(value: object) -> tuple[Said, ...]:
+    """Return the conversation that a model's output is; empty when it is none.
+
+    What tells no role is the model's.
+    """
+    return tuple(
+        _Reader(vendors.AROUND_ANSWERS, "assistant", Memory()).conversation(value, _DEEPEST)
+    )
+
+
+class _Reader:
+    """Finds a conversation in what surrounds it.
+
+    Args:
+        around: the keys that it may stand under, the likeliest first.
+        role: of a message that tells none; None when such an item is no message.
+        memory: of what was read before.
+    """
+
+    def __init__(self, around: tuple[str, ...], role: Role | None, memory: Memory) -> None:
+        self._around = around
+        self._role = role
+        self._memory = memory
+
+    def conversation(self, value: object, depth: int) -> Iterator[Said]:
+        """Yield what was said, in order."""
+        value = decoded(value)
+        if not depth:
+            return
+        if isinstance(value, list):
+            yield from self._listed(value, depth)
+        elif isinstance(value, dict):
+            yield from self._in_object(value, depth)
+
+    def _in_object(self, value: Json, depth: int) -> Iterator[Said]:
+        if (said := message_in(value)) is not None:
+            yield from _instructions(value)
+            yield said
+            return
+        for key in self._around:
+            if found := tuple(self._under(value, key, depth - 1)):
+                if self._role is None:
+                    yield from _instructions(value)
+                yield from found
+                return
+        if self._role is not None and (said := message_in(value, self._role)) is not None:
+            yield said
+
+    def _under(self, value: Json, key: str, depth: int) -> Iterator[Said]:
+        inner = decoded(value.get(key))
+        if isinstance(inner, str):
+            if self._role is None and inner and key in vendors.REQUESTS_IN_WORDS:
+                yield Said(role="user", text=without_binaries(inner))
+            return
+        if isinstance(inner, list) and key in vendors.ALTERNATIVES:
+            inner = inner[:1]
+        if key == "content" and not isinstance(inner, dict):
+            return
+        yield from self.conversation(inner, depth)
+
+    def _listed(self, items: list[Any], depth: int) -> Iterator[Said]:
+        if any(isinstance(item, list) for item in items):
+            for item in items:
+                yield from self.conversation([item] if isinstance(item, dict) else item, depth - 1)
+            return
+        objects = [item for item in items if isinstance(item, dict)]
+        if self._role is not None and objects and not any(map(has_role, objects)):
+            parts = Parts()
+            parts.add_all(objects)
+            if parts.known == len(items) or parts.calls:
+                yield message_of(self._role, parts)
+            return
+        yield from (said for said in self._memory.read(objects) if said is not None)
+
+
+def _instructions(value: Json) -> Iterator[Said]:
+    config = value.get("config")
+    for item in (value, config if isinstance(config, dict) else {}):
+        instructions = first_of(item, *vendors.INSTRUCTIONS)
+        if isinstance(instructions, dict):
+            instructions = first_of(instructions, "parts", "content", "text")
+        parts = Parts()
+        parts.add_all(instructions if isinstance(instructions, list) else [instructions])
+        if parts.text:
+            yield Said(role="system", text=parts.text)
+            return

@@ -4,24 +4,20 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from datetime import datetime
 from typing import Any
 
 import orjson
 from msgspec import Struct
 
+from debrief.langfuse import vendors
 from debrief.langfuse.calls import TracedCall
-from debrief.langfuse.listing import moment_of
+from debrief.langfuse.client import Row
 from debrief.langfuse.parts import result_of, result_text, same_spelling
-from debrief.langfuse.values import arguments_of, decoded, first_text, plain, words
+from debrief.langfuse.vendors import arguments_of, decoded, first_text, moment_of, plain
 from debrief.sessions.model import CallStatus
 
-Row = Mapping[str, Any]
-
-_IDS = words("gen_ai.tool.call.id ai.toolCall.id tool_call.id tool_call_id toolCallId tool_use_id")
-_NAMES = ("gen_ai.tool.name", "ai.toolCall.name", "tool.name", "tool_name")
-_MARKS = ("tool.", "tool_", "toolCall")
 _OF_MESSAGES = ("tool_call_id", "isError", "is_error")
 """Marks of an output that is a message or an answer of a server, and not the tool's own data."""
 _NOTHING = ("{}", "[]", "null")
@@ -86,8 +82,9 @@ def observed_in(row: Row, is_a_tool_s: bool) -> Observed:
     return Observed(
         id=str(row.get("id")),
         parent=str(row.get("parentObservationId") or ""),
-        call_id=_attribute(facts, _IDS) or first_text(message, "tool_call_id"),
-        name=_attribute(facts, _NAMES) or str(row.get("name") or row.get("type") or "tool"),
+        call_id=_attribute(facts, vendors.OBSERVED_IDS) or first_text(message, "tool_call_id"),
+        name=_attribute(facts, vendors.OBSERVED_NAMES)
+        or str(row.get("name") or row.get("type") or "tool"),
         arguments=arguments,
         key=same_spelling(arguments),
         inner_key=same_spelling(arguments_of(_inside(given))),
@@ -240,7 +237,7 @@ def _facts(row: Row) -> dict[str, Any]:
     if not isinstance(metadata, dict):
         return {}
     given = metadata.get("attributes")
-    if isinstance(given, str) and not any(mark in given for mark in _MARKS):
+    if isinstance(given, str) and not any(mark in given for mark in vendors.OBSERVED_MARKS):
         return metadata
     attributes = decoded(given)
     return {**metadata, **attributes} if isinstance(attributes, dict) else metadata

@@ -1,71 +1,32 @@
 """The parts of a message, in any vendor's words: texts, pictures, calls of tools, their results.
-
-OpenAI puts calls beside a message's content, Anthropic and Bedrock into it, Gemini into ``parts``
-without a type, OpenTelemetry into typed ``parts``, and the Responses API makes items of them that
-belong to no message. Their keys hardly overlap, so one table of each reads them all.
-"""
+And the tools that an observation declares."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 import orjson
 from msgspec import Struct
 
-from debrief.langfuse.values import (
+from debrief.langfuse import vendors
+from debrief.langfuse.client import Row
+from debrief.langfuse.vendors import (
+    Json,
     arguments_of,
     decoded,
     first_of,
     first_text,
     plain,
     without_binaries,
-    words,
 )
-from debrief.sessions.model import CallStatus
+from debrief.sessions.model import CallStatus, DeclaredTool
+from debrief.sessions.readers.values import declared_tools
 
-Json = dict[str, Any]
-
-_CALLS = frozenset(
-    words(
-        "tool_use server_tool_use mcp_tool_use tool-call tool_call toolCall server_tool_call "
-        "function_call custom_tool_call mcp_call"
-    )
-)
-_BUILT_IN = frozenset(
-    words(
-        "web_search_call file_search_call computer_call code_interpreter_call local_shell_call "
-        "shell_call apply_patch_call tool_search_call"
-    )
-)
-_WRAPPED_CALLS = ("functionCall", "function_call", "toolUse", "toolRequest", "tool_call")
-_RESULTS = frozenset(
-    words(
-        "tool_result tool-result tool_call_response server_tool_call_response tool-error "
-        "function_result"
-    )
-)
-_ENDINGS_OF_RESULTS = ("_tool_result", "_call_output")
-_WRAPPED_RESULTS = words(
-    "functionResponse function_response toolResult toolResponse tool_call_result"
-)
-_INNER = ("function", "custom")
-_IDS = ("call_id", "toolCallId", "tool_call_id", "toolUseId", "tool_use_id", "id", "ref")
-_NAMES = ("name", "toolName", "tool_name")
-_GIVEN = ("arguments", "args", "input", "tool_kwargs", "action", "operation")
-_CAME_BACK = ("output", "result", "response", "content", "value", "error")
-_THOUGHTS = frozenset(
-    ("thinking", "redacted_thinking", "reasoning", "reasoning_content", "reasoning_text", "thought")
-)
-_PICTURES = frozenset(("image", "image_url", "input_image", "image_file", "image-url"))
-_BINARIES = frozenset(
-    ("blob", "file", "uri", "file_data", "input_audio", "audio", "input_file", "video", "document")
-)
 _COVERED, _COVERED_SOON = '"function_result"', 64
 """A cover that some write as text around a result, and in how many characters it shows."""
-_AROUND_CONTENT = {"content", "isError", "structuredContent", "_meta", "meta", "is_error"}
-_ERRORS = ("error", "failed", "tool-error", "error-text", "error-json")
 _REMINDER, _REMINDED = "<system-reminder>", "</system-reminder>"
+_NUMBERED_NAMES = {"tool.name": "name", "tool.description": "description"}
 
 
 class ReportedCall(Struct, frozen=True, gc=False):
@@ -124,11 +85,11 @@ class Parts:
         elif (call := call_in(part)) is not None:
             self.calls.append(call)
             self.results.extend(own_results(part, call))
-        elif kind in _THOUGHTS or part.get("thought") is True:
+        elif kind in vendors.TYPES_OF_THOUGHTS or part.get("thought") is True:
             pass
-        elif kind in _PICTURES or _mime(part).startswith("image"):
+        elif kind in vendors.TYPES_OF_PICTURES or _mime(part).startswith("image"):
             self.images += 1
-        elif kind in _BINARIES or _mime(part):
+        elif kind in vendors.TYPES_OF_BINARIES or _mime(part):
             pass
         elif (text := _text(part)) is not None:
             if not _is_reminder(text):
@@ -143,16 +104,18 @@ def call_in(item: Json) -> ReportedCall | None:
 
     A tool's definition, which looks much like a call of it, has no arguments.
     """
-    for key in _WRAPPED_CALLS:
+    for key in vendors.WRAPPED_CALLS:
         if isinstance(item.get(key), dict):
-            return call_of({**item[key], "id": first_text(item[key], *_IDS)})
+            return call_of({**item[key], "id": first_text(item[key], *vendors.IDS)})
     kind = first_text(item, "type", "block_type")
-    if kind in _BUILT_IN:
+    if kind in vendors.TYPES_OF_BUILT_IN_CALLS:
         return call_of({"name": kind.removesuffix("_call"), **item})
     function = item.get("function") or item.get("custom")
     if isinstance(function, dict):
-        return call_of(item) if any(key in function for key in _GIVEN) else None
-    if kind in _CALLS or ("toolCallId" in item and any(key in item for key in _GIVEN)):
+        return call_of(item) if any(key in function for key in vendors.GIVEN) else None
+    if kind in vendors.TYPES_OF_CALLS or (
+        "toolCallId" in item and any(key in item for key in vendors.GIVEN)
+    ):
         return call_of(item)
     return None
 
@@ -163,38 +126,44 @@ def call_of(item: Any) -> ReportedCall | None:
         return None
     if isinstance(item.get("tool_call"), dict):
         item = item["tool_call"]
-    inner: Json = next((one for key in _INNER if isinstance(one := item.get(key), dict)), {})
-    name = first_text(inner, *_NAMES) or first_text(item, *_NAMES)
+    inner: Json = next(
+        (one for key in ("function", "custom") if isinstance(one := item.get(key), dict)), {}
+    )
+    name = first_text(inner, *vendors.NAMES) or first_text(item, *vendors.NAMES)
     if not name:
         return None
-    given = first_of(inner, *_GIVEN)
+    given = first_of(inner, *vendors.GIVEN)
     if given is None:
-        given = first_of(item, *_GIVEN)
+        given = first_of(item, *vendors.GIVEN)
     if given is None:
         given = {key: item[key] for key in ("code", "queries") if item.get(key)}
     text = arguments_of(given)
-    return ReportedCall(first_text(item, *_IDS), name, text, same_spelling(text))
+    return ReportedCall(first_text(item, *vendors.IDS), name, text, same_spelling(text))
 
 
 def result_in(item: Json) -> ReportedResult | None:
     """Return the result that a part, or an item beside messages, is; None if it is none."""
-    for key in _WRAPPED_RESULTS:
+    for key in vendors.WRAPPED_RESULTS:
         if isinstance(inner := item.get(key), dict):
             origin = inner.get("origin")
             return result_of({**origin, **inner} if isinstance(origin, dict) else inner)
     kind = first_text(item, "type")
-    return result_of(item) if kind in _RESULTS or kind.endswith(_ENDINGS_OF_RESULTS) else None
+    return (
+        result_of(item)
+        if kind in vendors.TYPES_OF_RESULTS or kind.endswith(vendors.ENDINGS_OF_RESULTS)
+        else None
+    )
 
 
 def result_of(item: Json) -> ReportedResult:
     """Return the result that an item tells which is known to be one."""
-    came_back = first_of(item, *_CAME_BACK)
+    came_back = first_of(item, *vendors.CAME_BACK)
     status = _status(item)
     if status == "ok" and isinstance(cover := decoded(came_back), dict):
         status = _status({key: cover.get(key) for key in ("type", "isError", "is_error")})
     return ReportedResult(
-        call_id=first_text(item, *_IDS),
-        name=first_text(item, *_NAMES),
+        call_id=first_text(item, *vendors.IDS),
+        name=first_text(item, *vendors.NAMES),
         text=result_text(came_back),
         status=status,
     )
@@ -215,7 +184,7 @@ def _status(item: Json) -> CallStatus:
     if any(item.get(key) is True for key in ("is_error", "isError", "error")):
         return "failed"
     marks = item.get("status"), item.get("type")
-    return "failed" if any(one in _ERRORS for one in marks) else "ok"
+    return "failed" if any(one in vendors.ERRORS for one in marks) else "ok"
 
 
 def result_text(value: object, depth: int = 6) -> str:
@@ -248,7 +217,7 @@ def _inside(item: Json) -> object:
         return first_of(item, "result", "output") or ""
     if kind == "tool" and "content" in item:
         return item["content"] if item["content"] is not None else ""
-    if isinstance(item.get("content"), list) and set(item) <= _AROUND_CONTENT:
+    if isinstance(item.get("content"), list) and set(item) <= vendors.AROUND_RESULTS:
         return item["content"]
     if len(item) == 1 and isinstance(only := first_of(item, "result", "output"), str):
         return only
@@ -280,10 +249,10 @@ def _is_reminder(text: str) -> bool:
 
 def _mime(part: Json) -> str:
     """Return the kind of data that a part holds in place of words; empty for none."""
-    for key in ("inlineData", "inline_data", "fileData", "file_data", "media"):
+    for key in vendors.WRAPPED_DATA:
         if isinstance(inner := part.get(key), dict):
-            return first_text(inner, "mimeType", "mime_type", "contentType") or "data"
-    if first_text(part, "type") in _BINARIES:
+            return first_text(inner, *vendors.MIME_TYPES) or "data"
+    if first_text(part, "type") in vendors.TYPES_OF_BINARIES:
         return first_text(part, "modality", "mime_type", "mimeType", "mediaType")
     for key in ("image", "video", "audio", "document"):
         if isinstance(part.get(key), dict):
@@ -297,3 +266,107 @@ def same_spelling(arguments: str) -> str:
         return orjson.dumps(orjson.loads(arguments), option=orjson.OPT_SORT_KEYS).decode()
     except (orjson.JSONDecodeError, TypeError):
         return arguments
+
+
+def is_definition(item: object) -> bool:
+    """Return whether an entry among messages defines a tool, as LangChain's handler writes it."""
+    if not isinstance(item, dict) or item.get("role") != "tool" or "tool_call_id" in item:
+        return False
+    content = item.get("content")
+    return isinstance(content, dict) and (
+        isinstance(content.get("function"), dict)
+        or (isinstance(content.get("name"), str) and any(key in content for key in vendors.SCHEMAS))
+    )
+
+
+def declared_by(row: Row, given: object, gave: object) -> tuple[DeclaredTool, ...]:
+    """Return the tools that an observation tells the model of.
+
+    Args:
+        row: as the server has it.
+        given: its input, decoded.
+        gave: its output, decoded: the Responses API repeats the tools there.
+    """
+    return tuple(_declared(row, given, gave))
+
+
+def _declared(row: Row, given: object, gave: object) -> Iterator[DeclaredTool]:
+    yield from declared_tools(row.get("toolDefinitions"))
+    if isinstance(given, list):
+        for item in given:
+            if is_definition(item):
+                yield from declared_tools(item["content"])
+    elif isinstance(given, dict):
+        yield from _in_request(given)
+        messages = decoded(given.get("messages"))
+        for item in messages if isinstance(messages, list) else ():
+            if is_definition(item):
+                yield from declared_tools(item["content"])
+    if isinstance(gave, dict) and gave.get("object") == "response":
+        yield from _in_request(gave)
+    parameters = decoded(row.get("modelParameters"))
+    if isinstance(parameters, dict):
+        yield from _in_request(parameters)
+    metadata = decoded(row.get("metadata"))
+    if isinstance(metadata, dict):
+        yield from _in_metadata(metadata)
+
+
+def _in_request(request: Mapping[str, Any]) -> Iterator[DeclaredTool]:
+    config = request.get("config")
+    for holder in (request, config if isinstance(config, dict) else {}):
+        for key in vendors.TOOL_LISTS:
+            if any(map(_is_like_a_tool, _listed(holder.get(key)))):
+                yield from declared_tools(holder[key])
+
+
+def _in_metadata(metadata: Mapping[str, Any]) -> Iterator[DeclaredTool]:
+    for key in vendors.TOOL_LISTS:
+        if _are_tools(metadata.get(key)):
+            yield from declared_tools(metadata[key])
+    given = metadata.get("attributes")
+    if isinstance(given, str) and not any(mark in given for mark in vendors.TOOL_MARKS):
+        return
+    attributes = decoded(given)
+    if not isinstance(attributes, dict):
+        return
+    for key in vendors.TOOL_ATTRIBUTES:
+        if _are_tools(attributes.get(key)):
+            yield from declared_tools(attributes[key])
+    parameters = decoded(attributes.get("model_request_parameters"))
+    if isinstance(parameters, dict):
+        yield from declared_tools(parameters.get("function_tools"))
+    yield from _numbered(attributes)
+
+
+def _are_tools(value: object) -> bool:
+    """Return whether a list that anybody may have put there is one of tools and of nothing else."""
+    listed = _listed(value)
+    return bool(listed) and all(map(_is_like_a_tool, listed))
+
+
+def _listed(value: object) -> list[Any]:
+    found = decoded(value)
+    return found if isinstance(found, list) else []
+
+
+def _is_like_a_tool(item: object) -> bool:
+    tool = decoded(item)
+    return isinstance(tool, dict) and any(key in tool for key in vendors.IN_TOOLS)
+
+
+def _numbered(attributes: Mapping[str, Any]) -> Iterator[DeclaredTool]:
+    """Yield the tools that are spread over attributes with a number in their names."""
+    tools: dict[int, dict[str, Any]] = {}
+    for key, value in attributes.items():
+        if (found := vendors.NUMBERED_TOOLS.fullmatch(key)) is not None:
+            tool = tools.setdefault(int(found[1]), {})
+            if found[2] == "tool.json_schema":
+                schema = decoded(value)
+                if isinstance(schema, dict):
+                    is_bare = schema.get("type") == "object"
+                    tool.update({"parameters": schema} if is_bare else schema)
+            else:
+                tool.setdefault(_NUMBERED_NAMES.get(found[2], found[2]), value)
+    for _, tool in sorted(tools.items()):
+        yield from declared_tools(tool)

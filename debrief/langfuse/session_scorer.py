@@ -7,8 +7,7 @@ from dataclasses import dataclass
 
 from debrief.langfuse.client import LangfuseClient
 from debrief.langfuse.fetcher import SessionFetcher
-from debrief.langfuse.model import ScoreReceipt
-from debrief.langfuse.outgoing import Redact
+from debrief.langfuse.outgoing import Redact, ScoreReceipt
 from debrief.langfuse.scores import WriteOptions, write_scores
 from debrief.scoring.model import ChunkScorer, SessionScores
 from debrief.scoring.scorer import ChunkParameters, score_session

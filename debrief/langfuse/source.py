@@ -7,6 +7,7 @@ a session: it is fetched again when, and only when, its listing changed.
 
 from __future__ import annotations
 
+import hashlib
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -14,13 +15,21 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from functools import partial
 
+from msgspec import Struct
+
 from debrief.digests import digest_of
 from debrief.errors import ConfigurationError, DebriefError, InputError
 from debrief.lake import Lake
-from debrief.langfuse.client import LangfuseAwayError, LangfuseClient, langfuse_from_settings
-from debrief.langfuse.conversion import SOURCE, path_of
-from debrief.langfuse.fetcher import SessionFetcher
-from debrief.langfuse.listing import ListedSession, list_session, list_sessions
+from debrief.langfuse.client import (
+    LangfuseAwayError,
+    LangfuseClient,
+    Row,
+    langfuse_from_settings,
+    newer_or_older,
+    timestamp,
+)
+from debrief.langfuse.fetcher import SOURCE, SessionFetcher, path_of
+from debrief.langfuse.vendors import moment_of
 from debrief.redaction.redactor import Redactor
 from debrief.redaction.sessions import redact_session
 from debrief.sessions.model import Session
@@ -162,20 +171,14 @@ class FetchedReader:
         raise InputError(transcript.path, reason or "was not fetched")
 
 
-def source_from_settings(settings: Settings, asked: bool = False) -> LangfuseSource | None:
-    """Return the server as a source when ``DEBRIEF_LANGFUSE_SESSIONS=1`` asks for it.
+def source_from_settings(settings: Settings) -> LangfuseSource | None:
+    """Return the configured server as a source; None where ``DEBRIEF_LANGFUSE=off`` says so.
 
     ``DEBRIEF_LANGFUSE_SINCE``, a date, leaves out what began before.
 
-    Args:
-        settings: of this machine.
-        asked: somebody asks for it, whatever the setting says.
-
     Raises:
-        ConfigurationError: it is asked for and not configured.
+        ConfigurationError: no server is configured.
     """
-    if not (asked or settings.langfuse_sessions):
-        return None
     client = langfuse_from_settings(settings)
     if client is None:
         if not settings.langfuse:
@@ -216,3 +219,95 @@ def _key(session_id: str) -> str:
 def _kept(lake: Lake, session_id: str) -> str:
     stamp = lake.stamp(FETCHED_TABLE, _key(session_id))
     return stamp.inputs if stamp is not None else ""
+
+
+class ListedSession(Struct, frozen=True, kw_only=True):
+    """A session as the server lists it."""
+
+    id: str
+    started: datetime
+    """Of its first observation."""
+    last: datetime
+    """When its last observation began."""
+    observations: int
+    stamp: str
+    """Changes when an observation is added, changed or taken away."""
+
+
+class _Seen:
+    """What was seen of one session; in any order, and the same for the same observations."""
+
+    def __init__(self) -> None:
+        self.first: datetime | None = None
+        self.last: datetime | None = None
+        self.count = 0
+        self.sum = 0
+
+    def add(self, row: Row) -> None:
+        """Take in an observation, or a trace of a server that lists no observations."""
+        if "traceId" in row:
+            at = moment_of(row.get("startTime"))
+            parts = [row.get("id"), row.get("updatedAt") or row.get("endTime") or ""]
+        else:
+            at = moment_of(row.get("timestamp"))
+            parts = [row.get("id"), row.get("updatedAt")]
+            parts += [len(row.get("observations") or ()), row.get("latency")]
+        if at is not None:
+            self.first = min(self.first or at, at)
+            self.last = max(self.last or at, at)
+        self.count += 1
+        digest = hashlib.sha256("\0".join(map(str, parts)).encode("utf-8", "replace")).digest()
+        self.sum = (self.sum + int.from_bytes(digest[:16])) % (1 << 128)
+
+    def listed(self, session_id: str) -> ListedSession:
+        first = self.first or datetime.fromtimestamp(0, UTC)
+        return ListedSession(
+            id=session_id,
+            started=first,
+            last=self.last or first,
+            observations=self.count,
+            stamp=f"{self.count}:{self.sum:032x}",
+        )
+
+
+def list_sessions(
+    client: LangfuseClient, begin: datetime, end: datetime
+) -> dict[str, ListedSession]:
+    """Return the sessions with observations that started in [begin, end), by id.
+
+    By those observations alone: of a session that began before, ask ``list_session``.
+
+    Raises:
+        LangfuseAwayError: the server cannot be reached or stays busy.
+        RequestRefusedError: it refuses the request.
+    """
+    first, last = timestamp(begin), timestamp(end)
+    return _listed(
+        client,
+        {"fromStartTime": first, "toStartTime": last},
+        {"fromTimestamp": first, "toTimestamp": last},
+    )
+
+
+def list_session(client: LangfuseClient, session_id: str) -> ListedSession | None:
+    """Return one session by all of its observations; None when the server has none of it.
+
+    Errors as for ``list_sessions``.
+    """
+    only = {"sessionId": session_id}
+    return _listed(client, only, only).get(session_id)
+
+
+def _listed(
+    client: LangfuseClient, of_observations: dict[str, str], of_traces: dict[str, str]
+) -> dict[str, ListedSession]:
+    """Return sessions by their observations, or by their traces on servers too old for that."""
+    rows = newer_or_older(
+        lambda: client.observations(fields="core,basic,time", **of_observations),
+        lambda: client.pages("/traces", limit=100, **of_traces),
+    )
+    seen: dict[str, _Seen] = {}
+    for row in rows:
+        if session_id := str(row.get("sessionId") or ""):
+            seen.setdefault(session_id, _Seen()).add(row)
+    return {session_id: found.listed(session_id) for session_id, found in seen.items()}

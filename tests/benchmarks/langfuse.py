@@ -15,8 +15,7 @@ import httpx
 import orjson
 
 from debrief.langfuse.client import LARGEST_PAGE
-from debrief.langfuse.conversion import session_of
-from debrief.langfuse.fetcher import FIELDS, fetch_rows
+from debrief.langfuse.fetcher import FIELDS, fetch_rows, session_of
 from tests.langfuse.dropin import READ, TEST, DropIn, call, calls, says, tool, user
 from tests.langfuse.scenario import client_of
 from tests.langfuse.server import API, LangfuseServer

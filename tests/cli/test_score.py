@@ -14,7 +14,7 @@ from debrief.cli import score as command
 from debrief.cli.score import UNANSWERED
 from debrief.errors import ConfigurationError, DebriefError, InputError
 from debrief.lake import Lake
-from debrief.langfuse.model import ScoreReceipt
+from debrief.langfuse.outgoing import ScoreReceipt
 from debrief.scoring.dimensions import BY_NAME
 from debrief.sessions.model import Session
 from tests.langfuse.server import LangfuseServer

@@ -11,8 +11,8 @@ import msgspec
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from debrief.langfuse.conversion import session_of
-from debrief.langfuse.words import answer_in, request_in
+from debrief.langfuse.fetcher import session_of
+from debrief.langfuse.traces import answer_in, request_in
 from debrief.sessions.model import Session
 from debrief.sessions.rendering import render_session
 from tests.langfuse.test_fetcher import iso

@@ -9,8 +9,7 @@ from typing import Any
 import pytest
 import yaml
 
-from debrief.langfuse.chat import said_by, said_to
-from debrief.langfuse.messages import Said
+from debrief.langfuse.messages import Said, said_by, said_to
 from debrief.langfuse.parts import ReportedCall, ReportedResult
 
 HERE = Path(__file__).parent

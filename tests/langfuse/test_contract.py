@@ -17,8 +17,8 @@ from langfuse.api.core.pydantic_utilities import parse_obj_as
 from langfuse.api.scores.types.create_score_request import CreateScoreRequest
 
 from debrief.langfuse.fetcher import FIELDS, SessionFetcher, fetch_rows
-from debrief.langfuse.listing import list_session, list_sessions
 from debrief.langfuse.scores import WriteOptions, write_scores
+from debrief.langfuse.source import list_session, list_sessions
 from tests.langfuse.scenario import client_of, scored
 from tests.langfuse.server import LangfuseServer, Mode, Request, Wire
 from tests.langfuse.test_fetcher import START, Recorder

@@ -7,9 +7,9 @@ from collections import Counter
 import pytest
 from msgspec.structs import replace
 
-from debrief.langfuse.configs import NAMES
 from debrief.langfuse.outgoing import (
     LONGEST_COMMENT,
+    NAMES,
     evidence_link,
     outgoing_scores,
     plain_comment,

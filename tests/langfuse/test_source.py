@@ -17,6 +17,7 @@ from debrief.sessions.model import Session, UnreadTranscript
 from debrief.sessions.scanning import Scan
 from debrief.sessions.store import scan_into, store_week
 from debrief.settings import load_settings
+from resources.sessions import SessionStore
 from tests.langfuse.scenario import client_of
 from tests.langfuse.server import LangfuseServer, Mode, Trouble
 from tests.langfuse.test_fetcher import START, Recorder
@@ -271,24 +272,29 @@ SETTINGS = {
 }
 
 
-def test_a_server_is_a_source_only_when_it_is_asked_for(tmp_path: Path) -> None:
-    base = {"DEBRIEF_HOME": str(tmp_path), **SETTINGS}
-    assert source_from_settings(load_settings(base)) is None
-    assert source_from_settings(load_settings(base), asked=True) is not None
-    asked = {**base, "DEBRIEF_LANGFUSE_SESSIONS": "1", "DEBRIEF_LANGFUSE_SINCE": "2026-01-05"}
-    assert source_from_settings(load_settings(asked)) is not None
-    assert source_from_settings(load_settings({**asked, "DEBRIEF_LANGFUSE": "off"})) is None
+def test_a_server_is_a_source_only_when_it_is_asked_for(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name, value in {"DEBRIEF_HOME": str(tmp_path), **SETTINGS}.items():
+        monkeypatch.setenv(name, value)
+    assert SessionStore().servers() == ()
+    assert len(SessionStore(langfuse=True).servers()) == 1
+    monkeypatch.setenv("DEBRIEF_LANGFUSE_SESSIONS", "1")
+    monkeypatch.setenv("DEBRIEF_LANGFUSE_SINCE", "2026-01-05")
+    assert len(SessionStore().servers()) == 1
+    monkeypatch.setenv("DEBRIEF_LANGFUSE", "off")
+    assert SessionStore().servers() == ()
 
 
 def test_sessions_of_no_server_cannot_be_asked_for(tmp_path: Path) -> None:
-    environ = {"DEBRIEF_HOME": str(tmp_path), "DEBRIEF_LANGFUSE_SESSIONS": "1"}
     with pytest.raises(ConfigurationError, match="none is configured"):
-        source_from_settings(load_settings(environ))
+        source_from_settings(load_settings({"DEBRIEF_HOME": str(tmp_path)}))
 
 
 def test_a_limit_of_requests_a_minute_is_kept(tmp_path: Path) -> None:
-    environ = {"DEBRIEF_HOME": str(tmp_path), **SETTINGS}
-    limited = load_settings({**environ, "DEBRIEF_LANGFUSE_REQUESTS_A_MINUTE": "30"})
-    source = source_from_settings(limited, asked=True)
+    pace = {"DEBRIEF_LANGFUSE_REQUESTS_A_MINUTE": "30"}
+    source = source_from_settings(
+        load_settings({"DEBRIEF_HOME": str(tmp_path), **SETTINGS, **pace})
+    )
     assert source is not None
     assert source.client.spacing == 2.0

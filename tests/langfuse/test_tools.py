@@ -9,8 +9,8 @@ import orjson
 import pytest
 
 from debrief.langfuse.fetcher import SessionFetcher
-from debrief.langfuse.tools import declared_by
-from debrief.langfuse.values import decoded
+from debrief.langfuse.parts import declared_by
+from debrief.langfuse.vendors import decoded
 from debrief.sessions.model import DeclaredTool
 from tests.langfuse.dropin import READ, user
 from tests.langfuse.scenario import client_of

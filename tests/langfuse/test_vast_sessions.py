@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from debrief.langfuse.conversion import session_of
+from debrief.langfuse.fetcher import session_of
 from debrief.sessions.model import ToolCall
 from tests.langfuse.test_fetcher import iso
 

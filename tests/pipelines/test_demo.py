@@ -9,7 +9,7 @@ import dagster as dg
 import pytest
 
 from debrief.judging.model import JudgeEvaluation
-from debrief.langfuse.model import ScoreReceipt
+from debrief.langfuse.outgoing import ScoreReceipt
 from debrief.redaction import contains_secret
 from debrief.rubrics.model import Rubric, RubricEvaluation
 from debrief.scoring.model import SCORE_NAMES, SessionScores

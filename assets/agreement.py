@@ -3,11 +3,10 @@
 import dagster as dg
 
 from assets import versions
-from assets.judging import judge_evaluations
+from assets.evaluations import judge_evaluations, session_scores
 from assets.partitions import all_of
 from assets.presentation import markdown, preview
 from assets.rubrics import rubric_evaluations
-from assets.scoring import session_scores
 from assets.weekly import KINDS, OWNERS
 from debrief.errors import InputError
 from debrief.rubrics.agreement import AGREEMENT, ALL, AgreementRow

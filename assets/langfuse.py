@@ -1,8 +1,8 @@
 """Langfuse: the week's scores on the server, and what it confirmed."""
 
 from assets import versions
+from assets.evaluations import session_scores
 from assets.presentation import preview
-from assets.scoring import session_scores
 from assets.weekly import COUNT, Metadata, StageRun, weekly_asset
 from debrief.langfuse.outgoing import ScoreReceipt
 from debrief.langfuse.scores import write_scores

@@ -7,11 +7,10 @@ import dagster as dg
 from msgspec.structs import replace
 
 from assets import versions
-from assets.judging import judge_evaluations
+from assets.evaluations import judge_evaluations, session_scores
 from assets.partitions import all_of
 from assets.presentation import markdown, picture
 from assets.rubrics import rubric_evaluations, rubrics
-from assets.scoring import session_scores
 from assets.snapshots import session_metadata
 from assets.training import FOLLOWS
 from assets.weekly import (

@@ -2,14 +2,16 @@
 
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from functools import partial
+from operator import attrgetter
+from typing import Any
 
 import dagster as dg
 from pydantic import Field
 
 from assets import versions
+from assets.evaluations import evaluation_stage, score_check, session_scores
 from assets.partitions import all_of
 from assets.presentation import markdown, preview
-from assets.scoring import session_scores
 from assets.sessions import raw_sessions
 from assets.weekly import (
     KINDS,
@@ -19,11 +21,8 @@ from assets.weekly import (
     Filled,
     Metadata,
     StageRun,
-    all_ok,
     checked_weeks,
-    evaluated,
     fill,
-    score_check,
     upstream,
     weekly_stage,
 )
@@ -59,6 +58,8 @@ from debrief.weeks import week_after, week_of
 from resources.lake import LakeResource
 
 _JUDGEMENTS_OFFLINE = 2_000
+_MINED = attrgetter("score_name", "name", "effect_size", "held_out_effect")
+_TRIED = attrgetter("score_name", "name", "effect", "low", "high", "p_value")
 
 
 def _earlier_weeks(week: str) -> list[str]:
@@ -83,11 +84,6 @@ def _scored(run: StageRun, week: str) -> Iterator[tuple[Session, SessionScores]]
             yield session, scores[session.id]
 
 
-def _all(lake: Lake, table: str, row_type: type[Row]) -> Iterator[Row]:
-    for week in lake.partitions(table):
-        yield from lake.read(table, week, row_type)
-
-
 def _final_rubrics(run: StageRun) -> list[Rubric]:
     return run.once(
         "rubrics",
@@ -108,18 +104,21 @@ def _mining_inputs(run: StageRun, week: str) -> str:
 
 def _mine(run: StageRun, week: str, stored: list[ExtractedRubric]) -> Iterator[ExtractedRubric]:
     """Yield a week's rubrics; file what was dropped, and the sessions that could not be mined."""
-    lake, miner = run.lake, run.evaluators.miner
+    miner = run.evaluators.miner
     mined = [miner.extract(week, name, partial(_scored, run)) for name in SCORE_NAMES]
     yield from (row for each in mined for row in each.rubrics)
     yield from (row for row in stored if row.extractor != miner.name)
     if run.evaluators.dry_run:
         return
-    others = [r for r in lake.read(DROPPED, week, DroppedRubric) if r.extractor != miner.name]
-    dropped = [row for each in mined for row in each.dropped]
-    lake.write(DROPPED, week, [*dropped, *others], DroppedRubric)
-    left = [r for r in lake.read(UNMINED, week, UnminedSession) if r.extractor != miner.name]
-    unmined = [row for each in mined for row in each.unmined]
-    lake.write(UNMINED, week, [*unmined, *left], UnminedSession)
+    _file(run, DROPPED, week, DroppedRubric, [row for each in mined for row in each.dropped])
+    _file(run, UNMINED, week, UnminedSession, [row for each in mined for row in each.unmined])
+
+
+def _file(run: StageRun, table: str, week: str, row_type: type[Row], rows: list[Row]) -> None:
+    """Write the rows of the run's miner beside those of others."""
+    stored: Iterable[Any] = run.lake.read(table, week, row_type)
+    others = [row for row in stored if row.extractor != run.evaluators.miner.name]
+    run.lake.write(table, week, [*rows, *others], row_type)
 
 
 def _of_miner(run: StageRun, table: str, week: str, row_type: type[Row]) -> list[Row]:
@@ -153,10 +152,7 @@ def extracted_rubrics(run: StageRun, week: str, filled: Filled[ExtractedRubric])
             ("score name", "rubric", "effect", "in halves", "best/worst", "evidence"),
             [
                 (
-                    row.score_name,
-                    row.name,
-                    row.effect_size,
-                    row.held_out_effect,
+                    *_MINED(row),
                     f"{row.best_count}/{row.worst_count}",
                     row.evidence[0].quote if row.evidence else "",
                 )
@@ -165,13 +161,13 @@ def extracted_rubrics(run: StageRun, week: str, filled: Filled[ExtractedRubric])
         ),
         "dropped": preview(
             ("score name", "what", "effect", "why"),
-            [(row.score_name, row.name, row.effect, row.reason) for row in dropped],
+            [*map(attrgetter("score_name", "name", "effect", "reason"), dropped)],
             limit=60,
         ),
         "unmined": len(unmined),
         "unmined_sessions": preview(
             ("session", "score name", "reason"),
-            [(row.session_id, row.score_name, row.reason) for row in unmined],
+            [*map(attrgetter("session_id", "score_name", "reason"), unmined)],
         ),
         "summary": summary + (f", {len(unmined)} sessions not mined" if unmined else ""),
     }
@@ -194,7 +190,7 @@ def every_session_mined(
         metadata={
             "unmined": preview(
                 ("session", "score name", "by", "reason"),
-                [(row.session_id, row.score_name, row.extractor, row.reason) for row in rows],
+                [*map(attrgetter("session_id", "score_name", "extractor", "reason"), rows)],
             )
         },
     )
@@ -237,11 +233,8 @@ class Trials(dg.Config):
 def rubrics(context: dg.AssetExecutionContext, config: Trials) -> dg.MaterializeResult[None]:
     """Consolidate what was mined, and try it."""
     run = StageRun(context)
-    mined = [
-        row
-        for row in _all(run.lake, EXTRACTED, ExtractedRubric)
-        if row.extractor == run.evaluators.miner.name
-    ]
+    weeks = run.lake.partitions(EXTRACTED)
+    mined = [row for week in weeks for row in _of_miner(run, EXTRACTED, week, ExtractedRubric)]
     failures = {}
     fresh = 0
     for score_name in SCORE_NAMES:
@@ -269,17 +262,12 @@ def rubrics(context: dg.AssetExecutionContext, config: Trials) -> dg.Materialize
                 ("score name", "rubric", "effect", "low", "high", "p", "best/worst", "kept", "why"),
                 [
                     (
-                        trial.score_name,
-                        trial.name,
-                        trial.effect,
-                        trial.low,
-                        trial.high,
-                        trial.p_value,
-                        f"{trial.best_count}/{trial.worst_count}",
-                        "yes" if trial.kept else "no",
-                        trial.reason,
+                        *_TRIED(t),
+                        f"{t.best_count}/{t.worst_count}",
+                        "yes" if t.kept else "no",
+                        t.reason,
                     )
-                    for trial in trials
+                    for t in trials
                 ],
                 limit=36,
             ),
@@ -303,11 +291,12 @@ def _consolidate(
     trials: list[RubricTrial] = []
 
     def make(stored: list[Rubric]) -> Sequence[Rubric]:
-        scores = _scores(lake, weeks, by.scoring_fingerprint)
+        scores = run.once("scores", lambda: _scores(lake, weeks, by.scoring_fingerprint))
+        only = ("model", [by.rubric_judge.model])
         judged = [
             row
-            for row in _all(lake, EVALUATIONS, RubricEvaluation)
-            if row.model == by.rubric_judge.model
+            for week in lake.partitions(EVALUATIONS)
+            for row in lake.read(EVALUATIONS, week, RubricEvaluation, only=only)
         ]
         tried = try_rubrics(
             by.miner.consolidate(source, score_name, stored),
@@ -354,34 +343,20 @@ def _sessions(lake: Lake, scores: list[SessionScores], ids: Collection[str]) -> 
         yield from lake.read("raw_sessions", week, Session, only=("id", ids))
 
 
-def _judging_inputs(run: StageRun, week: str) -> str:
-    return digest_of(
-        upstream(run.lake, "raw_sessions", week=week),
+@evaluation_stage(
+    RubricEvaluation,
+    lambda run: (
         _final_rubrics(run),
         run.evaluators.rubric_judge.model,
         version_of(run.evaluators.rubric_judge),
-    )
-
-
-def _judge(run: StageRun, week: str, stored: list[RubricEvaluation]) -> Iterable[RubricEvaluation]:
-    by = run.evaluators
-    return evaluated(
-        run,
-        week,
+    ),
+    lambda run, sessions, stored: evaluate_rubrics(
+        sessions,
+        _final_rubrics(run),
+        run.evaluators.rubric_judge,
         stored,
-        lambda sessions, previous: evaluate_rubrics(
-            sessions, _final_rubrics(run), by.rubric_judge, previous, workers=by.concurrency
-        ),
-    )
-
-
-@weekly_stage(
-    RubricEvaluation,
-    inputs=_judging_inputs,
-    make=_judge,
-    is_final=all_ok,
-    calls_models=True,
-    scoped=True,
+        workers=run.evaluators.concurrency,
+    ),
     group_name="rubrics",
     code_version=versions.RUBRIC_EVALUATIONS,
     deps=[raw_sessions, rubrics],

@@ -8,11 +8,10 @@ from pydantic import Field, create_model
 
 from assets import versions
 from assets.agreement import judge_agreement
-from assets.judging import judge_evaluations
+from assets.evaluations import judge_evaluations, session_scores
 from assets.partitions import PAIRS, all_of, pair_key, pair_of
 from assets.presentation import markdown, preview
 from assets.rubrics import rubric_evaluations
-from assets.scoring import session_scores
 from assets.sessions import raw_sessions
 from assets.snapshots import prompt_snapshots, session_metadata
 from assets.weekly import MODEL_POOL, OWNERS, RESOURCES, StageRun, explain_full_disk

@@ -14,14 +14,12 @@ import dagster as dg
 import msgspec
 
 from assets.partitions import WEEKS, weekly_backfill_policy
-from assets.presentation import preview
 from debrief.digests import digest_of
 from debrief.errors import DebriefError, ModelError
 from debrief.evaluators import Evaluators
 from debrief.lake import Lake
 from debrief.models.usage import RunUsage
 from debrief.redaction.redactor import Redactor
-from debrief.sessions.model import Session, SessionHead
 from resources.langfuse import LangfuseResource
 from resources.scope import Scope
 from resources.sessions import SessionStore
@@ -354,90 +352,8 @@ def weekly_stage(
     return decorate
 
 
-def evaluated(
-    run: StageRun,
-    week: str,
-    stored: list[Row],
-    evaluate: Callable[[Iterable[Session], list[Row]], Iterable[Row]],
-    is_own: Callable[[Row], bool] = lambda row: True,
-) -> Iterator[Row]:
-    """Yield the rows of a week's sessions by this run's evaluator, then those by others.
-
-    Args:
-        run: of the stage.
-        week: the week.
-        stored: the rows that are there.
-        evaluate: makes the rows of sessions, taking over what it can of stored ones.
-        is_own: says whether a stored row is by this run's evaluator. Rows by others stay while
-            their session is what it was.
-    """
-    scope = run.scope
-    heads = {head.id: head for head in run.lake.read("raw_sessions", week, SessionHead)}
-    own: list[Any] = [row for row in stored if is_own(row)]
-    made: list[Any] = list(
-        evaluate(scope.sessions(run.lake, week), [] if scope.force else list(stored))
-    )
-    if scope.where:
-        outside = heads.keys() - scope.ids(run.lake, week)
-        made += [row for row in own if row.session_id in outside]
-        order = {name: number for number, name in enumerate(heads)}
-        made.sort(key=lambda row: order[row.session_id])
-    yield from made
-    others: list[Any] = [row for row in stored if not is_own(row)]
-    for row in others:
-        head = heads.get(row.session_id)
-        if row.status == "ok" and head is not None and head.digest == row.session_digest:
-            yield row
-
-
-def all_ok(_run: StageRun, _week: str, rows: Sequence[Any]) -> bool:
-    """Return whether no row failed: the next run tries a week with a failure again."""
-    return all(row.status != "failed" for row in rows)
-
-
 def checked_weeks(context: dg.AssetCheckExecutionContext, lake: Lake, table: str) -> list[str]:
     """Return the weeks that a check looks at: those of its run, or all when it runs alone."""
     if context.has_partition_key_range or context.has_partition_key:
         return list(context.partition_keys)
     return lake.partitions(table)
-
-
-def score_check(
-    name: str,
-    asset: dg.AssetsDefinition,
-    row_type: type[Row],
-    problem: Callable[[Row], str],
-    *,
-    description: str,
-) -> dg.AssetChecksDefinition:
-    """Return a check that no row of a run's weeks has a problem, and that none failed.
-
-    Args:
-        name: of the check.
-        asset: whose table is read.
-        row_type: its rows, with ``session_id``, ``status`` and ``failure``.
-        problem: says what is wrong with a row; empty when nothing is.
-        description: of the check.
-    """
-    table = asset.key.to_user_string()
-
-    @dg.asset_check(
-        name=name, asset=asset, description=description, required_resource_keys={"lake"}
-    )
-    def check(context: dg.AssetCheckExecutionContext) -> dg.AssetCheckResult:
-        lake: Lake = context.resources.lake.open()
-        weeks = checked_weeks(context, lake, table)
-        rows: list[Any] = [row for week in weeks for row in lake.read(table, week, row_type)]
-        outside = [(row.session_id, wrong) for row in rows if (wrong := problem(row))]
-        failed = [(row.session_id, row.failure) for row in rows if row.status == "failed"]
-        return dg.AssetCheckResult(
-            passed=not outside and not failed,
-            severity=dg.AssetCheckSeverity.ERROR if outside else dg.AssetCheckSeverity.WARN,
-            metadata={
-                "rows": len(rows),
-                "outside": preview(("session", "problem"), outside),
-                "failed": preview(("session", "reason"), failed),
-            },
-        )
-
-    return check

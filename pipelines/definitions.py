@@ -6,11 +6,10 @@ import dagster as dg
 
 from assets import (
     agreement,
-    judging,
+    evaluations,
     langfuse,
     reports,
     rubrics,
-    scoring,
     sessions,
     snapshots,
     training,
@@ -28,8 +27,7 @@ from resources.webhook import WebhookResource
 STAGES = [
     sessions,
     snapshots,
-    judging,
-    scoring,
+    evaluations,
     langfuse,
     rubrics,
     agreement,

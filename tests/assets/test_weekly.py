@@ -9,8 +9,8 @@ from pathlib import Path
 import dagster as dg
 import pytest
 
+from assets.evaluations import session_scores
 from assets.reports import done_in, fingerprint_leaderboard
-from assets.scoring import session_scores
 from resources.evaluator import EvaluatorResource
 from tests.assets.running import resources
 from tests.training.lakes import lake_of

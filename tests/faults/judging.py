@@ -106,7 +106,7 @@ class Machine:
 
 def main() -> None:
     """Be one run, and say how it ended."""
-    from assets.judging import judge_evaluations
+    from assets.evaluations import judge_evaluations
     from resources.evaluator import EvaluatorResource
     from tests.assets.running import resources
 

@@ -1,0 +1,240 @@
+"""Judging and scoring: what judges say of each session's change, and its six dimensions."""
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+import dagster as dg
+
+from assets import versions
+from assets.partitions import add_pairs
+from assets.presentation import preview
+from assets.sessions import raw_sessions
+from assets.snapshots import session_metadata
+from assets.weekly import Filled, Metadata, Row, StageRun, checked_weeks, upstream, weekly_stage
+from debrief.digests import digest_of
+from debrief.evaluation import version_of
+from debrief.evaluators import Evaluators
+from debrief.judging.evaluation import evaluate_week, weighted_average
+from debrief.judging.model import JUDGE_SETS, Judge, JudgeEvaluation
+from debrief.lake import Lake
+from debrief.scoring.dimensions import problems_of
+from debrief.scoring.model import SessionScores
+from debrief.scoring.scorer import score_week
+from debrief.sessions.model import Session, SessionHead
+from debrief.snapshots.model import SessionMetadataRow
+from debrief.training.pairs import pairs_of
+
+Stage = Callable[[Callable[[StageRun, str, Filled[Row]], Metadata]], dg.AssetsDefinition]
+
+
+def evaluation_stage(
+    row_type: type[Row],
+    made_by: Callable[[StageRun], tuple[object, ...]],
+    evaluate: Callable[[StageRun, Iterable[Session], list[Row]], Iterable[Row]],
+    is_own: Callable[[Evaluators, Row], bool] = lambda by, row: True,
+    **options: Any,
+) -> Stage[Row]:
+    """Return a decorator for a weekly stage that has each session of a week evaluated.
+
+    Only the sessions of the run's scope are; a week with a failed row is tried again.
+
+    Args:
+        row_type: the table's rows.
+        made_by: what the rows depend on beside the sessions.
+        evaluate: makes the rows of sessions, taking over what it can of stored ones.
+        is_own: says whether a stored row is by this run's evaluators. Rows by others stay while
+            their session is what it was.
+        options: of the asset.
+    """
+
+    def inputs(run: StageRun, week: str) -> str:
+        return digest_of(upstream(run.lake, "raw_sessions", week=week), *made_by(run))
+
+    def make(run: StageRun, week: str, stored: list[Any]) -> list[Any]:
+        lake, scope, by = run.lake, run.scope, run.evaluators
+        heads = {head.id: head for head in lake.read("raw_sessions", week, SessionHead)}
+        sessions = scope.sessions(lake, week)
+        rows: list[Any] = list(evaluate(run, sessions, [] if scope.force else stored))
+        if scope.where:
+            outside = heads.keys() - scope.ids(lake, week)
+            rows += [row for row in stored if is_own(by, row) and row.session_id in outside]
+            order = {name: number for number, name in enumerate(heads)}
+            rows.sort(key=lambda row: order[row.session_id])
+        current = {(head.id, head.digest, "ok") for head in heads.values()}
+        return rows + [
+            row
+            for row in stored
+            if not is_own(by, row) and (row.session_id, row.session_digest, row.status) in current
+        ]
+
+    return weekly_stage(
+        row_type,
+        inputs=inputs,
+        make=make,
+        is_final=_all_ok,
+        calls_models=True,
+        scoped=True,
+        **options,
+    )
+
+
+def _all_ok(_run: StageRun, _week: str, rows: Sequence[Any]) -> bool:
+    return all(row.status != "failed" for row in rows)
+
+
+def score_check(
+    name: str,
+    asset: dg.AssetsDefinition,
+    row_type: type[Row],
+    problem: Callable[[Row], str],
+    *,
+    description: str,
+) -> dg.AssetChecksDefinition:
+    """Return a check that no row of a run's weeks has a problem, and that none failed.
+
+    Args:
+        name: of the check.
+        asset: whose table is read.
+        row_type: its rows, with ``session_id``, ``status`` and ``failure``.
+        problem: says what is wrong with a row; empty when nothing is.
+        description: of the check.
+    """
+    table = asset.key.to_user_string()
+
+    @dg.asset_check(
+        name=name, asset=asset, description=description, required_resource_keys={"lake"}
+    )
+    def check(context: dg.AssetCheckExecutionContext) -> dg.AssetCheckResult:
+        lake: Lake = context.resources.lake.open()
+        weeks = checked_weeks(context, lake, table)
+        rows: list[Any] = [row for week in weeks for row in lake.read(table, week, row_type)]
+        outside = [(row.session_id, wrong) for row in rows if (wrong := problem(row))]
+        failed = [(row.session_id, row.failure) for row in rows if row.status == "failed"]
+        return dg.AssetCheckResult(
+            passed=not outside and not failed,
+            severity=dg.AssetCheckSeverity.ERROR if outside else dg.AssetCheckSeverity.WARN,
+            metadata={
+                "rows": len(rows),
+                "outside": preview(("session", "problem"), outside),
+                "failed": preview(("session", "reason"), failed),
+            },
+        )
+
+    return check
+
+
+def _judge(
+    run: StageRun, sessions: Iterable[Session], stored: list[JudgeEvaluation]
+) -> Iterable[JudgeEvaluation]:
+    by = run.evaluators
+    if not by.dry_run:
+        run.lake.write(JUDGE_SETS, by.eval_fingerprint, by.judges, Judge)
+    return evaluate_week(
+        sessions,
+        by.judges,
+        by.change_judge,
+        by.eval_fingerprint,
+        stored,
+        concurrency=by.concurrency,
+    )
+
+
+@evaluation_stage(
+    JudgeEvaluation,
+    lambda run: (run.evaluators.eval_digest, version_of(run.evaluators.change_judge)),
+    _judge,
+    lambda by, row: row.eval_fingerprint == by.eval_fingerprint,
+    group_name="judging",
+    code_version=versions.JUDGING,
+    deps=[raw_sessions, session_metadata],
+    description=(
+        "What each judge of `judges/` says of each session's change: a score from 0 to 1 with "
+        "feedback, who judged, tokens and cost. A session that failed is a row with its reason "
+        "and is tried again by the next run; what was judged is not judged again."
+    ),
+)
+def judge_evaluations(run: StageRun, week: str, filled: Filled[JudgeEvaluation]) -> Metadata:
+    """Judge a week's sessions, and make the pairs that show up partitions."""
+    metadata = run.lake.read("session_metadata", week, SessionMetadataRow)
+    add_pairs(run.context.instance, pairs_of(metadata, filled.rows))
+    fingerprint = run.evaluators.eval_fingerprint
+    current = [row for row in filled.rows if row.eval_fingerprint == fingerprint]
+    failed = sum(row.status == "failed" for row in current)
+    mean = weighted_average(current)
+    return {
+        "judgements": preview(
+            ("session", "judge", "score", "feedback or failure"),
+            [(r.session_id, r.judge, r.score, r.feedback or r.failure) for r in current],
+        ),
+        **({"weighted_mean": round(mean, 4)} if mean is not None else {}),
+        "failed": failed,
+        "eval_fingerprint": fingerprint,
+        "judged_by": run.evaluators.name,
+        "summary": f"{len(current)} judgements, {filled.fresh} new"
+        + f", {failed} failed" * bool(failed),
+    }
+
+
+judge_scores_within_range = score_check(
+    "judge_scores_within_range",
+    judge_evaluations,
+    JudgeEvaluation,
+    lambda row: (
+        f"{row.judge}: {row.score}" if row.score is not None and not 0 <= row.score <= 1 else ""
+    ),
+    description="Every judge gave a score in 0…1.",
+)
+
+
+@evaluation_stage(
+    SessionScores,
+    lambda run: (run.evaluators.scoring_fingerprint,),
+    lambda run, sessions, stored: score_week(
+        sessions, run.evaluators.chunk_scorer, stored, concurrency=run.evaluators.concurrency
+    ),
+    lambda by, row: row.scoring_fingerprint == by.scoring_fingerprint,
+    group_name="scoring",
+    code_version=versions.SCORING,
+    deps=[raw_sessions],
+    description=(
+        "Six dimensions and `overall_quality` for each session, each with a rationale that names "
+        "its evidence by turn. A session too long for one call is cut into chunks by tokens, "
+        "none over budget, and put together again. Beside them the two computed efficiencies: "
+        "code growth per 1,000 tokens and per human turn."
+    ),
+)
+def session_scores(run: StageRun, week: str, filled: Filled[SessionScores]) -> Metadata:
+    """Score a week's sessions."""
+    fingerprint = run.evaluators.scoring_fingerprint
+    current = [row for row in filled.rows if row.scoring_fingerprint == fingerprint]
+    scores = [row.overall_quality for row in current if row.overall_quality is not None]
+    chunked = sum(len(row.chunks) > 1 for row in current)
+    return {
+        "scores": preview(
+            ("session", "overall", *_NAMES, "chunks"), [_line(row) for row in current]
+        ),
+        **({"mean_overall_quality": round(sum(scores) / len(scores), 4)} if scores else {}),
+        "in_several_chunks": chunked,
+        "failed": sum(row.status == "failed" for row in current),
+        "scored_by": run.evaluators.name,
+        "summary": f"{len(scores)} scored, {chunked} in several chunks",
+    }
+
+
+_NAMES = ("task", "execution", "tools", "resources", "security", "user")
+
+
+def _line(row: SessionScores) -> tuple[object, ...]:
+    if row.status == "failed":
+        return (row.session_id, row.failure, *("" for _ in _NAMES), "")
+    values = tuple(verdict.category or verdict.value for verdict in row.verdicts)
+    return (row.session_id, row.overall_quality, *values, len(row.chunks))
+
+
+session_scores_within_range = score_check(
+    "session_scores_within_range",
+    session_scores,
+    SessionScores,
+    lambda row: "; ".join(problems_of(row)),
+    description="Every score is within its range and every category one of its dimension's.",
+)

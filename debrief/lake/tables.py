@@ -126,15 +126,19 @@ class Lake:
             if file is None:
                 return
             with _damage_explained(path):
-                parquet = pq.ParquetFile(file, pre_buffer=True)
-            columns = [c for c in row_type.__struct_fields__ if c in parquet.schema_arrow.names]
+                parquet = pq.ParquetFile(file, pre_buffer=not self._files.is_local)
+            names = set(parquet.schema_arrow.names)
+            columns = [name for name in row_type.__struct_fields__ if name in names]
             unset = unset_fields(row_type)
             values = None if only is None else pa.array(sorted(only[1]), pa.string())
             for number in range(parquet.num_row_groups):
                 group = parquet.metadata.row_group(number)
                 rows = max(1, _BYTES_AT_ONCE * group.num_rows // max(1, group.total_byte_size))
                 batches = parquet.iter_batches(
-                    batch_size=min(rows, _ROWS_A_GROUP), row_groups=[number], columns=columns
+                    batch_size=min(rows, _ROWS_A_GROUP),
+                    row_groups=[number],
+                    columns=columns,
+                    use_threads=False,
                 )
                 while True:
                     with _damage_explained(path):

@@ -21,8 +21,7 @@ from debrief.scoring.dimensions import problems_of
 from debrief.scoring.model import SessionScores
 from debrief.scoring.scorer import score_week
 from debrief.sessions.model import Session, SessionHead
-from debrief.snapshots.model import SessionMetadataRow
-from debrief.training.pairs import pairs_of
+from debrief.training.store import observed_pairs
 
 Stage = Callable[[Callable[[StageRun, str, Filled[Row]], Metadata]], dg.AssetsDefinition]
 
@@ -155,8 +154,7 @@ def _judge(
 )
 def judge_evaluations(run: StageRun, week: str, filled: Filled[JudgeEvaluation]) -> Metadata:
     """Judge a week's sessions, and make the pairs that show up partitions."""
-    metadata = run.lake.read("session_metadata", week, SessionMetadataRow)
-    add_pairs(run.context.instance, pairs_of(metadata, filled.rows))
+    add_pairs(run.context.instance, observed_pairs(run.lake, [week]))
     fingerprint = run.evaluators.eval_fingerprint
     current = [row for row in filled.rows if row.eval_fingerprint == fingerprint]
     failed = sum(row.status == "failed" for row in current)

@@ -20,13 +20,17 @@ from debrief.redaction.redactor import key_of
 from debrief.rubrics.agreement_report import agreement_shortfall
 from debrief.settings import load_settings
 from debrief.training.candidates import store_candidate
+from debrief.training.formats import validate_line
 from debrief.training.kinship import read_index
 from debrief.training.optimisation import OptimiserOptions
-from debrief.training.pairs import observed_pairs
 from debrief.training.selection import TrainingOptions, options_chosen
-from debrief.training.store import store_training_set, training_path, training_set_of
+from debrief.training.store import (
+    observed_pairs,
+    store_training_set,
+    training_path,
+    training_set_of,
+)
 from debrief.training.trials import NEEDS_A_MODEL, PromptTrials
-from debrief.training.validation import validate_line
 from resources.lake import LakeResource
 
 FOLLOWS = dg.AutomationCondition.eager().without(~dg.AutomationCondition.any_deps_missing())

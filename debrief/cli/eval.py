@@ -269,7 +269,7 @@ def _export(
 ) -> None:
     from debrief.judging.suites import run_tests, run_tests_at
     from debrief.snapshots.capture import HOME
-    from debrief.training.plan_export import JudgedPlan, export_plan
+    from debrief.training.plans import JudgedPlan, export_plan
 
     notes = console(stderr=True)
     before = after = None

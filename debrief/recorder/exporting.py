@@ -32,20 +32,20 @@ from debrief.snapshots.captures import Captures
 from debrief.snapshots.fingerprint import comparison_key
 from debrief.snapshots.model import UNKNOWN, SessionMetadataRow
 from debrief.snapshots.rows import metadata_row, snapshot_row
-from debrief.training.kinship import Kinship
+from debrief.training.kinship import Kinship, SessionTraits, traits_of
 from debrief.training.model import ScoreEntry, Split
-from debrief.training.publishing.folder import SIDES, Published, PublishedFolder, PublishedSet
+from debrief.training.publishing.folder import Published, PublishedFolder
 from debrief.training.publishing.forms import RECORD_FORMS, form_named, in_form
 from debrief.training.samples import SECRET_FOUND, checked_line, sample_of
 from debrief.training.selection import (
+    EVAL_SHARE,
     Candidate,
     TrainingOptions,
     candidate_of,
     reason_against,
     select,
+    side_of,
 )
-from debrief.training.splitting import EVAL_SHARE, side_of
-from debrief.training.traits import SessionTraits, traits_of
 
 EXPORT_FORMS = ("record", *RECORD_FORMS)
 _OPTIONS = TrainingOptions(allow_unsure_redactions=True)
@@ -275,7 +275,10 @@ def publish_records(
             if split in (None, candidate.split):
                 sets[keys[candidate.session_id]].append(candidate)
         for key in sorted(sets):
-            _write(folder, form, key, sets[key], spool, verified)
+            lines = ((one.split, in_form(form, spool.get(one.session_id))) for one in sets[key])
+            folder.write_set(*key, lines)
+            card = "\n".join(_card(key, sets[key], verified))
+            folder.write(f"{'/'.join(key)}/card.md", card.encode())
     published = folder.finish()
     return PublishedRecords(
         records=count, left_out=left_out, published=published, changed=published.changed
@@ -317,31 +320,6 @@ def publish_as_records(
         files={f"{task}{RECORD_SUFFIX}": len(ids) for task, ids in sorted(tasks.items())},
         changed=changed,
     )
-
-
-def _write(
-    folder: PublishedFolder,
-    form: str,
-    key: tuple[str, str],
-    candidates: list[Candidate],
-    spool: _Spool,
-    verified: set[str],
-) -> None:
-    task, fingerprint = key
-    sides = {side: [one for one in candidates if one.split == side] for side in SIDES}
-    counts = {side: len(ones) for side, ones in sides.items()}
-    made = PublishedSet(task=task, fingerprint=fingerprint, lines=counts, size=0)
-    files = [f"{task}/{fingerprint}/card.md"]
-    card = "\n".join(_card(key, candidates, verified)).encode()
-    changed = folder.place.write_bytes(files[0], card).changed
-    size = 0
-    for side, name in made.files().items():
-        with folder.place.create(name, durable=False) as creation:
-            for one in sides[side]:
-                size += creation.file.write(in_form(form, spool.get(one.session_id)))
-        files.append(name)
-        changed |= creation.changed
-    folder.add(replace(made, size=size), files, changed=changed)
 
 
 def _card(key: tuple[str, str], candidates: list[Candidate], verified: set[str]) -> Iterator[str]:

@@ -31,11 +31,6 @@ FORM = "1"
 """Raised when the same samples give another candidate."""
 
 Outcome = Literal["proposed", "nothing_better", "not_possible"]
-_OF_A_PROPOSAL = (
-    *("model", "trained_on", "held_out", "trials", "before", "after", "difference"),
-    *("calls", "input_tokens", "output_tokens", "cost_usd"),
-)
-"""Fields that a row has in common with a proposal."""
 
 
 class WrittenCandidate(Struct, frozen=True):
@@ -81,11 +76,8 @@ def write_candidate(proposal: Proposal, debrief_folder: Path, tool: str) -> Writ
         OSError: it cannot be written.
     """
     if not is_key(tool):
-        raise InputError(
-            f"tool {tool!r}",
-            "has a name that no folder can have",
-            "Give its name in metadata.json.",
-        )
+        reason = "has a name that no folder can have"
+        raise InputError(f"tool {tool!r}", reason, "Give its name in metadata.json.")
     files = candidate_files(proposal)
     target = debrief_folder / CANDIDATES / tool / proposal.fingerprint
     above = target.relative_to(debrief_folder).parents
@@ -200,38 +192,28 @@ def store_candidate(
     )
     stamp = lake.stamp(TABLE, partition)
     if stamp is not None and stamp.inputs == made_from:
-        for row in lake.read(TABLE, partition, CandidateRow):
-            return row
-    row = _propose(lake, task, fingerprint, trials, options, progress)
-    lake.write(TABLE, partition, [row], CandidateRow, lambda: made_from)
-    return row
-
-
-def _propose(
-    lake: Lake,
-    task: str,
-    fingerprint: str,
-    trials: PromptTrials,
-    options: OptimiserOptions,
-    progress: Callable[[str], None],
-) -> CandidateRow:
+        return next(lake.read(TABLE, partition, CandidateRow))
     samples = list(lessons_of(lake, LessonFilter(task=task, fingerprint=fingerprint)))
     try:
         proposal = propose(samples, trials, options, progress)
         files = candidate_files(proposal) if proposal.changed else {}
     except InputError as error:
-        return CandidateRow(
+        row = CandidateRow(
             task=task, fingerprint=fingerprint, outcome="not_possible", reason=str(error)
         )
-    for name, data in files.items():
-        path = f"{CANDIDATES}/{task}/{fingerprint}/{proposal.fingerprint}/{name}"
-        lake.write_bytes(path, data)
-    return CandidateRow(
-        task=task,
-        fingerprint=fingerprint,
-        outcome="proposed" if proposal.changed else "nothing_better",
-        candidate=proposal.fingerprint if proposal.changed else "",
-        digest=proposal.digest if proposal.changed else "",
-        report=report_of(proposal),
-        **{name: getattr(proposal, name) for name in _OF_A_PROPOSAL},
-    )
+    else:
+        for name, data in files.items():
+            path = f"{CANDIDATES}/{task}/{fingerprint}/{proposal.fingerprint}/{name}"
+            lake.write_bytes(path, data)
+        alike = set(CandidateRow.__struct_fields__) & set(Proposal.__struct_fields__)
+        row = CandidateRow(
+            **{name: getattr(proposal, name) for name in alike - {"fingerprint", "digest"}},
+            task=task,
+            fingerprint=fingerprint,
+            outcome="proposed" if proposal.changed else "nothing_better",
+            candidate=proposal.fingerprint if proposal.changed else "",
+            digest=proposal.digest if proposal.changed else "",
+            report=report_of(proposal),
+        )
+    lake.write(TABLE, partition, [row], CandidateRow, lambda: made_from)
+    return row

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TypeVar
-
-from msgspec import Struct
 
 from debrief.markdown import plain, table
 from debrief.redaction.finder import find
 from debrief.scoring.dimensions import DIMENSIONS
-from debrief.training.counts import SetCounts
-from debrief.training.model import SkippedSessions
+from debrief.training.kinship import LanguageLines
+from debrief.training.model import SampleMetadata, SkippedSessions
 from debrief.training.selection import TrainingOptions
 
 _Key = TypeVar("_Key")
@@ -21,31 +19,129 @@ HOW_TO_LOAD = "## How to load it\n\n"
 """Begins the last part."""
 _MOST_ROWS = 15
 _SESSIONS_NAMED = 5
+_SHORTEST = 1 << 10
 
 
-class CardFacts(Struct, frozen=True, kw_only=True):
-    """What a card is written from."""
+class Mean:
+    """A mean that grows."""
 
-    task: str
-    fingerprint: str
-    options: TrainingOptions
-    considered: int
-    counts: SetCounts
-    left_out: tuple[SkippedSessions, ...]
-    agreement: str
-    """With people, in words; empty when nobody labelled."""
+    def __init__(self) -> None:
+        self.count = 0
+        self._sum = 0.0
+
+    def add(self, value: float) -> None:
+        """Take one more value in."""
+        self.count += 1
+        self._sum += value
+
+    @property
+    def value(self) -> float:
+        """The mean so far; 0 of nothing."""
+        return self._sum / self.count if self.count else 0.0
 
 
-def training_card(facts: CardFacts) -> str:
-    """Return the card as Markdown; it holds no time of writing, so it only changes with its set."""
+_OF_A_SESSION = ("turns", "calls", "lines_added", "lines_removed", "redactions", "stand_ins")
+
+
+class SetCounts:
+    """What a training set comes to, counted as its lines go by, so that none has to be kept."""
+
+    def __init__(self) -> None:
+        self.samples = self.train = self.sessions = self.ready = 0
+        self.size = self.tokens = self.train_tokens = self.longest = self.messages = 0
+        self.lengths: Counter[int] = Counter()
+        """Lines by a power of two that their tokens are at most."""
+        self.totals: Counter[str] = Counter()
+        """What is counted once a session, whatever its windows."""
+        self.with_base_commit = self.split_sessions = self.windows = 0
+        self.days: set[str] = set()
+        self.worst, self.best = 1.0, 0.0
+        self.quality = Mean()
+        self.sources: Counter[tuple[str, str, str, str]] = Counter()
+        self.licences: Counter[tuple[str, str]] = Counter()
+        self.origins: Counter[str] = Counter()
+        self.scorers: Counter[tuple[str, str]] = Counter()
+        self.languages: Counter[str] = Counter()
+        self.judges: dict[tuple[str, str, float], Mean] = defaultdict(Mean)
+
+    @property
+    def eval(self) -> int:
+        """Lines on the held-out side."""
+        return self.samples - self.train
+
+    def add_session(self, languages: Iterable[LanguageLines]) -> None:
+        """Count a session in."""
+        self.sessions += 1
+        for item in languages:
+            self.languages[item.language] += item.lines
+
+    def add_line(self, sample: SampleMetadata, size: int, messages: int, tokens: int) -> None:
+        """Count a line in.
+
+        Args:
+            sample: its metadata.
+            size: its bytes, line end included.
+            messages: how many it has.
+            tokens: of its messages' texts and calls.
+        """
+        self.samples += 1
+        self.ready += sample.status == "ready"
+        self.size += size
+        self.messages += messages
+        self.tokens += tokens
+        if sample.split == "train":
+            self.train += 1
+            self.train_tokens += tokens
+        self.longest = max(self.longest, tokens)
+        self.lengths[max(_SHORTEST, 1 << max(0, tokens - 1).bit_length())] += 1
+        self.days.add(sample.started[:10])
+        self.worst = min(self.worst, sample.overall_quality)
+        self.best = max(self.best, sample.overall_quality)
+        self.quality.add(sample.overall_quality)
+        repository = sample.repository or "unknown"
+        self.sources[sample.source, sample.tool, sample.model or "unknown", repository] += 1
+        self.licences[repository, sample.licence] += 1
+        self.origins[sample.prompt_origin] += 1
+        self.with_base_commit += bool(sample.base_commit)
+        self.scorers[sample.scoring_model, sample.scoring_fingerprint] += 1
+        if sample.window == 1:
+            self.totals.update({name: getattr(sample, name) for name in _OF_A_SESSION})
+            for entry in sample.scores:
+                if entry.kind == "judge":
+                    self.judges[entry.name, entry.model, entry.weight].add(entry.value)
+            if sample.windows > 1:
+                self.split_sessions += 1
+                self.windows += sample.windows
+
+
+def training_card(
+    task: str,
+    fingerprint: str,
+    options: TrainingOptions,
+    considered: int,
+    counts: SetCounts,
+    left_out: Sequence[SkippedSessions],
+    agreement: str,
+) -> str:
+    """Return the card as Markdown; it holds no time of writing, so it only changes with its set.
+
+    Args:
+        task: the set's task.
+        fingerprint: the set's fingerprints.
+        options: how sessions were selected.
+        considered: sessions that there were to select from.
+        counts: of the lines.
+        left_out: the sessions that were not selected, by reason.
+        agreement: of the judges with people, in words; empty when nobody labelled.
+    """
     parts = [
-        _summary(facts),
-        _sources(facts.counts),
-        _filters(facts.options),
-        _judges(facts),
-        _left_out(facts),
-        _content(facts.counts),
-        _loading(facts),
+        _summary(task, fingerprint, considered, counts, left_out),
+        _sources(counts),
+        _filters(options),
+        _judges(counts, agreement),
+        _left_out(left_out),
+        _content(counts),
+        _loading(fingerprint),
     ]
     return _without_secrets("\n\n".join(parts) + "\n")
 
@@ -61,22 +157,27 @@ def _without_secrets(card: str) -> str:
     return "".join([*kept, card[last:]])
 
 
-def _summary(facts: CardFacts) -> str:
-    counts = facts.counts
-    prompt, _, judges = facts.fingerprint.rpartition("-")
-    left_out = sum(row.count for row in facts.left_out)
+def _summary(
+    task: str,
+    fingerprint: str,
+    considered: int,
+    counts: SetCounts,
+    left_out: Sequence[SkippedSessions],
+) -> str:
+    prompt, _, judges = fingerprint.rpartition("-")
     lines = [
-        f"# Training set {plain(facts.task)}, {plain(facts.fingerprint)}",
+        f"# Training set {plain(task)}, {plain(fingerprint)}",
         "",
-        f"{counts.samples} samples from {facts.considered} sessions of one task, one prompt "
+        f"{counts.samples} samples from {considered} sessions of one task, one prompt "
         f"fingerprint (`{plain(prompt)}`) and one eval fingerprint (`{plain(judges)}`): "
-        f"{counts.train} train, {counts.eval} eval; {left_out} sessions were left out.",
+        f"{counts.train} train, {counts.eval} eval; "
+        f"{sum(row.count for row in left_out)} sessions were left out.",
     ]
     if counts.samples:
         lines += [
             "",
-            f"Sessions of {counts.first_day} to {counts.last_day}; overall quality "
-            f"{counts.worst:.2f} to {counts.best:.2f}, mean {counts.mean_quality:.2f}; "
+            f"Sessions of {min(counts.days)} to {max(counts.days)}; overall quality "
+            f"{counts.worst:.2f} to {counts.best:.2f}, mean {counts.quality.value:.2f}; "
             f"{counts.ready} samples are `ready` (something was changed, a validation command ran, "
             "no redaction needs a look).",
         ]
@@ -139,8 +240,7 @@ def _filters(options: TrainingOptions) -> str:
     return "## Filters\n\n" + _table(("filter", "chosen"), list(chosen.items()))
 
 
-def _judges(facts: CardFacts) -> str:
-    counts = facts.counts
+def _judges(counts: SetCounts, agreement: str) -> str:
     judges = _table(
         ("judge", "model", "weight", "sessions", "mean (0 to 1)"),
         [
@@ -154,13 +254,13 @@ def _judges(facts: CardFacts) -> str:
     return (
         f"## Who judged\n\n{judges}\n\nOverall quality is the weighted mean of the six "
         f"dimensions ({weights}), scored by {scored or 'nobody'}.\n\n"
-        f"Agreement with people: {facts.agreement.rstrip('.') or 'no human labels yet'}."
+        f"Agreement with people: {agreement.rstrip('.') or 'no human labels yet'}."
     )
 
 
-def _left_out(facts: CardFacts) -> str:
+def _left_out(left_out: Sequence[SkippedSessions]) -> str:
     rows = []
-    for row in facts.left_out:
+    for row in left_out:
         named = ", ".join(row.sessions[:_SESSIONS_NAMED])
         more = row.count - _SESSIONS_NAMED
         rows.append((row.reason, str(row.count), named + (f" and {more} more" if more > 0 else "")))
@@ -185,13 +285,13 @@ def _content(counts: SetCounts) -> str:
         ("tokens of the longest line", f"{counts.longest:,}"),
         ("lines by tokens", _lengths(counts) or "none"),
         ("messages", f"{counts.messages:,}"),
-        ("human turns", f"{counts.turns:,}"),
-        ("tool calls", f"{counts.calls:,}"),
-        ("lines added", f"{counts.lines_added:,}"),
-        ("lines removed", f"{counts.lines_removed:,}"),
+        ("human turns", f"{counts.totals['turns']:,}"),
+        ("tool calls", f"{counts.totals['calls']:,}"),
+        ("lines added", f"{counts.totals['lines_added']:,}"),
+        ("lines removed", f"{counts.totals['lines_removed']:,}"),
         ("languages, by changed lines", languages or "no edit recorded"),
-        ("secrets replaced by placeholders", f"{counts.redactions:,}"),
-        ("texts that stand for what was not recorded", f"{counts.stand_ins:,}"),
+        ("secrets replaced by placeholders", f"{counts.totals['redactions']:,}"),
+        ("texts that stand for what was not recorded", f"{counts.totals['stand_ins']:,}"),
     ]
     return (
         "## What is in it\n\n" + _table(("", ""), rows) + "\n\n"
@@ -214,11 +314,11 @@ def _lengths(counts: SetCounts) -> str:
     return ", ".join(f"{count} up to {most:,}" for most, count in sorted(counts.lengths.items()))
 
 
-def _loading(facts: CardFacts) -> str:
+def _loading(fingerprint: str) -> str:
     return (
         f"{HOW_TO_LOAD}```python\n"
         "from datasets import load_dataset\n\n"
-        f'samples = load_dataset("json", data_files="{plain(facts.fingerprint)}.jsonl", '
+        f'samples = load_dataset("json", data_files="{plain(fingerprint)}.jsonl", '
         'split="train")\n'
         'train = samples.filter(lambda sample: sample["metadata"]["split"] == "train")\n'
         "```\n\n`datasets` 4.7 or newer. The `split` given to the loader is its own word for the "

@@ -4,15 +4,23 @@ Being related is passed on from earlier to later: a fork of a fork goes back to 
 goes back to. What a session goes back to depends on earlier ones alone, so that one which starts
 later changes nothing about it, not even as a relative of two that are no relatives themselves.
 
-Candidates are found by bands of their signatures (locality-sensitive hashing), so that ten
-thousand sessions take seconds, and checked by their whole signatures.
+Two signs tell that sessions are related: the share of five-word runs that they have in common,
+estimated from MinHash signatures (the error is about 3 points); and messages of the model that
+stand in both, since a fork or a resumed session copies its history. Candidates are found by bands
+of their signatures (locality-sensitive hashing), so that ten thousand sessions take seconds, and
+checked by their whole signatures. What all this needs of a session, and what else it is chosen by,
+are its traits, read off once and kept by its digest: no conversation is decoded again for it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+import hashlib
+import zlib
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
-from itertools import pairwise
+from itertools import chain, islice, pairwise
+from pathlib import PurePosixPath
 from typing import TYPE_CHECKING
 
 from msgspec import Struct
@@ -20,8 +28,10 @@ from msgspec.structs import replace
 
 from debrief.digests import digest_of
 from debrief.lake import Lake
+from debrief.offline.commands import check_of, shell_command, simple_commands
 from debrief.sessions.model import Session
-from debrief.training.traits import SIGNATURE_BYTES, TRAITS, SessionTraits, traits_of
+from debrief.sessions.readers.patches import edits_of_call
+from debrief.training.conversations import conversation_of, is_answered, is_trained_on
 
 if TYPE_CHECKING:
     import numpy as np
@@ -63,14 +73,14 @@ class Kinship:
     def __init__(self, traits: Iterable[SessionTraits]) -> None:
         ordered = sorted(traits, key=lambda row: (row.started, row.session_id))
         known = [row for row in ordered if row.answered]
-        families: dict[int, set[int]] = {}
-        copies: dict[int, set[int]] = {}
+        families: dict[int, set[int]] = defaultdict(set)
+        copies: dict[int, set[int]] = defaultdict(set)
         for earlier, later in _sharing_messages(known):
-            families.setdefault(later, set()).add(earlier)
+            families[later].add(earlier)
         for earlier, later, likeness in _alike(known):
-            families.setdefault(later, set()).add(earlier)
+            families[later].add(earlier)
             if likeness >= DUPLICATE:
-                copies.setdefault(later, set()).add(earlier)
+                copies[later].add(earlier)
         heads, groups = _origins(len(known), families), _origins(len(known), copies)
         origins = [
             OriginSession(session_id=row.session_id, repository=row.repository, started=row.started)
@@ -107,10 +117,7 @@ def _sharing_messages(rows: Sequence[SessionTraits]) -> list[tuple[int, int]]:
     counts = [len(row.message_marks) // 8 for row in rows]
     marks = np.frombuffer(b"".join(row.message_marks for row in rows), np.uint64)
     owners = np.repeat(np.arange(len(rows), dtype=np.int64), counts)
-    found: set[tuple[int, int]] = set()
-    for members in _equal(marks, owners):
-        found.update(pairwise(members))
-    return sorted(found)
+    return sorted({pair for members in _equal(marks, owners) for pair in pairwise(members)})
 
 
 def _alike(rows: Sequence[SessionTraits]) -> list[tuple[int, int, float]]:
@@ -135,10 +142,10 @@ def _alike(rows: Sequence[SessionTraits]) -> list[tuple[int, int, float]]:
     for start in range(0, len(pairs), _CHUNK):
         part = pairs[start : start + _CHUNK]
         shares = (matrix[part[:, 0]] == matrix[part[:, 1]]).mean(axis=1)
-        close = shares >= ALIKE
         found += [
-            (int(a), int(b), float(share))
-            for (a, b), share in zip(part[close], shares[close], strict=True)
+            (first, second, share)
+            for (first, second), share in zip(part.tolist(), shares.tolist(), strict=True)
+            if share >= ALIKE
         ]
     return found
 
@@ -210,3 +217,181 @@ def read_index(lake: Lake) -> TrainingIndex:
     kinship = Kinship(found.values())
     plain = {name: replace(row, signature=b"", message_marks=b"") for name, row in found.items()}
     return TrainingIndex(traits=plain, kinship=kinship)
+
+
+TRAITS = "5"
+"""Raised when the same session gives other traits: all are read off again."""
+_PERMUTATIONS = 256
+SIGNATURE_BYTES = 4 * _PERMUTATIONS
+
+_SEED = 20
+_RUN = 5
+_MOST_WORDS = 50_000
+_MIX = 0x9E3779B97F4A7C15
+_OPENING_MESSAGES = 32
+_SAMPLED_MESSAGES = 32
+_UNMISTAKABLE = 400
+"""Characters from which a text of the model's is hardly ever written twice by chance."""
+
+_SUFFIXES = """
+    C: c h; C#: cs; C++: cc cpp cxx hpp hh; CSS: css scss sass less; Clojure: clj cljs;
+    Dart: dart; Elixir: ex exs; Erlang: erl; Go: go; HTML: html htm; Haskell: hs; JSON: json
+    jsonl; Java: java; JavaScript: js jsx mjs cjs; Julia: jl; Kotlin: kt kts; Lua: lua;
+    Markdown: md mdx; Notebook: ipynb; PHP: php; Perl: pl pm; Python: py pyi; R: r; Ruby:
+    rb; Rust: rs; SQL: sql; Scala: scala; Shell: sh bash zsh fish; Svelte: svelte; Swift:
+    swift; TOML: toml; Terraform: tf; TypeScript: ts tsx mts cts; Vue: vue; YAML: yml yaml;
+    Zig: zig
+"""
+_BY_SUFFIX = {
+    suffix: language.strip()
+    for language, _, suffixes in (entry.partition(":") for entry in _SUFFIXES.split(";"))
+    for suffix in suffixes.split()
+}
+
+
+class LanguageLines(Struct, frozen=True, gc=False):
+    """Lines added and removed in one language."""
+
+    language: str
+    lines: int
+
+
+class SessionTraits(Struct, frozen=True, kw_only=True):
+    """One row: a session by what it is chosen by."""
+
+    session_id: str
+    session_digest: str
+    started: datetime
+    tool: str
+    model: str
+    """The one that answered most; empty when none is named."""
+    repository: str
+    answered: bool
+    """The model said or did something that was not taken back."""
+    growth: int
+    """Lines added plus lines removed."""
+    asked: bool = True
+    """Of something that the model did, it is known what the person had asked for."""
+    validated: bool
+    """A test, lint or type run or a build ran, whatever it said."""
+    unsure_redactions: int
+    languages: tuple[LanguageLines, ...] = ()
+    signature: bytes = b""
+    """MinHash of its words."""
+    message_marks: bytes = b""
+    """Hashes of its messages."""
+    version: str = ""
+    """Of the way they were read off."""
+
+
+def traits_of(session: Session) -> SessionTraits:
+    """Read the traits of a session."""
+    messages = conversation_of(session).close()
+    answered = is_answered(messages)
+    return SessionTraits(
+        session_id=session.id,
+        session_digest=session.digest,
+        started=session.started,
+        tool=session.tool,
+        model=session.models[0] if session.models else "",
+        repository=session.repository,
+        answered=answered,
+        asked=is_trained_on(messages),
+        growth=session.growth,
+        validated=was_validated(session),
+        unsure_redactions=session.unsure_redactions,
+        languages=tuple(
+            LanguageLines(language, lines) for language, lines in languages_of(session).items()
+        ),
+        signature=signature_of(session) if answered else b"",
+        message_marks=message_marks(session) if answered else b"",
+    )
+
+
+def was_validated(session: Session) -> bool:
+    """Return whether a test, lint or type run or a build ran in the session, whatever it said."""
+    commands = (
+        shell_command(call)
+        for turn in session.turns
+        for message in turn.messages
+        for call in message.calls
+        if call.status in ("ok", "failed")
+    )
+    return any(check_of(one) for text in commands if text for one in simple_commands(text))
+
+
+def languages_of(session: Session) -> Counter[str]:
+    """Return the lines added and removed by language; ``other`` for what is not in the table."""
+    lines: Counter[str] = Counter()
+    own = [turn.messages for turn in session.turns]
+    for message in chain(*own, *(subagent.messages for subagent in session.subagents)):
+        for edit in chain.from_iterable(map(edits_of_call, message.calls)):
+            suffix = PurePosixPath(edit.path.replace("\\", "/")).suffix[1:].lower()
+            lines[_BY_SUFFIX.get(suffix, "other")] += edit.added + edit.removed
+    return +lines
+
+
+def signature_of(session: Session) -> bytes:
+    """Return the MinHash signature of a session's runs of words: 256 numbers of four bytes.
+
+    Prompts, the model's texts and its calls count; results do not, as the same file is read in
+    many sessions.
+    """
+    from rensa import RMinHash
+
+    hashes = _run_hashes(list(islice(_words(session), _MOST_WORDS)))
+    matrix = RMinHash.digest_matrix_from_flat_token_hashes(
+        hashes, [0, len(hashes)], _PERMUTATIONS, _SEED
+    )
+    return b"".join(value.to_bytes(4, "little") for value in matrix.to_rows()[0])
+
+
+def message_marks(session: Session) -> bytes:
+    """Return hashes of the model's messages, eight bytes each: at most 64 of a session.
+
+    A message is known by its id and content, and one of over 400 characters by its content
+    alone, as some tools give a copy new ids. Of a long session the first 32 are taken, where a
+    fork's history is, and the 32 smallest hashes, which any long stretch in common shares.
+    """
+    found = list(dict.fromkeys(_message_hashes(session)))
+    taken = {*found[:_OPENING_MESSAGES], *sorted(found)[:_SAMPLED_MESSAGES]}
+    return b"".join(sorted(taken))
+
+
+def _run_hashes(words: list[str]) -> NDArray[np.uint64]:
+    """Return the hashes of the runs of ``words``."""
+    import numpy as np
+
+    if len(words) <= _RUN:
+        return np.frombuffer(_hash(words), np.uint64)
+    hashes = np.array([zlib.crc32(word.encode("utf-8", "replace")) for word in words], np.uint64)
+    runs = np.zeros(len(hashes) - _RUN + 1, np.uint64)
+    with np.errstate(over="ignore"):
+        for offset in range(_RUN):
+            runs = (runs + hashes[offset : offset + len(runs)]) * np.uint64(_MIX)
+            runs ^= runs >> np.uint64(29)
+    return runs
+
+
+def _hash(parts: Iterable[str]) -> bytes:
+    data = "\n".join(parts).encode("utf-8", "replace")
+    return hashlib.blake2b(data, digest_size=8).digest()
+
+
+def _words(session: Session) -> Iterator[str]:
+    for turn in session.turns:
+        yield from turn.prompt.lower().split()
+        for message in turn.messages:
+            yield from message.text.lower().split()
+            for call in message.calls:
+                yield call.name
+                yield from call.input.lower().split()
+
+
+def _message_hashes(session: Session) -> Iterator[bytes]:
+    for turn in session.turns:
+        for message in turn.messages:
+            if len(message.text) >= _UNMISTAKABLE:
+                yield _hash(["text", message.text])
+            elif message.id:
+                yield _hash([message.id, message.text, *(call.input for call in message.calls)])

@@ -17,7 +17,7 @@ from debrief.judging.model import JudgeEvaluation
 from debrief.markdown import table
 from debrief.scoring.model import SessionScores
 from debrief.snapshots.model import UNKNOWN, SessionMetadataRow
-from debrief.training.score_entries import judges_mean
+from debrief.training.samples import judges_mean
 
 MEASURES: dict[str, float | None] = {
     "overall_quality": 1.0,

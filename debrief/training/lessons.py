@@ -17,8 +17,8 @@ from debrief.snapshots.model import UNKNOWN, PromptSnapshot
 from debrief.training.cards import ranked
 from debrief.training.conversations import NO_PROMPT
 from debrief.training.model import JudgeResult, SampleLine, SampleMetadata, TrainingSample
-from debrief.training.plan_samples import load_training_sample
-from debrief.training.splitting import side_of
+from debrief.training.plans import load_training_sample
+from debrief.training.selection import side_of
 from debrief.training.store import INDEX, LINES, LineRow, TrainingSetRow, training_path
 
 _LINES = msgspec.json.Decoder(SampleLine)

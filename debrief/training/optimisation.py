@@ -123,8 +123,8 @@ def propose(
                 f"the {side} side", "has no sample", "Take more tasks or weeks, or another split."
             )
     texts = {"main": snapshot.main, **snapshot.subagents}
-    heads = {name: _split(text)[0] for name, text in texts.items()}
-    bodies = {name: _split(text)[1] for name, text in texts.items()}
+    heads = {name: _front_matter(text) for name, text in texts.items()}
+    bodies = {name: text.removeprefix(heads[name]) for name, text in texts.items()}
     main = bodies.pop("main")
     spent = trials.model.meter.spent
     progress(f"{len(held_out)} held-out samples under the prompts as they are")
@@ -157,15 +157,11 @@ def propose(
         before=estimate(before, 1.0),
         after=estimate(after, 1.0),
         difference=estimate(
-            [late - early for early, late in zip(before, after, strict=True)],
-            1.0,
-            -1.0,
+            [late - early for early, late in zip(before, after, strict=True)], 1.0, -1.0
         ),
         calls=used.calls,
         recalled=used.recalled,
-        input_tokens=used.usage.input_tokens,
-        output_tokens=used.usage.output_tokens,
-        cost_usd=used.usage.cost_usd,
+        **used.usage.columns(),
     )
 
 
@@ -250,10 +246,9 @@ def _prompts(samples: Sequence[TrainingSample]) -> PromptSnapshot:
     return snapshot
 
 
-def _split(text: str) -> tuple[str, str]:
-    """Return a prompt's front matter, which tools read and nobody rewrites, and its body."""
-    body = front_matter(text)[1]
-    return text.removesuffix(body), body
+def _front_matter(text: str) -> str:
+    """Return a prompt's front matter, which tools read and nobody rewrites; empty without any."""
+    return text.removesuffix(front_matter(text)[1])
 
 
 class CostEstimate(Struct, frozen=True, kw_only=True):
@@ -288,31 +283,29 @@ def estimate_cost(
     request = _mean(count(request_of(sample)) for sample in tried)
     findings = _mean(count(findings_of(sample)) for sample in tried)
     course = _COURSE + _REMARKS * (len(prompts) - 1)
-    agents = [
-        ModelUsage(input_tokens=prompts[0] + request + _FORM, output_tokens=_COURSE),
-        *(
-            ModelUsage(input_tokens=prompt + request + _COURSE + _FORM, output_tokens=_REMARKS)
-            for prompt in prompts[1:]
-        ),
-    ]
-    judge = ModelUsage(
-        input_tokens=request + findings + course + _QUESTION, output_tokens=_JUDGEMENT
-    )
     longest = max(prompts)
     seen = _SHOWN * (request + course + _JUDGEMENT)
-    rewriting = ModelUsage(input_tokens=longest + seen + _QUESTION, output_tokens=max(270, longest))
     trials = options.trials + len(train) + 2 * len(held_out)
     rewritings = -(-options.trials // _REWRITINGS)
-    asked = [(usage, trials) for usage in (*agents, judge)] + [(rewriting, rewritings)]
+    asked = [
+        (prompts[0] + request + _FORM, _COURSE, trials),
+        *((prompt + request + _COURSE + _FORM, _REMARKS, trials) for prompt in prompts[1:]),
+        (request + findings + course + _QUESTION, _JUDGEMENT, trials),
+        (longest + seen + _QUESTION, max(270, longest), rewritings),
+    ]
+    usages = [
+        (ModelUsage(input_tokens=question, output_tokens=answer), times)
+        for question, answer, times in asked
+    ]
     return CostEstimate(
         trained_on=len(train),
         held_out=len(held_out),
         trials=trials,
-        calls=sum(times for _, times in asked),
+        calls=sum(times for _, _, times in asked),
         usage=ModelUsage(
-            input_tokens=sum(usage.input_tokens * times for usage, times in asked),
-            output_tokens=sum(usage.output_tokens * times for usage, times in asked),
-            cost_usd=sum(price.cost(usage) * times for usage, times in asked) if price else None,
+            input_tokens=sum(usage.input_tokens * times for usage, times in usages),
+            output_tokens=sum(usage.output_tokens * times for usage, times in usages),
+            cost_usd=sum(price.cost(usage) * times for usage, times in usages) if price else None,
         ),
     )
 

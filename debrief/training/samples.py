@@ -1,34 +1,48 @@
-"""From a session to the line that a model is trained on."""
+"""From a session to the line that a model is trained on, or to several that fit a budget of tokens.
+
+A window of a long conversation is a conversation itself: it begins with the system message and a
+prompt and ends on an assistant message without calls. It is cut between turns where it can be; a
+turn that is too long by itself is cut between its steps (an assistant message with its results),
+the prompt being repeated with a remark; and of a step that is too long the results are cut. A step
+whose calls alone are over the budget is left out, as arguments cannot be cut and stay arguments;
+what follows it begins with the remark.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cache
 
-import msgspec
-from msgspec import Struct
 from msgspec.structs import replace
 
 from debrief.errors import InputError
+from debrief.judging.evaluation import weighted_average
 from debrief.judging.model import JudgeEvaluation
 from debrief.rubrics.model import RubricEvaluation
+from debrief.scoring.dimensions import DIMENSIONS
 from debrief.scoring.model import SessionScores
 from debrief.sessions.model import Session
 from debrief.snapshots.model import PromptSnapshotRow, SessionMetadataRow
-from debrief.training.conversations import conversation_of, is_answered, is_trained_on
-from debrief.training.formats import encode, label, time_text
+from debrief.training.conversations import (
+    conversation_of,
+    ending_on_words,
+    is_answered,
+    is_trained_on,
+    marked,
+)
+from debrief.training.formats import encode, label, time_text, validate_line
 from debrief.training.model import (
+    ChatMessage,
     PromptText,
+    Role,
     SampleLine,
     SampleMetadata,
+    ScoreEntry,
     Split,
     Status,
     ToolSchema,
 )
-from debrief.training.score_entries import score_entries
 from debrief.training.tool_schemas import tool_schemas, without_uncalled
-from debrief.training.validation import validate_line
-from debrief.training.windows import windows_of
 
 _AROUND_A_LINE, _AROUND_A_MESSAGE = 128, 32
 """Tokens that chat templates write, as measured on Qwen's, of which none of 960 lines of real
@@ -36,14 +50,6 @@ sessions came out over; GLM's and gpt-oss's write a little more. They indent too
 a third longer."""
 
 SECRET_FOUND = "the last gate still found a secret"
-NO_VALID_LINE = "gives no valid line"
-
-
-class _MetadataOnly(Struct):
-    metadata: SampleMetadata
-
-
-_METADATA = msgspec.json.Decoder(_MetadataOnly)
 
 
 def samples_of(sample: SampleLine, max_tokens: int) -> tuple[SampleLine, ...]:
@@ -126,6 +132,7 @@ def sample_of(
         raise InputError(f"session {session.id}", "no answer of the model")
     if not is_trained_on(messages):
         raise InputError(f"session {session.id}", "no answer in full to a request that is known")
+    subagents = sorted(snapshot.subagents if snapshot else (), key=lambda prompt: prompt.name)
     fingerprint = eval_fingerprint or metadata.eval_fingerprint
     digest = eval_digest or metadata.eval_digest
     return SampleLine(
@@ -148,13 +155,16 @@ def sample_of(
             prompt_fingerprint=metadata.prompt_fingerprint,
             prompt_digest=metadata.prompt_digest,
             prompt_origin=snapshot.origin if snapshot else "unknown",
-            prompts=_prompts(snapshot),
+            prompts=(
+                PromptText("main", label(snapshot.main) if snapshot else ""),
+                *(PromptText(label(prompt.name), label(prompt.text)) for prompt in subagents),
+            ),
             eval_fingerprint=fingerprint,
             eval_digest=digest if digest.startswith(fingerprint) else "",
             scoring_fingerprint=scores.scoring_fingerprint,
             scoring_model=label(scores.model),
             overall_quality=float(scores.overall_quality),
-            scores=score_entries(scores, judgements, rubric_evaluations),
+            scores=tuple(score_entries(scores, judgements, rubric_evaluations)),
             status=status,
             split=split,
             window=1,
@@ -189,24 +199,201 @@ def checked_line(sample: SampleLine) -> bytes:
         raise InputError(culprit, SECRET_FOUND)
     problems = validate_line(data)
     if problems:
-        raise InputError(culprit, f"{NO_VALID_LINE}: {problems[0]}")
+        raise InputError(culprit, f"gives no valid line: {problems[0]}")
     return data
 
 
-def metadata_of_line(line: bytes) -> SampleMetadata:
-    """Return a line's metadata without decoding its messages.
+CONTINUED = "(continued: earlier steps on this are not shown)"
+TRUNCATED = "... (truncated)"
+
+Messages = Sequence[ChatMessage]
+Count = Callable[[str], int]
+
+
+def tokens_of(messages: Messages, count: Count) -> int:
+    """Return the tokens of the messages' texts, their calls' names and arguments."""
+    total = 0
+    for message in messages:
+        total += count(message.content)
+        for call in message.tool_calls or ():
+            total += count(call.function.name) + count(call.function.arguments)
+    return total
+
+
+def windows_of(
+    messages: Messages, budget: int, count: Count, beside: int = 0
+) -> tuple[tuple[ChatMessage, ...], ...]:
+    """Return the windows of a conversation, in order: itself alone when it fits.
+
+    Args:
+        messages: a closed conversation.
+        budget: the most tokens that a window may have.
+        count: counts the tokens of a text.
+        beside: tokens of each message beside its text and its calls' names and arguments.
 
     Raises:
-        msgspec.DecodeError: it is no line of ours.
+        InputError: the system message leaves less than half of the budget.
     """
-    return _METADATA.decode(line).metadata
+    if tokens_of(messages, count) + beside * len(messages) <= budget:
+        return (tuple(messages),)
+    return _Cutter(messages, budget, count, beside).windows()
 
 
-def _prompts(snapshot: PromptSnapshotRow | None) -> tuple[PromptText, ...]:
-    if snapshot is None:
-        return (PromptText("main", ""),)
-    subagents = sorted(snapshot.subagents, key=lambda prompt: prompt.name)
-    return (
-        PromptText("main", label(snapshot.main)),
-        *(PromptText(label(prompt.name), label(prompt.text)) for prompt in subagents),
-    )
+class _Cutter:
+    def __init__(self, messages: Messages, budget: int, count: Count, beside: int) -> None:
+        self._count = count
+        self._beside = beside
+        self._system = [message for message in messages[:1] if message.role == "system"]
+        self._turns = _split(messages[len(self._system) :], "user")
+        # Every window may need a closing message of ours.
+        closing = self._size(ending_on_words([ChatMessage(role="tool", content="")])[1:])
+        self._budget = budget - self._size(self._system) - closing
+        if self._budget < budget / 2:
+            raise InputError(
+                "the system message", f"leaves less than half of {budget} tokens for the rest"
+            )
+        self._windows: list[list[ChatMessage]] = []
+        self._current: list[ChatMessage] = []
+        self._used = 0
+
+    def windows(self) -> tuple[tuple[ChatMessage, ...], ...]:
+        for turn in self._turns:
+            size = self._size(turn)
+            if self._used + size > self._budget:
+                self._close()
+            if size <= self._budget:
+                self._add(turn)
+            else:
+                self._add_in_pieces(turn)
+        self._close()
+        return tuple(
+            marked([*self._system, *window]) for window in self._windows if is_trained_on(window)
+        )
+
+    def _add_in_pieces(self, turn: Messages) -> None:
+        prompt = self._cut(turn[0], self._budget // 4 - self._beside)
+        again = replace(prompt, content=f"{prompt.content}\n\n{CONTINUED}")
+        self._add([prompt])
+        for step in _split(turn[1:], "assistant"):
+            if self._used + self._size(step) > self._budget and len(self._current) > 1:
+                self._close()
+                self._add([again])
+            fitted = self._fitted(step)
+            if not fitted:
+                self._current, self._used = [], 0
+            self._add(fitted or [again])
+        if len(self._current) == 1:
+            self._current, self._used = [], 0
+
+    def _fitted(self, step: Messages) -> Messages:
+        """Return a step so that it fits beside the prompt; nothing when it cannot."""
+        left = self._budget - self._used
+        if self._size(step) <= left:
+            return step
+        said, results = step[0], step[1:]
+        if not results:
+            return [self._cut(said, left - self._beside)]
+        left -= self._size([said])
+        share = left // len(results) - self._beside
+        if share <= self._count(f"\n{TRUNCATED}"):
+            return []
+        return [said, *(self._cut(result, share) for result in results)]
+
+    def _cut(self, message: ChatMessage, limit: int) -> ChatMessage:
+        """Return a message with at most ``limit`` tokens of text."""
+        text = message.content
+        size = self._count(text)
+        kept = len(text)
+        while size > limit and kept:
+            kept = min(kept - 1, kept * limit // size)
+            text = f"{message.content[:kept]}\n{TRUNCATED}"
+            size = self._count(text)
+        return replace(message, content=text)
+
+    def _size(self, messages: Messages) -> int:
+        return tokens_of(messages, self._count) + self._beside * len(messages)
+
+    def _add(self, messages: Messages) -> None:
+        self._current += messages
+        self._used += self._size(messages)
+
+    def _close(self) -> None:
+        if len(self._current) > 1:
+            self._windows.append(ending_on_words(self._current))
+        self._current, self._used = [], 0
+
+
+def _split(messages: Messages, role: Role) -> list[list[ChatMessage]]:
+    """Return messages in parts, each of which begins with one of ``role``."""
+    parts: list[list[ChatMessage]] = []
+    for message in messages:
+        if message.role == role:
+            parts.append([])
+        parts[-1].append(message)
+    return parts
+
+
+_WEIGHTS = {dimension.name: dimension.weight for dimension in DIMENSIONS}
+
+
+def score_entries(
+    scores: SessionScores,
+    judgements: Iterable[JudgeEvaluation],
+    rubric_evaluations: Iterable[RubricEvaluation],
+) -> Iterator[ScoreEntry]:
+    """Yield overall quality, dimensions, efficiencies, judges and rubrics, in this order.
+
+    One list rather than one a kind: a list without entries has no type that a loader could read
+    off, while this one always holds the overall quality. Failed judgements and rubric evaluations
+    give no entry; a missing number is never a 0.
+    """
+    quality = float(scores.overall_quality or 0.0)
+    yield ScoreEntry(kind="overall", name="overall_quality", value=quality, model=scores.model)
+    for verdict in scores.verdicts:
+        yield ScoreEntry(
+            kind="dimension",
+            name=verdict.dimension,
+            value=float(verdict.value),
+            weight=float(_WEIGHTS[verdict.dimension]),
+            category=verdict.category or "",
+            model=scores.model,
+            comment=verdict.rationale,
+        )
+    for name in ("token_efficiency", "user_turn_efficiency"):
+        value: float | None = getattr(scores, name)
+        if value is not None:
+            yield ScoreEntry(kind="efficiency", name=name, value=float(value), maximum=0.0)
+    judged = sorted(judgements, key=lambda row: row.judge)
+    mean = judges_mean(judged)
+    if mean is not None:
+        yield ScoreEntry(kind="judges", name="weighted_mean", value=mean)
+    for judgement in judged:
+        if judgement.score is not None:
+            yield ScoreEntry(
+                kind="judge",
+                name=judgement.judge,
+                value=float(judgement.score),
+                weight=float(judgement.weight),
+                model=judgement.model,
+                comment=judgement.feedback,
+            )
+    for row in sorted(rubric_evaluations, key=lambda row: (row.score_name, row.rubric_key)):
+        if row.score is not None:
+            yield ScoreEntry(
+                kind="rubric",
+                name=f"{row.score_name}/{row.rubric_key}",
+                value=float(row.score),
+                minimum=1.0,
+                maximum=5.0,
+                model=row.model,
+                comment=row.reasoning,
+            )
+
+
+def judges_mean(judgements: Sequence[JudgeEvaluation]) -> float | None:
+    """Return the weighted mean of the judges' scores; None when one failed or there is none.
+
+    A mean over fewer judges is another measure, so it is not given.
+    """
+    failed = any(row.status != "ok" for row in judgements)
+    return None if failed else weighted_average(judgements)

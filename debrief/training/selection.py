@@ -6,6 +6,7 @@ that applies in the order of this module.
 
 from __future__ import annotations
 
+import hashlib
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from datetime import UTC, date, datetime
@@ -20,10 +21,9 @@ from debrief.rubrics.model import RubricEvaluation
 from debrief.scoring.model import SessionScores
 from debrief.settings import Settings
 from debrief.snapshots.model import SessionMetadataRow
-from debrief.training.kinship import Kinship
+from debrief.training.kinship import Kinship, SessionTraits
 from debrief.training.model import SkippedSessions, Split, Status
-from debrief.training.splitting import EVAL_SHARE, side_of
-from debrief.training.traits import SessionTraits
+from debrief.weeks import week_of
 
 NO_METADATA = "no metadata"
 NOT_SCORED = "not scored"
@@ -39,6 +39,7 @@ OTHER_MODEL = "another model"
 OUT_OF_DATES = "outside the dates"
 NEAR_DUPLICATE = "near-duplicate of an earlier session"
 ACROSS = "related to a session on the other side of the split"
+EVAL_SHARE = 0.2
 
 
 def _names(value: object) -> object:
@@ -236,14 +237,13 @@ def select(
         kinship: of all sessions of the lake, so that no relative of another training set's
             session is on the other side either.
     """
-    left_out: dict[str, str] = {}
-    fitting: list[Candidate] = []
-    for candidate in sorted(candidates, key=lambda item: (item.started, item.session_id)):
-        reason = reason_against(candidate, options)
-        if reason is None:
-            fitting.append(candidate)
-        else:
-            left_out[candidate.session_id] = reason
+    ordered = sorted(candidates, key=lambda item: (item.started, item.session_id))
+    left_out = {
+        candidate.session_id: reason
+        for candidate in ordered
+        if (reason := reason_against(candidate, options)) is not None
+    }
+    fitting = [candidate for candidate in ordered if candidate.session_id not in left_out]
     apart = list(_kept_apart(fitting, options, kinship, left_out))
     return SelectionResult(selected=tuple(_capped(apart, options, left_out)), left_out=left_out)
 
@@ -251,38 +251,27 @@ def select(
 def reason_against(candidate: Candidate, options: TrainingOptions) -> str | None:
     """Return why a session is left out for what it is itself; None when nothing speaks against."""
     day = candidate.started.astimezone(UTC).date()
-    if not candidate.has_metadata:
-        return NO_METADATA
-    if candidate.quality is None:
-        return NOT_SCORED
-    if candidate.withheld:
-        return candidate.withheld
-    if not candidate.answered:
-        return NO_ANSWER
-    if not candidate.asked:
-        return NO_REQUEST
-    if candidate.suspected and not options.allow_suspected_injections:
-        return SUSPECTED
-    if options.tools and candidate.tool not in options.tools:
-        return OTHER_TOOL
-    if options.models and candidate.model not in options.models:
-        return OTHER_MODEL
-    if (options.since and day < options.since) or (options.until and day > options.until):
-        return OUT_OF_DATES
-    if candidate.quality < options.min_overall_quality:
-        return f"overall quality below {options.min_overall_quality:g}"
+    quality, least = candidate.quality, options.min_overall_quality
     released = candidate.held_as == "ready"
-    if options.status == "ready" and candidate.held_as == "draft":
-        return DRAFT
     needs_change = options.require_change if released else options.needs_change
-    if needs_change and not candidate.growth:
-        return NO_CHANGE
     needs_validation = options.require_validation if released else options.needs_validation
-    if needs_validation and not candidate.validated:
-        return NO_VALIDATION
-    if candidate.unsure_redactions and not options.allow_unsure_redactions:
-        return UNSURE
-    return None
+    reasons = (
+        (not candidate.has_metadata, NO_METADATA),
+        (quality is None, NOT_SCORED),
+        (candidate.withheld, candidate.withheld),
+        (not candidate.answered, NO_ANSWER),
+        (not candidate.asked, NO_REQUEST),
+        (candidate.suspected and not options.allow_suspected_injections, SUSPECTED),
+        (options.tools and candidate.tool not in options.tools, OTHER_TOOL),
+        (options.models and candidate.model not in options.models, OTHER_MODEL),
+        (day < (options.since or day) or day > (options.until or day), OUT_OF_DATES),
+        ((quality or 0.0) < least, f"overall quality below {least:g}"),
+        (options.status == "ready" and candidate.held_as == "draft", DRAFT),
+        (needs_change and not candidate.growth, NO_CHANGE),
+        (needs_validation and not candidate.validated, NO_VALIDATION),
+        (candidate.unsure_redactions and not options.allow_unsure_redactions, UNSURE),
+    )
+    return next((reason for applies, reason in reasons if applies), None)
 
 
 def counted(left_out: dict[str, str]) -> tuple[SkippedSessions, ...]:
@@ -329,17 +318,34 @@ def _kept_apart(
 
 def _capped(
     candidates: list[Candidate], options: TrainingOptions, left_out: dict[str, str]
-) -> Iterator[Candidate]:
+) -> list[Candidate]:
     cap = options.max_per_repository
     if cap is None:
-        yield from candidates
-        return
+        return candidates
     taken: Counter[str] = Counter()
-    kept: set[str] = set()
     for candidate in sorted(candidates, key=lambda item: -(item.quality or 0.0)):
-        if taken[candidate.repository] < cap:
-            taken[candidate.repository] += 1
-            kept.add(candidate.session_id)
-        else:
+        taken[candidate.repository] += 1
+        if taken[candidate.repository] > cap:
             left_out[candidate.session_id] = f"over the cap of {cap} for its repository"
-    yield from (candidate for candidate in candidates if candidate.session_id in kept)
+    return [candidate for candidate in candidates if candidate.session_id not in left_out]
+
+
+def side_of(repository: str, started: datetime, eval_share: float = EVAL_SHARE) -> Split:
+    """Return which side of the train/eval split a session is on.
+
+    That is a hash of its repository and its week, and of nothing else: so what was worked on
+    together stays together, and no session that comes later moves one that was there. Forks,
+    continuations and near-duplicates mostly fall into one week. One that does not is left out
+    rather than moved: of two relatives the one that started later. The week is part of the hash
+    whatever the tables are partitioned by: another width would move the sides of all earlier
+    sessions.
+
+    Args:
+        repository: its name; sessions without one share the empty name.
+        started: time of its first record.
+        eval_share: the share of all (repository, week) pairs that is held out, 0 to 1. A greater
+            one moves pairs from ``train`` to ``eval`` and none the other way.
+    """
+    bucket = f"{week_of(started)} {repository}".encode("utf-8", "surrogatepass")
+    draw = int.from_bytes(hashlib.sha256(bucket).digest()[:8])
+    return "eval" if draw < eval_share * 2**64 else "train"

@@ -10,28 +10,43 @@ from __future__ import annotations
 import hashlib
 import re
 import tempfile
-from typing import IO
+from collections import defaultdict
+from collections.abc import Iterable
+from typing import IO, Any
 
+import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
 from debrief.digests import digest_of
 from debrief.errors import InputError
+from debrief.judging.model import JUDGE_SETS, Judge, JudgeEvaluation
 from debrief.lake import Lake
 from debrief.rubrics.agreement_report import agreement_text
+from debrief.rubrics.model import RubricEvaluation
+from debrief.scoring.model import SessionScores
 from debrief.sessions.model import Session
+from debrief.snapshots.fingerprint import comparison_key, eval_digest
+from debrief.snapshots.model import UNKNOWN, PromptSnapshotRow, SessionMetadataRow
 from debrief.tokens import count_tokens
-from debrief.training.cards import CardFacts, training_card
+from debrief.training.cards import SetCounts, training_card
 from debrief.training.conversations import NO_PROMPT
-from debrief.training.counts import SetCounts
 from debrief.training.formats import encode
 from debrief.training.kinship import TrainingIndex, read_index
-from debrief.training.materials import Materials, read_materials
 from debrief.training.model import SampleLine, SkippedSessions, Split, Status
-from debrief.training.pairs import Members
-from debrief.training.samples import checked_line, metadata_of_line, sample_of, samples_of
-from debrief.training.selection import Candidate, TrainingOptions, candidate_of, counted, select
-from debrief.training.windows import tokens_of
+from debrief.training.samples import (
+    checked_line,
+    sample_of,
+    samples_of,
+    tokens_of,
+)
+from debrief.training.selection import (
+    SelectionResult,
+    TrainingOptions,
+    candidate_of,
+    counted,
+    select,
+)
 
 INDEX, LINES = "training_index", "training_lines"
 LINE_FORMAT = "6"
@@ -95,6 +110,133 @@ def training_set_of(lake: Lake, task: str, fingerprint: str) -> TrainingSetRow |
     return next(lake.read(INDEX, f"{task}/{fingerprint}", TrainingSetRow), None)
 
 
+Pair = tuple[str, str]
+"""Task and fingerprint."""
+Members = dict[str, set[str]]
+"""Session ids by week."""
+
+
+class _Metadata(Struct, frozen=True):
+    session_id: str
+    task: str
+    prompt_fingerprint: str
+
+
+class _Judged(Struct, frozen=True):
+    session_id: str
+    eval_fingerprint: str
+
+
+def observed_pairs(lake: Lake, weeks: Iterable[str] | None = None) -> dict[Pair, Members]:
+    """Return every pair observed in ``weeks`` (all, when None), with its sessions by week.
+
+    A session that was judged by two sets of judges belongs to two pairs; one that was not judged
+    at all belongs to the pair whose eval fingerprint is ``unknown``.
+    """
+    found: dict[Pair, Members] = defaultdict(lambda: defaultdict(set))
+    for week in lake.partitions("session_metadata") if weeks is None else weeks:
+        judged: dict[str, set[str]] = defaultdict(set)
+        for judgement in lake.read("judge_evaluations", week, _Judged):
+            judged[judgement.session_id].add(judgement.eval_fingerprint)
+        for row in lake.read("session_metadata", week, _Metadata):
+            for name in judged.get(row.session_id) or {UNKNOWN}:
+                pair = row.task, comparison_key(row.prompt_fingerprint, name)
+                found[pair][week].add(row.session_id)
+    return dict(found)
+
+
+_OFFLINE = "offline"
+_TABLES: dict[str, type[Struct]] = {
+    "judge_evaluations": JudgeEvaluation,
+    "prompt_snapshots": PromptSnapshotRow,
+    "rubric_evaluations": RubricEvaluation,
+    "session_metadata": SessionMetadataRow,
+    "session_scores": SessionScores,
+}
+_ENCODER = msgspec.msgpack.Encoder()
+
+
+class Material(Struct, frozen=True, kw_only=True):
+    """What the stages before training filed of one session."""
+
+    digest: str
+    """SHA-256 of all of it, in hex."""
+    metadata: SessionMetadataRow | None = None
+    scores: SessionScores | None = None
+    judgements: tuple[JudgeEvaluation, ...] = ()
+    rubric_evaluations: tuple[RubricEvaluation, ...] = ()
+    snapshot: PromptSnapshotRow | None = None
+
+
+class Materials(Struct, frozen=True, kw_only=True):
+    """What a lake holds of a pair's sessions, beside the sessions themselves."""
+
+    eval_fingerprint: str
+    eval_digest: str
+    judged_by: set[str]
+    """Models that judged or scored."""
+    by_session: dict[str, Material]
+
+
+def read_materials(lake: Lake, fingerprint: str, members: Members) -> Materials:
+    """Read what the stages before filed of a pair's sessions.
+
+    Scores and rubric scores are those of the evaluator that the pair's judges belong to, so that
+    the offline evaluator's never stand beside a model's.
+
+    Args:
+        lake: where the tables are.
+        fingerprint: the pair's fingerprints.
+        members: its session ids by week.
+    """
+    eval_fingerprint = fingerprint.rpartition("-")[2]
+    judges = list(lake.read(JUDGE_SETS, eval_fingerprint, Judge))
+    digest = eval_digest(judges) if judges else ""
+    tables: dict[str, list[Any]] = {
+        name: [
+            row
+            for week, ids in sorted(members.items())
+            for row in lake.read(name, week, row_type, only=("session_id", ids))
+        ]
+        for name, row_type in _TABLES.items()
+    }
+    judgements = tables["judge_evaluations"] = [
+        row for row in tables["judge_evaluations"] if row.eval_fingerprint == eval_fingerprint
+    ]
+    offline = any(row.model == _OFFLINE for row in judgements)
+    for name in ("session_scores", "rubric_evaluations"):
+        tables[name] = [row for row in tables[name] if (row.model == _OFFLINE) == offline]
+    rows: dict[str, dict[str, list[Any]]] = {
+        session_id: {name: [] for name in _TABLES} for ids in members.values() for session_id in ids
+    }
+    for name, table in tables.items():
+        for row in table:
+            rows[row.session_id][name].append(row)
+    return Materials(
+        eval_fingerprint=eval_fingerprint,
+        eval_digest=digest,
+        judged_by={row.model for row in (*judgements, *tables["session_scores"])},
+        by_session={name: _material(digest, filed) for name, filed in rows.items()},
+    )
+
+
+def _material(eval_digest: str, tables: dict[str, list[Any]]) -> Material:
+    filed = {name: sorted(rows, key=_ENCODER.encode) for name, rows in tables.items()}
+    scores = sorted(
+        filed["session_scores"], key=lambda row: (row.status == "ok", row.scoring_fingerprint)
+    )
+    judgements = {row.judge: row for row in filed["judge_evaluations"]}
+    rubrics = {(row.score_name, row.rubric_key): row for row in filed["rubric_evaluations"]}
+    return Material(
+        digest=digest_of(eval_digest, filed),
+        metadata=next(reversed(filed["session_metadata"]), None),
+        scores=next(reversed(scores), None),
+        judgements=tuple(judgements.values()),
+        rubric_evaluations=tuple(rubrics.values()),
+        snapshot=next(reversed(filed["prompt_snapshots"]), None),
+    )
+
+
 def store_training_set(
     lake: Lake,
     task: str,
@@ -118,135 +260,111 @@ def store_training_set(
     """
     index = index or read_index(lake)
     materials = read_materials(lake, fingerprint, members)
-    ids = sorted(materials.by_session)
     agreement = agreement_text(lake, materials.judged_by)
     inputs = digest_of(
         LINE_FORMAT,
         options.model_dump(mode="json"),
         agreement,
-        [(name, index.session_digest(name), materials.by_session[name].digest) for name in ids],
-        [index.kinship.of(name) for name in ids],
+        [
+            (name, index.session_digest(name), material.digest, index.kinship.of(name))
+            for name, material in sorted(materials.by_session.items())
+        ],
     )
     stored = None if again else _stored_set(lake, task, fingerprint, inputs)
     if stored is not None:
         return stored
-    writer = _SetWriter(lake, index, materials, options)
-    return writer.store(task, fingerprint, members, inputs, agreement)
-
-
-class _SetWriter:
-    """Makes the files and rows of one training set."""
-
-    def __init__(
-        self, lake: Lake, index: TrainingIndex, materials: Materials, options: TrainingOptions
-    ) -> None:
-        self._lake = lake
-        self._index = index
-        self._materials = materials
-        self._options = options
-        self._left_out: dict[str, str] = {}
-        self._rows: dict[str, list[LineRow]] = {}
-        """By session; offsets are those of the scratch file."""
-
-    def store(
-        self, task: str, fingerprint: str, members: Members, inputs: str, agreement: str
-    ) -> StoredTrainingSet:
-        chosen = self._select()
-        with tempfile.TemporaryFile() as scratch:
-            self._make(chosen, members, scratch)
-            with self._lake.create(training_path(task, fingerprint)) as creation:
-                rows, counts, digest = self._put_in_order(chosen, scratch, creation.file)
-        facts = CardFacts(
-            task=task,
-            fingerprint=fingerprint,
-            options=self._options,
-            considered=len(self._materials.by_session),
-            counts=counts,
-            left_out=counted(self._left_out),
-            agreement=agreement,
-        )
-        card = training_card(facts)
-        self._lake.write_bytes(training_path(task, fingerprint, ".card.md"), card.encode())
-        self._lake.write(LINES, f"{task}/{fingerprint}", rows, LineRow, lambda: digest)
-        row = TrainingSetRow(
-            task=task,
-            fingerprint=fingerprint,
-            considered=facts.considered,
-            sessions=counts.sessions,
-            samples=counts.samples,
-            train=counts.train,
-            eval=counts.eval,
-            tokens=counts.tokens,
-            left_out=facts.left_out,
-            lines_digest=digest,
-            card_digest=_digest(card.encode()),
-        )
-        self._lake.write(INDEX, f"{task}/{fingerprint}", [row], TrainingSetRow, lambda: inputs)
-        return StoredTrainingSet(row=row, path=creation.path, card=card, changed=creation.changed)
-
-    def _select(self) -> dict[str, Candidate]:
-        candidates = [
-            candidate_of(traits, made.metadata, made.scores, made.rubric_evaluations)
-            for name, made in sorted(self._materials.by_session.items())
-            if (traits := self._index.traits.get(name)) is not None
-        ]
-        selection = select(candidates, self._options, self._index.kinship)
-        self._left_out |= selection.left_out
-        return {candidate.session_id: candidate for candidate in selection.selected}
-
-    def _make(self, chosen: dict[str, Candidate], members: Members, scratch: IO[bytes]) -> None:
-        """Write the lines of the chosen sessions to a scratch file, a week at a time."""
-        for week, ids in sorted(members.items()):
-            only = ("id", ids & chosen.keys())
-            for session in self._lake.read("raw_sessions", week, Session, only=only):
-                try:
-                    samples = self._samples(session, chosen[session.id])
-                    lines = [checked_line(sample) for sample in samples]
-                except InputError as refusal:
-                    self._left_out[session.id] = refusal.reason
-                    continue
-                rows = self._rows[session.id] = []
-                for sample, line in zip(samples, lines, strict=True):
-                    rows.append(_row(session.id, sample, line, scratch.tell()))
-                    scratch.write(line)
-
-    def _samples(self, session: Session, candidate: Candidate) -> tuple[SampleLine, ...]:
-        material = self._materials.by_session[session.id]
-        assert material.metadata is not None
-        assert material.scores is not None, "without either, no session is selected"
-        sample = sample_of(
-            session,
-            metadata=material.metadata,
-            scores=material.scores,
-            judgements=material.judgements,
-            rubric_evaluations=material.rubric_evaluations,
-            snapshot=material.snapshot,
-            split=candidate.split,
-            status=candidate.status,
-            eval_fingerprint=self._materials.eval_fingerprint,
-            eval_digest=self._materials.eval_digest,
-        )
-        budget = self._options.max_tokens
-        return samples_of(sample, budget) if budget else (sample,)
-
-    def _put_in_order(
-        self, chosen: dict[str, Candidate], scratch: IO[bytes], file: IO[bytes]
-    ) -> tuple[list[LineRow], SetCounts, str]:
-        counts = SetCounts()
-        content = hashlib.sha256()
-        rows: list[LineRow] = []
-        for name in chosen:
-            if name in self._rows:
-                counts.add_session(self._index.traits[name].languages)
-            for row in self._rows.get(name, ()):
+    candidates = [
+        candidate_of(traits, material.metadata, material.scores, material.rubric_evaluations)
+        for name, material in materials.by_session.items()
+        if (traits := index.traits.get(name)) is not None
+    ]
+    selection = select(candidates, options, index.kinship)
+    counts, content = SetCounts(), hashlib.sha256()
+    rows: list[LineRow] = []
+    with (
+        tempfile.TemporaryFile() as scratch,
+        lake.create(training_path(task, fingerprint)) as creation,
+    ):
+        made = _make_lines(lake, members, materials, selection, options, counts, scratch)
+        for candidate in selection.selected:
+            if candidate.session_id in made:
+                counts.add_session(index.traits[candidate.session_id].languages)
+            for row in made.get(candidate.session_id, ()):
                 scratch.seek(row.offset)
                 line = scratch.read(row.size)
-                rows.append(replace(row, offset=file.tell()))
-                file.write(line)
+                rows.append(replace(row, offset=creation.file.tell()))
+                creation.file.write(line)
                 content.update(line)
-                metadata = metadata_of_line(line)
-                counts.add_line(metadata, size=row.size, messages=row.messages, tokens=row.tokens)
-        return rows, counts, content.hexdigest()
+    considered, left_out = len(materials.by_session), counted(selection.left_out)
+    card = training_card(task, fingerprint, options, considered, counts, left_out, agreement)
+    lake.write_bytes(training_path(task, fingerprint, ".card.md"), card.encode())
+    lake.write(LINES, f"{task}/{fingerprint}", rows, LineRow, content.hexdigest)
+    of_set = TrainingSetRow(
+        task=task,
+        fingerprint=fingerprint,
+        considered=considered,
+        sessions=counts.sessions,
+        samples=counts.samples,
+        train=counts.train,
+        eval=counts.eval,
+        tokens=counts.tokens,
+        left_out=left_out,
+        lines_digest=content.hexdigest(),
+        card_digest=_digest(card.encode()),
+    )
+    lake.write(INDEX, f"{task}/{fingerprint}", [of_set], TrainingSetRow, lambda: inputs)
+    return StoredTrainingSet(row=of_set, path=creation.path, card=card, changed=creation.changed)
+
+
+def _make_lines(
+    lake: Lake,
+    members: Members,
+    materials: Materials,
+    selection: SelectionResult,
+    options: TrainingOptions,
+    counts: SetCounts,
+    scratch: IO[bytes],
+) -> dict[str, list[LineRow]]:
+    """Write the lines of the selected sessions to a scratch file, a week at a time.
+
+    Returns:
+        Rows by session, offsets being those of the scratch file.
+    """
+    selected = {candidate.session_id: candidate for candidate in selection.selected}
+    rows: dict[str, list[LineRow]] = {}
+    for week, ids in sorted(members.items()):
+        chosen = ids & selected.keys()
+        for session in lake.read("raw_sessions", week, Session, only=("id", chosen)):
+            material, candidate = materials.by_session[session.id], selected[session.id]
+            assert material.metadata is not None
+            assert material.scores is not None, "without either, no session is selected"
+            try:
+                sample = sample_of(
+                    session,
+                    metadata=material.metadata,
+                    scores=material.scores,
+                    judgements=material.judgements,
+                    rubric_evaluations=material.rubric_evaluations,
+                    snapshot=material.snapshot,
+                    split=candidate.split,
+                    status=candidate.status,
+                    eval_fingerprint=materials.eval_fingerprint,
+                    eval_digest=materials.eval_digest,
+                )
+                samples = (
+                    samples_of(sample, options.max_tokens) if options.max_tokens else (sample,)
+                )
+                lines = [checked_line(sample) for sample in samples]
+            except InputError as refusal:
+                selection.left_out[session.id] = refusal.reason
+                continue
+            rows[session.id] = []
+            for sample, line in zip(samples, lines, strict=True):
+                row = _row(session.id, sample, line, scratch.tell())
+                rows[session.id].append(row)
+                scratch.write(line)
+                counts.add_line(sample.metadata, row.size, row.messages, row.tokens)
+    return rows
 
 
 def _row(session_id: str, sample: SampleLine, line: bytes, offset: int) -> LineRow:

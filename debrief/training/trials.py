@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from threading import Lock
 from typing import TYPE_CHECKING, Any
 
 from debrief.digests import digest_of
@@ -35,7 +34,6 @@ NEEDS_A_MODEL = (
 TEMPLATE = "candidate_judge"
 FORM = "trial-1"
 """Of the question that an agent under trial is asked: part of the cache's key."""
-COURSE, REMARKS = "course_of_work", "remarks"
 
 
 class PromptTrials:
@@ -56,7 +54,6 @@ class PromptTrials:
         self.concurrency = concurrency
         self._judged: set[str] = set()
         self._secret = secret
-        self._lock = Lock()
 
     def lm(self, *, anew: bool = False) -> dspy.LM:
         """Return the model as DSPy takes it, with our memory behind it.
@@ -117,20 +114,17 @@ class PromptTrials:
         except ModelError as error:
             self.failed(error)
             raise
-        with self._lock:
-            self._judged.add(digest_of(sample.plan_id, course))
+        self._judged.add(digest_of(sample.plan_id, course))
         return judgement
 
     @property
     def count(self) -> int:
         """How many different courses were judged, those out of the cache included."""
-        with self._lock:
-            return len(self._judged)
+        return len(self._judged)
 
     def failed(self, error: ModelError) -> None:
         """Note a failure; the first stays."""
-        with self._lock:
-            self.failure = self.failure or error
+        self.failure = self.failure or error
 
 
 class _Remembering:
@@ -201,20 +195,33 @@ def program_of(main: str, subagents: Mapping[str, str]) -> dspy.Module:
     """
     import dspy
 
+    def predictor(prompt: str, told: Mapping[str, str], name: str, answer: str) -> Any:
+        fields = {field: (str, dspy.InputField(desc=text)) for field, text in told.items()}
+        fields[name] = (str, dspy.OutputField(desc=answer))
+        return dspy.Predict(dspy.Signature(fields, prompt))
+
     class Agent(dspy.Module):  # type: ignore[misc]
         def __init__(self) -> None:
             super().__init__()
-            self.main = dspy.Predict(_work().with_instructions(main))
+            request = {"request": "What the person asks for"}
+            self.main = predictor(
+                main,
+                request,
+                "course_of_work",
+                "What you will do, in order: what you look at, ask, change, run, check and "
+                "report. In words; at most 300 of them; no code",
+            )
+            told = {**request, "course_of_work": "What the agent means to do"}
+            answer = "What you have to say of it; at most 150 words"
             self.names = {f"subagent_{n}": name for n, name in enumerate(sorted(subagents))}
-            for predictor, name in self.names.items():
-                form = _review().with_instructions(subagents[name])
-                setattr(self, predictor, dspy.Predict(form))
+            for key, name in self.names.items():
+                setattr(self, key, predictor(subagents[name], told, "remarks", answer))
 
         def forward(self, request: str) -> dspy.Prediction:
             course = self.main(request=request).course_of_work or ""
             remarks = {
-                name: getattr(self, predictor)(request=request, course_of_work=course).remarks
-                for predictor, name in self.names.items()
+                name: getattr(self, key)(request=request, course_of_work=course).remarks
+                for key, name in self.names.items()
             }
             return dspy.Prediction(course_of_work=course, remarks=remarks)
 
@@ -238,31 +245,3 @@ def adapter() -> Any:
             return {name: text.partition("[[ ## completed ## ]]")[0].strip()}
 
     return Lenient(use_json_adapter_fallback=False)
-
-
-def _work() -> Any:
-    import dspy
-
-    class WorkSignature(dspy.Signature):  # type: ignore[misc]
-        """Work on a request."""
-
-        request: str = dspy.InputField(desc="What the person asks for")
-        course_of_work: str = dspy.OutputField(
-            desc="What you will do, in order: what you look at, ask, change, run, check and "
-            "report. In words; at most 300 of them; no code"
-        )
-
-    return WorkSignature
-
-
-def _review() -> Any:
-    import dspy
-
-    class ReviewSignature(dspy.Signature):  # type: ignore[misc]
-        """Help the agent that works on a request."""
-
-        request: str = dspy.InputField(desc="What the person asks for")
-        course_of_work: str = dspy.InputField(desc="What the agent means to do")
-        remarks: str = dspy.OutputField(desc="What you have to say of it; at most 150 words")
-
-    return ReviewSignature

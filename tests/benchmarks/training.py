@@ -24,13 +24,11 @@ from debrief.lake import Lake
 from debrief.scoring.model import SessionScores
 from debrief.sessions.model import Session
 from debrief.snapshots.model import SessionMetadataRow
-from debrief.training.kinship import Kinship, read_index
-from debrief.training.pairs import Members, observed_pairs
+from debrief.training.kinship import Kinship, read_index, traits_of
 from debrief.training.publishing.forms import FORMS
 from debrief.training.publishing.publish import ExportOptions, publish
 from debrief.training.selection import TrainingOptions, candidate_of, select
-from debrief.training.store import store_training_set
-from debrief.training.traits import traits_of
+from debrief.training.store import Members, observed_pairs, store_training_set
 from tests.training.lakes import lake_of
 from tests.training.scenario import FINGERPRINT, MONDAY, call, says, session, turn
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from debrief.training.plan_samples import load_training_sample
+from debrief.training.plans import load_training_sample
 from tests.cli.shop import SECRET, Shop, server, shop
 from tests.judging.repository import PLAN_ID, git, write
 

@@ -16,9 +16,9 @@ from debrief.scoring.model import SCORE_NAMES, SessionScores
 from debrief.sessions.model import Session, UnreadTranscript
 from debrief.snapshots.model import PromptSnapshotRow, SessionMetadataRow
 from debrief.summary import summarise
+from debrief.training.formats import validate_line
 from debrief.training.leaderboard import LeaderboardRow
-from debrief.training.pairs import observed_pairs
-from debrief.training.validation import validate_line
+from debrief.training.store import observed_pairs
 from tests.pipelines.conftest import Demo
 from tools.samples.material import SECRETS
 

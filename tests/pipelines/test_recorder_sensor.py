@@ -10,6 +10,7 @@ from uuid import UUID, uuid4
 
 import dagster as dg
 import httpx
+import msgspec
 import orjson
 import pytest
 
@@ -21,8 +22,8 @@ from debrief.recorder.state import StopOptions
 from debrief.recorder.storage.store import RecordStore
 from debrief.redaction import Redactor
 from debrief.sessions.model import Session
-from debrief.training.samples import metadata_of_line
-from debrief.training.validation import validate_line
+from debrief.training.formats import validate_line
+from debrief.training.model import SampleLine
 from pipelines.automation import ASKED_BY, new_records
 from pipelines.definitions import defs
 from tests.recorder.records import build
@@ -211,7 +212,7 @@ def test_from_a_worktree_to_a_training_set(
     made = orjson.loads(line)
     assert made["messages"] == exported["messages"]
     assert made["tools"] == exported["tools"]
-    metadata = metadata_of_line(line)
+    metadata = msgspec.json.decode(line, type=SampleLine).metadata
     assert metadata.base_commit == stored.base_ref == exported["metadata"]["base_commit"]
     assert (metadata.status, metadata.source) == ("ready", "recorder")
     assert metadata.session_digest == exported["metadata"]["session_digest"]

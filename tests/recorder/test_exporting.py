@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from uuid import UUID, uuid4
 
+import msgspec
 import orjson
 import pytest
 from hypothesis import given
@@ -18,9 +19,10 @@ from debrief.recorder.encoding import encode_record
 from debrief.recorder.exporting import EXPORT_FORMS, lines_of, record_line
 from debrief.recorder.storage.rows import StoredRecord
 from debrief.sessions.readers.recorder import NO_CONTENTS
-from debrief.training.samples import SECRET_FOUND, metadata_of_line
-from debrief.training.splitting import side_of
-from debrief.training.validation import validate_line
+from debrief.training.formats import validate_line
+from debrief.training.model import SampleLine
+from debrief.training.samples import SECRET_FOUND
+from debrief.training.selection import side_of
 from tests.recorder.records import as_json, build
 from tests.training.publishing.readers import problems
 
@@ -89,7 +91,7 @@ def test_the_conversation_is_the_records_to_the_letter() -> None:
 
 
 def test_metadata_tells_where_a_line_is_from_and_that_nobody_scored_it() -> None:
-    metadata = metadata_of_line(line(build(), status="draft"))
+    metadata = msgspec.json.decode(line(build(), status="draft"), type=SampleLine).metadata
     assert (metadata.task, metadata.repository, metadata.base_commit) == ("cart", "shop", "1" * 40)
     assert (metadata.status, metadata.tool) == ("draft", "recorder")
     assert (metadata.scoring_fingerprint, metadata.scoring_model) == ("", "")
@@ -97,7 +99,7 @@ def test_metadata_tells_where_a_line_is_from_and_that_nobody_scored_it() -> None
         ("user_turn_efficiency", 9.0)
     ]
     assert metadata.split == side_of("shop", build().meta.started_at)
-    assert metadata_of_line(line(build())).status == "ready"
+    assert msgspec.json.decode(line(build()), type=SampleLine).metadata.status == "ready"
 
 
 @pytest.mark.parametrize("form", EXPORT_FORMS[1:])

@@ -17,6 +17,7 @@ from debrief.recorder.exporting import training_line
 from debrief.recorder.storage.rows import StoredRecord
 from debrief.sessions.model import Session, SessionHead
 from debrief.sessions.readers.recorder import session_of
+from debrief.training.kinship import languages_of, was_validated
 from debrief.training.selection import (
     DRAFT,
     NO_CHANGE,
@@ -27,7 +28,6 @@ from debrief.training.selection import (
     reason_against,
 )
 from debrief.training.tool_schemas import tool_schemas
-from debrief.training.traits import languages_of, was_validated
 from tests.recorder.records import build
 
 READY = TrainingOptions(status="ready")

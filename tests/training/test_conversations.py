@@ -17,9 +17,9 @@ from debrief.training.conversations import (
     ConversationBuilder,
     is_trained_on,
 )
+from debrief.training.formats import validate_line
 from debrief.training.model import ChatMessage
 from debrief.training.samples import encode_line
-from debrief.training.validation import validate_line
 from tests.sessions.scenario import Log
 from tests.training.scenario import MONDAY, call, line_of, says, session, turn
 

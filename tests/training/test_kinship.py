@@ -9,8 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from debrief.sessions.model import Session
-from debrief.training.kinship import Kinship
-from debrief.training.traits import message_marks, signature_of, traits_of
+from debrief.training.kinship import Kinship, message_marks, signature_of, traits_of
 from tests.training.scenario import MONDAY, call, says, session, turn
 
 DRAW = random.Random(11)

@@ -7,7 +7,7 @@ import pytest
 
 from debrief.errors import InputError
 from debrief.snapshots.model import PromptSnapshot
-from debrief.training.plan_samples import load_training_sample
+from debrief.training.plans import load_training_sample
 
 WHOLE = {
     "prompts/main.md": "Be brief.",
@@ -61,8 +61,8 @@ def test_a_whole_folder_is_a_whole_sample(tmp_path: Path) -> None:
     [
         pytest.param("plan.md", None, "plan_content", "is missing", id="no plan"),
         pytest.param("plan.md", "\xff", "plan_content", "is not UTF-8", id="a plan in Latin-1"),
-        pytest.param("test_results_before.json", "{", "test_results_before", "is not JSON", id="half a file"),
-        pytest.param("test_results_before.json", "[]", "test_results_before", "is not a JSON object", id="a list"),
+        pytest.param("test_results_before.json", "{", "test_results_before", "Invalid JSON", id="half a file"),
+        pytest.param("test_results_before.json", "[]", "test_results_before", "should be an object", id="a list"),
         pytest.param("prompts/main.md", None, "used_prompts", "has no main.md", id="no main prompt"),
         pytest.param("metadata.json", None, "eval_fingerprint", "is missing", id="no metadata"),
         pytest.param("metadata.json", "{", "eval_fingerprint", "cannot be read", id="broken metadata"),

@@ -13,10 +13,10 @@ from hypothesis import HealthCheck, given, settings
 from debrief.errors import InputError
 from debrief.sessions.model import Session
 from debrief.sessions.readers.values import declared_tools
+from debrief.training.formats import validate_line
+from debrief.training.kinship import traits_of
 from debrief.training.model import SampleLine
 from debrief.training.samples import encode_line
-from debrief.training.traits import traits_of
-from debrief.training.validation import validate_line
 from tests.training.scenario import (
     call,
     judgement,

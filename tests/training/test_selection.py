@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from debrief.errors import ConfigurationError
 from debrief.sessions.model import Session
 from debrief.settings import load_settings
-from debrief.training.kinship import ALIKE, Kinship
+from debrief.training.kinship import ALIKE, Kinship, SessionTraits, traits_of
 from debrief.training.selection import (
     ACROSS,
     NEAR_DUPLICATE,
@@ -33,10 +33,9 @@ from debrief.training.selection import (
     counted,
     options_chosen,
     select,
+    side_of,
     training_options,
 )
-from debrief.training.splitting import side_of
-from debrief.training.traits import SessionTraits, traits_of
 from tests.training.scenario import MONDAY, call, metadata, says, scores, session, turn
 from tests.training.test_kinship import likeness
 

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
+from debrief.training.formats import validate_line
 from debrief.training.samples import encode_line
-from debrief.training.validation import validate_line
 from tests.training.scenario import call, line_of, says, session, turn
 
 Line = dict[str, Any]

@@ -14,11 +14,17 @@ from debrief.errors import InputError
 from debrief.sessions.model import DeclaredTool, Session, Turn
 from debrief.tokens import count_tokens
 from debrief.training.conversations import TURN_ENDED, ConversationBuilder
+from debrief.training.formats import validate_line
 from debrief.training.model import ChatMessage, SampleLine
-from debrief.training.samples import encode_line, samples_of
+from debrief.training.samples import (
+    CONTINUED,
+    TRUNCATED,
+    encode_line,
+    samples_of,
+    tokens_of,
+    windows_of,
+)
 from debrief.training.store import training_path
-from debrief.training.validation import validate_line
-from debrief.training.windows import CONTINUED, TRUNCATED, tokens_of, windows_of
 from tests.training.lakes import TASK, lake_of, stored
 from tests.training.scenario import (
     FINGERPRINT,

@@ -9,18 +9,21 @@ the same bytes.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any
+from contextlib import ExitStack
+from typing import IO, TYPE_CHECKING, Any
 
 import msgspec
 from msgspec import Struct
 
 from debrief.errors import InputError
-from debrief.lake import Lake
+from debrief.lake import Creation, Lake
 from debrief.markdown import plain, table
 from debrief.training.cards import HOW_TO_LOAD
 from debrief.training.model import Split, Status
-from debrief.training.publishing.columns import as_features
-from debrief.training.publishing.form import Form
+from debrief.training.publishing.form import Column, Columns, Form, as_features, as_schema
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 SIDES: tuple[Split, ...] = ("train", "eval")
 MANIFEST = ".debrief.json"
@@ -88,23 +91,49 @@ class PublishedFolder:
         self._files: list[str] = []
         self._changed = False
 
-    def add(self, made: PublishedSet, files: Iterable[str], *, changed: bool) -> None:
-        """Add a set that was written below the folder, and its files."""
+    def write(self, name: str, data: bytes) -> None:
+        """Write a file of the folder."""
+        self._files.append(name)
+        self._changed |= self.place.write_bytes(name, data).changed
+
+    def write_set(
+        self, task: str, fingerprint: str, lines: Iterable[tuple[Split, bytes]]
+    ) -> PublishedSet:
+        """Write the lines of a set, each with its side; on an error, no file is replaced."""
+        counts: dict[Split, int] = dict.fromkeys(SIDES, 0)
+        size = 0
+        with ExitStack() as stack:
+
+            def create(name: str) -> Creation:
+                name = f"{task}/{fingerprint}/{name}"
+                return stack.enter_context(self.place.create(name, durable=False))
+
+            files = {side: create(f"{side}.jsonl") for side in SIDES}
+            beside = {side: create(f"{side}.parquet") for side in SIDES if self._parquet}
+            tables = {side: _ParquetFile(beside[side].file, self._form.columns) for side in beside}
+            for side, line in lines:
+                counts[side] += 1
+                size += files[side].file.write(line)
+                if tables:
+                    tables[side].add(line)
+            for side, creation in (*files.items(), *beside.items()):
+                creation.keep = counts[side] > 0
+            for parquet in tables.values():
+                parquet.close()
+        for creation in (*files.values(), *beside.values()):
+            self._files += [creation.name] * creation.keep
+            self._changed |= creation.changed
+        made = PublishedSet(task=task, fingerprint=fingerprint, lines=counts, size=size)
         self._sets.append(made)
-        self._files += files
-        self._changed |= changed
+        return made
 
     def finish(self) -> Published:
         """Write what loaders need to find the sets, and remove what is no longer among them."""
         place, form, sets = self.place, self._form, self._sets
         data = {f"{one.name}.{side}": file for one in sets for side, file in one.files().items()}
-        extra = {
-            "README.md": _readme(form, sets, parquet=self._parquet).encode(),
-            **form.extra_files(data),
-        }
-        for name, content in extra.items():
-            self._files.append(name)
-            self._changed |= place.write_bytes(name, content).changed
+        self.write("README.md", _readme(form, sets, parquet=self._parquet).encode())
+        for name, content in form.extra_files(data).items():
+            self.write(name, content)
         for name in set(self._before.files) - set(self._files):
             place.remove(name)
             self._changed = True
@@ -256,4 +285,59 @@ def _loading(name: str, lines: Mapping[Split, int]) -> str:
         "from datasets import load_dataset\n\n"
         f'samples = load_dataset("../..", "{name}")\n'
         "```\n"
+    )
+
+
+_LINES_A_BATCH = 64
+
+
+class _ParquetFile:
+    """A Parquet file (zstd) that lines of JSON are added to.
+
+    Columns of JSON are of Arrow's JSON type, which loaders decode again.
+    """
+
+    def __init__(self, sink: IO[bytes], columns: Columns) -> None:
+        import pyarrow.parquet as pq
+
+        self._columns = columns
+        self._schema = as_schema(columns)
+        self._writer = pq.ParquetWriter(sink, self._schema, compression="zstd")
+        self._lines: list[bytes] = []
+
+    def add(self, line: bytes) -> None:
+        """Add a line."""
+        self._lines.append(line)
+        if len(self._lines) == _LINES_A_BATCH:
+            self._flush()
+
+    def close(self) -> None:
+        """Write what is left, and the footer."""
+        self._flush()
+        self._writer.close()
+
+    def _flush(self) -> None:
+        import pyarrow as pa
+
+        rows = [msgspec.json.decode(line) for line in self._lines]
+        self._lines = []
+        if rows:
+            arrays = [
+                _array([row[name] for row in rows], column, self._schema.field(name).type)
+                for name, column in self._columns.items()
+            ]
+            self._writer.write_table(pa.Table.from_arrays(arrays, schema=self._schema))
+
+
+def _array(values: list[Any], column: Column, kind: pa.DataType) -> pa.Array:
+    import pyarrow as pa
+
+    if column != ["json"]:
+        return pa.array(values, kind)
+    texts = pa.array(
+        [[msgspec.json.encode(item).decode() for item in value] for value in values],
+        pa.list_(pa.string()),
+    )
+    return pa.ListArray.from_arrays(
+        texts.offsets, pa.ExtensionArray.from_storage(pa.json_(), texts.values)
     )

@@ -1,9 +1,14 @@
-"""What a form is, and what several of them do to a stored line's messages."""
+"""What a form is: its columns, and what several forms do to a stored line's messages.
+
+A loader that infers types from the first lines sees an object's keys as fixed; a call's arguments
+have others on every line. So an exported file's columns are declared, and such ones as JSON.
+"""
 
 from __future__ import annotations
 
+import typing
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, get_args, get_origin
 
 import msgspec
 from msgspec import UNSET, Raw, Struct
@@ -11,7 +16,68 @@ from msgspec.structs import replace
 
 from debrief.rubrics.model import Rubric
 from debrief.training.model import ChatMessage, ScoreEntry
-from debrief.training.publishing.columns import Columns
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+Column: TypeAlias = "str | list[Column] | dict[str, Column]"
+"""A plain type's name, a list of a column, or a record of columns: ``["json"]`` is a list of
+objects of any shape."""
+Columns: TypeAlias = Mapping[str, Column]
+
+_PLAIN: dict[Any, str] = {str: "string", float: "float64", int: "int64", bool: "bool"}
+
+
+def column_of(hint: Any) -> Column:
+    """Return the column that holds values of a type of ours."""
+    origin, args = get_origin(hint), get_args(hint)
+    if origin in (list, tuple):
+        return [column_of(args[0])]
+    if origin is Literal:
+        return column_of(type(args[0]))
+    if isinstance(hint, type) and issubclass(hint, Struct):
+        hints = typing.get_type_hints(hint)
+        return {name: column_of(hints[name]) for name in hint.__struct_fields__}
+    return _PLAIN[hint]
+
+
+def as_features(columns: Columns) -> list[dict[str, Any]]:
+    """Return columns as the ``features`` of a dataset card's header."""
+    return [{"name": name, **_feature(column)} for name, column in columns.items()]
+
+
+def _feature(column: Column) -> dict[str, Any]:
+    match column:
+        case [dict() as fields]:
+            return {"list": as_features(fields)}
+        case [item]:
+            return {"list": item}
+        case dict():
+            return {"struct": as_features(column)}
+        case _:
+            return {"dtype": column}
+
+
+def as_schema(columns: Columns) -> pa.Schema:
+    """Return columns as an Arrow schema."""
+    import pyarrow as pa
+
+    return pa.schema([pa.field(name, _arrow(column)) for name, column in columns.items()])
+
+
+def _arrow(column: Column) -> pa.DataType:
+    import pyarrow as pa
+
+    match column:
+        case [item]:
+            return pa.list_(_arrow(item))
+        case dict():
+            return pa.struct([pa.field(name, _arrow(kind)) for name, kind in column.items()])
+        case "json":
+            return pa.json_()
+        case _:
+            return pa.type_for_alias(column)
+
 
 Rubrics: TypeAlias = Mapping[str, Rubric]
 """By ``<score name>/<key>``."""

@@ -6,26 +6,23 @@ import hashlib
 import io
 import shutil
 import tempfile
-from collections.abc import Iterator
-from contextlib import ExitStack
-from typing import IO
+from collections.abc import Iterable, Iterator
+from typing import IO, TypeAlias
 
 import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
 from debrief.errors import InputError
-from debrief.lake import Creation, Lake
+from debrief.lake import Lake
 from debrief.redaction import contains_secret
 from debrief.rubrics.model import Rubric
 from debrief.scoring.model import SCORE_NAMES
 from debrief.training.model import Split, Status
-from debrief.training.publishing.columns import ParquetFile
 from debrief.training.publishing.folder import (
     SIDES,
     Published,
     PublishedFolder,
-    PublishedSet,
     published_card,
 )
 from debrief.training.publishing.form import (
@@ -36,8 +33,7 @@ from debrief.training.publishing.form import (
     encoded,
     with_single_calls,
 )
-from debrief.training.publishing.forms import form_named
-from debrief.training.publishing.preference import pairs_of
+from debrief.training.publishing.forms import MIN_MARGIN, form_named
 from debrief.training.store import INDEX, LINES, LineRow, TrainingSetRow, training_path
 
 _SINGLE_CALLS = "Calls made at once stand one after the other, each before its result."
@@ -79,7 +75,20 @@ def publish(lake: Lake, target: str, options: ExportOptions) -> Published:
     folder = PublishedFolder(target, form, parquet=options.parquet)
     rubrics = _rubrics(lake)
     for row in rows:
-        _publish_set(lake, folder, row, form, rubrics, options)
+        lines = _made_lines(lake, row, form, rubrics, options)
+        made = folder.write_set(
+            row.task, row.fingerprint, ((side, encoded(line)) for side, line in lines)
+        )
+        card = lake.read_bytes(training_path(row.task, row.fingerprint, ".card.md"))
+        if card is not None:
+            text = published_card(
+                card.decode(),
+                made,
+                form.name,
+                min_overall_quality=options.min_overall_quality,
+                status=options.status,
+            )
+            folder.write(f"{row.task}/{row.fingerprint}/card.md", text.encode())
     return folder.finish()
 
 
@@ -109,79 +118,6 @@ def _rubrics(lake: Lake) -> dict[str, Rubric]:
         for rubric in lake.read("rubrics", name, Rubric)
         if not contains_secret(msgspec.json.encode(rubric))
     }
-
-
-def _publish_set(
-    lake: Lake,
-    folder: PublishedFolder,
-    row: TrainingSetRow,
-    form: Form,
-    rubrics: Rubrics,
-    options: ExportOptions,
-) -> None:
-    """Write the files of both sides of a set, and its card; on an error, none is replaced."""
-    path = f"{row.task}/{row.fingerprint}"
-    created: list[Creation] = []
-    with ExitStack() as stack:
-        sides = {
-            side: _SideFiles(stack, folder.place, f"{path}/{side}", form, parquet=options.parquet)
-            for side in SIDES
-        }
-        for side, line in _made_lines(lake, row, form, rubrics, options):
-            sides[side].add(encoded(line))
-        for one in sides.values():
-            created += one.close()
-    made = PublishedSet(
-        task=row.task,
-        fingerprint=row.fingerprint,
-        lines={side: one.lines for side, one in sides.items()},
-        size=sum(one.size for one in sides.values()),
-    )
-    card = lake.read_bytes(training_path(row.task, row.fingerprint, ".card.md"))
-    if card is not None:
-        text = published_card(
-            card.decode(),
-            made,
-            form.name,
-            min_overall_quality=options.min_overall_quality,
-            status=options.status,
-        )
-        with folder.place.create(f"{path}/card.md", durable=False) as creation:
-            creation.file.write(text.encode())
-        created.append(creation)
-    files = [creation.name for creation in created]
-    folder.add(made, files, changed=any(creation.changed for creation in created))
-
-
-class _SideFiles:
-    """The files of one side of a set."""
-
-    def __init__(
-        self, stack: ExitStack, place: Lake, name: str, form: Form, *, parquet: bool
-    ) -> None:
-        self.lines = 0
-        self.size = 0
-        self._jsonl = stack.enter_context(place.create(f"{name}.jsonl", durable=False))
-        self._created = [self._jsonl]
-        self._table: ParquetFile | None = None
-        if parquet:
-            created = stack.enter_context(place.create(f"{name}.parquet", durable=False))
-            self._created.append(created)
-            self._table = ParquetFile(created.file, form.columns)
-
-    def add(self, line: bytes) -> None:
-        self.size += self._jsonl.file.write(line)
-        self.lines += 1
-        if self._table:
-            self._table.add(line)
-
-    def close(self) -> list[Creation]:
-        """Finish the files and return them: none of them if there was no line."""
-        if self._table:
-            self._table.close()
-        for creation in self._created:
-            creation.keep = self.lines > 0
-        return self._created if self.lines else []
 
 
 def _made_lines(
@@ -231,3 +167,38 @@ def _stored_line(
         )
     line = decoded(data)
     return with_single_calls(line) if options.single_calls else line
+
+
+Pair: TypeAlias = tuple[LineRow, LineRow, bool]
+"""The better line, the worse one, and whether they began with the same prompt."""
+
+
+def pairs_of(lines: Iterable[LineRow]) -> list[Pair]:
+    """Return the pairs among lines of one side, in the order of the better one's line.
+
+    Each session is in at most one pair: the best with the worst, the second best with the second
+    worst, as long as they are far enough apart. Sessions that began with the same prompt are
+    paired among themselves first, as only such pairs answer one question in two ways. Of a session
+    in windows the first stands for it.
+    """
+    groups: dict[str, list[LineRow]] = {}
+    for line in lines:
+        groups.setdefault(line.opening, []).append(line)
+    pairs: list[Pair] = []
+    left: list[LineRow] = []
+    for group in groups.values():
+        paired, rest = _paired(group, same_prompt=True)
+        pairs += paired
+        left += rest
+    pairs += _paired(left, same_prompt=False)[0]
+    return sorted(pairs, key=lambda pair: pair[0].offset)
+
+
+def _paired(lines: Iterable[LineRow], *, same_prompt: bool) -> tuple[list[Pair], list[LineRow]]:
+    ranked = sorted(lines, key=lambda line: (-line.quality, line.offset))
+    pairs: list[Pair] = []
+    best, worst = 0, len(ranked) - 1
+    while best < worst and ranked[best].quality - ranked[worst].quality >= MIN_MARGIN:
+        pairs.append((ranked[best], ranked[worst], same_prompt))
+        best, worst = best + 1, worst - 1
+    return pairs, ranked[best : worst + 1]

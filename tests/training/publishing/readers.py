@@ -6,7 +6,7 @@ import json
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from debrief.training.validation import validate_line
+from debrief.training.formats import validate_line
 
 
 def problems(form: str, line: bytes) -> list[str]:

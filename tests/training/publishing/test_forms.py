@@ -14,9 +14,8 @@ from debrief.errors import InputError
 from debrief.rubrics.model import Rubric
 from debrief.sessions.model import DeclaredTool, Intervention, Session, Turn
 from debrief.training.conversations import NO_PROMPT, TURN_ENDED
-from debrief.training.publishing import sharegpt
 from debrief.training.publishing.form import decoded, encoded, with_single_calls
-from debrief.training.publishing.forms import FORMS, form_named
+from debrief.training.publishing.forms import FORMS, form_named, in_form
 from debrief.training.samples import encode_line
 from tests.training.publishing.readers import problems
 from tests.training.scenario import (
@@ -207,10 +206,10 @@ TEMPLATE = """\
 def test_turns_that_cannot_alternate_are_refused() -> None:
     line = decoded(stored())
     twice = replace(line, messages=(line.messages[1], *line.messages[1:-1]))
-    with pytest.raises(ValueError, match="turn 1: human cannot stand here"):
-        list(sharegpt.convert(twice))
-    with pytest.raises(ValueError, match="even number"):
-        list(sharegpt.convert(replace(line, messages=line.messages[:2])))
+    with pytest.raises(InputError, match="turn 1: human cannot stand here"):
+        in_form("sharegpt", encoded(twice))
+    with pytest.raises(InputError, match="even number"):
+        in_form("sharegpt", encoded(replace(line, messages=line.messages[:2])))
 
 
 def test_a_form_that_is_none_is_refused() -> None:

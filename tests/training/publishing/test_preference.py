@@ -10,7 +10,8 @@ from msgspec.structs import replace
 
 from debrief.sessions.model import Session, Turn
 from debrief.training.publishing.form import StoredLine, decoded, encoded
-from debrief.training.publishing.preference import MIN_MARGIN, pair_line, pairs_of
+from debrief.training.publishing.forms import MIN_MARGIN, pair_line
+from debrief.training.publishing.publish import pairs_of
 from debrief.training.samples import encode_line
 from debrief.training.store import LINES, LineRow
 from tests.training.lakes import TASK, lake_of, stored

@@ -1,13 +1,19 @@
-"""A judged plan as ``.debrief/training_data/<plan id>/``: what ``plan_samples`` reads."""
+"""Judged plans as ``.debrief/training_data/<plan_id>/`` folders: written, and read, old ones too.
+
+The folders of earlier tools (``.lw_coder``, ``.weft``) have the same layout with parts missing.
+A part that is missing is None and is named in a warning; a part that is broken likewise, so that
+one bad file never costs the sample.
+"""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from msgspec import Struct, to_builtins
+from pydantic import TypeAdapter, ValidationError
 
 from debrief.errors import InputError
 from debrief.files import write_folder
@@ -15,11 +21,74 @@ from debrief.judging.model import JudgeEvaluation
 from debrief.judging.suites import SuiteRun
 from debrief.redaction.redactor import Redactor
 from debrief.redaction.sessions import redact_session
-from debrief.sessions.model import Session
+from debrief.sessions.model import Problem, Session
 from debrief.sessions.rendering import render_session
 from debrief.sessions.sources import read_week, scan
 from debrief.snapshots.capture import METADATA, PROMPTS, read_metadata, refuse_link
-from debrief.snapshots.captures import TRANSCRIPTS, read_prompts
+from debrief.snapshots.captures import TRANSCRIPTS, read_capture, read_prompts
+from debrief.training.model import JudgeResult, TrainingSample
+
+
+class LoadedSample(Struct, frozen=True):
+    """A sample, and what its folder lacks."""
+
+    sample: TrainingSample
+    warnings: tuple[Problem, ...]
+
+
+_Part = TypeVar("_Part")
+_RESULTS: TypeAdapter[dict[str, object]] = TypeAdapter(dict[str, object])
+_FROM_METADATA = {"tool", "model", "prompt_fingerprint", "eval_fingerprint"}
+
+
+def load_training_sample(folder: Path) -> LoadedSample:
+    """Read one folder.
+
+    Raises:
+        InputError: it is not there, or holds no part of a sample at all.
+    """
+    if not folder.is_dir():
+        raise InputError(str(folder), "is no folder", "Name a folder of .debrief/training_data.")
+    capture = read_capture(folder)
+    warnings = list(capture.problems)
+
+    def read(path: Path, decode: Callable[[bytes], _Part]) -> _Part | None:
+        try:
+            return decode(path.read_bytes())
+        except FileNotFoundError:
+            reason = "is missing"
+        except OSError as error:
+            reason = f"cannot be read: {error.strerror}"
+        except UnicodeDecodeError as error:
+            reason = f"is not UTF-8: {error.reason} at byte {error.start}"
+        except ValidationError as error:
+            first = error.errors(include_url=False)[0]
+            reason = ": ".join([*map(str, first["loc"]), first["msg"]])
+        warnings.append(Problem(path=str(path), line=0, reason=reason))
+        return None
+
+    judged = [
+        read(path, JudgeResult.model_validate_json) for path in sorted(folder.glob("judge_*.json"))
+    ]
+    results = tuple(result for result in judged if result is not None)
+    if not results:
+        reason = "holds no judge_*.json that can be read"
+        warnings.append(Problem(path=str(folder), line=0, reason=reason))
+    parts = {
+        "plan_content": read(folder / "plan.md", bytes.decode),
+        "code_trace": read(folder / "code_trace.md", bytes.decode),
+        "human_feedback": read(folder / "human_feedback.md", bytes.decode),
+        "test_results_before": read(folder / "test_results_before.json", _RESULTS.validate_json),
+        "test_results_after": read(folder / "test_results_after.json", _RESULTS.validate_json),
+        "used_prompts": capture.snapshot,
+    }
+    metadata = capture.metadata
+    if not results and metadata is None and not any(one is not None for one in parts.values()):
+        raise InputError(str(folder), "holds no part of a training sample")
+    known = metadata.model_dump(include=_FROM_METADATA) if metadata else {}
+    sample = TrainingSample(plan_id=folder.name, judge_results=results, **parts, **known)
+    return LoadedSample(sample, tuple(warnings))
+
 
 FEEDBACK = "human_feedback.md"
 

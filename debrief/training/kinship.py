@@ -4,9 +4,9 @@ Being related is passed on from earlier to later: a fork of a fork goes back to 
 goes back to. What a session goes back to depends on earlier ones alone, so that one which starts
 later changes nothing about it, not even as a relative of two that are no relatives themselves.
 
-Two signs tell that sessions are related: the share of five-word runs that they have in common,
-estimated from MinHash signatures (the error is about 3 points); and messages of the model that
-stand in both, since a fork or a resumed session copies its history. Candidates are found by bands
+Related sessions have two things in common: a share of their five-word runs,
+estimated from MinHash signatures (the error is about 3 points); and messages of the model,
+since a fork or a resumed session copies its history. Candidates are found by bands
 of their signatures (locality-sensitive hashing), so that ten thousand sessions take seconds, and
 checked by their whole signatures. What all this needs of a session, and what else it is chosen by,
 are its traits, read off once and kept by its digest: no conversation is decoded again for it.

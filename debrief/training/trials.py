@@ -195,8 +195,8 @@ def program_of(main: str, subagents: Mapping[str, str]) -> dspy.Module:
     """
     import dspy
 
-    def predictor(prompt: str, told: Mapping[str, str], name: str, answer: str) -> Any:
-        fields = {field: (str, dspy.InputField(desc=text)) for field, text in told.items()}
+    def predictor(prompt: str, inputs: Mapping[str, str], name: str, answer: str) -> Any:
+        fields = {field: (str, dspy.InputField(desc=text)) for field, text in inputs.items()}
         fields[name] = (str, dspy.OutputField(desc=answer))
         return dspy.Predict(dspy.Signature(fields, prompt))
 
@@ -211,11 +211,11 @@ def program_of(main: str, subagents: Mapping[str, str]) -> dspy.Module:
                 "What you will do, in order: what you look at, ask, change, run, check and "
                 "report. In words; at most 300 of them; no code",
             )
-            told = {**request, "course_of_work": "What the agent means to do"}
+            inputs = {**request, "course_of_work": "What the agent means to do"}
             answer = "What you have to say of it; at most 150 words"
             self.names = {f"subagent_{n}": name for n, name in enumerate(sorted(subagents))}
             for key, name in self.names.items():
-                setattr(self, key, predictor(subagents[name], told, "remarks", answer))
+                setattr(self, key, predictor(subagents[name], inputs, "remarks", answer))
 
         def forward(self, request: str) -> dspy.Prediction:
             course = self.main(request=request).course_of_work or ""

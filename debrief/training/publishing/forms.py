@@ -1,6 +1,6 @@
 """The forms in which training sets are exported, registered in ``FORMS``.
 
-``debrief export`` and the recorder's exports have what stands there.
+``debrief export`` and the recorder's exports take them from there.
 """
 
 from __future__ import annotations

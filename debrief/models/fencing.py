@@ -10,20 +10,18 @@ from __future__ import annotations
 
 import base64
 import binascii
-import hashlib
 import hmac
 import re
 import secrets
 import unicodedata
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from functools import cache
-from typing import TypeVar
-
-from msgspec import Struct, structs
 
 from debrief.models.answers import fold
+from debrief.redaction.sessions import Fields, Item, rebuilt
 from debrief.redaction.spans import Prefilter
 from debrief.sessions.model import Intervention, Message, Session, Subagent, ToolCall, Turn
+from debrief.snapshots.fingerprint import framed
 
 BAR = "¦"
 """Stands where a look-alike was marked."""
@@ -96,42 +94,30 @@ def _plain(line: str) -> str:
     return " ".join(line.split())
 
 
-_SINGLE_LINES: Mapping[type, tuple[str, ...]] = {
-    Session: ("id", "branch", "cwd", "repository", "title"),
-    ToolCall: ("name", "path"),
-    Subagent: ("type", "description"),
+_FIELDS: Fields = {
+    Session: {
+        **dict.fromkeys(("id", "branch", "cwd", "repository", "title"), "line"),
+        **dict.fromkeys(("turns", "subagents")),
+    },
+    Turn: {"prompt": "text", "messages": None, "interventions": None},
+    Subagent: {"type": "line", "description": "line", "prompt": "text", "messages": None},
+    Message: {"text": "text", "calls": None},
+    ToolCall: {
+        **dict.fromkeys(("name", "path"), "line"),
+        **dict.fromkeys(("input", "result", "patch"), "text"),
+    },
+    Intervention: {"text": "text"},
 }
-_TEXTS: Mapping[type, tuple[str, ...]] = {
-    ToolCall: ("input", "result", "patch"),
-    Message: ("text",),
-    Turn: ("prompt",),
-    Intervention: ("text",),
-    Subagent: ("prompt",),
-}
-_PARTS: Mapping[type, tuple[str, ...]] = {
-    Session: ("turns", "subagents"),
-    Turn: ("messages", "interventions"),
-    Message: ("calls",),
-    Subagent: ("messages",),
-}
-Part = TypeVar("Part", bound=Struct)
 
 
-def defuse_session(part: Part) -> Part:
+def defuse_session(part: Item) -> Item:
     """Return a session, or a part of one, with every text that a prompt may show made safe.
 
     The structure is left alone, so a renderer's own headings are the only ones of their kind.
     What a renderer decodes itself (a call's arguments) needs ``finish`` afterwards.
     """
-    kind = type(part)
-    safe: dict[str, object] = {}
-    for fields, make_safe in ((_SINGLE_LINES, defuse_line), (_TEXTS, defuse)):
-        for name in fields.get(kind, ()):
-            if (text := getattr(part, name)) is not None:
-                safe[name] = make_safe(text)
-    for name in _PARTS.get(kind, ()):
-        safe[name] = tuple(defuse_session(inner) for inner in getattr(part, name))
-    return structs.replace(part, **safe)
+    make_safe = {"line": defuse_line, "text": defuse}
+    return rebuilt(part, _FIELDS, lambda text, form: make_safe[form](text))
 
 
 def finish(rendered: str) -> str:
@@ -149,11 +135,7 @@ def marker_of(secret: bytes, *parts: str) -> str:
 
     For prompts that are cached by their text: a random marker would make each one new.
     """
-    digest = hmac.new(secret, digestmod=hashlib.sha256)
-    for part in parts:
-        data = part.encode("utf-8", "surrogatepass")
-        digest.update(b"%d:" % len(data) + data)
-    return digest.hexdigest()[:32]
+    return hmac.digest(secret, framed(parts), "sha256").hex()[:32]
 
 
 def fence(text: str, marker: str | None = None) -> str:

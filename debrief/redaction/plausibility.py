@@ -7,27 +7,19 @@ Formats that announce themselves need little of this; a value that only its name
 from __future__ import annotations
 
 import re
+import tomllib
 from collections import Counter
 from functools import lru_cache
+from importlib.resources import files
 from itertools import pairwise
 from math import log2
 from typing import Literal
 
-
-def words(text: str) -> frozenset[str]:
-    """Return the words of a text."""
-    return frozenset(text.split())
-
-
-_STOCK = words(
-    """
-    example placeholder redacted changeme change-me replaceme replace-me replace-with replace-this
-    your- -your yourkey yourtoken yourpass dummy insert- todo fixme notset not-set undefined -here
-    goeshere lorem foobar sample mock- fake- deadbeef not-a- null- none- masked hidden- removed
-    omitted xxxx 123456789 abcdefgh qwertyui 98765432 012345678 **** ... … ••
-    """
-)
-"""What placeholders say, in small letters, with ``-`` for ``_``."""
+_WORDS = {
+    name: frozenset(words.split())
+    for name, words in tomllib.loads((files(__package__) / "words.toml").read_text("utf-8")).items()
+}
+"""Lists of words by name; ``words.toml`` says what each is for."""
 _STOCK_IN_FORMAT = re.compile(
     "example|placeholder|redacted|changeme|your[_-]|yourkey|yourtoken|x{6}|[*]{6}|[.]{3}|…"
 )
@@ -56,36 +48,6 @@ _REPEATS = re.compile(r"(.)\1{2,}")
 _KINDS = tuple(re.compile(kind) for kind in ("[a-z]", "[A-Z]", "[0-9]", r"[^\w\-.]"))
 _DIGIT, _LETTER, _SPACE = re.compile("[0-9]"), re.compile("[A-Za-z]"), re.compile(r"\s")
 _TOKEN = re.compile(r"[A-Za-z0-9_\-+/=.~:|!@#$%^&*]+\Z")
-_PAIRS = words(
-    """
-    ab ac ad ag ai al am an ap ar as at au ba be bi bl bo bs bu ca ce ch ci ck cl co cr ct cu da
-    de di do dr ds du ea ec ed ee ef eg ei el em en ep er es et ev ew ex fa fe ff fi fl fo fr ge
-    gi gr gs ha he hi ho ia ib ic id ie if ig il im in io ip ir is it iv iz ke la ld le li ll lo
-    ls lt lu ly ma me mi mo mp ms mu na nc nd ne nf ng ni nn no ns nt nu nv ob oc od og ol om on
-    oo op or os ot ou ov ow pa pe ph pi pl po pp pr pt pu py qu ra rc rd re rg ri rm rn ro rr rs
-    rt ru ry sa sc se sh si so sp ss st su ta tc te th ti tl to tr ts tt tu ty ua ub uc ue ul um
-    un up ur us ut va ve vi wa we wi xt yp ze
-    """
-)
-"""The 200 most frequent pairs of letters in the words of Python's standard library: of its words
-94 % have at least six in ten pairs from here, of random letters 16 %."""
-_BORING = words(
-    """
-    a abc admin and any api apikey app auth bar baz bearer bob client cred creds db demo dev env
-    fake foo for get guest id in invalid is it jwt key local login me my new no none not of old
-    on one or pass passw passwd password pat prod pwd raw root s secret secure set sk stage str
-    super test tests the tmp to tok token tokens two url user usr val value var wrong yes
-    """
-)
-_WEAK = words(
-    """
-    admin administrator alice bob changeit changeme correcthorse default demo dev docker foobar
-    guest hunter letmein login master mongo monkey mypass mypassword mysecret mysql nobody pass
-    passw passwd password passwort postgres postgresql prod pwd qwerty rabbitmq redis root s sa
-    secret sekret service sesame staging strong supersecret sysadmin test tester testing toor
-    topsecret user username verysecret welcome xxx
-    """
-)
 _LEET = str.maketrans("0134578@$!", "oleastbasi")
 
 
@@ -98,7 +60,7 @@ def entropy(value: str) -> float:
 def is_placeholder(value: str) -> bool:
     """Return whether a value stands for a secret instead of being one: ``<your-key>``, ``xxxx``."""
     plain = value.lower().replace("_", "-")
-    if plain in ("null", "none", "hidden") or any(stock in plain for stock in _STOCK):
+    if plain in ("null", "none", "hidden") or any(stock in plain for stock in _WORDS["stock"]):
         return True
     return bool(_STUTTER.search(value) or _VARIABLE.search(value))
 
@@ -132,7 +94,7 @@ def wordiness(value: str) -> float:
     boring = bytearray(len(value))
     for chunk in _CHUNK.finditer(value):
         word = chunk.group().lower()
-        if word in _BORING or (len(word) >= 4 and _sayable(word)):
+        if word in _WORDS["boring"] or (len(word) >= 4 and _sayable(word)):
             boring[chunk.start() : chunk.end()] = b"\1" * len(word)
     for pattern in (_STEPS, _REPEATS):
         for found in pattern.finditer(value):
@@ -142,7 +104,7 @@ def wordiness(value: str) -> float:
 
 
 def _sayable(word: str) -> bool:
-    pairs = sum(word[at : at + 2] in _PAIRS for at in range(len(word) - 1))
+    pairs = sum(word[at : at + 2] in _WORDS["pairs"] for at in range(len(word) - 1))
     return pairs * 10 >= (len(word) - 1) * 6
 
 
@@ -178,7 +140,7 @@ def is_weak(value: str) -> bool:
     """Return whether a value is one of the passwords that only samples and tests use."""
     plain = value.lower()
     for form in (plain, plain.translate(_LEET)):
-        if re.sub(r"[^a-z]+", "", form) in _WEAK or re.sub(r"[\W_\d]+\Z", "", form) in _WEAK:
+        if {re.sub(r"[^a-z]+", "", form), re.sub(r"[\W_\d]+\Z", "", form)} & _WORDS["weak"]:
             return True
     return bool(re.fullmatch(r"\d{1,8}", value))
 
@@ -219,55 +181,6 @@ KEYWORDS = (
 """Parts of names that may introduce a secret, as one caseless expression for the prefilter."""
 
 _PART = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+")
-_PASSWORD = words(
-    """
-    adminpassword authpassword contrasena dbpass dbpassword kennwort motdepasse mypassword
-    mysqlpwd passcode passphrase passwd password passwords passwort pgpassword pswd
-    rootpassword senha smtppassword sshpass userpass
-    """
-)
-_PASS = frozenset({"pass", "pw", "pwd"})
-_SECRET = words(
-    """
-    accesskey accesstoken apikey apitoken appsecret authkey authtoken bearer bottoken
-    clientsecret cred credential credentials creds encryptionkey idtoken jwtsecret masterkey
-    patoken privatekey refreshtoken secret secretkey secrets servicekey sessionsecret signingkey
-    usertoken
-    """
-)
-_WEAK_SECRET = words("jwt pat salt token")
-_KEY_OF = words(
-    """
-    access account admin aes api app application auth authentication authorization bot cipher
-    client consumer cookie crypt crypto deploy derivation enc encrypt encryption hash hmac
-    ingest ingestion integration jwt licence license master org private project registry root
-    salt secret server service session shared sign signature signing ssh ssl storage
-    subscription team tls user webhook
-    """
-)
-_HARMLESS_LAST = words(
-    """
-    age alg algorithm arn at audience budget button chain checksum class column columns comment
-    confirm confirmation cost count counts created date decoder description digest dir disabled
-    doc docs enabled encoder endpoint env error errors example examples exp expiration expire
-    expires expiry field fields file filename files fingerprint folder form format hash hashed
-    hasher hashes header headers hint id ids idx index input issuer kid label labels len length
-    limit limits list manager map max message messages min mode model models msg name names
-    optional page pair pairs param params parser path paths pattern policy prefix price prompt
-    provider rate re ref reference regex required reset ring rule rules schema scope scopes
-    service size state status store stream strength suffix table test tests text time title ttl
-    type types updated uri url usage used valid validator var variable version versions window
-    """
-)
-_HARMLESS = words(
-    """
-    bos cache check continuation count csrf cursor dedup design end eos etag foreign forgot
-    idempotency keyboard lexer mask max min next nonce num number object ordering pad page
-    pagination partition placeholder prev previous primary pub public publishable resume routing
-    row separator shortcut sort special start stop sync syntax tokenize tokenizer tokens total
-    unique unk verify xsrf
-    """
-)
 
 
 @lru_cache(maxsize=8192)
@@ -278,21 +191,21 @@ def class_of(name: str) -> NameClass:
     if not terms:
         return ""
     last = terms[-1]
-    if last in _HARMLESS_LAST or any(word in _HARMLESS for word in terms):
+    if last in _WORDS["harmless_last"] or _WORDS["harmless"].intersection(terms):
         return ""
-    joined = "".join(terms)
-    if any(word in _PASSWORD for word in terms) or joined in _PASSWORD or last in _PASS:
+    known = {*terms, "".join(terms)}
+    if known & _WORDS["password"] or last in ("pass", "pw", "pwd"):
         return "password"
-    if any(word in _SECRET for word in terms) or joined in _SECRET:
+    if known & _WORDS["secret"]:
         return "secret"
     if last.endswith(("password", "passwd")):
         return "password"
-    if last.endswith(("secret", "apikey", "token")) and last not in _WEAK_SECRET:
+    if last.endswith(("secret", "apikey", "token")) and last not in _WORDS["weak_secret"]:
         return "secret"
     for before, term in pairwise(terms):
-        if term in ("key", "keys") and before in _KEY_OF:
+        if term in ("key", "keys") and before in _WORDS["key_of"]:
             return "secret"
-    if any(word in _WEAK_SECRET for word in terms):
+    if _WORDS["weak_secret"].intersection(terms):
         return "secret"
     if last in ("auth", "_auth"):
         return "auth"

@@ -8,7 +8,7 @@ lines get the placeholders that the file's lines got.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from operator import is_
 from typing import Any, Literal, TypeVar
@@ -31,9 +31,9 @@ from debrief.sessions.model import (
 )
 
 _Form = Literal["text", "json", "patch"]
-_Item = TypeVar("_Item", bound=msgspec.Struct)
-_Visit = Callable[[str, _Form], str]
-_FIELDS: dict[type[msgspec.Struct], dict[str, _Form | None]] = {
+Item = TypeVar("Item", bound=msgspec.Struct)
+Fields = Mapping[type[msgspec.Struct], Mapping[str, str | None]]
+_FIELDS: Fields = {
     Session: {
         **dict.fromkeys(("repository", "branch", "cwd", "title"), "text"),
         **dict.fromkeys(("turns", "subagents", "problems", "declared_tools", "recorded")),
@@ -47,8 +47,6 @@ _FIELDS: dict[type[msgspec.Struct], dict[str, _Form | None]] = {
     DeclaredTool: {"name": "text", "description": "text", "parameters": "json"},
     Recorded: {"system": "text"},
 }
-"""The texts of each struct that a session is made of, with their form; None for fields that hold
-other structs."""
 _SHORTEST_LITERAL = 6
 _ANYWHERE = 16
 
@@ -65,7 +63,7 @@ def redact_session(session: Session, redactor: Redactor) -> Session:
         texts.append((text, form))
         return text
 
-    _rebuilt(session, collect)
+    rebuilt(session, _FIELDS, collect)
     plain = [text for text, _ in texts]
     known = _Known()
     numbers: set[int] = set()
@@ -77,12 +75,7 @@ def redact_session(session: Session, redactor: Redactor) -> Session:
         return session
     literals = known.prefilter()
     numbers.update(literals.hits_in_each(plain) if literals else ())
-    replaced: dict[int, Redacted] = {}
-    for number in sorted(numbers):
-        text, form = texts[number]
-        result = known.redact(text, form, redactor)
-        if result.findings:
-            replaced[number] = result
+    replaced = {number: known.redact(*texts[number], redactor) for number in sorted(numbers)}
     order = iter(range(len(texts)))
 
     def replace(text: str, form: _Form) -> str:
@@ -90,7 +83,7 @@ def redact_session(session: Session, redactor: Redactor) -> Session:
         return text if result is None else result.text
 
     return msgspec.structs.replace(
-        _rebuilt(session, replace),
+        rebuilt(session, _FIELDS, replace),
         redactions=session.redactions + sum(len(r.findings) for r in replaced.values()),
         unsure_redactions=session.unsure_redactions + sum(r.unsure for r in replaced.values()),
     )
@@ -194,18 +187,24 @@ def _replace_in_patch(patch: str, redactor: Redactor, find: Find) -> Redacted:
     return Redacted("\n".join(old[: _marker(old)] + new for old, new in lines), result.findings)
 
 
-def _rebuilt(item: _Item, visit: _Visit) -> _Item:
-    """Return a struct with each of its texts visited; the same object if none changed."""
+def rebuilt(item: Item, fields: Fields, visit: Callable[[str, Any], str]) -> Item:
+    """Return a struct with each of its texts visited; the same object if none changed.
+
+    Args:
+        item: a session, or a part of one.
+        fields: by struct, its texts with their form; None for fields that hold other structs.
+        visit: takes a text and its form; returns its replacement.
+    """
     changes: dict[str, Any] = {}
-    for name, form in _FIELDS[type(item)].items():
+    for name, form in fields[type(item)].items():
         old = new = getattr(item, name)
         if form is not None:
             new = old if old is None else visit(old, form)
         elif isinstance(old, tuple):
-            items = [_rebuilt(each, visit) for each in old]
+            items = [rebuilt(each, fields, visit) for each in old]
             new = old if all(map(is_, old, items)) else tuple(items)
-        elif type(old) in _FIELDS:
-            new = _rebuilt(old, visit)
+        elif type(old) in fields:
+            new = rebuilt(old, fields, visit)
         if new is not old:
             changes[name] = new
     return msgspec.structs.replace(item, **changes) if changes else item

@@ -14,7 +14,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from datetime import UTC, datetime
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 from typing import Any, Literal
 
 from msgspec import Struct
@@ -43,15 +43,8 @@ from debrief.snapshots.model import PromptSnapshot
 
 EARLIER = (".weft", ".lw_coder")
 """Names of the folders, the newer tool's first."""
-_FOLDERS = {
-    "sessions": "sessions",
-    "training_data": "training_data",
-    "judges": "judges",
-    "plans": "plans",
-    "tasks": "plans",
-    "prompts": "prompts",
-}
-_TOOLS = {"claude-code-cli": "claude-code"}
+_TAKEN = ("sessions", "training_data", "judges", "plans", "prompts")
+_RENAMED = {"tasks": "plans", "claude-code-cli": "claude-code"}
 _WITH_METADATA = ("sessions", "training_data")
 _SKIPPED = frozenset({".git", "node_modules", ".venv", HOME})
 
@@ -85,26 +78,20 @@ def plan_migration(folder: Path, target: Path, judges_of: JudgesOf) -> list[Migr
     """
     steps: list[MigrationStep] = []
     for path, why_not in _files(folder):
-        place = _target(PurePosixPath(path.relative_to(folder).as_posix()))
+        place = _target(path.relative_to(folder))
         if why_not or place is None:
             note = why_not or "is of no use to Debrief"
-            steps.append(MigrationStep(action="left", target=path, source=path, note=note))
-        elif not _is_metadata(place):
-            step = MigrationStep(action="copy", target=target / place, source=path)
-            steps.append(_unless_there(step))
+            steps.append(MigrationStep("left", path, path, note=note))
+        elif place.parts[0] not in _WITH_METADATA or place.parts[2:] != (METADATA,):
+            steps.append(MigrationStep("copy", target / place, path))
     for kind in _WITH_METADATA:
         for sample in sorted((folder / kind).glob("*/")):
-            if sample.is_symlink():
-                continue
-            is_training = kind == "training_data"
-            home = target / kind / sample.name
-            steps += (
-                step if step.action == "missing" else _unless_there(step)
-                for step in fill_in(
-                    sample, folder, home, is_training=is_training, judges_of=judges_of
-                )
-            )
-    return _without_collisions(steps)
+            if not sample.is_symlink():
+                home = target / kind / sample.name
+                is_training = kind == "training_data"
+                steps += fill_in(sample, folder, home, is_training=is_training, judges_of=judges_of)
+    taken: set[Path] = set()
+    return [_settled(step, taken) for step in steps]
 
 
 def apply(steps: Iterable[MigrationStep]) -> int:
@@ -157,51 +144,38 @@ def _files(folder: Path) -> Iterator[tuple[Path, str]]:
                 yield path, ""
 
 
-def _target(path: PurePosixPath) -> PurePosixPath | None:
+def _target(path: Path) -> Path | None:
     """Return where a file goes below ``.debrief``; None when Debrief has no use for it."""
-    top = _FOLDERS.get(path.parts[0])
-    if top is None or len(path.parts) < 2:
+    top = _RENAMED.get(path.parts[0], path.parts[0])
+    if top not in _TAKEN or len(path.parts) < 2:
         return None
-    rest = list(path.parts[1:])
-    if top == "prompts":
-        rest = [_TOOLS.get(part, part) for part in rest]
-    return PurePosixPath(top, *rest)
+    rest = (_RENAMED.get(part, part) if top == "prompts" else part for part in path.parts[1:])
+    return Path(top, *rest)
 
 
-def _is_metadata(path: PurePosixPath) -> bool:
-    """Return whether a file is a sample's ``metadata.json``, which is filled in, not copied."""
-    return path.name == METADATA and len(path.parts) == 3 and path.parts[0] in _WITH_METADATA
+def _settled(step: MigrationStep, taken: set[Path]) -> MigrationStep:
+    """Return a step, or in its place the one that leaves alone what is in its way.
 
-
-def _unless_there(step: MigrationStep) -> MigrationStep:
-    """Return a step, or in its place the one that leaves an existing file alone."""
-    if not step.target.exists():
+    Args:
+        step: of any action.
+        taken: where the steps before it write; its own target is added.
+    """
+    if step.action not in ("copy", "write"):
         return step
+    left = step.source or step.target
     try:
-        data = step.source.read_bytes() if step.source else step.content
-        if step.target.is_file() and step.target.read_bytes() == data:
-            return MigrationStep(action="same", target=step.target)
+        if step.target.exists():
+            data = step.source.read_bytes() if step.source else step.content
+            if step.target.is_file() and step.target.read_bytes() == data:
+                return MigrationStep("same", step.target)
+            note = "is there already, and stays as it is"
+            return MigrationStep("differs", step.target, note=note)
     except OSError as error:
-        note = f"cannot be read: {error.strerror}"
-        return MigrationStep(action="left", target=step.source or step.target, note=note)
-    note = "is there already, and stays as it is"
-    return MigrationStep(action="differs", target=step.target, note=note)
-
-
-def _without_collisions(steps: Iterable[MigrationStep]) -> list[MigrationStep]:
-    """Leave the second of two files for one target behind, with a note."""
-    taken: set[Path] = set()
-    kept: list[MigrationStep] = []
-    for step in steps:
-        if step.action in ("copy", "write"):
-            if step.target in taken:
-                note = f"another file goes to {step.target}"
-                left = step.source or step.target
-                kept.append(MigrationStep(action="left", target=left, note=note))
-                continue
-            taken.add(step.target)
-        kept.append(step)
-    return kept
+        return MigrationStep("left", left, note=f"cannot be read: {error.strerror}")
+    if step.target in taken:
+        return MigrationStep("left", left, note=f"another file goes to {step.target}")
+    taken.add(step.target)
+    return step
 
 
 FILLED_IN = "filled_in"
@@ -222,7 +196,7 @@ JudgesOf = Callable[[Path], Iterable[FingerprintedJudge]]
 """Loads the judges of a folder; may raise a DebriefError."""
 
 
-class MigrationStep(Struct, frozen=True, kw_only=True):
+class MigrationStep(Struct, frozen=True):
     """What becomes of one file.
 
     ``copy`` and ``write`` (a file with ``content`` of ours) are done; ``same`` and ``differs`` are
@@ -258,8 +232,7 @@ def fill_in(
     missing: list[tuple[str, str]] = []
 
     def write(name: str, content: bytes, note: str) -> None:
-        step = MigrationStep(action="write", target=home / name, content=content, note=note)
-        steps.append(step)
+        steps.append(MigrationStep("write", home / name, content=content, note=note))
 
     metadata = _metadata(sample / METADATA, missing)
     trace = next((text for name in _TRACES if (text := _text(sample / name)) is not None), None)
@@ -319,8 +292,7 @@ def fill_in(
         missing.extend((name, "") for name in _TRAINING_FILES if not (sample / name).is_file())
         if not any(sample.glob("judge_*.json")):
             missing.append(("judge_*.json", ""))
-    absent = (MigrationStep(action="missing", target=home / p, note=why) for p, why in missing)
-    return [*steps, *absent]
+    return [*steps, *(MigrationStep("missing", home / name, note=why) for name, why in missing)]
 
 
 def _metadata(path: Path, missing: list[tuple[str, str]]) -> dict[str, Any]:

@@ -154,7 +154,6 @@ def _published_records(
 ) -> PublishedRecords:
     """Publish records of the configured API, else straight from the database."""
     from debrief.recorder.client import client_of
-    from debrief.recorder.fetching import fetch_records
     from debrief.recorder.postgres import database_url
     from debrief.recorder.storage.store import RecordStore
 
@@ -168,7 +167,7 @@ def _published_records(
         warn_of_exposure(server.url)
     withheld: dict[str, str] = {}
     with server:
-        done = publish(fetch_records(server, only, withheld))
+        done = publish(server.records(only, withheld))
     done.left_out.update(withheld)
     return done
 

@@ -9,9 +9,9 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from debrief.errors import InputError
-from debrief.recorder.errors import StorageError
 from debrief.recorder.postgres import programs_folder
 from debrief.recorder.storage.connecting import address_of, explained, make_engine
+from debrief.recorder.storage.rows import StorageError
 
 _CONTENTS = ("benchmarks", "tokens", "sessions", "tasks")
 _TABLES = (*_CONTENTS, "store", "alembic_version")

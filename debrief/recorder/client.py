@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Mapping, Sequence
+import tempfile
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
 from typing import IO, TYPE_CHECKING, Any, Literal, TypeVar
+from uuid import UUID
 
 import msgspec
 from msgspec import Struct
 
 from debrief.errors import ConfigurationError, DebriefError
-from debrief.recorder.contracts import Meta, NewTask
+from debrief.recorder.contracts import Meta, NewTask, Status
+from debrief.recorder.storage.rows import SessionFilter, StoredRecord
 from debrief.retry import RetryPolicy, retrying
 from debrief.settings import Settings
 
@@ -20,6 +24,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 URL, TOKEN = "DEBRIEF_RECORDER_URL", "DEBRIEF_RECORDER_TOKEN"
+PAGE_SIZE = 200
 RETRIES = RetryPolicy(attempts=6, longest_retry_after=30.0)
 _TEMPORARY = frozenset({408, 425, 429, 500, 502, 503, 504})
 _LONGEST = 2_000
@@ -50,8 +55,18 @@ class RecorderRefusedError(DebriefError):
         super().__init__(culprit, f"refused ({status}): {text}" if status else text, next_move)
 
 
-class TemporaryError(Exception):
+class _TemporaryError(Exception):
     """An answer after which the same request may succeed."""
+
+
+class _Manifest(Struct, frozen=True):
+    """The end of a page of records."""
+
+    sessions: int
+    lines: int
+    withheld: int
+    cursor: str
+    reasons: list[dict[str, str]] = []
 
 
 class Receipt(Struct, frozen=True, kw_only=True):
@@ -158,37 +173,58 @@ class RecorderClient:
             raise _not_a_recorder(self.url)
         return True
 
-    def download(
-        self, path: str, params: Mapping[str, str], file: IO[bytes], check: Callable[[IO[bytes]], T]
-    ) -> T:
-        """Write an answer to an empty file; the token needs the scope ``export``.
+    def records(self, filters: SessionFilter, withheld: dict[str, str]) -> Iterator[StoredRecord]:
+        """Yield records, page by page, for a token of scope ``export``; errors as for ``send``.
+
+        A page is complete, or fetched again. A record that is marked meanwhile may come twice; the
+        later one counts.
 
         Args:
-            path: of the endpoint.
-            params: of the query.
-            file: receives the answer.
-            check: called with the file after the whole answer; may raise ``TemporaryError``.
-
-        Returns:
-            What ``check`` returned.
-
-        Raises:
-            RecorderAwayError: after the last attempt.
-            RecorderRefusedError: the server refused.
+            filters: which records.
+            withheld: receives why the server withheld a record, by its id.
         """
+        from debrief.sessions.readers.recorder.records import decode_meta
 
-        def attempt() -> T:
-            file.seek(0)
-            file.truncate()
-            with self._http.stream("GET", path, params=dict(params)) as answer:
-                if answer.status_code != 200:
-                    answer.read()
-                    raise self._error_of(answer, "export")
-                for chunk in answer.iter_bytes():
-                    file.write(chunk)
-            return check(file)
+        statuses: tuple[Status, ...] = (filters.status,) if filters.status else ("draft", "ready")
+        since = filters.since.isoformat() if filters.since else ""
+        for status in statuses:
+            params = {"format": "record", "manifest": "true", "limit": str(PAGE_SIZE)}
+            params |= {"status": status, "taskId": filters.task_id or "", "since": since}
+            sessions = PAGE_SIZE
+            while sessions == PAGE_SIZE:
+                with tempfile.TemporaryFile() as file:
+                    given = {name: value for name, value in params.items() if value}
+                    page = self._retry(partial(self._download_page, given, file))
+                    file.seek(0)
+                    for _ in range(page.lines):
+                        text = file.readline().removesuffix(b"\n")
+                        yield StoredRecord(UUID(decode_meta(text).session_id), status, text)
+                withheld |= {each["id"]: each["reason"] for each in page.reasons}
+                sessions, params["cursor"] = page.sessions, page.cursor
 
-        return self._retry(attempt)
+    def _download_page(self, params: Mapping[str, str], file: IO[bytes]) -> _Manifest:
+        """Write a page to an empty file; return the manifest at its end."""
+        file.seek(0)
+        file.truncate()
+        with self._http.stream("GET", "/export.jsonl", params=params) as answer:
+            if answer.status_code != 200:
+                answer.read()
+                raise self._error_of(answer, "export")
+            for chunk in answer.iter_bytes():
+                file.write(chunk)
+        file.seek(0)
+        last, count = b"", -1
+        for line in file:
+            last, count = line, count + 1
+        try:
+            page = msgspec.json.decode(last, type=dict[str, _Manifest])["manifest"]
+        except (msgspec.DecodeError, KeyError):
+            reason = "gave no whole page: the count at its end is missing"
+            raise _TemporaryError(reason) from None
+        if page.lines != count or page.lines + page.withheld != page.sessions:
+            reason = f"gave no whole page: it counts {page.lines} records and sent {count}"
+            raise _TemporaryError(reason)
+        return page
 
     def _request(self, method: str, path: str, body: bytes = b"") -> Mapping[str, Any]:
         def attempt() -> Mapping[str, Any]:
@@ -206,7 +242,7 @@ class RecorderClient:
     def _retry(self, attempt: Callable[[], T]) -> T:
         import httpx
 
-        temporary = (httpx.RequestError, httpx.HTTPStatusError, TemporaryError)
+        temporary = (httpx.RequestError, httpx.HTTPStatusError, _TemporaryError)
         retry = retrying(
             self._policy,
             lambda error: isinstance(error, temporary),
@@ -242,8 +278,8 @@ def client_of(
         settings: of this machine.
         scope: that the token needs, for the advice to who has none.
         policy: as of ``RecorderClient``, and so are the others.
-        timeout: in seconds.
-        report: receives one line for each retry.
+        timeout: the same.
+        report: the same.
 
     Raises:
         ConfigurationError: the server's address or its token is missing or wrong.

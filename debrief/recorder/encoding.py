@@ -20,7 +20,7 @@ from pydantic_core import PydanticSerializationError
 
 from debrief.errors import InputError
 from debrief.recorder.contracts import Record
-from debrief.recorder.errors import MalformedError, UnfitError
+from debrief.recorder.storage.rows import MalformedError, UnfitError
 
 MAX_BYTES = 8_000_000
 """Of a record, and of the body that brings it."""

@@ -26,7 +26,7 @@ from urllib.parse import quote
 
 from debrief.errors import DebriefError
 from debrief.processes import make_socket_folder, socket_folder, stop_with_parent
-from debrief.recorder.errors import StorageError
+from debrief.recorder.storage.rows import StorageError
 from debrief.retry import first_line
 from debrief.settings import Settings, load_settings
 

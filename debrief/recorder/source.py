@@ -18,7 +18,7 @@ from msgspec.structs import replace
 from debrief.errors import DebriefError, InputError
 from debrief.lake import Lake
 from debrief.recorder.contracts import Status, StoredSession
-from debrief.recorder.errors import CursorError, NotFoundError
+from debrief.recorder.storage.rows import CursorError, NotFoundError
 from debrief.redaction.redactor import Redactor
 from debrief.sessions.model import Session
 from debrief.sessions.readers.base import NoSession, Transcript

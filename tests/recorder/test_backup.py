@@ -9,8 +9,8 @@ from debrief.cli.app import app
 from debrief.errors import InputError
 from debrief.recorder.backup import backup, restore
 from debrief.recorder.contracts import NewBenchmark
-from debrief.recorder.errors import CursorError, StorageError
 from debrief.recorder.postgres import EmbeddedPostgres
+from debrief.recorder.storage.rows import CursorError, StorageError
 from debrief.recorder.storage.store import RecordStore
 from tests.postgres import TEMPLATE, database
 from tests.recorder.rows import TEXT, row, task

@@ -16,7 +16,6 @@ from typer.testing import CliRunner
 
 from debrief.cli.app import app
 from debrief.recorder.client import RecorderAwayError, RecorderClient, RecorderRefusedError
-from debrief.recorder.fetching import fetch_records
 from debrief.recorder.storage.rows import SessionFilter, StoredRecord
 from debrief.recorder.storage.store import RecordStore
 from debrief.retry import RetryPolicy
@@ -43,7 +42,7 @@ def own(record_store: RecordStore) -> Iterator[Api]:
 
 def fetched(api: Api, filters: SessionFilter | None = None, url: str = "") -> list[StoredRecord]:
     with RecorderClient(url or api.url, api.tokens["export"], SOON) as client:
-        return list(fetch_records(client, filters or SessionFilter(), {}))
+        return list(client.records(filters or SessionFilter(), {}))
 
 
 class Proxy:
@@ -122,7 +121,7 @@ def test_a_page_that_breaks_off_is_fetched_again(
     between: Callable[[Callable[[int, bytes], bytes | None]], Proxy],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("debrief.recorder.fetching.PAGE_SIZE", 2)
+    monkeypatch.setattr("debrief.recorder.client.PAGE_SIZE", 2)
     ids = many(own, 5)
     proxy = between(lambda number, body: None if number == 2 else body)
     records = fetched(own, SessionFilter(status="draft"), proxy.url)
@@ -156,7 +155,7 @@ def test_a_wrong_token_is_reported_at_once(own: Api) -> None:
     lines: list[str] = []
     client = RecorderClient(own.url, own.tokens["read"], SOON, report=lines.append)
     with client, pytest.raises(RecorderRefusedError, match="no export scope") as caught:
-        list(fetch_records(client, SessionFilter(), {}))
+        list(client.records(SessionFilter(), {}))
     assert "scope export" in caught.value.next_move
     assert lines == []
 

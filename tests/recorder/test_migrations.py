@@ -10,8 +10,8 @@ import sqlalchemy as sa
 
 from debrief.errors import InputError
 from debrief.recorder.contracts import NewBenchmark
-from debrief.recorder.errors import StorageError
 from debrief.recorder.storage import listing as tables
+from debrief.recorder.storage.rows import StorageError
 from debrief.recorder.storage.store import RecordStore
 from tests.recorder.rows import TEXT, row, task
 

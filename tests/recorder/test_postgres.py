@@ -12,13 +12,13 @@ import psutil
 import psycopg2
 import pytest
 
-from debrief.recorder.errors import StorageError
 from debrief.recorder.postgres import (
     EmbeddedPostgres,
     database_url,
     is_running,
     url_of,
 )
+from debrief.recorder.storage.rows import StorageError
 from debrief.recorder.storage.store import RecordStore
 from debrief.settings import load_settings
 from tests.recorder.rows import row, task

@@ -17,10 +17,9 @@ from debrief.lake import Lake
 from debrief.recorder.checks import ReadyRule
 from debrief.recorder.contracts import Record, StoredSession
 from debrief.recorder.encoding import encode_record
-from debrief.recorder.errors import StorageError
 from debrief.recorder.service.requests import Ingest
 from debrief.recorder.source import RecorderSource, source_from_settings
-from debrief.recorder.storage.rows import Page
+from debrief.recorder.storage.rows import Page, StorageError
 from debrief.recorder.storage.store import RecordStore
 from debrief.redaction.redactor import Redactor
 from debrief.sessions.model import Session, UnreadTranscript

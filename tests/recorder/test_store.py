@@ -13,12 +13,12 @@ from hypothesis import strategies as st
 
 from debrief.errors import InputError
 from debrief.recorder.contracts import NewTask
-from debrief.recorder.errors import (
+from debrief.recorder.storage.rows import (
     ConflictError,
     NotFoundError,
+    SessionFilter,
     UnknownTaskError,
 )
-from debrief.recorder.storage.rows import SessionFilter
 from debrief.recorder.storage.store import RecordStore
 from tests.recorder.rows import TEXT, row, task
 

@@ -10,10 +10,10 @@ from uuid import uuid4
 import pytest
 
 from debrief.errors import ConfigurationError, DebriefError
-from debrief.recorder.errors import AwayError, StorageError
 from debrief.recorder.postgres import EmbeddedPostgres
 from debrief.recorder.storage import listing
 from debrief.recorder.storage.connecting import CONNECTIONS, make_engine
+from debrief.recorder.storage.rows import AwayError, StorageError
 from debrief.recorder.storage.store import RecordStore
 from tests.postgres import execute
 from tests.recorder.rows import benchmark, row, task

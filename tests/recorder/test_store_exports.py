@@ -12,11 +12,11 @@ from uuid import UUID
 import pytest
 
 from debrief.errors import InputError
-from debrief.recorder.errors import (
-    CursorError,
-)
 from debrief.recorder.storage import listing
-from debrief.recorder.storage.rows import SessionFilter
+from debrief.recorder.storage.rows import (
+    CursorError,
+    SessionFilter,
+)
 from debrief.recorder.storage.store import RecordStore
 from tests.recorder.rows import row, task
 from tests.waiting import LONG

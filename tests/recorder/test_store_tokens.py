@@ -8,7 +8,7 @@ from uuid import uuid4
 import pytest
 
 from debrief.errors import DebriefError, InputError
-from debrief.recorder.errors import (
+from debrief.recorder.storage.rows import (
     ConflictError,
     NotFoundError,
     UnknownTaskError,

@@ -23,7 +23,8 @@ from debrief import __version__
 from debrief.errors import DebriefError
 from debrief.recorder.contracts import Contract
 from debrief.recorder.encoding import SCHEMA, place_of
-from debrief.recorder.errors import (
+from debrief.recorder.service.running import LOGGER
+from debrief.recorder.storage.rows import (
     AwayError,
     ConflictError,
     MalformedError,
@@ -31,7 +32,6 @@ from debrief.recorder.errors import (
     StorageError,
     UnknownTaskError,
 )
-from debrief.recorder.service.running import LOGGER
 
 MEDIA_TYPE = "application/problem+json"
 _MOST_REASONS = 50

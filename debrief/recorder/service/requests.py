@@ -32,10 +32,9 @@ from starlette.requests import ClientDisconnect
 from debrief.recorder.checks import ReadyRule, is_validated, problems_of, readiness
 from debrief.recorder.contracts import Contract, TaskId, Upload
 from debrief.recorder.encoding import MAX_BYTES, SCHEMA, decode, decode_record, member
-from debrief.recorder.errors import UnfitError
 from debrief.recorder.scrubbing import scrubbed
 from debrief.recorder.service.problems import RefusedError
-from debrief.recorder.storage.rows import NewRow, Scope, SessionFilter
+from debrief.recorder.storage.rows import NewRow, Scope, SessionFilter, UnfitError
 from debrief.redaction import Redactor
 from debrief.training.model import Split
 

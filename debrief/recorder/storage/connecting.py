@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from debrief.errors import ConfigurationError, DebriefError, InputError
-from debrief.recorder.errors import (
+from debrief.recorder.storage.rows import (
     AwayError,
     NotFoundError,
     RevisionError,

@@ -16,9 +16,8 @@ from typing import Any, NamedTuple
 import sqlalchemy as sa
 from sqlalchemy.dialects.postgresql import ARRAY, JSONB, UUID
 
-from debrief.recorder.errors import CursorError
 from debrief.recorder.storage.connecting import explained
-from debrief.recorder.storage.rows import StoredRecord
+from debrief.recorder.storage.rows import CursorError, StoredRecord
 
 
 def _columns(*names: str) -> list[sa.ColumnClause[object]]:

@@ -20,11 +20,17 @@ from debrief.recorder.contracts import (
     StoredSession,
     Task,
 )
-from debrief.recorder.errors import ConflictError, NotFoundError
 from debrief.recorder.storage import listing as tables
 from debrief.recorder.storage.connecting import explained
 from debrief.recorder.storage.listing import Export, lock_numbering, settled_rows
-from debrief.recorder.storage.rows import NewRow, Page, SessionFilter, StoreCounts
+from debrief.recorder.storage.rows import (
+    ConflictError,
+    NewRow,
+    NotFoundError,
+    Page,
+    SessionFilter,
+    StoreCounts,
+)
 from debrief.recorder.storage.tokens import TokenStore
 
 Model = TypeVar("Model", bound=BaseModel)

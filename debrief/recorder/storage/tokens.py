@@ -12,10 +12,9 @@ import sqlalchemy as sa
 from sqlalchemy.dialects.postgresql import insert
 
 from debrief.errors import InputError
-from debrief.recorder.errors import ConflictError, NotFoundError
 from debrief.recorder.storage.connecting import Database
 from debrief.recorder.storage.listing import tokens as table
-from debrief.recorder.storage.rows import SCOPES, Scope, Token
+from debrief.recorder.storage.rows import SCOPES, ConflictError, NotFoundError, Scope, Token
 
 _NAME = re.compile(r"[a-z0-9][a-z0-9-]{0,63}")
 _COLUMNS = tuple(table.c[name] for name in Token.__struct_fields__)

@@ -9,9 +9,8 @@ import httpx
 import pytest
 from starlette.routing import Route
 
-from debrief.recorder.errors import NotFoundError
 from debrief.recorder.service.app import create_app
-from debrief.recorder.storage.rows import SCOPES
+from debrief.recorder.storage.rows import SCOPES, NotFoundError
 from tests.recorder.service.helpers import NO_TLS, Api, assert_problem, body_of, new_record
 from tests.waiting import LONG
 

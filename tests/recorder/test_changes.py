@@ -3,8 +3,6 @@
 import os
 from pathlib import Path
 
-import pytest
-
 from debrief.recorder.changes import snapshot_tree, uncommitted_paths
 from debrief.recorder.tools import files_of, operations_of
 from tests.recorder.repositories import (
@@ -34,56 +32,53 @@ def test_created_updated_and_deleted_files_come_back(tmp_path: Path) -> None:
     assert tree_of_folder(rebuilt(work, record, tmp_path / "other")) == record.meta.final_tree
 
 
-@pytest.mark.parametrize(
-    ("before", "after"),
-    [
-        pytest.param("a\nb", "a\nc", id="no final newline on both sides"),
-        pytest.param("a\nb", "a\nb\n", id="final newline added"),
-        pytest.param("a\nb\n", "a\nb", id="final newline removed"),
-        pytest.param("", "text\n", id="from empty"),
-        pytest.param("text\n", "", id="to empty"),
-        pytest.param("\n", "\n\n\n", id="empty lines alone"),
-        pytest.param("a\r\nb\r\n", "a\r\nc\r\n", id="carriage returns"),
-        pytest.param("a\rb\n", "a\rc\n", id="carriage return inside"),
-        pytest.param("a\fb\x0b\x1c\n", "a\fc\x85\u2028d\n", id="what splitlines would split at"),
-        pytest.param("@@ -1 +1 @@\n", "diff --git a/x b/x\n@@ -2 +2 @@\n", id="looks like a diff"),
-        pytest.param("\ufeffbom\n", "\ufeffbom!\n", id="byte order mark"),
-        pytest.param("  x  \n\t\n", " x  \n\t \n", id="white space alone"),
-        pytest.param("ü\n" * 9, "ü\n" * 4 + "😀\n" + "ü\n" * 4, id="beyond ASCII"),
-    ],
-)
-def test_texts_come_back_to_the_byte(tmp_path: Path, before: str, after: str) -> None:
-    work = repository(tmp_path / "work", {"file": before})
-    write(work, {"file": after})
+TEXTS = {
+    "no final newline on both sides": ("a\nb", "a\nc"),
+    "final newline added": ("a\nb", "a\nb\n"),
+    "final newline removed": ("a\nb\n", "a\nb"),
+    "from empty": ("", "text\n"),
+    "to empty": ("text\n", ""),
+    "empty lines alone": ("\n", "\n\n\n"),
+    "carriage returns": ("a\r\nb\r\n", "a\r\nc\r\n"),
+    "carriage return inside": ("a\rb\n", "a\rc\n"),
+    "what splitlines would split at": ("a\fb\x0b\x1c\n", "a\fc\x85\u2028d\n"),
+    "looks like a diff": ("@@ -1 +1 @@\n", "diff --git a/x b/x\n@@ -2 +2 @@\n"),
+    "byte order mark": ("\ufeffbom\n", "\ufeffbom!\n"),
+    "white space alone": ("  x  \n\t\n", " x  \n\t \n"),
+    "beyond ASCII": ("ü\n" * 9, "ü\n" * 4 + "😀\n" + "ü\n" * 4),
+}
+
+
+def test_texts_come_back_to_the_byte(tmp_path: Path) -> None:
+    work = repository(tmp_path / "work", {name: before for name, (before, _) in TEXTS.items()})
+    write(work, {name: after for name, (_, after) in TEXTS.items()})
     record = recorded(work)
-    assert kinds(record) == {"file": "update"}
-    assert (rebuilt(work, record, tmp_path / "other") / "file").read_bytes() == after.encode()
+    assert kinds(record) == dict.fromkeys(sorted(TEXTS), "update")
+    other = rebuilt(work, record, tmp_path / "other")
+    texts = {name: (other / name).read_bytes().decode() for name in TEXTS}
+    assert texts == {name: after for name, (_, after) in TEXTS.items()}
 
 
 MARKED = "a\n<<<<<<< HEAD\nours\n=======\ntheirs\n>>>>>>> other\nb\n"
 
 
-@pytest.mark.parametrize(
-    ("before", "after", "warned"),
-    [
-        pytest.param("a\nb\n", MARKED, True, id="a merge that was not finished"),
-        pytest.param("a\nb\n", MARKED.replace("\n", "\r\n"), True, id="with CRLF"),
-        pytest.param(
-            "a\n", MARKED.replace("=====", "||||||| base\nwas\n=====", 1), True, id="diff3"
-        ),
-        pytest.param(MARKED, MARKED + "more\n", False, id="markers that were there before"),
-        pytest.param(MARKED, "a\nb\n", False, id="markers that were taken out"),
-        pytest.param("a\n", "Title\n=======\n<<<<<<< HEAD\n", False, id="no whole set"),
-        pytest.param("a\n", "<<<<<<< x\n" * 200_00, False, id="many beginnings and no end"),
-    ],
-)
-def test_conflict_markers_that_are_left_in_are_warned_of(
-    tmp_path: Path, before: str, after: str, warned: bool
-) -> None:
-    work = repository(tmp_path / "work", {"odd\nname": before})
-    write(work, {"odd\nname": after})
-    told = [text for text in recorded(work).meta.warnings if "conflict markers" in text]
-    assert told == (["conflict markers are left in 'odd\\nname'"] if warned else [])
+MERGES = {
+    "a merge that was not\nfinished": ("a\nb\n", MARKED),
+    "carriage returns": ("a\nb\n", MARKED.replace("\n", "\r\n")),
+    "diff3": ("a\n", MARKED.replace("=====", "||||||| base\nwas\n=====", 1)),
+    "without: markers that were there before": (MARKED, MARKED + "more\n"),
+    "without: markers that were taken out": (MARKED, "a\nb\n"),
+    "without: no whole set": ("a\n", "Title\n=======\n<<<<<<< HEAD\n"),
+    "without: many beginnings and no end": ("a\n", "<<<<<<< x\n" * 200_00),
+}
+
+
+def test_conflict_markers_that_are_left_in_are_warned_of(tmp_path: Path) -> None:
+    work = repository(tmp_path / "work", {name: before for name, (before, _) in MERGES.items()})
+    write(work, {name: after for name, (_, after) in MERGES.items()})
+    (warning,) = recorded(work).meta.warnings
+    marked = ", ".join(repr(name) for name in MERGES if not name.startswith("without"))
+    assert warning == f"conflict markers are left in {marked}"
 
 
 def test_an_empty_file_is_created_and_deleted(tmp_path: Path) -> None:

@@ -162,16 +162,6 @@ def test_whatever_was_changed_gives_a_valid_line_in_every_form(
         assert made.withheld or problems(form, made.line) == []
 
 
-def test_the_same_record_gives_the_same_bytes() -> None:
-    first, second = (line(encode_record(build())) for _ in range(2))
-    a, b = orjson.loads(first), orjson.loads(second)
-    assert a["messages"] == b["messages"]
-    one = row(build(), id=UUID(int=1))
-    assert [made.line for made in lines_of("messages", [one])] == [
-        made.line for made in lines_of("messages", [one])
-    ]
-
-
 def test_lines_of_records_load_beside_those_of_the_pipeline(tmp_path: Path) -> None:
     import datasets
 

@@ -70,41 +70,29 @@ def look_at_everything(work: Path, base: str) -> None:
 
 
 PROGRAMS = {
-    "filter clean": ["filter.evil.clean={trap}"],
-    "filter process": ["filter.evil.process={trap}"],
-    "filter smudge": ["filter.evil.smudge={trap}", "filter.evil.required=true"],
-    "filter lfs": ["filter.lfs.clean={trap}", "filter.lfs.process={trap}"],
-    "textconv": ["diff.evil.textconv={trap}", "diff.evil.cachetextconv=true"],
-    "diff driver": ["diff.evil.command={trap}"],
-    "external diff": ["diff.external={trap}"],
-    "merge driver": ["merge.evil.driver={trap}", "merge.default=evil"],
-    "file system monitor": ["core.fsmonitor={trap}", "core.fsmonitorHookVersion=2"],
-    "hooks": ["core.hooksPath={folder}"],
-    "pager and editor": [
-        "core.pager={trap}",
-        "core.editor={trap}",
-        "sequence.editor={trap}",
-        "pager.diff-index={trap}",
-        "pager.rev-parse={trap}",
-        "pager.config={trap}",
-        "pager.add={trap}",
-        "core.askPass={trap}",
+    "filters": [
+        *("filter.evil.clean={trap}", "filter.evil.process={trap}", "filter.evil.smudge={trap}"),
+        *("filter.evil.required=true", "filter.lfs.clean={trap}", "filter.lfs.process={trap}"),
     ],
-    "signatures": ["gpg.program={trap}", "gpg.ssh.program={trap}", "log.showSignature=true"],
-    "transport": [
-        "core.sshCommand={trap}",
-        "core.gitProxy={trap}",
-        "credential.helper={trap}",
-        "uploadpack.packObjectsHook={trap}",
-        "core.alternateRefsCommand={trap}",
-        "remote.origin.url=ext::{trap}",
-        "remote.origin.uploadpack={trap}",
-        "protocol.allow=always",
-        "protocol.ext.allow=always",
+    "drivers": [
+        *("diff.evil.textconv={trap}", "diff.evil.cachetextconv=true", "diff.evil.command={trap}"),
+        *("diff.external={trap}", "merge.evil.driver={trap}", "merge.default=evil"),
     ],
-    "aliases": ["alias.add=!{trap}", "alias.rev-parse=!{trap}", "alias.diff-index=!{trap}"],
-    "big files are external": ["core.bigFileThreshold=1", "core.untrackedCache=true"],
-    "conversion": ["core.checkRoundtripEncoding=UTF-16", "i18n.commitEncoding={trap}"],
+    "monitors, hooks, pagers, aliases": [
+        *("core.fsmonitor={trap}", "core.fsmonitorHookVersion=2", "core.hooksPath={folder}"),
+        *("core.pager={trap}", "core.editor={trap}", "sequence.editor={trap}"),
+        *("pager.diff-index={trap}", "pager.rev-parse={trap}", "pager.config={trap}"),
+        *("pager.add={trap}", "core.askPass={trap}", "alias.add=!{trap}"),
+        *("alias.rev-parse=!{trap}", "alias.diff-index=!{trap}", "core.untrackedCache=true"),
+    ],
+    "signatures, transport, conversion": [
+        *("gpg.program={trap}", "gpg.ssh.program={trap}", "log.showSignature=true"),
+        *("core.sshCommand={trap}", "core.gitProxy={trap}", "credential.helper={trap}"),
+        *("uploadpack.packObjectsHook={trap}", "core.alternateRefsCommand={trap}"),
+        *("remote.origin.url=ext::{trap}", "remote.origin.uploadpack={trap}"),
+        *("protocol.allow=always", "protocol.ext.allow=always", "core.bigFileThreshold=1"),
+        *("core.checkRoundtripEncoding=UTF-16", "i18n.commitEncoding={trap}"),
+    ],
 }
 
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from msgspec import structs
 
 from debrief.errors import InputError
-from debrief.recorder.assembly import assemble, build_record
+from debrief.recorder.assembly import assemble, build_record, shown_output
 from debrief.recorder.changes import WorktreeChanges, snapshot_tree
 from debrief.recorder.checks import ReadyRule, problems_of, readiness
 from debrief.recorder.comparison import ChangedFile, Version
@@ -99,18 +99,6 @@ def test_the_same_session_gives_the_same_bytes(tmp_path: Path) -> None:
     assert first == second
 
 
-def test_the_persons_own_words_close_the_record(tmp_path: Path) -> None:
-    work = repository(tmp_path / "work")
-    known = structs.replace(facts(head(work)), summary="Nothing had to be done.")
-    record = build_record(work, known, REDACTOR)
-    assert record.messages[-1].content == "Nothing had to be done."
-    assert operations_of(record) == []
-    assert problems_of(record) == []
-    assert build_record(work, facts(head(work)), REDACTOR).messages[-1].content == (
-        "Nothing was changed. No command was run."
-    )
-
-
 @pytest.mark.parametrize(
     ("size", "cut", "ending", "truncated"),
     [
@@ -123,20 +111,13 @@ def test_the_persons_own_words_close_the_record(tmp_path: Path) -> None:
     ],
 )
 def test_long_outputs_are_cut_and_say_so(
-    tmp_path: Path, size: int, cut: bool, ending: str, truncated: bool
+    size: int, cut: bool, ending: str, truncated: bool
 ) -> None:
-    work = repository(tmp_path / "work")
-    output = "é" * size
-    command = structs.replace(
-        ran(None, "test", output=output), cut=cut, ending=ending, exit_code=None
-    )
-    record = build_record(work, facts(head(work), command), REDACTOR)
-    (done,) = calls_of(record)
-    assert problems_of(record) == []
-    assert record.meta.commands[0].truncated is truncated
-    assert done.result.endswith(TRUNCATED) is truncated
-    assert ending in done.result
-    assert len(done.result) <= OUTPUT_LIMIT + len(TRUNCATED)
+    output = ran(None, "test", output="é" * size)
+    shown, is_cut = shown_output(structs.replace(output, cut=cut, ending=ending, exit_code=None))
+    assert is_cut is shown.endswith(TRUNCATED) is truncated
+    assert ending in shown
+    assert len(shown) <= OUTPUT_LIMIT + len(TRUNCATED)
 
 
 def test_without_contents_a_record_tells_numbers_alone(tmp_path: Path) -> None:

@@ -114,16 +114,6 @@ def test_growth_is_exactly_that_of_the_operations(
     assert sorted(edits) == sorted(counted)
 
 
-def test_each_file_of_a_patch_is_an_edit_of_its_own() -> None:
-    call = only(build()).turns[0].messages[-3].calls[0]
-    assert [edit.path for edit in edits_of_call(call)] == [
-        "old.ts",
-        "README.md",
-        "src/cart.ts",
-        "src/cart.test.ts",
-    ]
-
-
 def test_a_record_without_contents_is_a_session_that_trains_nothing_and_says_so() -> None:
     record = as_json(build())
     kept = [m for m in record["messages"] if m["role"] != "tool" and not m.get("tool_calls")]

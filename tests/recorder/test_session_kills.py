@@ -170,32 +170,23 @@ def test_what_a_killed_stop_was_sending_is_sent_by_an_upload_too(
         server.records.clear()
 
 
-def test_what_was_meant_for_a_file_is_not_sent_by_an_upload(
+def test_a_stop_to_a_file_that_is_killed_can_be_repeated_and_is_not_sent_by_an_upload(
     shop: Shop, server: Records, tmp_path: Path
 ) -> None:
-    shop.start()
-    shop.change()
-    for _ in each_kill(shop, lambda: shop.stop(tmp_path / "record.json")):
-        with server.client() as client:
-            assert list(send_waiting(shop.home, client)) == []
-        if shop.home.opened():
-            shop.stop(tmp_path / "record.json")
-        (tmp_path / "record.json").unlink()
-    assert server.records == {}
-
-
-def test_a_stop_to_a_file_that_is_killed_can_be_repeated(shop: Shop, tmp_path: Path) -> None:
     shop.start()
     shop.change()
     file = tmp_path / "record.json"
     for _ in each_kill(shop, lambda: shop.stop(file)):
         before = file.read_bytes() if file.exists() else None
+        with server.client() as client:
+            assert list(send_waiting(shop.home, client)) == []
         if shop.home.opened():
             shop.stop(file)
         assert before in (None, file.read_bytes())
         assert decode_record(file.read_bytes()).meta.verified
         assert list(tmp_path.glob("*record.json*")) == [file]
         file.unlink()
+    assert server.records == {}
 
 
 def test_an_upload_that_is_killed_can_be_repeated(shop: Shop, server: Records) -> None:

@@ -8,14 +8,13 @@ from pathlib import Path
 import pytest
 
 from debrief.recorder.client import RecorderClient
-from debrief.recorder.encoding import decode_record, encode_record
+from debrief.recorder.encoding import encode_record
 from debrief.recorder.sending import WaitingError, preflight_check, send_waiting
 from debrief.recorder.state import StopOptions
 from debrief.recorder.storage.store import RecordStore
 from debrief.settings import load_settings
 from tests.recorder.service.helpers import Api, ensure_task, running
 from tests.recorder.session_scenario import HASTE, Shop, a_shop, add_pnpm
-from tests.snapshots.scenario import write
 from tests.waiting import LONG
 
 
@@ -53,16 +52,6 @@ def test_a_session_ends_in_the_database_byte_for_byte_and_ready(shop: Shop, api:
     assert (stored["taskId"], stored["files"], stored["validated"]) == ("cart", 3, True)
 
 
-def test_what_is_missing_keeps_it_a_draft_and_is_told(shop: Shop, api: Api) -> None:
-    shop.start()
-    shop.change()
-    with client_of(api) as client:
-        done = shop.stop(client, StopOptions(ready=True))
-    assert done.receipt is not None
-    assert done.receipt.status == "draft"
-    assert any("no validation command" in reason for reason in done.receipt.not_ready)
-
-
 def test_a_task_that_is_not_there_makes_the_record_wait_until_it_is(shop: Shop, api: Api) -> None:
     started = shop.start(task_id="checkout")
     shop.change()
@@ -97,27 +86,3 @@ def test_a_token_without_the_scope_makes_the_record_wait(shop: Shop, api: Api) -
     with client_of(api) as client:
         (sent,) = send_waiting(shop.home, client)
     assert sent.error is None
-
-
-def test_a_record_without_contents_is_stored_as_a_draft(shop: Shop, api: Api) -> None:
-    started = shop.start(contents="none")
-    shop.change()
-    shop.run("pnpm", "test")
-    with client_of(api) as client:
-        done = shop.stop(client, StopOptions(ready=True))
-    assert done.receipt is not None
-    assert done.receipt.status == "draft"
-    with api.client("export") as reading:
-        text = reading.get(f"/sessions/{started.id}/record").content
-    assert decode_record(text).meta.contents == "none"
-    assert b"discount = 5" not in text
-
-
-def test_odd_names_and_texts_arrive_as_they_are(shop: Shop, api: Api) -> None:
-    started = shop.start(prompt="Füge „Rabatt“ hinzu 🎉\r\n\ttabs and \u2028 all")
-    write(shop.folder, {'src/"quoted" ü.ts': "no line end", "src/:(glob)*.ts": "a\r\nb\u2028\n"})
-    with client_of(api) as client:
-        done = shop.stop(client)
-    with api.client("export") as reading:
-        text = reading.get(f"/sessions/{started.id}/record").content
-    assert text == encode_record(done.record)

@@ -163,16 +163,6 @@ def test_a_server_that_is_away_gets_the_same_bytes_later(shop: Shop, server: Rec
     assert shop.home.waiting() == []
 
 
-def test_a_record_that_waits_can_be_forgotten(shop: Shop, server: Records) -> None:
-    started = shop.start(task_id="tests")
-    shop.change()
-    with pytest.raises(WaitingError), server.client() as client:
-        shop.stop(client)
-    assert not forget(shop.home, "another")
-    assert forget(shop.home, started.id)
-    assert shop.home.waiting() == []
-
-
 def test_a_session_whose_worktree_is_gone_can_be_forgotten(shop: Shop) -> None:
     started = shop.start()
     shutil.rmtree(shop.folder)

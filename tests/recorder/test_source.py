@@ -220,15 +220,6 @@ def test_a_record_that_lies_in_a_folder_as_well_is_read_from_the_database(
     assert alone.id == session.id
 
 
-def test_a_record_in_a_folder_that_the_database_does_not_know_is_read_too(
-    door: Door, lake: Lake, tmp_path: Path
-) -> None:
-    add(door)
-    (tmp_path / "b.record.json").write_bytes(encode_record(build(session_id=uuid4())))
-    _, sessions, _ = taken(lake, source_of(door), [tmp_path / "b.record.json"])
-    assert len(sessions) == 2
-
-
 def test_a_row_that_somebody_removed_is_told_and_fails_nothing(door: Door, lake: Lake) -> None:
     add(door)
     found = scan_into(lake, [], [source_of(door)])

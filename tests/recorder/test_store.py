@@ -1,10 +1,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 from datetime import UTC, datetime, timedelta, timezone
 from typing import Any
-from uuid import uuid4
 
 import pytest
 import sqlalchemy as sa
@@ -12,15 +10,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from debrief.errors import InputError
-from debrief.recorder.contracts import NewTask
-from debrief.recorder.storage.rows import (
-    ConflictError,
-    NotFoundError,
-    SessionFilter,
-    UnknownTaskError,
-)
 from debrief.recorder.storage.store import RecordStore
-from tests.recorder.rows import TEXT, row, task
+from tests.recorder.rows import TEXT, row
 
 
 def test_a_record_comes_back_byte_for_byte_and_can_be_asked_as_jsonb(store: RecordStore) -> None:
@@ -66,12 +57,6 @@ def test_a_stored_session_tells_what_it_was_stored_with(store: RecordStore) -> N
     assert list(store.sessions().items) == [stored]
 
 
-def test_a_session_of_a_task_that_nobody_made_is_refused(refusing: RecordStore) -> None:
-    with pytest.raises(UnknownTaskError, match="task drawer: does not exist"):
-        refusing.add_session(row(task_id="drawer"))
-    assert refusing.count() == 0
-
-
 @pytest.mark.parametrize(
     "given",
     [
@@ -88,34 +73,3 @@ def test_what_postgres_cannot_hold_is_bad_input(
     with pytest.raises(InputError):
         refusing.add_session(row(**given))
     assert refusing.count() == 0
-
-
-def test_an_unknown_session_is_not_found(refusing: RecordStore) -> None:
-    calls: list[Callable[[Any], object]] = [
-        refusing.session,
-        refusing.record_text,
-        lambda id: refusing.set_status(id, "ready"),
-    ]
-    for call in calls:
-        with pytest.raises(NotFoundError):
-            call(uuid4())
-
-
-def test_a_task_is_made_once_and_keeps_its_words(store: RecordStore) -> None:
-    assert store.add_task(task()) == store.tasks()[0]
-    with pytest.raises(ConflictError):
-        store.add_task(NewTask(id="cart", name="Basket"))
-    store.add_task(NewTask(id="api", name="API", description="Routes"))
-    assert [found.id for found in store.tasks()] == ["api", "cart"]
-
-
-def test_ready_is_refused_with_its_reasons(store: RecordStore) -> None:
-    fit, unfit = row(), row(not_ready=("no test ran", "not verified"))
-    store.add_session(fit)
-    store.add_session(unfit)
-    assert store.set_status(fit.id, "ready").status == "ready"
-    assert store.set_status(fit.id, "ready").status == "ready"
-    with pytest.raises(ConflictError, match="no test ran; not verified"):
-        store.set_status(unfit.id, "ready")
-    assert store.set_status(unfit.id, "draft").status == "draft"
-    assert [found.id for found in store.sessions(SessionFilter(status="ready")).items] == [fit.id]

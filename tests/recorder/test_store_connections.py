@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import threading
 from collections.abc import Callable
 from uuid import uuid4
@@ -12,38 +11,11 @@ import pytest
 from debrief.errors import ConfigurationError, DebriefError
 from debrief.recorder.postgres import EmbeddedPostgres
 from debrief.recorder.storage import listing
-from debrief.recorder.storage.connecting import CONNECTIONS, make_engine
+from debrief.recorder.storage.connecting import make_engine
 from debrief.recorder.storage.rows import AwayError, StorageError
 from debrief.recorder.storage.store import RecordStore
 from tests.postgres import execute
 from tests.recorder.rows import benchmark, row, task
-
-
-def test_an_abandoned_export_gives_its_connection_back(store: RecordStore) -> None:
-    for _ in range(8):
-        store.add_session(row(text=json.dumps({"text": "x" * 1_000_000}).encode()))
-    for _ in range(CONNECTIONS + 2):
-        with store.export() as export:
-            next(export)
-    for _ in range(CONNECTIONS + 2):
-        store.export().close()
-    store.check()
-
-
-def test_an_export_that_breaks_off_is_an_error_and_no_shorter_file(
-    store: RecordStore, postgres_server: EmbeddedPostgres
-) -> None:
-    for _ in range(8):
-        store.add_session(row(text=json.dumps({"text": "x" * 1_000_000}).encode()))
-    export = store.export()
-    next(export)
-    execute(
-        postgres_server,
-        "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE query LIKE 'FETCH%'",
-    )
-    with pytest.raises(StorageError):
-        list(export)
-    assert len(list(store.export())) == 8
 
 
 def test_connections_that_the_server_ended_are_replaced_unnoticed(

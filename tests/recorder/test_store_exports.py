@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import threading
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
@@ -150,15 +149,3 @@ def test_a_cursor_of_one_listing_is_refused_by_another(refusing: RecordStore) ->
         refusing.sessions(cursor=refusing.sessions(order="changed").cursor)
     with pytest.raises(CursorError):
         refusing.benchmarks(cursor=refusing.sessions().cursor)
-
-
-def test_an_export_of_many_large_records_is_whole(store: RecordStore) -> None:
-    texts = [json.dumps({"n": n, "text": "x\\\n" * 30_000}).encode() for n in range(40)]
-    for text in texts:
-        store.add_session(row(text=text))
-
-    export = store.export()
-
-    assert export.count == 40
-    rows = list(export)
-    assert [found.text for found in rows] == texts

@@ -84,24 +84,6 @@ def test_no_request_is_answered_in_a_way_that_the_document_does_not_tell(
         assert label == "GET /health"
 
 
-def test_every_reference_leads_somewhere(document: Any) -> None:
-    schemas = document["components"]["schemas"]
-
-    def references(value: Any) -> list[str]:
-        if isinstance(value, dict):
-            own = [value["$ref"]] if isinstance(value.get("$ref"), str) else []
-            return own + [found for item in value.values() for found in references(item)]
-        return (
-            [found for item in value for found in references(item)]
-            if isinstance(value, list)
-            else []
-        )
-
-    found = references(document)
-    assert found
-    assert all(reference.removeprefix("#/components/schemas/") in schemas for reference in found)
-
-
 def test_every_refusal_is_documented_as_the_one_problem(document: Any) -> None:
     for path, methods in document["paths"].items():
         for method, operation in methods.items():

@@ -211,18 +211,6 @@ def test_a_body_of_another_kind_is_told_what_it_lacks(client: httpx.Client, body
     assert assert_problem(client.post("/sessions", content=body, headers=JSON), 422)["reasons"]
 
 
-def test_more_messages_than_there_may_be_are_refused(client: httpx.Client) -> None:
-    record = new_record()
-    values = as_json(record)
-    values["messages"] += [{"role": "user", "content": ""}] * 5_001
-
-    answer = client.post(
-        "/sessions", content=body_of(record, json.dumps(values).encode()), headers=JSON
-    )
-
-    assert_problem(answer, 422, "5000")
-
-
 @pytest.mark.parametrize("encoding", ["gzip", "br", "deflate", "gzip, identity", "GZIP"])
 def test_a_compressed_body_is_not_unfolded(client: httpx.Client, encoding: str) -> None:
     bomb = gzip.compress(bytes(30_000_000))

@@ -11,7 +11,7 @@ from typer.testing import CliRunner, Result
 
 from debrief.cli.app import app
 from debrief.recorder.storage.store import RecordStore
-from tests.recorder.rows import row, task
+from tests.recorder.records import row, task
 
 Debrief = Callable[..., Result]
 

@@ -6,8 +6,9 @@ import difflib
 import json
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
+from hashlib import sha256
 from typing import Any
-from uuid import UUID
+from uuid import UUID, uuid4
 
 from debrief.recorder.checks import change_of
 from debrief.recorder.contracts import (
@@ -20,6 +21,8 @@ from debrief.recorder.contracts import (
     Function,
     Message,
     Meta,
+    NewBenchmark,
+    NewTask,
     Operation,
     ReadFile,
     Record,
@@ -30,6 +33,7 @@ from debrief.recorder.contracts import (
     UserMessage,
 )
 from debrief.recorder.encoding import encode_arguments, encode_record
+from debrief.recorder.storage.rows import NewRow
 from debrief.recorder.tools import PATCHED, TOOLS
 
 BEFORE = {
@@ -131,3 +135,36 @@ def build(
 def as_json(record: Record) -> Any:
     """Return the record as plain JSON values, to be damaged."""
     return json.loads(encode_record(record))
+
+
+TEXT = b'{"tools": [], "messages": [], "meta": {"b": "\\u00fc", "a": 1, "a": 2}}'
+"""What jsonb would not give back: it is in an order of its own, and says one thing twice."""
+
+
+def task(id: str = "cart") -> NewTask:
+    return NewTask(id=id, name=id.title())
+
+
+def row(**given: Any) -> NewRow:
+    text = given.setdefault("text", TEXT)
+    facts: dict[str, Any] = {
+        "id": uuid4(),
+        "task_id": "cart",
+        "repo_name": "shop",
+        "repo_remote": "git@example.org:shop/shop.git",
+        "branch": None,
+        "base_ref": "1" * 40,
+        "created_at": datetime(2026, 11, 2, 9, 42, tzinfo=UTC),
+        "sha256": sha256(text).hexdigest(),
+        "verified": True,
+        "files": 3,
+        "validated": True,
+        "redactions": 0,
+    }
+    return NewRow(**(facts | given))
+
+
+def benchmark(**given: Any) -> NewBenchmark:
+    return NewBenchmark(
+        **{"value": 0.5, "adapter": "cart-lora", "version": "3", "metric": "pass", **given}
+    )

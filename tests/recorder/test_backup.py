@@ -13,7 +13,7 @@ from debrief.recorder.postgres import EmbeddedPostgres
 from debrief.recorder.storage.rows import CursorError, StorageError
 from debrief.recorder.storage.store import RecordStore
 from tests.postgres import TEMPLATE, database
-from tests.recorder.rows import TEXT, row, task
+from tests.recorder.records import TEXT, row, task
 
 
 def filled(url: str) -> RecordStore:

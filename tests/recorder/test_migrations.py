@@ -13,7 +13,7 @@ from debrief.recorder.contracts import NewBenchmark
 from debrief.recorder.storage import listing as tables
 from debrief.recorder.storage.rows import StorageError
 from debrief.recorder.storage.store import RecordStore
-from tests.recorder.rows import TEXT, row, task
+from tests.recorder.records import TEXT, row, task
 
 REVISIONS = ("0001", "0002", "0003")
 _FIRST_SESSIONS = """

@@ -21,7 +21,7 @@ from debrief.recorder.postgres import (
 from debrief.recorder.storage.rows import StorageError
 from debrief.recorder.storage.store import RecordStore
 from debrief.settings import load_settings
-from tests.recorder.rows import row, task
+from tests.recorder.records import row, task
 from tests.waiting import is_over, wait_until
 
 _USER = """

@@ -14,19 +14,8 @@ from debrief.recorder.contracts import Record
 from debrief.recorder.encoding import decode_record
 from debrief.recorder.verification import rebuilds, replay
 from tests.recorder.repositories import untouched
-from tests.recorder.session_scenario import REDACTOR, Shop, a_shop, add_pnpm
+from tests.recorder.session_scenario import REDACTOR, Shop
 from tests.snapshots.scenario import git, write
-
-
-@pytest.fixture
-def shop(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Shop:
-    monkeypatch.setenv("PATH", add_pnpm(tmp_path))
-    return a_shop(tmp_path)
-
-
-@pytest.fixture
-def file(tmp_path: Path) -> Path:
-    return tmp_path / "record.json"
 
 
 def test_a_record_is_replayed_where_line_ends_are_converted(

@@ -12,15 +12,8 @@ import pytest
 from debrief.errors import ConfigurationError, DebriefError, InputError
 from debrief.recorder.session import discard, opened, session_of
 from debrief.recorder.state import RecorderHome, SessionFolder
-from tests.recorder.session_scenario import Shop, a_shop, add_pnpm
+from tests.recorder.session_scenario import Shop, add_pnpm
 from tests.snapshots.scenario import commit, git, write
-
-
-@pytest.fixture
-def shop(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Shop:
-    monkeypatch.setenv("PATH", add_pnpm(tmp_path))
-    monkeypatch.setenv("SEEN", str(tmp_path / "seen"))
-    return a_shop(tmp_path)
 
 
 def test_a_session_starts_at_the_last_commit_of_a_clean_worktree(shop: Shop) -> None:

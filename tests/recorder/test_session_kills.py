@@ -20,7 +20,7 @@ from debrief.recorder.encoding import decode_record
 from debrief.recorder.sending import WaitingError, send_waiting
 from debrief.recorder.session import discard, session_of
 from debrief.recorder.state import RecorderHome
-from tests.recorder.session_scenario import Clock, Records, Shop, a_shop, add_pnpm, records_server
+from tests.recorder.session_scenario import Clock, Records, Shop, a_shop, add_pnpm
 from tests.snapshots.scenario import write
 
 MOST_STEPS = 200
@@ -32,12 +32,6 @@ def shop(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Shop:
     monkeypatch.setenv("PATH", add_pnpm(tmp_path, script))
     monkeypatch.setenv("SEEN", str(tmp_path / "seen"))
     return a_shop(tmp_path)
-
-
-@pytest.fixture
-def server() -> Iterator[Records]:
-    with records_server() as served:
-        yield served
 
 
 def in_another_process(work: Callable[[], object], prepare: Callable[[], object]) -> int:

@@ -14,14 +14,8 @@ from debrief.recorder.state import StopOptions
 from debrief.recorder.storage.store import RecordStore
 from debrief.settings import load_settings
 from tests.recorder.service.helpers import Api, ensure_task, running
-from tests.recorder.session_scenario import HASTE, Shop, a_shop, add_pnpm
+from tests.recorder.session_scenario import HASTE, Shop
 from tests.waiting import LONG
-
-
-@pytest.fixture
-def shop(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Shop:
-    monkeypatch.setenv("PATH", add_pnpm(tmp_path))
-    return a_shop(tmp_path)
 
 
 @pytest.fixture

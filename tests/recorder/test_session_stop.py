@@ -3,7 +3,6 @@ from __future__ import annotations
 import shutil
 import socket
 import stat
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -26,28 +25,8 @@ from tests.recorder.session_scenario import (
     Clock,
     Records,
     Shop,
-    a_shop,
-    add_pnpm,
-    records_server,
 )
 from tests.snapshots.scenario import git, write
-
-
-@pytest.fixture
-def shop(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Shop:
-    monkeypatch.setenv("PATH", add_pnpm(tmp_path))
-    return a_shop(tmp_path)
-
-
-@pytest.fixture
-def server() -> Iterator[Records]:
-    with records_server() as served:
-        yield served
-
-
-@pytest.fixture
-def file(tmp_path: Path) -> Path:
-    return tmp_path / "record.json"
 
 
 def test_a_session_becomes_a_record_that_rebuilds_the_changes(shop: Shop, file: Path) -> None:

@@ -15,7 +15,7 @@ from debrief.recorder.storage.connecting import make_engine
 from debrief.recorder.storage.rows import AwayError, StorageError
 from debrief.recorder.storage.store import RecordStore
 from tests.postgres import execute
-from tests.recorder.rows import benchmark, row, task
+from tests.recorder.records import benchmark, row, task
 
 
 def test_connections_that_the_server_ended_are_replaced_unnoticed(

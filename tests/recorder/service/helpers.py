@@ -27,8 +27,7 @@ from debrief.recorder.service.running import LOGGER, JsonLogFormatter, listen, m
 from debrief.recorder.storage.rows import SCOPES, ConflictError
 from debrief.recorder.storage.store import RecordStore
 from debrief.redaction import Redactor
-from tests.recorder.records import build
-from tests.recorder.rows import row
+from tests.recorder.records import build, row
 from tests.waiting import LONG
 
 KEY = b"a key of the tests, and no other's"

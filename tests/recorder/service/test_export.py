@@ -13,8 +13,7 @@ from debrief.recorder.exporting import EXPORT_FORMS
 from debrief.recorder.service.app import ServiceLimits
 from debrief.recorder.storage.store import RecordStore
 from debrief.training.selection import side_of
-from tests.recorder.records import BEFORE, as_json, build
-from tests.recorder.rows import row
+from tests.recorder.records import BEFORE, as_json, build, row
 from tests.recorder.service.helpers import (
     JSON,
     Api,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import signal
 import sys
@@ -312,6 +313,7 @@ def worker(
 
 def main() -> None:
     """Run the command line."""
+    gc.set_threshold(50_000)  # rows hold no cycles, and come by the hundred thousand
     app()
 
 

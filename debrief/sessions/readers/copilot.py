@@ -22,9 +22,8 @@ from debrief.sessions.readers.base import (
 )
 from debrief.sessions.readers.files import JsonLines, JsonRecord, compact_json
 from debrief.sessions.readers.patches import FileEdit, edit_of_arguments, from_unified, joined
-from debrief.sessions.readers.timeline import NO_USAGE, CallDraft, MessageDraft
+from debrief.sessions.readers.timeline import NO_USAGE
 from debrief.sessions.readers.values import (
-    arguments_text,
     decoded_arguments,
     first_string,
     mapping,
@@ -198,32 +197,20 @@ class _Stream:
         message = draft.timeline.begin_message(name, model, at)
         message.texts.append(string(data.get("content")))
         for request in mappings(data.get("toolRequests")):
-            self._call(draft, message, request, string(request.get("name")), at)
+            call_id, name = string(request.get("toolCallId")), string(request.get("name"))
+            draft.timeline.call(message, call_id, name, request.get("arguments"), at)
         output = whole_number(data.get("outputTokens"))
         self._since += output
         message.usage += Usage(output=output)
 
-    @staticmethod
-    def _call(
-        draft: TranscriptDraft,
-        message: MessageDraft,
-        record: JsonRecord,
-        name: str,
-        at: datetime | None,
-    ) -> CallDraft:
-        call_id = string(record.get("toolCallId")) or f"{message.id}-{len(message.calls)}"
-        arguments = arguments_text(record.get("arguments"))
-        return draft.timeline.call(message, call_id, name or "unknown", arguments, at)
-
     def _start(self, data: JsonRecord, at: datetime | None) -> None:
-        draft = self._of(data)
-        timeline, call_id = draft.timeline, string(data.get("toolCallId"))
+        timeline, call_id = self._of(data).timeline, string(data.get("toolCallId"))
         call = timeline.calls.get(call_id)
         if call is None:
-            message = timeline.message or timeline.begin_message(
-                f"{call_id}-message", self._model, at
-            )
-            call = self._call(draft, message, data, string(data.get("toolName")), at)
+            name = f"{call_id}-message"
+            message = timeline.message or timeline.begin_message(name, self._model, at)
+            name = string(data.get("toolName"))
+            call = timeline.call(message, call_id, name, data.get("arguments"), at)
         call.at = at or call.at
 
     def _complete(self, data: JsonRecord, at: datetime | None) -> None:

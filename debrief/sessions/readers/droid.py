@@ -25,7 +25,6 @@ from debrief.sessions.readers.files import JsonLines, JsonRecord, compact_json, 
 from debrief.sessions.readers.patches import edit_of_arguments
 from debrief.sessions.readers.timeline import NO_USAGE
 from debrief.sessions.readers.values import (
-    arguments_text,
     decoded_arguments,
     first_string,
     mapping,
@@ -177,9 +176,8 @@ def _answer(
         if block.get("type") == "text":
             answer.texts.append(string(block.get("text")))
         elif block.get("type") == "tool_use":
-            call_id = string(block.get("id")) or f"{identity}-{len(answer.calls)}"
-            name = string(block.get("name")) or "unknown"
-            timeline.call(answer, call_id, name, arguments_text(block.get("input")), at)
+            call_id, name = string(block.get("id")), string(block.get("name"))
+            timeline.call(answer, call_id, name, block.get("input"), at)
     usage = mapping(message.get("usage"))
     timeline.spend(
         Usage(

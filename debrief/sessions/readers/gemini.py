@@ -25,7 +25,6 @@ from debrief.sessions.readers.files import JsonLines, JsonRecord, compact_json, 
 from debrief.sessions.readers.patches import FileEdit, edit_of_arguments, from_unified
 from debrief.sessions.readers.timeline import CallDraft
 from debrief.sessions.readers.values import (
-    arguments_text,
     first_string,
     mapping,
     mappings,
@@ -208,10 +207,9 @@ def _answer(
     timeline = draft.timeline
     answer = timeline.begin_message(identity, string(message.get("model")), at)
     answer.texts.append(_text(message.get("content")))
-    for number, record in enumerate(mappings(message.get("toolCalls"))):
-        call_id = string(record.get("id")) or f"{identity}-{number}"
-        name = string(record.get("name")) or "unknown"
-        call = timeline.call(answer, call_id, name, arguments_text(record.get("args")), at)
+    for record in mappings(message.get("toolCalls")):
+        call_id, name = string(record.get("id")), string(record.get("name"))
+        call = timeline.call(answer, call_id, name, record.get("args"), at)
         _result(call, record, draft)
     tokens = {key: whole_number(value) for key, value in mapping(message.get("tokens")).items()}
     cached = tokens.get("cached", 0)

@@ -29,7 +29,6 @@ from debrief.sessions.readers.files import JsonRecord, Walk, head_of, load_objec
 from debrief.sessions.readers.patches import FileEdit, edit_of_arguments, from_unified, joined
 from debrief.sessions.readers.timeline import CallDraft, MessageDraft
 from debrief.sessions.readers.values import (
-    arguments_text,
     first_string,
     mapping,
     mappings,
@@ -320,13 +319,12 @@ def _answer(
 
 def _tool(part: JsonRecord, message: MessageDraft, draft: TranscriptDraft) -> None:
     state = mapping(part.get("state"))
-    call_id = first_string(part, "callID", "id") or f"{message.id}-{len(message.calls)}"
-    name = string(part.get("tool")) or "unknown"
+    call_id, name = first_string(part, "callID", "id"), string(part.get("tool"))
     at = time_of(state, "start") or message.at
-    call = draft.timeline.call(message, call_id, name, arguments_text(state.get("input")), at)
+    call = draft.timeline.call(message, call_id, name, state.get("input"), at)
     metadata = mapping(state.get("metadata"))
     if name == "task":
-        draft.child_calls[string(metadata.get("sessionId"))] = call_id
+        draft.child_calls[string(metadata.get("sessionId"))] = call.id
     ended = time_of(state, "end")
     if state.get("status") == "completed":
         _completed(call, state, metadata, ended, draft)

@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import re
 from datetime import datetime
+from typing import Any
 
 from msgspec import Struct
+from msgspec.structs import asdict
 
 from debrief.sessions.model import (
     CallStatus,
@@ -22,6 +24,7 @@ from debrief.sessions.model import (
     Usage,
 )
 from debrief.sessions.readers.patches import FileEdit
+from debrief.sessions.readers.values import arguments_text
 
 NO_USAGE = Usage()
 ASKING_TOOLS = frozenset(
@@ -67,21 +70,11 @@ class CallDraft(Struct):
 
     def build(self) -> ToolCall:
         """Return the finished call; its edit counts only when it was carried out."""
-        edit = self.edit if self.edit is not None and self.status == "ok" else None
-        return ToolCall(
-            id=self.id,
-            name=self.name,
-            input=self.input,
-            result=self.result,
-            status=self.status,
-            exit_code=self.exit_code,
-            at=self.at,
-            path=edit.path if edit else None,
-            added=edit.added if edit else 0,
-            removed=edit.removed if edit else 0,
-            patch=edit.patch if edit else "",
-            estimated=edit.estimated if edit else False,
-        )
+        fields = asdict(self)
+        edit: FileEdit | None = fields.pop("edit")
+        if edit is not None and self.status == "ok":
+            fields |= asdict(edit)
+        return ToolCall(**fields)
 
 
 class MessageDraft(Struct):
@@ -132,18 +125,11 @@ class TurnDraft(Struct):
 
     def build(self, number: int) -> Turn:
         """Return the finished turn."""
-        return Turn(
-            number=number,
-            prompt=self.prompt,
-            origin=self.origin,
-            at=self.at,
-            ended=self.ended,
-            images=self.images,
-            messages=tuple([message.build() for message in self.messages]),
-            interventions=tuple(self.interventions),
-            compacted=self.compacted,
-            rewound=self.rewound,
-        )
+        fields = asdict(self)
+        del fields["provisional"]
+        fields["messages"] = tuple([message.build() for message in self.messages])
+        fields["interventions"] = tuple(self.interventions)
+        return Turn(number=number, **fields)
 
 
 class Timeline:
@@ -232,16 +218,19 @@ class Timeline:
         return self.message
 
     def call(
-        self, message: MessageDraft, id: str, name: str, arguments: str, at: datetime | None
+        self, message: MessageDraft, id: str, name: str, given: Any, at: datetime | None
     ) -> CallDraft:
-        """Add a tool call to ``message``; one that comes twice is one."""
-        call = self.calls.get(id) if id else None
-        if call is None:
-            call = CallDraft(id, name, arguments, at)
-            message.calls.append(call)
-            if id:
-                self.calls[id] = call
-        return call
+        """Add a tool call to ``message``; one that comes twice is one.
+
+        Args:
+            id: made up when it is empty.
+            given: the arguments, as the transcript holds them.
+        """
+        id = id or f"{message.id}-{len(message.calls)}"
+        if id not in self.calls:
+            self.calls[id] = CallDraft(id, name or "unknown", arguments_text(given), at)
+            message.calls.append(self.calls[id])
+        return self.calls[id]
 
     def result(
         self,

@@ -217,9 +217,11 @@ class TranscriptFile:
         id, name = string(block.id), string(block.name)
         if id in self._calls:
             return
-        call = thread.timeline.call(draft, id, name, arguments_of(block.input), at)
+        call = CallDraft(id, name, arguments_of(block.input), at)
+        draft.calls.append(call)
         if not id:
             return
+        thread.timeline.calls[id] = call
         self._calls[id] = (call, thread)
         if name in _DELEGATING_TOOLS:
             self.tasks[id] = orjson.loads(call.input)

@@ -43,7 +43,6 @@ from debrief.sessions.readers.files import JsonLines, JsonRecord
 from debrief.sessions.readers.patches import from_apply_patch, joined
 from debrief.sessions.readers.timeline import CallDraft, MessageDraft
 from debrief.sessions.readers.values import (
-    arguments_text,
     declared_tools,
     decoded_arguments,
     first_string,
@@ -312,9 +311,7 @@ class _Rollout:
         return message
 
     def _call(self, call_id: str, name: str, given: Any, at: datetime | None) -> CallDraft:
-        message = self._current_message(at)
-        call_id = call_id or f"{message.id}-{len(message.calls)}"
-        return self._timeline.call(message, call_id, name, arguments_text(given), at)
+        return self._timeline.call(self._current_message(at), call_id, name, given, at)
 
     def _output(self, call_id: str, output: Output, at: datetime | None) -> None:
         call = self._timeline.calls.get(call_id)
@@ -389,8 +386,7 @@ class _Rollout:
         call_id = string(payload.get("call_id"))
         if call_id in self._timeline.calls:
             return
-        name = string(payload.get("tool")) or "unknown"
-        call = self._call(call_id, name, payload.get("arguments"), at)
+        call = self._call(call_id, string(payload.get("tool")), payload.get("arguments"), at)
         output = read_output(payload.get("content_items"), payload.get("success"))
         self._timeline.result(call, output.text, failed=output.failed, at=at)
 

@@ -21,22 +21,8 @@ LONGEST_VALUE = 200
 CUT = "... (truncated)"
 
 _KEY_PARAMETERS = (
-    "file_path",
-    "filePath",
-    "notebook_path",
-    "path",
-    "command",
-    "cmd",
-    "pattern",
-    "glob",
-    "query",
-    "url",
-    "skill",
-    "subagent_type",
-    "description",
-    "subject",
-    "taskId",
-    "question",
+    *("file_path", "filePath", "notebook_path", "path", "command", "cmd", "pattern", "glob"),
+    *("query", "url", "skill", "subagent_type", "description", "subject", "taskId", "question"),
 )
 _MOST_OTHERS = 3
 

@@ -13,7 +13,6 @@ import os
 import re
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
 from datetime import datetime
 from pathlib import Path
 from typing import Any, TypeVar
@@ -106,10 +105,11 @@ def mirror(url: str, home: Path) -> Path:
     ]
 
     def fetch(name: str) -> None:
-        with _replacing(files / name) as scratch:
-            store.fetch(f"{store.root}/{name}", scratch)
-            modified = stored[name][1]
-            os.utime(scratch, ns=(modified, modified))
+        scratch = _scratch(files / name)
+        store.fetch(f"{store.root}/{name}", scratch)
+        modified = stored[name][1]
+        os.utime(scratch, ns=(modified, modified))
+        scratch.replace(files / name)
 
     with ThreadPoolExecutor(_AT_ONCE) as pool:
         list(pool.map(fetch, changed))
@@ -241,17 +241,12 @@ def _load(path: Path, type: type[T]) -> T:
 
 
 def _save(path: Path, value: object) -> None:
-    with _replacing(path) as scratch:
-        scratch.write_bytes(msgspec.json.encode(value))
+    scratch = _scratch(path)
+    scratch.write_bytes(msgspec.json.encode(value))
+    scratch.replace(path)
 
 
-@contextmanager
-def _replacing(path: Path) -> Iterator[Path]:
-    """Give a file to write beside ``path``, which it replaces at the end."""
+def _scratch(path: Path) -> Path:
+    """Return a new file beside ``path``, which it is to replace; other processes have others."""
     path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-    scratch = path.with_name(f".{uuid4().hex}")
-    try:
-        yield scratch
-        scratch.replace(path)
-    finally:
-        scratch.unlink(missing_ok=True)
+    return path.with_name(f".{uuid4().hex}")

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime
 from pathlib import Path
 from typing import Protocol
@@ -12,7 +13,7 @@ import orjson
 from msgspec import Struct
 
 from debrief.errors import InputError
-from debrief.sessions.model import Session
+from debrief.sessions.model import Problem, Session
 from debrief.sessions.readers.assembly import TranscriptDraft, assemble
 from debrief.sessions.readers.files import HEAD, JsonRecord, Walk, head_of
 from debrief.sessions.readers.values import changed_at, moment
@@ -89,54 +90,56 @@ class SessionReader(Protocol):
         ...
 
 
-class Reader(SessionReader, Protocol):
-    """A source of sessions. A new one is a module with such an object in ``READERS``."""
+class Reader(ABC):
+    """A source of sessions. A new one is a module with such an object in ``READER``."""
 
     source: str
     tool: str
-    tools: ToolNames
+    tools = ToolNames()
+    home_folders: tuple[str, ...] = ()
+    """Where the tool keeps its transcripts, below a user's home."""
 
     def folders(self, home: Path) -> tuple[Path, ...]:
         """Return where the tool keeps its transcripts below a user's home."""
-        ...
+        return tuple(home / folder for folder in self.home_folders)
 
+    @abstractmethod
     def find(self, walk: Walk) -> Iterator[Transcript]:
         """Yield this source's transcripts among the files of a folder, in path order.
 
         Files of other sources are skipped by a look at their first bytes.
         """
-        ...
 
+    @abstractmethod
     def peek(self, transcript: Transcript) -> Peek | None:
         """Look at the beginning; None when the file holds no session."""
-        ...
+
+    @abstractmethod
+    def read(self, transcript: Transcript) -> Session:
+        """Read one transcript whole; see ``SessionReader``."""
 
 
 _TIME = re.compile(rb'(?<!\\)"timestamp"\s*:\s*"([^"\\]{1,40})"')
 
 
-class TranscriptReader:
+class TranscriptReader(Reader):
     """Reads a source whose sessions are one file each, subagents being files of their own.
 
     A source defines the class variables, ``claims``, ``describe`` and ``read_file``.
     """
 
-    source: str
-    tool: str
-    tools = ToolNames()
-    home_folders: tuple[str, ...]
-    """Where the tool keeps its transcripts, below a user's home."""
     suffixes: tuple[str, ...] = (".jsonl",)
     """Of the names of its transcripts."""
 
+    @abstractmethod
     def claims(self, head: bytes) -> bool:
         """Return whether a file with this beginning is the source's."""
-        raise NotImplementedError
 
+    @abstractmethod
     def describe(self, head: bytes, path: str) -> Peek | None:
         """Return what the beginning of a file says; None when it holds no session."""
-        raise NotImplementedError
 
+    @abstractmethod
     def read_file(self, path: str) -> TranscriptDraft:
         """Read one file.
 
@@ -144,15 +147,10 @@ class TranscriptReader:
             OSError: it cannot be read.
             ValueError: it holds nothing that can be read.
         """
-        raise NotImplementedError
 
     def beside(self, path: str) -> tuple[str, ...]:
         """Return the files that belong to a path, such as its settings."""
         return ()
-
-    def folders(self, home: Path) -> tuple[Path, ...]:
-        """Return where the tool keeps its transcripts below a user's home."""
-        return tuple(home / folder for folder in self.home_folders)
 
     def find(self, walk: Walk) -> Iterator[Transcript]:
         """Yield this source's transcripts, in path order: a child at hand completes its parent."""
@@ -199,11 +197,7 @@ class TranscriptReader:
         except ValueError as error:
             raise BrokenTranscript(path, str(error)) from error
         if not draft.timeline.turns:
-            if draft.problems:
-                first = draft.problems[0]
-                reason = f"no prompt and no answer in it; {first.reason}"
-                raise BrokenTranscript(path, reason, first.line)
-            raise NoSession(path, "holds no session: no prompt and no answer")
+            raise nothing_in(path, draft.problems, "holds no session: no prompt and no answer")
         children = [*draft.agents.values(), *self.read_children(transcript, draft)]
         return assemble(
             draft, source=self.source, tool=self.tool, fallback=fallback, children=children
@@ -223,6 +217,14 @@ class TranscriptReader:
                     yield self.read_file(path)
                 except (OSError, ValueError) as error:
                     draft.report(0, f"its subagent's transcript {path} cannot be read: {error}")
+
+
+def nothing_in(path: str, problems: Sequence[Problem], otherwise: str) -> InputError:
+    """Return the error for a file without a session: its first problem, if it has any."""
+    if not problems:
+        return NoSession(path, otherwise)
+    reason = f"no prompt and no answer in it; {problems[0].reason}"
+    return BrokenTranscript(path, reason, problems[0].line)
 
 
 def text_in(pattern: re.Pattern[bytes], head: bytes) -> str:

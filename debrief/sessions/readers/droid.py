@@ -6,6 +6,7 @@ Tokens are in the settings alone; a subagent's transcript names its parent's ses
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -52,6 +53,14 @@ _INTERRUPTED = "[Request interrupted by user"
 _STOPPED = re.compile(r"interrupt|cancel|abort", re.IGNORECASE)
 _EDITING = frozenset({"ApplyPatch", "Create", "Write", "Edit", "MultiEdit"})
 _TAIL = 300
+_BILLED = (
+    "input_tokens",
+    "output_tokens",
+    "cache_creation_input_tokens",
+    "cache_read_input_tokens",
+)
+_SETTLED = ("inputTokens", "outputTokens", "cacheCreationTokens", "cacheReadTokens")
+"""What messages and settings call the four counts of a ``Usage``."""
 
 
 class DroidReader(TranscriptReader):
@@ -92,10 +101,10 @@ class DroidReader(TranscriptReader):
         draft.read_lines(_convert)
         draft.references += references
         draft.id = draft.id or Path(path).stem
-        usage = _settings_usage(settings.get("tokenUsage"))
+        usage = _usage(settings.get("tokenUsage"), _SETTLED)
         if usage != NO_USAGE:
             draft.usage = usage
-            inclusive = _settings_usage(settings.get("inclusiveTokenUsage"))
+            inclusive = _usage(settings.get("inclusiveTokenUsage"), _SETTLED)
             draft.inclusive_usage = None if inclusive == NO_USAGE else inclusive
         elif draft.timeline.usage == NO_USAGE and draft.timeline.turns:
             draft.report(0, "no settings with token counts beside it: tokens are not known")
@@ -178,15 +187,7 @@ def _answer(
         elif block.get("type") == "tool_use":
             call_id, name = string(block.get("id")), string(block.get("name"))
             timeline.call(answer, call_id, name, block.get("input"), at)
-    usage = mapping(message.get("usage"))
-    timeline.spend(
-        Usage(
-            whole_number(usage.get("input_tokens")),
-            whole_number(usage.get("output_tokens")),
-            whole_number(usage.get("cache_creation_input_tokens")),
-            whole_number(usage.get("cache_read_input_tokens")),
-        )
-    )
+    timeline.spend(_usage(message.get("usage"), _BILLED))
 
 
 def _ask(
@@ -243,11 +244,5 @@ def _result(block: JsonRecord, at: datetime | None, draft: TranscriptDraft) -> N
     draft.timeline.result(call, text, failed=failed, at=at, exit_code=exit_code, edit=edit)
 
 
-def _settings_usage(usage: Any) -> Usage:
-    usage = mapping(usage)
-    return Usage(
-        whole_number(usage.get("inputTokens")),
-        whole_number(usage.get("outputTokens")),
-        whole_number(usage.get("cacheCreationTokens")),
-        whole_number(usage.get("cacheReadTokens")),
-    )
+def _usage(usage: Any, fields: Iterable[str]) -> Usage:
+    return Usage(*(whole_number(mapping(usage).get(field)) for field in fields))

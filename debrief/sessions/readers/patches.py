@@ -11,6 +11,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator
 from difflib import SequenceMatcher
+from itertools import takewhile
 from typing import Any
 
 from msgspec import Struct
@@ -270,12 +271,8 @@ def _difference(before: list[str], after: list[str]) -> Iterator[Hunk]:
 
 
 def _common(left: list[str], right: list[str]) -> int:
-    count = 0
-    for one, other in zip(left, right, strict=False):
-        if one != other:
-            break
-        count += 1
-    return count
+    pairs = zip(left, right, strict=False)
+    return sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], pairs))
 
 
 def _span(start: int, length: int) -> str:

@@ -108,22 +108,6 @@ def text_of(content: Any) -> str:
     return string(content)
 
 
-def words_of(content: Any) -> list[str]:
-    """Return the texts alone, without words for images: what a person typed, block by block."""
-    if type(content) is not list:
-        return [content] if type(content) is str else []
-    texts = (
-        block.get("text") if type(block) is dict and block.get("type") == "text" else block
-        for block in content
-    )
-    return [text for text in texts if type(text) is str]
-
-
-def images_in(content: Any) -> int:
-    """Return how many images the content holds."""
-    return sum(block.get("type") == "image" for block in mappings(content))
-
-
 def _text_of_block(block: Any) -> str:
     if type(block) is not dict:
         return string(block)

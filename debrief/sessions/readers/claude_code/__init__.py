@@ -5,7 +5,7 @@ from __future__ import annotations
 import gc
 import hashlib
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -13,15 +13,7 @@ from typing import Any
 from debrief.errors import InputError
 from debrief.sessions.model import Problem, Session
 from debrief.sessions.readers.assembly import TranscriptDraft, assemble
-from debrief.sessions.readers.base import (
-    BrokenTranscript,
-    NoSession,
-    Peek,
-    ToolNames,
-    Transcript,
-    TranscriptReader,
-    text_in,
-)
+from debrief.sessions.readers.base import Peek, Reader, ToolNames, Transcript, nothing_in, text_in
 from debrief.sessions.readers.claude_code.conversion import TranscriptFile
 from debrief.sessions.readers.claude_code.records import CountedUsage
 from debrief.sessions.readers.files import JsonLines, JsonRecord, Walk, head_of
@@ -142,10 +134,8 @@ def _attribute(
 def _link(thread: TranscriptDraft, files: Iterable[TranscriptFile]) -> None:
     """Link a subagent to the call that started it, and take its type and task from there."""
     thread.call_id, task = _task_of(thread, files)
-    thread.agent_type, thread.title = (
-        string(task.get("subagent_type")),
-        string(task.get("description")),
-    )
+    thread.agent_type = string(task.get("subagent_type"))
+    thread.title = string(task.get("description"))
     thread.prompt = thread.prompt or string(task.get("prompt"))
 
 
@@ -160,10 +150,8 @@ def _task_of(
     for file in files if thread.prompt else ():
         linked = set(file.started_by.values())
         for call_id, task in file.tasks.items():
-            if (
-                call_id not in linked
-                and string(task.get("prompt")).strip() == thread.prompt.strip()
-            ):
+            same = string(task.get("prompt")).strip() == thread.prompt.strip()
+            if same and call_id not in linked:
                 file.started_by.setdefault(thread.id, call_id)
                 return call_id, task
     return "", {}
@@ -182,7 +170,21 @@ _UUID = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 _AGENT = "agent-"
 
 
-class ClaudeCodeReader(TranscriptReader):
+@contextmanager
+def _no_collection() -> Iterator[None]:
+    """Keep the collector of cycles off: a reading makes none, and would be searched for them
+    again and again while it grows, which costs a third of the time of a long transcript.
+    """
+    was_on = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_on:
+            gc.enable()
+
+
+class ClaudeCodeReader(Reader):
     """Claude Code's sessions, each with its subagents' files."""
 
     source = SOURCE
@@ -201,12 +203,8 @@ class ClaudeCodeReader(TranscriptReader):
         known = set(paths)
         groups: dict[object, list[str]] = {path: [path] for path in paths if not _is_agent(path)}
         for path in filter(_is_agent, paths):
-            parent = _parent_by_folder(path)
-            if parent not in known:
-                parent = _parent_by_id(path)
-            groups.setdefault(parent, []).append(path)
-        mains = sorted(groups.values())
-        for first, *rest in mains:
+            groups.setdefault(_parent_of(path, known), []).append(path)
+        for first, *rest in sorted(groups.values()):
             if first in walk.sources or self.claims(head_of(first)):
                 yield Transcript(source=SOURCE, path=first, companions=tuple(rest))
 
@@ -216,9 +214,8 @@ class ClaudeCodeReader(TranscriptReader):
         Raises:
             OSError: the file cannot be read.
         """
-        file = JsonLines(transcript.path)
         id, root, started, has_speech = "", "", None, False
-        for record in file:
+        for record in JsonLines(transcript.path):
             id = id or string(record.get("sessionId"))
             root = root or string(record.get("uuid"))
             if started is None:
@@ -231,6 +228,7 @@ class ClaudeCodeReader(TranscriptReader):
         id = id or _session_id_without(transcript.path)
         return Peek(session_id=id, started=started, root=root)
 
+    @_no_collection()
     def read(self, transcript: Transcript) -> Session:
         """Read a session with its subagents; memory is bounded by what the session keeps.
 
@@ -238,10 +236,6 @@ class ClaudeCodeReader(TranscriptReader):
             NoSession: the file is whole, and no prompt and no answer is in it.
             InputError: it cannot be opened, or nothing in it can be read.
         """
-        with _no_collection():
-            return self._read(transcript)
-
-    def _read(self, transcript: Transcript) -> Session:
         files: list[TranscriptFile] = []
         problems: list[Problem] = []
         for index, path in enumerate((transcript.path, *transcript.companions)):
@@ -256,9 +250,11 @@ class ClaudeCodeReader(TranscriptReader):
                 problems.append(Problem(path=path, line=0, reason=f"cannot be read: {reason}"))
                 continue
             files.append(file)
-        if not any(each.conversational for each in files):
-            raise _no_session(files[0])
         main = files[0]
+        if not any(each.conversational for each in files):
+            reason = "no prompt and no answer in it, bookkeeping alone"
+            reason = reason if main.lines.size else "the file is empty"
+            raise nothing_in(main.lines.path, main.lines.problems, reason)
         if _is_agent(main.lines.path):
             for thread in main.agents.values():
                 thread.place = "file"
@@ -275,31 +271,6 @@ class ClaudeCodeReader(TranscriptReader):
 
 
 READER = ClaudeCodeReader()
-
-
-@contextmanager
-def _no_collection() -> Iterator[None]:
-    """Keep the collector of cycles off: a reading makes none, and would be searched for them
-    again and again while it grows, which costs a third of the time of a long transcript.
-    """
-    was_on = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if was_on:
-            gc.enable()
-
-
-def _no_session(main: TranscriptFile) -> InputError:
-    path = main.lines.path
-    problems = main.lines.problems
-    if problems:
-        reason = f"no prompt and no answer in it; {problems[0].reason}"
-        return BrokenTranscript(path, reason, problems[0].line)
-    if main.lines.size == 0:
-        return NoSession(path, "the file is empty")
-    return NoSession(path, "no prompt and no answer in it, bookkeeping alone")
 
 
 def _is_speech(record: JsonRecord) -> bool:
@@ -334,12 +305,9 @@ def _agent_id(path: str) -> str:
     return Path(path).stem.removeprefix(_AGENT)
 
 
-def _parent_by_folder(path: str) -> str:
-    """Return the session's file of a subagent's in ``<session>/subagents/…``; empty elsewhere."""
-    folder, found, _ = path.rpartition("/subagents/")
-    return f"{folder}.jsonl" if found else ""
-
-
-def _parent_by_id(path: str) -> str:
-    """Return the path that the session's file of a subagent's beside it would have."""
+def _parent_of(path: str, known: Container[str]) -> str:
+    """Return the session's file of a subagent's: above ``subagents/``, else beside it by its id."""
+    above = f"{path.rpartition('/subagents/')[0]}.jsonl"
+    if above in known:
+        return above
     return f"{path.rpartition('/')[0]}/{text_in(_SESSION_ID, head_of(path)) or path}.jsonl"

@@ -14,6 +14,7 @@ from debrief.sessions.readers.claude_code.records import (
     INTERRUPTED_CALL,
     REFUSED,
     Asked,
+    Attachment,
     Block,
     ClaudeMessage,
     ClaudeRecord,
@@ -29,17 +30,16 @@ from debrief.sessions.readers.claude_code.records import (
     kind_of,
     pictures_in,
     said_in,
+    words_in,
     words_of_refusal,
 )
 from debrief.sessions.readers.files import JsonLines
 from debrief.sessions.readers.timeline import CallDraft, MessageDraft
 from debrief.sessions.readers.values import (
-    images_in,
     moment,
     string,
     text_of,
     whole_number,
-    words_of,
 )
 
 MessageKey = tuple[Any, Any]
@@ -348,16 +348,16 @@ class TranscriptFile:
 
     def _attachment(self, record: ClaudeRecord, at: datetime | None) -> None:
         attachment = record.attachment
-        if type(attachment) is not dict or attachment.get("type") != "queued_command":
+        if type(attachment) is not Attachment or attachment.type != "queued_command":
             return
         if record.isSidechain or self.is_agent:
             return
-        content = attachment.get("prompt")
-        text, images = "\n".join(words_of(content)).strip(), images_in(content)
+        content = attachment.prompt
+        text, images = "\n".join(words_in(content)).strip(), pictures_in(content)
         kind = kind_of(text)
         if kind == "notice":
             self.main.timeline.notice(at)
-        elif kind == "prompt" and (text or images) and attachment.get("commandMode") == "prompt":
+        elif kind == "prompt" and (text or images) and attachment.commandMode == "prompt":
             self.conversational = True
             self._prompt(record, text, at, images, queued=True)
 

@@ -74,6 +74,14 @@ class ToolOutcome(Struct, gc=False):
     returnCodeInterpretation: Any = None
 
 
+class Attachment(Struct, gc=False):
+    """``attachment``; what was typed while the model worked is one."""
+
+    type: Any = None
+    prompt: list[Block | _Scalar | list[Any]] | _Scalar | dict[str, Any] = None
+    commandMode: Any = None
+
+
 class Report(Struct, gc=False):
     """``data`` of progress records; of a subagent's, its message as a record of its own."""
 
@@ -105,7 +113,7 @@ class ClaudeRecord(Struct, gc=False):
     toolUseResult: ToolOutcome | _Scalar | list[Any] = None
     isCompactSummary: Any = None
     isVisibleInTranscriptOnly: Any = None
-    attachment: Any = None
+    attachment: Attachment | _Scalar | list[Any] = None
     summary: Any = None
     leafUuid: Any = None
     aiTitle: Any = None

@@ -21,6 +21,7 @@ from debrief.sessions.readers.base import (
     text_in,
 )
 from debrief.sessions.readers.codex.records import (
+    CITATION,
     CopiedHistory,
     Output,
     TokenMeter,
@@ -37,7 +38,6 @@ from debrief.sessions.readers.codex.records import (
     repository_of,
     served_text,
     unwrapped,
-    without_citations,
 )
 from debrief.sessions.readers.files import JsonLines, JsonRecord
 from debrief.sessions.readers.patches import from_apply_patch, joined
@@ -51,6 +51,7 @@ from debrief.sessions.readers.values import (
     moment,
     qualified,
     string,
+    without,
 )
 
 _WRAPPED = re.compile(
@@ -290,7 +291,7 @@ class _Rollout:
 
     def _say(self, text: str, origin: str, at: datetime | None) -> None:
         """Add the model's words, which an event and an item hold once each, in either order."""
-        text = without_citations(text).strip("\n")
+        text = without(text, (CITATION,)).strip("\n")
         if not text.strip():
             return
         other = ("event" if origin == "item" else "item", text)

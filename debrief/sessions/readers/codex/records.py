@@ -7,7 +7,6 @@ from datetime import datetime, timedelta
 from pathlib import Path, PurePosixPath
 from typing import Any
 
-import orjson
 from msgspec import Struct
 
 from debrief.sessions.model import Usage
@@ -20,7 +19,6 @@ from debrief.sessions.readers.values import (
     mappings,
     moment,
     string,
-    without,
 )
 
 _ITEM = re.compile(
@@ -53,7 +51,8 @@ _CHOSEN = re.compile(
     r"^(?=# Files mentioned by the user:|## Active selection of the file:)", re.MULTILINE
 )
 _REQUEST = re.compile(r"^## My request(?: for Codex)?:\n", re.MULTILINE)
-_CITATION = "oai-mem-citation"
+CITATION = "oai-mem-citation"
+"""A note of the model's memory that nobody was shown."""
 
 _TOKEN_FIELDS = ("input_tokens", "cached_input_tokens", "output_tokens")
 _COPIED_WITHIN = timedelta(seconds=1)
@@ -79,7 +78,7 @@ def read_output(value: Any, success: Any = None) -> Output:
     if isinstance(value, dict):
         inner = value.get("output", value.get("content"))
         text = _lines_of(inner) if isinstance(inner, list) else inner
-        text = text if isinstance(text, str) else _dumped(value)
+        text = text if isinstance(text, str) else compact_json(value)
         code = mapping(value.get("metadata")).get("exit_code")
         if isinstance(code, int):
             return Output(text, code != 0, code)
@@ -89,7 +88,7 @@ def read_output(value: Any, success: Any = None) -> Output:
     elif isinstance(value, str):
         text = value
     else:
-        return Output("" if value is None else _dumped(value))
+        return Output("" if value is None else compact_json(value))
     match = _EXIT_CODE.search(text, 0, _HEAD)
     exit_code = int(match[1]) if match else _exit_code_in_script(text)
     failed = success is False or bool(exit_code)
@@ -121,11 +120,7 @@ def _block_text(block: Any) -> str:
     if isinstance(text, str):
         return text
     kind = string(block.get("type")) or "block"
-    return f"[{kind}]" if kind in _PICTURES or len(block) == 1 else _dumped(block)
-
-
-def _dumped(value: Any) -> str:
-    return orjson.dumps(value).decode()
+    return f"[{kind}]" if kind in _PICTURES or len(block) == 1 else compact_json(block)
 
 
 class TokenMeter:
@@ -187,11 +182,6 @@ def own_words(text: str) -> str:
         return text
     match = _CHOSEN.search(text) or _REQUEST.search(text)
     return text[match.end() :].strip() if match else text
-
-
-def without_citations(text: str) -> str:
-    """Return what the model said without the notes of its memory that nobody was shown."""
-    return without(text, (_CITATION,))
 
 
 def changes_of(changes: Any) -> list[FileEdit]:

@@ -8,40 +8,39 @@ a record's operations, commands have exit codes.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
 from hashlib import sha256
 from pathlib import Path
 
 import msgspec
 from msgspec import UNSET
+from msgspec.structs import replace
 
 from debrief.errors import InputError
-from debrief.sessions.model import (
-    CallStatus,
-    Message,
-    Problem,
-    Recorded,
-    RecordStatus,
-    Session,
-    ToolCall,
-    TranscriptRef,
-    Turn,
+from debrief.sessions.model import Recorded, RecordStatus, Session, TranscriptRef
+from debrief.sessions.readers.assembly import TranscriptDraft, assemble
+from debrief.sessions.readers.base import (
+    BrokenTranscript,
+    NoSession,
+    Peek,
+    Reader,
+    ToolNames,
+    Transcript,
 )
-from debrief.sessions.readers.base import BrokenTranscript, NoSession, Peek, ToolNames, Transcript
 from debrief.sessions.readers.files import Walk, head_of, mend_text
 from debrief.sessions.readers.patches import FileEdit, created, deleted, from_unified, joined
 from debrief.sessions.readers.recorder.records import (
     NOT_A_RECORD,
     DecodedRecord,
     RecordCall,
-    RecordMessage,
     RecordOperation,
     RecordPatch,
     RecordPath,
     decode_meta,
     decode_record,
 )
+from debrief.sessions.readers.timeline import CallDraft
 from debrief.sessions.readers.values import changed_at, declared_tools
 from debrief.slugs import slugify
 
@@ -76,135 +75,90 @@ def session_of(
         record = decode_record(data, written)
     except NOT_A_RECORD as error:
         raise InputError(path, f"is no record: {error}") from error
-    return _Conversion(record, data, path).session(status)
+    meta, draft = record.meta, TranscriptDraft(path)
+    sha = sha256(data).hexdigest()
+    draft.references.append(TranscriptRef(path=path, digest=sha, size=len(data), records=1))
+    draft.id, draft.version = meta.session_id, meta.recorder
+    draft.repository, draft.branch = meta.repo_name, meta.branch or ""
+    draft.declared = declared_tools(bytes(record.tools).decode())
+    draft.api_calls = 0
+    for at in (meta.started_at, meta.stopped_at):
+        draft.see(at.astimezone(UTC) if at.tzinfo else at.replace(tzinfo=UTC))
+    _Conversion(record, draft).run()
+    session = assemble(draft, source=SOURCE, tool=SOURCE, fallback=meta.started_at)
+    if not any(turn.messages or turn.prompt for turn in session.turns):
+        raise InputError(path, "holds no prompt and no answer")
+    full = meta.contents == "full"
+    if not full:
+        session = replace(
+            session,
+            lines_added=sum(change.added for change in meta.changes),
+            lines_removed=sum(change.removed for change in meta.changes),
+        )
+    if not (meta.verified and full):
+        status = "draft"
+    return replace(
+        session,
+        task=slugify(meta.task_id),
+        redactions=meta.redactions.count,
+        unsure_redactions=meta.redactions.unsure,
+        recorded=Recorded(
+            base_commit=meta.base_ref,
+            system="\n\n".join(
+                m.content for m in record.messages if m.role == "system" and m.content
+            ),
+            verified=meta.verified,
+            withheld="" if full else NO_CONTENTS,
+        ),
+        status=status or UNSET,
+    )
 
 
 class _Conversion:
-    """Converts one record."""
+    """Reports one record's messages to its draft."""
 
-    def __init__(self, record: DecodedRecord, data: bytes, path: str) -> None:
+    def __init__(self, record: DecodedRecord, draft: TranscriptDraft) -> None:
         self._record = record
-        self._data = data
-        self._path = path
+        self._draft = draft
         self._codes = {command.call_id: command.exit_code for command in record.meta.commands}
         self._results = {
             m.tool_call_id: m.content or "" for m in record.messages if m.role == "tool"
         }
         self._files: dict[str, str] = {}
-        self._problems: list[Problem] = []
 
-    def session(self, status: RecordStatus | None) -> Session:
-        meta = self._record.meta
-        started, ended = self._span
-        turns = tuple(self._turns())
-        if not any(turn.messages or turn.prompt for turn in turns):
-            raise InputError(self._path, "holds no prompt and no answer")
-        full = meta.contents == "full"
-        calls = [call for turn in turns for message in turn.messages for call in message.calls]
-        if not (meta.verified and full):
-            status = "draft"
-        session = Session(
-            id=meta.session_id,
-            source=SOURCE,
-            tool=SOURCE,
-            tool_version=meta.recorder,
-            task=slugify(meta.task_id),
-            repository=meta.repo_name,
-            branch=meta.branch or "",
-            started=started,
-            ended=ended,
-            transcripts=(
-                TranscriptRef(
-                    path=self._path,
-                    digest=sha256(self._data).hexdigest(),
-                    size=len(self._data),
-                    records=1,
-                ),
-            ),
-            turns=turns,
-            lines_added=sum(each.added for each in (calls if full else meta.changes)),
-            lines_removed=sum(each.removed for each in (calls if full else meta.changes)),
-            problems=tuple(self._problems),
-            redactions=meta.redactions.count,
-            unsure_redactions=meta.redactions.unsure,
-            declared_tools=declared_tools(bytes(self._record.tools).decode()) or UNSET,
-            recorded=Recorded(
-                base_commit=meta.base_ref,
-                system="\n\n".join(
-                    m.content for m in self._record.messages if m.role == "system" and m.content
-                ),
-                verified=meta.verified,
-                withheld="" if full else NO_CONTENTS,
-            ),
-        )
-        return msgspec.structs.replace(session, status=status) if status else session
-
-    @property
-    def _span(self) -> tuple[datetime, datetime]:
-        meta = self._record.meta
-        started, stopped = (
-            moment.astimezone(UTC) if moment.tzinfo else moment.replace(tzinfo=UTC)
-            for moment in (meta.started_at, meta.stopped_at)
-        )
-        return started, max(started, stopped)
-
-    def _turns(self) -> Iterator[Turn]:
-        """Yield a turn for each of the person's messages; a record has one as a rule."""
-        started, ended = self._span
-        groups: list[list[RecordMessage]] = []
+    def run(self) -> None:
+        """Begin a turn with each of the person's messages; a record has one as a rule."""
+        timeline = self._draft.timeline
+        turn = number = 0
         for message in self._record.messages:
-            if message.role == "user" or (not groups and message.role == "assistant"):
-                groups.append([])
-            if groups:
-                groups[-1].append(message)
-        before = bool(groups) and groups[0][0].role != "user"
-        for number, group in enumerate(groups, 0 if before else 1):
-            first = group[0]
-            yield Turn(
-                number=number,
-                prompt=(first.content or "") if first.role == "user" else "",
-                origin="prompt" if first.role == "user" else "preamble",
-                at=started,
-                ended=ended,
-                messages=tuple(self._answers(group, number)),
-            )
-
-    def _answers(self, group: Sequence[RecordMessage], turn: int) -> Iterator[Message]:
-        for number, message in enumerate(group):
-            if message.role == "assistant":
+            number += 1
+            if message.role == "user":
+                timeline.prompt(message.content or "", self._draft.started)
+                turn, number = turn + 1, 0
+            elif message.role == "assistant":
+                number = number if timeline.turns else 0
                 # Of this session alone: records of one kind of work begin alike, and are no copies.
-                yield Message(
-                    id=f"{self._record.meta.session_id}:{turn}.{number}",
-                    model="",
-                    text=message.content or "",
-                    calls=tuple(map(self._call, message.tool_calls or ())),
-                )
+                name = f"{self._draft.id}:{turn}.{number}"
+                answer = timeline.begin_message(name, "", None)
+                answer.texts.append(message.content or "")
+                answer.calls += map(self._call, message.tool_calls or ())
+        for each in timeline.turns:
+            each.touch(self._draft.started)
+            each.touch(self._draft.ended)
 
-    def _call(self, call: RecordCall) -> ToolCall:
+    def _call(self, call: RecordCall) -> CallDraft:
         result = self._results.get(call.id)
         name, given = call.function.name, call.function.arguments
-        status: CallStatus = "unanswered" if result is None else "ok"
-        code: int | None = None
-        edit: FileEdit | None = None
+        draft = CallDraft(call.id, name, given, None, result)
+        draft.status = "unanswered" if result is None else "ok"
         if name == RAN and call.id in self._codes:
-            code = self._codes[call.id]
-            status = "ok" if code == 0 else "failed"
+            draft.exit_code = self._codes[call.id]
+            draft.status = "ok" if draft.exit_code == 0 else "failed"
         elif name == READ and result is not None:
             self._remember(given, result)
         elif name == PATCHED and result is not None:
-            edit = self._edit(call)
-        return ToolCall(
-            id=call.id,
-            name=name,
-            input=given,
-            result=result,
-            status=status,
-            exit_code=code,
-            path=edit.path if edit else None,
-            added=edit.added if edit else 0,
-            removed=edit.removed if edit else 0,
-            patch=edit.patch if edit else "",
-        )
+            draft.edit = self._edit(given)
+        return draft
 
     def _remember(self, arguments: str, content: str) -> None:
         try:
@@ -212,9 +166,9 @@ class _Conversion:
         except msgspec.DecodeError as error:
             self._report(f"arguments of {READ} that say nothing: {error}")
 
-    def _edit(self, call: RecordCall) -> FileEdit | None:
+    def _edit(self, arguments: str) -> FileEdit | None:
         try:
-            patch = msgspec.json.decode(call.function.arguments, type=RecordPatch)
+            patch = msgspec.json.decode(arguments, type=RecordPatch)
         except msgspec.DecodeError as error:
             self._report(f"a patch that cannot be read: {error}")
             return None
@@ -236,7 +190,7 @@ class _Conversion:
         return deleted(path, content or "")
 
     def _report(self, reason: str) -> None:
-        self._problems.append(Problem(path=self._path, line=0, reason=mend_text(reason)))
+        self._draft.report(0, mend_text(reason))
 
 
 _BEGINNING = re.compile(rb'\A\s*\{\s*"(?:messages|meta|tools)"\s*:')
@@ -247,16 +201,12 @@ _LONGEST = 64_000_000
 """Bytes of a line that is still read; a record is never so long."""
 
 
-class RecordReader:
+class RecordReader(Reader):
     """Reads the records that a recorder or an export left in files."""
 
     source = SOURCE
     tool = SOURCE
     tools = ToolNames(shell="run_cmd", read="repo.readFile")
-
-    def folders(self, home: Path) -> tuple[Path, ...]:
-        """Return nothing: records are wherever somebody put them."""
-        return ()
 
     def find(self, walk: Walk) -> Iterator[Transcript]:
         """Yield the records among the files of a folder, in path order."""

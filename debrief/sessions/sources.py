@@ -34,7 +34,7 @@ from debrief.sessions.readers.files import (
 )
 from debrief.sessions.readers.values import moment_of_change
 from debrief.sessions.scanning import MirrorOrigin, Scan, ScanEntry, identified, united, with_digest
-from debrief.weeks import FIRST_WEEK, week_of
+from debrief.weeks import week_of
 
 Redact = Callable[[Session], Session]
 
@@ -98,7 +98,7 @@ def read_week(
         if entry.session_id:
             groups.setdefault(entry.session_id, []).append(entry)
         else:
-            yield _unread(entry, entry.reason, entry.line, entry.expected)
+            yield _unread(entry)
     for group in sorted(groups.values(), key=lambda group: (group[0].started, group[0].session_id)):
         yield from _read_group(group, servers or {}, redact)
 
@@ -116,12 +116,8 @@ def _read_group(
         try:
             readers: Mapping[str, SessionReader] = servers if entry.is_on_server else READERS
             readings.append(readers[entry.source].read(transcript))
-        except NoSession as error:
-            yield _unread(entry, error.reason, 0, True)
-        except InputError as error:
-            yield _unread(entry, error.reason, _line_of(error), False)
         except Exception as error:  # one transcript must never cost the week
-            yield _unread(entry, f"its reader failed: {type(error).__name__}: {error}", 0, False)
+            yield _unread(_failed(entry, error))
     if not readings:
         return
     try:
@@ -131,25 +127,27 @@ def _read_group(
             session = redact(session)
         session = with_digest(session)
     except Exception as error:  # one session must never cost the week
-        for entry in group:
-            yield _unread(entry, f"not kept: {type(error).__name__}: {error}", 0, False)
+        reason = f"not kept: {type(error).__name__}: {error}"
+        yield from (_unread(replace(entry, reason=reason)) for entry in group)
         return
     yield session
 
 
-def _line_of(error: InputError) -> int:
-    return error.line if isinstance(error, BrokenTranscript) else 0
+def _failed(entry: ScanEntry, error: Exception) -> ScanEntry:
+    """Return the entry of a transcript that could not be read, and why."""
+    line = error.line if isinstance(error, BrokenTranscript) else 0
+    if isinstance(error, InputError):
+        reason = error.reason
+    elif isinstance(error, OSError):
+        reason = reason_of(error)
+    else:
+        reason = f"its reader failed: {type(error).__name__}: {error}"
+    return replace(entry, reason=reason, line=line, expected=isinstance(error, NoSession))
 
 
-def _unread(entry: ScanEntry, reason: str, line: int, expected: bool) -> UnreadTranscript:
-    return UnreadTranscript(
-        path=entry.path,
-        source=entry.source,
-        week=entry.week,
-        line=line,
-        reason=reason,
-        expected=expected,
-    )
+def _unread(entry: ScanEntry) -> UnreadTranscript:
+    fields = {name: getattr(entry, name) for name in UnreadTranscript.__struct_fields__}
+    return UnreadTranscript(**fields)
 
 
 def _gone(known: Iterable[ScanEntry], entries: Mapping[str, ScanEntry]) -> Iterator[ScanEntry]:
@@ -196,13 +194,8 @@ def _scan_folder(
 ) -> Iterator[tuple[ScanEntry, bool]]:
     """Yield an entry a file, or a part of one, companions apart, and whether it was opened."""
     for each in found.unreachable:
-        epoch = moment_of_change(0)
-        yield (
-            ScanEntry(
-                source="", path=each.path, started=epoch, week=FIRST_WEEK, reason=each.reason
-            ),
-            False,
-        )
+        nothing = _entry(FileStamp(each.path, 0, 0), each.path)
+        yield replace(nothing, reason=each.reason), False
     stamps = {file.path: file for file in found.files}
     unchanged = {
         entry.path: entry
@@ -266,14 +259,8 @@ def _peeked(
         if started is not None:
             entry = replace(entry, started=started, week=week_of(started))
         reader.read(transcript)
-    except NoSession as error:
-        return replace(entry, reason=error.reason, expected=True)
-    except InputError as error:
-        return replace(entry, reason=error.reason, line=_line_of(error))
-    except OSError as error:
-        return replace(entry, reason=reason_of(error))
     except Exception as error:  # one transcript must never cost the scan
-        return replace(entry, reason=f"its reader failed: {type(error).__name__}: {error}")
+        return _failed(entry, error)
     return replace(entry, reason="no session was found in it")
 
 
@@ -288,7 +275,7 @@ def _unclaimed(file: FileStamp) -> ScanEntry:
         with open(file.path, "rb"):  # noqa: PTH123
             head = head_of(file.path)
     except OSError as error:
-        return replace(entry, reason=reason_of(error))
+        return _failed(entry, error)
     broken = first_line_error(head, whole=file.size <= len(head))
     if broken is None:
         reason = "not the transcript of a tool that is known"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from datetime import datetime
 
 from msgspec import UNSET, Struct
@@ -148,7 +148,10 @@ def assemble(
         *(message for turn in turns for message in turn.messages),
         *(message for subagent in subagents for message in subagent.messages),
     ]
-    calls = list(_distinct_calls(messages))
+    calls: dict[object, ToolCall] = {}  # each once, whoever's records hold it
+    for message in messages:
+        for call in message.calls:
+            calls.setdefault(call.id or len(calls), call)
     alone = None if children else draft.inclusive_usage
     own = (part.timeline.usage if part.usage is None else part.usage for part in parts)
     return Session(
@@ -172,8 +175,8 @@ def assemble(
             part.timeline.messages if part.api_calls is None else part.api_calls for part in parts
         ),
         slash_commands=draft.timeline.slash_commands,
-        lines_added=sum(call.added for call in calls),
-        lines_removed=sum(call.removed for call in calls),
+        lines_added=sum(call.added for call in calls.values()),
+        lines_removed=sum(call.removed for call in calls.values()),
         compactions=draft.timeline.compactions,
         problems=tuple(problem for part in parts for problem in part.problems),
         declared_tools=unique(draft.declared) or UNSET,
@@ -197,16 +200,6 @@ def _subagent(child: TranscriptDraft, parent: TranscriptDraft) -> Subagent:
         place=child.place,
         call_id=child.call_id,
     )
-
-
-def _distinct_calls(messages: Iterable[Message]) -> Iterator[ToolCall]:
-    """Yield each call once, whoever's records hold it."""
-    seen: set[str] = set()
-    for message in messages:
-        for call in message.calls:
-            if not call.id or call.id not in seen:
-                seen.add(call.id)
-                yield call
 
 
 def _without_prompts(turns: tuple[Turn, ...]) -> tuple[Turn, ...]:

@@ -229,9 +229,8 @@ class _Stream:
             timeline.reject(call, text or "", at)
             return
         failed = data.get("success") is False or type(error) is dict or kind == "failure"
-        failed = failed or bool(exit_code)
         edit = None
-        if _EDITING.fullmatch(call.name) and not failed:
+        if _EDITING.fullmatch(call.name):
             edit = _edit(call.input, string(result.get("detailedContent")))
         timeline.result(call, text, failed=failed, at=at, exit_code=exit_code, edit=edit)
 

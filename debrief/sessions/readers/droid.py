@@ -235,11 +235,9 @@ def _result(block: JsonRecord, at: datetime | None, draft: TranscriptDraft) -> N
         match = _EXIT_CODE.search(text, max(0, len(text) - _TAIL)) or _EXIT_CODE.search(
             text, 0, _TAIL
         )
-        if match:
-            exit_code = int(match[1] or match[2] or match[3])
-            failed = failed or exit_code != 0
+        exit_code = int(match[1] or match[2] or match[3]) if match else None
     edit = None
-    if call.name in _EDITING and not failed:
+    if call.name in _EDITING:
         edit = edit_of_arguments(decoded_arguments(call.input), string(outcome.get("diff")))
     draft.timeline.result(call, text, failed=failed, at=at, exit_code=exit_code, edit=edit)
 

@@ -40,18 +40,12 @@ class FileStamp(Struct, frozen=True, gc=False):
     mtime_ns: int
 
 
-class Unreachable(Struct, frozen=True, gc=False):
-    """A folder or file that a walk could not get at."""
-
-    path: str
-    reason: str
-
-
 class Walk(Struct, frozen=True):
     """What lies below a folder: JSON and JSON-lines files, sorted by path."""
 
     files: tuple[FileStamp, ...]
-    unreachable: tuple[Unreachable, ...] = ()
+    unreachable: tuple[Problem, ...] = ()
+    """Folders and files that the walk could not get at."""
     sources: Mapping[str, str] = {}
     """The source of each file that did not change since it was last read; empty text for a file
     that no reader claims."""
@@ -73,7 +67,7 @@ def walk(folder: Path) -> Walk:
     """
     top = str(folder)
     files: list[FileStamp] = []
-    unreachable: list[Unreachable] = []
+    unreachable: dict[str, str] = {}
     seen: set[tuple[int, int]] = set()
 
     def is_new(status: os.stat_result) -> bool:
@@ -95,7 +89,7 @@ def walk(folder: Path) -> Walk:
         except OSError as error:
             missing = at == top and isinstance(error, FileNotFoundError)
             reason = "there is no such folder" if missing else reason_of(error)
-            unreachable.append(Unreachable(shown(at), reason))
+            unreachable[shown(at)] = reason
             continue
         for entry in listed:
             path, is_transcript = entry.path, entry.name.endswith(_SUFFIXES)
@@ -109,15 +103,15 @@ def walk(folder: Path) -> Walk:
                 status = entry.stat()
             except OSError as error:
                 if is_transcript:
-                    unreachable.append(Unreachable(shown(path), reason_of(error)))
+                    unreachable[shown(path)] = reason_of(error)
                 continue
             if shown(path) != path:
-                reason = "its name is not UTF-8; rename it to have it read"
-                unreachable.append(Unreachable(shown(path), reason))
+                unreachable[shown(path)] = "its name is not UTF-8; rename it to have it read"
             elif stat.S_ISREG(status.st_mode) and is_new(status):
                 files.append(FileStamp(path, status.st_size, status.st_mtime_ns))
     files.sort(key=lambda file: file.path)
-    return Walk(tuple(files), tuple(sorted(unreachable, key=lambda each: each.path)))
+    problems = (Problem(path=path, line=0, reason=why) for path, why in sorted(unreachable.items()))
+    return Walk(tuple(files), tuple(problems))
 
 
 def head_of(path: str) -> bytes:

@@ -231,8 +231,7 @@ def _result(call: CallDraft, record: JsonRecord, draft: TranscriptDraft) -> None
             # Newer versions leave the exit code out when it is 0.
             is_ok = text.startswith("Output:") and status != "error"
             exit_code = int(match[1]) if match else 0 if is_ok else None
-        failed = status == "error" or bool(exit_code)
-        edit = None if failed else _edit(call.name, record)
+        failed, edit = status == "error", _edit(call.name, record)
         draft.timeline.result(call, text, failed=failed, at=at, exit_code=exit_code, edit=edit)
 
 

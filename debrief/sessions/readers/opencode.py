@@ -27,7 +27,7 @@ from debrief.sessions.readers.base import (
 )
 from debrief.sessions.readers.files import JsonRecord, Walk, head_of, load_object, mend
 from debrief.sessions.readers.patches import FileEdit, edit_of_arguments, from_unified, joined
-from debrief.sessions.readers.timeline import CallDraft, MessageDraft
+from debrief.sessions.readers.timeline import MessageDraft
 from debrief.sessions.readers.values import (
     first_string,
     mapping,
@@ -327,27 +327,18 @@ def _tool(part: JsonRecord, message: MessageDraft, draft: TranscriptDraft) -> No
         draft.child_calls[string(metadata.get("sessionId"))] = call.id
     ended = time_of(state, "end")
     if state.get("status") == "completed":
-        _completed(call, state, metadata, ended, draft)
+        given, code = mapping(state.get("input")), metadata.get("exit")
+        draft.timeline.result(
+            call,
+            string(state.get("output")),
+            failed=False,
+            at=ended,
+            exit_code=code if type(code) is int else None,
+            edit=_edit(given, metadata) if call.name in _EDITING else None,
+        )
     elif state.get("status") == "error":
         text = first_string(state, "error", "output")
         draft.timeline.result(call, text, failed=True, at=ended)
-
-
-def _completed(
-    call: CallDraft,
-    state: JsonRecord,
-    metadata: JsonRecord,
-    at: datetime | None,
-    draft: TranscriptDraft,
-) -> None:
-    code = metadata.get("exit")
-    exit_code = code if type(code) is int else None
-    failed = bool(exit_code)
-    edit = None
-    if call.name in _EDITING and not failed:
-        edit = _edit(mapping(state.get("input")), metadata)
-    text = string(state.get("output"))
-    draft.timeline.result(call, text, failed=failed, at=at, exit_code=exit_code, edit=edit)
 
 
 def _edit(given: JsonRecord, metadata: JsonRecord) -> FileEdit | None:

@@ -20,7 +20,8 @@ from debrief.sessions.model import ToolCall
 from debrief.sessions.readers.values import first_string, mappings
 
 _HUNK = re.compile(r"@@ -(\d+)(?:,(\d+))? \+(\d+)(?:,(\d+))? @@")
-_FILE = re.compile(r"\*\*\* (Add|Update|Delete) File: (.+)")
+_FILE = re.compile(r"^\*\*\* (Add|Update|Delete) File: (.*\S.*)$", re.MULTILINE)
+_END = re.compile(r"^\*\*\* End Patch", re.MULTILINE)
 _WRITTEN = frozenset("+- ")
 _MARKS = _WRITTEN | {"", "\r"}
 """What a line within a hunk begins with; some tools cut the blank off an empty context line."""
@@ -163,31 +164,17 @@ def from_apply_patch(text: str) -> list[FileEdit]:
     the file's beginning. A deleted file's lines are not in the text, so they do not count.
     """
     edits: list[FileEdit] = []
-    kind = path = ""
-    lines: list[str] = []
-
-    def close() -> None:
-        if not path:
-            return
+    _, *sections = _FILE.split(text)
+    for kind, path, body in zip(sections[::3], sections[1::3], sections[2::3], strict=True):
+        lines = lines_of(_END.split(body, maxsplit=1)[0].removeprefix("\n"))
+        lines = [line for line in lines if not line.startswith("*** ")]
         if kind == "Add":
             content = "".join(f"{line[1:]}\n" for line in lines if line[:1] == "+")
-            edits.append(created(path, content, estimated=True))
+            edits.append(created(path.strip(), content, estimated=True))
         elif kind == "Delete":
-            edits.append(FileEdit(path, estimated=True))
+            edits.append(FileEdit(path.strip(), estimated=True))
         else:
-            edits.append(_edit(path, list(_numbered(lines)), True))
-
-    for line in lines_of(text):
-        match = _FILE.match(line)
-        if match:
-            close()
-            kind, path, lines = match[1], match[2].strip(), []
-        elif line.startswith("*** End Patch"):
-            close()
-            path = ""
-        elif not line.startswith("*** "):
-            lines.append(line)
-    close()
+            edits.append(_edit(path.strip(), list(_numbered(lines)), True))
     return edits
 
 

@@ -251,10 +251,12 @@ class Timeline:
 
         Args:
             text: None where the transcript says that the call ended, and not what came back.
+            failed: as the transcript says; a command whose exit code is not 0 failed anyway.
             refused: whether the person refused the call; by default its text says so.
             words: what they said or answered, where the source keeps that apart from the text.
         """
         self.touch(at)
+        failed = failed or bool(exit_code)
         if refused is None:
             refused = failed and text is not None and is_rejection(text)
         if call.status != "unanswered":

@@ -305,19 +305,13 @@ class TranscriptFile:
         timeline, text = thread.timeline, text_of(block.content)
         failed, refused = block.is_error is True, text.startswith(REFUSED)
         if call.status != "unanswered" or refused:
-            words = words_of_refusal(text)
-            timeline.result(call, text, failed=failed, at=at, refused=refused, words=words)
+            said = words_of_refusal(text)
+            timeline.result(call, text, failed=failed, at=at, refused=refused, words=said)
             return
-        timeline.result(
-            call,
-            text,
-            failed=failed,
-            at=at,
-            exit_code=exit_code_of(call.name, text, outcome, failed),
-            edit=None if failed else edit_of(call.name, call.input, outcome, self._written),
-            refused=False,
-            words=answers_in(outcome, text) if call.name == "AskUserQuestion" else None,
-        )
+        edit = None if failed else edit_of(call.name, call.input, outcome, self._written)
+        words = answers_in(outcome, text) if call.name == "AskUserQuestion" else None
+        timeline.result(call, text, failed=failed, at=at, edit=edit, refused=False, words=words)
+        call.exit_code = exit_code_of(call.name, text, outcome, failed)
         agent = outcome.agentId if type(outcome) is ToolOutcome and not failed else None
         if type(agent) is str and call.id in self.tasks:
             self.started_by[agent] = call.id

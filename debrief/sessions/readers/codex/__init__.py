@@ -319,14 +319,12 @@ class _Rollout:
         if call is None:
             self._draft.orphan_results += 1
             return
-        edit = call.edit
-        if edit is None and call.name == "apply_patch" and not output.failed:
+        edit, code = call.edit, call.exit_code if output.exit_code is None else output.exit_code
+        if edit is None and call.name == "apply_patch":
             given = decoded_arguments(call.input)
             edit = joined(from_apply_patch(first_string(given, "patch", "input")))
-        exit_code = call.exit_code if output.exit_code is None else output.exit_code
-        failed = output.failed or bool(exit_code)
         self._timeline.result(
-            call, output.text, failed=failed, at=at, exit_code=exit_code, edit=edit
+            call, output.text, failed=output.failed, at=at, exit_code=code, edit=edit
         )
 
     def _executed(self, payload: JsonRecord) -> None:

@@ -169,11 +169,9 @@ def _groups(entries: list[ScanEntry]) -> list[list[ScanEntry]]:
     first_with: dict[tuple[str, ...], int] = {}
     for index, entry in enumerate(entries):
         unique = _UNIQUE.search(entry.own_id) is not None or not entry.root
-        keys: list[tuple[str, ...]] = [
-            ("id", entry.source, entry.own_id, "" if unique else entry.root)
-        ]
+        keys = [("id", entry.source, entry.own_id, "" if unique else entry.root)]
         if _UNIQUE.fullmatch(entry.root):
-            keys.append(("root", entry.source, entry.root))
+            keys.append(("root", entry.source, entry.root, ""))
         for key in keys:
             other = leader(first_with.setdefault(key, index))
             leaders[max(other, leader(index))] = min(other, leader(index))
@@ -253,9 +251,9 @@ def _with(base: Session, other: Session) -> Session:
     prompts = {turn.prompt for turn in base.turns if turn.origin == "prompt"}
     added = [rest for turn in other.turns if (rest := _rest(turn, known, prompts)) is not None]
     turns, new = _merged(base.turns, added)
-    subagents = _subagents(base.subagents, other.subagents)
     kept = {agent.id for agent in base.subagents}
-    new.extend(m for agent in subagents if agent.id not in kept for m in agent.messages)
+    agents = tuple(agent for agent in other.subagents if agent.id not in kept)
+    new.extend(message for agent in agents for message in agent.messages)
     calls = [call for message in new for call in message.calls]
     usage = sum((message.usage for message in new), base.usage)
     paths = {ref.path for ref in base.transcripts}
@@ -266,27 +264,19 @@ def _with(base: Session, other: Session) -> Session:
         started=min(base.started, other.started),
         ended=max(base.ended, other.ended),
         turns=turns,
-        subagents=subagents,
+        subagents=base.subagents + agents,
         models=tuple(models),
         usage=usage,
         api_calls=base.api_calls + sum(message.usage != Usage() for message in new),
-        slash_commands=sum(
-            intervention.kind == "slash_command"
-            for turn in turns
-            for intervention in turn.interventions
-        )
+        slash_commands=sum(deed.kind == "slash_command" for t in turns for deed in t.interventions)
         if added
         else base.slash_commands,
         lines_added=base.lines_added + sum(call.added for call in calls),
         lines_removed=base.lines_removed + sum(call.removed for call in calls),
         compactions=max(base.compactions, other.compactions),
-        transcripts=(
-            *base.transcripts,
-            *(ref for ref in other.transcripts if ref.path not in paths),
-        ),
+        transcripts=base.transcripts + tuple(r for r in other.transcripts if r.path not in paths),
         problems=(*base.problems, *other.problems),
-        declared_tools=unique((*(base.declared_tools or ()), *(other.declared_tools or ())))
-        or UNSET,
+        declared_tools=unique((base.declared_tools or ()) + (other.declared_tools or ())) or UNSET,
         notices=tuple(sorted({*(base.notices or ()), *(other.notices or ())})) or UNSET,
         base_commit=base.base_commit or other.base_commit,
     )
@@ -329,7 +319,8 @@ def _merged(base: tuple[Turn, ...], added: list[Turn]) -> tuple[tuple[Turn, ...]
         if fresh:
             new.extend(fresh)
             messages = tuple(_in_time(mine.messages + fresh))
-            turns[key] = replace(mine, messages=messages, ended=_later(mine.ended, turn.ended))
+            ended = max((at for at in (mine.ended, turn.ended) if at), default=None)
+            turns[key] = replace(mine, messages=messages, ended=ended)
     ordered = _in_time(turns.values())
     numbers = accumulate(int(turn.number > 0) for turn in ordered)
     return tuple(
@@ -347,12 +338,3 @@ def _in_time(items: Iterable[_Timed]) -> list[_Timed]:
 
 def _key(turn: Turn) -> tuple[object, ...]:
     return (turn.number if turn.at is None else turn.at, turn.prompt)
-
-
-def _later(one: datetime | None, other: datetime | None) -> datetime | None:
-    return max(one, other) if one and other else one or other
-
-
-def _subagents(base: tuple[Subagent, ...], other: tuple[Subagent, ...]) -> tuple[Subagent, ...]:
-    known = {agent.id for agent in base}
-    return base + tuple(agent for agent in other if agent.id not in known)

@@ -49,7 +49,6 @@ def scan(
     folders: Iterable[Path],
     remembered: Iterable[ScanEntry] = (),
     *,
-    readers: Mapping[str, Reader] | None = None,
     origins: tuple[MirrorOrigin, ...] = (),
 ) -> Scan:
     """Find the transcripts of all sources at any depth below ``folders``.
@@ -58,19 +57,14 @@ def scan(
         folders: to search; one that is not there is reported as an unread transcript.
         remembered: the entries of the last scan and what was gone then; files whose size and
             time of change are the same are not opened again.
-        readers: the sources to look for; all of them by default.
         origins: of the folders that are mirrors.
     """
-    readers = READERS if readers is None else readers
-    previous = [
-        entry
-        for entry in remembered
-        if entry.source in readers or entry.looked_for == tuple(readers)
-    ]
+    sources = tuple(READERS)
+    previous = [e for e in remembered if e.source in sources or e.looked_for == sources]
     entries: dict[str, ScanEntry] = {}
     opened = 0
     for folder in _outermost(folders):
-        for entry, was_opened in _scan_folder(walk(folder), previous, readers):
+        for entry, was_opened in _scan_folder(walk(folder), previous):
             entries.setdefault(entry.path, entry)
             opened += was_opened
     return _with_gone(entries, _gone(previous, entries), opened, origins)
@@ -152,16 +146,13 @@ def _unread(entry: ScanEntry) -> UnreadTranscript:
 
 def _gone(known: Iterable[ScanEntry], entries: Mapping[str, ScanEntry]) -> Iterator[ScanEntry]:
     """Yield the transcripts that are here no more, and neither is one with all that they held."""
-    missing = [
-        entry
-        for entry in known
-        if entry.session_id and not entry.version and entry.path not in entries
-    ]
     sizes: dict[tuple[object, ...], int] = {}
-    for entry in entries.values() if missing else ():
+    for entry in entries.values():
         key = (entry.source, entry.own_id, entry.own_started)
         sizes[key] = max(entry.size, sizes.get(key, -1))
-    for entry in missing:
+    for entry in known:
+        if not entry.session_id or entry.version or entry.path in entries:
+            continue
         if sizes.get((entry.source, entry.own_id, entry.own_started), -1) < entry.size:
             yield entry
 
@@ -189,9 +180,7 @@ def _outermost(folders: Iterable[Path]) -> list[Path]:
     return chosen
 
 
-def _scan_folder(
-    found: Walk, previous: Iterable[ScanEntry], readers: Mapping[str, Reader]
-) -> Iterator[tuple[ScanEntry, bool]]:
+def _scan_folder(found: Walk, previous: Iterable[ScanEntry]) -> Iterator[tuple[ScanEntry, bool]]:
     """Yield an entry a file, or a part of one, companions apart, and whether it was opened."""
     for each in found.unreachable:
         nothing = _entry(FileStamp(each.path, 0, 0), each.path)
@@ -210,7 +199,7 @@ def _scan_folder(
     yield from ((entry, False) for entry in parts.values())
     done = {file.path for entry in parts.values() for file in entry.files}
     found = replace(found, sources={**sources, **dict.fromkeys(done, "")})
-    for reader in readers.values():
+    for reader in READERS.values():
         for transcript in reader.find(found):
             if transcript.path in done or (transcript.file or transcript.path) not in stamps:
                 continue
@@ -227,7 +216,7 @@ def _scan_folder(
         if entry and not entry.source:
             yield entry, False
         else:
-            yield replace(_unclaimed(stamps[path]), looked_for=tuple(readers)), True
+            yield replace(_unclaimed(stamps[path]), looked_for=tuple(READERS)), True
 
 
 def _entry(

@@ -15,10 +15,9 @@ import pytest
 
 from debrief.digests import digest_of
 from debrief.lake import Lake
-from debrief.sessions import readers
+from debrief.sessions import readers, sources
 from debrief.sessions.model import Session
 from debrief.sessions.readers import READERS
-from debrief.sessions.readers.base import Transcript
 from debrief.sessions.scanning import ScanEntry
 from debrief.sessions.sources import default_folders, read_week, scan
 from tests.sessions.readers.content import prompts_of
@@ -30,11 +29,8 @@ def test_sessions_come_by_week_sorted_by_start_and_id(tmp_path: Path) -> None:
     written(tmp_path, session(3, 1), session(1, 2), session(2, 1), session(4, 8))
     found = scan([tmp_path])
     assert found.weeks() == [WEEK, "2026-01-12"]
-    assert [item.id[-1] for item in read_week(found, WEEK) if isinstance(item, Session)] == [
-        "2",
-        "3",
-        "1",
-    ]
+    ids = [item.id[-1] for item in read_week(found, WEEK) if isinstance(item, Session)]
+    assert ids == ["2", "3", "1"]
 
 
 def test_every_session_has_the_digest_of_its_redacted_form(tmp_path: Path) -> None:
@@ -103,10 +99,12 @@ def test_files_that_are_gone_are_forgotten(tmp_path: Path) -> None:
 
 
 def test_a_file_that_no_reader_claimed_is_asked_again_when_there_are_new_readers(
-    tmp_path: Path,
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     written(tmp_path, session(1))
-    known = scan([tmp_path], readers={})
+    with monkeypatch.context() as patch:
+        patch.setattr(sources, "READERS", {})
+        known = scan([tmp_path])
     assert [entry.source for entry in known.entries] == [""]
     assert [entry.source for entry in scan([tmp_path], known.entries).entries] == ["claude-code"]
 
@@ -234,10 +232,8 @@ def test_the_source_of_the_documentation_is_one_file(
     (tmp_path / "n1.jsonl").write_text("".join(json.dumps(note) + "\n" for note in notes))
     registry = readers.Registry()
     assert "run_terminal_cmd" in registry.tool_names("shell")
-    found = scan([tmp_path], readers=registry)
-    (entry,) = (entry for entry in found.entries if entry.source == "notes")
-    transcript = Transcript(source=entry.source, path=entry.path)
-    session = registry[entry.source].read(transcript)
+    monkeypatch.setattr(sources, "READERS", registry)
+    (session,) = sessions(scan([tmp_path]))
     assert (session.id, session.prompt_count, session.models) == ("n1", 1, ("m",))
     assert (session.lines_added, session.lines_removed) == (1, 1)
 

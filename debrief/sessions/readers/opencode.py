@@ -90,27 +90,28 @@ class OpenCodeReader(TranscriptReader):
     def find(self, walk: Walk) -> Iterator[Transcript]:
         """Yield exports and stored sessions, in path order."""
         paths = walk.paths(self.suffixes, self.source)
-        stored = {each.path: each for each in _stored_sessions(paths)}
+        stored = _stored_sessions(paths)
         heads = ((path, head_of(path)) for path in paths)
         for transcript in self.grouped(
             (path, stored[path].peek if path in stored else self.describe(head, path))
             for path, head in heads
             if path in stored or self.claims(head)
         ):
-            own = [transcript.path, *transcript.companions]
-            files = [file for path in own for file in (path, *_files(stored.get(path)))]
+            files: list[str] = []
+            for path in (transcript.path, *transcript.companions):
+                files += (path, *(stored[path].files if path in stored else ()))
             yield Transcript(source=self.source, path=files[0], companions=tuple(files[1:]))
 
     def peek(self, transcript: Transcript) -> Peek | None:
         """Look at the beginning; None when there is no message."""
-        own = _own(transcript)
+        own = _stored_in(transcript).get(transcript.path)
         if own is None:
             return super().peek(transcript)
         return own.peek if own.files or "/message/" in own.path else None
 
     def read_main(self, transcript: Transcript) -> TranscriptDraft:
         """Read an export, or a stored session's files."""
-        own = _own(transcript)
+        own = _stored_in(transcript).get(transcript.path)
         return self.read_file(transcript.path) if own is None else _read_stored(own)
 
     def read_children(
@@ -118,12 +119,12 @@ class OpenCodeReader(TranscriptReader):
     ) -> Iterator[TranscriptDraft]:
         """Read the sessions of subagents, exported or stored."""
         yield from super().read_children(transcript, draft)
-        for child in _stored_sessions((transcript.path, *transcript.companions)):
-            if child.path != transcript.path:
+        for path, child in _stored_in(transcript).items():
+            if path != transcript.path:
                 try:
                     yield _read_stored(child)
                 except (OSError, ValueError) as error:
-                    draft.report(0, f"its subagent's record {child.path} cannot be read: {error}")
+                    draft.report(0, f"its subagent's record {path} cannot be read: {error}")
 
     def read_file(self, path: str) -> TranscriptDraft:
         """Read an exported session."""
@@ -157,17 +158,13 @@ def _roughly(head: bytes, path: str) -> Peek:
     )
 
 
-def _files(stored: _Stored | None) -> tuple[str, ...]:
-    return stored.files if stored else ()
+def _stored_in(transcript: Transcript) -> dict[str, _Stored]:
+    return _stored_sessions((transcript.path, *transcript.companions))
 
 
-def _own(transcript: Transcript) -> _Stored | None:
-    stored = _stored_sessions((transcript.path, *transcript.companions))
-    return next((each for each in stored if each.path == transcript.path), None)
-
-
-def _stored_sessions(paths: Iterable[str]) -> Iterator[_Stored]:
-    """Yield the sessions of the stores that ``paths`` belong to, by the names of their folders."""
+def _stored_sessions(paths: Iterable[str]) -> dict[str, _Stored]:
+    """Return the sessions of the stores that ``paths`` belong to, by their records' paths."""
+    stored: dict[str, _Stored] = {}
     files: dict[str, dict[tuple[str, str], list[str]]] = {"session": {}, "message": {}, "part": {}}
     for path in sorted(paths):
         pieces = path.rsplit("/", 3)
@@ -182,10 +179,11 @@ def _stored_sessions(paths: Iterable[str]) -> Iterator[_Stored]:
         record = files["session"].get(key, [""])[-1]
         head = head_of(record) if record else b""
         if _SESSION.search(head):
-            yield _Stored(record, _roughly(head, record), (*own, *parts))
+            stored[record] = _Stored(record, _roughly(head, record), (*own, *parts))
         elif own:
             owner = text_in(_MESSAGE, head_of(own[0])) or session
-            yield _Stored(own[0], Peek(session_id=owner), (*own[1:], *parts))
+            stored[own[0]] = _Stored(own[0], Peek(session_id=owner), (*own[1:], *parts))
+    return stored
 
 
 def _is_message(head: bytes) -> bool:

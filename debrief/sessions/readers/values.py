@@ -185,12 +185,8 @@ def _element(text: str, name: str, start: int) -> tuple[int, int] | None:
 
 _GROUPS = ("tools", "functionDeclarations", "function_declarations")
 _SCHEMAS = (
-    "parameters",
-    "input_schema",
-    "inputSchema",
-    "parametersJsonSchema",
-    "parameters_json_schema",
-    "schema",
+    *("parameters", "input_schema", "inputSchema"),
+    *("parametersJsonSchema", "parameters_json_schema", "schema"),
 )
 _FREE_TEXT: dict[str, Any] = {
     "type": "object",
@@ -278,10 +274,9 @@ def _tool(value: Mapping[str, Any], namespace: object = "") -> Iterator[Declared
 
 def _schema(value: object) -> dict[str, Any] | None:
     value = _decoded(value)
-    if isinstance(value, dict) and isinstance(value.get("jsonSchema"), dict):
-        value = value["jsonSchema"]
-    if isinstance(value, dict) and isinstance(value.get("json"), dict):
-        value = value["json"]
+    for wrapper in ("jsonSchema", "json"):
+        if isinstance(value, dict) and isinstance(value.get(wrapper), dict):
+            value = value[wrapper]
     return value if isinstance(value, dict) else None
 
 

@@ -35,12 +35,7 @@ from debrief.sessions.readers.claude_code.records import (
 )
 from debrief.sessions.readers.files import JsonLines
 from debrief.sessions.readers.timeline import CallDraft, MessageDraft
-from debrief.sessions.readers.values import (
-    moment,
-    string,
-    text_of,
-    whole_number,
-)
+from debrief.sessions.readers.values import moment, string, text_of, whole_number
 
 MessageKey = tuple[Any, Any]
 """``message.id`` and ``requestId``: what makes lines one message of the API."""

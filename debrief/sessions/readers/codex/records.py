@@ -13,13 +13,7 @@ from debrief.sessions.model import Usage
 from debrief.sessions.readers.files import JsonRecord, compact_json
 from debrief.sessions.readers.patches import FileEdit, created, deleted, from_unified
 from debrief.sessions.readers.timeline import MessageDraft
-from debrief.sessions.readers.values import (
-    decoded_arguments,
-    mapping,
-    mappings,
-    moment,
-    string,
-)
+from debrief.sessions.readers.values import decoded_arguments, mapping, mappings, moment, string
 
 _ITEM = re.compile(
     r"message|(?:function|custom_tool)_call(?:_output)?|(?:local_shell|web_search|tool_search)_call"

@@ -10,7 +10,7 @@ from typing import Any
 
 from debrief.sessions.model import Session
 from debrief.sessions.readers.codex import READER
-from debrief.sessions.readers.files import walk
+from tests.sessions.readers.content import read_all
 
 ID = "019a0000-0000-7000-8000-000000000001"
 PATCH = "*** Begin Patch\n*** Update File: a.py\n@@\n-x\n+y\n*** End Patch"
@@ -76,13 +76,9 @@ def write(folder: Path, records: Iterable[Any], name: str = f"rollout-{ID}") -> 
     return path
 
 
-def read_all(folder: Path) -> list[Session]:
-    return [READER.read(transcript) for transcript in READER.find(walk(folder))]
-
-
 def read_one(folder: Path, *records: Any) -> Session:
     write(folder, records)
-    (session,) = read_all(folder)
+    (session,) = read_all(READER, folder)
     return session
 
 

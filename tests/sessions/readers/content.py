@@ -1,8 +1,16 @@
-"""What a session holds, turn after turn."""
+"""The sessions of a folder, and what one holds, turn after turn."""
 
 from __future__ import annotations
 
+from pathlib import Path
+
 from debrief.sessions.model import Session, ToolCall
+from debrief.sessions.readers.base import Reader
+from debrief.sessions.readers.files import walk
+
+
+def read_all(reader: Reader, folder: Path) -> list[Session]:
+    return [reader.read(transcript) for transcript in reader.find(walk(folder))]
 
 
 def prompts_of(session: Session) -> list[str]:

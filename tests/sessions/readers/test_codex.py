@@ -23,14 +23,13 @@ from tests.sessions.readers.codex_scenario import (
     counted,
     event,
     meta,
-    read_all,
     read_one,
     read_turn,
     record,
     said,
     write,
 )
-from tests.sessions.readers.content import calls_of, prompts_of, texts_of
+from tests.sessions.readers.content import calls_of, prompts_of, read_all, texts_of
 
 
 def test_a_rollout_tells_its_facts_once_though_it_repeats_them(tmp_path: Path) -> None:
@@ -267,7 +266,7 @@ def test_a_spawned_agents_rollout_belongs_to_the_session_that_spawned_it(tmp_pat
         ],
         name="kid",
     )
-    (session,) = read_all(tmp_path)
+    (session,) = read_all(READER, tmp_path)
     (subagent,) = session.subagents
     assert (subagent.id, subagent.type, subagent.description, subagent.prompt) == (
         "kid",
@@ -279,7 +278,7 @@ def test_a_spawned_agents_rollout_belongs_to_the_session_that_spawned_it(tmp_pat
     assert session.usage == Usage(9, 4)
 
     (tmp_path / f"rollout-{ID}.jsonl").unlink()
-    (orphan,) = read_all(tmp_path)
+    (orphan,) = read_all(READER, tmp_path)
     assert (orphan.id, orphan.prompt_count) == ("kid", 0)
 
 
@@ -334,7 +333,7 @@ def test_a_doubled_record_is_counted_once_and_broken_lines_cost_only_themselves(
             ]
         )
     )
-    (session,) = read_all(tmp_path)
+    (session,) = read_all(READER, tmp_path)
     assert prompts_of(session) == ["one", "two"]
     assert texts_of(session) == ["caf\ufffd"]
     assert {each.line for each in session.problems} >= {5, 6, 8, 9, 10}

@@ -8,18 +8,70 @@ from typing import Any
 
 import pytest
 
-from debrief.sessions.model import Usage
-from tests.sessions.readers.content import calls_of, prompts_of
-from tests.sessions.readers.droid_scenario import (
-    START,
-    message,
-    read_all,
-    read_one,
-    read_turn,
-    result,
-    text,
-    use,
-)
+from debrief.sessions.model import Session, Usage
+from debrief.sessions.readers.droid import READER
+from debrief.sessions.readers.files import walk
+from tests.sessions.readers.content import calls_of, prompts_of, read_all, texts_of
+
+START = {
+    "type": "session_start",
+    "id": "s1",
+    "title": "fix the retry",
+    "sessionTitle": "New Session",
+    "version": 2,
+    "cwd": "/home/ann/shop/.debrief/worktrees/retry-queue",
+}
+SETTINGS = {
+    "model": "gpt-mini",
+    "tokenUsage": {
+        "inputTokens": 900,
+        "outputTokens": 50,
+        "cacheCreationTokens": 7,
+        "cacheReadTokens": 4000,
+        "thinkingTokens": 20,
+    },
+}
+
+
+def message(number: int, role: str, content: Any, **more: Any) -> dict[str, Any]:
+    return {
+        "type": "message",
+        "id": more.pop("id", f"m{number}"),
+        "timestamp": f"2026-03-02T10:00:{number:02d}.000Z",
+        "message": {"role": role, "content": content},
+        **more,
+    }
+
+
+def text(words: str) -> dict[str, str]:
+    return {"type": "text", "text": words}
+
+
+def use(name: str, call: str, **given: Any) -> dict[str, Any]:
+    return {"type": "tool_use", "id": call, "name": name, "input": given}
+
+
+def result(call: str, content: Any, is_error: bool = False) -> dict[str, Any]:
+    return {"type": "tool_result", "tool_use_id": call, "content": content, "is_error": is_error}
+
+
+def write(folder: Path, records: list[Any], name: str = "s1", settings: Any = SETTINGS) -> Path:
+    path = folder / f"{name}.jsonl"
+    path.write_text("\n".join(json.dumps(record) for record in records) + "\n")
+    if settings is not None:
+        (folder / f"{name}.settings.json").write_text(json.dumps(settings))
+    return path
+
+
+def read_one(folder: Path, records: list[Any], settings: Any = SETTINGS) -> Session:
+    write(folder, records, settings=settings)
+    (session,) = read_all(READER, folder)
+    return session
+
+
+def read_turn(folder: Path, *records: Any) -> Session:
+    """Read a session in which a person says "go", and then what ``records`` tell happens."""
+    return read_one(folder, [START, message(1, "user", "go"), *records])
 
 
 def test_a_session_has_its_facts_from_its_start_and_its_tokens_from_its_settings(
@@ -143,7 +195,7 @@ def test_settings_that_are_missing_or_broken_are_told_and_messages_tokens_stand_
         "no settings with token counts beside it: tokens are not known"
     ]
     (tmp_path / "s1.settings.json").write_text('{"tokenUsage": ')
-    (broken,) = read_all(tmp_path)
+    (broken,) = read_all(READER, tmp_path)
     assert any(each.path.endswith(".settings.json") for each in broken.problems)
     records[2]["message"]["usage"] = {"input_tokens": 5, "output_tokens": 2}
     assert read_one(tmp_path, records, settings={}).usage == Usage(5, 2, 0, 0)
@@ -167,3 +219,64 @@ def test_growth_comes_from_the_result_else_from_the_call(
     (made,) = calls_of(session)
     assert (made.status, made.path, made.added, made.removed) == ("ok", path, added, removed)
     assert (session.lines_added, session.lines_removed) == (added, removed)
+
+
+def test_a_subagent_belongs_to_the_session_that_called_it(tmp_path: Path) -> None:
+    child = {**START, "id": "s2", "callingSessionId": "s1", "callingToolUseId": "c1"}
+    task = use("Task", "c1", subagent_type="tester", description="run tests", prompt="test it")
+    write(tmp_path, [START, message(1, "user", "go"), message(2, "assistant", [task])])
+    write(
+        tmp_path,
+        [
+            child,
+            message(3, "user", "test it"),
+            message(4, "assistant", [use("Create", "c9", file_path="t.py", content="x\n")]),
+            message(5, "user", [result("c9", "ok")]),
+        ],
+        name="s2",
+        settings={"tokenUsage": {"inputTokens": 100, "outputTokens": 1}},
+    )
+    (session,) = read_all(READER, tmp_path)
+    (subagent,) = session.subagents
+    assert (subagent.id, subagent.type, subagent.description, subagent.prompt) == (
+        "s2",
+        "tester",
+        "run tests",
+        "test it",
+    )
+    assert prompts_of(session) == ["go"]
+    assert session.usage == Usage(1000, 51, 7, 4000)
+    assert session.lines_added == 1
+    assert session.api_calls == 2
+    assert {Path(each.path).name for each in session.transcripts} == {
+        "s1.jsonl",
+        "s1.settings.json",
+        "s2.jsonl",
+        "s2.settings.json",
+    }
+
+
+def test_a_subagent_without_its_session_is_kept_without_human_turns(tmp_path: Path) -> None:
+    child = {**START, "callingSessionId": "lost"}
+    session = read_one(
+        tmp_path, [child, message(1, "user", "test it"), message(2, "assistant", [text("ok")])]
+    )
+    assert session.prompt_count == 0
+    assert texts_of(session) == ["ok"]
+    assert any("lost" in each.reason for each in session.problems)
+
+
+def test_two_sessions_that_call_each_other_their_parent_are_both_found(tmp_path: Path) -> None:
+    for name, other in (("s1", "s2"), ("s2", "s1")):
+        records = [{**START, "id": name, "callingSessionId": other}, message(1, "user", name)]
+        write(tmp_path, records, name=name)
+    covered = [
+        path for each in READER.find(walk(tmp_path)) for path in (each.path, *each.companions)
+    ]
+    assert {str(tmp_path / "s1.jsonl"), str(tmp_path / "s2.jsonl")} <= set(covered)
+
+
+def test_without_its_subagents_transcripts_the_inclusive_tokens_count(tmp_path: Path) -> None:
+    settings = {**SETTINGS, "inclusiveTokenUsage": {"inputTokens": 5000, "outputTokens": 60}}
+    records = [START, message(1, "user", "go"), message(2, "assistant", [text("ok")])]
+    assert read_one(tmp_path, records, settings=settings).usage == Usage(5000, 60, 0, 0)

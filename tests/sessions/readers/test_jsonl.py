@@ -70,8 +70,22 @@ def test_a_document_is_read_whole(tmp_path: Path) -> None:
     assert len(problems) == 1
 
 
+@pytest.mark.parametrize("rest", [b', {"id": "m3", "te', b', {"a":' * 50_000, b" x"])
+def test_of_a_document_that_breaks_off_the_messages_before_are_kept(
+    tmp_path: Path, rest: bytes
+) -> None:
+    path = tmp_path / "x.json"
+    path.write_bytes(b'{"id": "s",\n"messages": [{"id": 1},\n{"id": "caf\xe9"}' + rest)
+    value, _, (problem,) = load_object(str(path))
+    assert value == {"id": "s", "messages": [{"id": 1}, {"id": "caf�"}]}
+    assert problem.line == 3
+    assert "2 messages stand before" in problem.reason
+
+
 @pytest.mark.parametrize(
-    "text", ["", "{", "[" * 100_000, "[1]"], ids=["empty", "cut", "deep", "list"]
+    "text",
+    ["", "{", '{"id": "s", "messages', "[" * 100_000, "[1]"],
+    ids=["empty", "cut", "cut before the messages", "deep", "list"],
 )
 def test_a_document_that_is_no_object_is_a_value_error(tmp_path: Path, text: str) -> None:
     path = tmp_path / "x.json"

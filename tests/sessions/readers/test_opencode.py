@@ -8,12 +8,11 @@ from typing import Any
 
 import pytest
 
-from debrief.errors import InputError
 from debrief.sessions.model import Session, Usage
 from debrief.sessions.readers.base import NoSession
 from debrief.sessions.readers.files import walk
 from debrief.sessions.readers.opencode import READER
-from tests.sessions.readers.content import calls_of, prompts_of
+from tests.sessions.readers.content import calls_of, prompts_of, read_all
 
 START = 1_772_445_600_000
 DIFF = "Index: a.py\n=====\n--- a.py\n+++ a.py\n@@ -4,3 +4,3 @@\n a\n-b\n+c\n d\n"
@@ -65,13 +64,9 @@ def write(folder: Path, *messages: Any, name: str = "export", **facts: Any) -> P
     return path
 
 
-def read_all(folder: Path) -> list[Session]:
-    return [READER.read(transcript) for transcript in READER.find(walk(folder))]
-
-
 def read_one(folder: Path, *messages: Any, **facts: Any) -> Session:
     write(folder, *messages, **facts)
-    (session,) = read_all(folder)
+    (session,) = read_all(READER, folder)
     return session
 
 
@@ -166,7 +161,7 @@ def test_a_session_with_a_parent_is_its_subagent(tmp_path: Path) -> None:
         id="ses_2",
         parentID="ses_1",
     )
-    (session,) = read_all(tmp_path)
+    (session,) = read_all(READER, tmp_path)
     (subagent,) = session.subagents
     assert (subagent.id, subagent.type, subagent.description, subagent.prompt) == (
         "ses_2",
@@ -245,24 +240,6 @@ def test_a_session_without_messages_is_none(tmp_path: Path) -> None:
         assert READER.peek(transcript) is None
         with pytest.raises(NoSession):
             READER.read(transcript)
-
-
-def test_of_a_document_that_is_cut_short_the_messages_before_are_kept(tmp_path: Path) -> None:
-    path = write(tmp_path, user(1, text("one")), assistant(2, text("ok")), user(3, text("two")))
-    path.write_text(path.read_text()[:-30])
-    (session,) = read_all(tmp_path)
-    assert prompts_of(session) == ["one"]
-    assert ["cut short" in each.reason for each in session.problems] == [True]
-
-
-@pytest.mark.parametrize(
-    "document", ['{"info": {"directory": "/x", "id": ', '{"info": {"directory": "x"}, "messages']
-)
-def test_a_document_of_which_nothing_is_left_is_refused(tmp_path: Path, document: str) -> None:
-    (tmp_path / "a.json").write_text(document)
-    (transcript,) = READER.find(walk(tmp_path))
-    with pytest.raises(InputError, match="not JSON"):
-        READER.read(transcript)
 
 
 @pytest.mark.parametrize(

@@ -244,10 +244,10 @@ class ClaudeCodeReader(Reader):
             try:
                 file.read()
             except OSError as error:
-                reason = error.strerror or str(error)
+                reason = f"cannot be read ({error.strerror or error})"
                 if index == 0:
                     raise InputError(path, reason) from error
-                problems.append(Problem(path=path, line=0, reason=f"cannot be read: {reason}"))
+                problems.append(Problem(path=path, line=0, reason=reason))
                 continue
             files.append(file)
         main = files[0]

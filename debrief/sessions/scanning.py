@@ -247,7 +247,8 @@ def _completeness(session: Session) -> tuple[int, int, int, datetime]:
 
 
 def _with(base: Session, other: Session) -> Session:
-    known = {message.id for message in _messages(base) if message.id}
+    parts: tuple[Turn | Subagent, ...] = (*base.turns, *base.subagents)
+    known = {message.id for part in parts for message in part.messages if message.id}
     prompts = {turn.prompt for turn in base.turns if turn.origin == "prompt"}
     added = [rest for turn in other.turns if (rest := _rest(turn, known, prompts)) is not None]
     turns, new = _merged(base.turns, added)
@@ -280,11 +281,6 @@ def _with(base: Session, other: Session) -> Session:
         notices=tuple(sorted({*(base.notices or ()), *(other.notices or ())})) or UNSET,
         base_commit=base.base_commit or other.base_commit,
     )
-
-
-def _messages(session: Session) -> Iterable[Message]:
-    parts: tuple[Turn | Subagent, ...] = (*session.turns, *session.subagents)
-    return (message for part in parts for message in part.messages)
 
 
 def _rest(turn: Turn, known: set[str], prompts: set[str]) -> Turn | None:

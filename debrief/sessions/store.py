@@ -73,9 +73,19 @@ def scan_into(
     ]
     found = scan(folders, remembered, origins=origins)
     for server in servers:
-        entries = server.scan(lake)
-        found = _without_copies(found, server.source, entries)
-        found = replace(found, entries=(*found.entries, *_not_here(entries, found)))
+        there = server.scan(lake)
+        ids = {entry.session_id for entry in there if entry.session_id}
+        here = [
+            _elsewhere(entry, _ON_THE_SERVER)
+            if entry.source == server.source and entry.session_id in ids
+            else entry
+            for entry in found.entries
+        ]
+        ids = {entry.session_id for entry in here if entry.session_id}
+        for entry in there:
+            own = entry.session_id in ids
+            here.append(_elsewhere(entry, _OWN_TRANSCRIPT) if own else entry)
+        found = replace(found, entries=tuple(here))
     if found.gone or lake.stamp(SCAN_TABLE, GONE_PARTITION) is not None:
         gone = [shared_entry(entry, origins) for entry in found.gone]
         lake.write(SCAN_TABLE, GONE_PARTITION, gone, ScanEntry)
@@ -84,23 +94,9 @@ def scan_into(
     return found
 
 
-def _without_copies(found: Scan, source: str, entries: Iterable[ScanEntry]) -> Scan:
-    there = {entry.session_id for entry in entries if entry.session_id}
-    entries = tuple(
-        replace(entry, session_id="", reason=_ON_THE_SERVER, expected=True)
-        if entry.source == source and entry.session_id in there
-        else entry
-        for entry in found.entries
-    )
-    return replace(found, entries=entries)
-
-
-def _not_here(entries: Iterable[ScanEntry], found: Scan) -> Iterator[ScanEntry]:
-    here = {entry.session_id for entry in found.entries if entry.session_id}
-    for entry in entries:
-        if entry.session_id in here:
-            entry = replace(entry, session_id="", version="", reason=_OWN_TRANSCRIPT, expected=True)
-        yield entry
+def _elsewhere(entry: ScanEntry, reason: str) -> ScanEntry:
+    """Return the entry of a session that is not read from it."""
+    return replace(entry, session_id="", version="", reason=reason, expected=True)
 
 
 def store_week(

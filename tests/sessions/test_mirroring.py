@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import time
 from pathlib import Path
 
 import fsspec
@@ -86,7 +85,6 @@ def test_only_what_is_new_or_changed_is_brought_and_what_is_gone_goes(
     before = requests.total()
     assert mirror(url, tmp_path / "worker") == files
     assert requests.total() - before == 1
-    time.sleep(1.1)
     transcript(kim, "two", "Round them to whole euros.")
     again = push([kim], url, "kim", REDACTOR, home)
     assert (again.files, again.unchanged) == (1, 2)

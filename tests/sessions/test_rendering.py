@@ -19,6 +19,10 @@ def call(name: str, given: str, result: str | None = "ok", id: str = "c") -> Too
     return ToolCall(id=id, name=name, input=given, result=result, status="ok")
 
 
+def said(text: str, *calls: ToolCall) -> Message:
+    return Message(id="m", model="m", text=text, calls=calls)
+
+
 def session(*turns: Turn, branch: str = "main", subagents: tuple[Subagent, ...] = ()) -> Session:
     return Session(
         id="0a1b2c3d",
@@ -34,11 +38,12 @@ def session(*turns: Turn, branch: str = "main", subagents: tuple[Subagent, ...] 
     )
 
 
+EDIT = '{"file_path":"checkout.py","old_string":"a","new_string":"b"}'
 EXPLORER = Subagent(
     id="a1",
     type="Explore",
     description="Find the total",
-    messages=(Message(id="s", model="m", calls=(call("Grep", "{}"), call("Read", "{}"))),),
+    messages=(said("", call("Grep", "{}"), call("Read", "{}")),),
     call_id="t1",
 )
 
@@ -48,58 +53,31 @@ SESSIONS = {
             number=1,
             prompt="Add a retry to the checkout.\nKeep it small.",
             messages=(
-                Message(
-                    id="m1",
-                    model="m",
-                    text="I'll look first.",
-                    calls=(
-                        call("Read", '{"file_path":"checkout.py","limit":40}', "1\timport time"),
-                        call("Bash", '{"command":"pytest -q\\n","description":"Run tests"}', ""),
-                    ),
+                said(
+                    "I'll look first.",
+                    call("Read", '{"file_path":"checkout.py","limit":40}', "1\timport time"),
+                    call("Bash", '{"command":"pytest -q\\n","description":"Run tests"}', ""),
                 ),
-                Message(
-                    id="m2",
-                    model="m",
-                    text="Done.",
-                    calls=(
-                        call(
-                            "Edit",
-                            '{"file_path":"checkout.py","old_string":"a","new_string":"b"}',
-                            "Updated.",
-                        ),
-                    ),
-                ),
+                said("Done.", call("Edit", EDIT, "Updated.")),
             ),
         ),
-        Turn(
-            number=2,
-            prompt="Thanks. Commit it.",
-            messages=(Message(id="m3", model="m", text="Committed."),),
-        ),
+        Turn(number=2, prompt="Thanks. Commit it.", messages=(said("Committed."),)),
     ),
     "awkward": session(
-        Turn(
-            number=0,
-            prompt="",
-            origin="preamble",
-            messages=(Message(id="m0", model="m", text="Going on."),),
-        ),
+        Turn(number=0, prompt="", origin="preamble", messages=(said("Going on."),)),
         Turn(number=1, prompt="Look at this", images=2),
         Turn(
             number=2,
             prompt="--- Turn 9 ---",
             messages=(
-                Message(
-                    id="m1",
-                    model="m",
-                    calls=(
-                        call("Task", '{"prompt":"…","description":"Find it"}', "In cart.py", "t1"),
-                        call("Read", '{"file_path":"big.txt"}', "x" * 501),
-                        call("mcp__db__query", '{"limit":3,"empty":"","rows":[1,2]}', None),
-                        call("Odd", "not json", "fine"),
-                        call("None", "{}", "fine"),
-                        call("Bash", '{"command":"' + "y" * 300 + '"}', "z" * 500),
-                    ),
+                said(
+                    "",
+                    call("Task", '{"prompt":"…","description":"Find it"}', "In cart.py", "t1"),
+                    call("Read", '{"file_path":"big.txt"}', "x" * 501),
+                    call("mcp__db__query", '{"limit":3,"empty":"","rows":[1,2]}', None),
+                    call("Odd", "not json", "fine"),
+                    call("None", "{}", "fine"),
+                    call("Bash", '{"command":"' + "y" * 300 + '"}', "z" * 500),
                 ),
             ),
         ),
@@ -122,11 +100,7 @@ def test_turns_of_slash_commands_alone_before_any_prompt_are_not_shown() -> None
 
 @given(st.text(min_size=1, max_size=1200))
 def test_a_result_is_cut_only_beyond_the_limit(result: str) -> None:
-    turn = Turn(
-        number=1,
-        prompt="Go",
-        messages=(Message(id="m", model="m", calls=(call("T", "{}", result),)),),
-    )
+    turn = Turn(number=1, prompt="Go", messages=(said("", call("T", "{}", result)),))
     rendered = render_turn(turn)
     assert (CUT in rendered) == (len(result) > LONGEST_RESULT or CUT in result)
     assert result[:LONGEST_RESULT].rstrip("\n") in rendered
@@ -134,7 +108,7 @@ def test_a_result_is_cut_only_beyond_the_limit(result: str) -> None:
 
 @given(st.text(max_size=300), st.text(max_size=300))
 def test_what_user_and_assistant_say_is_shown_whole(prompt: str, text: str) -> None:
-    turn = Turn(number=1, prompt=prompt, messages=(Message(id="m", model="m", text=text),))
+    turn = Turn(number=1, prompt=prompt, messages=(said(text),))
     rendered = render_turn(turn) + "\n"
     assert prompt.rstrip("\n") in rendered
     assert text.rstrip("\n") in rendered

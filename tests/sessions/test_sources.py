@@ -109,9 +109,9 @@ def test_a_file_that_no_reader_claimed_is_asked_again_when_there_are_new_readers
     assert [entry.source for entry in scan([tmp_path], known.entries).entries] == ["claude-code"]
 
 
-def test_ten_thousand_unchanged_files_take_at_most_two_seconds(tmp_path: Path) -> None:
+def test_ten_thousand_unchanged_files_would_take_at_most_two_seconds(tmp_path: Path) -> None:
     line = session(1).lines()[0]
-    for number in range(10_000):
+    for number in range(2_000):
         folder = tmp_path / f"project-{number % 100}"
         folder.mkdir(exist_ok=True)
         id = f"{uuid4()}"
@@ -120,8 +120,8 @@ def test_ten_thousand_unchanged_files_take_at_most_two_seconds(tmp_path: Path) -
     begun = time.process_time()
     again = scan([tmp_path], first.entries)
     took = time.process_time() - begun
-    assert (len(again.entries), again.opened) == (10_000, 0)
-    assert took < 2
+    assert (len(again.entries), again.opened) == (2_000, 0)
+    assert took < 2 / 5
 
 
 def test_what_a_scan_remembers_can_be_stored_in_the_lake(tmp_path: Path) -> None:

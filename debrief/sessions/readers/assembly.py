@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from datetime import datetime
 
 from msgspec import UNSET, Struct
 
 from debrief.sessions.model import (
     DeclaredTool,
-    Message,
     Problem,
     Session,
     Subagent,
@@ -152,6 +151,7 @@ def assemble(
     for message in messages:
         for call in message.calls:
             calls.setdefault(call.id or len(calls), call)
+    used = Counter(message.model for message in messages if message.model)
     alone = None if children else draft.inclusive_usage
     own = (part.timeline.usage if part.usage is None else part.usage for part in parts)
     return Session(
@@ -159,7 +159,7 @@ def assemble(
         source=source,
         tool=draft.tool or tool,
         tool_version=draft.version,
-        models=_by_use(messages),
+        models=tuple(model for model, _ in used.most_common()),
         task=place.task,
         repository=place.repository,
         branch=draft.branch,
@@ -216,11 +216,6 @@ def _without_prompts(turns: tuple[Turn, ...]) -> tuple[Turn, ...]:
             compacted=any(turn.compacted for turn in turns),
         ),
     )
-
-
-def _by_use(messages: Iterable[Message]) -> tuple[str, ...]:
-    counts = Counter(message.model for message in messages if message.model)
-    return tuple(model for model, _ in counts.most_common())
 
 
 _PLAN_HOMES = frozenset({".debrief", ".lw_coder", ".weft"})

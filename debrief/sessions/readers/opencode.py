@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable, Iterator
-from datetime import datetime
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -174,7 +174,8 @@ def _stored_sessions(paths: Iterable[str]) -> dict[str, _Stored]:
             files[kind].setdefault(key, []).append(path)
     for key in sorted({*files["session"], *files["message"]}):
         store, session = key
-        own = [path for path in files["message"].get(key, ()) if _is_message(head_of(path))]
+        heads = ((path, head_of(path)) for path in files["message"].get(key, ()))
+        own = [path for path, head in heads if _MESSAGE.search(head) and _ROLE.search(head)]
         parts = [part for path in own for part in files["part"].get((store, Path(path).stem), ())]
         record = files["session"].get(key, [""])[-1]
         head = head_of(record) if record else b""
@@ -184,10 +185,6 @@ def _stored_sessions(paths: Iterable[str]) -> dict[str, _Stored]:
             owner = text_in(_MESSAGE, head_of(own[0])) or session
             stored[own[0]] = _Stored(own[0], Peek(session_id=owner), (*own[1:], *parts))
     return stored
-
-
-def _is_message(head: bytes) -> bool:
-    return bool(_MESSAGE.search(head) and _ROLE.search(head))
 
 
 def _read_stored(stored: _Stored) -> TranscriptDraft:
@@ -217,7 +214,7 @@ def _read_stored(stored: _Stored) -> TranscriptDraft:
         else:
             owner = string(record.get("messageID")) or Path(path).parent.name
             parts.setdefault(owner, []).append(record)
-    messages.sort(key=lambda record: (_created(record), string(record.get("id"))))
+    messages.sort(key=lambda m: (time_of(m, "created") or _LONG_AGO, string(m.get("id"))))
     if messages and not draft.id:
         draft.id = string(messages[0].get("sessionID"))
         draft.report(0, "the session's own record is missing: folder and title are not known")
@@ -225,11 +222,7 @@ def _read_stored(stored: _Stored) -> TranscriptDraft:
     return draft
 
 
-def _created(record: JsonRecord) -> float:
-    at = time_of(record, "created")
-    return at.timestamp() if at is not None else 0.0
-
-
+_LONG_AGO = datetime.min.replace(tzinfo=UTC)
 _ABORTED = "MessageAbortedError"
 _EDITING = frozenset({"edit", "write", "multiedit", "patch", "apply_patch"})
 

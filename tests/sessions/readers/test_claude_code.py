@@ -9,9 +9,8 @@ from typing import Any
 
 import pytest
 
-from debrief.errors import InputError
 from debrief.sessions.model import Usage
-from debrief.sessions.readers.base import BrokenTranscript, NoSession
+from debrief.sessions.readers.base import NoSession
 from tests.sessions.readers.content import calls_of, prompts_of
 from tests.sessions.scenario import MONDAY, SESSION, Log, read, usage, write_lines
 
@@ -48,44 +47,33 @@ def test_one_message_on_several_lines_counts_its_largest_usage_once(tmp_path: Pa
     assert session.api_calls == 1
 
 
-def test_the_same_message_under_another_request_counts_again(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("first", "second", "spent", "calls"),
+    [
+        ({"request": "r1"}, {"request": "r2"}, Usage(2, 3), 2),
+        ({"request": "r1", "isSidechain": True, "agentId": "a1"}, {}, Usage(1, 2), 1),
+        ({"model": "<synthetic>"}, {}, Usage(1, 2), 1),
+    ],
+    ids=["another request", "a sidechain repeats it", "the program's own words"],
+)
+def test_each_message_counts_once(
+    tmp_path: Path, first: dict[str, Any], second: dict[str, Any], spent: Usage, calls: int
+) -> None:
     log = Log("Go")
-    log.says("a", id="m1", request="r1", usage=usage(1, 1))
-    log.says("b", id="m1", request="r2", usage=usage(1, 2))
-    assert log.read(tmp_path).api_calls == 2
-
-
-def test_a_sidechain_repeating_a_message_of_the_session_does_not_count_it(tmp_path: Path) -> None:
-    log = Log("Go")
-    log.says("a", id="m1", request="r1", usage=usage(1, 1), isSidechain=True, agentId="helper")
-    log.says("a", id="m1", request="r2", usage=usage(5, 5))
+    log.says("a", id="m1", usage=usage(1, 1), **first)
+    log.says("b", id="m1", usage=usage(1, 2), **second)
     session = log.read(tmp_path)
-    assert (session.usage, session.api_calls) == (Usage(5, 5), 1)
+    assert (session.usage, session.api_calls) == (spent, calls)
 
 
-def test_synthetic_messages_are_left_out(tmp_path: Path) -> None:
-    log = Log("Go")
-    log.says("API Error: 500", model="<synthetic>", usage=usage(7, 7))
-    session = log.read(tmp_path)
-    assert session.turns[0].messages == ()
-    assert session.usage == Usage()
-
-
-def test_calls_without_results_and_results_without_calls_happen(tmp_path: Path) -> None:
-    log = Log("Go")
-    log.result("elsewhere", "orphan")
-    log.calls("c1", "Read", file_path="a.py")
-    (turn,) = log.read(tmp_path).turns
-    (call,) = turn.messages[0].calls
-    assert (call.status, call.result) == ("unanswered", None)
-
-
-def test_a_result_may_come_before_its_call(tmp_path: Path) -> None:
+def test_a_result_may_come_before_its_call_or_never_or_alone(tmp_path: Path) -> None:
     log = Log("Go")
     log.result("c1", "early")
+    log.result("elsewhere", "orphan")
     log.calls("c1", "Read", file_path="a.py")
-    call = calls_of(log.read(tmp_path))[0]
-    assert (call.status, call.result) == ("ok", "early")
+    log.calls("c2", "Read", file_path="b.py")
+    found = [(call.status, call.result) for call in calls_of(log.read(tmp_path))]
+    assert found == [("ok", "early"), ("unanswered", None)]
 
 
 def test_a_result_may_be_blocks_with_images_and_references(tmp_path: Path) -> None:
@@ -124,7 +112,9 @@ def test_a_shell_command_has_its_exit_code_where_it_is_told(
     assert (call.status, call.exit_code) == (status, code)
 
 
-def test_compaction_marks_the_turn_it_happened_in(tmp_path: Path) -> None:
+def test_compaction_marks_the_turn_it_happened_in_and_between_turns_the_next(
+    tmp_path: Path,
+) -> None:
     log = Log("One")
     log.says("working")
     boundary = log.add("system", subtype="compact_boundary", logicalParentUuid=log.last)
@@ -132,22 +122,12 @@ def test_compaction_marks_the_turn_it_happened_in(tmp_path: Path) -> None:
     log.user("This session is being continued …", isCompactSummary=True)
     log.says("still working")
     log.user("Two")
-    session = log.read(tmp_path)
-    assert session.compactions == 1
-    assert [(turn.prompt, turn.compacted) for turn in session.turns] == [
-        ("One", True),
-        ("Two", False),
-    ]
-
-
-def test_compaction_between_turns_marks_the_next(tmp_path: Path) -> None:
-    log = Log("One")
-    log.says("done")
     log.user("Summary", isCompactSummary=True)
-    log.user("Two")
+    log.user("Three")
     session = log.read(tmp_path)
-    assert session.compactions == 1
-    assert [turn.compacted for turn in session.turns] == [False, True]
+    assert session.compactions == 2
+    marks = [(turn.prompt, turn.compacted) for turn in session.turns]
+    assert marks == [("One", True), ("Two", False), ("Three", True)]
 
 
 def test_a_session_that_begins_after_a_compaction_has_a_preamble(tmp_path: Path) -> None:
@@ -301,15 +281,3 @@ def test_a_file_that_never_held_a_session_is_told_from_a_broken_one(
     path.write_bytes(content)
     with pytest.raises(NoSession):
         read(path)
-
-
-def test_a_file_of_broken_lines_alone_is_broken_with_its_first_line(tmp_path: Path) -> None:
-    path = write_lines(tmp_path / "x.jsonl", b"", b'{"type":"user","mess', end=b"")
-    with pytest.raises(BrokenTranscript) as error:
-        read(path)
-    assert (error.value.line, "cut short" in error.value.reason) == (2, True)
-
-
-def test_a_file_that_is_not_there_is_an_input_error(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match=r"gone\.jsonl"):
-        read(tmp_path / "gone.jsonl")

@@ -131,16 +131,6 @@ def test_progress_that_a_file_tells_too_counts_once(tmp_path: Path) -> None:
     assert (session.usage, session.api_calls) == (Usage(2, 3), 1)
 
 
-def test_two_agents_of_one_session_are_two(tmp_path: Path) -> None:
-    main = delegating().write(tmp_path / f"{SESSION}.jsonl")
-    one = agent_log("a1").write(tmp_path / "agent-a1.jsonl")
-    two = agent_log("a2")
-    two.records[1]["message"]["id"] = "am2"
-    session = read(main, one, two.write(tmp_path / "agent-a2.jsonl"))
-    assert [agent.id for agent in session.subagents] == ["a1", "a2"]
-    assert session.usage == Usage(4, 6)
-
-
 def test_a_call_that_only_a_subagents_own_call_started_is_tied_to_it(tmp_path: Path) -> None:
     main = delegating().write(tmp_path / f"{SESSION}.jsonl")
     nested = agent_log("a1")

@@ -149,13 +149,6 @@ def test_notices_of_work_in_the_background_are_kept_by_their_times(tmp_path: Pat
     ]
 
 
-def test_message_content_may_be_a_string_anywhere(tmp_path: Path) -> None:
-    log = Log("Hi")
-    log.add("assistant", message={"id": "m", "role": "assistant", "content": "Hello"})
-    session = log.read(tmp_path)
-    assert session.turns[0].messages[0].text == "Hello"
-
-
 def test_empty_lines_around_an_answer_are_left_out(tmp_path: Path) -> None:
     log = Log("Hi")
     log.says("\n\n    x = 1\n", "\n\nThat is it.", " \n", id="m1")
@@ -212,24 +205,21 @@ def test_a_rejected_call_is_an_intervention_with_its_words(
     assert [(i.kind, i.text) for i in turn.interventions] == [("rejection", words)]
 
 
-def test_an_interruption_is_an_intervention(tmp_path: Path) -> None:
-    log = Log("Go")
-    log.says("Going")
-    log.user([{"type": "text", "text": "[Request interrupted by user]"}])
-    (turn,) = log.read(tmp_path).turns
-    assert [i.kind for i in turn.interventions] == ["interruption"]
-
-
-def test_answers_to_questions_are_interventions(tmp_path: Path) -> None:
+def test_interruptions_and_answers_to_questions_are_interventions(tmp_path: Path) -> None:
     log = Log("Go")
     log.calls("c1", "AskUserQuestion", questions=[{"question": "Which?"}])
     log.result("c1", "User has answered …", outcome={"answers": {"Which?": "The second"}})
+    log.says("Going")
+    log.user([{"type": "text", "text": "[Request interrupted by user]"}])
     (turn,) = log.read(tmp_path).turns
-    assert [(i.kind, i.text) for i in turn.interventions] == [("answer", "Which?: The second")]
+    assert [(i.kind, i.text) for i in turn.interventions] == [
+        ("answer", "Which?: The second"),
+        ("interruption", ""),
+    ]
 
 
-def queued(log: Log, text: str, mode: str = "prompt") -> None:
-    attachment = {"type": "queued_command", "prompt": text, "commandMode": mode}
+def queued(log: Log, text: str) -> None:
+    attachment = {"type": "queued_command", "prompt": text, "commandMode": "prompt"}
     log.add("attachment", attachment=attachment)
 
 
@@ -253,10 +243,3 @@ def test_a_queued_prompt_that_is_repeated_later_is_one_turn(tmp_path: Path) -> N
     session = log.read(tmp_path)
     assert [(turn.number, turn.origin) for turn in session.turns] == [(1, "prompt"), (2, "prompt")]
     assert session.turns[0].messages[0].text == "Going on."
-
-
-def test_a_queued_notification_is_no_turn(tmp_path: Path) -> None:
-    log = Log("Go")
-    queued(log, "<task-notification>done</task-notification>", mode="task-notification")
-    queued(log, "<task-notification>done</task-notification>")
-    assert prompts_of(log.read(tmp_path)) == ["Go"]

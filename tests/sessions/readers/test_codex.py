@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 import pytest
@@ -298,50 +297,16 @@ def test_the_older_layout_without_envelopes_is_read(tmp_path: Path) -> None:
     assert [call.status for call in calls_of(session)] == ["ok"]
 
 
-def test_a_rollout_without_times_says_so_and_takes_its_files(tmp_path: Path) -> None:
-    session = read_one(
-        tmp_path,
-        {"type": "session_meta", "payload": {"id": "bare"}},
-        {
-            "type": "response_item",
-            "payload": {"role": "user", "content": [{"type": "input_text", "text": "go"}]},
-        },
-    )
-    assert prompts_of(session) == ["go"]
-    assert any("time" in each.reason for each in session.problems)
-
-
-def test_a_doubled_record_is_counted_once_and_broken_lines_cost_only_themselves(
-    tmp_path: Path,
-) -> None:
-    lines = [json.dumps(each) for each in (meta(), *asked(1, "one"), *asked(2, "two"))]
-    answer = json.dumps(said(3, "assistant", "caf\u00e9"), ensure_ascii=False)
-    path = tmp_path / "rollout.jsonl"
-    path.write_bytes(
-        b"\n".join(
-            [
-                lines[0].encode(),
-                (lines[1] + lines[2]).encode(),
-                lines[3].encode(),
-                lines[4].encode(),
-                lines[4].encode(),
-                answer.encode("latin-1"),
-                b'{"timestamp":"2026-03-02T10:00:09Z","type":"hologram","payload":{}}',
-                b'{"timestamp":"2026-03-02T10:00:09Z","type":"event_msg","payload":7}',
-                b'{"a":' * 100_000,
-                lines[4].encode()[:40],
-            ]
-        )
-    )
-    (session,) = read_all(READER, tmp_path)
-    assert prompts_of(session) == ["one", "two"]
-    assert texts_of(session) == ["caf\ufffd"]
-    assert {each.line for each in session.problems} >= {5, 6, 8, 9, 10}
-
-
 def test_a_look_at_a_rollout_with_long_instructions_agrees_with_the_whole(tmp_path: Path) -> None:
     write(tmp_path, [meta(base_instructions={"text": "x" * 2_000_000}), *asked(1, "go")])
     (transcript,) = READER.find(walk(tmp_path))
     peek, session = READER.peek(transcript), READER.read(transcript)
     assert peek is not None
     assert (peek.session_id, peek.started) == (session.id, session.started)
+
+
+def test_a_record_that_is_written_twice_counts_once_and_is_told(tmp_path: Path) -> None:
+    answer = said(2, "assistant", "one")
+    session = read_turn(tmp_path, answer, answer, {**event(3, ""), "payload": 7})
+    assert texts_of(session) == ["one"]
+    assert [each.line for each in session.problems] == [5, 6]

@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from msgspec import UNSET
 
 from tests.sessions.readers.codex_scenario import (
     PATCH,
@@ -265,12 +264,3 @@ def test_a_tool_that_was_searched_for_is_declared_under_the_name_it_is_called_by
     assert json.loads(search.result or "")["tools"] == [found]
     (tool,) = session.declared_tools or ()
     assert (tool.name, json.loads(tool.parameters)) == ("mcp__hub_fetch", SCHEMA)
-
-
-def test_a_rollout_that_declares_no_tools_has_none(tmp_path: Path) -> None:
-    nothing: tuple[Any, ...] = (None, [], {}, "text", [3])
-    for told in nothing:
-        session = read_one(
-            tmp_path, meta(dynamic_tools=told), *asked(1, "go"), said(2, "assistant", "Done.")
-        )
-        assert session.declared_tools is UNSET

@@ -239,7 +239,7 @@ class ClaudeCodeReader(Reader):
         files: list[TranscriptFile] = []
         problems: list[Problem] = []
         for index, path in enumerate((transcript.path, *transcript.companions)):
-            agent = _agent_id(path) if index or _is_agent(path) else ""
+            agent = Path(path).stem.removeprefix(_AGENT) if index or _is_agent(path) else ""
             file = TranscriptFile(path, agent if index else "", agent)
             try:
                 file.read()
@@ -299,10 +299,6 @@ def _session_id_without(path: str) -> str:
 
 def _is_agent(path: str) -> bool:
     return path.rsplit("/", 1)[-1].startswith(_AGENT)
-
-
-def _agent_id(path: str) -> str:
-    return Path(path).stem.removeprefix(_AGENT)
 
 
 def _parent_of(path: str, known: Container[str]) -> str:

@@ -331,8 +331,7 @@ class TranscriptFile:
 
     def _system(self, record: ClaudeRecord, at: datetime | None) -> None:
         if record.subtype == "compact_boundary":
-            thread = self._thread(record)
-            thread.timeline.compact()
+            self._thread(record).timeline.compact()
             self._summarised = True
 
     def _attachment(self, record: ClaudeRecord, at: datetime | None) -> None:

@@ -156,7 +156,8 @@ class _Rollout:
         elif kind == "event_msg":
             self._event(payload, at)
         elif kind == "turn_context":
-            self._context(payload)
+            self._model = string(payload.get("model")) or self._model
+            self._draft.cwd = self._draft.cwd or string(payload.get("cwd"))
         elif kind == "session_meta":
             self._meta(payload)
         elif kind == "compacted":
@@ -191,10 +192,6 @@ class _Rollout:
         draft.branch = string(git.get("branch"))
         draft.commit = string(git.get("commit_hash"))
         draft.repository = repository_of(string(git.get("repository_url")))
-
-    def _context(self, payload: JsonRecord) -> None:
-        self._model = string(payload.get("model")) or self._model
-        self._draft.cwd = self._draft.cwd or string(payload.get("cwd"))
 
     def _item(self, payload: JsonRecord, at: datetime | None) -> None:
         kind = payload.get("type") or ("message" if "role" in payload else "")

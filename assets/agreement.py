@@ -19,9 +19,8 @@ from debrief.rubrics.agreement_report import (
 )
 from debrief.rubrics.page import plain
 from debrief.settings import load_settings
-from resources.evaluator import EvaluatorResource
-from resources.lake import LakeResource
-from resources.langfuse import LangfuseResource
+from resources.services import EvaluatorResource, LangfuseResource
+from resources.storage import LakeResource
 
 PAGE = "reports/judge_agreement.md"
 

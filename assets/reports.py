@@ -33,7 +33,7 @@ from debrief.training.decomposition import WeeklyMove, moves_markdown, weekly_mo
 from debrief.training.leaderboard import LeaderboardRow, leaderboard, leaderboard_markdown
 from debrief.training.plots import leaderboard_plot, moves_plot, scores_over_weeks_plot
 from debrief.weekly import Done, added_up, headline, page_of, report_of
-from resources.evaluator import account_of
+from resources.services import account_of
 
 _ROOT, _BACKFILL = "dagster/root_run_id", "dagster/backfill"
 

@@ -55,7 +55,7 @@ from debrief.scoring.model import SCORE_NAMES, ScoreName, SessionScores
 from debrief.sessions.model import Session
 from debrief.summary import Evaluated
 from debrief.weeks import week_after, week_of
-from resources.lake import LakeResource
+from resources.storage import LakeResource
 
 _JUDGEMENTS_OFFLINE = 2_000
 _MINED = attrgetter("score_name", "name", "effect_size", "held_out_effect")

@@ -18,8 +18,7 @@ from debrief.sessions.store import (
     store_week,
     transcripts_of,
 )
-from resources.lake import LakeResource
-from resources.sessions import SessionStore
+from resources.storage import LakeResource, SessionStore
 
 TABLE, UNREAD = "raw_sessions", "unread_transcripts"
 

@@ -31,7 +31,7 @@ from debrief.training.store import (
     training_set_of,
 )
 from debrief.training.trials import NEEDS_A_MODEL, PromptTrials
-from resources.lake import LakeResource
+from resources.storage import LakeResource
 
 FOLLOWS = dg.AutomationCondition.eager().without(~dg.AutomationCondition.any_deps_missing())
 """As soon as what it is made from was made anew. Weeks without sessions are never made, so none

@@ -20,10 +20,8 @@ from debrief.evaluators import Evaluators
 from debrief.lake import Lake
 from debrief.models.usage import RunUsage
 from debrief.redaction.redactor import Redactor
-from resources.langfuse import LangfuseResource
-from resources.scope import Scope
-from resources.sessions import SessionStore
-from resources.webhook import WebhookResource
+from resources.services import LangfuseResource, WebhookResource
+from resources.storage import Scope, SessionStore
 
 PROGRESS = "debrief.progress"
 """Logger of single steps forward. Not the run's own log: Dagster stores each of its lines as an

@@ -17,8 +17,7 @@ from debrief.sessions.store import SESSIONS_TABLE, read_from, scan_into
 from debrief.settings import load_settings
 from debrief.weeks import week_after, week_of
 from pipelines.jobs import range_tags, whole_graph
-from resources.lake import LakeResource
-from resources.sessions import SessionStore
+from resources.storage import LakeResource, SessionStore
 
 LATE_WEEKS = 4
 """So many weeks before the one that ended are looked at for late arrivals."""

@@ -32,7 +32,7 @@ from pipelines.launching import (
     weeks_with_sessions,
 )
 from pipelines.options import RunOptions, run_config
-from resources.scope import Scope, Where, facts_of
+from resources.storage import Scope, Where, facts_of
 
 READING = "raw_sessions"
 CANDIDATES = "prompt_candidates"

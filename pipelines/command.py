@@ -137,7 +137,7 @@ def backfill(
     """
     from pipelines.backfilling import Backfill, run_backfill
     from pipelines.options import RunOptions, parse_weeks
-    from resources.scope import parse_where
+    from resources.storage import parse_where
 
     run_backfill(
         RunOptions(sessions=tuple(sessions or ()), lake=lake, offline=offline, model=model),

@@ -17,12 +17,8 @@ from assets import (
 from pipelines.automation import following, new_records, new_sessions, weekly
 from pipelines.jobs import JOBS, killed_runs, quiet_logger
 from pipelines.pruning import nightly_pruning, prune_runs
-from resources.evaluator import EvaluatorResource
-from resources.lake import LakeResource
-from resources.langfuse import LangfuseResource
-from resources.scope import ScopeResource
-from resources.sessions import SessionStore
-from resources.webhook import WebhookResource
+from resources.services import EvaluatorResource, LangfuseResource, WebhookResource
+from resources.storage import LakeResource, ScopeResource, SessionStore
 
 STAGES = [
     sessions,

@@ -46,7 +46,7 @@ def run_graph(options: RunOptions, weeks: tuple[str, ...], ui_command: str | Non
     screen = console()
     if not resources["evaluator"]["offline"]:
         # Found out now, and not a minute into the run, that a judge or a key is wrong.
-        from resources.evaluator import EvaluatorResource
+        from resources.services import EvaluatorResource
 
         EvaluatorResource(**resources["evaluator"]).open()
     screen.print(f"Debrief: sessions → {settings.lake}")
@@ -94,7 +94,7 @@ def weeks_with_sessions(
     """Search the folders, and return the weeks that hold sessions, among ``weeks`` if given."""
     from debrief.sessions.scanning import is_reported
     from debrief.sessions.store import scan_into
-    from resources.sessions import SessionStore
+    from resources.storage import SessionStore
 
     store = SessionStore(**resources["sessions"])
     scan = scan_into(lake, store.places(), store.servers())

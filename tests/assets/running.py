@@ -7,12 +7,8 @@ from typing import Any
 import dagster as dg
 
 from debrief.lake import Lake
-from resources.evaluator import EvaluatorResource
-from resources.lake import LakeResource
-from resources.langfuse import LangfuseResource
-from resources.scope import ScopeResource
-from resources.sessions import SessionStore
-from resources.webhook import WebhookResource
+from resources.services import EvaluatorResource, LangfuseResource, WebhookResource
+from resources.storage import LakeResource, ScopeResource, SessionStore
 
 
 def resources(lake: Lake | str, **more: Any) -> dict[str, Any]:

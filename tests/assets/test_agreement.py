@@ -9,8 +9,8 @@ import pytest
 
 from assets.agreement import agreement_suffices, judge_agreement
 from debrief.rubrics.agreement import AGREEMENT, ALL, AgreementRow
-from resources.evaluator import EvaluatorResource
-from resources.lake import LakeResource
+from resources.services import EvaluatorResource
+from resources.storage import LakeResource
 from tests.assets.running import resources
 from tests.rubrics.test_agreement import csv_of, ident, lake_with, planted
 

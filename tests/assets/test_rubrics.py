@@ -29,7 +29,7 @@ from debrief.rubrics.model import (
 )
 from debrief.scoring.model import SessionScores
 from debrief.sessions.model import Session
-from resources.evaluator import EvaluatorResource
+from resources.services import EvaluatorResource
 from tests.assets.running import metadata, resources
 from tests.models.openai_server import Call, OpenAIServer, Reply
 from tests.rubrics.scenario import SCALE, WEEK, a_week, mined, rubric

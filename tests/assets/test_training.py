@@ -21,7 +21,7 @@ from debrief.lake import Lake
 from debrief.rubrics.agreement import AGREEMENT, ALL, AgreementRow
 from debrief.training.candidates import CandidateRow
 from debrief.training.store import training_path
-from resources.evaluator import EvaluatorResource
+from resources.services import EvaluatorResource
 from tests.assets.running import resources
 from tests.models.openai_server import OpenAIServer
 from tests.training.lakes import TASK, lake_of

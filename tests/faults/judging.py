@@ -107,7 +107,7 @@ class Machine:
 def main() -> None:
     """Be one run, and say how it ended."""
     from assets.evaluations import judge_evaluations
-    from resources.evaluator import EvaluatorResource
+    from resources.services import EvaluatorResource
     from tests.assets.running import resources
 
     with dg.DagsterInstance.from_config(str(Path(sys.argv[1], "dagster"))) as instance:

@@ -17,7 +17,7 @@ from debrief.sessions.model import Session, UnreadTranscript
 from debrief.sessions.scanning import Scan
 from debrief.sessions.store import scan_into, store_week
 from debrief.settings import load_settings
-from resources.sessions import SessionStore
+from resources.storage import SessionStore
 from tests.langfuse.scenario import client_of
 from tests.langfuse.server import LangfuseServer, Mode, Trouble
 from tests.langfuse.test_fetcher import START, Recorder

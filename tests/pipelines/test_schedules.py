@@ -23,8 +23,7 @@ from pipelines.automation import (
     weekly,
     weeks_at,
 )
-from resources.lake import LakeResource
-from resources.sessions import SessionStore
+from resources.storage import LakeResource, SessionStore
 from tests.pipelines.test_run import WEEK, conversation, write
 
 NOW = datetime(2026, 11, 16, 3, tzinfo=UTC)

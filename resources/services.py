@@ -1,12 +1,18 @@
-"""Who judges, scores and mines: language models, or the offline evaluator."""
+"""Whom a run asks and tells: models or the offline evaluator, Langfuse, a webhook."""
 
+from logging import Logger
 from pathlib import Path
+from typing import Literal
 
 import dagster as dg
 from pydantic import Field
 
 from debrief.evaluators import Evaluators, make_evaluators
+from debrief.langfuse.client import LangfuseClient, langfuse_from_settings
+from debrief.langfuse.scores import WriteOptions
+from debrief.redaction.redactor import Redactor, key_of
 from debrief.settings import load_settings
+from debrief.weekly import send, webhook_of
 
 
 class EvaluatorResource(dg.ConfigurableResource):  # type: ignore[type-arg]
@@ -84,3 +90,54 @@ def account_of(run: dg.DagsterRun) -> str:
     one.
     """
     return ("dagster/retry_number" in run.tags and run.root_run_id) or run.run_id
+
+
+class LangfuseResource(dg.ConfigurableResource):  # type: ignore[type-arg]
+    """Whether scores are written to a server; which one, the environment says."""
+
+    enabled: bool = Field(
+        default=True, description="False keeps scores local even where a server is configured."
+    )
+
+    score_target: Literal["session", "trace"] = Field(
+        default="session",
+        description=(
+            "What scores hang on: the session, or its first trace, for servers without session "
+            "scores."
+        ),
+    )
+    rescored: Literal["replace", "keep"] = Field(
+        default="replace",
+        description="What becomes of another scorer's scores once the new ones are there.",
+    )
+
+    def options(self) -> WriteOptions:
+        """Return how scores are written."""
+        return WriteOptions(score_target=self.score_target, rescored=self.rescored)
+
+    def open(self) -> LangfuseClient | None:
+        """Return a client; None when no server is configured.
+
+        A server is configured by LANGFUSE_HOST, LANGFUSE_PUBLIC_KEY and LANGFUSE_SECRET_KEY.
+        """
+        settings = load_settings()
+        is_asked = self.enabled and settings.has_langfuse
+        return langfuse_from_settings(settings) if is_asked else None
+
+
+class WebhookResource(dg.ConfigurableResource):  # type: ignore[type-arg]
+    """Whether messages are sent; where to, DEBRIEF_WEBHOOK_URL says."""
+
+    enabled: bool = Field(default=True, description="False sends nothing, whatever is configured.")
+
+    def send(self, log: Logger, text: str, run_id: str) -> None:
+        """Send a message about a run, with a link to it; a failure is a warning."""
+        settings = load_settings()
+        url = webhook_of(settings)
+        if not self.enabled or not url:
+            return
+        ui = settings.ui_url.rstrip("/")
+        link = f"{ui}/runs/{run_id}" if ui else f"(run {run_id})"
+        problem = send(url, f"{text} {link}", Redactor(key_of(settings)))
+        if problem:
+            log.warning(f"no message was sent: {problem}")

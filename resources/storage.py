@@ -1,16 +1,86 @@
-"""Which sessions of its weeks a run takes, and whether it makes again what is up to date."""
+"""What a run reads and writes: the lake, the transcripts, and which sessions it takes."""
 
+import fcntl
+import logging
+import os
+import time
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from fnmatch import fnmatchcase
+from pathlib import Path
 
 import dagster as dg
 from msgspec import Struct
 from pydantic import Field
 
+from debrief.digests import digest_of
 from debrief.errors import InputError
 from debrief.lake import Lake
+from debrief.langfuse.source import source_from_settings
+from debrief.recorder import source as recorder
+from debrief.redaction.redactor import Redactor, key_of
 from debrief.sessions.model import Session, SessionHead
+from debrief.sessions.sources import default_folders
+from debrief.sessions.store import SessionServer
+from debrief.sessions.transfer import local_folders, split_locations
+from debrief.settings import Settings, load_settings
 from debrief.snapshots.model import SessionMetadataRow
+
+_POLL = 0.2
+
+
+class LakeResource(dg.ConfigurableResource):  # type: ignore[type-arg]
+    """Where the tables and training sets are."""
+
+    url: str = Field(
+        default="",
+        description="A folder or an fsspec URL (s3://…). Empty: DEBRIEF_LAKE.",
+    )
+
+    @contextmanager
+    def yield_for_execution(self, context: dg.InitResourceContext) -> Iterator["LakeResource"]:
+        """Let one run at a time work on a local lake, so that no two ask a model the same.
+
+        Where workers take runs, or the lake is in an object store, Dagster's pools do that.
+        """
+        settings = load_settings()
+        lake = self.open()
+        if context.run is None or "://" in lake.url or settings.launch == "queue":
+            yield self
+            return
+        with _only_writer(settings, lake.url):
+            yield self
+
+    def open(self) -> Lake:
+        """Return the lake."""
+        return Lake(self.url or load_settings().lake)
+
+
+@contextmanager
+def _only_writer(settings: Settings, lake: str) -> Iterator[None]:
+    """Hold a lock of this machine, which goes with the process however it ends."""
+    path = settings.home / "locks" / digest_of(lake)[:16]
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with path.open("a") as file:
+        if not _locked(file.fileno()):
+            logging.getLogger("debrief.progress").info(
+                "waits for %s, which has %s", path.read_text() or "another run", lake
+            )
+        while not _locked(file.fileno()):
+            time.sleep(_POLL)
+        file.truncate(0)
+        file.write(f"process {os.getpid()}")
+        file.flush()
+        yield
+
+
+def _locked(descriptor: int) -> bool:
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True
+
 
 FIELDS = ("tool", "model", "task", "repository", "source", "fingerprint", "session")
 """What can be asked for. A session may have several models: one of them has to answer."""
@@ -131,3 +201,55 @@ def facts_of(lake: Lake, week: str) -> Iterator[tuple[str, dict[str, set[str]]]]
 def _of(row: SessionMetadataRow | None, field: str) -> Iterable[str]:
     value = getattr(row, field, None)
     return (value,) if value is not None else ()
+
+
+class SessionStore(dg.ConfigurableResource):  # type: ignore[type-arg]
+    """Which folders are searched for transcripts, and how what they hold is redacted."""
+
+    folders: list[str] = Field(
+        default=[],
+        description=(
+            "Folders with transcripts of any supported tool, or fsspec URLs (s3://…). Empty: "
+            "DEBRIEF_SESSIONS "
+            "(separated as PATH is), else the usual folders of this machine's user."
+        ),
+    )
+
+    langfuse: bool = Field(
+        default=False,
+        description=(
+            "Read the sessions of the configured Langfuse server too. Also "
+            "DEBRIEF_LANGFUSE_SESSIONS=1."
+        ),
+    )
+
+    recorder: bool = Field(
+        default=False,
+        description=(
+            "Read the records of the recorder's database too: the one that DATABASE_URL names, "
+            "else this machine's embedded one. Also DEBRIEF_RECORDER=1."
+        ),
+    )
+
+    def servers(self) -> tuple[SessionServer, ...]:
+        """Return the servers whose sessions are read beside the transcripts."""
+        settings = load_settings()
+        asked: list[SessionServer | None] = []
+        if self.langfuse or settings.langfuse_sessions:
+            asked.append(source_from_settings(settings))
+        asked.append(recorder.source_from_settings(settings, self.recorder))
+        return tuple(source for source in asked if source is not None)
+
+    def places(self) -> list[Path]:
+        """Return the folders to search; what is in an object store is brought here first.
+
+        Raises:
+            DebriefError: a store is away, or refuses.
+        """
+        settings = load_settings()
+        named = self.folders or split_locations(settings.sessions)
+        return local_folders(named, settings.home) or list(default_folders(Path.home()))
+
+    def redactor(self) -> Redactor:
+        """Return the redactor with this machine's key."""
+        return Redactor(key_of(load_settings()))

@@ -29,9 +29,8 @@ from assets.weekly import (
 from debrief.digests import digest_of
 from debrief.errors import ModelError
 from debrief.evaluation import version_of
-from debrief.evaluators import Evaluators
 from debrief.lake import Lake, Row
-from debrief.rubrics.consolidation import TrialOptions, try_rubrics
+from debrief.rubrics.consolidation import MOST_JUDGEMENTS, try_rubrics
 from debrief.rubrics.judging import evaluate_rubrics
 from debrief.rubrics.linting import lint
 from debrief.rubrics.model import (
@@ -200,20 +199,13 @@ class Trials(dg.Config):
     """How rubrics are tried before they are kept."""
 
     most_judgements: int = Field(
-        default=TrialOptions().most_judgements,
+        default=MOST_JUDGEMENTS,
         description=(
             "Judgements that a model gives, for each score name, to try rubrics on sessions "
             "that they were not mined from; they serve rubric_evaluations as well. 0: rubrics are "
             "kept untried. Offline costs nothing and is not bound by it."
         ),
     )
-
-    def options(self, evaluators: Evaluators) -> TrialOptions:
-        """Return the library's form of this."""
-        offline = evaluators.models is None and self.most_judgements > 0
-        return TrialOptions(
-            most_judgements=_JUDGEMENTS_OFFLINE if offline else self.most_judgements
-        )
 
 
 @dg.asset(
@@ -235,12 +227,15 @@ def rubrics(context: dg.AssetExecutionContext, config: Trials) -> dg.Materialize
     run = StageRun(context)
     weeks = run.lake.partitions(EXTRACTED)
     mined = [row for week in weeks for row in _of_miner(run, EXTRACTED, week, ExtractedRubric)]
+    most = config.most_judgements
+    if run.evaluators.models is None and most:
+        most = _JUDGEMENTS_OFFLINE
     failures = {}
     fresh = 0
     for score_name in SCORE_NAMES:
         source = [row for row in mined if row.score_name == score_name]
         try:
-            filled = _consolidate(run, score_name, source, config.options(run.evaluators))
+            filled = _consolidate(run, score_name, source, most)
         except ModelError as error:
             failures[score_name] = str(error)
             context.log.error(f"rubrics {score_name} stay as they were: {error}")
@@ -283,7 +278,7 @@ def rubrics(context: dg.AssetExecutionContext, config: Trials) -> dg.Materialize
 
 
 def _consolidate(
-    run: StageRun, score_name: ScoreName, source: list[ExtractedRubric], options: TrialOptions
+    run: StageRun, score_name: ScoreName, source: list[ExtractedRubric], most_judgements: int
 ) -> Filled[Rubric]:
     """Fill the rubrics of a score name; the trials and a copy by week are filed beside them."""
     lake, by = run.lake, run.evaluators
@@ -298,22 +293,22 @@ def _consolidate(
             for week in lake.partitions(EVALUATIONS)
             for row in lake.read(EVALUATIONS, week, RubricEvaluation, only=only)
         ]
-        tried = try_rubrics(
+        kept, tried = try_rubrics(
             by.miner.consolidate(source, score_name, stored),
             partial(_sessions, lake, scores),
             scores,
             by.rubric_judge,
             judged,
-            options=options,
+            most_judgements=most_judgements,
             workers=by.concurrency,
         )
-        trials.extend(tried.trials)
+        trials.extend(tried)
         if not by.dry_run:
             lake.write(TRIALS, score_name, trials, RubricTrial)
             if source:
                 last = max(row.week for row in source)
-                lake.write(SETS, f"{score_name}.{last}", tried.rubrics, Rubric)
-        return tried.rubrics
+                lake.write(SETS, f"{score_name}.{last}", kept, Rubric)
+        return kept
 
     inputs = digest_of(
         by.miner.name,
@@ -321,7 +316,7 @@ def _consolidate(
         [upstream(lake, "raw_sessions", "session_scores", week=week) for week in weeks],
         by.scoring_fingerprint,
         by.rubric_judge.model,
-        options,
+        most_judgements,
         version_of(by.miner),
         version_of(by.rubric_judge),
     )

@@ -40,6 +40,13 @@ class Effect(Struct, frozen=True, kw_only=True):
     best_count: int
     worst_count: int
 
+    def rounded(self) -> dict[str, float]:
+        """Return the figures as a trial's row has them."""
+        figures = {"effect": self.delta, "low": self.low, "high": self.high}
+        rounded = {name: round(figure, 4) for name, figure in figures.items()}
+        counts = {"best_count": self.best_count, "worst_count": self.worst_count}
+        return rounded | {"p_value": round(self.p_value, 6)} | counts
+
 
 def score_of(scores: SessionScores, score_name: ScoreName) -> float | None:
     """Return what a score name means for one session; None when it has no such score.

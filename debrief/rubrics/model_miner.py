@@ -22,7 +22,7 @@ from debrief.rubrics.asking import (
     show,
     show_rubrics,
 )
-from debrief.rubrics.consolidation import FEWEST, MOST, key_of
+from debrief.rubrics.consolidation import FEWEST, MOST
 from debrief.rubrics.contrast import score_of
 from debrief.rubrics.linting import alike, unanchored
 from debrief.rubrics.model import (
@@ -181,7 +181,7 @@ def _proven(
                 )
             )
             continue
-        key = slugify("-".join(parsed.name.casefold().split()))
+        key = _key_of(parsed.name)
         row = ExtractedRubric(
             id=f"{week}.{score_name}.{key}",
             score_name=score_name,
@@ -363,7 +363,7 @@ def _keys(rubrics: Sequence[ParsedRubric], previous: Sequence[Rubric]) -> list[s
             keys[place] = key
     for place, rubric in enumerate(rubrics):
         if place not in keys:
-            key = key_of("", rubric.name)
+            key = _key_of(rubric.name)
             while key in keys.values():
                 key += "-2"
             keys[place] = key
@@ -372,3 +372,7 @@ def _keys(rubrics: Sequence[ParsedRubric], previous: Sequence[Rubric]) -> list[s
 
 def _words(rubric: ParsedRubric | Rubric) -> str:
     return f"{rubric.name} {rubric.description} {rubric.scoring_criteria}"
+
+
+def _key_of(name: str) -> str:
+    return slugify("-".join(name.casefold().split()))

@@ -47,11 +47,6 @@ def test_a_key_survives_another_week_and_the_text_is_the_latest() -> None:
     assert "Plans Before Code" in {rubric.name for rubric in after}
 
 
-def test_other_score_names_are_left_out_and_nothing_gives_nothing() -> None:
-    assert consolidate_offline([mined("plans-first")], "token_efficiency") == []
-    assert consolidate_offline([], "excellence") == []
-
-
 @given(
     st.lists(st.tuples(st.sampled_from("abcdefghijklmnop"), st.sampled_from(WEEKS)), max_size=40)
 )

@@ -7,8 +7,8 @@ from collections.abc import Collection, Iterator
 from msgspec import structs
 
 from debrief.errors import ModelError
-from debrief.rubrics.consolidation import TrialOptions, Tried, try_rubrics
-from debrief.rubrics.model import Rubric, RubricJudgement
+from debrief.rubrics.consolidation import try_rubrics
+from debrief.rubrics.model import Rubric, RubricJudgement, RubricTrial
 from debrief.rubrics.page import rubrics_markdown
 from debrief.sessions.model import Session
 from tests.rubrics.scenario import rubric, scores, session
@@ -40,36 +40,32 @@ def read(ids: Collection[str]) -> Iterator[Session]:
     return (one for one in SESSIONS if one.id in ids)
 
 
-def tried(rubrics: list[Rubric], judge: PlacedJudge, **options: int) -> Tried:
-    return try_rubrics(
-        rubrics,
-        read,
-        SCORES,
-        judge,
-        options=TrialOptions(**options),
-    )
+def tried(
+    rubrics: list[Rubric], judge: PlacedJudge, **options: int
+) -> tuple[list[Rubric], list[RubricTrial]]:
+    return try_rubrics(rubrics, read, SCORES, judge, **options)  # type: ignore[arg-type]
 
 
 NAMED = [rubric(n, name=name) for n, name in enumerate(("Separates", "Reversed", "Blind"), 1)]
 
 
 def test_only_what_separates_other_sessions_is_kept_and_the_rest_says_why() -> None:
-    found = tried(NAMED, PlacedJudge())
-    (kept,) = found.rubrics
+    rubrics, trials = tried(NAMED, PlacedJudge())
+    (kept,) = rubrics
     assert (kept.id, kept.name, kept.held_out_effect) == ("rubric_001", "Separates", 1.0)
     assert "+1.00" in kept.notes
     assert "Only this one rubric" in kept.notes
-    assert [(trial.name, trial.effect, trial.kept) for trial in found.trials] == [
+    assert [(trial.name, trial.effect, trial.kept) for trial in trials] == [
         ("Separates", 1.0, True), ("Reversed", -1.0, False), ("Blind", 0.0, False),
     ]  # fmt: skip
-    page = rubrics_markdown(found.rubrics, trials=found.trials)
+    page = rubrics_markdown(rubrics, trials=trials)
     assert "| Separates | 1.00 |  | 0 | +1.00 |" in page
     assert "- Reversed (-1.00 on " in page
 
 
 def test_ids_are_given_anew_in_order_once_some_were_dropped() -> None:
     two = [NAMED[1], NAMED[0], rubric(4, name="Separates", key="again")]
-    assert [(r.id, r.key) for r in tried(two, PlacedJudge()).rubrics] == [
+    assert [(r.id, r.key) for r in tried(two, PlacedJudge())[0]] == [
         ("rubric_001", "key-1"), ("rubric_002", "again"),
     ]  # fmt: skip
 
@@ -84,23 +80,23 @@ def test_no_session_that_a_rubric_was_mined_from_is_asked_about() -> None:
 
 def test_the_limit_of_judgements_is_kept_and_what_it_does_not_reach_is_kept_untried() -> None:
     judge = PlacedJudge()
-    found = tried(NAMED, judge, most_judgements=17)
+    rubrics, trials = tried(NAMED, judge, most_judgements=17)
     assert len(judge.asked) == 16
-    assert [trial.effect for trial in found.trials] == [1.0, -1.0, None]
-    assert [r.name for r in found.rubrics] == ["Separates", "Blind"]
-    assert "Not tried" in found.rubrics[1].notes
+    assert [trial.effect for trial in trials] == [1.0, -1.0, None]
+    assert [r.name for r in rubrics] == ["Separates", "Blind"]
+    assert "Not tried" in rubrics[1].notes
     none = PlacedJudge()
-    assert len(tried(NAMED, none, most_judgements=0).rubrics) == 3
+    assert len(tried(NAMED, none, most_judgements=0)[0]) == 3
     assert none.asked == []
 
 
 def test_with_too_few_other_sessions_nothing_is_dropped() -> None:
     few = [structs.replace(one, sessions=tuple(PLACE)[:35]) for one in NAMED]
     judge = PlacedJudge()
-    found = tried(few, judge)
-    assert len(found.rubrics) == 3
+    rubrics, trials = tried(few, judge)
+    assert len(rubrics) == 3
     assert judge.asked == []
-    assert "too few sessions" in found.trials[0].reason
+    assert "too few sessions" in trials[0].reason
 
 
 def test_what_was_judged_before_is_not_asked_again() -> None:
@@ -115,8 +111,8 @@ def test_what_was_judged_before_is_not_asked_again() -> None:
 
 
 def test_a_session_that_fails_is_counted_and_costs_no_other() -> None:
-    found = tried(NAMED[:1], PlacedJudge(fails_on=[SESSIONS[0].id]))
-    assert (found.trials[0].failed, found.trials[0].effect) == (1, 1.0)
+    _, trials = tried(NAMED[:1], PlacedJudge(fails_on=[SESSIONS[0].id]))
+    assert (trials[0].failed, trials[0].effect) == (1, 1.0)
 
 
 def test_a_small_set_keeps_what_hardly_separates_and_says_so() -> None:
@@ -125,14 +121,16 @@ def test_a_small_set_keeps_what_hardly_separates_and_says_so() -> None:
             super().judge_rubric(rubric, session)
             return RubricJudgement(score=4 if PLACE[session.id] == 0 else 3, reasoning="")
 
-    found = tried([rubric(n, key=f"k{n}") for n in range(1, 8)], Faint(), most_judgements=200)
-    assert len(found.rubrics) == 5
-    kept = [trial for trial in found.trials if trial.kept]
+    rubrics, trials = tried(
+        [rubric(n, key=f"k{n}") for n in range(1, 8)], Faint(), most_judgements=200
+    )
+    assert len(rubrics) == 5
+    kept = [trial for trial in trials if trial.kept]
     assert {trial.reason for trial in kept} == {
         "it hardly separates sessions that it was not mined from; kept because the set is small"
     }
-    assert len([trial for trial in found.trials if "hardly" in trial.reason]) == 7
+    assert len([trial for trial in trials if "hardly" in trial.reason]) == 7
 
 
 def test_nothing_to_try_is_nothing_tried() -> None:
-    assert try_rubrics([], read, SCORES, PlacedJudge()) == Tried((), ())
+    assert try_rubrics([], read, SCORES, PlacedJudge()) == ([], [])

@@ -5,9 +5,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from typing import Protocol, TypeVar
-
-from msgspec import Struct
+from typing import TypeVar
 
 from debrief.errors import DebriefError
 
@@ -15,21 +13,8 @@ _GROUPS_AHEAD = 2
 """Groups held for each worker, so that none waits for the slowest."""
 
 
-class EvaluationCounts(Struct):
-    """How many rows of a run were reused, newly evaluated, or failed; counted as they come."""
-
-    reused: int = 0
-    evaluated: int = 0
-    failed: int = 0
-
-
-class _Row(Protocol):
-    @property
-    def status(self) -> str: ...
-
-
 Item = TypeVar("Item")
-Row = TypeVar("Row", bound=_Row)
+Row = TypeVar("Row")
 
 
 def evaluate(
@@ -38,7 +23,6 @@ def evaluate(
     ask: Callable[[Item], Row],
     *,
     workers: int = 1,
-    counts: EvaluationCounts | None = None,
 ) -> Iterator[Row]:
     """Yield one row an item, in order.
 
@@ -52,36 +36,21 @@ def evaluate(
         ask: makes a row; a failure is a row with its reason, never an exception. Called from
             several threads when there are several workers.
         workers: calls at a time; 1 makes them in this thread.
-        counts: updated as rows are yielded.
     """
-    counts = EvaluationCounts() if counts is None else counts
 
-    def row_of(item: Item) -> tuple[Row, bool]:
+    def row_of(item: Item) -> Row:
         row = stored(item)
-        return (ask(item), False) if row is None else (row, True)
+        return ask(item) if row is None else row
 
-    for row, reused in _in_order(groups, row_of, workers):
-        if reused:
-            counts.reused += 1
-        elif row.status == "failed":
-            counts.failed += 1
-        else:
-            counts.evaluated += 1
-        yield row
-
-
-def _in_order(
-    groups: Iterable[Sequence[Item]], row_of: Callable[[Item], tuple[Row, bool]], workers: int
-) -> Iterator[tuple[Row, bool]]:
     if workers <= 1:
         for group in groups:
             yield from map(row_of, group)
         return
-    waiting: deque[Future[list[Future[tuple[Row, bool]]]]] = deque()
+    waiting: deque[Future[list[Future[Row]]]] = deque()
     with ThreadPoolExecutor(workers, thread_name_prefix="evaluate") as pool:
 
-        def begin(group: Sequence[Item]) -> list[Future[tuple[Row, bool]]]:
-            first: Future[tuple[Row, bool]] = Future()
+        def begin(group: Sequence[Item]) -> list[Future[Row]]:
+            first: Future[Row] = Future()
             first.set_result(row_of(group[0]))
             return [first, *(pool.submit(row_of, item) for item in group[1:])]
 

@@ -22,7 +22,7 @@ from queue import SimpleQueue
 from msgspec import Struct, structs
 
 from debrief.errors import ModelError
-from debrief.evaluation import EvaluationCounts, evaluate, failure_of, version_of
+from debrief.evaluation import evaluate, failure_of, version_of
 from debrief.judging.model import ChangeContext, ChangeJudge, Judge, JudgeEvaluation
 from debrief.sessions.model import Session, Subagent, ToolCall, Turn
 from debrief.sessions.readers.patches import edits_of_call
@@ -256,7 +256,6 @@ def evaluate_week(
     eval_fingerprint: str,
     previous: Iterable[JudgeEvaluation] = (),
     *,
-    counts: EvaluationCounts | None = None,
     concurrency: int = 1,
     context_of: ContextOf = context_from_session,
 ) -> Iterator[JudgeEvaluation]:
@@ -270,7 +269,6 @@ def evaluate_week(
         judge_by: must be safe to call from several threads when ``concurrency`` is over 1.
         eval_fingerprint: of these judges; rows of another one are not reused.
         previous: rows of an earlier run of the same weeks.
-        counts: updated as rows are yielded.
         concurrency: calls under way at once; 1 judges in this thread (right for the offline
             evaluator, which waits for nobody).
         context_of: what a judge is shown of a session.
@@ -291,7 +289,7 @@ def evaluate_week(
     def ask(item: _Item) -> JudgeEvaluation:
         return _judge(*item, judge_by, eval_fingerprint)
 
-    return evaluate(groups(), stored_row, ask, workers=concurrency, counts=counts)
+    return evaluate(groups(), stored_row, ask, workers=concurrency)
 
 
 def judge_change(

@@ -12,7 +12,7 @@ import msgspec
 from msgspec import Struct
 
 from debrief.digests import digest_of
-from debrief.evaluation import EvaluationCounts, evaluate, failure_of, version_of
+from debrief.evaluation import evaluate, failure_of, version_of
 from debrief.markdown import table
 from debrief.models.fencing import injection_signs
 from debrief.models.language_model import DryRunError
@@ -134,7 +134,6 @@ def score_week(
     *,
     parameters: ChunkParameters | None = None,
     concurrency: int = 1,
-    counts: EvaluationCounts | None = None,
 ) -> Iterator[SessionScores]:
     """Yield the scores of many sessions in the sessions' order.
 
@@ -145,7 +144,6 @@ def score_week(
         parameters: how sessions are cut.
         concurrency: sessions under way at once; 1 scores in this thread (right for the offline
             evaluator, which waits for nobody).
-        counts: updated as rows are yielded.
     """
     fingerprint = fingerprint_of(scorer, parameters)
     stored = {
@@ -158,7 +156,6 @@ def score_week(
         lambda session: stored.get((session.id, session.digest)),
         lambda session: score_session(session, scorer, parameters),
         workers=concurrency,
-        counts=counts,
     )
 
 

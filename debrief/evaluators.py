@@ -122,7 +122,7 @@ def _offline(judges: Sequence[Judge], *, dry_run: bool) -> Evaluators:
     from debrief.offline.evaluator import OfflineEvaluator
     from debrief.rubrics.judging import OfflineRubricJudge
     from debrief.rubrics.offline_miner import OfflineMiner
-    from debrief.scoring.scorer import fingerprint_of
+    from debrief.scoring.scorer import scoring_fingerprint
 
     evaluator = OfflineEvaluator()
     return Evaluators(
@@ -131,7 +131,7 @@ def _offline(judges: Sequence[Judge], *, dry_run: bool) -> Evaluators:
         eval_digest=eval_digest(judges),
         change_judge=evaluator,
         chunk_scorer=evaluator,
-        scoring_fingerprint=fingerprint_of(evaluator),
+        scoring_fingerprint=scoring_fingerprint(evaluator),
         rubric_judge=OfflineRubricJudge(),
         miner=OfflineMiner(),
         dry_run=dry_run,
@@ -151,7 +151,7 @@ def _models(
     from debrief.rubrics.judging import ModelRubricJudge
     from debrief.rubrics.model_miner import ModelMiner
     from debrief.scoring.model_scorer import ModelChunkScorer
-    from debrief.scoring.scorer import fingerprint_of
+    from debrief.scoring.scorer import scoring_fingerprint
 
     name = litellm_name(chosen) or max(judges, key=lambda judge: (judge.weight, judge.name)).model
     for model in sorted({name, *(judge.model for judge in judges)}):
@@ -165,7 +165,7 @@ def _models(
         eval_digest=eval_digest(judges),
         change_judge=DspyJudge(models.get, secret=secret, history=history),
         chunk_scorer=scorer,
-        scoring_fingerprint=fingerprint_of(scorer),
+        scoring_fingerprint=scoring_fingerprint(scorer),
         rubric_judge=ModelRubricJudge(name, ask, secret=secret),
         miner=ModelMiner(name, ask, workers=models.concurrency, secret=secret),
         concurrency=models.concurrency,

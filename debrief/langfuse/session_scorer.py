@@ -10,7 +10,7 @@ from debrief.langfuse.fetcher import SessionFetcher
 from debrief.langfuse.outgoing import Redact, ScoreReceipt
 from debrief.langfuse.scores import WriteOptions, write_scores
 from debrief.scoring.model import ChunkScorer, SessionScores
-from debrief.scoring.scorer import ChunkParameters, score_session
+from debrief.scoring.scorer import DEFAULT, ChunkParameters, score_session
 
 
 @dataclass(eq=False, repr=False)
@@ -22,7 +22,7 @@ class SessionScorer:
     """Who scores a chunk."""
     fetcher: SessionFetcher | None = None
     """Of sessions; one on ``client`` by default."""
-    parameters: ChunkParameters | None = None
+    parameters: ChunkParameters = DEFAULT
     """How sessions are cut."""
     options: WriteOptions | None = None
     """How scores are written."""

@@ -266,3 +266,16 @@ def _decoded(piece: str) -> Iterator[str]:
         for pattern in _ORDERS:
             if match := re.search(pattern, inner, re.IGNORECASE):
                 yield match[0]
+
+
+_ESCAPED_SPACES = re.compile(r"\\+[nrt]|␤")
+_TRACES = re.compile(rf"⟨[0-9A-F]{{4,6}}⟩|[\u2400-\u2424{BAR}\"'\\]")
+
+
+def bare_words(text: str) -> str:
+    """Fold away case, spaces, and every trace of a text's having been defused or put into JSON.
+
+    To tell whether an answer only repeats the words that it was to judge.
+    """
+    plain = _TRACES.sub("", _ESCAPED_SPACES.sub(" ", text))
+    return " ".join(fold(plain).casefold().split())

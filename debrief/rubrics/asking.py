@@ -11,6 +11,7 @@ from msgspec import Struct, structs
 from debrief.models.answers import Answer, ask_until_read, fold
 from debrief.models.fencing import (
     BAR,
+    bare_words,
     defuse_session,
     fence,
     finish,
@@ -76,7 +77,6 @@ _LONGEST_TOKEN = 12
 """Characters that no text has per token on average."""
 _COMPARED = 50_000
 """Characters of each text that answers are compared with."""
-_TRACES = re.compile(f"⟨[0-9A-F]{{4,6}}⟩|[\u2400-\u2424{BAR}]")
 
 
 class Shown(Struct, frozen=True):
@@ -113,7 +113,7 @@ def show(session: Session, *, marker: str = "", budget: int = BUDGET) -> Shown:
         text=render(notice, {"marker": marker, "data": fenced}).rstrip(),
         marker=marker,
         pointer=f"(It is the recording above, between the two lines with the marker {marker}.)",
-        folded=_folded("\n".join(text[:_COMPARED] for text in texts_of(session))),
+        folded=bare_words("\n".join(text[:_COMPARED] for text in texts_of(session))),
         suspected=bool(injection_signs(texts_of(session))),
     )
 
@@ -134,8 +134,8 @@ def is_lifted(answer: str, *, reasoning: str, shown: Shown, question: str = "") 
         shown: the session that was asked about.
         question: what was asked, which holds an example and a rubric's own words.
     """
-    whole, said = _folded(answer), _folded(reasoning)
-    if whole in shown.folded or whole in _folded(question):
+    whole, said = bare_words(answer), bare_words(reasoning)
+    if whole in shown.folded or whole in bare_words(question):
         return True
     return len(said) >= 12 and said in shown.folded
 
@@ -206,11 +206,6 @@ def _middle_out(text: str, room: int) -> str:
         return text
     left_out = f" … ({len(text) - room} characters left out) … "
     return text[: room * 2 // 3] + left_out + text[len(text) - room // 3 :] if room else ""
-
-
-def _folded(text: str) -> str:
-    """Fold away case, spaces, what is invisible, and every trace of its having been defused."""
-    return " ".join(fold(_TRACES.sub("", text.replace("␤", " "))).casefold().split())
 
 
 _LEAST = 8

@@ -13,10 +13,9 @@ import msgspec
 from debrief.digests import digest_of
 from debrief.errors import InputError
 from debrief.models.answers import Answer
-from debrief.scoring.chunking import chunk_by_tokens, traces_of
 from debrief.scoring.model import Chunk, ChunkVerdicts
 from debrief.scoring.model_scorer import ModelChunkScorer, scoring_prompt
-from debrief.scoring.scorer import ChunkParameters
+from debrief.scoring.scorer import DEFAULT
 from debrief.sessions.model import Session
 
 AGENT = "agent"
@@ -59,16 +58,13 @@ class HandScorer:
         return said.score_chunk(session, chunk)
 
 
-def write_prompts(
-    session: Session, folder: Path, parameters: ChunkParameters | None = None
-) -> list[PartPrompt]:
+def write_prompts(session: Session, folder: Path) -> list[PartPrompt]:
     """Write the prompt of each part that has no answer yet; return all parts' prompts in order.
 
     Raises:
         InputError: the folder holds another session's prompts, or the session has no turns.
     """
-    parameters = parameters or ChunkParameters()
-    mark = {"session": session.id, "digest": digest_of(session.digest, parameters)}
+    mark = {"session": session.id, "digest": digest_of(session.digest, DEFAULT)}
     folder.mkdir(parents=True, exist_ok=True)
     kept = folder / _MARK
     if kept.is_file() and msgspec.json.decode(kept.read_bytes()) != mark:
@@ -77,9 +73,7 @@ def write_prompts(
             "holds prompts of another session, or of this one before it went on",
             "Name another folder.",
         )
-    chunks = chunk_by_tokens(
-        traces_of(session), parameters.target, parameters.overlap, parameters.min_chunk_ratio
-    )
+    chunks = DEFAULT.chunks_of(session)
     if not chunks:
         raise InputError(session.id, "the session has no turns")
     kept.write_bytes(msgspec.json.encode(mark))

@@ -260,31 +260,6 @@ def chunk_by_tokens(
     return [_chunk(index, len(ranges), part, pieces) for index, part in enumerate(ranges)]
 
 
-def joined(chunks: Iterable[Chunk]) -> list[Trace]:
-    """Return the session that ``chunks`` were made of: overlaps away, split parts together."""
-    traces: list[Trace] = []
-    for part in (trace for chunk in chunks for trace in chunk.traces):
-        if not part.continued:
-            traces.append(part)
-            continue
-        whole = traces[-1].observations + part.observations
-        traces[-1] = structs.replace(traces[-1], observations=whole)
-    return [_whole(trace) for trace in traces]
-
-
-def _whole(trace: Trace) -> Trace:
-    if not any(part.continued for part in trace.observations):
-        return trace
-    texts: list[tuple[Observation, list[str]]] = []
-    for part in trace.observations:
-        if part.continued:
-            texts[-1][1].append(part.text)
-        else:
-            texts.append((part, [part.text]))
-    whole = tuple(Observation(first.kind, "".join(parts)) for first, parts in texts)
-    return structs.replace(trace, observations=whole)
-
-
 def _packed(
     pieces: Sequence[Measured], target: int, overlap: int, min_chunk_ratio: float
 ) -> list[_Range]:

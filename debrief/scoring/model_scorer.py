@@ -22,7 +22,7 @@ from debrief.models.answers import (
     json_values,
     refuse,
 )
-from debrief.models.fencing import BAR, defuse, defuse_line
+from debrief.models.fencing import bare_words, defuse, defuse_line
 from debrief.models.templates import SCORER, load_template, render
 from debrief.scoring.chunking import shortened, task_context, trace_text
 from debrief.scoring.dimensions import DIMENSIONS, Dimension, VerdictError, verdict_on
@@ -231,8 +231,6 @@ _AGAIN = (
     "\nYour answer before this could not be used: {}. "
     "Answer again with the one JSON object that is described above."
 )
-_ESCAPED_SPACES = re.compile(r"\\+[nrt]|␤")
-_TRACES = re.compile(rf"⟨[0-9A-F]{{4,6}}⟩|[\u2400-\u2424{BAR}\"'\\]")
 
 Ask = Callable[[str], Answer]
 
@@ -259,7 +257,7 @@ class ModelChunkScorer:
         """
         prompt = scoring_prompt(session, chunk, self.fence)
         turns = turns_shown(session, chunk)
-        shown = _folded(shown_text(session, chunk))
+        shown = bare_words(shown_text(session, chunk))
 
         def ask(refusal: str) -> Answer:
             return self.ask(prompt + (_AGAIN.format(refusal) if refusal else ""))
@@ -291,11 +289,5 @@ def turns_shown(session: Session, chunk: Chunk) -> set[int]:
 
 def _is_lifted(rationales: Sequence[str], shown: str) -> bool:
     """Return whether rationales are the recording's own words: then nobody judged anything."""
-    lifted = [said for said in map(_folded, rationales) if said in shown]
+    lifted = [said for said in map(bare_words, rationales) if said in shown]
     return len(lifted) == len(rationales) or any(len(said) >= _NO_ACCIDENT for said in lifted)
-
-
-def _folded(text: str) -> str:
-    """Fold away case, spaces, and every trace of a text's having been defused or put into JSON."""
-    plain = _TRACES.sub("", _ESCAPED_SPACES.sub(" ", text))
-    return " ".join(fold(plain).casefold().split())

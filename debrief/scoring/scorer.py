@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 
-import msgspec
 from msgspec import Struct
+from msgspec.structs import replace
 
 from debrief.digests import digest_of
 from debrief.evaluation import evaluate, failure_of, version_of
@@ -48,31 +48,27 @@ class ChunkParameters(Struct, frozen=True):
     overlap: int = OVERLAP
     min_chunk_ratio: float = MIN_CHUNK_RATIO
 
+    def chunks_of(self, session: Session) -> list[Chunk]:
+        """Return a session's chunks; none for a session without turns."""
+        traces = traces_of(session)
+        return chunk_by_tokens(traces, self.target, self.overlap, self.min_chunk_ratio)
 
-def scoring_fingerprint(
-    model: str, parameters: ChunkParameters | None = None, version: str = ""
-) -> str:
+
+DEFAULT = ChunkParameters()
+
+
+def scoring_fingerprint(scorer: ChunkScorer, parameters: ChunkParameters = DEFAULT) -> str:
     """Return the first 8 hex digits of the digest of all that decides a session's scores.
 
-    Args:
-        model: who scores, a model's name or ``offline``.
-        parameters: how sessions are cut; the default ones when None.
-        version: of a scorer whose own rules can change under one name.
+    The scorer's ``version``, if it has one, is in it.
     """
     shown = (ENCODING, RESULT_HEAD, RESULT_TAIL, SUBAGENT_BUDGET)
-    asked = (model, version, DIMENSIONS, load_template(SCORER), parameters or ChunkParameters())
+    asked = (scorer.model, version_of(scorer), DIMENSIONS, load_template(SCORER), parameters)
     return digest_of("scoring-v1", *asked, shown)[:8]
 
 
-def fingerprint_of(scorer: ChunkScorer, parameters: ChunkParameters | None = None) -> str:
-    """Return the scoring fingerprint of a scorer; its ``version``, if it has one, is in it."""
-    return scoring_fingerprint(scorer.model, parameters, version_of(scorer))
-
-
 def score_session(
-    session: Session,
-    scorer: ChunkScorer,
-    parameters: ChunkParameters | None = None,
+    session: Session, scorer: ChunkScorer, parameters: ChunkParameters = DEFAULT
 ) -> SessionScores:
     """Return the scores of one session.
 
@@ -80,21 +76,18 @@ def score_session(
     reason then. A setting that concerns every session, like a template that is not there, is
     raised.
     """
-    parameters = parameters or ChunkParameters()
     row = _unscored(session, scorer, parameters)
     try:
-        chunks = chunk_by_tokens(
-            traces_of(session), parameters.target, parameters.overlap, parameters.min_chunk_ratio
-        )
+        chunks = parameters.chunks_of(session)
         if not chunks:
-            return msgspec.structs.replace(row, failure="the session has no turns")
+            return replace(row, failure="the session has no turns")
         said = _said_of(session, chunks, scorer)
         verdicts, agreement = aggregate(said)
         overall = calculate_overall_quality(verdicts)
         suspected = bool(injection_signs(texts_of(session)))
     except Exception as error:
-        return msgspec.structs.replace(row, failure=failure_of(error))
-    return msgspec.structs.replace(
+        return replace(row, failure=failure_of(error))
+    return replace(
         row,
         status="ok",
         verdicts=verdicts,
@@ -132,7 +125,7 @@ def score_week(
     scorer: ChunkScorer,
     previous: Iterable[SessionScores] = (),
     *,
-    parameters: ChunkParameters | None = None,
+    parameters: ChunkParameters = DEFAULT,
     concurrency: int = 1,
 ) -> Iterator[SessionScores]:
     """Yield the scores of many sessions in the sessions' order.
@@ -145,7 +138,7 @@ def score_week(
         concurrency: sessions under way at once; 1 scores in this thread (right for the offline
             evaluator, which waits for nobody).
     """
-    fingerprint = fingerprint_of(scorer, parameters)
+    fingerprint = scoring_fingerprint(scorer, parameters)
     stored = {
         (row.session_id, row.session_digest): row
         for row in previous
@@ -182,7 +175,7 @@ def _unscored(session: Session, scorer: ChunkScorer, parameters: ChunkParameters
         task=session.task,
         tool=session.tool,
         model=scorer.model,
-        scoring_fingerprint=fingerprint_of(scorer, parameters),
+        scoring_fingerprint=scoring_fingerprint(scorer, parameters),
         status="failed",
         token_efficiency=token_efficiency(session),
         user_turn_efficiency=user_turn_efficiency(session),
@@ -211,7 +204,7 @@ class Movement(Struct, frozen=True, kw_only=True):
 def chunk_invariance(
     sessions: Iterable[Session],
     scorer: ChunkScorer,
-    parameters: ChunkParameters | None = None,
+    parameters: ChunkParameters = DEFAULT,
     factors: Sequence[float] = FACTORS,
 ) -> Iterator[Movement]:
     """Yield the movements of each session that has several chunks at one of the targets.
@@ -224,13 +217,12 @@ def chunk_invariance(
         parameters: whose target the factors multiply.
         factors: of the target.
     """
-    base = parameters or ChunkParameters()
     for session in sessions:
         rows = [
             score_session(
                 session,
                 scorer,
-                ChunkParameters(round(base.target * f), base.overlap, base.min_chunk_ratio),
+                replace(parameters, target=round(parameters.target * f)),
             )
             for f in factors
         ]

@@ -3,18 +3,35 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from debrief.errors import InputError
-from debrief.scoring.chunking import chunk_by_tokens, joined
+from debrief.scoring.chunking import chunk_by_tokens
 from debrief.scoring.model import Chunk, Observation, Trace
 from debrief.tokens import count_tokens
 
 Count = Callable[[str], int]
+
+
+def joined(chunks: Iterable[Chunk]) -> list[Trace]:
+    """The session that chunks were made of: overlaps away, split parts together."""
+    traces: list[tuple[int, list[list[str]]]] = []
+    for part in (trace for chunk in chunks for trace in chunk.traces):
+        if not part.continued:
+            traces.append((part.number, []))
+        for seen in part.observations:
+            if seen.continued:
+                traces[-1][1][-1][1] += seen.text
+            else:
+                traces[-1][1].append([seen.kind, seen.text])
+    return [
+        Trace(number=number, observations=tuple(Observation(kind, text) for kind, text in seen))
+        for number, seen in traces
+    ]
 
 
 def trace_of(number: int, *sizes: int) -> Trace:

@@ -275,7 +275,7 @@ _TRACES = re.compile(rf"⟨[0-9A-F]{{4,6}}⟩|[\u2400-\u2424{BAR}\"'\\]")
 def bare_words(text: str) -> str:
     """Fold away case, spaces, and every trace of a text's having been defused or put into JSON.
 
-    To tell whether an answer only repeats the words that it was to judge.
+    An answer that holds nothing but words of what it was to judge has judged nothing.
     """
     plain = _TRACES.sub("", _ESCAPED_SPACES.sub(" ", text))
     return " ".join(fold(plain).casefold().split())

@@ -139,10 +139,6 @@ class Mined(Struct, frozen=True, kw_only=True):
     rubrics: tuple[ExtractedRubric, ...] = ()
     dropped: tuple[DroppedRubric, ...] = ()
     unmined: tuple[UnminedSession, ...] = ()
-    input_tokens: int = 0
-    output_tokens: int = 0
-    cost_usd: float | None = 0.0
-    """None when a price is not known."""
 
 
 class RubricJudgement(Struct, frozen=True, kw_only=True):

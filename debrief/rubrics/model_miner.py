@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from typing import Any
 
 import msgspec
-from msgspec import Struct, structs
+from msgspec import structs
 
 from debrief.errors import DebriefError
 from debrief.models.answers import refuse
 from debrief.models.fencing import defuse, defuse_line
 from debrief.models.templates import SUMMARIZER, extractor_for, load_template, render, version_of
-from debrief.models.usage import ModelUsage, total
 from debrief.rubrics.asking import (
     BUDGET,
     Ask,
@@ -43,24 +43,11 @@ UNPROVEN = "what it quotes does not stand in the session"
 _WORDS = (SUMMARIZER, "rubric_sources", "rubric_evidence", "rubric_data_notice")
 
 
-class ModelExtractionOptions(Struct, frozen=True, kw_only=True):
-    """Which sessions are mined, and how many rubrics are asked for."""
-
-    share: float = 0.25
-    """Of the scored sessions, the best ones."""
-    minimum: int = 1
-    """Sessions at least."""
-    fewest: int = 3
-    most: int = 7
-    budget: int = BUDGET
-    """Tokens of a session in one prompt; a longer one is mined in parts."""
-
-
-class _MinedPart(Struct, frozen=True, kw_only=True):
-    session: Session
-    rubrics: tuple[ParsedRubric, ...] = ()
-    failure: str = ""
-    usage: ModelUsage = ModelUsage()
+_SHARE = 0.25
+"""Of the scored sessions, the best ones."""
+_FEWEST_OF_SESSION, _MOST_OF_SESSION = 3, 7
+_SAME_RUBRIC = 0.5
+_SOME_KINSHIP = 0.2
 
 
 class ModelMiner:
@@ -69,9 +56,9 @@ class ModelMiner:
     Args:
         name: the model's name, as rows tell it.
         ask: the door to the model.
-        options: which sessions are mined, and how many rubrics are asked for.
         workers: calls at a time.
         secret: of this machine, as of ``PromptedModel``.
+        budget: tokens of a session in one prompt; a longer one is mined in parts.
     """
 
     def __init__(
@@ -79,16 +66,16 @@ class ModelMiner:
         name: str,
         ask: Ask,
         *,
-        options: ModelExtractionOptions | None = None,
         workers: int = 1,
         secret: bytes = b"",
+        budget: int = BUDGET,
     ) -> None:
         self.name = name
         self.version = version_of(*(extractor_for(each) for each in SCORE_NAMES), *_WORDS)
         """Of the templates: what was mined with other words is mined again."""
         self._model = PromptedModel(name, ask, secret)
-        self._options = options or ModelExtractionOptions()
         self._workers = workers
+        self._budget = budget
 
     def extract(self, week: str, score_name: ScoreName, read_week: ReadWeek) -> Mined:
         """Return what the model found in the week's best sessions, and can prove.
@@ -98,26 +85,40 @@ class ModelMiner:
         fails is reported and costs nothing else. Earlier sessions are not needed: a single good
         session is enough to read.
         """
-        best = self._best(read_week(week), score_name)
-        parts = [part for each in best for part in parts_of(each, budget=self._options.budget)]
+        best = _best(read_week(week), score_name)
+        parts = [part for each in best for part in parts_of(each, budget=self._budget)]
         with ThreadPoolExecutor(self._workers, thread_name_prefix="extraction") as pool:
-            mined = list(pool.map(lambda part: self._mine(part, score_name), parts))
-        rubrics, dropped = _proven(mined, score_name, week, self.name)
-        return Mined(
-            rubrics=tuple(rubrics),
-            dropped=tuple(dropped),
-            unmined=tuple(
-                UnminedSession(
-                    session_id=part.session.id,
-                    score_name=score_name,
-                    extractor=self.name,
-                    reason=part.failure,
+            answers = list(pool.map(lambda part: self._mine(part, score_name), parts))
+        rows: dict[str, ExtractedRubric] = {}
+        dropped: list[DroppedRubric] = []
+        unmined: list[UnminedSession] = []
+        named: dict[str, Any] = {"score_name": score_name, "extractor": self.name}
+        for part, answer in zip(parts, answers, strict=True):
+            if isinstance(answer, str):
+                unmined.append(UnminedSession(session_id=part.id, reason=answer, **named))
+                continue
+            for parsed in answer:
+                evidence = evidence_in(parsed.evidence, part)
+                if not evidence:
+                    dropped.append(DroppedRubric(name=parsed.name, reason=UNPROVEN, **named))
+                    continue
+                id_ = f"{week}.{score_name}.{_key_of(parsed.name)}"
+                row = rows.get(id_) or ExtractedRubric(
+                    id=id_,
+                    week=week,
+                    name=parsed.name,
+                    description=parsed.description,
+                    scoring_criteria=parsed.scoring_criteria,
+                    **named,
                 )
-                for part in mined
-                if part.failure
-            ),
-            **total(part.usage for part in mined).columns(),
-        )
+                sessions = tuple(dict.fromkeys((*row.sessions, part.id)))
+                rows[id_] = structs.replace(
+                    row,
+                    evidence=tuple(dict.fromkeys((*row.evidence, *evidence))),
+                    sessions=sessions,
+                    best_count=len(sessions),
+                )
+        return Mined(rubrics=tuple(rows.values()), dropped=tuple(dropped), unmined=tuple(unmined))
 
     def consolidate(
         self,
@@ -132,84 +133,37 @@ class ModelMiner:
         """
         return consolidate_with_model(extracted, score_name, self._model, list(previous))
 
-    def _best(
-        self, scored: Iterable[tuple[Session, SessionScores]], score_name: ScoreName
-    ) -> list[Session]:
-        values = [
-            (-value, session.id, session)
-            for session, scores in scored
-            if session.prompt_count and (value := score_of(scores, score_name)) is not None
-        ]
-        values.sort(key=lambda one: one[:2])
-        count = max(self._options.minimum, round(self._options.share * len(values)))
-        return [session for _, _, session in values[:count]]
-
-    def _mine(self, part: Session, score_name: str) -> _MinedPart:
-        options = self._options
+    def _mine(self, part: Session, score_name: str) -> list[ParsedRubric] | str:
+        """Return the rubrics of a session, or why there are none."""
         first = part.turns[0].number if part.turns else 0
         marker = self._model.marker(part.id, part.digest, f"from {first}")
-        shown = show(part, marker=marker, budget=options.budget)
+        shown = show(part, marker=marker, budget=self._budget)
         question = render(
             load_template(extractor_for(score_name)),
             {
                 "chat_session": shown.pointer,
-                "extraction_min_rubrics": options.fewest,
-                "extraction_max_rubrics": options.most,
+                "extraction_min_rubrics": _FEWEST_OF_SESSION,
+                "extraction_max_rubrics": _MOST_OF_SESSION,
             },
         )
         prompt = f"{shown.text}\n\n{question.rstrip()}\n\n{load_template('rubric_evidence')}"
         try:
-            rubrics, answer = self._model.read(
+            rubrics, _ = self._model.read(
                 prompt, parse_rubrics, about=f"about rubrics in session {part.id}"
             )
         except DebriefError as error:
-            return _MinedPart(session=part, failure=str(error))
-        return _MinedPart(session=part, rubrics=tuple(rubrics[: options.most]), usage=answer.usage)
+            return str(error)
+        return rubrics[:_MOST_OF_SESSION]
 
 
-def _proven(
-    mined: Sequence[_MinedPart], score_name: ScoreName, week: str, model: str
-) -> tuple[list[ExtractedRubric], list[DroppedRubric]]:
-    rows: dict[str, ExtractedRubric] = {}
-    dropped: list[DroppedRubric] = []
-    for part, parsed in ((one, rubric) for one in mined for rubric in one.rubrics):
-        evidence = evidence_in(parsed.evidence, part.session)
-        if not evidence:
-            dropped.append(
-                DroppedRubric(
-                    score_name=score_name, extractor=model, name=parsed.name, reason=UNPROVEN
-                )
-            )
-            continue
-        key = _key_of(parsed.name)
-        row = ExtractedRubric(
-            id=f"{week}.{score_name}.{key}",
-            score_name=score_name,
-            week=week,
-            name=parsed.name,
-            description=parsed.description,
-            scoring_criteria=parsed.scoring_criteria,
-            evidence=evidence,
-            extractor=model,
-            best_count=1,
-            sessions=(part.session.id,),
-        )
-        rows[row.id] = _joined(rows[row.id], row) if row.id in rows else row
-    return list(rows.values()), dropped
-
-
-def _joined(first: ExtractedRubric, again: ExtractedRubric) -> ExtractedRubric:
-    sessions = tuple(dict.fromkeys((*first.sessions, *again.sessions)))
-    return structs.replace(
-        first,
-        evidence=tuple(dict.fromkeys((*first.evidence, *again.evidence))),
-        sessions=sessions,
-        best_count=len(sessions),
-    )
-
-
-_SAME_RUBRIC = 0.5
-_SOME_KINSHIP = 0.2
+def _best(scored: Iterable[tuple[Session, SessionScores]], score_name: ScoreName) -> list[Session]:
+    values = [
+        (-value, session.id, session)
+        for session, scores in scored
+        if session.prompt_count and (value := score_of(scores, score_name)) is not None
+    ]
+    values.sort(key=lambda one: one[:2])
+    return [session for _, _, session in values[: max(1, round(_SHARE * len(values)))]]
 
 
 def consolidate_with_model(
@@ -226,7 +180,7 @@ def consolidate_with_model(
     set whose scale has points without a text is sent back once with what was wrong.
 
     Args:
-        extracted: of all weeks; other score names are left out.
+        extracted: of all weeks.
         score_name: of the set.
         model: asked for it.
         previous: the set before. A rubric that says the same as one of it keeps its key, so that
@@ -236,10 +190,7 @@ def consolidate_with_model(
     Raises:
         ModelError: no usable answer.
     """
-    rows = sorted(
-        (row for row in extracted if row.score_name == score_name),
-        key=lambda row: (row.week, row.id),
-    )
+    rows = sorted(extracted, key=lambda row: (row.week, row.id))
     if not rows:
         return []
     entries = [
@@ -253,24 +204,16 @@ def consolidate_with_model(
         for row in rows
     ]
     while True:
-        merged = [(batch, _merge(batch, score_name, model)) for batch in _batches(entries, budget)]
-        again = [
-            structs.replace(rubric, sources=_sources(rubric, batch))
-            for batch, found in merged
-            for rubric in found.rubrics
-        ]
-        if len(merged) == 1 or len(again) >= len(entries):
+        batches = _batches(entries, budget)
+        merged = [each for batch in batches for each in _merge(batch, score_name, model)]
+        if len(batches) == 1 or len(merged) >= len(entries):
             break
         entries = [
-            structs.replace(entry, id=f"merged_{place:03}") for place, entry in enumerate(again, 1)
+            structs.replace(rubric, id=f"merged_{place:03}")
+            for place, (rubric, _) in enumerate(merged, 1)
         ]
-    final = [
-        (rubric, _sources(rubric, batch), found.consolidation_notes)
-        for batch, found in merged
-        for rubric in found.rubrics
-    ]
-    final.sort(key=lambda item: -item[0].weight)
-    keys = _keys([rubric for rubric, _, _ in final], previous)
+    merged.sort(key=lambda item: -item[0].weight)
+    keys = _keys([rubric for rubric, _ in merged], previous)
     sessions = {row.id: row.sessions for row in rows}
     return [
         Rubric(
@@ -281,11 +224,11 @@ def consolidate_with_model(
             description=rubric.description,
             scoring_criteria=rubric.scoring_criteria,
             weight=rubric.weight,
-            sources=sources,
-            sessions=tuple(dict.fromkeys(id_ for row in sources for id_ in sessions[row])),
+            sources=rubric.sources,
+            sessions=tuple(dict.fromkeys(id_ for row in rubric.sources for id_ in sessions[row])),
             notes=notes,
         )
-        for place, (rubric, sources, notes) in enumerate(final[:MOST], 1)
+        for place, (rubric, notes) in enumerate(merged[:MOST], 1)
     ]
 
 
@@ -304,7 +247,8 @@ def _batches(entries: Sequence[ParsedRubric], budget: int) -> list[list[ParsedRu
 
 def _merge(
     entries: Sequence[ParsedRubric], score_name: ScoreName, model: PromptedModel
-) -> ParsedRubricSet:
+) -> list[tuple[ParsedRubric, str]]:
+    """Return the rubrics that some are merged into, each with the notes on how."""
     text = _json(entries)
     shown, pointer = show_rubrics(text, model.marker(text))
     question = render(load_template(SUMMARIZER), {"all_rubrics": pointer})
@@ -322,7 +266,10 @@ def _merge(
         return found
 
     found, _ = model.read(prompt, read, about=f"about the rubrics for {score_name}")
-    return found
+    return [
+        (structs.replace(rubric, sources=_sources(rubric, entries)), found.consolidation_notes)
+        for rubric in found.rubrics
+    ]
 
 
 def _json(entries: Sequence[ParsedRubric]) -> str:

@@ -8,7 +8,7 @@ import re
 from debrief.models.answers import Answer
 from debrief.models.usage import ModelUsage
 from debrief.rubrics.asking import PromptedModel, stands
-from debrief.rubrics.model_miner import ModelExtractionOptions, ModelMiner, consolidate_with_model
+from debrief.rubrics.model_miner import ModelMiner, consolidate_with_model
 from tests.rubrics.scenario import SCALE, WEEK, a_week, mined, read, scores, session
 
 QUOTE = "Run tests/test_rounding.py"
@@ -51,7 +51,7 @@ def test_only_rubrics_whose_evidence_stands_are_kept_and_the_rest_is_counted() -
     assert all("Extract 3-7 rubrics" in prompt for prompt in model.prompts)
     (rubric,) = found.rubrics
     assert [row.name for row in found.dropped] == ["Is Polite"] * 4
-    assert (found.unmined, found.cost_usd) == ((), None)
+    assert found.unmined == ()
     assert rubric.id == f"{WEEK}.token_efficiency.asks-for-tests"
     assert rubric.extractor == "m"
     assert len(rubric.sessions) == len(rubric.evidence) == 4
@@ -62,8 +62,7 @@ def test_only_rubrics_whose_evidence_stands_are_kept_and_the_rest_is_counted() -
 def test_a_long_session_is_mined_in_parts() -> None:
     long = session(1, [f"word{n} " * 400 for n in range(8)])
     model = Extractor()
-    options = ModelExtractionOptions(budget=1_500)
-    ModelMiner("m", model, options=options).extract(
+    ModelMiner("m", model, budget=1_500).extract(
         WEEK, "excellence", read(([long], [scores(long, 0.9)]))
     )
     assert len(model.prompts) > 2

@@ -116,15 +116,15 @@ def key_name(model: str) -> str:
     >>> key_name("openrouter/x-ai/grok-4.1-fast")
     'OPENROUTER_API_KEY'
     """
-    provider = _provider(model)
-    return _KEYS.get(provider, f"{_prefix(provider)}_API_KEY")
+    provider, prefix = _provider(model)
+    return _KEYS.get(provider, f"{prefix}_API_KEY")
 
 
 def _access(model: str, settings: Settings, needed: bool) -> tuple[str, str]:
-    provider = _provider(model)
+    provider, prefix = _provider(model)
     name = key_name(model)
     key = settings.variable(name)
-    base_url = settings.model_base_url or settings.variable(f"{_prefix(provider)}_API_BASE")
+    base_url = settings.model_base_url or settings.variable(f"{prefix}_API_BASE")
     if not key and base_url:
         return "none", base_url
     if not key and needed and provider not in _OWN_CREDENTIALS:
@@ -137,9 +137,7 @@ def _access(model: str, settings: Settings, needed: bool) -> tuple[str, str]:
     return key, base_url
 
 
-def _provider(model: str) -> str:
-    return model.split("/", 1)[0] if "/" in model else "openai"
-
-
-def _prefix(provider: str) -> str:
-    return provider.upper().replace("-", "_")
+def _provider(model: str) -> tuple[str, str]:
+    """Return a model's provider, and how the names of its settings begin."""
+    provider = model.split("/", 1)[0] if "/" in model else "openai"
+    return provider, provider.upper().replace("-", "_")

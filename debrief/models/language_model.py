@@ -12,7 +12,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import KW_ONLY, dataclass, field, replace
 from functools import cached_property
 from threading import BoundedSemaphore
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 from msgspec import Struct, structs
@@ -267,7 +267,11 @@ class LanguageModel:
             raise self._closed
         text = _text_of(request)
         if self.dry_run:
-            self._count_only(text)
+            from debrief.tokens import count_tokens
+
+            usage = ModelUsage(input_tokens=count_tokens(text), output_tokens=_USUAL_ANSWER)
+            self.meter.count(calls=1, usage=self._priced(usage))
+            raise DryRunError(self.name, "a dry run asks nothing")
         with self.budget.call(len(text), self.price) as bill:
             try:
                 response = self._retry(self._send, request)
@@ -306,13 +310,6 @@ class LanguageModel:
         if not unpriced or self.price is None:
             return usage
         return structs.replace(usage, cost_usd=self.price.cost(usage))
-
-    def _count_only(self, text: str) -> NoReturn:
-        from debrief.tokens import count_tokens
-
-        usage = ModelUsage(input_tokens=count_tokens(text), output_tokens=_USUAL_ANSWER)
-        self.meter.count(calls=1, usage=self._priced(usage))
-        raise DryRunError(self.name, "a dry run asks nothing")
 
     def _reason(self, error: BaseException) -> str:
         """Return the first words of a failure, without the key that some servers repeat."""

@@ -72,14 +72,10 @@ def _read(path: Path, _modified: int) -> str:
         raise ConfigurationError(str(path), "is not there", "Restore the template") from None
     except UnicodeDecodeError as error:
         raise ConfigurationError(str(path), f"is not UTF-8 at byte {error.start}") from None
-    missing = sorted(
-        variable
-        for variable in VARIABLES.get(path.stem, frozenset())
-        if f"{{{variable}}}" not in text
-    )
+    variables = (f"{{{name}}}" for name in sorted(VARIABLES.get(path.stem, ())))
+    missing = ", ".join(variable for variable in variables if variable not in text)
     if missing:
-        named = ", ".join(f"{{{variable}}}" for variable in missing)
-        raise ConfigurationError(str(path), f"does not contain {named}", "Put it in")
+        raise ConfigurationError(str(path), f"does not contain {missing}", "Put it in")
     return text
 
 

@@ -280,16 +280,12 @@ class Budget:
         self.max_cost_usd = max_cost_usd
         self.max_calls = max_calls
         self._run = run or uuid4().hex
-        self._state = state if run else None
-        if self.limited and self._state is None:
+        self._state: State | None = None
+        """Where it is written down; None without any limit."""
+        if max_cost_usd is not None or max_calls is not None:
             from debrief.state.store import State
 
-            self._state = State(None)
-
-    @property
-    def limited(self) -> bool:
-        """Return whether there is any limit."""
-        return self.max_cost_usd is not None or self.max_calls is not None
+            self._state = (state if run else None) or State(None)
 
     def check(self, model: str, price: Price | None) -> None:
         """Refuse a limit in money on a model without a price: nobody could keep it.
@@ -315,7 +311,7 @@ class Budget:
         Raises:
             BudgetSpentError: there is no room for it.
         """
-        if not self.limited or self._state is None:
+        if self._state is None:
             yield Bill(0.0)
             return
         guess = ModelUsage(input_tokens=letters // _LETTERS_A_TOKEN, output_tokens=_USUAL_ANSWER)

@@ -19,7 +19,6 @@ from msgspec import Struct, convert
 
 from debrief.redaction.plausibility import (
     KEYWORDS,
-    NameClass,
     class_of,
     classes,
     entropy,
@@ -60,46 +59,39 @@ _NEXT_PARAMETER = re.compile(r"&[A-Za-z_][\w.\-\[\]]*=")
 _STATEMENT = re.compile(r"(?:login|machine|identified|user)\s", re.IGNORECASE)
 
 
-def judge(name_class: NameClass, value: str, *, strong: bool = True) -> bool | None:
+def judge(name: str, value: str, *, strong: bool = True) -> bool | None:
     """Return True for a secret, False for what may be one, None for a harmless value.
 
     Args:
-        name_class: what the value's name promises.
-        value: the value, quotes taken off.
+        name: the value's.
+        value: quotes taken off.
         strong: an assignment introduces it, not mere neighbourhood in prose.
     """
-    if name_class == "password":
+    promised = class_of(name)
+    if promised == "password":
         if is_password(value, strict=not strong) or (strong and is_random(value)):
             return True
         return False if strong and is_password(value, 6) and classes(value) >= 3 else None
-    if name_class == "secret":
+    if promised == "secret" and is_uuid(value):  # may be a key, but not a token
+        return False if strong and kind_of(name) in ("api-key", "secret") else None
+    if promised == "secret":
         if is_random(value):
             return True
         if not strong:
             return True if is_password(value, 10, strict=True) and entropy(value) > 3 else None
-        if is_random(value, 12) or is_password(value, 8, strict=True):
-            return False
-        return None
-    if name_class == "auth":
+        return False if is_random(value, 12) or is_password(value, 8, strict=True) else None
+    if promised == "auth":
         return True if is_basic(value) or is_random(value, 20) else None
-    if name_class == "key" and strong and classes(value) >= 3 and not set("/.") & set(value):
+    if promised == "key" and strong and classes(value) >= 3 and not set("/.") & set(value):
         return False if is_random(value, 32) else None
     return None
-
-
-def judge_named(name: str, value: str, *, strong: bool = True) -> bool | None:
-    """Return what ``judge`` says of a name's value; a UUID may be a key, but not a token."""
-    name_class = class_of(name)
-    if name_class == "secret" and is_uuid(value):
-        return False if strong and kind_of(name) in ("api-key", "secret") else None
-    return judge(name_class, value, strong=strong)
 
 
 def judge_field(name: str, value: str) -> tuple[str, bool] | None:
     """Return kind and certainty of a whole value that belongs to a name, if it is a secret."""
     if not class_of(name) or len(value) > _REACH:
         return None
-    verdict = judge_named(name, value)
+    verdict = judge(name, value)
     return None if verdict is None else (kind_of(name), verdict)
 
 
@@ -165,7 +157,7 @@ def _assignment(text: str, at: int) -> Iterator[SecretSpan]:
         return
     if name.lower() in ("pass", "pw", "pwd") and operator not in ("=", "=>"):
         strong = False
-    verdict = judge_named(name, value, strong=strong)
+    verdict = judge(name, value, strong=strong)
     if verdict is not None:
         yield SecretSpan(begin, end, kind_of(name), verdict)
 

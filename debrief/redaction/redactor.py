@@ -81,6 +81,23 @@ def visit_strings(value: Any, visit: Visit, name: str = "", path: str = "") -> A
     return value
 
 
+def strings_in(json_text: str) -> list[tuple[str, str, str]]:
+    """Return the strings of a JSON text, each with its name and the way to it.
+
+    Raises:
+        ValueError: the text is no JSON, or holds half a surrogate pair.
+        RecursionError: it is nested too deep.
+    """
+    leaves: list[tuple[str, str, str]] = []
+
+    def note(leaf: str, name: str, way: str) -> str:
+        leaves.append((leaf, name, way))
+        return leaf
+
+    visit_strings(orjson.loads(json_text), note)
+    return leaves
+
+
 def _named(value: Mapping[str, Any]) -> str:
     """Return the name in an object such as ``{"name": "DB_PASSWORD", "value": …}``."""
     for key in ("name", "key", "Name", "Key"):
@@ -237,7 +254,15 @@ def load_key(home: Path, hex_digits: str = "") -> bytes:
             is damaged.
     """
     if hex_digits:
-        return _decoded_key(hex_digits)
+        with suppress(ValueError):
+            if len(told := bytes.fromhex(hex_digits)) == _KEY_BYTES:
+                return told
+        raise ConfigurationError(
+            "DEBRIEF_REDACTION_KEY",
+            f"is not {2 * _KEY_BYTES} hex digits",
+            "Make one with: openssl rand -hex 32; to keep the placeholders of a machine's lake, "
+            "xxd -p -c 64 redaction.key.",
+        )
     make_folder(home)
     path = home / "redaction.key"
     scratch = path.with_name(f".redaction.key.{uuid4().hex}")
@@ -263,21 +288,6 @@ def load_key(home: Path, hex_digits: str = "") -> bytes:
 def key_of(settings: Settings) -> bytes:
     """Return the redaction key that ``settings`` mean; see ``load_key``."""
     return load_key(settings.home, settings.redaction_key)
-
-
-def _decoded_key(hex_digits: str) -> bytes:
-    try:
-        key = bytes.fromhex(hex_digits)
-    except ValueError:
-        key = b""
-    if len(key) != _KEY_BYTES:
-        raise ConfigurationError(
-            "DEBRIEF_REDACTION_KEY",
-            f"is not {2 * _KEY_BYTES} hex digits",
-            "Make one with: openssl rand -hex 32; to keep the placeholders of a machine's lake, "
-            "xxd -p -c 64 redaction.key.",
-        )
-    return key
 
 
 def _original(passes: Sequence[Sequence[tuple[int, int, int]]], at: int) -> int:
@@ -318,15 +328,8 @@ def contains_secret(data: bytes) -> list[Finding]:
 
 
 def _in_json(text: str, path: str) -> Iterator[Finding]:
-    leaves: list[tuple[str, str, str]] = []
-
-    def note(leaf: str, name: str, way: str) -> str:
-        leaves.append((leaf, name, way))
-        return leaf
-
     try:
-        # Only strings are looked at, so numbers need not stay exact.
-        visit_strings(orjson.loads(text), note)
+        leaves = strings_in(text)
     except (ValueError, RecursionError):
         yield from _in_text(text, "", path)
         return

@@ -16,7 +16,7 @@ from typing import Any, Literal, TypeVar
 import msgspec
 
 from debrief.redaction.finder import find, find_at, placeholders, prefilter
-from debrief.redaction.redactor import Find, Redacted, Redactor, decode, visit_strings
+from debrief.redaction.redactor import Find, Redacted, Redactor, strings_in
 from debrief.redaction.spans import Hit, Prefilter, SecretSpan, union, without
 from debrief.sessions.model import (
     DeclaredTool,
@@ -135,7 +135,8 @@ class _Known:
         found: list[SecretSpan] = []
         for hit in self._literals.hits(text):
             value = text[hit.start : hit.end]
-            if len(value) >= _ANYWHERE or _stands_alone(text, hit.start, hit.end):
+            beside = (text[max(0, hit.start - 1) : hit.start], text[hit.end : hit.end + 1])
+            if len(value) >= _ANYWHERE or not any(map(str.isalnum, beside)):
                 sure, kind = self.kinds[value]
                 found.append(SecretSpan(hit.start, hit.end, kind, sure))
         return without(found, placeholders(text))
@@ -156,19 +157,8 @@ def _parts(text: str, form: _Form) -> Iterator[tuple[str, str]]:
         return
     yield text, ""
     if form == "json":
-        seen: list[tuple[str, str]] = []
-
-        def note(leaf: str, name: str, path: str) -> str:
-            seen.append((leaf, name))
-            return leaf
-
         with suppress(ValueError, RecursionError):
-            visit_strings(decode(text), note)
-            yield from seen
-
-
-def _stands_alone(text: str, start: int, end: int) -> bool:
-    return not text[max(0, start - 1) : start].isalnum() and not text[end : end + 1].isalnum()
+            yield from ((leaf, name) for leaf, name, _ in strings_in(text))
 
 
 def _without_markers(patch: str) -> str:

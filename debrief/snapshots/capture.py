@@ -14,8 +14,9 @@ import os
 import re
 import time
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from pathlib import Path, PurePosixPath
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeGuard
 
 from debrief.errors import InputError
 from debrief.files import write_folder
@@ -70,13 +71,12 @@ def find_repository(folder: Path) -> RepositoryPaths | None:
 
 
 def _linked_worktree(top: Path, pointer: Path) -> RepositoryPaths | None:
-    try:
+    with suppress(OSError, UnicodeDecodeError):
         own = (top / pointer.read_text("utf-8").strip().removeprefix("gitdir:").strip()).resolve()
         shared = own / "commondir"
         common = (own / shared.read_text("utf-8").strip()).resolve() if shared.is_file() else own
-    except (OSError, UnicodeDecodeError):
-        return None
-    return RepositoryPaths(top, common.parent if common.name == ".git" else top, common)
+        return RepositoryPaths(top, common.parent if common.name == ".git" else top, common)
+    return None
 
 
 def keep_out_of_history(repository: RepositoryPaths) -> None:
@@ -169,11 +169,8 @@ def _subagents(top: Path, within: Path, deep: bool = True) -> dict[str, str]:
     if not top.is_dir():
         return {}
     _refuse_outside(top, within)
-    paths: list[str] = []
-    for parent, folders, files in os.walk(top):
-        folders[:] = sorted(folders) if deep else []
-        paths += [str(Path(parent, name).relative_to(top)) for name in files]
-    paths = [path for path in paths if path.endswith(".md") and (deep or path != MAIN)]
+    found = top.rglob("*.md") if deep else (path for path in top.glob("*.md") if path.name != MAIN)
+    paths = [str(path.relative_to(top)) for path in found]
     texts = {name: _text(top / path, within) for path, name in subagent_names(paths).items()}
     return {name: text for name, text in sorted(texts.items()) if text is not None}
 
@@ -217,7 +214,7 @@ def _refuse_outside(path: Path, within: Path) -> None:
         )
 
 
-def is_key(text: object) -> bool:
+def is_key(text: object) -> TypeGuard[str]:
     """Return whether ``text`` can name a capture's folder: a plan id or a session id."""
     return isinstance(text, str) and _KEY.match(text) is not None
 

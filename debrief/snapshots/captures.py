@@ -12,6 +12,7 @@ import os
 import re
 import shutil
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -23,7 +24,6 @@ from debrief.digests import digest_of
 from debrief.errors import InputError
 from debrief.sessions.model import Problem, SessionHead
 from debrief.sessions.readers import READERS
-from debrief.sessions.readers.base import Transcript
 from debrief.sessions.readers.files import walk
 from debrief.sessions.scanning import shared_path
 from debrief.sessions.transfer import origins_of
@@ -43,11 +43,9 @@ from debrief.snapshots.capture import (
 from debrief.snapshots.model import PromptSnapshot, SessionMetadata
 
 TRANSCRIPTS = "transcripts"
-_COARSE_CLOCK_NS = 50_000_000
+_COARSE_CLOCK_NS = 10_000_000
 """A file's modification time may be this far behind the clock that processes read."""
 
-Stamps = Mapping[str, tuple[int, int]]
-"""Size and modification time (nanoseconds) by path."""
 _WORKTREE = re.compile(r"(.*?)/\.(?:debrief|weft|lw_coder)/worktrees/([^/]+)")
 _CWD = re.compile(r'"cwd" ?: ?"(/[^"\\]+)"')
 _BEGINNING = 1 << 16
@@ -66,6 +64,12 @@ class Capture(Struct, frozen=True, kw_only=True):
     snapshot: PromptSnapshot | None
     metadata: SessionMetadata | None
     problems: tuple[Problem, ...] = ()
+
+    @property
+    def recorded_at(self) -> datetime | None:
+        """When the session began, with a time zone; None where the metadata does not tell."""
+        moment = self.metadata.recorded_at if self.metadata is not None else None
+        return moment and moment.replace(tzinfo=moment.tzinfo or UTC)
 
 
 class FoundSession(Struct, frozen=True):
@@ -88,7 +92,7 @@ class Captures:
     """
 
     def __init__(self, captures: Iterable[Capture]) -> None:
-        self._all = sorted(captures, key=_moment)
+        self._all = sorted(captures, key=lambda each: (each.recorded_at or _LAST, each.folder))
         self._by_session: dict[str, Capture] = {}
         self._by_key: dict[str, list[Capture]] = {}
         for capture in self._all:
@@ -219,8 +223,7 @@ def _metadata(path: Path, problems: list[Problem]) -> SessionMetadata | None:
         reason = "is missing"
     except ValidationError as error:
         first = error.errors(include_url=False)[0]
-        where = "".join(f"{step}." for step in first["loc"]).rstrip(".")
-        reason = f"cannot be read: {f'{where}: ' if where else ''}{first['msg']}"
+        reason = ": ".join(map(str, ("cannot be read", *first["loc"], first["msg"])))
     except OSError as error:
         reason = f"cannot be read: {error.strerror}"
     problems.append(Problem(path=str(path), line=0, reason=reason))
@@ -238,12 +241,6 @@ def _snapshot(folder: Path, problems: list[Problem]) -> PromptSnapshot | None:
         path, reason = error.culprit, error.reason
     problems.append(Problem(path=path, line=0, reason=reason))
     return None
-
-
-def _moment(capture: Capture) -> tuple[datetime, str]:
-    moment = capture.metadata.recorded_at if capture.metadata is not None else None
-    moment = moment or _LAST
-    return moment if moment.tzinfo else moment.replace(tzinfo=UTC), capture.folder
 
 
 def _capture_folders(top: Path) -> Iterator[Path]:
@@ -269,27 +266,8 @@ def transcript_folders(tool: str, environ: Mapping[str, str], home: Path) -> lis
     return [folder for folder in dict.fromkeys(folders) if folder.is_dir()]
 
 
-def stamps_since(folders: Iterable[Path], since_ns: int) -> Stamps:
-    """Return the files that changed since a moment, in nanoseconds since 1970."""
-    stamps: dict[str, tuple[int, int]] = {}
-    for folder in folders:
-        for parent, _, names in os.walk(folder):
-            for path in (os.path.join(parent, name) for name in names):  # noqa: PTH118
-                try:
-                    status = os.stat(path)  # noqa: PTH116
-                except OSError:
-                    continue
-                if status.st_mtime_ns >= since_ns - _COARSE_CLOCK_NS:
-                    stamps[path] = (status.st_size, status.st_mtime_ns)
-    return stamps
-
-
 def sessions_since(
-    tool: str,
-    folders: Iterable[Path],
-    worktree: Path,
-    since_ns: int,
-    before: Stamps | None = None,
+    tool: str, folders: Iterable[Path], worktree: Path, since_ns: int
 ) -> list[FoundSession]:
     """Return the sessions that ``tool`` wrote in ``worktree`` since a moment, by start.
 
@@ -298,43 +276,32 @@ def sessions_since(
         folders: where it keeps its transcripts.
         worktree: the folder the sessions worked in.
         since_ns: in nanoseconds since 1970; transcripts that did not change since are skipped.
-        before: ``stamps_since`` at that moment, for files whose modification time is too close
-            to it to decide.
     """
     reader = READERS[tool]
     sessions: dict[str, FoundSession] = {}
-    for folder in folders:
-        projects: dict[Path, set[str]] = {}
-        for path, stamp in stamps_since([folder], since_ns).items():
-            if (before or {}).get(path) != stamp:
-                below = Path(path).relative_to(folder).parts
-                project = folder / below[0] if len(below) > 1 else folder
-                projects.setdefault(project, set()).add(path)
-        for project, changed in projects.items():
-            for transcript in reader.find(walk(project)):
-                if changed.isdisjoint((transcript.path, *transcript.companions)):
+    for top in folders:
+        changed = set(_changed_since(top, since_ns))
+        for folder in {top / Path(*path.relative_to(top).parts[:-1][:1]) for path in changed}:
+            for transcript in reader.find(walk(folder)):
+                files = tuple(map(Path, (transcript.path, *transcript.companions)))
+                if changed.isdisjoint(files):
                     continue
-                session = _read(tool, transcript, project, worktree)
-                if session is not None:
-                    sessions.setdefault(session.id, session)
+                with suppress(InputError, OSError):
+                    session = reader.read(transcript)
+                    cwd = Path(session.cwd).resolve()
+                    if session.cwd and cwd.is_relative_to(worktree.resolve()):
+                        model = next(iter(session.models), None)
+                        found = FoundSession(session.id, session.started, model, folder, files)
+                        sessions.setdefault(session.id, found)
     return sorted(sessions.values(), key=lambda session: (session.started, session.id))
 
 
-def _read(tool: str, transcript: Transcript, folder: Path, worktree: Path) -> FoundSession | None:
-    """Return the session of a transcript; None if it is unreadable or of another worktree."""
-    try:
-        session = READERS[tool].read(transcript)
-    except (InputError, OSError):
-        return None
-    if not session.cwd or not Path(session.cwd).resolve().is_relative_to(worktree.resolve()):
-        return None
-    return FoundSession(
-        id=session.id,
-        started=session.started,
-        model=next(iter(session.models), None),
-        folder=folder,
-        files=tuple(Path(path) for path in (transcript.path, *transcript.companions)),
-    )
+def _changed_since(folder: Path, since_ns: int) -> Iterator[Path]:
+    for parent, _, names in os.walk(folder):
+        for path in (Path(parent, name) for name in names):
+            with suppress(OSError):
+                if path.stat().st_mtime_ns >= since_ns - _COARSE_CLOCK_NS:
+                    yield path
 
 
 def add_sessions(capture: Path, sessions: Sequence[FoundSession]) -> tuple[str, ...]:

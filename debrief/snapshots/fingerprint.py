@@ -37,7 +37,7 @@ def prompt_digest(snapshot: PromptSnapshot | Prompts) -> str:
     parts = ["prompt-v1", "main", snapshot.main]
     for name, text in sorted(snapshot.subagents.items()):
         parts += [name, text]
-    return _digest(parts)
+    return hashlib.sha256(framed(parts)).hexdigest()
 
 
 def eval_digest(judges: Iterable[FingerprintedJudge]) -> str:
@@ -48,7 +48,7 @@ def eval_digest(judges: Iterable[FingerprintedJudge]) -> str:
     parts = ["eval-v1"]
     for judge in sorted(judges, key=lambda judge: judge.name):
         parts += [judge.name, repr(float(judge.weight)), judge.model, judge.body]
-    return _digest(parts)
+    return hashlib.sha256(framed(parts)).hexdigest()
 
 
 def compute_prompt_fingerprint(snapshot: PromptSnapshot | Prompts) -> str:
@@ -68,10 +68,6 @@ def framed(parts: Iterable[str]) -> bytes:
         data = part.encode("utf-8", "surrogatepass")
         stream += str(len(data)).encode("ascii") + b":" + data
     return bytes(stream)
-
-
-def _digest(parts: Iterable[str]) -> str:
-    return hashlib.sha256(framed(parts)).hexdigest()
 
 
 def comparison_key(prompt_fingerprint: str, eval_fingerprint: str) -> str:

@@ -53,7 +53,10 @@ def main() -> None:
     try:
         signal.signal(signal.SIGALRM, _give_up)
         signal.setitimer(signal.ITIMER_REAL, TIME_LIMIT)
-        capture(_event(sys.stdin.buffer.read(_LARGEST_INPUT + 1)), os.environ)
+        data = sys.stdin.buffer.read(_LARGEST_INPUT + 1)
+        if len(data) > _LARGEST_INPUT:
+            raise ValueError("the hook's input is over 1 MB")
+        capture(json.loads(data), os.environ)
     except BaseException as error:
         _log(error)
     finally:
@@ -75,10 +78,10 @@ def capture(event: Mapping[str, Any], environ: Mapping[str, str]) -> Path | None
         ValueError: the event names no usable session.
         InputError, OSError: prompts cannot be read or the capture not be written.
     """
-    if event.get("hook_event_name") != "SessionStart":
+    if event.get("hook_event_name") != EVENT:
         return None
     session_id = event.get("session_id")
-    if not isinstance(session_id, str) or not is_key(session_id):
+    if not is_key(session_id):
         raise ValueError(f"no usable session_id: {str(session_id)[:80]!r}")
     model = event.get("model")
     if isinstance(model, dict):
@@ -107,15 +110,6 @@ def capture(event: Mapping[str, Any], environ: Mapping[str, str]) -> Path | None
     if failure is not None:
         raise failure
     return folder
-
-
-def _event(data: bytes) -> dict[str, Any]:
-    if len(data) > _LARGEST_INPUT:
-        raise ValueError("the hook's input is over 1 MB")
-    value = json.loads(data)
-    if not isinstance(value, dict):
-        raise ValueError("the hook's input is no JSON object")
-    return value
 
 
 def _folder(event: Mapping[str, Any], environ: Mapping[str, str]) -> Path:
@@ -207,8 +201,7 @@ def install(path: Path, command: str) -> Change:
     Raises:
         ConfigurationError: the file is no JSON that can be kept as it is, or cannot be written.
     """
-    text, settings = _read(path)
-    groups = _groups(path, settings)
+    text, settings, groups = _read(path)
     hook = {"type": "command", "command": command, "timeout": _TIMEOUT}
     existing = _ours(groups)
     if existing == [hook]:
@@ -226,15 +219,13 @@ def remove(path: Path) -> Change:
     Raises:
         ConfigurationError: as ``install`` does.
     """
-    text, settings = _read(path)
-    groups = _groups(path, settings)
+    text, settings, groups = _read(path)
     if not _ours(groups):
         return "not there"
     settings["hooks"][EVENT] = _with_ours(groups, None)
-    if not settings["hooks"][EVENT]:
-        del settings["hooks"][EVENT]
-    if not settings["hooks"]:
-        del settings["hooks"]
+    for holder, key in ((settings["hooks"], EVENT), (settings, "hooks")):
+        if not holder[key]:
+            del holder[key]
     if settings:
         _write(path, settings, text)
     else:
@@ -246,10 +237,10 @@ def remove(path: Path) -> Change:
 def status(path: Path, command: str) -> HookStatus:
     """Return whether a settings file has our hook, and whether it would work."""
     try:
-        _, settings = _read(path)
-        hooks = _ours(_groups(path, settings))
+        _, settings, groups = _read(path)
     except ConfigurationError as error:
         return HookStatus(path, "broken", error.reason)
+    hooks = _ours(groups)
     if not hooks:
         return HookStatus(path, "not installed")
     if settings.get("disableAllHooks") is True:
@@ -280,13 +271,13 @@ def check_interpreter(interpreter: str = sys.executable) -> None:
         ) from error
 
 
-def _read(path: Path) -> tuple[str, dict[str, Any]]:
-    """Return a settings file's text, and what it says; nothing when it is not there."""
+def _read(path: Path) -> tuple[str, dict[str, Any], list[Any]]:
+    """Return a settings file's text, its settings and its groups of hooks; empty if not there."""
     try:
         text = path.read_bytes().decode("utf-8-sig")
         settings = json.loads(text, object_pairs_hook=_each_key_once) if text.strip() else {}
     except FileNotFoundError:
-        return "", {}
+        return "", {}, []
     except UnicodeDecodeError as error:
         raise _broken(path, f"is not UTF-8: {error.reason} at byte {error.start}") from error
     except OSError as error:
@@ -298,7 +289,13 @@ def _read(path: Path) -> tuple[str, dict[str, Any]]:
         raise _broken(path, f"cannot be kept as it is: {error}") from error
     if not isinstance(settings, dict):
         raise _broken(path, "holds no JSON object")
-    return text, settings
+    hooks = settings.get("hooks", {})
+    if not isinstance(hooks, dict):
+        raise _broken(path, "its hooks are no JSON object")
+    groups = hooks.get(EVENT, [])
+    if not isinstance(groups, list):
+        raise _broken(path, f"its hooks.{EVENT} is no list")
+    return text, settings, groups
 
 
 def _each_key_once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -306,16 +303,6 @@ def _each_key_once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     if len(value) < len(pairs):
         raise ValueError("a key is given twice")
     return value
-
-
-def _groups(path: Path, settings: Mapping[str, Any]) -> list[Any]:
-    hooks = settings.get("hooks", {})
-    if not isinstance(hooks, dict):
-        raise _broken(path, "its hooks are no JSON object")
-    groups = hooks.get(EVENT, [])
-    if not isinstance(groups, list):
-        raise _broken(path, f"its hooks.{EVENT} is no list")
-    return groups
 
 
 def _hooks_of(group: object) -> list[Any]:

@@ -42,7 +42,7 @@ from debrief.snapshots.capture import (
     session_ids_of,
     write_capture,
 )
-from debrief.snapshots.captures import Stamps, add_sessions, sessions_since, stamps_since
+from debrief.snapshots.captures import add_sessions, sessions_since
 from debrief.snapshots.fingerprint import compute_prompt_fingerprint
 
 PLAN = "plan.md"
@@ -54,7 +54,6 @@ _CHECKOUT_TIMEOUT = 600.0
 class PlannedRun(Struct, frozen=True, kw_only=True):
     """A plan that is ready to be carried out, its capture written."""
 
-    plan_id: str
     tool: str
     capture: Path
     worktree: Path
@@ -65,8 +64,6 @@ class PlannedRun(Struct, frozen=True, kw_only=True):
     arguments: tuple[str, ...]
     """What the tool is started with, after its own name."""
     started_ns: int
-    before: Stamps
-    """Transcripts that had changed right before the start."""
 
 
 def repository_of(folder: Path) -> RepositoryPaths:
@@ -180,8 +177,8 @@ def prepare(
         plan_id: a slug.
         tool: ``claude-code`` or ``droid``.
         model: as the tool names it; None for the tool's own default.
-        transcripts_in: where the tool keeps its transcripts, to tell the run's from those of
-            others, and to file an earlier run that was ended before it could be filed.
+        transcripts_in: where the tool keeps its transcripts, to file an earlier run that was
+            ended before it could be filed.
 
     Raises:
         InputError: the plan id, the plan, the worktree or a prompt cannot be used.
@@ -193,7 +190,8 @@ def prepare(
     refuse_link(root / HOME, capture.parent, worktree.parent, capture)
     keep_out_of_history(repository)
     is_new = ensure_worktree(repository, plan_id)
-    _copy_plan(plan, worktree / PLAN)
+    refuse_link(worktree / PLAN)
+    (worktree / PLAN).write_bytes(plan.read_bytes())
     chosen = active_prompts(root, tool, model)
     prompts, given = _prompts_in_force(root, worktree, tool, chosen)
     started_ns = time.time_ns()
@@ -201,7 +199,6 @@ def prepare(
         _rename_earlier(capture, worktree, transcripts_in)
     write_capture(capture, prompts, metadata_of(tool, model, started_ns / 1e9, prompts))
     return PlannedRun(
-        plan_id=plan_id,
         tool=tool,
         capture=capture,
         worktree=worktree,
@@ -210,7 +207,6 @@ def prepare(
         subagents=len(prompts.subagents),
         arguments=_arguments(tool, model, chosen, given),
         started_ns=started_ns,
-        before=stamps_since(transcripts_in, started_ns),
     )
 
 
@@ -220,7 +216,7 @@ def file_run(run: PlannedRun, transcripts_in: Sequence[Path]) -> tuple[str, ...]
     Raises:
         InputError, OSError, ValueError: the capture cannot be written any more.
     """
-    sessions = sessions_since(run.tool, transcripts_in, run.worktree, run.started_ns, run.before)
+    sessions = sessions_since(run.tool, transcripts_in, run.worktree, run.started_ns)
     return add_sessions(run.capture, sessions)
 
 
@@ -238,13 +234,6 @@ def only_run_of(root: Path, plan_id: str) -> Iterator[None]:
             reason = "is being carried out by another debrief code"
             raise InputError(f"plan {plan_id}", reason, "Wait for its end.")
         yield
-
-
-def _copy_plan(plan: Path, target: Path) -> None:
-    refuse_link(target)
-    data = plan.read_bytes()
-    if not target.is_file() or target.read_bytes() != data:
-        target.write_bytes(data)
 
 
 def _prompts_in_force(

@@ -12,7 +12,7 @@ import re
 import tomllib
 from collections.abc import Callable, Iterator
 from contextlib import suppress
-from datetime import UTC, datetime
+from datetime import datetime
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -55,69 +55,9 @@ def snapshot_row(session: SessionHead, captures: Captures, redact: Redact) -> Pr
     The fingerprint is that of the exact texts; the texts are stored redacted, since they travel
     into training sets.
     """
-    capture = captures.of(session)
-    if capture is not None and capture.snapshot is not None:
-        note = capture.folder
-        stated = capture.metadata.prompt_fingerprint if capture.metadata else None
-        if stated and stated != prompt_digest(capture.snapshot)[:FINGERPRINT_LENGTH]:
-            note += f" (its metadata.json says {stated}, its prompts say otherwise)"
-        return _row(session, "recorded", capture.snapshot, note, redact)
-    if session.recorded and session.recorded.system:
-        snapshot = PromptSnapshot(main=session.recorded.system)
-        return _row(session, "recorded", snapshot, "the session's record", redact)
-    folder, base_commit = _repository_of(session), session.base_commit or ""
-    reconstructed = folder and reconstruct(
-        folder, session.tool, session.branch, session.started, base_commit
-    )
-    if reconstructed:
-        snapshot, commit = reconstructed
-        return _row(session, "reconstructed", snapshot, f"commit {commit}", redact)
-    reason = "no capture, and its repository is not at hand or holds no prompts"
-    return PromptSnapshotRow(session_id=session.id, origin="unknown", note=reason)
-
-
-def metadata_row(
-    session: SessionHead, snapshot: PromptSnapshotRow, captures: Captures
-) -> SessionMetadataRow:
-    """Return a session's circumstances.
-
-    The model is the one that answered most, in the provider's own words; a capture, which has its
-    short name (``sonnet``), counts only where the transcript names none.
-    """
-    capture = captures.of(session)
-    stated = capture.metadata if capture is not None else None
-    folder = _repository_of(session)
-    recorded = session.recorded or None
-    if recorded is not None:
-        commit = recorded.base_commit
-    else:
-        commit = _stated_commit(stated) or session.base_commit or ""
-    if folder is not None and not commit:
-        commit = commit_at(folder, session.branch, session.started)
-    return SessionMetadataRow(
-        session_id=session.id,
-        tool=session.tool,
-        model=session.models[0] if session.models else (stated.model if stated else None),
-        recorded_at=_recorded_at(stated) or session.started,
-        task=session.task,
-        repository=session.repository,
-        prompt_fingerprint=snapshot.prompt_fingerprint,
-        prompt_digest=snapshot.prompt_digest,
-        eval_fingerprint=(stated.eval_fingerprint if stated else None) or UNKNOWN,
-        base_commit=commit,
-        licence=licence_at(folder, commit) if folder is not None and commit else "",
-        status=session.status or "",
-        withheld=recorded.withheld if recorded is not None else "",
-    )
-
-
-def _row(
-    session: SessionHead,
-    origin: SnapshotOrigin,
-    snapshot: PromptSnapshot,
-    note: str,
-    redact: Redact,
-) -> PromptSnapshotRow:
+    origin, snapshot, note = _prompts_of(session, captures)
+    if snapshot is None:
+        return PromptSnapshotRow(session_id=session.id, origin=origin, note=note)
     digest = prompt_digest(snapshot)
     return PromptSnapshotRow(
         session_id=session.id,
@@ -132,16 +72,67 @@ def _row(
     )
 
 
+def _prompts_of(
+    session: SessionHead, captures: Captures
+) -> tuple[SnapshotOrigin, PromptSnapshot | None, str]:
+    """Return where a session's prompts are from, the prompts, and a note."""
+    capture = captures.of(session)
+    if capture is not None and capture.snapshot is not None:
+        note = capture.folder
+        stated = capture.metadata.prompt_fingerprint if capture.metadata else None
+        if stated and stated != prompt_digest(capture.snapshot)[:FINGERPRINT_LENGTH]:
+            note += f" (its metadata.json says {stated}, its prompts say otherwise)"
+        return "recorded", capture.snapshot, note
+    if session.recorded and session.recorded.system:
+        return "recorded", PromptSnapshot(main=session.recorded.system), "the session's record"
+    folder = _repository_of(session)
+    found = folder and reconstruct(
+        folder, session.tool, session.branch, session.started, session.base_commit or ""
+    )
+    if found:
+        return "reconstructed", found[0], f"commit {found[1]}"
+    return "unknown", None, "no capture, and its repository is not at hand or holds no prompts"
+
+
+def metadata_row(
+    session: SessionHead, snapshot: PromptSnapshotRow, captures: Captures
+) -> SessionMetadataRow:
+    """Return a session's circumstances.
+
+    The model is the one that answered most, in the provider's own words; a capture, which has its
+    short name (``sonnet``), counts only where the transcript names none.
+    """
+    capture = captures.of(session)
+    stated = capture.metadata if capture is not None else None
+    folder = _repository_of(session)
+    recorded = session.recorded or None
+    commit = _stated_commit(stated) or session.base_commit or ""
+    if recorded is not None:
+        commit = recorded.base_commit
+    if folder is not None and not commit:
+        commit = commit_at(folder, session.branch, session.started)
+    return SessionMetadataRow(
+        session_id=session.id,
+        tool=session.tool,
+        model=session.models[0] if session.models else (stated.model if stated else None),
+        recorded_at=(capture and capture.recorded_at) or session.started,
+        task=session.task,
+        repository=session.repository,
+        prompt_fingerprint=snapshot.prompt_fingerprint,
+        prompt_digest=snapshot.prompt_digest,
+        eval_fingerprint=(stated.eval_fingerprint if stated else None) or UNKNOWN,
+        base_commit=commit,
+        licence=licence_at(folder, commit) if folder is not None and commit else "",
+        status=session.status or "",
+        withheld=recorded.withheld if recorded is not None else "",
+    )
+
+
 def _stated_commit(metadata: SessionMetadata | None) -> str:
     """Return the commit that a capture names, as ``eval --export`` and a recorder do."""
     extra = (metadata.model_extra or {}) if metadata is not None else {}
     named = extra.get("base_commit") or extra.get("git_sha")
     return named if isinstance(named, str) and _COMMIT.match(named) else ""
-
-
-def _recorded_at(metadata: SessionMetadata | None) -> datetime | None:
-    moment = metadata.recorded_at if metadata is not None else None
-    return moment.replace(tzinfo=UTC) if moment is not None and not moment.tzinfo else moment
 
 
 def _repository_of(session: SessionHead) -> Path | None:
@@ -257,10 +248,9 @@ def licence_at(repository: Path, commit: str) -> str:
         repository: a folder inside the repository's work tree.
         commit: as git names it.
     """
-    try:
+    with suppress(InputError):
         return next(filter(None, _licences_at(repository, commit)), "")
-    except InputError:
-        return ""
+    return ""
 
 
 def _licences_at(repository: Path, commit: str) -> Iterator[str]:

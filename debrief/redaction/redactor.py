@@ -255,8 +255,8 @@ def load_key(home: Path, hex_digits: str = "") -> bytes:
     """
     if hex_digits:
         with suppress(ValueError):
-            if len(told := bytes.fromhex(hex_digits)) == _KEY_BYTES:
-                return told
+            if len(key := bytes.fromhex(hex_digits)) == _KEY_BYTES:
+                return key
         raise ConfigurationError(
             "DEBRIEF_REDACTION_KEY",
             f"is not {2 * _KEY_BYTES} hex digits",

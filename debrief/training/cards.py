@@ -22,24 +22,6 @@ _SESSIONS_NAMED = 5
 _SHORTEST = 1 << 10
 
 
-class Mean:
-    """A mean that grows."""
-
-    def __init__(self) -> None:
-        self.count = 0
-        self._sum = 0.0
-
-    def add(self, value: float) -> None:
-        """Take one more value in."""
-        self.count += 1
-        self._sum += value
-
-    @property
-    def value(self) -> float:
-        """The mean so far; 0 of nothing."""
-        return self._sum / self.count if self.count else 0.0
-
-
 _OF_A_SESSION = ("turns", "calls", "lines_added", "lines_removed", "redactions", "stand_ins")
 
 
@@ -55,14 +37,13 @@ class SetCounts:
         """What is counted once a session, whatever its windows."""
         self.with_base_commit = self.split_sessions = self.windows = 0
         self.days: set[str] = set()
-        self.worst, self.best = 1.0, 0.0
-        self.quality = Mean()
+        self.qualities: list[float] = []
         self.sources: Counter[tuple[str, str, str, str]] = Counter()
         self.licences: Counter[tuple[str, str]] = Counter()
         self.origins: Counter[str] = Counter()
         self.scorers: Counter[tuple[str, str]] = Counter()
         self.languages: Counter[str] = Counter()
-        self.judges: dict[tuple[str, str, float], Mean] = defaultdict(Mean)
+        self.judges: dict[tuple[str, str, float], list[float]] = defaultdict(list)
 
     @property
     def eval(self) -> int:
@@ -95,9 +76,7 @@ class SetCounts:
         self.longest = max(self.longest, tokens)
         self.lengths[max(_SHORTEST, 1 << max(0, tokens - 1).bit_length())] += 1
         self.days.add(sample.started[:10])
-        self.worst = min(self.worst, sample.overall_quality)
-        self.best = max(self.best, sample.overall_quality)
-        self.quality.add(sample.overall_quality)
+        self.qualities.append(sample.overall_quality)
         repository = sample.repository or "unknown"
         self.sources[sample.source, sample.tool, sample.model or "unknown", repository] += 1
         self.licences[repository, sample.licence] += 1
@@ -108,7 +87,7 @@ class SetCounts:
             self.totals.update({name: getattr(sample, name) for name in _OF_A_SESSION})
             for entry in sample.scores:
                 if entry.kind == "judge":
-                    self.judges[entry.name, entry.model, entry.weight].add(entry.value)
+                    self.judges[entry.name, entry.model, entry.weight].append(entry.value)
             if sample.windows > 1:
                 self.split_sessions += 1
                 self.windows += sample.windows
@@ -177,9 +156,9 @@ def _summary(
         lines += [
             "",
             f"Sessions of {min(counts.days)} to {max(counts.days)}; overall quality "
-            f"{counts.worst:.2f} to {counts.best:.2f}, mean {counts.quality.value:.2f}; "
-            f"{counts.ready} samples are `ready` (something was changed, a validation command ran, "
-            "no redaction needs a look).",
+            f"{min(counts.qualities):.2f} to {max(counts.qualities):.2f}, mean "
+            f"{_mean(counts.qualities):.2f}; {counts.ready} samples are `ready` (something was "
+            "changed, a validation command ran, no redaction needs a look).",
         ]
     if counts.samples and counts.train in (0, counts.samples):
         side = "eval" if counts.train else "train"
@@ -244,8 +223,8 @@ def _judges(counts: SetCounts, agreement: str) -> str:
     judges = _table(
         ("judge", "model", "weight", "sessions", "mean (0 to 1)"),
         [
-            (name, model, f"{weight:g}", str(mean.count), f"{mean.value:.2f}")
-            for (name, model, weight), mean in sorted(counts.judges.items())
+            (name, model, f"{weight:g}", str(len(scores)), f"{_mean(scores):.2f}")
+            for (name, model, weight), scores in sorted(counts.judges.items())
         ],
         "No judge's result is known for these sessions.",
     )
@@ -337,7 +316,10 @@ def _table(header: Sequence[str], rows: Sequence[Sequence[str]], empty: str = "N
     return table(header, cells)
 
 
+def _mean(values: Sequence[float]) -> float:
+    return sum(values) / len(values)
+
+
 def ranked(counts: Mapping[_Key, int]) -> list[tuple[_Key, int]]:
     """Return counts with the greatest first."""
-    counts = Counter(counts)
     return sorted(counts.items(), key=lambda item: (-item[1], str(item[0])))

@@ -11,7 +11,7 @@ changed together cannot be separated, which is said.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import combinations, pairwise
 from typing import TYPE_CHECKING, Literal
 
@@ -182,18 +182,13 @@ def _move(
     )
 
 
-def _together(seen: Sequence[_Observation]) -> Iterable[str]:
+def _together(seen: Sequence[_Observation]) -> Iterator[str]:
     """Yield the pairs of factors that divide the sessions in the same way."""
-    divisions: dict[Factor, frozenset[frozenset[int]]] = {}
-    for factor, name in enumerate(FACTORS):
-        groups: Mapping[str, set[int]] = defaultdict(set)
-        for number, one in enumerate(seen):
-            groups[one.levels[factor]].add(number)
-        if len(groups) > 1:
-            divisions[name] = frozenset(map(frozenset, groups.values()))
-    for one_factor, other in combinations(divisions, 2):
-        if divisions[one_factor] == divisions[other]:
-            yield f"{one_factor} and {other}"
+    for (first, one), (second, other) in combinations(enumerate(FACTORS), 2):
+        pairs = {(seen_.levels[first], seen_.levels[second]) for seen_ in seen}
+        levels = {pair[0] for pair in pairs}, {pair[1] for pair in pairs}
+        if len(pairs) == len(levels[0]) == len(levels[1]) > 1:
+            yield f"{one} and {other}"
 
 
 def moves_markdown(moves: Sequence[WeeklyMove]) -> str:
@@ -206,7 +201,7 @@ def moves_markdown(moves: Sequence[WeeklyMove]) -> str:
             str(move.sessions),
             f"{move.mean:.2f}",
             f"**{_signed(move.moved)}**",
-            ", ".join(_contributions(move)),
+            ", ".join(words.replace(" ", "\u00a0") for words in _contributions(move)),
         ]
         for move in reversed(moves)
     ]
@@ -236,14 +231,10 @@ def _contributions(move: WeeklyMove) -> Iterator[str]:
     for part in move.parts:
         reach = (part.high - part.low) / 2
         if abs(part.value) >= 0.0005 or reach >= 0.0005:
-            yield _together_on_a_line(f"{part.factor} {_signed(part.value)} ±{reach:.2f}")
-    yield _together_on_a_line(f"the sessions themselves {_signed(move.rest)}")
+            yield f"{part.factor} {_signed(part.value)} ±{reach:.2f}"
+    yield f"the sessions themselves {_signed(move.rest)}"
 
 
 def _signed(value: float) -> str:
     text = f"{value:+.2f}"
     return "0.00" if text in ("-0.00", "+0.00") else text
-
-
-def _together_on_a_line(words: str) -> str:
-    return words.replace(" ", "\u00a0")

@@ -12,11 +12,12 @@ from msgspec import Struct
 
 from debrief.errors import InputError
 from debrief.lake import Lake
+from debrief.markdown import shorten
 from debrief.slugs import slugify
 from debrief.snapshots.model import UNKNOWN, PromptSnapshot
 from debrief.training.cards import ranked
 from debrief.training.conversations import NO_PROMPT
-from debrief.training.model import JudgeResult, SampleLine, SampleMetadata, TrainingSample
+from debrief.training.model import JudgeResult, SampleLine, TrainingSample
 from debrief.training.plans import load_training_sample
 from debrief.training.selection import side_of
 from debrief.training.store import INDEX, LINES, LineRow, TrainingSetRow, training_path
@@ -52,8 +53,7 @@ def lessons_of(lake: Lake, chosen: LessonFilter) -> Iterator[TrainingSample]:
 
     Of a session in windows the first is taken, where the request stands.
     """
-    for name in lake.names(INDEX, ".parquet"):
-        partition = name.removeprefix(f"{INDEX}/").removesuffix(".parquet")
+    for partition in lake.partitions(INDEX):
         for row in lake.read(INDEX, partition, TrainingSetRow):
             if chosen.takes_set(row):
                 yield from filter(chosen.takes, _samples(lake, row, partition))
@@ -92,17 +92,17 @@ def findings_of(sample: TrainingSample) -> str:
     """Return what was found of a session, in lines: who found it, the score, and why."""
     lines = [
         f"- {result.judge_name}: {result.score:.2f} of 1"
-        + (f". {_short(result.feedback)}" if result.feedback.strip() else "")
+        + (f". {shorten(result.feedback, _LONGEST_COMMENT)}" if result.feedback.strip() else "")
         for result in sample.judge_results
     ]
     if sample.human_feedback:
-        lines.append(f"- the person: {_short(sample.human_feedback)}")
+        lines.append(f"- the person: {shorten(sample.human_feedback, _LONGEST_COMMENT)}")
     return "\n".join(lines)
 
 
 def _samples(lake: Lake, row: TrainingSetRow, partition: str) -> Iterator[TrainingSample]:
     with lake.open_bytes(training_path(row.task, row.fingerprint)) as file:
-        for line in lake.read(LINES, partition, LineRow) if file is not None else ():
+        for line in lake.read(LINES, partition, LineRow):
             if file is not None and line.window == 1:
                 file.seek(line.offset)
                 yield _sample(_LINES.decode(file.read(line.size)))
@@ -117,7 +117,16 @@ def _sample(line: SampleLine) -> TrainingSample:
     return TrainingSample(
         plan_id=metadata.session_id,
         plan_content=request[:_LONGEST_REQUEST],
-        judge_results=tuple(_results(metadata)),
+        judge_results=tuple(
+            JudgeResult(
+                judge_name=entry.name,
+                score=entry.value,
+                weight=entry.weight,
+                feedback=entry.comment,
+            )
+            for entry in metadata.scores
+            if entry.kind in ("judge", "dimension")
+        ),
         used_prompts=PromptSnapshot(
             main=main.text, subagents={prompt.name: prompt.text for prompt in subagents}
         )
@@ -129,19 +138,3 @@ def _sample(line: SampleLine) -> TrainingSample:
         eval_fingerprint=metadata.eval_fingerprint,
         split=metadata.split,
     )
-
-
-def _results(metadata: SampleMetadata) -> Iterator[JudgeResult]:
-    for entry in metadata.scores:
-        if entry.kind in ("judge", "dimension"):
-            yield JudgeResult(
-                judge_name=entry.name,
-                score=entry.value,
-                weight=entry.weight,
-                feedback=entry.comment,
-            )
-
-
-def _short(text: str) -> str:
-    plain = " ".join(text.split())
-    return plain if len(plain) <= _LONGEST_COMMENT else f"{plain[:_LONGEST_COMMENT]} …"

@@ -31,7 +31,17 @@ _MOST_ROWS = 20
 _MOST_WEEKS = 26
 _GREY = "#a0aec0"
 _MOST_SERIES = len(_COLOURS)
+_FACTORS = tuple(
+    zip(
+        ("mix of tasks", "prompts", "tool and model", "judges", "the sessions themselves"),
+        (*_COLOURS[:4], _GREY),
+        strict=True,
+    )
+)
+"""What can move a weekly mean, in the order of a move's parts, and what no factor explains."""
 _LONGEST_NAME = 58
+_POINT: dict[str, Any] = {"fmt": "o", "capsize": 4, "markersize": 7}
+_LINE: dict[str, Any] = {"fmt": "o-", "capsize": 3, "markersize": 6, "elinewidth": 1.1}
 
 
 def leaderboard_plot(rows: Sequence[LeaderboardRow]) -> bytes:
@@ -74,7 +84,7 @@ def scores_over_weeks_plot(
         return _notice("No scored session yet")
     ranked = sorted(series, key=lambda key: (-sum(map(len, series[key].values())), key))
     weeks = sorted({week for scorer in ranked for week in series[scorer]})
-    figure = _figure(max(7.0, min(14.0, 3.0 + 0.75 * len(weeks))), 4.4)
+    figure = _figure(_width(len(weeks)), 4.4)
     axes = figure.add_subplot()
     for number, scorer in enumerate(ranked[:_MOST_SERIES]):
         label = f"{scorer[0]} ({scorer[1]})"
@@ -100,26 +110,13 @@ def moves_plot(moves: Sequence[WeeklyMove]) -> bytes:
     import numpy as np
 
     shown = moves[-_MOST_WEEKS:]
-    figure = _figure(max(7.0, min(14.0, 3.0 + 0.75 * len(shown))), 4.8)
+    figure = _figure(_width(len(shown)), 4.8)
     axes = figure.add_subplot()
-    names = {
-        "tasks": "mix of tasks",
-        "prompts": "prompts",
-        "model": "tool and model",
-        "judges": "judges",
-        "rest": "the sessions themselves",
-    }
-    values = {
-        name: [
-            ({part.factor: part.value for part in move.parts} | {"rest": move.rest})[name]
-            for move in shown
-        ]
-        for name in names
-    }
     places = list(range(len(shown)))
     up, down = np.zeros(len(shown)), np.zeros(len(shown))
-    for colour, (name, label) in zip((*_COLOURS[:4], _GREY), names.items(), strict=True):
-        heights = np.array(values[name])
+    for number, (label, colour) in enumerate(_FACTORS):
+        parts = ([*(part.value for part in move.parts), move.rest] for move in shown)
+        heights = np.array([values[number] for values in parts])
         bottoms = np.where(heights > 0, up, down)
         axes.bar(places, heights, 0.6, bottom=bottoms, color=colour, label=label)
         up += heights.clip(min=0.0)
@@ -142,32 +139,14 @@ def _draw_group(axes: Axes, group: list[LeaderboardRow], *, last: bool) -> None:
         if value.mean is None:
             continue
         colour = _COLOURS[0] if value.low is not None else _GREY
-        axes.errorbar(
-            [value.mean],
-            [place],
-            xerr=_reach([value]),
-            fmt="o",
-            color=colour,
-            capsize=4,
-            markersize=7,
-            linewidth=2,
-        )
+        spread = _reach([value])
+        axes.errorbar([value.mean], [place], xerr=spread, color=colour, linewidth=2, **_POINT)
+        where: dict[str, Any] = {"xycoords": ("axes fraction", "data"), "va": "center"}
         text = f"{value.mean:.2f}   n = {row.sessions}"
-        axes.annotate(
-            text,
-            (1.02, place),
-            xycoords=("axes fraction", "data"),
-            va="center",
-            fontsize=9,
-            color=_INK,
-        )
+        axes.annotate(text, (1.02, place), fontsize=9, color=_INK, **where)
     first = group[0]
-    _style(
-        axes,
-        f"eval {first.eval_fingerprint}, scored by {shorten(first.scoring_model, 40)} "
-        f"({first.scoring_fingerprint})",
-        size=9,
-    )
+    scorer = f"{shorten(first.scoring_model, 40)} ({first.scoring_fingerprint})"
+    _style(axes, f"eval {first.eval_fingerprint}, scored by {scorer}", size=9)
     axes.set_yticks(places, [shorten(row.name, _LONGEST_NAME) for row in group], fontsize=9)
     axes.set_ylim(-0.7, len(group) - 0.3)
     axes.set_xlim(0, 1)
@@ -186,25 +165,10 @@ def _draw_series(
     means = [value.mean or 0.0 for value in estimates]
     for day, values in zip(days, weeks.values(), strict=True):
         half = 0.4 if len(values) > 1 else 0.0
-        axes.scatter(
-            np.linspace(day - half, day + half, len(values)),
-            values,
-            s=14,
-            color=colour,
-            alpha=0.35,
-            linewidths=0,
-        )
+        spots = np.linspace(day - half, day + half, len(values))
+        axes.scatter(spots, values, s=14, color=colour, alpha=0.35, linewidths=0)
     axes.errorbar(
-        days,
-        means,
-        yerr=_reach(estimates),
-        fmt="o-",
-        color=colour,
-        capsize=3,
-        markersize=6,
-        linewidth=1.8,
-        elinewidth=1.1,
-        label=label,
+        days, means, yerr=_reach(estimates), color=colour, label=label, linewidth=1.8, **_LINE
     )
 
 
@@ -224,11 +188,17 @@ def _label_weeks(axes: Axes, totals: dict[str, int]) -> None:
 
 def _reach(estimates: Sequence[MeanEstimate]) -> list[list[float]]:
     """Return the distances from the means down and up, not a number where none is known."""
-    known = [(value.mean or 0.0, value.low, value.high) for value in estimates]
-    return [
-        [math.nan if low is None else max(0.0, mean - low) for mean, low, _ in known],
-        [math.nan if high is None else max(0.0, high - mean) for mean, _, high in known],
+    reaches = [
+        (max(0.0, value.mean - value.low), max(0.0, value.high - value.mean))
+        if value.mean is not None and value.low is not None and value.high is not None
+        else (math.nan, math.nan)
+        for value in estimates
     ]
+    return [list(side) for side in zip(*reaches, strict=True)]
+
+
+def _width(weeks: int) -> float:
+    return max(7.0, min(14.0, 3.0 + 0.75 * weeks))
 
 
 def _day(week: str) -> int:

@@ -17,7 +17,6 @@ import tomllib
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from importlib.resources import files
 
-from msgspec import Struct
 from msgspec.structs import replace
 
 from debrief.sessions.model import DeclaredTool
@@ -32,21 +31,45 @@ _MOST_INLINED, _DEEPEST = 5_000, 64
 often that it would take forever."""
 
 
-class _KnownTool(Struct, frozen=True):
-    """A tool whose arguments are known: ``path*`` is required, ``:`` names a type other than
-    string, ``[]`` an array of it."""
-
-    description: str
-    arguments: str
+_KINDS = {bool: "boolean", int: "integer", float: "number", str: "string", list: "array"}
 
 
-TABLES: dict[str, dict[str, _KnownTool]] = {
-    agent: {name: _KnownTool(*entry) for name, entry in tools.items()}
+def _known_tools(tools: Mapping[str, Sequence[str]]) -> dict[str, ToolSchema]:
+    """Return the schemas of tools that are known by name, description and arguments.
+
+    Of the arguments, ``path*`` is required, ``:`` names a type other than string, ``[]`` an array
+    of it.
+    """
+    made = {}
+    for tool, (description, arguments) in tools.items():
+        name, words = function_name(tool), [word.partition(":") for word in arguments.split()]
+        parameters = ToolParameters(
+            properties={word.rstrip("*"): _of_kind(kind or "string") for word, _, kind in words},
+            required=tuple(word[:-1] for word, _, _ in words if word.endswith("*")),
+        )
+        made[name] = _schema(name, description, parameters)
+    return made
+
+
+def _of_kind(kind: str) -> Schema:
+    if kind.endswith("[]"):
+        return {"type": "array", "items": {"type": kind[:-2]}}
+    return {"type": kind}
+
+
+def _schema(name: str, description: str, parameters: ToolParameters) -> ToolSchema:
+    return ToolSchema(
+        function=ToolFunction(name=name, description=description, parameters=parameters)
+    )
+
+
+TABLES = {
+    agent: _known_tools(tools)
     for agent, tools in tomllib.loads(
         files("debrief.training").joinpath("known_tools.toml").read_text("utf-8")
     ).items()
 }
-"""By agent, as a session's ``tool`` names it."""
+"""Schemas by agent, as a session's ``tool`` names it, and by name."""
 OF_ANY_AGENT = TABLES.pop("any")
 """What a person is there for, whatever the agent."""
 
@@ -66,7 +89,7 @@ def tool_schemas(
         declared: the tools that the session's source describes; beyond 128 tools those that were
             not called are left out, the last first.
     """
-    known = {function_name(name): entry for name, entry in TABLES.get(agent, {}).items()}
+    known = TABLES.get(agent, {})
     described: dict[str, ToolSchema] = {}
     for tool in declared:
         schema = _schema_of(tool)
@@ -75,16 +98,16 @@ def tool_schemas(
     seen: dict[str, list[Arguments]] = {}
     for called, arguments in calls:
         seen.setdefault(function_name(called), []).append(arguments)
-    tools: dict[str, ToolSchema] = {}
-    for name, given in seen.items():
-        tools[name] = _declared(described.get(name), given) or _schema(name, known.get(name), given)
-    others = {name: _schema(name, entry, []) for name, entry in known.items()}
+    tools = {
+        name: _of_calls(name, given, described.get(name), known.get(name))
+        for name, given in seen.items()
+    }
     uncalled = {name: schema for name, schema in described.items() if name not in tools}
-    made = _unlike(tools | uncalled, others)
+    made = _unlike(tools | uncalled, known)
     while len(made) > MOST_TOOLS and uncalled:
         too_many = len(made) - MOST_TOOLS
         uncalled = dict(list(uncalled.items())[:-too_many])
-        made = _unlike(tools | uncalled, others)
+        made = _unlike(tools | uncalled, known)
     return made
 
 
@@ -107,28 +130,27 @@ def _unlike(
 ) -> tuple[ToolSchema, ...]:
     """Return tools by name, with as many others as a loader needs to see that tools differ."""
     tools = dict(tools)
-    anyones = {name: _schema(name, entry, []) for name, entry in OF_ANY_AGENT.items()}
-    for name, schema in [*others.items(), *anyones.items()]:
+    for name, schema in [*others.items(), *OF_ANY_AGENT.items()]:
         if _all_alike(tools.values()):
             tools.setdefault(name, schema)
     return tuple(tools[name] for name in sorted(tools))
 
 
-def _declared(schema: ToolSchema | None, calls: list[Arguments]) -> ToolSchema | None:
-    """Return a declared schema with what calls give besides; None when they are of another tool."""
-    if schema is None:
-        return None
-    parameters = schema.function.parameters
-    if _are_of_another(calls, parameters.required, parameters.properties):
-        return None
-    besides = _besides(calls, parameters.properties)
-    if not besides:
-        return schema
-    properties = {**parameters.properties, **besides}
-    return replace(
-        schema,
-        function=replace(schema.function, parameters=replace(parameters, properties=properties)),
-    )
+def _of_calls(
+    name: str, calls: list[Arguments], declared: ToolSchema | None, known: ToolSchema | None
+) -> ToolSchema:
+    """Return a called tool's schema, with what calls give besides; one read off the calls alone
+    where they are of another tool."""
+    for schema in filter(None, (declared, known)):
+        function, parameters = schema.function, schema.function.parameters
+        if not _are_of_another(calls, parameters):
+            besides = _besides(calls, parameters.properties)
+            parameters = replace(parameters, properties={**parameters.properties, **besides})
+            return _schema(name, function.description, parameters) if besides else schema
+    properties = _besides(calls, ())
+    required = tuple(key for key in properties if all(key in call for call in calls))
+    description = known.function.description if known else _UNDESCRIBED
+    return _schema(name, description, ToolParameters(properties=properties, required=required))
 
 
 def _besides(calls: list[Arguments], known: Collection[str]) -> dict[str, Schema]:
@@ -145,74 +167,25 @@ def _all_alike(tools: Iterable[ToolSchema]) -> bool:
     return len(shapes) < 2 or not any(item.required for item in parameters)
 
 
-def _schema(name: str, known: _KnownTool | None, calls: list[Arguments]) -> ToolSchema:
-    properties: dict[str, Schema] = {}
-    required: list[str] = []
-    for word in known.arguments.split() if known else ():
-        argument, _, kind = word.partition(":")
-        argument_name = argument.rstrip("*")
-        properties[argument_name] = _of_kind(kind or "string")
-        if argument.endswith("*"):
-            required.append(argument_name)
-    if known is None or _are_of_another(calls, required, properties):
-        properties = {}
-        given = {whole_text(key) for arguments in calls for key in arguments}
-        required = sorted(key for key in given if all(key in call for call in calls))
-    properties |= _besides(calls, properties)
-    return ToolSchema(
-        function=ToolFunction(
-            name=name,
-            description=known.description if known else _UNDESCRIBED,
-            parameters=ToolParameters(properties=properties, required=tuple(required)),
-        )
-    )
-
-
-def _are_of_another(
-    calls: list[Arguments], required: Sequence[str], properties: Mapping[str, Schema]
-) -> bool:
+def _are_of_another(calls: list[Arguments], parameters: ToolParameters) -> bool:
     """Return whether calls are of another tool of the same name, or of another version of it: most
     lack a required argument and give one that is not known. A few such are the model's mistakes."""
-    others = sum(
-        not call.keys() <= properties.keys() and not call.keys() >= set(required) for call in calls
-    )
+    known, required = parameters.properties.keys(), set(parameters.required)
+    others = sum(not call.keys() <= known and not call.keys() >= required for call in calls)
     return 2 * others > len(calls)
-
-
-def _of_kind(kind: str) -> Schema:
-    if kind.endswith("[]"):
-        return {"type": "array", "items": {"type": kind[:-2]}}
-    return {"type": kind}
 
 
 def _inferred(values: list[object]) -> Schema:
     """Return the schema that holds for all of ``values``; the empty one when they differ."""
-    kinds = {_kind(value) for value in values if value is not None}
+    kinds = {_KINDS.get(type(value), "object") for value in values if value is not None}
     if kinds == {"integer", "number"}:
         kinds = {"number"}
     if len(kinds) != 1:
         return {}
-    kind = kinds.pop()
-    if kind != "array":
-        return {"type": kind}
+    if kinds != {"array"}:
+        return {"type": kinds.pop()}
     items = [item for value in values if isinstance(value, list) for item in value]
     return {"type": "array", "items": _inferred(items)}
-
-
-def _kind(value: object) -> str:
-    match value:
-        case bool():
-            return "boolean"
-        case int():
-            return "integer"
-        case float():
-            return "number"
-        case str():
-            return "string"
-        case list():
-            return "array"
-        case _:
-            return "object"
 
 
 def _schema_of(tool: DeclaredTool) -> ToolSchema | None:
@@ -224,27 +197,22 @@ def _schema_of(tool: DeclaredTool) -> ToolSchema | None:
     declared = parsed_arguments(tool.parameters)
     if declared is None:
         return None
-    properties = declared.get("properties")
-    required = declared.get("required")
+    properties, required = declared.get("properties"), declared.get("required")
     inlined = _Inlined(declared)
     schemas = {
         whole_text(name): inlined.schema(value)
         for name, value in (properties if isinstance(properties, dict) else {}).items()
     }
-    names = required if isinstance(required, list) else []
-    return ToolSchema(
-        function=ToolFunction(
-            name=function_name(tool.name),
-            description=label(whole_text(tool.description)) or _UNDESCRIBED,
-            parameters=ToolParameters(
-                properties=schemas,
-                required=tuple(
-                    dict.fromkeys(
-                        name for name in names if isinstance(name, str) and name in schemas
-                    )
-                ),
-            ),
-        )
+    names = (
+        [name for name in required if isinstance(name, str)] if isinstance(required, list) else []
+    )
+    return _schema(
+        function_name(tool.name),
+        label(whole_text(tool.description)) or _UNDESCRIBED,
+        ToolParameters(
+            properties=schemas,
+            required=tuple(dict.fromkeys(name for name in names if name in schemas)),
+        ),
     )
 
 

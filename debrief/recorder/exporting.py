@@ -327,7 +327,7 @@ def _card(key: tuple[str, str], candidates: list[Candidate], verified: set[str])
     ready = sum(candidate.status == "ready" for candidate in candidates)
     rebuilt = sum(candidate.session_id in verified for candidate in candidates)
     sides = Counter(candidate.split for candidate in candidates)
-    days = [candidate.started.date() for candidate in candidates]
+    days = [candidate.traits.started.date() for candidate in candidates]
     yield f"# {key[0]} · {key[1]}"
     yield ""
     yield (

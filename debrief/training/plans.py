@@ -8,7 +8,7 @@ one bad file never costs the sample.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -194,21 +194,20 @@ def _trace(folder: Path, redactor: Redactor, warnings: list[str]) -> str:
     if not folder.is_dir():
         warnings.append(f"{folder} is missing: there is no trace of the session")
         return ""
-    sessions = list(_sessions(folder, redactor, warnings))
-    if not sessions:
-        warnings.append(f"{folder} holds no session")
-    ordered = sorted(sessions, key=lambda session: (session.started, session.id))
-    return "".join(f"{render_session(session)}\n" for session in ordered)
-
-
-def _sessions(folder: Path, redactor: Redactor, warnings: list[str]) -> Iterable[Session]:
-    found = scan([folder])
+    found, sessions = scan([folder]), []
     for week in found.weeks():
         for item in read_week(found, week, lambda session: redact_session(session, redactor)):
             if isinstance(item, Session):
-                yield item
+                sessions.append(item)
             elif not item.expected:
                 warnings.append(f"{item.path}:{item.line}: {item.reason}")
+    if not sessions:
+        warnings.append(f"{folder} holds no session")
+    sessions.sort(key=lambda session: (session.started, session.id))
+    return "".join(f"{render_session(session)}\n" for session in sessions)
+
+
+_OF_A_JUDGEMENT = ("eval_fingerprint", "input_tokens", "output_tokens", "cost_usd")
 
 
 def _result(row: JudgeEvaluation, redact: Callable[[str], str]) -> dict[str, Any]:
@@ -218,10 +217,7 @@ def _result(row: JudgeEvaluation, redact: Callable[[str], str]) -> dict[str, Any
         "weight": row.weight,
         "feedback": redact(row.feedback),
         "model": row.answered_by or row.model,
-        "eval_fingerprint": row.eval_fingerprint,
-        "input_tokens": row.input_tokens,
-        "output_tokens": row.output_tokens,
-        "cost_usd": row.cost_usd,
+        **{name: getattr(row, name) for name in _OF_A_JUDGEMENT},
     }
 
 

@@ -7,7 +7,7 @@ that applies in the order of this module.
 from __future__ import annotations
 
 import hashlib
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from datetime import UTC, date, datetime
 from typing import Annotated, Literal
@@ -156,20 +156,14 @@ def options_chosen(settings: Settings, at_launch: Mapping[str, object]) -> Train
 class Candidate(Struct, frozen=True, kw_only=True):
     """A session with what it is chosen by."""
 
-    session_id: str
-    started: datetime
+    traits: SessionTraits
+    """Among them the repository that its transcript names, which its side goes by in every training
+    set."""
     tool: str
     model: str
     """The model it is filed under; empty when none is known."""
     repository: str
     """The repository it is filed under; empty when none is known."""
-    place: str
-    """The repository that its transcript names, which its side goes by in every training set."""
-    answered: bool
-    asked: bool
-    growth: int
-    validated: bool
-    unsure_redactions: int
     has_metadata: bool
     quality: float | None
     """Overall quality; None when it was not scored."""
@@ -182,10 +176,16 @@ class Candidate(Struct, frozen=True, kw_only=True):
     split: Split = "train"
 
     @property
+    def session_id(self) -> str:
+        """Return the session's id."""
+        return self.traits.session_id
+
+    @property
     def status(self) -> Status:
         """``ready`` when nothing has to be done to it before a model is trained on it."""
-        fit = self.held_as == "ready" if self.held_as else self.growth and self.validated
-        return "ready" if fit and not self.unsure_redactions else "draft"
+        done = self.traits.growth and self.traits.validated
+        fit = self.held_as == "ready" if self.held_as else done
+        return "ready" if fit and not self.traits.unsure_redactions else "draft"
 
 
 class SelectionResult(Struct, frozen=True, kw_only=True):
@@ -207,17 +207,10 @@ def candidate_of(
     scored = scores is not None and scores.status == "ok"
     suspected = scores is not None and scores.injection_suspected
     return Candidate(
-        session_id=traits.session_id,
-        started=traits.started,
+        traits=traits,
         tool=metadata.tool if metadata else traits.tool,
         model=(metadata.model if metadata else None) or traits.model,
         repository=(metadata.repository if metadata else "") or traits.repository,
-        place=traits.repository,
-        answered=traits.answered,
-        asked=traits.asked,
-        growth=traits.growth,
-        validated=traits.validated,
-        unsure_redactions=traits.unsure_redactions,
         has_metadata=metadata is not None,
         quality=scores.overall_quality if scores is not None and scored else None,
         suspected=suspected or any(row.injection_suspected for row in rubric_evaluations),
@@ -237,7 +230,7 @@ def select(
         kinship: of all sessions of the lake, so that no relative of another training set's
             session is on the other side either.
     """
-    ordered = sorted(candidates, key=lambda item: (item.started, item.session_id))
+    ordered = sorted(candidates, key=lambda item: (item.traits.started, item.session_id))
     left_out = {
         candidate.session_id: reason
         for candidate in ordered
@@ -250,7 +243,8 @@ def select(
 
 def reason_against(candidate: Candidate, options: TrainingOptions) -> str | None:
     """Return why a session is left out for what it is itself; None when nothing speaks against."""
-    day = candidate.started.astimezone(UTC).date()
+    traits = candidate.traits
+    day = traits.started.astimezone(UTC).date()
     quality, least = candidate.quality, options.min_overall_quality
     released = candidate.held_as == "ready"
     needs_change = options.require_change if released else options.needs_change
@@ -259,31 +253,30 @@ def reason_against(candidate: Candidate, options: TrainingOptions) -> str | None
         (not candidate.has_metadata, NO_METADATA),
         (quality is None, NOT_SCORED),
         (candidate.withheld, candidate.withheld),
-        (not candidate.answered, NO_ANSWER),
-        (not candidate.asked, NO_REQUEST),
+        (not traits.answered, NO_ANSWER),
+        (not traits.asked, NO_REQUEST),
         (candidate.suspected and not options.allow_suspected_injections, SUSPECTED),
         (options.tools and candidate.tool not in options.tools, OTHER_TOOL),
         (options.models and candidate.model not in options.models, OTHER_MODEL),
         (day < (options.since or day) or day > (options.until or day), OUT_OF_DATES),
         ((quality or 0.0) < least, f"overall quality below {least:g}"),
         (options.status == "ready" and candidate.held_as == "draft", DRAFT),
-        (needs_change and not candidate.growth, NO_CHANGE),
-        (needs_validation and not candidate.validated, NO_VALIDATION),
-        (candidate.unsure_redactions and not options.allow_unsure_redactions, UNSURE),
+        (needs_change and not traits.growth, NO_CHANGE),
+        (needs_validation and not traits.validated, NO_VALIDATION),
+        (traits.unsure_redactions and not options.allow_unsure_redactions, UNSURE),
     )
     return next((reason for applies, reason in reasons if applies), None)
 
 
 def counted(left_out: dict[str, str]) -> tuple[SkippedSessions, ...]:
     """Return the reasons with their sessions, the most frequent first."""
-    sessions: dict[str, list[str]] = {}
-    for session_id, reason in left_out.items():
-        sessions.setdefault(reason, []).append(session_id)
-    rows = [
-        SkippedSessions(reason=reason, count=len(ids), sessions=tuple(sorted(ids)))
-        for reason, ids in sessions.items()
-    ]
-    return tuple(sorted(rows, key=lambda row: (-row.count, row.reason)))
+    sessions: dict[str, list[str]] = defaultdict(list)
+    for session_id, reason in sorted(left_out.items()):
+        sessions[reason].append(session_id)
+    return tuple(
+        SkippedSessions(reason=reason, count=len(ids), sessions=tuple(ids))
+        for reason, ids in sorted(sessions.items(), key=lambda item: (-len(item[1]), item[0]))
+    )
 
 
 def _kept_apart(
@@ -299,7 +292,8 @@ def _kept_apart(
     """
     copied: set[str] = set()
     for candidate in candidates:
-        side = side_of(candidate.place, candidate.started, options.eval_share)
+        traits = candidate.traits
+        side = side_of(traits.repository, traits.started, options.eval_share)
         kin = kinship.of(candidate.session_id)
         if kin is not None:
             if any(

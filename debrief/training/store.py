@@ -53,6 +53,9 @@ LINE_FORMAT = "6"
 """Raised when the same sessions give other lines: every training set is written again."""
 
 
+_COUNTED = ("sessions", "samples", "train", "eval", "tokens")
+
+
 class TrainingSetRow(Struct, frozen=True, kw_only=True):
     """What is known of a pair's training set beside its files."""
 
@@ -303,14 +306,10 @@ def store_training_set(
         task=task,
         fingerprint=fingerprint,
         considered=considered,
-        sessions=counts.sessions,
-        samples=counts.samples,
-        train=counts.train,
-        eval=counts.eval,
-        tokens=counts.tokens,
         left_out=left_out,
         lines_digest=content.hexdigest(),
         card_digest=_digest(card.encode()),
+        **{name: getattr(counts, name) for name in _COUNTED},
     )
     lake.write(INDEX, f"{task}/{fingerprint}", [of_set], TrainingSetRow, lambda: inputs)
     return StoredTrainingSet(row=of_set, path=creation.path, card=card, changed=creation.changed)
@@ -388,12 +387,12 @@ def _stored_set(lake: Lake, task: str, fingerprint: str, inputs: str) -> StoredT
     """Return the stored set if its inputs digest and file digests match."""
     partition, name = f"{task}/{fingerprint}", training_path(task, fingerprint)
     stamp, lines = lake.stamp(INDEX, partition), lake.stamp(LINES, partition)
-    card = lake.read_bytes(training_path(task, fingerprint, ".card.md"))
-    row = training_set_of(lake, task, fingerprint)
-    if stamp is None or stamp.inputs != inputs or card is None or row is None or lines is None:
+    if stamp is None or stamp.inputs != inputs or lines is None:
         return None
+    card = lake.read_bytes(training_path(task, fingerprint, ".card.md")) or b""
+    row = training_set_of(lake, task, fingerprint)
     digests = lines.inputs, lake.digest_of_file(name), _digest(card)
-    if digests != (row.lines_digest, row.lines_digest, row.card_digest):
+    if row is None or digests != (row.lines_digest, row.lines_digest, row.card_digest):
         return None
     return StoredTrainingSet(row=row, path=lake.path(name), card=card.decode(), changed=False)
 

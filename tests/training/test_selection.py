@@ -241,7 +241,7 @@ def test_sessions_that_come_later_move_no_old_one(crowd: list[Given], count: int
 def test_no_old_session_leaves_for_one_that_starts_later(
     crowd: list[Given], count: int, near_duplicates: str
 ) -> None:
-    crowd.sort(key=lambda one: (one[0].started, one[0].session_id))
+    crowd.sort(key=lambda one: (one[0].traits.started, one[0].session_id))
     options: dict[str, Any] = {"near_duplicates": near_duplicates}
     before = {one.session_id: one.split for one in chosen(*crowd[:count], **options).selected}
     after = {one.session_id: one.split for one in chosen(*crowd, **options).selected}

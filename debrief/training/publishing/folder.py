@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
+from itertools import islice
 from typing import IO, TYPE_CHECKING, Any
 
 import msgspec
@@ -110,16 +111,14 @@ class PublishedFolder:
 
             files = {side: create(f"{side}.jsonl") for side in SIDES}
             beside = {side: create(f"{side}.parquet") for side in SIDES if self._parquet}
-            tables = {side: _ParquetFile(beside[side].file, self._form.columns) for side in beside}
             for side, line in lines:
                 counts[side] += 1
                 size += files[side].file.write(line)
-                if tables:
-                    tables[side].add(line)
             for side, creation in (*files.items(), *beside.items()):
                 creation.keep = counts[side] > 0
-            for parquet in tables.values():
-                parquet.close()
+            for side, creation in beside.items():
+                files[side].file.seek(0)
+                _write_parquet(files[side].file, creation.file, self._form.columns)
         for creation in (*files.values(), *beside.values()):
             self._files += [creation.name] * creation.keep
             self._changed |= creation.changed
@@ -199,11 +198,7 @@ def _readme(form: Form, sets: Sequence[PublishedSet], *, parquet: bool) -> str:
             for config in configs
         ]
 
-    class Dumper(yaml.SafeDumper):
-        def ignore_aliases(self, data: object) -> bool:
-            return True  # loaders do not follow references
-
-    text = yaml.dump(header, Dumper=Dumper, sort_keys=False, allow_unicode=True)
+    text = yaml.safe_dump(header, sort_keys=False, allow_unicode=True)
     return f"---\n{text}---\n{_body(form, sets, parquet=parquet)}"
 
 
@@ -291,42 +286,22 @@ def _loading(name: str, lines: Mapping[Split, int]) -> str:
 _LINES_A_BATCH = 64
 
 
-class _ParquetFile:
-    """A Parquet file (zstd) that lines of JSON are added to.
+def _write_parquet(lines: IO[bytes], sink: IO[bytes], columns: Columns) -> None:
+    """Write lines of JSON as a Parquet file (zstd).
 
     Columns of JSON are of Arrow's JSON type, which loaders decode again.
     """
+    import pyarrow as pa
+    import pyarrow.parquet as pq
 
-    def __init__(self, sink: IO[bytes], columns: Columns) -> None:
-        import pyarrow.parquet as pq
-
-        self._columns = columns
-        self._schema = as_schema(columns)
-        self._writer = pq.ParquetWriter(sink, self._schema, compression="zstd")
-        self._lines: list[bytes] = []
-
-    def add(self, line: bytes) -> None:
-        """Add a line."""
-        self._lines.append(line)
-        if len(self._lines) == _LINES_A_BATCH:
-            self._flush()
-
-    def close(self) -> None:
-        """Write what is left, and the footer."""
-        self._flush()
-        self._writer.close()
-
-    def _flush(self) -> None:
-        import pyarrow as pa
-
-        rows = [msgspec.json.decode(line) for line in self._lines]
-        self._lines = []
-        if rows:
+    schema = as_schema(columns)
+    with pq.ParquetWriter(sink, schema, compression="zstd") as writer:
+        while rows := [msgspec.json.decode(line) for line in islice(lines, _LINES_A_BATCH)]:
             arrays = [
-                _array([row[name] for row in rows], column, self._schema.field(name).type)
-                for name, column in self._columns.items()
+                _array([row[name] for row in rows], column, schema.field(name).type)
+                for name, column in columns.items()
             ]
-            self._writer.write_table(pa.Table.from_arrays(arrays, schema=self._schema))
+            writer.write_table(pa.Table.from_arrays(arrays, schema=schema))
 
 
 def _array(values: list[Any], column: Column, kind: pa.DataType) -> pa.Array:

@@ -82,16 +82,17 @@ def _shortened(tools: bytes) -> Raw | list[ToolSchema]:
     declared = _SCHEMAS.decode(tools)
     if all(len(tool.function.description) <= LONGEST_DESCRIPTION for tool in declared):
         return Raw(tools)
-    return [_with_short_description(tool) for tool in declared]
+    return [
+        replace(tool, function=replace(tool.function, description=_cut(tool.function.description)))
+        for tool in declared
+    ]
 
 
-def _with_short_description(tool: ToolSchema) -> ToolSchema:
-    description = tool.function.description
+def _cut(description: str) -> str:
     if len(description) <= LONGEST_DESCRIPTION:
-        return tool
+        return description
     kept = description[: LONGEST_DESCRIPTION - len(_CUT)]
-    words = kept.rpartition(" ")[0] or kept
-    return replace(tool, function=replace(tool.function, description=words + _CUT))
+    return (kept.rpartition(" ")[0] or kept) + _CUT
 
 
 OPENAI = Form(
@@ -225,16 +226,10 @@ REWARD = Form(
     reader="whoever trains a model to score",
     columns={
         "messages": ["json"],
-        "tools": "string",
-        "score_name": "string",
-        "rubric_key": "string",
-        "rubric_name": "string",
-        "rubric": "string",
-        "criteria": "string",
+        **dict.fromkeys(("tools", "score_name", "rubric_key", "rubric_name"), "string"),
+        **dict.fromkeys(("rubric", "criteria"), "string"),
         "score": "float64",
-        "reasoning": "string",
-        "judged_by": "string",
-        "session_id": "string",
+        **dict.fromkeys(("reasoning", "judged_by", "session_id"), "string"),
     },
     note=(
         "A line for each session and rubric that gave it a score, from 1 to 5. `rubric` and "

@@ -85,7 +85,7 @@ def test_a_session_without_an_answer_has_no_relatives() -> None:
 
 
 @given(st.lists(st.sampled_from(["fix it", "add a test", "undo", "why"]), max_size=8), st.randoms())
-@settings(deadline=None)
+@settings(deadline=None, max_examples=40)
 def test_order_is_of_no_matter_and_a_head_is_its_own(
     prompts: list[str], order: random.Random
 ) -> None:
@@ -114,7 +114,7 @@ def test_one_that_brings_two_families_together_makes_no_relatives_of_the_others(
     ),
     st.integers(0, 20),
 )
-@settings(deadline=None)
+@settings(deadline=None, max_examples=50)
 def test_a_later_session_changes_nothing_about_an_earlier_one(
     crowd: list[list[str]], count: int
 ) -> None:

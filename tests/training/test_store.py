@@ -4,6 +4,7 @@ import json
 import multiprocessing
 import os
 import random
+import shutil
 import time
 from datetime import timedelta
 from pathlib import Path
@@ -56,12 +57,22 @@ def two_sides(repository: str = "repo0") -> tuple[int, int]:
     return 0, next(week for week in range(1, 60) if found[week] != found[0])
 
 
-def test_a_second_time_nothing_is_written(tmp_path: Path) -> None:
-    lake = lake_of(tmp_path, team())
-    assert stored(lake).changed
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A lake with a stored training set, for copies."""
+    folder = tmp_path_factory.mktemp("made")
+    assert stored(lake_of(folder, team())).changed
+    return folder
+
+
+@pytest.fixture
+def lake(made: Path, tmp_path: Path) -> Lake:
+    return Lake(str(shutil.copytree(made, tmp_path, dirs_exist_ok=True)))
+
+
+def test_a_second_time_nothing_is_written(lake: Lake, tmp_path: Path) -> None:
     before = {path: path.stat().st_mtime_ns for path in tmp_path.rglob("*") if path.is_file()}
-    again = stored(lake)
-    assert not again.changed
+    assert not stored(lake).changed
     assert {p: p.stat().st_mtime_ns for p in tmp_path.rglob("*") if p.is_file()} == before
 
 
@@ -79,8 +90,7 @@ def test_after_a_change_the_file_is_what_a_new_lake_would_hold(tmp_path: Path) -
         assert lake.read_bytes(name) == fresh.read_bytes(name)
 
 
-def test_made_again_nothing_is_taken_over_from_before(tmp_path: Path) -> None:
-    lake = lake_of(tmp_path, team())
+def test_made_again_nothing_is_taken_over_from_before(lake: Lake) -> None:
     first = stored(lake)
     name = f"{TASK}/{FINGERPRINT}"
     rows = list(lake.read(LINES, name, LineRow))
@@ -95,19 +105,14 @@ def test_made_again_nothing_is_taken_over_from_before(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("damage", ["cut", "changed", "gone", "card"])
-def test_a_file_that_somebody_damaged_is_made_again(tmp_path: Path, damage: str) -> None:
-    lake = lake_of(tmp_path, team())
-    stored(lake)
+def test_a_file_that_somebody_damaged_is_made_again(
+    lake: Lake, tmp_path: Path, damage: str
+) -> None:
     name = training_path(TASK, FINGERPRINT, ".card.md" if damage == "card" else ".jsonl")
     path = tmp_path / name
     whole = path.read_bytes()
-    match damage:
-        case "gone":
-            path.unlink()
-        case "changed":
-            path.write_bytes(whole.replace(b"ls", b"xx", 1))
-        case _:
-            path.write_bytes(whole[: len(whole) // 2])
+    damaged = whole.replace(b"word", b"wird", 1) if damage == "changed" else whole[:900]
+    path.unlink() if damage == "gone" else path.write_bytes(damaged)
     stored(lake)
     assert path.read_bytes() == whole
 
@@ -193,17 +198,8 @@ def tool(name: str, description: str, *arguments: str) -> dict[str, Any]:
 
 
 PLACES = [
-    *("prompt", "command", "answer", "argument", "argument's name", "result", "file"),
-    *(
-        "branch",
-        "model",
-        "id",
-        "description of a tool",
-        "system",
-        "licence",
-        "prompts",
-        "rationale",
-    ),
+    *("prompt", "command", "answer", "argument", "argument's name", "result", "file", "branch"),
+    *("model", "id", "description of a tool", "system", "licence", "prompts", "rationale"),
 ]
 
 
@@ -224,21 +220,15 @@ def test_a_planted_secret_is_in_no_file(tmp_path: Path, place: str) -> None:
         models=(texts["model"],),
         declared_tools=declared_tools(tools),
     )
-    lake = lake_of(tmp_path, [leaky, *team(3)])
+    lake = lake_of(tmp_path, [leaky, *team(1)])
     week = week_of(leaky.started)
     (verdict,) = scores(leaky).verdicts[:1]
+    verdict = replace(verdict, rationale=texts["rationale"])
+    prompts = (SubagentPrompt("helper", texts["prompts"]),)
     changes: list[tuple[str, Any, dict[str, Any]]] = [
-        (
-            "session_scores",
-            SessionScores,
-            {"verdicts": (replace(verdict, rationale=texts["rationale"]),)},
-        ),
+        ("session_scores", SessionScores, {"verdicts": (verdict,)}),
         ("session_metadata", SessionMetadataRow, {"licence": texts["licence"]}),
-        (
-            "prompt_snapshots",
-            PromptSnapshotRow,
-            {"main": texts["system"], "subagents": (SubagentPrompt("helper", texts["prompts"]),)},
-        ),
+        ("prompt_snapshots", PromptSnapshotRow, {"main": texts["system"], "subagents": prompts}),
     ]
     for table, kind, fields in changes:
         rows = [
@@ -266,7 +256,7 @@ def test_unknown_fingerprints_are_a_pair_like_any_other(tmp_path: Path) -> None:
 def test_a_run_killed_at_ten_random_moments_and_resumed_gives_the_same_bytes(
     tmp_path: Path,
 ) -> None:
-    everybody = team(24)
+    everybody = team(16)
     whole = lake_of(tmp_path / "whole", everybody)
     started = time.perf_counter()
     stored(whole)

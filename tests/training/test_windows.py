@@ -106,7 +106,7 @@ def test_a_system_message_over_the_budget_is_refused() -> None:
 
 
 @given(sessions(), st.integers(200, 400), st.sampled_from([0, 3]))
-@settings(suppress_health_check=[HealthCheck.too_slow], deadline=None)
+@settings(suppress_health_check=[HealthCheck.too_slow], max_examples=60, deadline=None)
 def test_every_window_fits_and_is_a_conversation(
     any_session: Session, budget: int, beside: int
 ) -> None:

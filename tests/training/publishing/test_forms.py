@@ -21,7 +21,6 @@ from tests.training.publishing.readers import problems
 from tests.training.scenario import (
     MONDAY,
     call,
-    judgement,
     line_of,
     rubric_evaluation,
     says,
@@ -80,19 +79,23 @@ def test_a_line_has_the_columns_that_are_declared(name: str) -> None:
     assert list(line) == list(FORMS[name].columns)
 
 
-@pytest.mark.parametrize("name", LINEWISE)
-@pytest.mark.parametrize("single_calls", [False, True])
 @given(of=sessions("s1"))
-@settings(suppress_health_check=[HealthCheck.too_slow], max_examples=30, deadline=None)
-def test_any_session_gives_lines_that_its_readers_take(
-    name: str, single_calls: bool, of: Session
-) -> None:
+@settings(suppress_health_check=[HealthCheck.too_slow], max_examples=40, deadline=None)
+def test_any_session_gives_lines_that_its_readers_take(of: Session) -> None:
     try:
         line = stored(of)
     except InputError:
         return
-    for made in as_form(name, line, single_calls=single_calls):
-        assert set(made) == set(FORMS[name].columns)
+    for name in LINEWISE:
+        for single_calls in (False, True):
+            for made in as_form(name, line, single_calls=single_calls):
+                assert set(made) == set(FORMS[name].columns)
+    before = json.loads(line)
+    (after,) = as_form("messages", line, single_calls=True)
+    assert (after["tools"], after["metadata"]) == (before["tools"], before["metadata"])
+    assert all(len(m.get("tool_calls", [])) < 2 for m in after["messages"])
+    assert sorted(_said(after)) == sorted(_said(before)), "neither call nor result is lost"
+    assert as_form("messages", encoded(after), single_calls=True) == [after]
 
 
 def test_openai_gets_messages_and_tools_alone_with_arguments_as_text() -> None:
@@ -120,14 +123,6 @@ def test_openai_gets_descriptions_of_tools_that_it_takes() -> None:
         assert 1_000 < len(description) <= 1_024
         assert before[name].pop("description").startswith(description.removesuffix(" …"))
         assert described[name] == before[name]
-
-
-@pytest.mark.parametrize("size", [100, 31_900, 100_000])
-def test_openai_gets_no_metadata_however_much_there_is(size: int) -> None:
-    feedback = ',"metadata":{' + "x" * size
-    line = encode_line(line_of(BUSY, judgements=[judgement(BUSY, feedback=feedback)]))
-    (made,) = as_form("openai", line)
-    assert set(made) == {"messages", "tools"}
 
 
 def test_trl_gets_arguments_as_objects_and_tools_as_text() -> None:
@@ -179,15 +174,8 @@ def test_a_chat_template_renders_every_word_of_it() -> None:
     template = environment.from_string(TEMPLATE)
     (line,) = as_form("trl", stored())
     text = template.render(messages=line["messages"], tools=json.loads(line["tools"]))
-    for said in (
-        "Fix it.",
-        "Two at once.",
-        '"command": "ls"',
-        "x = 1",
-        "Nothing more.",
-        "Be brief.",
-    ):
-        assert said in text
+    words = ("Fix it.", "Two at once.", '"command": "ls"', "x = 1", "Nothing more.", "Be brief.")
+    assert [said for said in words if said not in text] == []
 
 
 TEMPLATE = """\
@@ -301,7 +289,7 @@ def by_marks(messages: list[dict[str, Any]]) -> list[dict[str, Any]]:
 
 
 @given(of=sessions())
-@settings(suppress_health_check=[HealthCheck.too_slow], max_examples=60, deadline=None)
+@settings(suppress_health_check=[HealthCheck.too_slow], max_examples=30, deadline=None)
 def test_nothing_else_is_left_out_of_any_line(of: Session) -> None:
     try:
         line = encode_line(line_of(of))
@@ -314,21 +302,6 @@ def test_nothing_else_is_left_out_of_any_line(of: Session) -> None:
         for one in message.get("tool_calls", ()):
             one["function"]["arguments"] = json.loads(one["function"]["arguments"])
     assert made["messages"] == expected
-
-
-@given(sessions())
-@settings(deadline=None, max_examples=40, suppress_health_check=[HealthCheck.too_slow])
-def test_every_line_stays_valid_and_loses_neither_call_nor_result(of: Session) -> None:
-    try:
-        line = encode_line(line_of(of))
-    except InputError:
-        return
-    before = json.loads(line)
-    (after,) = as_form("messages", line, single_calls=True)
-    assert (after["tools"], after["metadata"]) == (before["tools"], before["metadata"])
-    assert all(len(m.get("tool_calls", [])) < 2 for m in after["messages"])
-    assert sorted(_said(after)) == sorted(_said(before))
-    assert as_form("messages", encoded(after), single_calls=True) == [after]
 
 
 def _said(line: dict[str, Any]) -> list[str]:

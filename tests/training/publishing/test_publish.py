@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -14,15 +15,16 @@ from debrief.errors import InputError
 from debrief.lake import Lake
 from debrief.rubrics.model import Rubric
 from debrief.sessions.model import Session
-from debrief.training.model import Split
-from debrief.training.publishing.folder import Published, PublishedSet, published_card
+from debrief.training.publishing.folder import Published
 from debrief.training.publishing.forms import FORMS
 from debrief.training.publishing.publish import ExportOptions, publish
+from tests.object_store import Bucket, bucket, object_store_server
 from tests.training.lakes import TASK, lake_of, stored
 from tests.training.publishing.readers import problems
 from tests.training.publishing.test_forms import RUBRICS
 from tests.training.scenario import FINGERPRINT, MONDAY, call, says, session, turn
 
+__all__ = ["bucket", "object_store_server"]
 COUNT = 12
 
 
@@ -101,6 +103,8 @@ def test_the_folder_loads_as_splits_of_one_schema_and_parquet_is_the_same(
     assert splits["train"].features == splits["eval"].features
     one = load_dataset(str(tmp_path / "out"), f"{TASK}.{FINGERPRINT}")
     assert one["train"][0] == splits["train"][0]
+    if form == "trl":  # messages without calls have no empty keys
+        assert set(one["train"][0]["messages"][1]) == {"role", "content"}
     parquet = load_dataset(
         "parquet",
         data_files=str(tmp_path / "out" / TASK / FINGERPRINT / "train.parquet"),
@@ -119,26 +123,12 @@ def _rounded(value: Any) -> Any:
     return [_rounded(item) for item in value] if isinstance(value, list) else value
 
 
-def test_messages_without_calls_have_no_empty_keys_after_loading(
-    lake: Lake, tmp_path: Path
-) -> None:
-    from datasets import load_dataset
-
-    told(lake, tmp_path / "out", form="trl")
-    splits = load_dataset(str(tmp_path / "out"))
-    assert set(splits["train"][0]["messages"][1]) == {"role", "content"}
-
-
 def test_publishing_again_changes_nothing(lake: Lake, tmp_path: Path) -> None:
     assert told(lake, tmp_path, form="trl", parquet=True).changed
     before = files(tmp_path)
     assert not told(lake, tmp_path, form="trl", parquet=True).changed
     assert files(tmp_path) == before
-
-
-def test_what_is_no_longer_wanted_is_taken_away(lake: Lake, tmp_path: Path) -> None:
-    told(lake, tmp_path, parquet=True)
-    assert told(lake, tmp_path).changed
+    assert told(lake, tmp_path, form="trl").changed, "what is no longer asked for is taken away"
     assert not [name for name in files(tmp_path) if name.endswith(".parquet")]
 
 
@@ -151,11 +141,9 @@ def test_only_good_or_ready_lines_when_asked_for(lake: Lake, tmp_path: Path) -> 
     assert "configs: []" in (tmp_path / "ready" / "README.md").read_text()
 
 
-def test_a_file_that_openai_would_find_too_short_is_told(lake: Lake, tmp_path: Path) -> None:
-    assert any("asks for 10" in one for one in told(lake, tmp_path, form="openai").warnings)
-
-
-def test_llama_factory_finds_the_files(lake: Lake, tmp_path: Path) -> None:
+def test_openai_wants_more_lines_and_llama_factory_a_file(lake: Lake, tmp_path: Path) -> None:
+    made = told(lake, tmp_path / "openai", form="openai")
+    assert any("asks for 10" in one for one in made.warnings)
     told(lake, tmp_path, form="sharegpt")
     info = json.loads((tmp_path / "dataset_info.json").read_text())
     entry = info[f"{TASK}.{FINGERPRINT}.train"]
@@ -191,18 +179,31 @@ def test_somebody_s_readme_is_not_written_over(lake: Lake, tmp_path: Path) -> No
     assert files(tmp_path) == {"README.md": b"Mine."}
 
 
-@pytest.mark.parametrize("form", ["messages", "trl", "preference"])
+@pytest.mark.parametrize("form", ["trl", "preference"])
 @pytest.mark.parametrize("left", [0, 700, None], ids=["empty", "cut short", "changed"])
 def test_a_stored_file_that_was_damaged_is_not_published(
-    tmp_path: Path, form: str, left: int | None
+    lake: Lake, tmp_path: Path, form: str, left: int | None
 ) -> None:
-    lake = lake_of(tmp_path / "lake", team()[:6], {"s00": 0.9, "s01": 0.8})
-    stored(lake, eval_share=0)
+    copy = Lake(str(shutil.copytree(lake.url, tmp_path / "lake")))
     path = tmp_path / "lake" / f"training/{TASK}/{FINGERPRINT}.jsonl"
     path.write_bytes(path.read_bytes().replace(b"Did part", b"Hid part")[:left])
     with pytest.raises(InputError, match="is not what was written"):
-        told(lake, tmp_path / "out", form=form)
+        told(copy, tmp_path / "out", form=form)
     assert not list((tmp_path / "out").rglob("*.jsonl"))
+
+
+def test_sets_are_published_to_an_object_store_with_splits_and_parquet(
+    lake: Lake, bucket: Bucket, tmp_path: Path
+) -> None:
+    options: dict[str, Any] = {"form": "trl", "parquet": True}
+    (made,) = publish(lake, bucket.url("sets"), ExportOptions(**options)).sets
+    assert sum(made.lines.values()) == COUNT
+    there = Lake(bucket.url("sets"))
+    told(lake, tmp_path, **options)
+    assert {name: there.read_bytes(name) for name in files(tmp_path)} == files(tmp_path)
+    assert not publish(lake, there.url, ExportOptions(**options)).changed
+    publish(lake, there.url, ExportOptions(form="trl"))
+    assert not there.names(TASK, ".parquet")
 
 
 def test_the_command_says_what_came_of_it(lake: Lake, tmp_path: Path) -> None:
@@ -229,43 +230,28 @@ def test_the_command_refuses_what_makes_no_sense(
     assert said in outcome.output
 
 
-def published_set(train: int) -> PublishedSet:
-    lines: dict[Split, int] = {"train": train, "eval": 0}
-    return PublishedSet(task=TASK, fingerprint=FINGERPRINT, lines=lines, size=train)
-
-
 def test_the_lines_of_a_published_card_load_the_set(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    lake: Lake, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    lake = lake_of(tmp_path / "lake", team())
-    made = stored(lake, eval_share=0.5)
-    (one,) = publish(lake, str(tmp_path / "out"), ExportOptions(form="trl")).sets
-    card = published_card(made.card, one, "trl")
-    assert f"As `trl`: {made.row.train} train and {made.row.eval} eval lines. " in card
+    (one,) = told(lake, tmp_path / "out", form="trl").sets
+    stored_card = (lake.read_bytes(f"training/{TASK}/{FINGERPRINT}.card.md") or b"").decode()
+    card = (tmp_path / "out" / TASK / FINGERPRINT / "card.md").read_text()
+    assert f"As `trl`: {one.lines['train']} train and {one.lines['eval']} eval lines. " in card
     assert f'data_files="{FINGERPRINT}.jsonl"' not in card
-    assert card.startswith(made.card.partition("## How to load it")[0])
+    assert card.startswith(stored_card.partition("## How to load it")[0])
     monkeypatch.chdir(tmp_path / "out" / TASK / FINGERPRINT)
     names: dict[str, Any] = {}
     exec(card.split("```python\n")[1].split("```")[0], names)
     assert {side: len(rows) for side, rows in names["samples"].items()} == one.lines
 
 
-def test_a_published_card_says_which_lines_were_taken() -> None:
-    card = published_card(
-        "# Set\n\n## How to load it\n\nhow\n",
-        published_set(train=3),
-        "openai",
-        min_overall_quality=0.6,
-        status="ready",
-    )
-    assert "As `openai`: 3 train and 0 eval lines, those of at least 0.6 overall quality" in card
+def test_a_published_card_says_which_lines_were_taken(lake: Lake, tmp_path: Path) -> None:
+    told(lake, tmp_path, form="openai", min_overall_quality=0.6, status="ready")
+    card = (tmp_path / TASK / FINGERPRINT / "card.md").read_text()
+    assert "As `openai`: 0 train and 0 eval lines, those of at least 0.6 overall quality" in card
     assert "and that are `ready` alone." in card
-
-
-def test_the_card_of_a_set_without_a_line_loads_nothing() -> None:
-    card = published_card("# Set\n\n## How to load it\n\nhow\n", published_set(train=0), "reward")
     assert card.endswith("There is no line to load.\n")
-    assert "```" not in card
+    assert "```" not in card.partition("## What is here")[2]
 
 
 KEY = "AKIA" + "Q7ZK4MNB2XVH6TRD"

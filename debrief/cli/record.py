@@ -320,11 +320,6 @@ def record_schemas(
         console().print(str(path))
 
 
-def warn_of_exposure(url: str) -> None:
-    """Warn that an address is of another machine, and not encrypted."""
-    warn(f"{url}: whoever is on the way can read the token and the records. Use https.")
-
-
 def _settings_and_home() -> tuple[Settings, RecorderHome]:
     from debrief.recorder.state import RecorderHome
     from debrief.settings import load_settings
@@ -343,13 +338,10 @@ def _print_sessions(home: RecorderHome) -> None:
         for session in sessions:
             try:
                 started = session.started()
+                since = f"{started.worktree}, since {started.started_at:%F %T} UTC"
+                out.print(f"{started.id} {kind}: task {started.task_id}, {since}")
             except InputError as error:
                 out.print(f"{kind}: {error}")
-                continue
-            out.print(
-                f"{started.id} {kind}: task {started.task_id}, {started.worktree}, since "
-                f"{started.started_at:%F %T} UTC"
-            )
     if not opened and not unsent:
         out.print("No session is under way, and no record waits.")
 
@@ -386,11 +378,11 @@ def _print_changes(meta: Meta) -> None:
 
 def _print_first(lines: Iterable[str], rest: str = "more") -> None:
     """Print the first lines, and how many others there are."""
-    first, others = (listed := list(lines))[:_MOST_LINES], len(listed) - _MOST_LINES
-    for line in first:
+    listed = list(lines)
+    if others := listed[_MOST_LINES:]:
+        listed[_MOST_LINES:] = [f"and {len(others):,} {rest}"]
+    for line in listed:
         console().print(f"  {line}")
-    if others > 0:
-        console().print(f"  and {others:,} {rest}")
 
 
 def _print_missing(reasons: Sequence[str]) -> None:
@@ -414,10 +406,7 @@ def _read_record(file: Path) -> Record:
 def _server(settings: Settings) -> RecorderClient:
     from debrief.recorder.client import client_of
 
-    server = client_of(settings, "write", report=warn)
-    if server.is_exposed:
-        warn_of_exposure(server.url)
-    return server
+    return client_of(settings, "write", report=warn)
 
 
 def _redactor(settings: Settings) -> Redactor:

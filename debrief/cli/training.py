@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Annotated, TypeVar
 import typer
 from rich.table import Table
 
-from debrief.cli.record import warn_of_exposure
 from debrief.cli.shared import DryRun, LakeUrl, MaxCost, Repo, console, cost_text, counted, warn
 from debrief.errors import ConfigurationError, InputError
 
@@ -162,11 +161,8 @@ def _published_records(
             store.check()
             with store.export(only) as records:
                 return publish(records)
-    server = client_of(settings, "export", report=warn)
-    if server.is_exposed:
-        warn_of_exposure(server.url)
     withheld: dict[str, str] = {}
-    with server:
+    with client_of(settings, "export", report=warn) as server:
         done = publish(server.records(only, withheld))
     done.left_out.update(withheld)
     return done

@@ -101,9 +101,6 @@ class RecorderClient:
         import httpx
 
         self.url = url
-        local = is_local(httpx.URL(url).host)
-        self.is_exposed = url.startswith("http:") and not local
-        """Whoever is on the way can read the token and the records."""
         self._policy = policy
         self._report = report
         try:
@@ -111,7 +108,7 @@ class RecorderClient:
                 base_url=url,
                 headers={"Authorization": f"Bearer {token}"},
                 timeout=timeout,
-                trust_env=not local,
+                trust_env=not is_local(httpx.URL(url).host),
                 verify=url.startswith("https:"),
             )
         except OSError as error:
@@ -274,12 +271,14 @@ def client_of(
 ) -> RecorderClient:
     """Return a client of the configured server; nothing is sent to it yet.
 
+    An address of another machine that is not encrypted is reported.
+
     Args:
         settings: of this machine.
         scope: that the token needs, for the advice to who has none.
         policy: as of ``RecorderClient``, and so are the others.
         timeout: the same.
-        report: the same.
+        report: receives one line for that, and for each retry.
 
     Raises:
         ConfigurationError: the server's address or its token is missing or wrong.
@@ -302,6 +301,8 @@ def client_of(
         raise ConfigurationError(TOKEN, "is not set", f"{move} --scope {scope}")
     if not token.isascii() or not token.isprintable() or " " in token:
         raise ConfigurationError(TOKEN, "is no token: it has characters that none has")
+    if parts.scheme == "http" and not is_local(parts.host):
+        report(f"{url}: whoever is on the way can read the token and the records. Use https.")
     return RecorderClient(url.rstrip("/"), token, policy, timeout, report)
 
 

@@ -155,17 +155,7 @@ def training_line(record: StoredRecord, eval_share: float = EVAL_SHARE) -> Recor
     )
 
 
-_NO_GROWTH = ScoreEntry(
-    kind="efficiency",
-    name="user_turn_efficiency",
-    value=0.0,
-    minimum=0.0,
-    maximum=0.0,
-    weight=0.0,
-    category="",
-    model="",
-    comment="",
-)
+_NO_GROWTH = ScoreEntry(kind="efficiency", name="user_turn_efficiency", value=0.0, maximum=0.0)
 
 
 def _unscored(session: Session) -> SessionScores:

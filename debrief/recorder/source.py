@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
-from functools import partial
-from typing import TYPE_CHECKING
+from functools import cached_property, partial
+from typing import TYPE_CHECKING, NamedTuple
 from uuid import UUID
 
 from msgspec import Struct
@@ -53,7 +53,7 @@ class ListedRecord(Struct, frozen=True, kw_only=True, gc=False):
         return f"{_CONVERSION} {self.sha256} {self.status}"
 
 
-class RecordChanges(Struct, frozen=True, kw_only=True):
+class RecordChanges(NamedTuple):
     """Records that are new in a database or whose status was set."""
 
     records: tuple[ListedRecord, ...]
@@ -81,25 +81,21 @@ class RecorderSource:
         now: Callable[[], datetime] = lambda: datetime.now(UTC),
     ) -> None:
         self._open = open_store
-        self._store: RecordStore | None = None
         self._now = now
 
-    @property
+    @cached_property
     def store(self) -> RecordStore:
         """The store, opened.
 
         Raises:
             DebriefError: there is none, or it is away.
         """
-        if self._store is None:
-            self._store = self._open()
-        return self._store
+        return self._open()
 
     def close(self) -> None:
         """Close the store; it is opened again when it is needed."""
-        if self._store is not None:
-            self._store.close()
-            self._store = None
+        if store := self.__dict__.pop("store", None):
+            store.close()
 
     def scan(self, lake: Lake) -> list[ScanEntry]:
         """Return an entry for each session of the database.
@@ -107,29 +103,27 @@ class RecorderSource:
         While the database is away, the entries of the last listing are returned, and one that
         says why there may be more.
         """
-        listed = {row.id: row for row in lake.read(LISTING_TABLE, SOURCE, ListedRecord)}
-        failures: list[ScanEntry] = []
+        listed = _listing(lake)
+        reason = ""
         try:
             self._update_listing(lake, listed)
         except DebriefError as error:
-            now = self._now()
-            failure = ScanEntry(
-                source=SOURCE,
-                path=stored_path("database"),
-                started=now,
-                week=week_of(now),
-                reason=f"not listed: {error.reason}",
+            reason = f"not listed: {error.reason}"
+        entries = [_entry(row) for row in listed.values()]
+        if reason:
+            path, now = stored_path("database"), self._now()
+            week = week_of(now)
+            entries.append(
+                ScanEntry(source=SOURCE, path=path, started=now, week=week, reason=reason)
             )
-            failures.append(failure)
-        return [*map(_entry, listed.values()), *failures]
+        return entries
 
     def reader(
         self, lake: Lake, entries: Sequence[ScanEntry], redactor: Redactor
     ) -> StoredRecordReader:
         """Return a reader of the records of ``entries``."""
-        listed = {row.id: row for row in lake.read(LISTING_TABLE, SOURCE, ListedRecord)}
         weeks = {entry.session_id: entry.week for entry in entries}
-        return StoredRecordReader(self, lake, listed, weeks)
+        return StoredRecordReader(self, lake, _listing(lake), weeks)
 
     def changes(self, cursor: str | None, listed: Mapping[str, ListedRecord] = {}) -> RecordChanges:
         """Return the next records that are new or whose status was set, at most ``PAGE_SIZE``.
@@ -147,12 +141,8 @@ class RecorderSource:
         except CursorError:
             cursor = None
             page = self.store.sessions(limit=PAGE_SIZE, order="changed")
-        records = tuple(
-            self._listed(session, listed.get(str(session.id))) for session in page.items
-        )
-        return RecordChanges(
-            records=records, cursor=page.cursor, more=page.more, from_start=cursor is None
-        )
+        records = tuple(self._listed(one, listed.get(str(one.id))) for one in page.items)
+        return RecordChanges(records, page.cursor, page.more, cursor is None)
 
     def _update_listing(self, lake: Lake, listed: dict[str, ListedRecord]) -> None:
         """Update ``listed``, and store it after each page."""
@@ -180,20 +170,13 @@ class RecorderSource:
         )
 
 
-class StoredRecordReader:
+class StoredRecordReader(Struct, frozen=True):
     """Reads stored records as the readers of transcripts read theirs."""
 
-    def __init__(
-        self,
-        source: RecorderSource,
-        lake: Lake,
-        listed: dict[str, ListedRecord],
-        weeks: dict[str, str],
-    ) -> None:
-        self._source = source
-        self._lake = lake
-        self._listed = listed
-        self._weeks = weeks
+    source: RecorderSource
+    lake: Lake
+    listed: dict[str, ListedRecord]
+    weeks: dict[str, str]
 
     def read(self, transcript: Transcript) -> Session:
         """Read one record from the store, or from the lake while the store is away.
@@ -203,10 +186,10 @@ class StoredRecordReader:
             InputError: it cannot be read, and why.
         """
         record_id = transcript.path.removeprefix(stored_path(""))
-        listed = self._listed.get(record_id)
+        listed = self.listed.get(record_id)
         status = listed.status if listed is not None else None
         try:
-            text = self._source.store.record_text(UUID(record_id))
+            text = self.source.store.record_text(UUID(record_id))
         except NotFoundError as error:
             raise NoSession(transcript.path, "the database has it no more") from error
         except DebriefError as error:
@@ -218,10 +201,10 @@ class StoredRecordReader:
 
     def _from_lake(self, record_id: str, status: Status | None) -> Session | None:
         """Return the session that was read before; only its status can have changed."""
-        week = self._weeks.get(record_id)
+        week = self.weeks.get(record_id)
         if week is None:
             return None
-        rows = self._lake.read(SESSIONS_TABLE, week, Session, only=("id", {record_id}))
+        rows = self.lake.read(SESSIONS_TABLE, week, Session, only=("id", {record_id}))
         session = next(iter(rows), None)
         if session is None or session.source != SOURCE or status is None:
             return session
@@ -248,6 +231,10 @@ def recorder_source(settings: Settings) -> RecorderSource:
         return RecordStore(database_url(settings))
 
     return RecorderSource(open_store)
+
+
+def _listing(lake: Lake) -> dict[str, ListedRecord]:
+    return {row.id: row for row in lake.read(LISTING_TABLE, SOURCE, ListedRecord)}
 
 
 def _entry(listed: ListedRecord) -> ScanEntry:

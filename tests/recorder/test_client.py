@@ -213,9 +213,12 @@ EXPOSED = {
 
 
 @pytest.mark.parametrize(("url", "exposed"), EXPOSED.items())
-def test_an_unencrypted_way_to_another_machine_is_known(url: str, exposed: bool) -> None:
-    with RecorderClient(url, "t") as client:
-        assert client.is_exposed is exposed
+def test_an_unencrypted_way_to_another_machine_is_told(
+    tmp_path: Path, url: str, exposed: bool
+) -> None:
+    lines: list[str] = []
+    with client_of(settings(tmp_path, url), "write", report=lines.append):
+        assert [line.endswith("Use https.") for line in lines] == [True] * exposed
 
 
 def settings(home: Path, url: str = "", token: str = "a-token") -> Settings:

@@ -59,6 +59,8 @@ if TYPE_CHECKING:
     from debrief.recorder.storage.rows import Scope
 
 router = APIRouter()
+_HEALTH_SECONDS = 3.0
+"""How long the database may take to answer ``GET /health``."""
 
 
 class ServiceLimits(Struct, frozen=True, kw_only=True):
@@ -66,12 +68,6 @@ class ServiceLimits(Struct, frozen=True, kw_only=True):
 
     connections: int = 256
     """At once; above it, the server answers 503."""
-    idle_seconds: int = 15
-    """How long a connection is kept between requests."""
-    stop_seconds: int = 30
-    """How long running requests are waited for at the end."""
-    health_seconds: float = 3.0
-    """How long the database may take to answer ``GET /health``."""
     exports: int = 4
     """At once. Each uses a connection to the database."""
     requests_a_second: float = 400.0
@@ -152,7 +148,7 @@ class Health(Contract):
 async def check_health(service: _Service) -> Health:
     """Ask the database; 503 when it does not answer within three seconds. Takes no token."""
     try:
-        with anyio.fail_after(service.limits.health_seconds):
+        with anyio.fail_after(_HEALTH_SECONDS):
             await run_sync(
                 service.store.check, abandon_on_cancel=True, limiter=service.health_threads
             )

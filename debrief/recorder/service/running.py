@@ -56,7 +56,7 @@ def url_of(listener: socket.socket) -> str:
 def run(
     app: FastAPI, limits: ServiceLimits, listener: socket.socket, on_start: Callable[[], None]
 ) -> None:
-    """Answer requests until SIGTERM or SIGINT; then running ones have ``limits.stop_seconds``.
+    """Answer requests until SIGTERM or SIGINT; then running ones have 30 seconds.
 
     A second SIGINT does not wait for them. Call it in the main thread.
     """
@@ -81,8 +81,8 @@ def make_server(app: FastAPI, limits: ServiceLimits) -> Server:
         server_header=False,
         h11_max_incomplete_event_size=_LONGEST_HEAD,
         limit_concurrency=limits.connections,
-        timeout_keep_alive=limits.idle_seconds,
-        timeout_graceful_shutdown=limits.stop_seconds,
+        timeout_keep_alive=15,
+        timeout_graceful_shutdown=30,
     )
     return Server(config)
 

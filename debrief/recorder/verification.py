@@ -81,7 +81,11 @@ def round_trip(scratch: Scratch, record: Record, redactor: Redactor | None = Non
         if entry.mode == SUBMODULE:
             problems.append(f"{path!r}: another repository at the baseline")
             continue
-        text = _text(path, blobs[entry.id], redactor)
+        try:
+            text = (blobs[entry.id] or b"").decode()
+        except UnicodeDecodeError as error:
+            raise InputError(repr(path), "is not UTF-8 at the baseline") from error
+        text = redactor.redact(text).text if redactor else text
         if texts.get(path) != text:
             problems.append(f"{path!r}: the record has another text of it than the baseline")
         mode = entry.mode if entry.mode in (EXECUTABLE, LINK) else PLAIN
@@ -99,14 +103,6 @@ def round_trip(scratch: Scratch, record: Record, redactor: Redactor | None = Non
     if tree != meta.final_tree:
         return [f"the operations make the tree {tree} instead of {meta.final_tree}"]
     return []
-
-
-def _text(path: str, content: bytes | None, redactor: Redactor | None) -> str:
-    try:
-        text = (content or b"").decode()
-    except UnicodeDecodeError as error:
-        raise InputError(repr(path), "is not UTF-8 at the baseline") from error
-    return redactor.redact(text).text if redactor else text
 
 
 def replay(record: Record, folder: Path) -> list[str]:

@@ -68,11 +68,8 @@ class RecordStore(TokenStore):
             NotFoundError: there is none.
         """
         query = sa.select(tables.tasks).where(tables.tasks.c.id == id)
-        with self._connection() as connection:
-            row = connection.execute(query).mappings().one_or_none()
-        if row is None:
-            raise NotFoundError(f"task {id}", "does not exist", "Make it: POST /tasks")
-        return Task(**row)
+        missing = NotFoundError(f"task {id}", "does not exist", "Make it: POST /tasks")
+        return Task(**self._one(query, missing))
 
     def add_task(self, task: NewTask) -> Task:
         """Make a task; making the same one again changes nothing.
@@ -122,11 +119,7 @@ class RecordStore(TokenStore):
             NotFoundError: there is none.
         """
         query = sa.select(*_SESSION).where(_TABLE.c.id == id)
-        with self._connection() as connection:
-            row = connection.execute(query).mappings().one_or_none()
-        if row is None:
-            raise NotFoundError(f"session {id}", "is not stored here")
-        return _read(StoredSession, row)
+        return _read(StoredSession, self._one(query, _not_stored(id)))
 
     def record_text(self, id: UUID) -> bytes:
         """Return a session's stored record, byte for byte.
@@ -135,11 +128,7 @@ class RecordStore(TokenStore):
             NotFoundError: there is none.
         """
         query = sa.select(_TABLE.c.record_text).where(_TABLE.c.id == id)
-        with self._connection() as connection:
-            text = connection.execute(query).scalar_one_or_none()
-        if text is None:
-            raise NotFoundError(f"session {id}", "is not stored here")
-        return str(text).encode()
+        return str(self._one(query, _not_stored(id))["record_text"]).encode()
 
     def sessions(
         self,
@@ -257,6 +246,13 @@ class RecordStore(TokenStore):
         query = sa.select(tables.benchmarks).where(*conditions)
         return self._page(query, tables.benchmarks.c.id, "benchmarks", cursor, limit, Benchmark)
 
+    def _one(self, query: sa.Select[Any], missing: NotFoundError) -> sa.RowMapping:
+        with self._connection() as connection:
+            row = connection.execute(query).mappings().one_or_none()
+        if row is None:
+            raise missing
+        return row
+
     def _page(
         self,
         query: sa.Select[Any],
@@ -293,3 +289,7 @@ def _equal(table: sa.TableClause, values: Mapping[str, object]) -> list[sa.Colum
 
 def _read(model: type[Model], row: Any) -> Model:
     return model(**{name: row[name] for name in model.model_fields})
+
+
+def _not_stored(id: UUID) -> NotFoundError:
+    return NotFoundError(f"session {id}", "is not stored here")

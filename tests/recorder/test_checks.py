@@ -326,17 +326,11 @@ def test_a_cut_output_with_its_marker_is_as_long_as_it_gets() -> None:
     assert problems_of(decode_record(json.dumps(record).encode())) == []
 
 
-@pytest.mark.parametrize(
-    "remote",
-    [
-        "git@example.org:shop/shop.git",
-        "ssh://git@example.org/shop.git",
-        "https://example.org/shop.git",
-        "https://example.org/@scope/shop.git",
-        "../shop",
-        "/srv/git/shop.git",
-    ],
-)
+REMOTES = """git@example.org:shop/shop.git ssh://git@example.org/shop.git ../shop /srv/git/shop.git
+    https://example.org/shop.git https://example.org/@scope/shop.git"""
+
+
+@pytest.mark.parametrize("remote", REMOTES.split())
 def test_a_remote_without_a_password_is_fine(remote: str) -> None:
     assert problems_of(build(repo_remote=remote)) == []
 

@@ -27,10 +27,10 @@ from debrief.training.selection import (
     TrainingOptions,
     reason_against,
 )
-from debrief.training.tool_schemas import tool_schemas
 from tests.recorder.records import build
 
-READY = TrainingOptions(status="ready")
+ANY, READY = TrainingOptions(), TrainingOptions(status="ready")
+CHANGED = TrainingOptions(require_change=True)
 
 
 def session(**meta: Any) -> Session:
@@ -44,31 +44,20 @@ def candidate(held_as: Literal["", "draft", "ready"], **told: Any) -> Candidate:
     return replace(made, held_as=held_as, **told)
 
 
-@pytest.mark.parametrize(
-    ("of", "options", "reason"),
-    [
-        (candidate("ready"), READY, None),
-        (candidate("draft"), READY, DRAFT),
-        (candidate("draft"), TrainingOptions(), None),
-        (candidate("ready", growth=0, validated=False), READY, None),
-        (candidate("", growth=0), READY, NO_CHANGE),
-        (candidate("", validated=False), READY, NO_VALIDATION),
-        (candidate("ready", unsure_redactions=1), READY, UNSURE),
-        (candidate("ready", growth=0), TrainingOptions(require_change=True), NO_CHANGE),
-        (candidate("ready", withheld="holds nothing"), TrainingOptions(), "holds nothing"),
-    ],
-    ids=[
-        "released",
-        "a draft",
-        "a draft where any will do",
-        "released by another rule",
-        "unknown, nothing changed",
-        "unknown, nothing checked",
-        "released, a redaction in doubt",
-        "released, a change is required",
-        "nothing to train on",
-    ],
-)
+DECISIONS = {
+    "released": (candidate("ready"), READY, None),
+    "a draft": (candidate("draft"), READY, DRAFT),
+    "a draft where any will do": (candidate("draft"), ANY, None),
+    "released by another rule": (candidate("ready", growth=0, validated=False), READY, None),
+    "unknown, nothing changed": (candidate("", growth=0), READY, NO_CHANGE),
+    "unknown, nothing checked": (candidate("", validated=False), READY, NO_VALIDATION),
+    "a redaction in doubt": (candidate("ready", unsure_redactions=1), READY, UNSURE),
+    "a change is required": (candidate("ready", growth=0), CHANGED, NO_CHANGE),
+    "nothing to train on": (candidate("ready", withheld="holds nothing"), ANY, "holds nothing"),
+}
+
+
+@pytest.mark.parametrize(("of", "options", "reason"), DECISIONS.values(), ids=DECISIONS)
 def test_what_the_recorder_holds_of_a_session_decides(
     of: Candidate, options: TrainingOptions, reason: str | None
 ) -> None:
@@ -106,12 +95,6 @@ def test_every_file_of_a_patch_is_shown_to_a_judge_as_its_own() -> None:
 
 def test_languages_are_those_of_all_files_of_a_patch() -> None:
     assert languages_of(session()) == {"TypeScript": 7, "Markdown": 2}
-
-
-def test_declared_tools_stand_under_names_that_models_are_tuned_with() -> None:
-    told = session().declared_tools or ()
-    names = [tool.function.name for tool in tool_schemas("recorder", [], told)]
-    assert names == ["apply_patch", "repo_readFile", "run_cmd"]
 
 
 def test_what_is_not_there_comes_back_from_the_lake_as_not_there(tmp_path: Path) -> None:

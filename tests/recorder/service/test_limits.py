@@ -59,16 +59,6 @@ def test_no_token_gets_more_than_its_burst_and_rate(
     assert allowed <= burst + rate * clock.now + 1e-6
 
 
-def test_a_client_that_waits_as_long_as_it_is_told_gets_in() -> None:
-    clock = _Clock()
-    limit = RateLimit(rate=0.3, burst=1, now=clock)
-    limit.take("a")
-
-    clock.now += limit.take("a")
-
-    assert limit.take("a") == 0
-
-
 def test_a_token_that_asks_too_often_is_told_when_to_come_again(record_store: RecordStore) -> None:
     limits = ServiceLimits(requests_a_second=0.01, burst=3)
     with running(record_store, limits) as api, api.client("read") as client:

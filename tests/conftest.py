@@ -50,9 +50,6 @@ if _SOFT != resource.RLIM_INFINITY and _SOFT < _WANTED:
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
-TOGETHER = {"tests/pipelines/test_staleness.py": "tests/pipelines/test_demo.py"}
-"""Files that share what is made for a session: the worker of the one has the other too."""
-
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> object:
@@ -61,8 +58,7 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> object:
 
     class FileByFile(LoadScopeScheduling):  # type: ignore[misc]
         def _split_scope(self, nodeid: str) -> str:
-            file = nodeid.partition("::")[0]
-            return TOGETHER.get(file, file)
+            return nodeid.partition("::")[0]
 
     # Files come in their order and not by the number of their tests, which says nothing of the
     # time they take: the last ones are short.

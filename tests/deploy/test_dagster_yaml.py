@@ -17,37 +17,45 @@ from dagster._core.instance.config import PoolGranularity
 from dagster._core.scheduler.instigation import TickStatus
 from dagster._core.storage.tags import GRPC_INFO_TAG
 
+from debrief.recorder.postgres import EmbeddedPostgres
 from debrief.settings import load_settings
 from pipelines import instance as instances
 from pipelines.definitions import defs
 from pipelines.instance import open_instance
+from tests.postgres import database
 
 
-@pytest.fixture
-def home(tmp_path: Path) -> Path:
+@pytest.fixture(scope="module")
+def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder as ``debrief up`` prepares it."""
-    settings = load_settings({"DEBRIEF_HOME": str(tmp_path / "home")})
+    settings = load_settings({"DEBRIEF_HOME": str(tmp_path_factory.mktemp("up") / "home")})
     return instances.prepare_team_home(settings, {"python_module": "pipelines.definitions"})
 
 
-@pytest.fixture
-def instance(
-    home: Path, postgres_url: str, monkeypatch: pytest.MonkeyPatch
-) -> Iterator[dg.DagsterInstance]:
-    monkeypatch.setenv("DAGSTER_HOME", str(home))
-    monkeypatch.setenv(instances.URL, instances.in_schema(postgres_url))
-    instances.main()
-    with dg.DagsterInstance.get() as found:
+@pytest.fixture(scope="module")
+def url(postgres_server: EmbeddedPostgres) -> Iterator[str]:
+    with database(postgres_server, "template0") as url:
+        yield url
+
+
+@pytest.fixture(scope="module")
+def instance(home: Path, url: str) -> Iterator[dg.DagsterInstance]:
+    with pytest.MonkeyPatch.context() as here:
+        here.setenv("DAGSTER_HOME", str(home))
+        here.setenv(instances.URL, instances.in_schema(url))
+        instances.main()
+        found = dg.DagsterInstance.get()
+    with found:
         yield found
 
 
 def test_runs_events_and_schedules_are_in_a_schema_of_postgres(
-    instance: dg.DagsterInstance, postgres_url: str
+    instance: dg.DagsterInstance, url: str
 ) -> None:
     assert type(instance.run_storage).__name__ == "PostgresRunStorage"
     assert type(instance.event_log_storage).__name__ == "PostgresEventLogStorage"
     assert type(instance.schedule_storage).__name__ == "PostgresScheduleStorage"
-    with closing(psycopg2.connect(postgres_url)) as connection, connection.cursor() as cursor:
+    with closing(psycopg2.connect(url)) as connection, connection.cursor() as cursor:
         cursor.execute("SELECT schemaname, tablename FROM pg_tables")
         tables = set(cursor.fetchall())
     wanted = ("runs", "event_logs", "instigators", "alembic_version")
@@ -67,27 +75,25 @@ def test_a_run_is_kept_and_read_back(instance: dg.DagsterInstance) -> None:
     assert event.asset_materialization.metadata["rows"].value == 3
 
 
-def test_dead_and_endless_runs_are_found(instance: dg.DagsterInstance) -> None:
+def test_dead_and_endless_runs_are_found_and_retried_without_multiplying(
+    instance: dg.DagsterInstance,
+) -> None:
     assert instance.run_monitoring_enabled
     assert instance.run_monitoring_poll_interval_seconds == 20
     assert instance.run_monitoring_start_timeout_seconds == 300
     assert instance.run_monitoring_cancel_timeout_seconds == 120
     assert instance.run_monitoring_max_runtime_seconds == 43_200
     assert instance.run_monitoring_settings["free_slots_after_run_end_seconds"] == 60
-
-
-def test_retries_of_runs_do_not_multiply_with_those_of_steps(
-    instance: dg.DagsterInstance,
-) -> None:
     assert instance.run_retries_enabled
     assert instance.run_retries_max_retries == 2
     assert not instance.run_retries_retry_on_asset_or_op_failure
 
 
-def test_no_more_runs_at_once_than_cores_and_one_for_each_week(
+def test_runs_at_once_are_bounded_and_so_are_the_steps_that_ask_the_outside_world(
     instance: dg.DagsterInstance,
 ) -> None:
-    queue = instance.get_concurrency_config().run_queue_config
+    config = instance.get_concurrency_config()
+    queue = config.run_queue_config
     assert queue is not None
     assert queue.max_concurrent_runs == min(len(os.sched_getaffinity(0)), 8)
     assert queue.max_user_code_failure_retries == 3
@@ -95,14 +101,13 @@ def test_no_more_runs_at_once_than_cores_and_one_for_each_week(
         "dagster/partition",
         "dagster/asset_partition_range_start",
     ]
+    assert config.pool_config.pool_granularity is PoolGranularity.OP
+    assert config.pool_config.default_pool_limit == 2
+    assert limits_of(instance) == dict(instances.POOLS)
 
 
-def test_pools_bound_the_steps_that_ask_the_outside_world(instance: dg.DagsterInstance) -> None:
-    config = instance.get_concurrency_config().pool_config
-    assert config.pool_granularity is PoolGranularity.OP
-    assert config.default_pool_limit == 2
-    limits = {info.name: info.limit for info in instance.event_log_storage.get_pool_limits()}
-    assert limits == dict(instances.POOLS)
+def limits_of(instance: dg.DagsterInstance) -> dict[str, int]:
+    return {info.name: info.limit for info in instance.event_log_storage.get_pool_limits()}
 
 
 def test_every_pool_of_the_graph_has_a_limit() -> None:
@@ -114,20 +119,18 @@ def test_every_pool_of_the_graph_has_a_limit() -> None:
 def test_a_limit_that_somebody_chose_stays(instance: dg.DagsterInstance) -> None:
     instance.event_log_storage.set_concurrency_slots("language_model", 7)
     instances.set_pool_limits(instance)
-    limits = {info.name: info.limit for info in instance.event_log_storage.get_pool_limits()}
-    assert limits["language_model"] == 7
+    assert limits_of(instance)["language_model"] == 7
 
 
-def test_ticks_are_forgotten_after_their_time(instance: dg.DagsterInstance) -> None:
+def test_ticks_are_forgotten_after_their_time_and_nothing_goes_out(
+    instance: dg.DagsterInstance,
+) -> None:
     assert instance.get_tick_retention_settings(InstigatorType.SCHEDULE) == dict.fromkeys(
         (TickStatus.STARTED, TickStatus.SKIPPED, TickStatus.SUCCESS, TickStatus.FAILURE), 90
     )
     for kind in (InstigatorType.SENSOR, InstigatorType.AUTO_MATERIALIZE):
         kept = instance.get_tick_retention_settings(kind)
         assert (kept[TickStatus.SKIPPED], kept[TickStatus.SUCCESS]) == (7, 90)
-
-
-def test_nothing_is_told_to_anybody(instance: dg.DagsterInstance) -> None:
     assert not instance.telemetry_enabled
     assert not instance.nux_enabled
 
@@ -161,7 +164,7 @@ def test_the_runs_of_a_code_server_that_went_away_are_ended_and_no_others(
     others = made(DagsterRunStatus.STARTED, "/run/others")
     over = made(DagsterRunStatus.SUCCESS, "/run/ours")
     assert set(instances.end_orphans(instance, "/run/ours")) == {ours, stopping}
-    found = {run.run_id: run.status for run in instance.get_runs()}
+    found = {run.run_id: run.status for run in instance.get_runs(dg.RunsFilter(job_name="nothing"))}
     assert found == {
         ours: DagsterRunStatus.FAILURE,
         stopping: DagsterRunStatus.CANCELED,
@@ -185,12 +188,13 @@ def test_an_address_keeps_all_its_parts_and_gets_the_schema(given: str, made: st
 
 
 def test_other_commands_on_the_same_lake_use_the_same_instance(
-    home: Path, postgres_url: str, monkeypatch: pytest.MonkeyPatch
+    home: Path, url: str, instance: dg.DagsterInstance, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for name in ("DAGSTER_HOME", instances.URL):
         monkeypatch.setenv(name, "")
-    environment = {"DEBRIEF_HOME": str(home.parent), "DATABASE_URL": postgres_url}
+    environment = {"DEBRIEF_HOME": str(home.parent), "DATABASE_URL": url}
     with open_instance(load_settings(environment)) as found:
+        assert found.get_runs_count() == instance.get_runs_count()
         assert type(found.run_storage).__name__ == "PostgresRunStorage"
     monkeypatch.setenv("DAGSTER_HOME", "")
     elsewhere = {**environment, "DEBRIEF_LAKE": str(home.parent / "other")}

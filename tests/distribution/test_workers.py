@@ -13,10 +13,10 @@ from socket import create_connection
 import psycopg2
 import pytest
 
-from debrief.judging.model import JudgeEvaluation
 from debrief.lake import Lake
 from debrief.recorder.postgres import EmbeddedPostgres
-from tests.pipelines.conftest import Home, run_command
+from debrief.sessions.model import SessionHead
+from tests.pipelines.conftest import Home
 from tests.pipelines.test_run import WEEK, conversation, write
 from tests.ports import free_port
 from tests.postgres import database
@@ -68,9 +68,8 @@ def test_a_worker_carries_out_the_run_of_a_command(
                 stderr=output,
             )
         try:
-            given = ("run", "--offline", "--sessions", str(transcripts))
-            environment = Home(tmp_path / "commands").environment(**shared)
-            said = run_command([*COMMAND, *given], environment)
+            given = ("--stage", "raw_sessions", "--offline", "--sessions", str(transcripts))
+            said = Home(tmp_path / "commands").typed("backfill", *given, **shared)
         finally:
             worker.send_signal(signal.SIGQUIT)
             worker.wait(LONG)
@@ -78,6 +77,7 @@ def test_a_worker_carries_out_the_run_of_a_command(
             cursor.execute("SELECT value FROM run_tags WHERE key = 'dagster-celery/task_id'")
             tasks = cursor.fetchall()
     assert said.code == 0, said.all + log.read_text()
-    rows = list(Lake(shared["DEBRIEF_LAKE"]).read("judge_evaluations", WEEK, JudgeEvaluation))
-    assert [row.status for row in rows] == ["ok", "ok"]
+    assert "Done: 1 rows new or changed." in said.out
+    heads = Lake(shared["DEBRIEF_LAKE"]).read("raw_sessions", WEEK, SessionHead)
+    assert [head.id for head in heads] == ["one"]
     assert tasks, "no run was handed to Celery"

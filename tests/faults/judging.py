@@ -14,6 +14,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 import dagster as dg
+import pytest
 from msgspec import structs
 
 from debrief.judging.model import JudgeEvaluation
@@ -60,7 +61,7 @@ class Machine:
 
     def write_sessions(self, count: int) -> None:
         """Write raw sessions of one week."""
-        rows = [structs.replace(session_of(number)) for number in range(count)]
+        rows = [session_of(number) for number in range(count)]
         self.lake.write("raw_sessions", WEEK, rows, Session)
 
     @property
@@ -92,9 +93,12 @@ class Machine:
             env=self.environment,
         )
 
-    def instance(self) -> dg.DagsterInstance:
-        """Open Dagster's storage."""
-        return dg.DagsterInstance.from_config(str(self.folder / "dagster"))
+    def run_here(self) -> None:
+        """Carry out a run in this process."""
+        with pytest.MonkeyPatch.context() as here:
+            for name, value in self.environment.items():
+                here.setenv(name, value)
+            assert judge_week(self.folder)
 
     def rows(self) -> list[JudgeEvaluation]:
         """Return what was judged, what a call took left out."""
@@ -104,22 +108,21 @@ class Machine:
         ]
 
 
-def main() -> None:
-    """Be one run, and say how it ended."""
+def judge_week(folder: Path) -> bool:
+    """Be one run; return whether it succeeded."""
     from assets.evaluations import judge_evaluations
     from resources.services import EvaluatorResource
     from tests.assets.running import resources
 
-    with dg.DagsterInstance.from_config(str(Path(sys.argv[1], "dagster"))) as instance:
-        result = dg.materialize(
+    with dg.DagsterInstance.from_config(str(folder / "dagster")) as instance:
+        return dg.materialize(
             [judge_evaluations],
             instance=instance,
             partition_key=WEEK,
             resources=resources("", evaluator=EvaluatorResource()),
             raise_on_error=False,
-        )
-    print("succeeded" if result.success else "failed", flush=True)
+        ).success
 
 
 if __name__ == "__main__":
-    main()
+    print("succeeded" if judge_week(Path(sys.argv[1])) else "failed", flush=True)

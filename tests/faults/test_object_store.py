@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import time
+import socket
 from pathlib import Path
 
 from tests.faults.judging import Machine, score_of
@@ -34,7 +34,9 @@ def test_a_run_waits_for_the_store_and_asks_nothing_again(tmp_path: Path) -> Non
         store.stop()
         server.most_answers = None
         wait_until(lambda: answered(QUESTIONS))
-        time.sleep(2.0)
+        with socket.create_server(("127.0.0.1", store.port)) as away:
+            for _ in range(2):
+                away.accept()[0].close()
         assert run.poll() is None
         store.start()
         said, _ = run.communicate(timeout=LONG)

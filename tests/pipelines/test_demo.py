@@ -198,17 +198,6 @@ def test_every_transcript_without_a_session_has_a_reason(demo: Demo) -> None:
     assert rows[0].reason
 
 
-def test_a_backfill_of_one_stage_over_a_range_is_a_run_of_its_own(demo: Demo) -> None:
-    said = demo.home.typed(
-        "backfill", "--stage", "session_scores", "--week", "2026-10-12..2026-10-26", "--force",
-        "--offline",
-        "--lake", str(demo.home.path / ".debrief/demo"),
-    )  # fmt: skip
-    assert said.code == 0, said.err
-    assert "session_scores: 2026-10-12 … 2026-10-26: 3 weeks to make" in said.out
-    assert "session_scores 2026-10-19 (2 of 3)" in said.err
-
-
 def test_a_backfill_of_one_task_takes_its_pairs_only(demo: Demo) -> None:
     said = demo.home.typed(
         "backfill", "--stage", "training_sets", "--task", "late-readings", "--offline",
@@ -217,23 +206,3 @@ def test_a_backfill_of_one_task_takes_its_pairs_only(demo: Demo) -> None:
     assert said.code == 0, said.err
     assert "training_sets late-readings" in said.err
     assert "carrier-retries" not in said.err
-
-
-@pytest.mark.parametrize(
-    ("arguments", "reason"),
-    [
-        pytest.param(["--stage", "scores"], "is no stage", id="a stage that is none"),
-        pytest.param(
-            ["--stage", "training_sets", "--task", "nobody"],
-            "fits no session. There are: ",
-            id="an unknown task",
-        ),
-        pytest.param(["--stage", "rubrics", "--week", "2026-10-06"], "Monday", id="a Tuesday"),
-    ],
-)
-def test_a_backfill_of_nothing_says_why(demo: Demo, arguments: list[str], reason: str) -> None:
-    lake = str(demo.home.path / ".debrief/demo")
-    said = demo.home.typed("backfill", *arguments, "--offline", "--lake", lake)
-    assert said.code == 1
-    assert reason in said.err
-    assert "Traceback" not in said.err

@@ -80,43 +80,13 @@ def run_with(home: Home, folder: Path, server: OpenAIServer, *more: str) -> Said
     )
 
 
-def test_a_model_judges_and_scores_and_nothing_is_asked_twice(home: Home) -> None:
-    folder = home.path / "transcripts"
-    folder.mkdir()
-    for name in ("one", "two", "three"):
-        write(folder, f"{name}.jsonl", conversation(name))
-    lake = Lake(str(home.path / "lake"))
-    with OpenAIServer(answer) as server:
-        first = run_with(home, folder, server)
-        assert first.code == 0, first.err
-        asked = len(server.calls)
-        again = run_with(home, folder, server)
-        assert again.code == 0, again.err
-        assert len(server.calls) == asked
-        judged_rows = list(lake.read("judge_evaluations", WEEK, JudgeEvaluation))
-        scored = list(lake.read("session_scores", WEEK, SessionScores))
-        assert [row.score for row in judged_rows] == [0.9] * 6
-        assert {row.model for row in judged_rows} == {row.model for row in scored} == {MODEL}
-        assert all(row.overall_quality for row in scored)
-        assert all(row.input_tokens > 0 for row in judged_rows)
-        assert all(row.input_tokens > 0 for row in scored)
-        offline = run_with(home, folder, server, "--offline")
-        assert offline.code == 0, offline.err
-        assert len(server.calls) == asked
-    kept = list(lake.read("judge_evaluations", WEEK, JudgeEvaluation))
-    assert {row.model for row in kept} == {MODEL, "offline"}
-    assert len({name.rpartition("/")[2] for name in lake.names("training", ".jsonl")}) == 2
-    rubric_rows = list(lake.read("rubric_evaluations", WEEK, RubricEvaluation))
-    assert all(row.status != "failed" for row in rubric_rows)
-
-
-def test_one_failed_session_never_costs_the_week_and_is_tried_again(home: Home) -> None:
+def test_a_failed_session_never_costs_the_week_and_nothing_is_asked_twice(home: Home) -> None:
     folder = home.path / "transcripts"
     folder.mkdir()
     for name in ("one", "two"):
         write(folder, f"{name}.jsonl", conversation(name))
-    second = conversation("stubborn")
-    write(folder, "stubborn.jsonl", [line.replace("cents", "whole euros") for line in second])
+    stubborn = [line.replace("cents", "whole euros") for line in conversation("stubborn")]
+    write(folder, "stubborn.jsonl", stubborn)
     lake = Lake(str(home.path / "lake"))
     refusing = True
 
@@ -125,17 +95,37 @@ def test_one_failed_session_never_costs_the_week_and_is_tried_again(home: Home) 
             return Reply(status=400, error={"message": "no", "type": "invalid_request_error"})
         return answer(call)
 
+    def judgements() -> list[JudgeEvaluation]:
+        return list(lake.read("judge_evaluations", WEEK, JudgeEvaluation))
+
     with OpenAIServer(reply) as server:
         first = run_with(home, folder, server)
         assert first.code == 0, first.err
-        rows = list(lake.read("judge_evaluations", WEEK, JudgeEvaluation))
-        failed = {row.session_id for row in rows if row.status == "failed"}
-        assert failed == {"stubborn"}
-        assert all(row.failure and row.score is None for row in rows if row.status == "failed")
+        failed = [row for row in judgements() if row.status == "failed"]
+        assert {row.session_id for row in failed} == {"stubborn"}
+        assert all(row.failure and row.score is None for row in failed)
         assert "stubborn" in first.out
         refusing = False
+        asked = len(server.calls)
         again = run_with(home, folder, server)
         assert again.code == 0, again.err
-    rows = list(lake.read("judge_evaluations", WEEK, JudgeEvaluation))
-    assert {row.status for row in rows} == {"ok"}
-    assert {row.status for row in lake.read("session_scores", WEEK, SessionScores)} == {"ok"}
+        evaluations = [
+            call.user
+            for call in server.calls[asked:]
+            if "[[ ## score ## ]]" in call.system or "six dimensions" in call.system + call.user
+        ]
+        assert len(evaluations) == 3
+        assert all("whole euros" in question for question in evaluations)
+        scored = list(lake.read("session_scores", WEEK, SessionScores))
+        assert [row.score for row in judgements()] == [0.9] * 6
+        assert {row.model for row in judgements()} == {row.model for row in scored} == {MODEL}
+        assert all(row.overall_quality for row in scored)
+        assert all(row.input_tokens > 0 for row in [*judgements(), *scored])
+        asked = len(server.calls)
+        offline = run_with(home, folder, server, "--offline")
+        assert offline.code == 0, offline.err
+        assert len(server.calls) == asked
+    assert {row.model for row in judgements()} == {MODEL, "offline"}
+    assert len({name.rpartition("/")[2] for name in lake.names("training", ".jsonl")}) == 2
+    rubric_rows = list(lake.read("rubric_evaluations", WEEK, RubricEvaluation))
+    assert all(row.status != "failed" for row in rubric_rows)

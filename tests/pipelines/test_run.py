@@ -152,17 +152,22 @@ def test_files_without_a_session_are_listed_with_the_reason(run: Run) -> None:
     assert "broken.jsonl" in run.said.out
 
 
-def test_what_could_not_be_read_is_read_once_it_is_mended(run: Run) -> None:
-    write(run.folder, "broken.jsonl", conversation("broken"))
-    (run.folder / "big.jsonl").unlink(missing_ok=True)
-    again = run.home.typed(
-        "run", "--sessions", str(run.folder), "--offline", "--lake", run.lake.url
-    )
-    assert again.code == 0, again.err
-    assert "broken" in run.sessions()
-    assert "broken.jsonl" not in run.unread()
-    new = [line for line in again.err.splitlines() if f"judge_evaluations {WEEK}" in line]
-    assert "14 judgements, 2 new" in new[0]
+def test_what_could_not_be_read_is_read_once_it_is_mended(home: Home) -> None:
+    folder, lake = home.path / "transcripts", str(home.path / "lake")
+    folder.mkdir()
+    write(folder, "good.jsonl", conversation("good"))
+    write(folder, "empty.jsonl", b"")
+    write(folder, "broken.jsonl", b"[[[\n")
+    command = ("run", "--sessions", str(folder), "--offline", "--lake", lake)
+    first = Run(home.typed(*command), Lake(lake), home, folder)
+    assert set(first.unread()) == {"broken.jsonl", "empty.jsonl"}
+    write(folder, "broken.jsonl", conversation("broken"))
+    again = Run(home.typed(*command), Lake(lake), home, folder)
+    assert again.said.code == 0, again.said.err
+    assert set(again.sessions()) == {"good", "broken"}
+    assert set(again.unread()) == {"empty.jsonl"}
+    new = [line for line in again.said.err.splitlines() if f"judge_evaluations {WEEK}" in line]
+    assert "4 judgements, 2 new" in new[0]
 
 
 @pytest.mark.parametrize(

@@ -120,7 +120,8 @@ def test_a_failed_session_never_costs_the_week_and_nothing_is_asked_twice(home: 
         assert [row.score for row in judgements()] == [0.9] * 6
         assert {row.model for row in judgements()} == {row.model for row in scored} == {MODEL}
         assert all(row.overall_quality for row in scored)
-        assert all(row.input_tokens > 0 for row in [*judgements(), *scored])
+        assert all(row.input_tokens > 0 for row in judgements())
+        assert all(row.input_tokens > 0 for row in scored)
         asked = len(server.calls)
         offline = run_with(home, folder, server, "--offline")
         assert offline.code == 0, offline.err

@@ -178,15 +178,16 @@ class Assembly:
     def _take_results(self, row: Row, trace: ServerTrace, turn: _OpenTurn) -> None:
         """Take the results of calls that an input has, and calls that only it has."""
         said = trace.request_in(row).said
-        for repeats in self._calls.settle(said, trace.id, turn.number, _last_answer_place(said)):
-            text, at = said[repeats.place].text, moment_of(row.get("startTime"))
+        since = _last_answer_place(said)
+        for place, calls in self._calls.settle(said, trace.id, turn.number, since).items():
+            text, at = said[place].text, moment_of(row.get("startTime"))
             alike = (d for d in reversed(turn.drafts) if not d.calls and d.text == text)
             draft = next(alike, None)
             if draft is None:
                 source = id_of(row)
-                draft = _Draft(f"{source}:input:{repeats.place}", source, at=at, text=text)
+                draft = _Draft(f"{source}:input:{place}", source, at=at, text=text)
                 turn.add(draft)
-            for reported, result in repeats.calls:
+            for reported, result in calls:
                 call = self._call(reported, draft, trace, turn)
                 if result is not None:
                     call.answer(result.text, result.status)

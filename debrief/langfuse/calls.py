@@ -65,8 +65,8 @@ class _Repeated:
     known: TracedCall | None = None
 
 
-_KeyOfCall = Callable[[TracedCall], Hashable]
-_KeyOfRepeated = Callable[[_Repeated], Hashable]
+Repeat = tuple[ReportedCall, ReportedResult | None]
+"""A call that only a later input tells, and what came back from it."""
 
 
 class Calls:
@@ -95,8 +95,11 @@ class Calls:
         """Return the calls that have an id, in the order that they were reported."""
         return self._by_key.get(("id", call_id), ()) if call_id else ()
 
-    def settle(self, said: Sequence[Said], trace: str, turn: int, since: int) -> list[Repeats]:
-        """Take the results in a conversation, and return the calls that nobody reported yet.
+    def settle(
+        self, said: Sequence[Said], trace: str, turn: int, since: int
+    ) -> dict[int, list[Repeat]]:
+        """Take the results in a conversation; return the calls, by the place of the message in it,
+        that nobody reported yet.
 
         Args:
             said: an input, which repeats what was said before. What it has in common with an
@@ -113,21 +116,27 @@ class Calls:
                 one.known.answer(one.result.text, one.result.status)
         for result in loose:
             self._answer(result, trace, turn)
-        unknown: dict[int, Repeats] = {}
+        unknown: dict[int, list[Repeat]] = {}
         for one in repeated:
             if one.known is None and one.place > since:
-                unknown.setdefault(one.place, Repeats(one.place, [])).calls.append(
-                    (one.call, one.result)
-                )
-        return list(unknown.values())
+                unknown.setdefault(one.place, []).append((one.call, one.result))
+        return unknown
 
     def _recognise(self, repeated: list[_Repeated], trace: str, turn: int) -> None:
         """Find the reported calls that are repeated: of several alike, the latest by the latest."""
 
-        def find(group: list[_Repeated], keys: _KeyOfRepeated, unless: _KeyOfCall) -> None:
+        taken: set[TracedCall] = set()
+
+        def find(
+            has_id: bool,
+            key_of: Callable[[ReportedCall], Hashable],
+            unless: Callable[[TracedCall], bool] = lambda _: False,
+        ) -> None:
             left: dict[Hashable, int] = {}
-            for one in reversed(group):
-                key = keys(one)
+            for one in reversed(repeated):
+                if one.known is not None or bool(one.call.id) != has_id:
+                    continue
+                key = key_of(one.call)
                 found = self._by_key.get(key, ())
                 at = left.get(key, len(found)) - 1
                 while at >= 0 and (found[at] in taken or unless(found[at])):
@@ -137,17 +146,11 @@ class Calls:
                     one.known = found[at]
                     taken.add(found[at])
 
-        taken: set[TracedCall] = set()
-        with_id = [one for one in repeated if one.call.id]
-        find(with_id, lambda r: ("trace", trace, *_identity(r)), lambda _: False)
-        rest = [one for one in with_id if one.known is None]
-        find(rest, lambda r: ("any", *_identity(r)), lambda _: False)
-        rest = [one for one in with_id if one.known is None]
-        find(rest, lambda r: ("id", r.call.id), lambda call: len(self.by_id(call.id)) > 1)
-        rest = [one for one in with_id if one.known is None]
-        find(rest, lambda r: ("turn", turn, r.call.name, r.call.key), lambda call: bool(call.id))
-        rest = [one for one in repeated if not one.call.id]
-        find(rest, lambda r: ("turn", turn, r.call.name, r.call.key), lambda _: False)
+        find(True, lambda one: ("trace", trace, one.id, one.name, one.key))
+        find(True, lambda one: ("any", one.id, one.name, one.key))
+        find(True, lambda one: ("id", one.id), lambda call: len(self.by_id(call.id)) > 1)
+        find(True, lambda one: ("turn", turn, one.name, one.key), lambda call: bool(call.id))
+        find(False, lambda one: ("turn", turn, one.name, one.key))
 
     def _answer(self, result: ReportedResult, trace: str, turn: int) -> None:
         """Give a result to its call where the input repeats the result alone."""
@@ -157,17 +160,10 @@ class Calls:
             call = next(reversed(own or found), None)
         else:
             waiting = self._by_key.get(("turn", turn), ())
-            call = next((c for c in waiting if c.result is None and _fits(result, c.name)), None)
+            fitting = (c for c in waiting if result.name in ("", c.name) and c.result is None)
+            call = next(fitting, None)
         if call is not None:
             call.answer(result.text, result.status)
-
-
-@dataclass(slots=True)
-class Repeats:
-    """A message of the model that only a later input tells: what it called, and what came back."""
-
-    place: int
-    calls: list[tuple[ReportedCall, ReportedResult | None]]
 
 
 def _keys(call_id: str, name: str, key: str, trace: str, turn: int) -> Iterable[Hashable]:
@@ -177,14 +173,6 @@ def _keys(call_id: str, name: str, key: str, trace: str, turn: int) -> Iterable[
     yield "trace", trace, call_id, name, key
     yield "turn", turn, name, key
     yield "turn", turn
-
-
-def _identity(repeated: _Repeated) -> tuple[str, str, str]:
-    return repeated.call.id, repeated.call.name, repeated.call.key
-
-
-def _fits(result: ReportedResult, name: str) -> bool:
-    return not result.name or result.name == name
 
 
 def _paired(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from datetime import datetime
 from typing import Any
@@ -101,28 +102,25 @@ def match(calls: Sequence[TracedCall], observed: Iterable[Observed]) -> list[Obs
     By id where there is one; else by name, what came back alike before the same arguments alone,
     and those before arguments that a framework filled up or changed.
     """
-    by_id: dict[str, list[TracedCall]] = {}
+    by_id: defaultdict[str, list[TracedCall]] = defaultdict(list)
+    by_key: defaultdict[str, list[TracedCall]] = defaultdict(list)
     for call in calls:
-        by_id.setdefault(call.id, []).append(call)
+        by_id[call.id].append(call)
+        by_key[call.key].append(call)
     rest: list[Observed] = []
     for one in observed:
         found = by_id.get(one.call_id, []) if one.call_id else []
-        waiting = [call for call in found if not call.observed]
-        if waiting:
-            one.answer(waiting[0])
+        waiting = (call for call in found if not call.observed)
+        if call := next(waiting, None):
+            one.answer(call)
         elif not found:
             rest.append(one)
-    by_key: dict[str, list[TracedCall]] = {}
-    for call in calls:
-        by_key.setdefault(call.key, []).append(call)
     alike = {key: _Latest(found) for key, found in by_key.items()}
     for fits in (_same_result, _by_name_alone):
-        rest = [one for one in rest if one.key not in alike or not alike[one.key].takes(one, fits)]
-        rest = [
-            one
-            for one in rest
-            if one.inner_key not in alike or not alike[one.inner_key].takes(one, fits)
-        ]
+        for key_of in (lambda one: one.key, lambda one: one.inner_key):
+            rest = [
+                o for o in rest if key_of(o) not in alike or not alike[key_of(o)].takes(o, fits)
+            ]
     given: dict[str, dict[str, Any]] = {}
 
     def more_arguments(one: Observed, call: TracedCall) -> bool:

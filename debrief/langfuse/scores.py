@@ -89,11 +89,19 @@ def write_scores(
         try:
             outgoing = list(outgoing_scores(row, redact))
         except VerdictError as error:
-            invalid = _invalid(client, row, error)
-            receipts[invalid.score_id] = invalid
+            name, identity = error.culprit, f"{row.session_id}:{error.culprit}"
+            receipts[identity] = ScoreReceipt(
+                score_id=identity,
+                session_id=row.session_id,
+                name=name,
+                value="",
+                status="failed",
+                reason=f"not sent: {error.reason}",
+                host=client.host,
+            )
             continue
         for score in outgoing:
-            receipts[score.id] = _receipt(client, score)
+            receipts[score.id] = _receipt(client.host, score)
             known = before.get(score.id)
             if known and known == replace(receipts[score.id], status="written", reason=""):
                 receipts[score.id] = known
@@ -184,7 +192,7 @@ def _still_valid(
         yield receipt
 
 
-def _receipt(client: LangfuseClient, score: OutgoingScore) -> ScoreReceipt:
+def _receipt(host: str, score: OutgoingScore) -> ScoreReceipt:
     return ScoreReceipt(
         score_id=score.id,
         session_id=score.session_id,
@@ -192,20 +200,8 @@ def _receipt(client: LangfuseClient, score: OutgoingScore) -> ScoreReceipt:
         value=score.value if isinstance(score.value, str) else format(score.value, ".6g"),
         status="failed",
         reason="not sent",
-        host=client.host,
+        host=host,
         content_digest=score.digest,
-    )
-
-
-def _invalid(client: LangfuseClient, row: SessionScores, error: VerdictError) -> ScoreReceipt:
-    return ScoreReceipt(
-        score_id=f"{row.session_id}:{error.culprit}",
-        session_id=row.session_id,
-        name=error.culprit,
-        value="",
-        status="failed",
-        reason=f"not sent: {error.reason}",
-        host=client.host,
     )
 
 

@@ -16,10 +16,19 @@ import orjson
 
 from debrief.langfuse.client import LARGEST_PAGE
 from debrief.langfuse.fetcher import FIELDS, fetch_rows, session_of
-from tests.langfuse.dropin import READ, TEST, DropIn, call, calls, says, tool, user
-from tests.langfuse.scenario import client_of
+from tests.langfuse.scenario import (
+    READ,
+    TEST,
+    DropIn,
+    Recorder,
+    call,
+    calls,
+    client_of,
+    says,
+    tool,
+    user,
+)
 from tests.langfuse.server import API, LangfuseServer
-from tests.langfuse.test_fetcher import Recorder
 
 ROUNDS, STEPS = 3, 10
 

@@ -17,8 +17,8 @@ from debrief.lake import Lake
 from debrief.langfuse.outgoing import ScoreReceipt
 from debrief.scoring.dimensions import BY_NAME
 from debrief.sessions.model import Session
+from tests.langfuse.scenario import Recorder
 from tests.langfuse.server import LangfuseServer
-from tests.langfuse.test_fetcher import Recorder
 from tests.langfuse.test_source import transcript
 from tests.scoring.scenario import MIDDLING, session, turn
 

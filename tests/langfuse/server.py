@@ -13,7 +13,6 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from types import TracebackType
 from typing import Any, Literal
 from urllib.parse import parse_qsl, unquote, urlsplit
 from uuid import uuid4
@@ -64,23 +63,15 @@ class LangfuseServer:
         mode: ``events_only`` and ``dual`` are version 4, ``old`` is version 3.
         wire: whether scores are taken as an object (up to 4.16) or as a list (newer).
         looks: how often a score is asked for before it is shown.
-        page: the largest page of observations that it gives, whatever the limit asks.
     """
 
     public_key = "pk-test"
     secret_key = "sk-test"
 
-    def __init__(
-        self,
-        mode: Mode = "events_only",
-        wire: Wire = "object",
-        looks: int = 0,
-        page: int = 1_000,
-    ) -> None:
-        self.mode = mode
-        self.wire = wire
-        self.looks = looks
-        self.page = page
+    def __init__(self, mode: Mode = "events_only", wire: Wire = "object", looks: int = 0) -> None:
+        self.mode, self.wire, self.looks = mode, wire, looks
+        self.page = 1_000
+        """The largest page of observations that it gives, whatever the limit asks."""
         self.requests: list[Request] = []
         self.trouble: list[Trouble] = []
         self.drops: set[str] = set()
@@ -108,12 +99,7 @@ class LangfuseServer:
         self._thread.start()
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._http.shutdown()
         self._http.server_close()
 
@@ -128,9 +114,8 @@ class LangfuseServer:
         return [r for r in self.requests if r.method == method and r.path == f"{API}{path}"]
 
     def add_config(self, **config: Any) -> Json:
-        made = {"id": str(uuid4()), "projectId": "p1", "isArchived": False}
-        made |= {"minValue": None, "maxValue": None}
-        made |= {"categories": None, **config}
+        made = {"id": str(uuid4()), "projectId": "p1", "isArchived": False, "categories": None}
+        made |= {"minValue": None, "maxValue": None, **config}
         self.configs.append(made)
         return made
 
@@ -183,10 +168,9 @@ class LangfuseServer:
                 return 404, {"message": NOT_HERE}
 
     def _new_config(self, body: Json) -> tuple[int, Json]:
-        if body.get("dataType") == "CATEGORICAL" and not body.get("categories"):
-            return 400, {"message": "Invalid request data", "error": [{"path": ["categories"]}]}
-        if len(body["name"]) > 35:
-            return 400, {"message": "Invalid request data", "error": [{"path": ["name"]}]}
+        bare = body.get("dataType") == "CATEGORICAL" and not body.get("categories")
+        if bare or len(body["name"]) > 35:
+            return _invalid({"path": ["categories" if bare else "name"]})
         return 200, self.add_config(**body)
 
     def _take(self, body: Any) -> tuple[int, Any]:
@@ -194,23 +178,19 @@ class LangfuseServer:
             wanted, given = ("object", "array") if self.wire == "object" else ("array", "object")
             text = f"Invalid input: expected {wanted}, received {given}"
             error = {"expected": wanted, "code": "invalid_type", "path": [], "message": text}
-            return 400, {"message": "Invalid request data", "error": [error]}
+            return _invalid(error)
         if self.wire == "object":
             if message := _refusal(body):
-                return 400, {"message": "Invalid request data", "error": [{"message": message}]}
+                return _invalid({"message": message})
             return 200, {"id": self._keep(body)}
-        refused = [message for item in body if (message := _refusal(item))]
+        errors = [{"message": message} for item in body if (message := _refusal(item))]
         for item in body:
             if not _refusal(item):
                 self._keep(item)
-        if not refused:
+        if not errors:
             return 202, {"message": "Accepted"}
-        errors = [{"message": message} for message in refused]
-        return 207, {
-            "accepted": len(body) - len(refused),
-            "rejected": len(refused),
-            "errors": errors,
-        }
+        taken = len(body) - len(errors)
+        return 207, {"accepted": taken, "rejected": len(errors), "errors": errors}
 
     def _keep(self, body: Json) -> str:
         """Keep a score, or drop it without a word, as the worker behind the API does."""
@@ -231,9 +211,8 @@ class LangfuseServer:
         return identity
 
     def _shown(self, query: Mapping[str, str], by: str) -> list[Json]:
-        wanted = [one for one in query.get(by, "").split(",") if one]
         shown = []
-        for identity in wanted:
+        for identity in query.get(by, "").split(","):
             if identity not in self.scores:
                 continue
             self._asked[identity] += 1
@@ -248,7 +227,7 @@ class LangfuseServer:
         limit = int(query.get("limit", 50))
         if limit > 1_000:
             error = {"code": "too_big", "maximum": 1_000, "path": ["limit"]}
-            return 400, {"message": "Invalid request data", "error": [error]}
+            return _invalid(error)
         if limit > self.most_at_once:
             return 504, {"message": "Gateway timeout"}
         rows = [
@@ -296,13 +275,13 @@ def _within(timestamp: str, query: Mapping[str, str]) -> bool:
 
 def _paged(rows: list[Json], query: Mapping[str, str]) -> Json:
     page, limit = int(query.get("page", 1)), int(query.get("limit", 50))
-    meta = {
-        "page": page,
-        "limit": limit,
-        "totalItems": len(rows),
-        "totalPages": -(-len(rows) // limit),
-    }
-    return {"data": rows[(page - 1) * limit : page * limit], "meta": meta}
+    total = {"totalItems": len(rows), "totalPages": -(-len(rows) // limit)}
+    data = rows[(page - 1) * limit : page * limit]
+    return {"data": data, "meta": {"page": page, "limit": limit, **total}}
+
+
+def _invalid(error: Json) -> tuple[int, Json]:
+    return 400, {"message": "Invalid request data", "error": [error]}
 
 
 def _refusal(body: Json) -> str:

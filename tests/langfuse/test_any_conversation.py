@@ -15,7 +15,7 @@ from debrief.langfuse.fetcher import session_of
 from debrief.langfuse.traces import answer_in, request_in
 from debrief.sessions.model import Session
 from debrief.sessions.rendering import render_session
-from tests.langfuse.test_fetcher import iso
+from tests.langfuse.scenario import iso
 
 Json = dict[str, Any]
 
@@ -51,101 +51,88 @@ def talks_with(results: st.SearchStrategy[str | None]) -> st.SearchStrategy[list
 ANSWERED = talks_with(WORDS)
 
 
-class OpenAI:
-    """As its client sends and receives."""
+@dataclass(frozen=True)
+class Dialect:
+    """How a vendor writes the parts of a message; OpenAI has calls and results beside them."""
+
+    contents: str
+    text: Callable[[str], object]
+    call: Callable[[str, str, str], Json]
+    """Of id, name and argument."""
+    result: Callable[[str, str, str], Json]
+    """Of id, name and text."""
+    model: str = "assistant"
+    calls: str = ""
+    """Where calls stand, if beside the content."""
+    thoughts: tuple[Json, ...] = ()
+    results_from: str = "user"
 
     def request(self, text: str) -> list[Json]:
-        return [{"role": "user", "content": text}]
+        return [{"role": "user", self.contents: self.text(text)}]
 
     def answer(self, text: str, calls: Sequence[tuple[str, str, str]]) -> Json:
-        made = [
-            {
-                "id": identity,
-                "type": "function",
-                "function": {"name": name, "arguments": json.dumps({"x": argument})},
-            }
-            for identity, name, argument in calls
-        ]
-        return {"role": "assistant", "content": text or None} | (
-            {"tool_calls": made} if made else {}
-        )
+        made = [self.call(*one) for one in calls]
+        if self.calls:
+            beside = {self.calls: made} if made else {}
+            return {"role": self.model, self.contents: text or None, **beside}
+        words = self.text(text) if text else []
+        parts = words if isinstance(words, list) else [words]
+        return {"role": self.model, self.contents: [*self.thoughts, *parts, *made]}
 
     def results(self, results: Sequence[tuple[str, str, str]]) -> list[Json]:
-        return [
-            {"role": "tool", "tool_call_id": identity, "content": text}
-            for identity, _, text in results
-        ]
+        made = [self.result(*one) for one in results]
+        if self.calls:
+            return made
+        together = [made] if self.results_from == "user" else [[one] for one in made]
+        return [{"role": self.results_from, self.contents: parts} for parts in together]
 
 
-class Anthropic(OpenAI):
-    """Calls and results are parts of a message's content."""
-
-    def answer(self, text: str, calls: Sequence[tuple[str, str, str]]) -> Json:
-        parts: list[Json] = [{"type": "thinking", "thinking": "Hm."}]
-        parts += [{"type": "text", "text": text}] if text else []
-        parts += [
-            {"type": "tool_use", "id": identity, "name": name, "input": {"x": argument}}
-            for identity, name, argument in calls
-        ]
-        return {"role": "assistant", "content": parts}
-
-    def results(self, results: Sequence[tuple[str, str, str]]) -> list[Json]:
-        parts = [
-            {
-                "type": "tool_result",
-                "tool_use_id": identity,
-                "content": [{"type": "text", "text": text}],
-            }
-            for identity, _, text in results
-        ]
-        return [{"role": "user", "content": parts}]
-
-
-class OpenTelemetry(OpenAI):
-    """All messages are parts with types."""
-
-    def request(self, text: str) -> list[Json]:
-        return [{"role": "user", "parts": [{"type": "text", "content": text}]}]
-
-    def answer(self, text: str, calls: Sequence[tuple[str, str, str]]) -> Json:
-        parts: list[Json] = [{"type": "text", "content": text}] if text else []
-        parts += [
-            {"type": "tool_call", "id": identity, "name": name, "arguments": {"x": argument}}
-            for identity, name, argument in calls
-        ]
-        return {"role": "assistant", "parts": parts}
-
-    def results(self, results: Sequence[tuple[str, str, str]]) -> list[Json]:
-        return [
-            {
-                "role": "tool",
-                "parts": [{"type": "tool_call_response", "id": identity, "response": text}],
-            }
-            for identity, _, text in results
-        ]
-
-
-class Gemini(OpenAI):
-    """Calls have no ids."""
-
-    def request(self, text: str) -> list[Json]:
-        return [{"role": "user", "parts": [{"text": text}]}]
-
-    def answer(self, text: str, calls: Sequence[tuple[str, str, str]]) -> Json:
-        parts: list[Json] = [{"text": text}] if text else []
-        parts += [{"functionCall": {"name": name, "args": {"x": x}}} for _, name, x in calls]
-        return {"role": "model", "parts": parts}
-
-    def results(self, results: Sequence[tuple[str, str, str]]) -> list[Json]:
-        parts = [
-            {"functionResponse": {"name": name, "response": {"result": text}}}
-            for _, name, text in results
-        ]
-        return [{"role": "user", "parts": parts}]
+OPENAI = Dialect(
+    "content",
+    lambda text: text,
+    lambda identity, name, x: {
+        "id": identity,
+        "type": "function",
+        "function": {"name": name, "arguments": json.dumps({"x": x})},
+    },
+    lambda identity, _, text: {"role": "tool", "tool_call_id": identity, "content": text},
+    calls="tool_calls",
+)
+ANTHROPIC = Dialect(
+    "content",
+    lambda text: [{"type": "text", "text": text}],
+    lambda identity, name, x: {"type": "tool_use", "id": identity, "name": name, "input": {"x": x}},
+    lambda identity, _, text: {
+        "type": "tool_result",
+        "tool_use_id": identity,
+        "content": [{"type": "text", "text": text}],
+    },
+    thoughts=({"type": "thinking", "thinking": "Hm."},),
+)
+OPENTELEMETRY = Dialect(
+    "parts",
+    lambda text: [{"type": "text", "content": text}],
+    lambda identity, name, x: {
+        "type": "tool_call",
+        "id": identity,
+        "name": name,
+        "arguments": {"x": x},
+    },
+    lambda identity, _, text: {"type": "tool_call_response", "id": identity, "response": text},
+    results_from="tool",
+)
+GEMINI = Dialect(
+    "parts",
+    lambda text: [{"text": text}],
+    lambda _, name, x: {"functionCall": {"name": name, "args": {"x": x}}},
+    lambda _, name, text: {"functionResponse": {"name": name, "response": {"result": text}}},
+    model="model",
+)
+DIALECTS = st.sampled_from([OPENAI, ANTHROPIC, OPENTELEMETRY])
 
 
 def rows_of(
-    talks: Sequence[Talk], dialect: OpenAI, trace_of: Callable[[int, int], str], whole: bool
+    talks: Sequence[Talk], dialect: Dialect, trace_of: Callable[[int, int], str], whole: bool
 ) -> list[Json]:
     """Trace a conversation request by request.
 
@@ -223,27 +210,27 @@ CUTS: dict[str, Callable[[int, int], str]] = {
 
 
 @given(talks=ANSWERED, cut=st.sampled_from(sorted(CUTS)))
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=25, deadline=None)
 def test_what_was_said_comes_back_from_calls_that_have_no_ids(talks: list[Talk], cut: str) -> None:
-    assert talks_of(session_of("s1", rows_of(talks, Gemini(), CUTS[cut], whole=True))) == talks
+    assert talks_of(session_of("s1", rows_of(talks, GEMINI, CUTS[cut], whole=True))) == talks
 
 
 @given(
     talks=talks_with(st.none() | WORDS),
-    dialect=st.sampled_from([OpenAI(), Anthropic(), OpenTelemetry()]),
+    dialect=DIALECTS,
     cut=st.sampled_from(sorted(CUTS)),
 )
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=40, deadline=None)
 def test_what_was_said_comes_back_whatever_vendor_and_however_it_was_cut_into_traces(
-    talks: list[Talk], dialect: OpenAI, cut: str
+    talks: list[Talk], dialect: Dialect, cut: str
 ) -> None:
     assert talks_of(session_of("s1", rows_of(talks, dialect, CUTS[cut], whole=True))) == talks
 
 
-@given(talks=ANSWERED, dialect=st.sampled_from([OpenAI(), Anthropic(), OpenTelemetry()]))
-@settings(max_examples=40, deadline=None)
+@given(talks=ANSWERED, dialect=DIALECTS)
+@settings(max_examples=25, deadline=None)
 def test_what_was_said_comes_back_from_requests_that_repeat_nothing(
-    talks: list[Talk], dialect: OpenAI
+    talks: list[Talk], dialect: Dialect
 ) -> None:
     rows = rows_of(talks, dialect, CUTS["a trace a request"], whole=False)
     assert talks_of(session_of("s1", rows)) == talks
@@ -254,7 +241,7 @@ def observed_rows(draw: st.DrawFn) -> tuple[list[Talk], list[Json]]:
     """Make a conversation with observations of its tools, as integrations write them."""
     talks = draw(ANSWERED)
     rows: list[Json] = []
-    for row in rows_of(talks, OpenAI(), CUTS["a trace a prompt"], whole=True):
+    for row in rows_of(talks, OPENAI, CUTS["a trace a prompt"], whole=True):
         rows.append(row)
         began = len(rows)
         made = json.loads(row["output"]).get("tool_calls", [])
@@ -280,7 +267,7 @@ def observed_rows(draw: st.DrawFn) -> tuple[list[Talk], list[Json]]:
 
 
 @given(made=observed_rows())
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=40, deadline=None)
 def test_observations_of_tools_add_no_calls_and_tell_what_came_back(
     made: tuple[list[Talk], list[Json]],
 ) -> None:
@@ -349,7 +336,7 @@ def any_rows(draw: st.DrawFn) -> list[Json]:
 
 
 @given(rows=any_rows())
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=25, deadline=None)
 @example(
     rows=[
         {

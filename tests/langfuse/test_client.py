@@ -61,20 +61,6 @@ def test_a_passing_trouble_is_waited_out(server: LangfuseServer, status: int) ->
     assert 0 <= clock.waits[0] <= 1
 
 
-@pytest.mark.parametrize(
-    ("header", "least"),
-    [("9", 9), ("0", 0), ("soon", 0), ("300", 300), ("Fri, 01 Jan 1999 00:00:00 GMT", 0)],
-)
-def test_retry_after_is_honoured_within_reason(
-    server: LangfuseServer, header: str, least: float
-) -> None:
-    clock = Clock()
-    server.trouble = [Trouble(429, {"Retry-After": header})]
-    client_of(server, clock).get("/score-configs")
-    (wait,) = clock.waits
-    assert least <= wait <= least + 1
-
-
 def test_a_server_that_asks_for_hours_is_given_up_on_at_once(server: LangfuseServer) -> None:
     server.trouble = [Trouble(429, {"Retry-After": "9999"})]
     with pytest.raises(LangfuseAwayError, match="stayed busy"):
@@ -101,7 +87,7 @@ def test_a_refusal_is_not_repeated(server: LangfuseServer, status: int) -> None:
 
 def test_a_server_that_hangs_is_not_waited_for_for_ever(server: LangfuseServer) -> None:
     retries = replace(RETRIES, attempts=2, sleep=Clock().sleep)
-    client = LangfuseClient(server.host, "pk-test", "sk-test", retries=retries, timeout=0.2)
+    client = LangfuseClient(server.host, "pk-test", "sk-test", retries=retries, timeout=0.05)
     with server.frozen(), pytest.raises(LangfuseAwayError, match="Timeout"):
         client.get("/score-configs")
 

@@ -19,9 +19,8 @@ from langfuse.api.scores.types.create_score_request import CreateScoreRequest
 from debrief.langfuse.fetcher import FIELDS, SessionFetcher, fetch_rows
 from debrief.langfuse.scores import WriteOptions, write_scores
 from debrief.langfuse.source import list_session, list_sessions
-from tests.langfuse.scenario import client_of, scored
+from tests.langfuse.scenario import START, Recorder, client_of, scored
 from tests.langfuse.server import LangfuseServer, Mode, Request, Wire
-from tests.langfuse.test_fetcher import START, Recorder
 
 DOCUMENT = Path(__file__).parents[2].parent / "shared" / "langfuse" / "openapi-4.16.0.yml"
 

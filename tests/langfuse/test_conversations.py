@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import json
 from typing import Any
 
 import pytest
 
 from debrief.sessions.model import Session
-from tests.langfuse.dropin import (
+from tests.langfuse.scenario import (
     READ,
     TEST,
     DropIn,
+    Recorder,
     call,
     calls,
     calls_of,
@@ -22,7 +22,6 @@ from tests.langfuse.dropin import (
     user,
 )
 from tests.langfuse.server import LangfuseServer, Mode
-from tests.langfuse.test_fetcher import Recorder
 
 
 def test_a_trace_that_goes_on_from_a_result_is_no_turn(server: LangfuseServer) -> None:
@@ -138,57 +137,18 @@ def test_the_first_result_that_is_told_stands(server: LangfuseServer) -> None:
 
 
 def test_calls_without_ids_are_told_apart_by_their_place(server: LangfuseServer) -> None:
-    def ask(name: str, **args: object) -> dict[str, Any]:
-        return {"role": "model", "parts": [{"functionCall": {"name": name, "args": args}}]}
-
-    def answer(name: str, told: str) -> dict[str, Any]:
-        part = {"functionResponse": {"name": name, "response": {"result": told}}}
-        return {"role": "user", "parts": [part]}
-
+    asked = {"role": "model", "parts": [{"functionCall": {"name": "read", "args": {"path": "a"}}}]}
+    done = {"role": "model", "parts": [{"text": "Done."}]}
     recorder = Recorder(server)
     history: list[dict[str, Any]] = [{"role": "user", "parts": [{"text": "Read twice."}]}]
-    for number in range(3):
-        done: dict[str, Any] = {"role": "model", "parts": [{"text": "Done."}]}
-        output = ask("read", path="a") if number < 2 else done
-        recorder.observe(
-            f"t{number}",
-            "GENERATION",
-            "gemini",
-            input=json.dumps({"contents": history}),
-            output=json.dumps({"candidates": [{"content": output}]}),
-            model="gemini",
-        )
-        history += [output, answer("read", f"time {number}")]
+    for number, content in enumerate((asked, asked, done)):
+        output = {"candidates": [{"content": content}]}
+        recorder.generation(f"t{number}", {"contents": list(history)}, output)
+        back = {"name": "read", "response": {"result": f"time {number}"}}
+        history += [content, {"role": "user", "parts": [{"functionResponse": back}]}]
     (turn,) = fetched(server).turns
     assert [call.result for call in calls_of(turn)] == ["time 0", "time 1"]
     assert turn.messages[-1].text == "Done."
-
-
-def test_a_failed_result_is_failed(server: LangfuseServer) -> None:
-    given = [{"role": "user", "content": "Go."}]
-    made = [
-        {"type": "tool_use", "id": f"toolu_{n}", "name": "read", "input": {"n": n}}
-        for n in range(2)
-    ]
-    back = [
-        {"type": "tool_result", "tool_use_id": "toolu_1", "content": "gone", "is_error": True},
-        {
-            "type": "tool_result",
-            "tool_use_id": "toolu_0",
-            "content": [{"type": "text", "text": "x"}],
-        },
-    ]
-    answer = {"role": "assistant", "content": [{"type": "text", "text": "Looking."}, *made]}
-    recorder = Recorder(server)
-    recorder.observe("t1", "GENERATION", "anthropic", input=given, output=answer, model="claude")
-    history = [*given, answer, {"role": "user", "content": back}]
-    recorder.observe("t2", "GENERATION", "anthropic", input=history, output="Done.", model="claude")
-    (turn,) = fetched(server).turns
-    assert [(call.result, call.status) for call in calls_of(turn)] == [
-        ("x", "ok"),
-        ("gone", "failed"),
-    ]
-    assert [message.text for message in turn.messages] == ["Looking.", "Done."]
 
 
 def test_words_beside_a_result_are_a_prompt_and_a_programs_reminders_are_none(
@@ -206,10 +166,10 @@ def test_words_beside_a_result_are_a_prompt_and_a_programs_reminders_are_none(
     reminder = {"type": "text", "text": "<system-reminder>\nMind the list.\n</system-reminder>"}
     recorder = Recorder(server)
     first = after()[:1]
-    recorder.observe("t1", "GENERATION", "llm", input=first, output=after()[1], model="claude")
-    recorder.observe("t2", "GENERATION", "llm", input=after(reminder), output="Hm.", model="claude")
+    recorder.generation("t1", first, after()[1], model="claude")
+    recorder.generation("t2", after(reminder), "Hm.", model="claude")
     stop = {"type": "text", "text": "No, stop."}
-    recorder.observe("t3", "GENERATION", "llm", input=after(reminder, stop), output="Stopped.")
+    recorder.generation("t3", after(reminder, stop), "Stopped.")
     first_turn, second = fetched(server).turns
     assert told(first_turn) == [("read", "{}", "x", "ok")]
     assert [message.text for message in first_turn.messages] == ["", "Hm."]
@@ -230,24 +190,12 @@ def test_a_history_tells_what_was_said_where_no_output_does(server: LangfuseServ
 
 
 def test_results_that_stand_alone_find_their_calls(server: LangfuseServer) -> None:
-    recorder = Recorder(server)
-    made = {
-        "type": "function_call",
-        "call_id": "c1",
-        "name": "read",
-        "arguments": '{"p":1}',
-        "id": "f",
-    }
-    recorder.observe("t1", "GENERATION", "r", input="Go.", output=[made], model="gpt-5")
+    made = {"type": "function_call", "call_id": "c1", "name": "read", "arguments": '{"p":1}'}
     back = [{"type": "function_call_output", "call_id": "c1", "output": "text"}]
-    answer = [
-        {
-            "type": "message",
-            "role": "assistant",
-            "content": [{"type": "output_text", "text": "Ok."}],
-        }
-    ]
-    recorder.observe("t2", "GENERATION", "r", input=back, output=answer, model="gpt-5")
+    words = [{"type": "output_text", "text": "Ok."}]
+    recorder = Recorder(server)
+    recorder.generation("t1", "Go.", [{**made, "id": "f"}])
+    recorder.generation("t2", back, [{"type": "message", "role": "assistant", "content": words}])
     (turn,) = fetched(server).turns
     assert told(turn) == [("read", '{"p":1}', "text", "ok")]
     assert turn.messages[-1].text == "Ok."
@@ -256,10 +204,8 @@ def test_results_that_stand_alone_find_their_calls(server: LangfuseServer) -> No
 def test_other_models_inside_a_turn_are_no_turns(server: LangfuseServer) -> None:
     recorder = Recorder(server)
     parts = {"model": "m"}
-    recorder.observe("t", "GENERATION", "plan", input=[user("Go.")], output="A plan.", **parts)
-    recorder.observe(
-        "t", "GENERATION", "work", input=[user("Context."), user("Follow the plan.")], output="Ok."
-    )
+    recorder.generation("t", [user("Go.")], "A plan.", **parts)
+    recorder.generation("t", [user("Context."), user("Follow the plan.")], "Ok.")
     assert [turn.prompt for turn in fetched(server).turns] == ["Go."]
 
 
@@ -288,56 +234,42 @@ def test_pictures_are_counted_and_never_written_out(server: LangfuseServer) -> N
         {"type": "blob", "modality": "image", "content": "iVBORw0KGgo" * 50},
     ]
     recorder = Recorder(server)
-    recorder.observe("t1", "GENERATION", "llm", input=[{"role": "user", "content": content}])
-    recorder.observe("t2", "SPAN", "turn", input={"picture": data}, isRootObservation=True)
-    recorder.observe("t3", "SPAN", "turn", input=f"see {data} there", isRootObservation=True)
+    recorder.generation("t1", [{"role": "user", "content": content}])
+    recorder.root("t2", {"picture": data})
+    recorder.root("t3", f"see {data} there")
     shown, alone, inside = fetched(server).turns
     assert (shown.prompt, shown.images) == ("What is wrong here?", 2)
     assert alone.prompt == "[image/png]"
     assert inside.prompt == "see [image/png] there"
 
 
-@pytest.mark.parametrize(
-    ("given", "prompt"),
-    [
-        ({"args": ["Fix it."], "kwargs": {}}, "Fix it."),
-        ({"args": [], "kwargs": {"user": 7, "question": "Why?"}}, "Why?"),
-        ({"args": [7, [user("Fix it.")]], "kwargs": {}}, "Fix it."),
-        ({"prompt": "Fix it.", "tools": [READ]}, "Fix it."),
-        ({"tools": [READ, TEST]}, ""),
-        ({"system": "Be kind.", "prompt": "Fix it."}, "Fix it."),
-        ({"input": "Fix it.", "instructions": "Be kind."}, "Fix it."),
-        ({"new_message": {"role": "user", "parts": [{"text": "hi"}]}, "user_id": "u"}, "hi"),
-        ([[{"type": "human", "content": "Fix it."}]], "Fix it."),
-        ([user("a"), says("{"), user("Fix it."), says("{")], "Fix it."),
-    ],
-    ids=[
-        "argument",
-        "named argument",
-        "messages among arguments",
-        "tools that the server put in",
-        "tools alone",
-        "system beside",
-        "instructions beside",
-        "agent kit",
-        "nested",
-        "beginning of an answer",
-    ],
-)
-def test_a_prompt_is_found_in_what_a_root_was_given(
-    server: LangfuseServer, given: object, prompt: str
-) -> None:
-    Recorder(server).observe("t1", "SPAN", "run", input=given, isRootObservation=True)
+GIVEN: dict[str, tuple[object, str]] = {
+    "argument": ({"args": ["Fix it."], "kwargs": {}}, "Fix it."),
+    "named argument": ({"args": [], "kwargs": {"user": 7, "question": "Why?"}}, "Why?"),
+    "messages among arguments": ({"args": [7, [user("Fix it.")]], "kwargs": {}}, "Fix it."),
+    "tools that the server put in": ({"prompt": "Fix it.", "tools": [READ]}, "Fix it."),
+    "tools alone": ({"tools": [READ, TEST]}, ""),
+    "system beside": ({"system": "Be kind.", "prompt": "Fix it."}, "Fix it."),
+    "instructions beside": ({"input": "Fix it.", "instructions": "Be kind."}, "Fix it."),
+    "agent kit": (
+        {"new_message": {"role": "user", "parts": [{"text": "hi"}]}, "user_id": "u"},
+        "hi",
+    ),
+    "nested": ([[{"type": "human", "content": "Fix it."}]], "Fix it."),
+    "beginning of an answer": ([user("a"), says("{"), user("Fix it."), says("{")], "Fix it."),
+}
+
+
+@pytest.mark.parametrize("name", GIVEN)
+def test_a_prompt_is_found_in_what_a_root_was_given(server: LangfuseServer, name: str) -> None:
+    given, prompt = GIVEN[name]
+    Recorder(server).root("t1", given)
     assert [turn.prompt for turn in fetched(server).turns] == [prompt]
 
 
 def test_a_roots_data_is_no_message_where_models_spoke(server: LangfuseServer) -> None:
     recorder = Recorder(server)
-    root = recorder.observe(
-        "t", "SPAN", "run", input="Go.", output={"ok": True, "n": 3}, isRootObservation=True
-    )
-    recorder.observe(
-        "t", "GENERATION", "llm", parentObservationId=root, input="Go.", output="Done."
-    )
+    root = recorder.root("t", "Go.", {"ok": True, "n": 3})
+    recorder.generation("t", "Go.", "Done.", parentObservationId=root)
     (turn,) = fetched(server).turns
     assert [message.text for message in turn.messages] == ["Done."]

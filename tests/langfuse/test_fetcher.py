@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import json
-from datetime import UTC, datetime, timedelta
-from typing import Any
+from datetime import timedelta
 
 import msgspec
 import pytest
@@ -14,86 +13,16 @@ from debrief.langfuse.fetcher import SessionFetcher
 from debrief.langfuse.session_scorer import SessionScorer
 from debrief.scoring.chunking import trace_text, traces_of
 from debrief.sessions.model import Session, Usage
-from tests.langfuse.scenario import client_of
+from tests.langfuse.scenario import START, Recorder, client_of, fetched, iso
 from tests.langfuse.server import LangfuseServer, Mode, Trouble
 from tests.scoring.scenario import ScriptedScorer
-
-START = datetime(2026, 10, 5, 12, tzinfo=UTC)
-
-
-def iso(seconds: float) -> str:
-    return (START + timedelta(seconds=seconds)).isoformat(timespec="milliseconds")[:-6] + "Z"
-
-
-class Recorder:
-    """Fills a server with traces as an instrumented agent leaves them."""
-
-    def __init__(self, server: LangfuseServer, session: str = "s1") -> None:
-        self.server = server
-        self.session = session
-        self.clock = 0.0
-
-    def observe(self, trace: str, kind: str, name: str, **fields: Any) -> str:
-        self.clock += 1
-        identity = f"{trace}-{name}-{self.clock:.0f}"
-        row = {
-            "id": identity,
-            "traceId": trace,
-            "projectId": "p1",
-            "sessionId": self.session,
-            "type": kind,
-            "name": name,
-            "level": "DEFAULT",
-            "statusMessage": "",
-            "startTime": iso(self.clock),
-            "endTime": iso(self.clock + 0.5),
-            "updatedAt": iso(self.clock + 2),
-            "parentObservationId": None,
-            "isRootObservation": False,
-            "input": None,
-            "output": None,
-            "model": "",
-            "usageDetails": {},
-            "tags": [],
-            "traceName": None,
-            **fields,
-        }
-        self.server.observations.append(row)
-        return identity
-
-    def trace(self, trace: str, prompt: object, answer: object) -> None:
-        at = iso(self.clock + 1)
-        record = {"id": trace, "sessionId": self.session, "timestamp": at, "name": "turn"}
-        self.server.traces.append({**record, "input": prompt, "output": answer, "tags": []})
-        root = self.observe(
-            trace, "SPAN", "turn", input=prompt, output=answer, isRootObservation=True
-        )
-        self.observe(
-            trace,
-            "GENERATION",
-            "llm",
-            parentObservationId=root,
-            input="hi",
-            output="Let me look.",
-            model="gpt-4o",
-            usageDetails={"input": 10, "output": 5, "cache_read_input_tokens": 90, "total": 105},
-        )
-        self.observe(
-            trace,
-            "TOOL",
-            "search",
-            parentObservationId=root,
-            input='{"q":"cart"}',
-            level="ERROR",
-            statusMessage="boom",
-        )
 
 
 def test_a_trace_is_a_turn_with_its_messages_and_calls(server: LangfuseServer) -> None:
     recorder = Recorder(server)
     recorder.trace("t1", "fix the cart", "Done.")
     recorder.trace("t2", '{"messages":[{"role":"user","content":"and test it"}]}', "Tested.")
-    session = SessionFetcher(client_of(server)).fetch_session("s1")
+    session = fetched(server)
     assert [turn.prompt for turn in session.turns] == ["fix the cart", "and test it"]
     assert [message.text for message in session.turns[0].messages] == ["Let me look.", "Done."]
     (call,) = session.turns[0].messages[0].calls
@@ -116,17 +45,17 @@ def test_a_trace_is_a_turn_with_its_messages_and_calls(server: LangfuseServer) -
 def test_every_kind_of_server_gives_the_same_session(mode: Mode) -> None:
     with LangfuseServer() as reference:
         Recorder(reference).trace("t1", "fix the cart", "Done.")
-        expected = SessionFetcher(client_of(reference)).fetch_session("s1")
+        expected = fetched(reference)
     with LangfuseServer(mode) as server:
         Recorder(server).trace("t1", "fix the cart", "Done.")
-        assert SessionFetcher(client_of(server)).fetch_session("s1") == expected
+        assert fetched(server) == expected
 
 
 def test_a_trace_without_observations_stands_for_itself() -> None:
     with LangfuseServer("old") as server:
         record = {"id": "t1", "sessionId": "s1", "timestamp": iso(0), "name": "turn", "tags": []}
         server.traces.append({**record, "input": {"q": "hello"}, "output": {"a": "hi there"}})
-        session = SessionFetcher(client_of(server)).fetch_session("s1")
+        session = fetched(server)
     (turn,) = session.turns
     assert (turn.prompt, turn.messages[0].text) == ("hello", "hi there")
 
@@ -137,57 +66,45 @@ def test_a_session_that_is_not_there_is_named(mode: Mode) -> None:
         SessionFetcher(client_of(server)).fetch_session("nobody")
 
 
-def test_a_long_session_is_read_to_its_last_page(server: LangfuseServer) -> None:
-    server.page = 100
-    recorder = Recorder(server)
-    for number in range(150):
-        recorder.trace(f"t{number}", f"prompt {number}", "Done.")
-    session = SessionFetcher(client_of(server)).fetch_session("s1")
-    assert [turn.prompt for turn in session.turns] == [f"prompt {n}" for n in range(150)]
+OUTPUTS: dict[str, tuple[object, str]] = {
+    "none": (None, ""),
+    "empty": ("", ""),
+    "text": ("plain", "plain"),
+    "object": ({"role": "assistant", "content": "from an object"}, "from an object"),
+    "parts": ('{"content": [{"type": "text", "text": "from parts"}]}', "from parts"),
+    "other": ({"choices": 3, "cost": 1}, '{"choices":3,"cost":1}'),
+    "broken": ("{broken json", "{broken json"),
+    "list": ([1, 2], "[1,2]"),
+    "2 MB": ("y" * 2_000_000, "y" * 2_000_000),
+}
 
 
-@pytest.mark.parametrize(
-    ("output", "text"),
-    [
-        (None, ""),
-        ("", ""),
-        ("plain", "plain"),
-        ({"role": "assistant", "content": "from an object"}, "from an object"),
-        ('{"content": [{"type": "text", "text": "from parts"}]}', "from parts"),
-        ({"choices": 3, "cost": 1}, '{"choices":3,"cost":1}'),
-        ("{broken json", "{broken json"),
-        ([1, 2], "[1,2]"),
-        ("y" * 2_000_000, "y" * 2_000_000),
-    ],
-    ids=["none", "empty", "text", "object", "parts", "other", "broken", "list", "2 MB"],
-)
-def test_an_output_of_any_form_becomes_text(
-    server: LangfuseServer, output: object, text: str
-) -> None:
-    Recorder(server).observe("t1", "GENERATION", "llm", input="go", output=output, model="m")
-    (turn,) = SessionFetcher(client_of(server)).fetch_session("s1").turns
-    assert turn.messages[0].text == text
-    assert turn.prompt == "go"
+@pytest.mark.parametrize("name", OUTPUTS)
+def test_an_output_of_any_form_becomes_text(server: LangfuseServer, name: str) -> None:
+    output, text = OUTPUTS[name]
+    Recorder(server).generation("t1", "go", output, model="m")
+    (turn,) = fetched(server).turns
+    assert (turn.prompt, turn.messages[0].text) == ("go", text)
 
 
 @pytest.mark.parametrize("value", [None, "", {}, []])
 def test_a_trace_without_input_has_an_empty_prompt(server: LangfuseServer, value: object) -> None:
-    Recorder(server).observe("t1", "SPAN", "turn", input=value, isRootObservation=True)
-    (turn,) = SessionFetcher(client_of(server)).fetch_session("s1").turns
+    Recorder(server).root("t1", value)
+    (turn,) = fetched(server).turns
     assert turn.prompt in ("", json.dumps(value))
-    assert trace_text(traces_of(SessionFetcher(client_of(server)).fetch_session("s1"))[0])
+    assert trace_text(traces_of(fetched(server))[0])
 
 
 def test_rows_without_times_models_and_names_are_survived(server: LangfuseServer) -> None:
     Recorder(server).observe("t1", "TOOL", "x", model=None, usageDetails=None, endTime=None)
     server.observations[0] |= {"name": None, "startTime": ""}
-    (turn,) = SessionFetcher(client_of(server)).fetch_session("s1").turns
+    (turn,) = fetched(server).turns
     assert turn.messages[0].calls[0].status == "unanswered"
 
 
 def test_a_task_comes_from_a_tag(server: LangfuseServer) -> None:
     Recorder(server).observe("t1", "SPAN", "turn", input="go", tags=["beta", "task:Fix Bug"])
-    assert SessionFetcher(client_of(server)).fetch_session("s1").task.startswith("fix-bug.")
+    assert fetched(server).task.startswith("fix-bug.")
 
 
 def test_sessions_are_redacted_before_their_digest(server: LangfuseServer) -> None:
@@ -197,7 +114,7 @@ def test_sessions_are_redacted_before_their_digest(server: LangfuseServer) -> No
         turns = tuple(msgspec.structs.replace(turn, prompt="****") for turn in session.turns)
         return msgspec.structs.replace(session, turns=turns)
 
-    plain = SessionFetcher(client_of(server)).fetch_session("s1")
+    plain = fetched(server)
     redacted = SessionFetcher(client_of(server), redact=redact).fetch_session("s1")
     assert redacted.turns[0].prompt == "****"
     assert redacted.digest != plain.digest
@@ -209,7 +126,7 @@ def test_an_old_servers_traces_tell_what_their_roots_leave_out() -> None:
         recorder.trace("t1", "fix the cart", "Done.")
         server.traces[0]["tags"] = ["task:cart"]
         server.observations[0] |= {"input": None, "output": None, "tags": None}
-        session = SessionFetcher(client_of(server)).fetch_session("s1")
+        session = fetched(server)
     (turn,) = session.turns
     assert (turn.prompt, turn.messages[-1].text, session.task) == ("fix the cart", "Done.", "cart")
 
@@ -258,9 +175,3 @@ def test_scores_that_the_server_does_not_take_are_returned_all_the_same(
     assert {receipt.status for receipt in whole.receipts["s1"]} == {"failed"}
     server.trouble = []
     assert {receipt.status for receipt in whole.store(row)} == {"written"}
-
-
-def test_a_busy_server_costs_time_and_no_session(server: LangfuseServer) -> None:
-    Recorder(server).trace("t1", "go", "Done.")
-    server.trouble = [Trouble(429, {"Retry-After": "1"})] * 2
-    assert SessionFetcher(client_of(server)).fetch_session("s1").turns

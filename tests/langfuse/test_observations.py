@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import json
 
-from tests.langfuse.dropin import (
+from tests.langfuse.scenario import (
     DropIn,
+    Recorder,
     call,
     calls,
     calls_of,
@@ -16,7 +17,6 @@ from tests.langfuse.dropin import (
     user,
 )
 from tests.langfuse.server import LangfuseServer
-from tests.langfuse.test_fetcher import Recorder
 
 
 def test_an_observation_of_a_tool_and_the_call_of_it_are_one(server: LangfuseServer) -> None:
@@ -27,20 +27,17 @@ def test_an_observation_of_a_tool_and_the_call_of_it_are_one(server: LangfuseSer
         trace="t",
     )
     of_b = {"gen_ai.tool.name": "run_tests", "gen_ai.tool.call.id": "c2"}
-    agent.observe(
+    agent.ran(
         "t",
-        "TOOL",
         "running tool: run_tests",
-        input={"folder": "b"},
+        {"folder": "b"},
         level="ERROR",
         statusMessage="exit 1",
         metadata={"attributes": json.dumps(of_b)},
     )
     quoted = {"tool_call_id": '"c2"'}
-    agent.observe("t", "TOOL", "again", input={"folder": "b"}, metadata=quoted, output="other")
-    seen = agent.observe(
-        "t", "TOOL", "run_tests", input='{"folder": "a"}', output="2 passed, whole"
-    )
+    agent.ran("t", "again", {"folder": "b"}, "other", metadata=quoted)
+    seen = agent.ran("t", "run_tests", '{"folder": "a"}', "2 passed, whole")
     agent.asks(tool("c1", "2 pas..."), tool("c2", "exit 1"), answers=says("Done."), trace="t")
     (turn,) = fetched(server).turns
     assert told(turn) == [
@@ -59,7 +56,7 @@ def test_observations_of_calls_alike_are_told_apart_by_what_came_back(
     agent = DropIn(server)
     made = [call(f"c{n}", "run_tests", folder="a") for n in range(2)]
     agent.asks(user("Go."), answers=calls(*made), trace="t")
-    agent.observe("t", "TOOL", "run_tests", input={"folder": "a"}, output="2 passed")
+    agent.ran("t", "run_tests", {"folder": "a"}, "2 passed")
     agent.asks(tool("c0", "1 failed"), tool("c1", "2 passed"), answers=says("Done."), trace="t")
     (turn,) = fetched(server).turns
     assert [call.result for call in calls_of(turn)] == ["1 failed", "2 passed"]
@@ -70,7 +67,7 @@ def test_a_tool_that_no_model_called_is_a_call_and_a_span_is_none(server: Langfu
     agent.asks(user("Go."), answers=calls(call("c1", "read_file", path="a")), trace="t")
     agent.observe("t", "SPAN", "ChannelWrite", input={"x": 1}, output="y")
     agent.observe("t", "SPAN", "read_file", input={"path": "a", "lines": 100}, output="text")
-    agent.observe("t", "TOOL", "format", input={"path": "b"}, output="formatted")
+    agent.ran("t", "format", {"path": "b"}, "formatted")
     (turn,) = fetched(server).turns
     assert told(turn) == [
         ("read_file", '{"path":"a"}', "text", "ok"),
@@ -81,11 +78,9 @@ def test_a_tool_that_no_model_called_is_a_call_and_a_span_is_none(server: Langfu
 def test_a_tool_that_two_integrations_trace_is_called_once(server: LangfuseServer) -> None:
     agent = DropIn(server)
     agent.asks(user("Go."), answers=calls(call("c1", "mcp__shop__search", q="x")), trace="t")
-    outer = agent.observe("t", "TOOL", "MCP request", input={"method": "call"}, output="{}")
-    inner = agent.observe(
-        "t", "TOOL", "search", input={"q": "x"}, output="found", parentObservationId=outer
-    )
-    agent.observe("t", "TOOL", "retry", input={}, output="found", parentObservationId=inner)
+    outer = agent.ran("t", "MCP request", {"method": "call"}, "{}")
+    inner = agent.ran("t", "search", {"q": "x"}, "found", parentObservationId=outer)
+    agent.ran("t", "retry", {}, "found", parentObservationId=inner)
     (turn,) = fetched(server).turns
     assert told(turn) == [("mcp__shop__search", '{"q":"x"}', "found", "ok")]
 
@@ -99,7 +94,7 @@ def test_a_tools_own_data_is_kept_as_it_wrote_it(server: LangfuseServer) -> None
         {"type": "tool", "content": "gone", "tool_call_id": "x", "status": "error"},
     )
     for number, output in enumerate(outputs):
-        recorder.observe("t", "TOOL", f"tool {number}", input={}, output=output)
+        recorder.ran("t", f"tool {number}", {}, output)
     (turn,) = fetched(server).turns
     assert [(call.result, call.status) for call in calls_of(turn)] == [
         (outputs[0], "ok"),
@@ -111,10 +106,8 @@ def test_a_tools_own_data_is_kept_as_it_wrote_it(server: LangfuseServer) -> None
 
 def test_spans_are_calls_where_no_model_tells_of_any(server: LangfuseServer) -> None:
     recorder = Recorder(server)
-    root = recorder.observe(
-        "t", "SPAN", "turn", input="Go.", output="Done.", isRootObservation=True
-    )
-    recorder.observe("t", "GENERATION", "llm", parentObservationId=root, input="Go.", output="Hm.")
+    root = recorder.root("t", "Go.", "Done.")
+    recorder.generation("t", "Go.", "Hm.", parentObservationId=root)
     recorder.observe(
         "t", "SPAN", "search", parentObservationId=root, input={"q": 1}, output="found"
     )
@@ -127,17 +120,8 @@ def test_a_function_that_is_traced_by_itself_is_the_call_that_was_waiting(
 ) -> None:
     agent = DropIn(server)
     agent.asks(user("Go."), answers=calls(call("c1", "read_file", path="a")))
-    agent.observe(
-        "f1",
-        "SPAN",
-        "read_file",
-        input={"args": [], "kwargs": {"path": "a"}},
-        output="text",
-        isRootObservation=True,
-    )
-    agent.observe(
-        "f2", "TOOL", "audit", input={"path": "a"}, isRootObservation=True, output="noted"
-    )
+    agent.root("f1", {"args": [], "kwargs": {"path": "a"}}, "text", name="read_file")
+    agent.ran("f2", "audit", {"path": "a"}, "noted", isRootObservation=True)
     agent.asks(tool("c1", "te..."), answers=says("Done."))
     (turn,) = fetched(server).turns
     assert told(turn) == [
@@ -150,22 +134,14 @@ def test_a_generation_around_another_tells_what_that_one_leaves_out(server: Lang
     recorder = Recorder(server)
     made = [{"toolCallId": "c1", "toolName": "weather", "input": '{"city":"Oslo"}'}]
     usage = {"usageDetails": {"input": 60, "output": 8}, "model": "gpt-5"}
-    loop = recorder.observe(
-        "t",
-        "GENERATION",
-        "ai.generateText",
-        input='{"prompt":"Is it raining?"}',
-        output="It is dry.",
-        isRootObservation=True,
-        **usage,
+    loop = recorder.generation(
+        "t", '{"prompt":"Is it raining?"}', "It is dry.", isRootObservation=True, **usage
     )
     asked = [{"role": "user", "content": [{"type": "text", "text": "Is it raining?"}]}]
     step = {"parentObservationId": loop, **usage}
-    recorder.observe("t", "GENERATION", "step", input=asked, output=json.dumps(made), **step)
-    recorder.observe(
-        "t", "TOOL", "weather", input={"city": "Oslo"}, output={"rain": 0}, parentObservationId=loop
-    )
-    recorder.observe("t", "GENERATION", "step", input=asked, output="It is dry.", **step)
+    recorder.generation("t", asked, json.dumps(made), **step)
+    recorder.ran("t", "weather", {"city": "Oslo"}, {"rain": 0}, parentObservationId=loop)
+    recorder.generation("t", asked, "It is dry.", **step)
     session = fetched(server)
     (turn,) = session.turns
     assert turn.prompt == "Is it raining?"
@@ -180,25 +156,12 @@ def test_two_integrations_that_see_the_same_requests_tell_them_once(
     recorder = Recorder(server)
     first = calls(call("c1", "read_file", path="a"))
     history = [user("Go."), first, tool("c1", "text")]
-    root = recorder.observe("t", "SPAN", "run", input="Go.", isRootObservation=True)
+    root = recorder.root("t", "Go.")
     for given, answer, text in ((history[:1], first, "None"), (history, says("Done."), "Done.")):
-        outer = recorder.observe(
-            "t",
-            "GENERATION",
-            "invoke",
-            input=given,
-            output={"choices": [{"message": answer}]},
-            parentObservationId=root,
+        outer = recorder.generation(
+            "t", given, {"choices": [{"message": answer}]}, parentObservationId=root
         )
-        recorder.observe(
-            "t",
-            "GENERATION",
-            "chat",
-            input="user: Go.",
-            output=text,
-            model="gpt-4o",
-            parentObservationId=outer,
-        )
+        recorder.generation("t", "user: Go.", text, model="gpt-4o", parentObservationId=outer)
     (turn,) = fetched(server).turns
     assert told(turn) == [("read_file", '{"path":"a"}', "text", "ok")]
     assert [(m.text, m.model) for m in turn.messages] == [("", "gpt-4o"), ("Done.", "gpt-4o")]

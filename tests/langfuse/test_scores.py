@@ -18,9 +18,8 @@ from debrief.langfuse.outgoing import (
 from debrief.langfuse.scores import WriteOptions, write_scores
 from debrief.redaction.redactor import Redactor
 from debrief.scoring.model import SessionScores
-from tests.langfuse.scenario import Clock, client_of, failed, scored
+from tests.langfuse.scenario import Clock, Recorder, client_of, failed, scored
 from tests.langfuse.server import LangfuseServer, Mode, Trouble, Wire
-from tests.langfuse.test_fetcher import Recorder
 
 
 @pytest.mark.parametrize("wire", ["object", "list"])

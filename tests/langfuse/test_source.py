@@ -18,9 +18,8 @@ from debrief.sessions.scanning import Scan
 from debrief.sessions.store import scan_into, store_week
 from debrief.settings import load_settings
 from resources.storage import SessionStore
-from tests.langfuse.scenario import client_of
+from tests.langfuse.scenario import START, Recorder, client_of
 from tests.langfuse.server import LangfuseServer, Mode, Trouble
-from tests.langfuse.test_fetcher import START, Recorder
 
 WEEK = "2026-10-05"
 REDACTOR = Redactor(b"k" * 32)

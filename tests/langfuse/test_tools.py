@@ -8,14 +8,11 @@ from typing import Any
 import orjson
 import pytest
 
-from debrief.langfuse.fetcher import SessionFetcher
 from debrief.langfuse.parts import declared_by
 from debrief.langfuse.vendors import decoded
 from debrief.sessions.model import DeclaredTool
-from tests.langfuse.dropin import READ, user
-from tests.langfuse.scenario import client_of
+from tests.langfuse.scenario import READ, Recorder, fetched, user
 from tests.langfuse.server import LangfuseServer
-from tests.langfuse.test_fetcher import Recorder
 
 FUNCTION: dict[str, Any] = READ["function"]
 SCHEMA: dict[str, Any] = FUNCTION["parameters"]
@@ -110,22 +107,14 @@ def test_a_sessions_tools_are_those_of_all_its_requests_once(server: LangfuseSer
     recorder = Recorder(server)
     for number, tools in enumerate(([READ], [READ, other], [other])):
         given = {"messages": [user(f"Part {number}.")], "tools": tools}
-        recorder.observe(f"t{number}", "GENERATION", "llm", input=json.dumps(given), output="Ok.")
-    session = SessionFetcher(client_of(server)).fetch_session("s1")
+        recorder.generation(f"t{number}", json.dumps(given), "Ok.")
+    session = fetched(server)
     names = [tool.name for tool in session.declared_tools or ()]
     assert names == ["read_file", "other"]
 
 
-def test_a_session_without_tools_declares_none(server: LangfuseServer) -> None:
-    Recorder(server).trace("t1", "Go.", "Done.")
-    session = SessionFetcher(client_of(server)).fetch_session("s1")
-    assert not session.declared_tools
-
-
 def test_metadata_that_holds_tools_is_asked_for_whole(server: LangfuseServer) -> None:
     told = json.dumps({"gen_ai.tool.definitions": json.dumps([READ])})
-    Recorder(server).observe(
-        "t1", "GENERATION", "llm", input="Go.", output="Ok.", metadata={"attributes": told}
-    )
-    session = SessionFetcher(client_of(server)).fetch_session("s1")
+    Recorder(server).generation("t1", "Go.", "Ok.", metadata={"attributes": told})
+    session = fetched(server)
     assert [tool.name for tool in session.declared_tools or ()] == ["read_file"]

@@ -12,8 +12,7 @@ from debrief.langfuse.fetcher import SessionFetcher
 from debrief.redaction.redactor import Redactor
 from debrief.redaction.sessions import redact_session
 from debrief.training.formats import validate_line
-from tests.langfuse.dropin import READ, TEST, DropIn, call, calls, says, tool, user
-from tests.langfuse.scenario import client_of
+from tests.langfuse.scenario import READ, TEST, DropIn, call, calls, client_of, says, tool, user
 from tests.langfuse.server import LangfuseServer, Mode
 from tests.training.scenario import line_of
 

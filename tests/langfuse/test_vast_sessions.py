@@ -7,10 +7,10 @@ from typing import Any
 
 from debrief.langfuse.fetcher import session_of
 from debrief.sessions.model import ToolCall
-from tests.langfuse.test_fetcher import iso
+from tests.langfuse.scenario import iso
 
 Json = dict[str, Any]
-MANY = 2_000
+MANY = 700
 ASKED = json.dumps([{"role": "user", "content": "Go."}])
 
 

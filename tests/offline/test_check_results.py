@@ -28,64 +28,37 @@ def results(
 
 
 @pytest.mark.parametrize(
-    ("command", "text", "passed", "failures", "total"),
+    ("command", "text", "failures", "total"),
     [
-        ("pytest", "F.\n==== 1 failed, 13 passed in 0.52s ====", False, 1, 14),
-        ("pytest -q", "..\n14 passed, 2 skipped, 1 warning in 3.10s", True, 0, 14),
-        ("pytest", "=== 3 errors in 0.52s ===", False, 3, 3),
-        (
-            "pytest",
-            "\x1b[31m== \x1b[1m2 failed\x1b[0m, 1 passed in 61.02s (0:01:01) ==",
-            False,
-            2,
-            3,
-        ),
-        ("python -m unittest", "Ran 8 tests in 0.01s\n\nOK", True, 0, 8),
-        (
-            "python -m unittest",
-            "Ran 8 tests in 0.01s\n\nFAILED (failures=1, errors=2)",
-            False,
-            3,
-            8,
-        ),
-        ("npx jest", "Tests:       2 failed, 1 skipped, 9 passed, 12 total", False, 2, 12),
-        ("npx vitest run", " Test Files  1 passed (1)\n      Tests  7 passed (7)", True, 0, 7),
-        ("npx mocha", "  9 passing (12ms)\n  2 failing", False, 2, 11),
-        ("bun test", " 12 pass\n 1 fail\nRan 13 tests", False, 1, 13),
-        ("node --test", "# tests 4\n# pass 3\n# fail 1", False, 1, 4),
+        ("pytest", "F.\n==== 1 failed, 13 passed in 0.52s ====", 1, 14),
+        ("pytest -q", "..\n14 passed, 2 skipped, 1 warning in 3.10s", 0, 14),
+        ("pytest", "=== 3 errors in 0.52s ===", 3, 3),
+        ("pytest", "\x1b[31m== \x1b[1m2 failed\x1b[0m, 1 passed in 61.02s (0:01:01) ==", 2, 3),
+        ("python -m unittest", "Ran 8 tests in 0.01s\n\nOK", 0, 8),
+        ("python -m unittest", "Ran 8 tests in 0.01s\n\nFAILED (failures=1, errors=2)", 3, 8),
+        ("npx jest", "Tests:       2 failed, 1 skipped, 9 passed, 12 total", 2, 12),
+        ("npx vitest run", " Test Files  1 passed (1)\n      Tests  7 passed (7)", 0, 7),
+        ("npx mocha", "  9 passing (12ms)\n  2 failing", 2, 11),
+        ("bun test", " 12 pass\n 1 fail\nRan 13 tests", 1, 13),
+        ("node --test", "# tests 4\n# pass 3\n# fail 1", 1, 4),
         (
             "cargo test",
             "test result: ok. 3 passed; 0 failed; 0 ignored\n"
             "test result: FAILED. 4 passed; 2 failed; 0 ignored",
-            False,
             2,
             9,
         ),
-        (
-            "go test ./...",
-            "ok  \texample.org/a\t0.01s\nFAIL\texample.org/b\t0.02s\nFAIL",
-            False,
-            1,
-            None,
-        ),
-        (
-            "go test ./...",
-            "ok  \texample.org/a\t0.01s\nok  \texample.org/b\t(cached)",
-            True,
-            0,
-            None,
-        ),
-        ("go test -v", "--- PASS: TestA (0.00s)\n--- FAIL: TestB (0.00s)\nFAIL", False, 1, 2),
-        ("mix test", "2 doctests, 18 tests, 1 failure", False, 1, 18),
-        ("rspec", "18 examples, 0 failures", True, 0, 18),
-        ("mvn test", "Tests run: 20, Failures: 2, Errors: 0", False, 2, 20),
-        ("dotnet test", "Failed:     1, Passed:     5, Skipped: 0", False, 1, 6),
+        ("go test ./...", "ok  \texample.org/a\t0.01s\nFAIL\texample.org/b\t0.02s\nFAIL", 1, None),
+        ("go test ./...", "ok  \texample.org/a\t0.01s\nok  \texample.org/b\t(cached)", 0, None),
+        ("go test -v", "--- PASS: TestA (0.00s)\n--- FAIL: TestB (0.00s)\nFAIL", 1, 2),
+        ("mix test", "2 doctests, 18 tests, 1 failure", 1, 18),
+        ("rspec", "18 examples, 0 failures", 0, 18),
+        ("mvn test", "Tests run: 20, Failures: 2, Errors: 0", 2, 20),
+        ("dotnet test", "Failed:     1, Passed:     5, Skipped: 0", 1, 6),
     ],
 )
-def test_test_runs_are_counted(
-    command: str, text: str, passed: bool, failures: int, total: int | None
-) -> None:
-    assert results(command, text) == [("test", passed, failures, total)]
+def test_test_runs_are_counted(command: str, text: str, failures: int, total: int | None) -> None:
+    assert results(command, text) == [("test", not failures, failures, total)]
 
 
 @pytest.mark.parametrize(

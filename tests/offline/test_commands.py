@@ -77,64 +77,32 @@ def test_no_text_breaks_the_taking_apart(text: str) -> None:
         check_of(words)
 
 
+CHECKS = {
+    "test": (
+        "pytest -q tests, python -m pytest, python3.11 -m unittest discover, .venv/bin/pytest, "
+        "uv run pytest, npx jest --ci, npx vitest run, npm test, npm run test:unit, "
+        "pnpm --filter web test, bun run test, yarn e2e, go test ./..., cargo test --all, "
+        "cargo nextest run, mix test, ./gradlew test, mvn -q verify, bundle exec rspec, "
+        "make test, mise run test:ci, just test, dotnet test"
+    ),
+    "lint": (
+        "ruff check ., uvx ruff format --check, npx eslint@9 src, "
+        "cd web && \\\n  npx eslint src, npm run lint, golangci-lint run, go vet ./..., "
+        "cargo clippy, make check, pre-commit run -a"
+    ),
+    "types": ("npx tsc --noEmit, mypy ., uv run ty check, npm run typecheck"),
+    "build": ("go build ./..., cargo build, npm run build, make, docker build ."),
+    None: (
+        "grep -rn pytest ., cat tests/test_a.py, pytest --version, npm install jest, "
+        "npm run dev, make install, make deploy, git commit -m 'make test', go mod tidy, "
+        "cargo add serde, python test_server.py, echo npm test"
+    ),
+}
+
+
 @pytest.mark.parametrize(
     ("command", "kind"),
-    [
-        ("pytest -q tests", "test"),
-        ("python -m pytest", "test"),
-        ("python3.11 -m unittest discover", "test"),
-        (".venv/bin/pytest", "test"),
-        ("uv run pytest", "test"),
-        ("npx jest --ci", "test"),
-        ("npx vitest run", "test"),
-        ("npm test", "test"),
-        ("npm run test:unit", "test"),
-        ("pnpm --filter web test", "test"),
-        ("bun run test", "test"),
-        ("yarn e2e", "test"),
-        ("go test ./...", "test"),
-        ("cargo test --all", "test"),
-        ("cargo nextest run", "test"),
-        ("mix test", "test"),
-        ("./gradlew test", "test"),
-        ("mvn -q verify", "test"),
-        ("bundle exec rspec", "test"),
-        ("make test", "test"),
-        ("mise run test:ci", "test"),
-        ("just test", "test"),
-        ("dotnet test", "test"),
-        ("ruff check .", "lint"),
-        ("uvx ruff format --check", "lint"),
-        ("npx eslint@9 src", "lint"),
-        ("cd web && \\\n  npx eslint src", "lint"),
-        ("npm run lint", "lint"),
-        ("golangci-lint run", "lint"),
-        ("go vet ./...", "lint"),
-        ("cargo clippy", "lint"),
-        ("make check", "lint"),
-        ("pre-commit run -a", "lint"),
-        ("npx tsc --noEmit", "types"),
-        ("mypy .", "types"),
-        ("uv run ty check", "types"),
-        ("npm run typecheck", "types"),
-        ("go build ./...", "build"),
-        ("cargo build", "build"),
-        ("npm run build", "build"),
-        ("make", "build"),
-        ("docker build .", "build"),
-        ("grep -rn pytest .", None),
-        ("cat tests/test_a.py", None),
-        ("pytest --version", None),
-        ("npm install jest", None),
-        ("npm run dev", None),
-        ("make install", None),
-        ("make deploy", None),
-        ("git commit -m 'make test'", None),
-        ("go mod tidy", None),
-        ("cargo add serde", None),
-        ("python test_server.py", None),
-        ("echo npm test", None),
-    ],
+    [(one, key) for key, many in CHECKS.items() for one in many.split(", ")],
 )
 def test_checks_are_recognised_and_mentions_are_not(command: str, kind: str | None) -> None:
     kinds = [found[0] for words in simple_commands(command) if (found := check_of(words))]

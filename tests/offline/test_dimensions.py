@@ -3,30 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import get_args
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from debrief.offline.evaluator import OfflineEvaluator
-from debrief.scoring.model import Chunk, Trace, Verdict
+from debrief.scoring.model import Chunk, DimensionName, Trace, Verdict
 from debrief.sessions.model import Session
+from tests.offline.scenario import Story
 
-MakeStory = Callable[[], Any]
 CATEGORIES = {
     "task_completion": {"failed": 0.0, "partial": 0.33, "complete": 0.67, "exceeded": 1.0},
     "security_compliance": {"poor": 0.0, "partial": 0.33, "adequate": 0.67, "excellent": 1.0},
     "user_satisfaction": {"poor": 0.0, "partial": 0.33, "good": 0.67, "excellent": 1.0},
 }
-ORDER = [
-    "task_completion",
-    "execution_quality",
-    "tool_mastery",
-    "resource_efficiency",
-    "security_compliance",
-    "user_satisfaction",
-]
+ORDER = list(get_args(DimensionName))
 
 
 def chunk_of(
@@ -48,9 +41,9 @@ def scored(session: Session) -> dict[str, Verdict]:
     return {verdict.dimension: verdict for verdict in verdicts}
 
 
-def good(story: MakeStory) -> Session:
-    session: Session = (
-        story()
+def good() -> Session:
+    return (
+        Story()
         .turn("Add a retry to the uploader")
         .read("upload.py")
         .edit("upload.py", "send()", "retry(send)")
@@ -61,12 +54,11 @@ def good(story: MakeStory) -> Session:
         .say("Welcome.")
         .session()
     )
-    return session
 
 
-def bad(story: MakeStory) -> Session:
-    session: Session = (
-        story()
+def bad() -> Session:
+    return (
+        Story()
         .turn("Add a retry to the uploader")
         .edit("upload.py", "send()", "retry(send)", status="failed")
         .edit("upload.py", "send()", "retry(send, 1)")
@@ -80,11 +72,10 @@ def bad(story: MakeStory) -> Session:
         .deed("interruption")
         .session()
     )
-    return session
 
 
-def test_a_good_session_beats_a_bad_one_in_every_dimension(story: MakeStory) -> None:
-    high, low = scored(good(story)), scored(bad(story))
+def test_a_good_session_beats_a_bad_one_in_every_dimension() -> None:
+    high, low = scored(good()), scored(bad())
     assert list(high) == ORDER
     for name in ORDER:
         assert high[name].value >= low[name].value, name
@@ -96,8 +87,8 @@ def test_a_good_session_beats_a_bad_one_in_every_dimension(story: MakeStory) -> 
     assert high["execution_quality"].value > 0.65 > 0.3 > low["execution_quality"].value
 
 
-def test_rationales_name_their_evidence_by_turn(story: MakeStory) -> None:
-    low = scored(bad(story))
+def test_rationales_name_their_evidence_by_turn() -> None:
+    low = scored(bad())
     assert "turn 2: all 5 tests failed (pytest)" in low["task_completion"].rationale
     assert "2 corrections by the user (turns 2, 3" in low["task_completion"].rationale
     assert "1 tool error of 6 calls (turn 1" in low["tool_mastery"].rationale
@@ -105,9 +96,9 @@ def test_rationales_name_their_evidence_by_turn(story: MakeStory) -> None:
     assert "1 interruption (turn 3" in low["user_satisfaction"].rationale
 
 
-def test_a_chunk_is_scored_by_its_own_turns_and_not_by_the_overlap(story: MakeStory) -> None:
+def test_a_chunk_is_scored_by_its_own_turns_and_not_by_the_overlap() -> None:
     evaluator = OfflineEvaluator()
-    session = bad(story)
+    session = bad()
     first = evaluator.score_chunk(session, chunk_of([1], 0, 2)).verdicts
     second = evaluator.score_chunk(session, chunk_of([3], 1, 2, overlap=(1, 2))).verdicts
     assert "turn 2" not in " ".join(v.rationale for v in first)
@@ -115,8 +106,8 @@ def test_a_chunk_is_scored_by_its_own_turns_and_not_by_the_overlap(story: MakeSt
     assert first[4].category == second[4].category == "adequate"
 
 
-def test_how_a_part_ends_matters_in_the_last_part_alone(story: MakeStory) -> None:
-    session = story().turn("Add it").say("Working").deed("interruption").turn("x").session()
+def test_how_a_part_ends_matters_in_the_last_part_alone() -> None:
+    session = Story().turn("Add it").say("Working").deed("interruption").turn("x").session()
     evaluator = OfflineEvaluator()
     inner = evaluator.score_chunk(session, chunk_of([1], 0, 2)).verdicts[0]
     final = evaluator.score_chunk(session, chunk_of([1], 1, 2)).verdicts[0]
@@ -125,8 +116,8 @@ def test_how_a_part_ends_matters_in_the_last_part_alone(story: MakeStory) -> Non
     assert "last turn" not in inner.rationale
 
 
-def test_a_chunk_keeps_its_place_and_size_and_costs_nothing(story: MakeStory) -> None:
-    verdicts = OfflineEvaluator().score_chunk(good(story), chunk_of([1], 1, 3))
+def test_a_chunk_keeps_its_place_and_size_and_costs_nothing() -> None:
+    verdicts = OfflineEvaluator().score_chunk(good(), chunk_of([1], 1, 3))
     assert (verdicts.index, verdicts.tokens, verdicts.own_tokens) == (1, 10, 8)
     assert (verdicts.cost_usd, verdicts.input_tokens) == (0.0, 0)
     assert OfflineEvaluator().model == "offline"
@@ -140,32 +131,30 @@ def test_a_chunk_keeps_its_place_and_size_and_costs_nothing(story: MakeStory) ->
         ("curl https://example.org/i.sh | sh", "poor"),
     ],
 )
-def test_security_follows_the_gravest_command(
-    story: MakeStory, command: str, category: str
-) -> None:
+def test_security_follows_the_gravest_command(command: str, category: str) -> None:
     assert (
-        scored(story().turn("x").run(command).session())["security_compliance"].category == category
+        scored(Story().turn("x").run(command).session())["security_compliance"].category == category
     )
 
 
-def test_many_harmless_calls_are_excellent(story: MakeStory) -> None:
-    maker = story().turn("x")
+def test_many_harmless_calls_are_excellent() -> None:
+    maker = Story().turn("x")
     for number in range(10):
         maker.run(f"ls folder{number}")
     assert scored(maker.session())["security_compliance"].category == "excellent"
 
 
-def test_more_growth_for_the_same_tokens_is_more_efficient(story: MakeStory) -> None:
+def test_more_growth_for_the_same_tokens_is_more_efficient() -> None:
     def growing(lines: int) -> float:
         text = "\n".join(f"line {n} of the new code" for n in range(lines))
-        session = story().turn("x").say("", tokens=20_000).edit("a.py", "", text).session()
+        session = Story().turn("x").say("", tokens=20_000).edit("a.py", "", text).session()
         return scored(session)["resource_efficiency"].value
 
     assert growing(5) < growing(50) < growing(500)
 
 
-def test_an_agent_that_never_answered_failed(story: MakeStory) -> None:
-    assert scored(story().turn("Add it").session())["task_completion"].category == "failed"
+def test_an_agent_that_never_answered_failed() -> None:
+    assert scored(Story().turn("Add it").session())["task_completion"].category == "failed"
 
 
 steps = st.lists(
@@ -177,26 +166,23 @@ steps = st.lists(
 )
 
 
+@settings(max_examples=40)
 @given(steps=steps, first=st.text(max_size=80))
 def test_every_session_gets_six_verdicts_on_the_scale(
-    story: MakeStory, steps: list[tuple[str, str]], first: str
+    steps: list[tuple[str, str]], first: str
 ) -> None:
-    maker = story().turn(first)
+    maker = Story().turn(first)
+    doing: dict[str, Callable[[str], Story]] = {
+        "say": maker.say,
+        "turn": maker.turn,
+        "check": lambda text: maker.run("pytest", text),
+        "error": lambda text: maker.run("mkdir x", text, "failed"),
+        "edit": lambda text: maker.edit("a.py", "old line of code", text),
+        "danger": lambda text: maker.run("git reset --hard"),
+        "stop": lambda text: maker.deed("interruption"),
+    }
     for deed, text in steps:
-        if deed == "say":
-            maker.say(text)
-        elif deed == "turn":
-            maker.turn(text)
-        elif deed == "check":
-            maker.run("pytest", text)
-        elif deed == "error":
-            maker.run("mkdir x", text, "failed")
-        elif deed == "edit":
-            maker.edit("a.py", "old line of code", text)
-        elif deed == "danger":
-            maker.run("git reset --hard")
-        else:
-            maker.deed("interruption")
+        doing[deed](text)
     session = maker.session()
     verdicts = scored(session)
     assert list(verdicts) == ORDER

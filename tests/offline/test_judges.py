@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -11,31 +10,16 @@ from debrief.judging.evaluation import context_from_session
 from debrief.judging.model import Judge, Judgement
 from debrief.offline.evaluator import OfflineEvaluator
 from debrief.sessions.model import Session
+from tests.offline.scenario import Story
 
-MakeStory = Callable[[], Any]
-
-HELPERS = "\n".join(
-    f"     {number}\t{line}"
-    for number, line in enumerate(
-        [
-            "def load_settings(path):",
-            "    text = path.read_text()",
-            "    values = parse_lines(text)",
-            "    check_required(values)",
-            "    return Settings(**values)",
-        ],
-        1,
-    )
-)
-COPY = "\n".join(
-    [
-        "def read_config(path):",
-        "    text = path.read_text()",
-        "    values = parse_lines(text)",
-        "    check_required(values)",
-        "    return Settings(**values)",
-    ]
-)
+CODE = """def load_settings(path):
+    text = path.read_text()
+    values = parse_lines(text)
+    check_required(values)
+    return Settings(**values)"""
+HELPERS = "\n".join(f"     {n}\t{line}" for n, line in enumerate(CODE.split("\n"), 1))
+COPY = CODE.replace("load_settings", "read_config")
+BLOCK = "\n".join(f"    value_{n} = compute_the_value({n})" for n in range(8))
 CALL = "settings = load_settings(path)\nserver = make_server(settings)\nserver.serve_forever()"
 
 
@@ -44,57 +28,53 @@ def judged(name: str, session: Session) -> Judgement:
     return OfflineEvaluator().judge(judge, context_from_session(session), session)
 
 
-def start(story: MakeStory) -> Any:
-    return story().turn("Add a server").read("/home/ada/shop/settings.py", HELPERS)
+def start() -> Any:
+    return Story().turn("Add a server").read("/home/ada/shop/settings.py", HELPERS)
 
 
-def test_calling_what_exists_beats_copying_it(story: MakeStory) -> None:
-    called = judged("code-reuse", start(story).edit("server.py", "pass", CALL).session())
-    copied = judged("code-reuse", start(story).write("server.py", COPY).session())
+def test_calling_what_exists_beats_copying_it() -> None:
+    called = judged("code-reuse", start().edit("server.py", "pass", CALL).session())
+    copied = judged("code-reuse", start().write("server.py", COPY).session())
     assert called.score > 0.65 > 0.4 > copied.score
     assert "load_settings" in called.feedback
     assert "copies of a file read (turn 1, shop/settings.py)" in copied.feedback
 
 
-def test_writing_the_same_block_twice_is_seen(story: MakeStory) -> None:
-    block = "\n".join(f"    value_{n} = compute_the_value({n})" for n in range(8))
-    once = judged("code-reuse", start(story).edit("a.py", "pass", block).session())
+def test_writing_the_same_block_twice_is_seen() -> None:
+    once = judged("code-reuse", start().edit("a.py", "pass", BLOCK).session())
     twice = judged(
         "code-reuse",
-        start(story).edit("a.py", "pass", block).edit("b.py", "pass", block).session(),
+        start().edit("a.py", "pass", BLOCK).edit("b.py", "pass", BLOCK).session(),
     )
     assert twice.score < once.score - 0.2
     assert "8 of 16 new lines were written twice" in twice.feedback
 
 
-def test_rewriting_ones_own_block_is_no_copy(story: MakeStory) -> None:
-    block = "\n".join(f"    value_{n} = compute_the_value({n})" for n in range(8))
-    session = start(story).edit("a.py", "pass", block).edit("a.py", block, block).session()
+def test_rewriting_ones_own_block_is_no_copy() -> None:
+    session = start().edit("a.py", "pass", BLOCK).edit("a.py", BLOCK, BLOCK).session()
     assert "twice" not in judged("code-reuse", session).feedback
 
 
-def test_moving_code_is_no_copy(story: MakeStory) -> None:
+def test_moving_code_is_no_copy() -> None:
     body = "\n".join(line.split("\t")[1] for line in HELPERS.split("\n"))
-    session = (
-        start(story).edit("/home/ada/shop/settings.py", body, "").write("b.py", body).session()
-    )
+    session = start().edit("/home/ada/shop/settings.py", body, "").write("b.py", body).session()
     assert "copies of a file read" not in judged("code-reuse", session).feedback
 
 
-def test_defining_a_known_name_again_is_named(story: MakeStory) -> None:
+def test_defining_a_known_name_again_is_named() -> None:
     again = "def load_settings(folder):\n    return Settings.from_folder(folder)"
-    feedback = judged("code-reuse", start(story).edit("b.py", "pass", again).session()).feedback
+    feedback = judged("code-reuse", start().edit("b.py", "pass", again).session()).feedback
     assert "load_settings stands in shop/settings.py already" in feedback
 
 
-def test_writing_before_looking_costs(story: MakeStory) -> None:
-    blind = story().turn("Add a server").edit("server.py", "pass", CALL).session()
+def test_writing_before_looking_costs() -> None:
+    blind = Story().turn("Add a server").edit("server.py", "pass", CALL).session()
     assert "before any look around" in judged("code-reuse", blind).feedback
 
 
-def test_without_code_the_score_says_nothing_either_way(story: MakeStory) -> None:
-    answer = judged("code-reuse", story().turn("Why?").say("Because.").session())
-    prose = judged("code-reuse", story().turn("x").edit("README.md", "a", "b").session())
+def test_without_code_the_score_says_nothing_either_way() -> None:
+    answer = judged("code-reuse", Story().turn("Why?").say("Because.").session())
+    prose = judged("code-reuse", Story().turn("x").edit("README.md", "a", "b").session())
     assert answer.score == prose.score == 0.5
     assert "nothing either way" in answer.feedback
 
@@ -108,9 +88,9 @@ UPLOAD = "for attempt in retries(status=429):\n    logger.info('retry upload %s'
 TEST = "def test_upload_retries_on_429():\n    assert upload(unit) == 'ok'"
 
 
-def test_doing_all_that_was_asked_beats_doing_half_and_doing_nothing(story: MakeStory) -> None:
+def test_doing_all_that_was_asked_beats_doing_half_and_doing_nothing() -> None:
     whole = (
-        story()
+        Story()
         .turn(PLAN)
         .edit("/home/ada/shop/upload.py", "pass", UPLOAD)
         .write("/home/ada/shop/test_upload.py", TEST)
@@ -118,8 +98,8 @@ def test_doing_all_that_was_asked_beats_doing_half_and_doing_nothing(story: Make
         .say("Retries are logged and tested.")
         .session()
     )
-    half = story().turn(PLAN).edit("/home/ada/shop/other.py", "pass", "x = 1").say("Ok.").session()
-    nothing = story().turn(PLAN).say("What about it?").session()
+    half = Story().turn(PLAN).edit("/home/ada/shop/other.py", "pass", "x = 1").say("Ok.").session()
+    nothing = Story().turn(PLAN).say("What about it?").session()
     scores = [judged("plan-compliance", session).score for session in (whole, half, nothing)]
     assert scores == sorted(scores, reverse=True)
     assert scores[0] > 0.85
@@ -130,9 +110,9 @@ def test_doing_all_that_was_asked_beats_doing_half_and_doing_nothing(story: Make
     assert "no editing tool changed anything" in judged("plan-compliance", nothing).feedback
 
 
-def test_corrections_and_failing_tests_cost_compliance(story: MakeStory) -> None:
+def test_corrections_and_failing_tests_cost_compliance() -> None:
     def ending(prompt: str, result: str) -> Session:
-        maker = story().turn(PLAN).edit("/home/ada/shop/upload.py", "pass", UPLOAD).say("Done.")
+        maker = Story().turn(PLAN).edit("/home/ada/shop/upload.py", "pass", UPLOAD).say("Done.")
         session: Session = maker.turn(prompt).run("pytest", result).say("Ok.").session()
         return session
 
@@ -143,24 +123,24 @@ def test_corrections_and_failing_tests_cost_compliance(story: MakeStory) -> None
     assert "1 correction by the user (turn 2: “you forgot the log”)" in bad.feedback
 
 
-def test_a_question_is_complied_with_by_an_answer(story: MakeStory) -> None:
+def test_a_question_is_complied_with_by_an_answer() -> None:
     prompt = "What does the uploader in upload.py do on status 429?"
     answered = (
-        story()
+        Story()
         .turn(prompt)
         .read("/home/ada/shop/upload.py")
         .say("On status 429 the uploader in upload.py waits and tries again.")
         .session()
     )
-    silent = story().turn(prompt).session()
+    silent = Story().turn(prompt).session()
     assert judged("plan-compliance", answered).score > 0.6
     assert judged("plan-compliance", silent).score < 0.1
 
 
-def test_new_files_that_nobody_asked_for_are_named(story: MakeStory) -> None:
+def test_new_files_that_nobody_asked_for_are_named() -> None:
     prompt = "Fix the rounding of prices in the basket so that totals match the invoice exactly"
     session = (
-        story()
+        Story()
         .turn(prompt)
         .edit("basket.py", "round(x)", "round_price(x)")
         .write("deploy/kubernetes.py", "x = 1")
@@ -171,8 +151,8 @@ def test_new_files_that_nobody_asked_for_are_named(story: MakeStory) -> None:
     assert "1 new file that the plan does not speak of (kubernetes.py)" in feedback
 
 
-def test_any_other_judge_gets_the_general_measure_and_is_told_so(story: MakeStory) -> None:
-    session = story().turn("Fix it").run("pytest", "2 failed, 1 passed in 1s").say("Hm.").session()
+def test_any_other_judge_gets_the_general_measure_and_is_told_so() -> None:
+    session = Story().turn("Fix it").run("pytest", "2 failed, 1 passed in 1s").say("Hm.").session()
     answer = judged("kindness", session)
     assert "no measure for “kindness”" in answer.feedback
     assert "2 of 3 tests failed" in answer.feedback
@@ -180,10 +160,8 @@ def test_any_other_judge_gets_the_general_measure_and_is_told_so(story: MakeStor
 
 
 @pytest.mark.parametrize("name", ["code-reuse", "plan-compliance", "kindness"])
-def test_nothing_is_spent_and_the_answer_is_the_same_every_time(
-    story: MakeStory, name: str
-) -> None:
-    session = start(story).write("server.py", COPY).session()
+def test_nothing_is_spent_and_the_answer_is_the_same_every_time(name: str) -> None:
+    session = start().write("server.py", COPY).session()
     first, second = judged(name, session), judged(name, session)
     assert first == second
     assert (first.cost_usd, first.input_tokens, first.output_tokens) == (0.0, 0, 0)

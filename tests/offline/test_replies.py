@@ -8,106 +8,63 @@ from hypothesis import strategies as st
 
 from debrief.offline.dialogue import approval_in, correction_in, own_words
 
-
-@pytest.mark.parametrize(
-    "words",
-    [
-        "no, the other folder",
-        "Nope. Use the client that we have",
-        "that's wrong, it must be UTC",
-        "This is not what I asked for",
-        "you forgot the migration",
-        "You've removed the header again",
-        "it still doesn't work",
-        "still failing with the same message",
-        "why did you touch the lock file?",
-        "undo that",
-        "please don't rename things",
-        "I said two columns",
-        "the build is failing",
-        "I've reverted your changes, only fix the typo",
-        "are you sure? the page is empty",
-        "you should have asked first",
-        "I don't see the button",
-        "wait, this belongs on main",
-        "nein, das andere Feld",
-        "das stimmt so nicht",
-        "Du hast die Tests vergessen",
-        "es funktioniert immer noch nicht",
-        "Das geht leider nicht",
-        "ich meinte die andere Datei",
-        "mach das rückgängig",
-        "warum hast du die Datei gelöscht?",
-    ],
+CORRECTIONS = (
+    "no, the other folder; Nope. Use the client that we have; that's wrong, it must be UTC; "
+    "This is not what I asked for; you forgot the migration; You've removed the header again; "
+    "it still doesn't work; still failing with the same message; "
+    "why did you touch the lock file?; undo that; please don't rename things; "
+    "I said two columns; the build is failing; I've reverted your changes, only fix the typo; "
+    "are you sure? the page is empty; you should have asked first; I don't see the button; "
+    "wait, this belongs on main; nein, das andere Feld; das stimmt so nicht; "
+    "Du hast die Tests vergessen; es funktioniert immer noch nicht; Das geht leider nicht; "
+    "ich meinte die andere Datei; mach das rückgängig; warum hast du die Datei gelöscht?"
 )
+
+
+@pytest.mark.parametrize("words", CORRECTIONS.split("; "))
 def test_corrections_are_found(words: str) -> None:
     assert correction_in(words)
 
 
-@pytest.mark.parametrize(
-    "words",
-    [
-        "Add a retry to upload()",
-        "no problem, go on",
-        "never mind",
-        "don't forget to add a test",
-        "commit",
-        "yes",
-        "what does this function do?",
-        "can you check whether the cache is still needed?",
-        "Now add the German texts as well",
-        "Implement the following plan: no downtime, not more than 2 queries",
-        "there is no test for this yet",
-        "The reviewer says that this is wrong and you forgot a lock. Is that so?",
-        "```\nerror: that is wrong\nit doesn't work\n```\nexplain this log",
-        "> no, you broke it\n\nwhat did he mean by that?",
-        "when does the worker not pick up a job?",
-        "keine Ahnung, mach weiter",
-        "nein danke",
-        "Füge bitte noch einen Test hinzu",
-        "",
-    ],
+NO_CORRECTIONS = (
+    "Add a retry to upload(); no problem, go on; never mind; don't forget to add a test; commit; "
+    "yes; what does this function do?; can you check whether the cache is still needed?; "
+    "Now add the German texts as well; "
+    "Implement the following plan: no downtime, not more than 2 queries; "
+    "there is no test for this yet; "
+    "The reviewer says that this is wrong and you forgot a lock. Is that so?; "
+    "```\nerror: that is wrong\nit doesn't work\n```\nexplain this log; "
+    "> no, you broke it\n\nwhat did he mean by that?; when does the worker not pick up a job?; "
+    "keine Ahnung, mach weiter; nein danke; Füge bitte noch einen Test hinzu"
 )
+
+
+@pytest.mark.parametrize("words", ["", *NO_CORRECTIONS.split("; ")])
 def test_ordinary_prompts_are_no_corrections(words: str) -> None:
     assert correction_in(words) is None
 
 
-@pytest.mark.parametrize(
-    "words",
-    [
-        "thanks!",
-        "Thank you, that helps",
-        "perfect",
-        "Great, now the second one",
-        "lgtm",
-        "looks good",
-        "it works now",
-        "ok, works. great",
-        "commit and push",
-        "danke dir",
-        "Super, jetzt bitte noch die Doku",
-        "sieht gut aus",
-        "jetzt funktioniert es",
-    ],
+APPROVALS = (
+    "thanks!; Thank you, that helps; perfect; Great, now the second one; lgtm; looks good; "
+    "it works now; ok, works. great; commit and push; danke dir; "
+    "Super, jetzt bitte noch die Doku; sieht gut aus; jetzt funktioniert es"
 )
+
+
+@pytest.mark.parametrize("words", APPROVALS.split("; "))
 def test_approval_is_found(words: str) -> None:
     assert approval_in(words)
 
 
-@pytest.mark.parametrize(
-    "words",
-    [
-        "thanks in advance",
-        "explain how this works",
-        "that's not great",
-        "it works basically the same way as the other one, please port it",
-        "commit messages should be in English",
-        "make it look perfect on small screens",
-        "merge main into this branch and fix the conflicts",
-        "das ist nicht super",
-        "",
-    ],
+NO_APPROVALS = (
+    "thanks in advance; explain how this works; that's not great; "
+    "it works basically the same way as the other one, please port it; "
+    "commit messages should be in English; make it look perfect on small screens; "
+    "merge main into this branch and fix the conflicts; das ist nicht super"
 )
+
+
+@pytest.mark.parametrize("words", ["", *NO_APPROVALS.split("; ")])
 def test_ordinary_prompts_are_no_approval(words: str) -> None:
     assert approval_in(words) is None
 

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-import pytest
-
+from debrief.offline.signals import Signals, read_signals
 from debrief.sessions.model import (
     Intervention,
     Message,
@@ -134,7 +132,5 @@ class Story:
             digest="d1",
         )
 
-
-@pytest.fixture(scope="session")
-def story() -> Callable[[], Story]:
-    return Story
+    def signals(self) -> Signals:
+        return read_signals(self.session())

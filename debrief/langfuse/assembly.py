@@ -161,8 +161,7 @@ class Assembly:
             kind = kind_of(row)
             if kind not in TOOLS:
                 given, gave = decoded(row.get("input")), decoded(row.get("output"))
-                declared = declared_by(row, given, gave)
-                if declared:
+                if declared := tuple(declared_by(row, given, gave)):
                     self.declared = unique((*self.declared, *declared))
                     turn.has_tools = True
             if kind in ANSWERS:

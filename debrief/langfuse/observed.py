@@ -53,6 +53,10 @@ class Observed(Struct, frozen=True, eq=False):
     is_a_tool_s: bool
     """The integration says that it is a tool's; else it only may be."""
 
+    def may_be_of(self, call: TracedCall) -> bool:
+        """Return whether it did not begin before the call was reported."""
+        return not (self.at and call.reported and self.at < call.reported)
+
     def answer(self, call: TracedCall) -> None:
         """Give a call what was observed of it, which is exact where a message may be shortened."""
         call.observed = True
@@ -110,17 +114,15 @@ def match(calls: Sequence[TracedCall], observed: Iterable[Observed]) -> list[Obs
     rest: list[Observed] = []
     for one in observed:
         found = by_id.get(one.call_id, []) if one.call_id else []
-        waiting = (call for call in found if not call.observed)
-        if call := next(waiting, None):
-            one.answer(call)
+        waiting = [call for call in found if not call.observed]
+        if waiting:
+            one.answer(waiting[0])
         elif not found:
             rest.append(one)
     alike = {key: _Latest(found) for key, found in by_key.items()}
-    for fits in (_same_result, _by_name_alone):
-        for key_of in (lambda one: one.key, lambda one: one.inner_key):
-            rest = [
-                o for o in rest if key_of(o) not in alike or not alike[key_of(o)].takes(o, fits)
-            ]
+    for fits, key in itertools.product((_same_result, _by_name_alone), ("key", "inner_key")):
+        found_by = ((one, alike.get(getattr(one, key))) for one in rest)
+        rest = [one for one, latest in found_by if latest is None or not latest.takes(one, fits)]
     given: dict[str, dict[str, Any]] = {}
 
     def more_arguments(one: Observed, call: TracedCall) -> bool:
@@ -153,7 +155,11 @@ class _Latest:
         found: list[TracedCall] = []
         for name, alike in self._by_name.items():
             if same_tool(one.name, name):
-                waiting = (c for c in alike if not (c.observed or _is_before(one.at, c.reported)))
+                waiting = (
+                    c
+                    for c in alike
+                    if not c.observed and not (one.at and c.reported and one.at < c.reported)
+                )
                 under_way = itertools.islice(waiting, _UNDER_WAY)
                 found += itertools.islice((call for call in under_way if fits(one, call)), 1)
         if not found:
@@ -180,10 +186,6 @@ def same_tool(observed: str, called: str) -> bool:
     return called.endswith(observed) and called.removesuffix(observed).endswith(
         _BEFORE_A_SERVER_S_NAME
     )
-
-
-def _is_before(one: datetime | None, other: datetime | None) -> bool:
-    return one is not None and other is not None and one < other
 
 
 def _same_result(one: Observed, call: TracedCall) -> bool:

@@ -3,7 +3,7 @@ And the tools that an observation declares."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 import orjson
@@ -26,6 +26,7 @@ from debrief.sessions.readers.values import declared_tools
 _COVERED, _COVERED_SOON = '"function_result"', 64
 """A cover that some write as text around a result, and in how many characters it shows."""
 _REMINDER, _REMINDED = "<system-reminder>", "</system-reminder>"
+"""Around what an agent's program tells its model between a person's words."""
 _NUMBERED_NAMES = {"tool.name": "name", "tool.description": "description"}
 
 
@@ -92,7 +93,8 @@ class Parts:
         elif kind in vendors.TYPES_OF_BINARIES or _mime(part):
             pass
         elif (text := _text(part)) is not None:
-            if not _is_reminder(text):
+            inner = text.strip()
+            if not (inner.startswith(_REMINDER) and inner.endswith(_REMINDED)):
                 self.texts.append(without_binaries(text))
         else:
             return False
@@ -198,7 +200,9 @@ def result_text(value: object, depth: int = 6) -> str:
             return result_text(inner, depth - 1)
     if isinstance(value, list) and value:
         parts = Parts()
-        parts.add_all({"text": plain(p["json"])} if _is_json(p) else p for p in value)
+        for part in value:
+            is_json = isinstance(part, dict) and set(part) == {"json"}
+            parts.add_all([{"text": plain(part["json"])} if is_json else part])
         if parts.known == len(value) and not isinstance(value[0], str):
             return "\n".join([*filter(None, parts.texts), *["[image]"] * parts.images])
     return plain(value)
@@ -224,10 +228,6 @@ def _inside(item: Json) -> object:
     return None
 
 
-def _is_json(part: object) -> bool:
-    return isinstance(part, dict) and set(part) == {"json"}
-
-
 def _text(part: Json) -> str | None:
     text = part.get("text")
     if isinstance(text, dict):
@@ -239,12 +239,6 @@ def _text(part: Json) -> str | None:
         return first_text(part, "refusal")
     content = part.get("content")
     return content if isinstance(content, str) and kind.endswith("text") else None
-
-
-def _is_reminder(text: str) -> bool:
-    """Return whether a part is what an agent's program tells its model between a person's words."""
-    text = text.strip()
-    return text.startswith(_REMINDER) and text.endswith(_REMINDED)
 
 
 def _mime(part: Json) -> str:
@@ -279,29 +273,21 @@ def is_definition(item: object) -> bool:
     )
 
 
-def declared_by(row: Row, given: object, gave: object) -> tuple[DeclaredTool, ...]:
-    """Return the tools that an observation tells the model of.
+def declared_by(row: Row, given: object, gave: object) -> Iterator[DeclaredTool]:
+    """Yield the tools that an observation tells the model of.
 
     Args:
         row: as the server has it.
         given: its input, decoded.
         gave: its output, decoded: the Responses API repeats the tools there.
     """
-    return tuple(_declared(row, given, gave))
-
-
-def _declared(row: Row, given: object, gave: object) -> Iterator[DeclaredTool]:
     yield from declared_tools(row.get("toolDefinitions"))
-    if isinstance(given, list):
-        for item in given:
-            if is_definition(item):
-                yield from declared_tools(item["content"])
-    elif isinstance(given, dict):
+    if isinstance(given, dict):
         yield from _in_request(given)
-        messages = decoded(given.get("messages"))
-        for item in messages if isinstance(messages, list) else ():
-            if is_definition(item):
-                yield from declared_tools(item["content"])
+        given = _listed(given.get("messages"))
+    for item in given if isinstance(given, list) else ():
+        if is_definition(item):
+            yield from declared_tools(item["content"])
     if isinstance(gave, dict) and gave.get("object") == "response":
         yield from _in_request(gave)
     parameters = decoded(row.get("modelParameters"))
@@ -312,7 +298,7 @@ def _declared(row: Row, given: object, gave: object) -> Iterator[DeclaredTool]:
         yield from _in_metadata(metadata)
 
 
-def _in_request(request: Mapping[str, Any]) -> Iterator[DeclaredTool]:
+def _in_request(request: Row) -> Iterator[DeclaredTool]:
     config = request.get("config")
     for holder in (request, config if isinstance(config, dict) else {}):
         for key in vendors.TOOL_LISTS:
@@ -320,29 +306,27 @@ def _in_request(request: Mapping[str, Any]) -> Iterator[DeclaredTool]:
                 yield from declared_tools(holder[key])
 
 
-def _in_metadata(metadata: Mapping[str, Any]) -> Iterator[DeclaredTool]:
-    for key in vendors.TOOL_LISTS:
-        if _are_tools(metadata.get(key)):
-            yield from declared_tools(metadata[key])
+def _in_metadata(metadata: Row) -> Iterator[DeclaredTool]:
+    yield from _tools_under(metadata, vendors.TOOL_LISTS)
     given = metadata.get("attributes")
     if isinstance(given, str) and not any(mark in given for mark in vendors.TOOL_MARKS):
         return
     attributes = decoded(given)
     if not isinstance(attributes, dict):
         return
-    for key in vendors.TOOL_ATTRIBUTES:
-        if _are_tools(attributes.get(key)):
-            yield from declared_tools(attributes[key])
+    yield from _tools_under(attributes, vendors.TOOL_ATTRIBUTES)
     parameters = decoded(attributes.get("model_request_parameters"))
     if isinstance(parameters, dict):
         yield from declared_tools(parameters.get("function_tools"))
     yield from _numbered(attributes)
 
 
-def _are_tools(value: object) -> bool:
-    """Return whether a list that anybody may have put there is one of tools and of nothing else."""
-    listed = _listed(value)
-    return bool(listed) and all(map(_is_like_a_tool, listed))
+def _tools_under(holder: Row, keys: Iterable[str]) -> Iterator[DeclaredTool]:
+    """Yield what lists that anybody may have put there hold, if it is tools and nothing else."""
+    for key in keys:
+        listed = _listed(holder.get(key))
+        if listed and all(map(_is_like_a_tool, listed)):
+            yield from declared_tools(holder[key])
 
 
 def _listed(value: object) -> list[Any]:
@@ -355,7 +339,7 @@ def _is_like_a_tool(item: object) -> bool:
     return isinstance(tool, dict) and any(key in tool for key in vendors.IN_TOOLS)
 
 
-def _numbered(attributes: Mapping[str, Any]) -> Iterator[DeclaredTool]:
+def _numbered(attributes: Row) -> Iterator[DeclaredTool]:
     """Yield the tools that are spread over attributes with a number in their names."""
     tools: dict[int, dict[str, Any]] = {}
     for key, value in attributes.items():

@@ -108,12 +108,10 @@ def write_scores(
             else:
                 due.append(score)
     failed, unconfirmed = _write(client, due, options) if due else ({}, {})
-    for identity in (score.id for score in due):
-        status, reason = "written", ""
-        if identity in failed:
-            status, reason = "failed", failed[identity]
-        elif identity in unconfirmed:
-            status, reason = "unconfirmed", unconfirmed[identity]
+    outcomes = dict.fromkeys((score.id for score in due), ("written", ""))
+    outcomes |= {identity: ("unconfirmed", reason) for identity, reason in unconfirmed.items()}
+    outcomes |= {identity: ("failed", reason) for identity, reason in failed.items()}
+    for identity, (status, reason) in outcomes.items():
         receipts[identity] = replace(receipts[identity], status=status, reason=reason)
     return [*receipts.values(), *_still_valid(client, before, receipts, options)]
 

@@ -73,23 +73,17 @@ class LangfuseSource:
         """
         listed, until = self._remembered(lake)
         now = self.now()
-        failure: list[ScanEntry] = []
+        missed: list[ScanEntry] = []
         try:
             for begin, end in _windows(until, now):
                 self._list(listed, begin, end if end < now else now + _SKEW)
                 rows = sorted(listed.values(), key=lambda session: session.id)
                 lake.write(LISTING_TABLE, SOURCE, rows, ListedSession, partial(self._mark, end))
         except DebriefError as error:
-            failure.append(
-                ScanEntry(
-                    source=SOURCE,
-                    path=path_of(self.client.host),
-                    started=now,
-                    week=week_of(now),
-                    reason=f"not listed: {error.reason}",
-                )
-            )
-        return [*map(_entry, listed.values()), *failure]
+            reason, where = f"not listed: {error.reason}", path_of(self.client.host)
+            week = week_of(now)
+            missed = [ScanEntry(source=SOURCE, path=where, started=now, week=week, reason=reason)]
+        return [*map(_entry, listed.values()), *missed]
 
     def reader(self, lake: Lake, entries: Sequence[ScanEntry], redactor: Redactor) -> FetchedReader:
         """Bring the sessions of ``entries`` into the lake, several at once; return their reader.

@@ -250,9 +250,10 @@ class ServerTrace:
         first = self.asked()
         if len(self.answers) < 2 or (self.root is not None and not self._is_bare(self.root)):
             return [(first, self.rows)]
+        beside = self._parents[id_of(self.answers[0])]
         starts: list[tuple[UserRequest, int]] = []
         for place, row in enumerate(self.rows):
-            if kind_of(row) != "GENERATION" or not self._is_beside(row):
+            if kind_of(row) != "GENERATION" or self._parents[id_of(row)] != beside:
                 continue
             asked = self.request_in(row)
             if asked.said and (not starts or asked.is_next_after(starts[-1][0])):
@@ -262,10 +263,6 @@ class ServerTrace:
         places = [0, *(place for _, place in starts[1:]), len(self.rows)]
         pieces = zip(starts, places[:-1], places[1:], strict=True)
         return [(asked, self.rows[begin:end]) for (asked, _), begin, end in pieces]
-
-    def _is_beside(self, row: Row) -> bool:
-        parent = self._parents[id_of(row)]
-        return parent == self._parents[id_of(self.answers[0])]
 
     def _is_bare(self, root: Row) -> bool:
         """Return whether the root is there for its trace alone, and asks for nothing by itself."""

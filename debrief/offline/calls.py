@@ -235,13 +235,9 @@ def _hunk(turn: int, path: str, match: re.Match[str], body: list[str]) -> EditHu
     number = int(match[3])
     changed: list[int] = []
     for line in body:
-        if line.startswith("+"):
+        if line.startswith(("+", "-")):
             changed.append(number)
-            number += 1
-        elif line.startswith("-"):
-            changed.append(number)
-        elif line.startswith(" "):
-            number += 1
+        number += line.startswith(("+", " "))
     start = changed[0] if changed else number
     return EditHunk(
         turn,

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 
 import orjson
 from msgspec import Struct
@@ -96,20 +97,13 @@ def checks_in(call: ToolCall, command: str, turn: int = 0, position: int = 0) ->
 
 def _printed(result: str) -> str:
     """Return what commands printed: a script may wrap it in JSON, one object a line."""
-    if not result.startswith("Script "):
-        return result
-    return "\n".join(map(_out_of_json, result.split("\n")))
-
-
-def _out_of_json(line: str) -> str:
-    if not line.startswith("{"):
-        return line
-    try:
-        parsed = orjson.loads(line)
-    except orjson.JSONDecodeError:
-        return line
-    output = parsed.get("output")
-    return output if isinstance(output, str) else line
+    lines = result.split("\n") if result.startswith("Script ") else []
+    for number, line in enumerate(lines):
+        if line.startswith("{"):
+            with suppress(orjson.JSONDecodeError):
+                output = orjson.loads(line).get("output")
+                lines[number] = output if isinstance(output, str) else line
+    return "\n".join(lines) if lines else result
 
 
 def _read(kind: CheckKind, text: str, alone: bool) -> CheckRun | None:

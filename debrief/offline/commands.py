@@ -104,25 +104,24 @@ def simple_commands(command: str) -> tuple[tuple[str, ...], ...]:
 
 def _split(command: str) -> list[str]:
     """Split at ``;``, ``&``, ``|``, line ends and brackets that stand outside quotes."""
-    parts, current, quote, escaped = [], [], "", False
+    parts: list[str] = []
+    current: list[str] = []
+    quote, escaped = "", False
     for character in command:
-        if escaped:
-            escaped = False
-            current.append(character)
-        elif character == "\\" and quote != "'":
-            escaped = True
-            current.append(character)
-        elif quote:
-            quote = "" if character == quote else quote
-            current.append(character)
-        elif character in "'\"":
-            quote = character
-            current.append(character)
-        elif character in ";|\n()" or (character == "&" and current[-1:] != [">"]):
+        is_end = character in ";|\n()" or (character == "&" and current[-1:] != [">"])
+        if is_end and not quote and not escaped:
             parts.append("".join(current))
             current = []
-        else:
-            current.append(character)
+            continue
+        current.append(character)
+        if escaped:
+            escaped = False
+        elif character == "\\" and quote != "'":
+            escaped = True
+        elif quote:
+            quote = "" if character == quote else quote
+        elif character in "'\"":
+            quote = character
     parts.append("".join(current))
     return [part.strip() for part in parts if part.strip()]
 
@@ -132,13 +131,11 @@ def _words(part: str) -> list[str]:
         words = shlex.split(part, comments=True)
     except ValueError:
         words = part.split()
-    kept = []
-    skip = False
-    for word in words:
-        if skip:
-            skip = False
-        elif re.fullmatch(r"\d*(>>?|<)(&\d|&-)?", word):
-            skip = "&" not in word
+    kept, rest = [], iter(words)
+    for word in rest:
+        if re.fullmatch(r"\d*(>>?|<)(&\d|&-)?", word):
+            if "&" not in word:
+                next(rest, None)
         elif not re.match(r"\d*>|&>", word):
             kept.append(word)
     return kept
@@ -166,22 +163,19 @@ def _placeless(words: list[str]) -> list[str]:
     """Take off options that only say where a program works, so that its first word leads."""
     if not words or words[0] not in _PLACED:
         return words
-    kept, at = words[:1], 1
-    while at < len(words):
-        if words[at] in _PLACES:
-            at += 2
-            continue
-        kept.append(words[at])
-        at += 1
+    kept, rest = words[:1], iter(words[1:])
+    for word in rest:
+        if word in _PLACES:
+            next(rest, None)
+        else:
+            kept.append(word)
     return kept
 
 
 def _past_options(words: list[str]) -> list[str]:
-    at = 0
-    while at < len(words) and words[at].startswith("-") and words[at] != "--":
-        takes = words[at] in _VALUED
-        at += 2 if takes else 1
-    return words[at:]
+    while words and words[0].startswith("-") and words[0] != "--":
+        words = words[2 if words[0] in _VALUED else 1 :]
+    return words
 
 
 def _by_command(**commands: str) -> dict[str, CheckKind]:

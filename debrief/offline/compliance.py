@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator
 from msgspec import Struct
 
 from debrief.markdown import shorten
-from debrief.offline.calls import Activity
+from debrief.offline.calls import Activity, tail
 from debrief.offline.commands import arguments, shell_command
 from debrief.offline.dimensions import (
     Setting,
@@ -75,6 +75,7 @@ _STOP_WORDS = (
     "bitte noch alle kann soll über unter nach beim"
 )
 _STOP = frozenset(_STOP_WORDS.split())
+_ENDINGS = ["ations", "ation", "ings", "ing", "ers", "ies", "es", "ed", "er", "en", "s", "e"]
 _CALLS_READ = 4_000
 _ITEM_COVERED = 0.5
 _NAMED = 3
@@ -144,20 +145,7 @@ def _identifiers(text: str) -> Iterator[str]:
 
 
 def _stem(word: str) -> str:
-    for ending in (
-        "ations",
-        "ation",
-        "ings",
-        "ing",
-        "ers",
-        "ies",
-        "es",
-        "ed",
-        "er",
-        "en",
-        "s",
-        "e",
-    ):
+    for ending in _ENDINGS:
         if word.endswith(ending) and len(word) - len(ending) >= 4:
             return word[: -len(ending)]
     return word
@@ -204,37 +192,28 @@ class _Traces:
                 continue
             if call.path and call.patch:
                 written += [line[1:] for line in call.patch.split("\n") if line[:1] in "+-"]
-            else:
-                command = shell_command(call)
-                if command is not None:
-                    touched.append(command[:_CALLS_READ])
-                else:
-                    values = arguments(call).values()
-                    touched += [v[:_CALLS_READ] for v in values if isinstance(v, str)]
-        said = [message.text for message in activity.messages if message.text]
+                continue
+            command = shell_command(call)
+            values = [command] if command is not None else arguments(call).values()
+            touched += [value[:_CALLS_READ] for value in values if isinstance(value, str)]
         self.written = "\n".join(written)
         self.touched = "\n".join(touched)
-        self.said = "\n".join(said)
-        self.stems = stems_of("\n".join([*self.changed, self.written, self.touched, self.said]))
+        self.said = "\n".join(message.text for message in activity.messages if message.text)
         self.hard_stems = stems_of("\n".join([*self.changed, self.written, self.touched]))
+        self.stems = self.hard_stems | stems_of(self.said)
 
 
 def _weigh_files(weighing: Weighing, request: RequestFeatures, traces: _Traces) -> None:
     if not request.files:
         return
     changed = [name for name in request.files if _among(name, traces.changed)]
-    seen = [
-        name
-        for name in request.files
-        if name not in changed and (name in traces.touched or name in request.attached)
-    ]
-    share = (len(changed) + 0.4 * len(seen)) / len(request.files)
-    if not request.change:
-        share = (len(changed) + len(seen)) / len(request.files)
+    others = [name for name in request.files if name not in changed]
+    seen = [name for name in others if name in traces.touched or name in request.attached]
+    share = (len(changed) + (0.4 if request.change else 1) * len(seen)) / len(request.files)
     said = f"{len(changed)} of {counted(len(request.files), 'file{s}')} named in the plan changed"
     if seen:
         said += f", {len(seen)} looked at"
-    missing = [name for name in request.files if name not in changed and name not in seen]
+    missing = [name for name in others if name not in seen]
     if missing and share < 1:
         said += f" (not touched: {', '.join(missing[:_NAMED])})"
     weighing.add(2.0 * (share - 0.4) * some(len(request.files), 1), said)
@@ -282,9 +261,8 @@ def _weigh_kinds(
     if request.change and not signals.edits:
         weighing.add(-1.5, "a change was asked for, and no editing tool changed anything")
     elif request.change:
-        weighing.add(
-            0.3, f"{counted(len(traces.changed), 'file{s}')} changed, as a change was asked"
-        )
+        files = counted(len(traces.changed), "file{s}")
+        weighing.add(0.3, f"{files} changed, as a change was asked")
     if request.tests:
         tests = [run for run in signals.checks if run.kind == "test"]
         wrote = any("test" in path.lower() or "spec" in path.lower() for path in traces.changed)
@@ -309,12 +287,8 @@ def _weigh_scope(weighing: Weighing, request: RequestFeatures, traces: _Traces) 
     """Look for new files that nothing in the plan speaks of."""
     if len(request.words) < 6 or not traces.created:
         return
-    strange = [
-        path
-        for path in sorted(traces.created)
-        if not (stems_of("/".join(path.split("/")[-2:])) & request.words)
-        and not _named(path, request.files)
-    ]
+    unnamed = (p for p in sorted(traces.created) if not any(_among(n, [p]) for n in request.files))
+    strange = [path for path in unnamed if not (stems_of(tail(path)) & request.words)]
     if strange:
         weight = -0.7 * some(len(strange), 2)
         names = ", ".join(path.rpartition("/")[2] for path in strange[:_NAMED])
@@ -324,7 +298,3 @@ def _weigh_scope(weighing: Weighing, request: RequestFeatures, traces: _Traces) 
 
 def _among(name: str, paths: list[str]) -> bool:
     return any(path == name or path.endswith("/" + name.lstrip("./@~")) for path in paths)
-
-
-def _named(path: str, names: tuple[str, ...]) -> bool:
-    return any(_among(name, [path]) for name in names)

@@ -174,7 +174,7 @@ def _beyond(signals: Signals, setting: Setting) -> list[str]:
     return found
 
 
-def weigh_execution(signals: Signals, setting: Setting) -> Weighing:
+def weigh_execution(signals: Signals) -> Weighing:
     """Weigh how cleanly the work was carried out."""
     weighing = Weighing(0.45)
     known = [run for run in signals.checks if run.passed is not None]
@@ -209,7 +209,7 @@ def weigh_execution(signals: Signals, setting: Setting) -> Weighing:
 
 def execution_quality(signals: Signals, setting: Setting) -> Verdict:
     """Checks that pass, few errors, little done twice."""
-    weighing = weigh_execution(signals, setting)
+    weighing = weigh_execution(signals)
     return _numeric("execution_quality", weighing, "No check, error or correction to go by.")
 
 

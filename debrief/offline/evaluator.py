@@ -106,8 +106,9 @@ class OfflineEvaluator:
             weighing = weigh_compliance(request, activity_of(session), signals)
             feedback = weighing.rationale("The plan names nothing that could be followed up.")
         else:
-            setting = _setting(context.plan_content)
-            weighing = _overall(signals, setting)
+            setting, weighing = _setting(context.plan_content), Weighing()
+            weighing.add_half(weigh_completion(signals, setting))
+            weighing.add_half(weigh_execution(signals))
             feedback = (
                 f"The offline evaluator has no measure for “{judge.name}”; this is its general "
                 "one, of how the session went. "
@@ -148,13 +149,6 @@ def _setting(task: str, last_part: bool = True) -> Setting:
     )
 
 
-def _overall(signals: Signals, setting: Setting) -> Weighing:
-    weighing = Weighing()
-    for part in (weigh_completion(signals, setting), weigh_execution(signals, setting)):
-        weighing.add_half(part)
-    return weighing
-
-
 def weigh_reuse(
     activity: Activity, signals: Signals, *, exploration_recorded: bool = True
 ) -> Weighing:
@@ -169,12 +163,10 @@ def weigh_reuse(
     written = _Written(activity)
     _weigh_copies(weighing, written)
     _weigh_names(weighing, written)
-    if not exploration_recorded:
-        pass
-    elif signals.searched_before_first_edit:
+    if exploration_recorded and signals.searched_before_first_edit:
         weight = 0.5 * some(signals.searches + signals.reads, 4)
         weighing.add(weight, signals.exploration)
-    else:
+    elif exploration_recorded:
         weighing.add(-0.8, f"the first edit (turn {code[0].turn}) came before any look around")
     created = {edit.path for edit in code if edit.created and not _TEST_FILE.search(edit.path)}
     touched = {edit.path for edit in code if not _TEST_FILE.search(edit.path)}
@@ -278,18 +270,12 @@ def _weigh_names(weighing: Weighing, written: _Written) -> None:
     for path, lines in written.lines.items():
         for turn, line in lines:
             found = _DEFINES.match(line)
-            name = (found[1] or found[2]) if found else None
-            if name:
+            if found:
+                name = found[1] or found[2]
                 own.add(name)
-                source = written.known.get(name)
-                elsewhere = source is not None and source != "a search result"
-                if (
-                    elsewhere
-                    and source is not None
-                    and not _same_file(source, path)
-                    and not _ORDINARY.match(name)
-                    and not written.removed[line]
-                ):
+                source = written.known.get(name, "")
+                is_known = source not in ("", "a search result") and not _ORDINARY.match(name)
+                if is_known and not _same_file(source, path) and not written.removed[line]:
                     again.append(f"turn {turn}: {name} stands in {tail(source)} already")
             calls.update(_CALLED.findall(line))
     if again:
@@ -298,10 +284,8 @@ def _weigh_names(weighing: Weighing, written: _Written) -> None:
     reused = sorted((calls - own) & set(written.known))
     if reused:
         named = ", ".join(reused[:3])
-        weighing.add(
-            1.0 * some(len(reused), 3),
-            f"calls {counted(len(reused), 'existing name{s}')} ({named})",
-        )
+        calling = f"calls {counted(len(reused), 'existing name{s}')} ({named})"
+        weighing.add(1.0 * some(len(reused), 3), calling)
     elif written.known and own:
         weighing.add(-0.35, "nothing that had been read is called by what was written")
 

@@ -40,6 +40,14 @@ def _first_with(prompts: Sequence[HumanPrompt], section: str) -> HumanPrompt | N
     return next((prompt for prompt in prompts if prompt.says(section)), None)
 
 
+def _later_or_never(dialogue: Dialogue, section: str, later: str, never: str) -> Detection:
+    """See what the first prompt does not show: 2 where a later one does, else 1."""
+    found = _first_with(dialogue.later, section)
+    if found is None:
+        return _detected(1, 0, never, dialogue.first.sighting())
+    return _detected(2, 0, later.format(turn=found.turn), found.sighting(section))
+
+
 def names_the_place(dialogue: Dialogue) -> Detection:
     """See whether the first prompt names files, symbols or links."""
     first = dialogue.first
@@ -68,11 +76,9 @@ def states_the_result(dialogue: Dialogue) -> Detection:
     first = dialogue.first
     stated = first.count("expectations")
     if not stated:
-        later = _first_with(dialogue.later, "expectations")
-        if later is None:
-            return _detected(1, 0, "never says what the result must be", first.sighting())
-        finding = f"first says in turn {later.turn} what the result must be"
-        return _detected(2, 0, finding, later.sighting("expectations"))
+        finding = "first says in turn {turn} what the result must be"
+        never = "never says what the result must be"
+        return _later_or_never(dialogue, "expectations", finding, never)
     at = first.sighting("expectations")
     if stated > 1 and (first.says("proofs") or first.has_code or first.says("examples")):
         finding = "says what the result must be and how that is to be seen"
@@ -193,11 +199,8 @@ def explains_why(dialogue: Dialogue) -> Detection:
         return _detected(4, 1, "tells the reason", first.sighting("reasons"))
     if state:
         return _detected(3, 1, "tells how things are now, not why", first.sighting("states"))
-    later = _first_with(dialogue.later, "reasons")
-    if later is not None:
-        finding = f"tells the first reason in turn {later.turn}"
-        return _detected(2, 0, finding, later.sighting("reasons"))
-    return _detected(1, 0, "tells no reason", first.sighting())
+    finding = "tells the first reason in turn {turn}"
+    return _later_or_never(dialogue, "reasons", finding, "tells no reason")
 
 
 def says_it_up_front(dialogue: Dialogue) -> Detection:
@@ -205,9 +208,8 @@ def says_it_up_front(dialogue: Dialogue) -> Detection:
     extra = [p for p in dialogue.later if is_ask(p) and p.says("extras")]
     count = len(extra)
     if not count:
-        return _detected(
-            5, 0, "adds no requirement after the first prompt", dialogue.first.sighting()
-        )
+        finding = "adds no requirement after the first prompt"
+        return _detected(5, 0, finding, dialogue.first.sighting())
     finding = f"adds requirements in {_turns(extra)}"
     return _detected(max(1, 5 - count), count, finding, *(p.sighting("extras") for p in extra))
 
@@ -245,9 +247,8 @@ def needs_no_corrections(dialogue: Dialogue) -> Detection:
     share = count / max(len(dialogue.later), count)
     level = 4 if share <= 0.2 else 3 if share <= 0.34 else 2 if share <= 0.5 else 1
     finding = f"puts the agent right {_times(count)} in {len(dialogue.prompts)} prompts"
-    return _detected(
-        level, share, finding, *(objection.prompt.sighting() for objection in dialogue.corrections)
-    )
+    seen = (objection.prompt.sighting() for objection in dialogue.corrections)
+    return _detected(level, share, finding, *seen)
 
 
 def says_what_instead(dialogue: Dialogue) -> Detection | None:
@@ -327,21 +328,17 @@ def _answer_level(reply: HumanPrompt) -> int:
 
 def avoids_vague_requests(dialogue: Dialogue) -> Detection:
     """See how many prompts leave the agent to guess what is meant."""
-    vague = [
-        p for p in dialogue.prompts if p.says("vague") or (p is dialogue.first and _says_little(p))
-    ]
+    first = dialogue.first
+    is_little = len(first.words) < 5 and not first.anchors
+    vague = [p for p in dialogue.prompts if p.says("vague") or (p is first and is_little)]
     if not vague:
         return _detected(5, 0, "makes no vague request", dialogue.first.sighting())
     share = len(vague) / len(dialogue.prompts)
     finding = f"leaves the agent to guess in {_turns(vague)}"
     level = 4 if share <= 0.15 else 3 if share <= 0.3 else 2 if share <= 0.5 else 1
-    if vague[0] is dialogue.first:
+    if vague[0] is first:
         level = min(level, 2)
     return _detected(level, share, finding, *(p.sighting() for p in vague))
-
-
-def _says_little(prompt: HumanPrompt) -> bool:
-    return len(prompt.words) < 5 and not prompt.anchors
 
 
 def fits_the_first_prompt(dialogue: Dialogue) -> Detection:
@@ -357,9 +354,8 @@ def needs_few_prompts(dialogue: Dialogue) -> Detection:
     """See how many prompts the session takes."""
     count = len(dialogue.prompts)
     level = 5 if count <= 2 else 4 if count <= 4 else 3 if count <= 7 else 2 if count <= 12 else 1
-    return _detected(
-        level, count, f"uses {count} prompt{'s' * (count != 1)}", dialogue.prompts[-1].sighting()
-    )
+    finding = f"uses {count} prompt{'s' * (count != 1)}"
+    return _detected(level, count, finding, dialogue.prompts[-1].sighting())
 
 
 def closes_the_loop(dialogue: Dialogue) -> Detection | None:

@@ -74,7 +74,7 @@ PLACES: dict[str, dict[str, Any]] = {
 
 
 def declared(row: dict[str, Any]) -> tuple[DeclaredTool, ...]:
-    return declared_by(row, decoded(row.get("input")), decoded(row.get("output")))
+    return tuple(declared_by(row, decoded(row.get("input")), decoded(row.get("output"))))
 
 
 @pytest.mark.parametrize("place", PLACES)

@@ -10,7 +10,7 @@ from debrief.sessions.model import ToolCall
 from tests.langfuse.scenario import iso
 
 Json = dict[str, Any]
-MANY = 700
+MANY = 1_000
 ASKED = json.dumps([{"role": "user", "content": "Go."}])
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from datetime import UTC, datetime
 from pathlib import Path
 
 import fsspec
@@ -16,6 +17,7 @@ from debrief.sessions.scanning import ScanEntry
 from debrief.sessions.store import scan_into, store_week
 from debrief.sessions.transfer import local_folders, mirror, push, split_locations
 from tests.object_store import Bucket, bucket, object_store_server
+from tests.sessions.scenario import Log
 
 __all__ = ["bucket", "object_store_server"]
 
@@ -25,21 +27,10 @@ TOKEN = "ghp_" + "q7RtY2vB9nM4xK8sLw3ZcF6hJ1dG5pQa0TuE"
 
 
 def transcript(folder: Path, session: str, text: str = "Round amounts to cents.") -> Path:
-    path = folder / "project" / f"{session}.jsonl"
-    path.parent.mkdir(parents=True, exist_ok=True)
-    lines = [
-        {
-            "type": kind,
-            "uuid": f"{session}-{number}",
-            "sessionId": session,
-            "timestamp": f"2026-11-03T10:00:0{number}.000Z",
-            "cwd": "/home/kim/ledger",
-            "message": {"role": kind, "content": [{"type": "text", "text": text}]},
-        }
-        for number, kind in enumerate(("user", "assistant"))
-    ]
-    path.write_text("".join(f"{json.dumps(line)}\n" for line in lines), encoding="utf-8")
-    return path
+    log = Log(session=session, started=datetime(2026, 11, 3, 10, tzinfo=UTC))
+    log.user([{"type": "text", "text": text}])
+    log.says(text)
+    return log.write(folder / "project" / f"{session}.jsonl")
 
 
 def test_places_are_separated_as_in_a_path_and_urls_stay_whole() -> None:

@@ -15,6 +15,7 @@ from debrief.redaction.redactor import Redactor
 from debrief.sessions.model import Session
 from debrief.sessions.scanning import with_digest
 from debrief.sessions.store import SESSIONS_TABLE, scan_into, store_week
+from tests.sessions.scenario import Log, usage
 
 WEEK = "2026-09-07"
 REDACTOR = Redactor(b"a key of thirty-two bytes, or so.")
@@ -22,25 +23,12 @@ REDACTOR = Redactor(b"a key of thirty-two bytes, or so.")
 
 def part(folder: Path, place: str, *moments: str, session: int = 0, prompt: str = "Go on") -> Path:
     """Write a transcript of a session with a prompt and an answer at each moment."""
-    session_id = f"00000000-0000-4000-8000-{session:012d}"
-    shared = {"sessionId": session_id, "cwd": "/home/sam/shop", "version": "2.0.1"}
-    lines = []
+    log = Log(session=f"00000000-0000-4000-8000-{session:012d}", cwd="/home/sam/shop")
     for at in moments:
-        answer = {
-            "id": f"m{at}",
-            "role": "assistant",
-            "model": "claude-sonnet-4-5",
-            "content": [{"type": "text", "text": f"Went on at {at}."}],
-            "usage": {"input_tokens": 9, "output_tokens": 9},
-        }
-        asked = {"role": "user", "content": f"{prompt} at {at}"}
-        for kind, second, message in (("user", 0, asked), ("assistant", 9, answer)):
-            stamped = {"uuid": f"{kind}{at}", "timestamp": f"{at}:{second:02}Z"}
-            lines.append(json.dumps({**shared, **stamped, "type": kind, "message": message}) + "\n")
-    path = folder / place / f"{session_id}.jsonl"
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text("".join(lines))
-    return path
+        log.user(f"{prompt} at {at}", uuid=f"user{at}", timestamp=f"{at}:00Z")
+        answer = {"uuid": f"assistant{at}", "timestamp": f"{at}:09Z"}
+        log.says(f"Went on at {at}.", id=f"m{at}", usage=usage(9, 9), **answer)
+    return log.write(folder / place / f"{log.session}.jsonl")
 
 
 def transcript(folder: Path, number: int, prompt: str = "Make the retries stop") -> Path:

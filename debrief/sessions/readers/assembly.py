@@ -79,6 +79,13 @@ class TranscriptDraft:
         self.api_calls: int | None = None
         """Where it is not the number of messages."""
 
+    def agent(self, id: str, place: SubagentPlace = "inline") -> TranscriptDraft:
+        """Return the draft of a subagent whose messages are among these."""
+        if id not in self.agents:
+            agent = self.agents[id] = TranscriptDraft(self.path)
+            agent.id, agent.place = id, place
+        return self.agents[id]
+
     def see(self, at: datetime | None) -> None:
         """Take the first time as the start and the latest as the end."""
         if at is None:

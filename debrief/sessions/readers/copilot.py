@@ -260,12 +260,9 @@ class _Stream:
         return self._agent(parent) if parent else self._draft
 
     def _agent(self, call_id: str) -> TranscriptDraft:
-        agents = self._draft.agents
-        if call_id not in agents:
-            agent = agents[call_id] = TranscriptDraft(self._draft.path)
-            agent.id = agent.parent_call = call_id
-            agent.place = "inline"
-        return agents[call_id]
+        agent = self._draft.agent(call_id)
+        agent.parent_call = call_id
+        return agent
 
 
 def _usage(usage: JsonRecord) -> Usage:

@@ -198,7 +198,7 @@ def _ask(message: JsonRecord, at: datetime | None, rewound: bool, draft: Transcr
         images += string(data.get("mimeType")).startswith("image/")
     prompt = "\n".join(words)
     if (words or images) and prompt.strip() != _NUDGE:
-        draft.timeline.prompt(prompt, at, images=images, rewound=rewound)
+        draft.timeline.prompt(prompt, at, images).rewound = rewound
 
 
 def _answer(

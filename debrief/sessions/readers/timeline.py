@@ -151,22 +151,10 @@ class Timeline:
         """The intervention after which there was no prompt or message."""
 
     def prompt(
-        self,
-        text: str,
-        at: datetime | None,
-        *,
-        images: int = 0,
-        origin: TurnOrigin = "prompt",
-        provisional: bool = False,
-        rewound: bool = False,
+        self, text: str, at: datetime | None, images: int = 0, origin: TurnOrigin = "prompt"
     ) -> TurnDraft:
-        """Begin a turn with what the person asked.
-
-        Args:
-            provisional: it may turn out later that no person wrote this; see ``settle``.
-            rewound: the person went back to before this prompt later.
-        """
-        turn = TurnDraft(text, origin, at, at, images, provisional=provisional, rewound=rewound)
+        """Begin a turn with what the person asked."""
+        turn = TurnDraft(text, origin, at, at, images)
         turn.compacted, self.compacting = self.compacting, False
         self.turns.append(turn)
         self.message = self.latest = None
@@ -241,8 +229,6 @@ class Timeline:
         at: datetime | None,
         exit_code: int | None = None,
         edit: FileEdit | None = None,
-        refused: bool | None = None,
-        words: str | None = None,
     ) -> None:
         """Answer a call; the first answer counts.
 
@@ -252,22 +238,18 @@ class Timeline:
         Args:
             text: None where the transcript says that the call ended, and not what came back.
             failed: as the transcript says; a command whose exit code is not 0 failed anyway.
-            refused: whether the person refused the call; by default its text says so.
-            words: what they said or answered, where the source keeps that apart from the text.
         """
         self.touch(at)
         failed = failed or bool(exit_code)
-        if refused is None:
-            refused = failed and text is not None and is_rejection(text)
         if call.status != "unanswered":
             return
-        if refused:
-            self.reject(call, text or "", at, words)
+        if failed and text is not None and is_rejection(text):
+            self.reject(call, text, at)
             return
         call.result, call.exit_code, call.edit = text, exit_code, edit
         call.status = "failed" if failed else "ok"
         if not failed and call.name in ASKING_TOOLS:
-            self.intervene("answer", (text or "") if words is None else words, at)
+            self.intervene("answer", text or "", at)
 
     def reject(
         self, call: CallDraft, text: str, at: datetime | None, words: str | None = None

@@ -51,17 +51,6 @@ def test_without_a_result_object_the_input_is_compared(tmp_path: Path, outcome: 
     assert call.path == "a.py"
 
 
-def test_several_edits_of_one_call_are_added_up(tmp_path: Path) -> None:
-    edits = [
-        {"old_string": "a", "new_string": "b"},
-        {"old_string": "", "new_string": "c\nd"},
-        "not an edit",
-    ]
-    call = edited(tmp_path, "MultiEdit", edits=edits)
-    assert (call.added, call.removed, call.estimated) == (3, 1, True)
-    assert "a.py" not in call.patch
-
-
 def test_a_file_written_over_without_a_result_object_is_compared_with_what_it_held(
     tmp_path: Path,
 ) -> None:
@@ -100,13 +89,6 @@ def test_a_result_told_twice_counts_once(tmp_path: Path) -> None:
     log.result("c1", "ok", outcome)
     session = log.read(tmp_path)
     assert (session.lines_added, session.lines_removed) == (1, 1)
-
-
-def test_edits_through_a_shell_are_invisible(tmp_path: Path) -> None:
-    log = Log("Go")
-    log.calls("c1", "Bash", command="echo x >> a.py")
-    log.result("c1", "", {"stdout": ""})
-    assert log.read(tmp_path).growth == 0
 
 
 def test_broken_hunks_are_passed_over(tmp_path: Path) -> None:

@@ -60,7 +60,7 @@ def _settle_prompts(file: TranscriptFile) -> None:
     latest: dict[str, str] = {}
     for asked in file.prompts:
         same = waiting.setdefault(asked.turn.prompt, [])
-        if asked.queued:
+        if asked.turn.origin == "queued":  # a later record may repeat it
             same.append(asked.turn)
             continue
         if same:

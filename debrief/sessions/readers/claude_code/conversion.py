@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 import orjson
 
-from debrief.sessions.model import SubagentPlace, TurnOrigin, Usage
+from debrief.sessions.model import Usage
 from debrief.sessions.readers.assembly import TranscriptDraft
 from debrief.sessions.readers.claude_code.records import (
     INTERRUPTED_CALL,
@@ -34,7 +34,7 @@ from debrief.sessions.readers.claude_code.records import (
     words_of_refusal,
 )
 from debrief.sessions.readers.files import JsonLines
-from debrief.sessions.readers.timeline import CallDraft, MessageDraft
+from debrief.sessions.readers.timeline import ASKING_TOOLS, CallDraft, MessageDraft, TurnDraft
 from debrief.sessions.readers.values import moment, string, text_of, whole_number
 
 MessageKey = tuple[Any, Any]
@@ -152,41 +152,22 @@ class TranscriptFile:
         self.conversational = True
         if message.model == _SYNTHETIC:
             return
-        draft = self._draft(record, message, at, thread)
-        content = message.content
-        if type(content) is list:
-            for block in content:
-                if type(block) is not Block:
-                    if type(block) is str:
-                        draft.texts.append(block)
-                    continue
-                kind = block.type
-                if kind == "tool_use":
-                    self._call(block, draft, at, thread)
-                elif kind == "text":
-                    text = block.text
-                    if text and type(text) is str:
-                        draft.texts.append(text)
-        elif type(content) is str and content:
-            draft.texts.append(content)
-
-    def _draft(
-        self,
-        record: ClaudeRecord,
-        message: ClaudeMessage,
-        at: datetime | None,
-        thread: TranscriptDraft,
-    ) -> MessageDraft:
-        id, request = message.id, record.requestId
+        id, request, usage = message.id, record.requestId, message.usage
         key = (thread.id, id, request)
         draft = None if id is None and request is None else self._drafts.get(key)
         if draft is None:
             draft = thread.timeline.begin_message(string(id), string(message.model), at)
             self._drafts[key] = draft
-        usage = message.usage
         if type(usage) is Tokens:
             self._spend((id, request), usage, thread, draft)
-        return draft
+        content = message.content
+        for block in content if type(content) is list else [content]:
+            if type(block) is str:
+                draft.texts.append(block)
+            elif type(block) is Block and block.type == "tool_use":
+                self._call(block, draft, at, thread)
+            elif type(block) is Block and block.type == "text" and type(block.text) is str:
+                draft.texts.append(block.text)
 
     def _spend(
         self, key: MessageKey, tokens: Tokens, thread: TranscriptDraft, draft: MessageDraft
@@ -265,7 +246,7 @@ class TranscriptFile:
         kind = kind_of(text)
         if kind == "prompt":
             if text or images:
-                self._prompt(record, text, at, images)
+                self._prompt(record, self.main.timeline.prompt(text, at, images))
         elif kind == "slash_command":
             self.main.timeline.intervene("slash_command", command_in(text), at)
         elif kind == "notice":
@@ -276,18 +257,9 @@ class TranscriptFile:
             _, _, rest = text.partition("]")
             self.main.timeline.intervene("interruption", rest.strip(), at)
 
-    def _prompt(
-        self,
-        record: ClaudeRecord,
-        text: str,
-        at: datetime | None,
-        images: int,
-        queued: bool = False,
-    ) -> None:
-        origin: TurnOrigin = "queued" if queued else "prompt"
-        turn = self.main.timeline.prompt(text, at, images=images, origin=origin)
+    def _prompt(self, record: ClaudeRecord, turn: TurnDraft) -> None:
         uuid, parent = _text_or_none(record.uuid), _text_or_none(record.parentUuid)
-        self.prompts.append(Asked(turn, uuid, parent, queued))
+        self.prompts.append(Asked(turn, uuid, parent))
 
     def _result(self, block: Block, outcome: Any, at: datetime | None) -> None:
         id = string(block.tool_use_id)
@@ -298,16 +270,20 @@ class TranscriptFile:
             return
         call, thread = found
         timeline, text = thread.timeline, text_of(block.content)
-        failed, refused = block.is_error is True, text.startswith(REFUSED)
-        if call.status != "unanswered" or refused:
-            said = words_of_refusal(text)
-            timeline.result(call, text, failed=failed, at=at, refused=refused, words=said)
+        timeline.touch(at)
+        if text.startswith(REFUSED):
+            timeline.reject(call, text, at, words_of_refusal(text))
+        if call.status != "unanswered":
             return
-        edit = None if failed else edit_of(call.name, call.input, outcome, self._written)
-        words = answers_in(outcome, text) if call.name == "AskUserQuestion" else None
-        timeline.result(call, text, failed=failed, at=at, edit=edit, refused=False, words=words)
+        failed = block.is_error is True
+        call.result, call.status = text, "failed" if failed else "ok"
         call.exit_code = exit_code_of(call.name, text, outcome, failed)
-        agent = outcome.agentId if type(outcome) is ToolOutcome and not failed else None
+        if failed:
+            return
+        call.edit = edit_of(call.name, call.input, outcome, self._written)
+        if call.name in ASKING_TOOLS:
+            timeline.intervene("answer", answers_in(outcome, text), at)
+        agent = outcome.agentId if type(outcome) is ToolOutcome else None
         if type(agent) is str and call.id in self.tasks:
             self.started_by[agent] = call.id
 
@@ -320,14 +296,7 @@ class TranscriptFile:
             uuid, parent = string(record.uuid), record.parentUuid
             id = self._side_of.get(parent, uuid) if type(parent) is str else uuid
             self._side_of[uuid] = id
-        return self._agent(id or "sidechain", "inline")
-
-    def _agent(self, id: str, place: SubagentPlace) -> TranscriptDraft:
-        thread = self.agents.get(id)
-        if thread is None:
-            thread = self.agents[id] = TranscriptDraft(self.main.path)
-            thread.id, thread.place = id, place
-        return thread
+        return self.main.agent(id or "sidechain")
 
     def _system(self, record: ClaudeRecord, at: datetime | None) -> None:
         if record.subtype == "compact_boundary":
@@ -347,7 +316,7 @@ class TranscriptFile:
             self.main.timeline.notice(at)
         elif kind == "prompt" and (text or images) and attachment.commandMode == "prompt":
             self.conversational = True
-            self._prompt(record, text, at, images, queued=True)
+            self._prompt(record, self.main.timeline.prompt(text, at, images, "queued"))
 
     def _progress(self, record: ClaudeRecord, at: datetime | None) -> None:
         data = record.data
@@ -356,7 +325,7 @@ class TranscriptFile:
         inner, id = data.message, string(data.agentId)
         if type(inner) is not ClaudeRecord or not id:
             return
-        thread = self._agent(id, "progress")
+        thread = self.main.agent(id, "progress")
         if thread.place != "progress":
             return
         thread.call_id = thread.call_id or string(record.parentToolUseID)

@@ -135,8 +135,6 @@ class Asked(Struct):
     turn: TurnDraft
     uuid: str | None
     parent: str | None
-    queued: bool
-    """Typed while the model ran: a later record may repeat it."""
 
 
 Said = Literal["prompt", "slash_command", "interruption", "notice", "machine"]

@@ -282,7 +282,7 @@ class _Rollout:
             self._prompt(text, at, images, provisional=False)
 
     def _prompt(self, text: str, at: datetime | None, images: int, *, provisional: bool) -> None:
-        self._timeline.prompt(text, at, images=images, provisional=provisional)
+        self._timeline.prompt(text, at, images).provisional = provisional
         self._unpaired.clear()
         self._calls_before = len(self._timeline.calls)
 

@@ -20,7 +20,7 @@ from debrief.sessions.model import (
     Turn,
     Usage,
 )
-from debrief.sessions.readers.files import JsonLines
+from debrief.sessions.readers.files import JsonLines, JsonRecord, load_object
 from debrief.sessions.readers.timeline import NO_USAGE, Timeline
 from debrief.sessions.readers.values import decoded_arguments, first_string, unique
 from debrief.slugs import slugify
@@ -78,6 +78,13 @@ class TranscriptDraft:
         """The same with its subagents', which counts where their transcripts are not at hand."""
         self.api_calls: int | None = None
         """Where it is not the number of messages."""
+
+    def load(self, path: str) -> JsonRecord:
+        """Read a file that is one JSON object; raises as ``load_object`` does."""
+        document, reference, problems = load_object(path)
+        self.references.append(reference)
+        self.problems += problems
+        return document
 
     def agent(self, id: str, place: SubagentPlace = "inline") -> TranscriptDraft:
         """Return the draft of a subagent whose messages are among these."""
@@ -229,6 +236,7 @@ _PLAN_HOMES = frozenset({".debrief", ".lw_coder", ".weft"})
 _WORKTREE_FOLDERS = frozenset({"worktrees", ".worktrees"})
 _WORKTREE_SUFFIX = "-worktrees"
 _NAMELESS = frozenset({"", ".", "..", "~"})
+_HOME = re.compile(r"(?:home|Users|[^/]*:/Users)/[^/]+|root")
 _WINDOWS = re.compile(r"[A-Za-z]:[\\/]|\\\\")
 
 
@@ -258,23 +266,14 @@ def place_of(cwd: str, repository: str = "") -> Place:
     >>> place_of("/home/ann/shop")
     Place(task='shop', repository='shop')
     """
-    parts = _parts(cwd)
-    found = _repository(parts)
-    plan = _plan(parts)
-    name = repository or found
-    return Place(task=slugify(plan or name) if plan or name else "unknown", repository=name)
-
-
-def _parts(cwd: str) -> list[str]:
     text = cwd.replace("\\", "/") if _WINDOWS.match(cwd) else cwd
-    return [part for part in text.split("/") if part and part != "."]
-
-
-def _plan(parts: list[str]) -> str:
+    parts = [part for part in text.split("/") if part and part != "."]
     below = zip(parts, parts[1:], parts[2:], strict=False)
     plans = (plan for home, kind, plan in below if home in _PLAN_HOMES and kind == "worktrees")
     plan = next(plans, "")
-    return "" if plan in _NAMELESS else plan
+    plan = "" if plan in _NAMELESS else plan
+    name = repository or _repository(parts)
+    return Place(task=slugify(plan or name) if plan or name else "unknown", repository=name)
 
 
 def _repository(parts: list[str]) -> str:
@@ -282,7 +281,7 @@ def _repository(parts: list[str]) -> str:
         above, behind = parts[:index], parts[index + 1 :]
         if part in _WORKTREE_FOLDERS:
             tool = above.pop() if above and above[-1].startswith(".") else ""
-            if _is_home(above):  # Codex puts its own id before the repository.
+            if _HOME.fullmatch("/".join(above)):  # Codex puts its own id before the repository.
                 return behind[1] if tool == ".codex" and len(behind) > 1 else behind[0]
             if above:
                 return above[-1]
@@ -290,11 +289,3 @@ def _repository(parts: list[str]) -> str:
             return part.removesuffix(_WORKTREE_SUFFIX)
     last = parts[-1] if parts else ""
     return "" if last in _NAMELESS or last.endswith(":") else last
-
-
-def _is_home(parts: list[str]) -> bool:
-    return (
-        (len(parts) == 2 and parts[0] in ("home", "Users"))
-        or parts == ["root"]
-        or (len(parts) == 3 and parts[0].endswith(":") and parts[1] == "Users")
-    )

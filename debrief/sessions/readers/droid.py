@@ -11,7 +11,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from debrief.sessions.model import Problem, TranscriptRef, Usage
+from debrief.sessions.model import Problem, Usage
 from debrief.sessions.readers.assembly import TranscriptDraft
 from debrief.sessions.readers.base import (
     Peek,
@@ -22,7 +22,7 @@ from debrief.sessions.readers.base import (
     is_whole,
     text_in,
 )
-from debrief.sessions.readers.files import JsonLines, JsonRecord, compact_json, load_object
+from debrief.sessions.readers.files import JsonLines, JsonRecord, compact_json
 from debrief.sessions.readers.patches import edit_of_arguments
 from debrief.sessions.readers.timeline import NO_USAGE
 from debrief.sessions.readers.values import (
@@ -96,10 +96,16 @@ class DroidReader(TranscriptReader):
     def read_file(self, path: str) -> TranscriptDraft:
         """Read one transcript with its settings."""
         draft = TranscriptDraft(path)
-        settings, references = self._read_settings(draft)
+        settings: JsonRecord = {}
+        for beside in self.beside(path):
+            try:
+                settings = draft.load(beside)
+            except (OSError, ValueError) as error:
+                reason = f"cannot be read: {error}"
+                draft.problems.append(Problem(path=beside, line=0, reason=reason))
         draft.model = string(settings.get("model"))
         draft.read_lines(_convert)
-        draft.references += references
+        draft.references.reverse()  # its own before its settings'
         draft.id = draft.id or Path(path).stem
         usage = _usage(settings.get("tokenUsage"), _SETTLED)
         if usage != NO_USAGE:
@@ -109,17 +115,6 @@ class DroidReader(TranscriptReader):
         elif draft.timeline.usage == NO_USAGE and draft.timeline.turns:
             draft.report(0, "no settings with token counts beside it: tokens are not known")
         return draft
-
-    def _read_settings(self, draft: TranscriptDraft) -> tuple[JsonRecord, list[TranscriptRef]]:
-        for path in self.beside(draft.path):
-            try:
-                settings, reference, problems = load_object(path)
-            except (OSError, ValueError) as error:
-                draft.problems.append(Problem(path=path, line=0, reason=f"cannot be read: {error}"))
-            else:
-                draft.problems += problems
-                return settings, [reference]
-        return {}, []
 
 
 READER = DroidReader()

@@ -21,7 +21,7 @@ from debrief.sessions.readers.base import (
     is_whole,
     text_in,
 )
-from debrief.sessions.readers.files import JsonLines, JsonRecord, compact_json, head_of, load_object
+from debrief.sessions.readers.files import JsonLines, JsonRecord, compact_json, head_of
 from debrief.sessions.readers.patches import FileEdit, edit_of_arguments, from_unified
 from debrief.sessions.readers.timeline import CallDraft
 from debrief.sessions.readers.values import (
@@ -92,8 +92,7 @@ class GeminiReader(TranscriptReader):
         if head_records(first_lines):
             draft.read_lines(lambda lines, _: _take_lines(lines, header, messages, rewound))
         else:
-            header, reference, draft.problems = load_object(path)
-            draft.references.append(reference)
+            header = draft.load(path)
             listed = header.get("messages")
             messages = listed if type(listed) is list else []
         draft.id = string(header.get("sessionId")) or Path(path).stem

@@ -25,7 +25,7 @@ from debrief.sessions.readers.base import (
     is_whole,
     text_in,
 )
-from debrief.sessions.readers.files import JsonRecord, Walk, head_of, load_object, mend
+from debrief.sessions.readers.files import JsonRecord, Walk, head_of, mend
 from debrief.sessions.readers.patches import FileEdit, edit_of_arguments, from_unified, joined
 from debrief.sessions.readers.timeline import MessageDraft
 from debrief.sessions.readers.values import (
@@ -129,8 +129,7 @@ class OpenCodeReader(TranscriptReader):
     def read_file(self, path: str) -> TranscriptDraft:
         """Read an exported session."""
         draft = TranscriptDraft(path)
-        document, reference, draft.problems = load_object(path)
-        draft.references.append(reference)
+        document = draft.load(path)
         take_info(mapping(document.get("info")), draft)
         draft.id = draft.id or Path(path).stem
         listed = document.get("messages")
@@ -199,14 +198,12 @@ def _read_stored(stored: _Stored) -> TranscriptDraft:
     parts: dict[str, list[JsonRecord]] = {}
     for path in (stored.path, *stored.files):
         try:
-            record, reference, problems = load_object(path)
+            record = draft.load(path)
         except (OSError, ValueError) as error:
             if path == stored.path:
                 raise
             draft.problems.append(Problem(path=path, line=0, reason=f"cannot be read: {error}"))
             continue
-        draft.references.append(reference)
-        draft.problems += problems
         if "role" in record:
             messages.append(record)
         elif path == stored.path:

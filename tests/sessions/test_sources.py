@@ -53,26 +53,20 @@ def test_every_session_has_the_digest_of_its_redacted_form(tmp_path: Path) -> No
     assert redacted.digest != plain.digest
 
 
-def test_unchanged_files_are_not_opened_again(tmp_path: Path) -> None:
-    written(tmp_path, session(1), session(2))
+def test_only_what_changed_is_opened(tmp_path: Path) -> None:
+    log = session(1)
+    written(tmp_path, log, session(2))
     (tmp_path / "notes.jsonl").write_text('{"a": 1}\n')
     (tmp_path / "package.json").write_text("{}")
     first = scan([tmp_path])
     again = scan([tmp_path], first.entries)
     assert (first.opened, again.opened) == (4, 0)
     assert again.entries == first.entries
-
-
-def test_only_what_changed_is_opened(tmp_path: Path) -> None:
-    log = session(1)
-    written(tmp_path, log, session(2))
-    (tmp_path / "notes.jsonl").write_text('{"a": 1}\n')
-    first = scan([tmp_path])
     log.user("More")
     written(tmp_path, log, session(3))
-    again = scan([tmp_path], first.entries)
-    assert again.opened == 2
-    assert [item.prompt_count for item in sessions(again)] == [2, 1, 1]
+    changed = scan([tmp_path], first.entries)
+    assert changed.opened == 2
+    assert [item.prompt_count for item in sessions(changed)] == [2, 1, 1]
 
 
 def test_a_changed_subagents_file_means_reading_its_session_again(tmp_path: Path) -> None:
@@ -135,23 +129,18 @@ def test_what_a_scan_remembers_can_be_stored_in_the_lake(tmp_path: Path) -> None
     assert scan([tmp_path / "logs"], remembered).opened == 0
 
 
-def test_a_copy_in_another_folder_is_the_same_session(tmp_path: Path) -> None:
+def test_copies_in_other_folders_and_under_other_names_are_the_same_session(
+    tmp_path: Path,
+) -> None:
     log = session(1)
     written(tmp_path / "a", log)
+    log.write(tmp_path / "checkpoints" / "7" / "full.jsonl")
     log.user("And more")
     written(tmp_path / "b", log)
     (only,) = sessions(scan([tmp_path]))
-    assert prompts_of(only) == ["Go", "And more"]
-    assert (only.usage.output, only.api_calls) == (2, 1)
-    assert len(only.transcripts) == 2
-
-
-def test_a_checkpoints_copy_under_another_name_is_the_same_session(tmp_path: Path) -> None:
-    log = session(1)
-    written(tmp_path, log)
-    log.write(tmp_path / "checkpoints" / "7" / "full.jsonl")
-    (only,) = sessions(scan([tmp_path]))
-    assert only.id == log.session
+    assert (only.id, prompts_of(only)) == (log.session, ["Go", "And more"])
+    assert (only.usage.output, only.api_calls, only.lines_added) == (2, 1, 0)
+    assert len(only.transcripts) == 3
 
 
 def test_two_parts_of_one_session_are_united_in_order(tmp_path: Path) -> None:

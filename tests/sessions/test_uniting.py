@@ -66,14 +66,6 @@ def numbered(turns: Iterable[Turn]) -> list[Turn]:
     return [replace(each, number=number) for number, each in enumerate(turns, 1)]
 
 
-def test_an_older_copy_adds_nothing_but_its_file() -> None:
-    whole = session("b", turn(1), turn(2))
-    both = united([session("a", turn(1)), whole])
-    assert both.turns == whole.turns
-    assert (both.usage, both.api_calls, both.lines_added) == (Usage(2, 2), 2, 4)
-    assert [ref.path for ref in both.transcripts] == ["b", "a"]
-
-
 def test_a_turn_that_goes_further_in_the_smaller_copy_is_completed() -> None:
     both = united([session("a", turn(1, 3)), session("b", turn(1, 1), turn(2))])
     assert [len(each.messages) for each in both.turns] == [3, 1]
@@ -90,13 +82,6 @@ def test_a_prompt_to_which_a_copy_gives_another_time_is_one_turn() -> None:
     later = replace(turn(1), at=START + timedelta(days=1))
     both = united([session("a", later), session("b", turn(1), turn(2))])
     assert [each.prompt for each in both.turns] == ["Prompt 1", "Prompt 2"]
-
-
-def test_subagents_that_only_one_reading_has_are_kept() -> None:
-    agent = Subagent(id="a1", messages=(Message(id="am", model="x", usage=Usage(5, 5)),))
-    both = united([session("a", subagents=(agent,)), session("b", turn(1))])
-    assert [each.id for each in both.subagents] == ["a1"]
-    assert (both.usage, both.models) == (Usage(6, 6), ("x",))
 
 
 @given(st.lists(st.sets(st.integers(1, 6), min_size=1), min_size=1, max_size=4))

@@ -47,6 +47,11 @@ MANGLED: dict[str, tuple[Mangle, list[str], list[tuple[int, str]]]] = {
         ["One", "Two"],
         [(2, "the line is cut short")],
     ),
+    "a record stands behind one cut short on its line": (
+        lambda one, two, three, four: [one, two[:120] + three, four],
+        ["One", "Two"],
+        [(2, "not JSON at column 123: Expecting ',' delimiter")],
+    ),
     "bytes are not UTF-8": (
         lambda one, *rest: [one.replace(b"One", b"On\xff\xfee"), *rest],
         ["On\ufffd\ufffde", "Two"],
@@ -79,13 +84,6 @@ def test_a_mangled_line_costs_only_itself(
     assert prompts_of(session) == asked
     assert told(session) == problems
     msgspec.json.encode(session)
-
-
-def test_a_record_behind_one_cut_short_on_the_same_line_is_saved(tmp_path: Path) -> None:
-    one, two, three, four = story()
-    session = read(write_lines(tmp_path / "x.jsonl", one, two[:120] + three, four))
-    assert prompts_of(session) == ["One", "Two"]
-    assert [line for line, _ in told(session)] == [2]
 
 
 def test_a_call_nested_deeper_than_can_be_encoded_is_read(tmp_path: Path) -> None:

@@ -69,28 +69,6 @@ TEXTS = st.lists(
 ).map("".join)
 
 
-def test_the_first_whole_element_counts() -> None:
-    assert inside("<note>a</note><note>b</note>", "note") == "a"
-    assert inside("<note></note>", "note") == ""
-    assert inside("<note>a", "note") is None
-    assert inside("</note><note>", "note") is None
-
-
-@pytest.mark.parametrize(
-    ("text", "rest"),
-    [
-        ("<note>a</note>\nGo.", "Go."),
-        (" <note>a</note> <reminder>b</reminder> Go.", "Go."),
-        ("Go. <note>a</note>", "Go. <note>a</note>"),
-        ("<note>a", "<note>a"),
-        ("  Go.", "  Go."),
-        ("<note>a</note>", ""),
-    ],
-)
-def test_elements_at_the_beginning_are_left_out(text: str, rest: str) -> None:
-    assert without_leading(text, NAMES) == rest
-
-
 @given(TEXTS)
 def test_they_are_found_as_a_pattern_finds_them(text: str) -> None:
     pattern = re.compile(r"\s*<(note|reminder)>.*?</\1>\s*", re.DOTALL)

@@ -1,5 +1,7 @@
 """Agreement: whether judges, dimensions and rubrics say what people say."""
 
+from operator import attrgetter
+
 import dagster as dg
 
 from assets import versions
@@ -23,6 +25,8 @@ from resources.services import EvaluatorResource, LangfuseResource
 from resources.storage import LakeResource
 
 PAGE = "reports/judge_agreement.md"
+_MEASURED = attrgetter("kind", "name", "judged_by", "kappa", "ac1", "labelled")
+_UNMATCHED = attrgetter("label.session_id", "label.name", "label.source", "reason", "similar_to")
 
 
 @dg.asset(
@@ -60,10 +64,7 @@ def judge_agreement(
             "unmatched": len(agreement.unmatched),
             "unmatched_labels": preview(
                 ("session", "name", "where", "reason", "looks like"),
-                [
-                    (u.label.session_id, u.label.name, u.label.source, u.reason, u.similar_to)
-                    for u in agreement.unmatched
-                ],
+                [*map(_UNMATCHED, agreement.unmatched)],
             ),
             "not_read": len(agreement.problems),
         }
@@ -90,10 +91,7 @@ def agreement_suffices(lake: LakeResource) -> dg.AssetCheckResult:
             "shortfall": shortfall or "none",
             "kappa": preview(
                 ("what", "name", "by", "kappa", "AC1", "labelled"),
-                [
-                    (r.kind, r.name, r.judged_by, r.kappa, r.ac1, r.labelled)
-                    for r in tables.read(AGREEMENT, ALL, AgreementRow)
-                ],
+                [*map(_MEASURED, tables.read(AGREEMENT, ALL, AgreementRow))],
             ),
         },
     )

@@ -279,15 +279,15 @@ def _candidates(answer: str) -> list[str]:
             if heading[1].casefold() == "score"
         ]
     values = json_values(answer)
-    scores = [found.value["score"] for found in values if _has_score(found.value)]
+    scores = [
+        found.value["score"]
+        for found in values
+        if isinstance(found.value, dict) and "score" in found.value
+    ]
     if scores:
         return [str(score) if not isinstance(score, bool) else "a truth value" for score in scores]
     labelled = _SCORE_LABEL.findall(answer)
     return labelled or [answer]
-
-
-def _has_score(value: object) -> bool:
-    return isinstance(value, dict) and "score" in value
 
 
 def _number(text: str) -> float:

@@ -17,6 +17,7 @@ import sys
 import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cache, partial
+from operator import attrgetter
 from queue import SimpleQueue
 
 from msgspec import Struct, structs
@@ -333,8 +334,7 @@ def weighted_average(rows: Iterable[JudgeEvaluation]) -> float | None:
     return sum(weight * score for weight, score in scored) / whole if whole else None
 
 
-def _identity(row: JudgeEvaluation) -> tuple[str, ...]:
-    return row.session_id, row.session_digest, row.judge, row.eval_fingerprint, row.version
+_identity = attrgetter("session_id", "session_digest", "judge", "eval_fingerprint", "version")
 
 
 def _judge(

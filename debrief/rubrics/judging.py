@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Container, Iterable, Iterator, Sequence
+from operator import attrgetter
 from threading import Lock
 
 from msgspec import structs
@@ -99,15 +100,9 @@ def _blank(session: Session, rubric: Rubric, model: str, version: str) -> Rubric
     )
 
 
-def _identity(row: RubricEvaluation) -> tuple[str, ...]:
-    return (
-        row.session_id,
-        row.session_digest,
-        row.score_name,
-        row.rubric_key,
-        row.rubric_digest,
-        row.model,
-    )
+_identity = attrgetter(
+    *("session_id", "session_digest", "score_name", "rubric_key", "rubric_digest", "model")
+)
 
 
 def _judge(
@@ -119,16 +114,7 @@ def _judge(
         return structs.replace(blank, status="no_occasion", reasoning=nothing.reason)
     except DebriefError as error:
         return structs.replace(blank, failure=str(error))
-    return structs.replace(
-        blank,
-        status="ok",
-        score=judgement.score,
-        reasoning=judgement.reasoning,
-        injection_suspected=judgement.injection_suspected,
-        input_tokens=judgement.input_tokens,
-        output_tokens=judgement.output_tokens,
-        cost_usd=judgement.cost_usd,
-    )
+    return structs.replace(blank, status="ok", **structs.asdict(judgement))
 
 
 _LEAST_CLOSENESS = 0.3

@@ -118,6 +118,9 @@ FEEDBACK = "human_feedback.md"
 FEEDBACK_PLACES = ("training_data", "sessions")
 """Folders of ``.debrief`` whose own folders, one a plan or a session, hold a feedback file."""
 
+_FRONT_MATTER = re.compile(
+    r"[ \t]*---[ \t]*\n(.*?)^[ \t]*---[ \t]*(?:\n|\Z)", re.DOTALL | re.MULTILINE
+)
 _COLUMNS = ("session_id", "name", "value")
 _LINE = re.compile(r"^[ \t]*(?:[-*] +)?([A-Za-z][\w./-]{0,80})[ \t]*:[ \t]+(\S[^\n]{0,40}?)[ \t]*$")
 
@@ -233,7 +236,9 @@ def parse_feedback(text: str, session_id: str, source: str) -> Labels:
         session_id: of the folder that it lies in.
         source: named with every label.
     """
-    head, body, first = _split(text)
+    text = text.replace("\r\n", "\n")
+    found = _FRONT_MATTER.match(text)
+    head, start = (found[1], found.end()) if found else ("", 0)
     try:
         given = yaml.safe_load(head) if head else {}
     except yaml.YAMLError as error:
@@ -255,20 +260,11 @@ def parse_feedback(text: str, session_id: str, source: str) -> Labels:
     ]
     labels += [
         label(name=found[1], value=found[2], source=f"{source}:{number}", loose=True)
-        for number, line in enumerate(body.split("\n"), first)
+        for number, line in enumerate(text[start:].split("\n"), text.count("\n", 0, start) + 1)
         if (found := _LINE.match(line))
     ]
     problems = tuple(f"{source}: {name} has no single value" for name in unusable)
     return Labels(labels=tuple(labels), problems=problems)
-
-
-def _split(text: str) -> tuple[str, str, int]:
-    """Return front matter, body, and the number of the body's first line."""
-    lines = text.replace("\r\n", "\n").split("\n")
-    if lines[0].strip() == "---" and "---" in (rest := [line.strip() for line in lines[1:]]):
-        end = rest.index("---") + 1
-        return "\n".join(lines[1:end]), "\n".join(lines[end + 1 :]), end + 2
-    return "", "\n".join(lines), 1
 
 
 def _plain(value: Any) -> str:

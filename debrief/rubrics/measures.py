@@ -32,8 +32,6 @@ class Reading(Struct, frozen=True):
     level: int | None
     """The place among the scale's levels, from 0; None for a plain yes or no."""
     good: bool
-    value: float | None
-    """On the scale itself; None for a plain yes or no."""
 
 
 class Scale(Struct, frozen=True):
@@ -51,21 +49,19 @@ class Scale(Struct, frozen=True):
         Raises:
             InputError: it is outside the scale.
         """
-        if not math.isfinite(number):
-            raise InputError(str(number), "is no number")
         if self.kind == "five":
             if number not in (1, 2, 3, 4, 5):
                 raise InputError(f"{number:g}", "is no whole number from 1 to 5")
-            return Reading(int(number) - 1, number >= _GOOD_OF_FIVE, float(number))
+            return Reading(int(number) - 1, number >= _GOOD_OF_FIVE)
         if not 0 <= number <= 1:
             move = "Write 4/5 for a scale of five." if number in (2, 3, 4, 5) else ""
             raise InputError(f"{number:g}", "is not from 0 to 1", move)
         if self.kind == "fraction":
             band = min(_BANDS - 1, math.floor(number * _BANDS + _ROUNDING))
-            return Reading(band, number >= _GOOD_FRACTION, float(number))
+            return Reading(band, number >= _GOOD_FRACTION)
         for level, value in enumerate(self.values):
             if math.isclose(value, number, abs_tol=0.005):
-                return Reading(level, value > _GOOD_FRACTION, value)
+                return Reading(level, value > _GOOD_FRACTION)
         worth = ", ".join(f"{value:g}" for value in self.values)
         raise InputError(f"{number:g}", f"is the worth of no category ({worth})")
 
@@ -81,9 +77,9 @@ class Scale(Struct, frozen=True):
         said = text.strip().strip("\"'").casefold()
         if self.kind == "category" and said in self.levels:
             level = self.levels.index(said)
-            return Reading(level, self.values[level] > _GOOD_FRACTION, self.values[level])
+            return Reading(level, self.values[level] > _GOOD_FRACTION)
         if said in _YES or said in _NO:
-            return Reading(None, said in _YES, None)
+            return Reading(None, said in _YES)
         if found := _OF_FIVE.match(said):
             return self._of_five(int(found[1]))
         try:
@@ -96,8 +92,7 @@ class Scale(Struct, frozen=True):
         if self.kind == "five":
             return self.of(place)
         if self.kind == "fraction":
-            value = (place - 1) / (_BANDS - 1)
-            return Reading(place - 1, value >= _GOOD_FRACTION, value)
+            return Reading(place - 1, (place - 1) / (_BANDS - 1) >= _GOOD_FRACTION)
         raise InputError(f"{place}/5", f"is none of {', '.join(self.levels)}")
 
 

@@ -353,13 +353,6 @@ def test_agreement_that_can_no_longer_be_measured_is_taken_away(tmp_path: Path) 
     assert agreement_shortfall(lake, 0.1) != ""
 
 
-def test_without_labels_the_page_says_how_to_label(tmp_path: Path) -> None:
-    lake = lake_with(tmp_path, [0.1])
-    page = agreement_markdown(store_agreement(lake, Labels(problems=("l.csv: gone",))))
-    assert "No labels of people yet" in page
-    assert "l.csv: gone" in page
-
-
 def test_a_page_shows_what_people_wrote_as_text(tmp_path: Path) -> None:
     labels = [
         *labelled([0.5] * 2),

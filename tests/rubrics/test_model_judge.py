@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import json
 import re
-import unicodedata
 from collections.abc import Callable, Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -17,17 +14,10 @@ from debrief.models.answers import Answer
 from debrief.models.usage import ModelUsage
 from debrief.rubrics.asking import parts_of, show
 from debrief.rubrics.judging import ModelRubricJudge, evaluate_rubrics
-from debrief.sessions.model import Message, Session, ToolCall
+from debrief.sessions.model import Message, ToolCall
 from debrief.tokens import count_tokens
+from tests.hostile import FENCE, SHARED, attacked, faults_of, shared_cases
 from tests.rubrics.scenario import GOOD, rubric, session
-
-SHARED = Path(__file__).parents[2] / "../shared/cases/injection_cases.jsonl"
-FENCE = re.compile(r"<<<data ([0-9a-f]{32})>>>\n(.*?)\n<<<end of data \1>>>", re.DOTALL)
-MARKER_LINE = re.compile(
-    r"(?:===.*(?:chat|end) session|total turns:|--- turn \d|\[(?:user|assistant|tool_calls"
-    r"|tool_results)\]|score:|reasoning:|\[\[ ## )",
-    re.IGNORECASE,
-)
 
 
 class Scripted:
@@ -145,42 +135,6 @@ def test_parts_of_a_long_session_are_its_turns_in_order() -> None:
     assert list(parts_of(session(2), budget=2_000)) == [session(2)]
 
 
-def attacked(payload: str, channel: str) -> Session:
-    """A session that carries ``payload`` in one place, whatever the place."""
-
-    def text(name: str, otherwise: str) -> str:
-        return payload if channel == name else otherwise
-
-    call = ToolCall(
-        id="c",
-        name=text("tool_name", "Read"),
-        input=json.dumps({"file_path": text("file_name", "a.py")}),
-        result=text("tool_result", "ok"),
-        status="ok",
-    )
-    message = Message(id="m", model="m", text=text("assistant", "Done."), calls=(call,))
-    plain = session(1, (text("user", "Please look."), "ok"), branch=text("git_branch", "main"))
-    turns = tuple(structs.replace(turn, messages=(message,)) for turn in plain.turns)
-    return structs.replace(plain, turns=turns, digest="")
-
-
-def marker_lines(text: str) -> int:
-    lines = re.split(r"[\n\r\x0b\x0c\x1c-\x1e\x85\u2028\u2029]", text)
-    return sum(
-        bool(MARKER_LINE.match(" ".join(unicodedata.normalize("NFKC", x).split()))) for x in lines
-    )
-
-
-def shared_cases() -> Iterator[dict[str, Any]]:
-    lines = SHARED.read_text(encoding="utf-8").splitlines() if SHARED.is_file() else []
-    for line in lines:
-        case = json.loads(line)
-        made = case["payload_gen"]
-        case["text"] = case["payload"] or made["pre"] * made["pre_n"] + made["post"]
-        if case["channel"] not in ("plan_id", "task_id"):
-            yield case
-
-
 def asked(
     case: dict[str, Any], payload: str, answer: str | Callable[[str], str]
 ) -> tuple[int | None, str, bool]:
@@ -189,7 +143,7 @@ def asked(
     one = rubric(name=payload) if case["channel"] == "rubric_name" else rubric()
     judge = ModelRubricJudge("m", model, budget=3_000)
     try:
-        judgement = judge.judge_rubric(one, attacked(payload, case["channel"]))
+        judgement = judge.judge_rubric(one, attacked(session(1), payload, case["channel"]))
     except ModelError:
         return None, model.prompts[0], True
     return judgement.score, model.prompts[0], judgement.injection_suspected
@@ -208,20 +162,6 @@ def answers_to(
         yield said, {None}
 
 
-def faults_of(case: dict[str, Any], prompt: str, clean: str) -> Iterator[str]:
-    hidden = {c for c in prompt if unicodedata.category(c) in ("Cc", "Cf") and c not in "\n\t"}
-    if hidden:
-        yield f"hidden {hidden}"
-    if len(list(FENCE.finditer(prompt))) != 1:
-        yield "not one block"
-    if marker_lines(prompt) != marker_lines(clean):
-        yield "forged marker"
-    if count_tokens(prompt) > 5_000:
-        yield "too long"
-    if "no_expansion" in case["invariants"] and case["text"] not in prompt:
-        yield "expanded"
-
-
 @pytest.mark.skipif(not SHARED.is_file(), reason="the collection of cases is not beside us")
 def test_no_shared_injection_case_moves_a_score() -> None:
     wrong = []
@@ -233,5 +173,9 @@ def test_no_shared_injection_case_moves_a_score() -> None:
                 wrong.append((case["id"], f"{score} by {str(answer)[:20]}"))
             if case["flag"] == "must" and not marked:
                 wrong.append((case["id"], "not marked"))
-        wrong += [(case["id"], fault) for fault in faults_of(case, prompt, clean)]
+        wrong += [(case["id"], fault) for fault in faults_of(prompt, clean)]
+        if count_tokens(prompt) > 5_000:
+            wrong.append((case["id"], "too long"))
+        if "no_expansion" in case["invariants"] and case["text"] not in prompt:
+            wrong.append((case["id"], "expanded"))
     assert wrong == []

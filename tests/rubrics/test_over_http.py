@@ -14,11 +14,11 @@ import pytest
 from debrief.models.language_model import LanguageModel
 from debrief.rubrics.asking import PromptedModel
 from debrief.rubrics.judging import ModelRubricJudge, evaluate_rubrics
-from debrief.rubrics.model_miner import ModelMiner, consolidate_with_model
+from debrief.rubrics.model_miner import consolidate_with_model
 from debrief.state.store import State
 from debrief.tokens import count_tokens
 from tests.models.openai_server import Call, OpenAIServer, Reply
-from tests.rubrics.scenario import SCALE, WEEK, a_week, mined, read, rubric, session
+from tests.rubrics.scenario import SCALE, mined, rubric, session
 from tests.waiting import LONG
 
 SECRET = b"of this machine"
@@ -102,51 +102,14 @@ def test_more_than_fits_one_call_is_merged_in_batches_within_the_budget_and_then
     assert {source for one in found for source in one.sources} == {row.id for row in rows}
 
 
-def extracted(call: Call) -> Reply:
-    """One rubric, quoted from the session."""
-    rubric = {
-        "name": "Asks for Tests",
-        "description": "The user asks for tests.",
-        "scoring_criteria": SCALE,
-        "evidence": 'In turn 1: "Run tests/test_rounding.py"',
-    }
-    return Reply(json.dumps([rubric]))
-
-
-def test_a_session_that_cannot_be_mined_is_told_and_alone_is_asked_about_again(
-    server: OpenAIServer, model: Make
-) -> None:
-    healed = False
-
-    def reply(call: Call) -> Reply:
-        return Reply("No.") if "session-0-01" in call.user and not healed else extracted(call)
-
-    server.reply = reply
-    sessions, rows = a_week(4, 12)
-
-    def mine() -> Any:
-        miner = ModelMiner("m", model().ask, workers=4, secret=SECRET)
-        return miner.extract(WEEK, "excellence", read((sessions, rows)))
-
-    first = mine()
-    assert [row.session_id for row in first.unmined] == ["session-0-01"]
-    assert len(first.rubrics[0].sessions) == 3
-    assert len(server.calls) == 3 + 3
-    healed = True
-    second = mine()
-    assert second.unmined == ()
-    assert len(second.rubrics[0].sessions) == 4
-    assert len(server.calls) == 7
-
-
 def test_judging_keeps_the_server_busy_and_asks_nothing_twice(
     server: OpenAIServer, model: Make
 ) -> None:
-    latency, concurrency = 0.15, 16
+    latency, concurrency = 0.05, 8
     server.reply = lambda call: Reply(
         JUDGED, latency=latency if server.most_at_once >= concurrency else 5 * latency
     )
-    sessions = [session(n) for n in range(20)]
+    sessions = [session(n) for n in range(8)]
     rubrics = [rubric(n, name=f"Rubric {n}") for n in range(1, 9)]
     ask = model(concurrency=concurrency)
     ask.ask("warm up")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import resource
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -12,8 +13,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from debrief.judging.dspy_judge import parse_fraction
 from debrief.models.answers import AnswerError
 from debrief.rubrics.parsing import parse_judgement, parse_rubric_set, parse_rubrics
+from debrief.scoring.model_scorer import parse_verdicts
 
 WHY = "REASONING: The user named the module and the wanted result in turn 1."
 SHARED = Path(__file__).parents[2] / "../shared/cases/parser_cases.jsonl"
@@ -200,10 +203,13 @@ def test_a_scale_given_as_an_object_becomes_five_lines() -> None:
     assert found.scoring_criteria.splitlines() == [f"{p}: level {p}" for p in range(1, 6)]
 
 
-def shared_cases() -> list[dict[str, Any]]:
-    kinds = ("judge_int_1_5", "rubric_array", "rubric_object")
-    lines = SHARED.read_text(encoding="utf-8").splitlines() if SHARED.is_file() else []
-    return [case for case in map(json.loads, lines) if case["kind"] in kinds]
+READERS: dict[str, Callable[[str | None], Any]] = {
+    "judge_int_1_5": lambda text: parse_judgement(text).score,
+    "judge_float_0_1": parse_fraction,
+    "dimensions6": lambda text: parse_verdicts(text) and "valid",
+    "rubric_array": lambda text: len(parse_rubrics(text)),
+    "rubric_object": lambda text: len(parse_rubric_set(text).rubrics),
+}
 
 
 def outcome_of(case: dict[str, Any]) -> dict[str, Any]:
@@ -211,11 +217,7 @@ def outcome_of(case: dict[str, Any]) -> dict[str, Any]:
     if made:
         text = made["unit"] * made["n"] + made.get("tail", "") * made.get("tail_n", 0)
     try:
-        if case["kind"] == "judge_int_1_5":
-            return {"status": "ok", "value": parse_judgement(text).score}
-        if case["kind"] == "rubric_array":
-            return {"status": "ok", "value": len(parse_rubrics(text))}
-        return {"status": "ok", "value": len(parse_rubric_set(text).rubrics)}
+        return {"status": "ok", "value": READERS[case["kind"]](text)}
     except AnswerError:
         return {"status": "retry"}
 
@@ -224,7 +226,7 @@ def outcome_of(case: dict[str, Any]) -> dict[str, Any]:
 def test_every_case_of_the_shared_collection_comes_out_as_it_says() -> None:
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     wrong = []
-    for case in shared_cases():
+    for case in map(json.loads, SHARED.read_text(encoding="utf-8").splitlines()):
         started = time.process_time()
         found = outcome_of(case)
         allowed = [case["expect"], *case["also_ok"]]

@@ -15,7 +15,6 @@ from msgspec import Struct
 
 from debrief.errors import InputError
 from debrief.git import git
-from debrief.scoring.chunking import shortened
 
 TIMEOUT = 1800.0
 """Seconds for one run of the tests."""
@@ -73,7 +72,7 @@ def run_tests(
             _end(process)
         seconds = time.monotonic() - start
         output.seek(0)
-        text = shortened(output.read().decode("utf-8", "replace"), _KEPT // 2, _KEPT // 2)
+        text = _shortened(output.read().decode("utf-8", "replace"))
     return SuiteRun(
         command=redact(command),
         commit=commit,
@@ -115,3 +114,10 @@ def _end(process: subprocess.Popen[bytes]) -> None:
     with suppress(ProcessLookupError):
         os.killpg(process.pid, signal.SIGKILL)
     process.wait()
+
+
+def _shortened(text: str) -> str:
+    if len(text) <= _KEPT:
+        return text
+    half = _KEPT // 2
+    return f"{text[:half]}\n[… {len(text) - 2 * half} characters left out …]\n{text[-half:]}"

@@ -8,7 +8,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from debrief.content import folder
 from debrief.errors import ConfigurationError
 from debrief.models.templates import VARIABLES, extractor_for, load_template, render
 
@@ -19,31 +18,17 @@ def test_every_template_is_there_with_its_variables(name: str) -> None:
     assert all(f"{{{variable}}}" in text for variable in VARIABLES[name])
 
 
-@pytest.mark.parametrize(
-    ("score_name", "template"),
-    [
-        ("excellence", "rubric_extractor_excellence"),
-        ("overall_quality", "rubric_extractor_excellence"),
-        ("token_efficiency", "rubric_extractor_token_efficiency"),
-        ("User Turn-Efficiency", "rubric_extractor_user_turn_efficiency"),
-        ("something new", "rubric_extractor"),
-    ],
-)
-def test_the_extractor_is_chosen_by_score_name(score_name: str, template: str) -> None:
-    assert extractor_for(score_name) == template
+def test_the_extractor_is_chosen_by_score_name() -> None:
+    names = ("excellence", "overall_quality", "User Turn-Efficiency", "something new")
+    chosen = [extractor_for(name).removeprefix("rubric_extractor") for name in names]
+    assert chosen == ["_excellence", "_excellence", "_user_turn_efficiency", ""]
 
 
 def test_braces_in_a_session_are_never_taken_for_variables() -> None:
     hostile = "{rubric_name} {0} {__class__} {{chat_session}} ${X} %(score)s"
-    text = render(
-        load_template("judge_template"),
-        {
-            "rubric_name": "{scoring_criteria}",
-            "rubric_description": "{chat_session}",
-            "scoring_criteria": "1: {rubric_name}",
-            "chat_session": hostile,
-        },
-    )
+    values = {"rubric_name": "{scoring_criteria}", "rubric_description": "{chat_session}"}
+    values |= {"scoring_criteria": "1: {rubric_name}", "chat_session": hostile}
+    text = render(load_template("judge_template"), values)
     assert text.count(hostile) == 1
     assert "### {scoring_criteria}" in text
 
@@ -66,9 +51,3 @@ def test_a_template_that_is_missing_or_lacks_a_variable_is_named(tmp_path: Path)
     (tmp_path / "rubric_extractor.txt").write_bytes(b"\xff")
     with pytest.raises(ConfigurationError, match="not UTF-8"):
         load_template("rubric_extractor", tmp_path)
-
-
-def test_content_that_exists_nowhere_is_an_error() -> None:
-    assert (folder("prompts") / "judge_template.txt").is_file()
-    with pytest.raises(ConfigurationError, match="no-such-content"):
-        folder("no-such-content")

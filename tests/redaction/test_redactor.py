@@ -6,7 +6,7 @@ import json
 import re
 import stat
 import time
-from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from debrief.errors import ConfigurationError
 from debrief.redaction.redactor import Redactor, key_of, load_key
-from debrief.redaction.spans import SecretSpan
+from debrief.redaction.spans import Prefilter, SecretSpan
 from debrief.settings import load_settings
 from tests.redaction.harmless import near_misses
 from tests.redaction.synthetic import Maker, coverage, generic_cases, hard_cases, known_cases
@@ -199,7 +199,7 @@ _PIECES = st.sampled_from(
 )
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(st.lists(st.one_of(_PIECES, st.text(max_size=20)), max_size=6).map("".join))
 def test_redacting_twice_changes_nothing_and_no_line_is_added_or_lost(text: str) -> None:
     once = REDACTOR.redact(text)
@@ -269,10 +269,10 @@ def test_redacted_json_is_json_and_has_nothing_more_to_redact(value: object) -> 
     ],
 )
 def test_no_text_makes_it_slow(unit: str) -> None:
-    text = unit * (300_000 // len(unit))
+    text = unit * (100_000 // len(unit))
     start = time.process_time()
     REDACTOR.redact(text)
-    assert time.process_time() - start < 8
+    assert time.process_time() - start < 3
 
 
 def test_json_nested_too_deep_is_taken_as_text() -> None:
@@ -320,14 +320,11 @@ def test_a_key_that_is_told_beats_the_files_and_makes_none(tmp_path: Path) -> No
     assert Redactor(key_of(here)).redact(text) == first
 
 
-@pytest.mark.parametrize("told", ["5a5a", "not hex at all", "5a" * 33])
-def test_a_told_key_that_is_none_is_refused(tmp_path: Path, told: str) -> None:
-    with pytest.raises(ConfigurationError, match="is not 64 hex digits") as refused:
-        load_key(tmp_path, told)
-    assert told not in str(refused.value)
-
-
-def test_a_short_key_is_refused() -> None:
+def test_a_key_that_is_none_is_refused(tmp_path: Path) -> None:
+    for told in ("5a5a", "not hex at all", "5a" * 33):
+        with pytest.raises(ConfigurationError, match="is not 64 hex digits") as refused:
+            load_key(tmp_path, told)
+        assert told not in str(refused.value)
     with pytest.raises(ConfigurationError):
         Redactor(b"abc")
 
@@ -346,3 +343,24 @@ def test_what_is_found_in_a_second_look_is_placed_in_the_first_text() -> None:
     found = REDACTOR.replace(text, "", find_one).findings
     assert len(seen) == 3
     assert [text[f.start : f.end] for f in found] == [first, second]
+
+
+NEEDLE = Prefilter(["needle[0-9]"])
+
+
+@given(st.lists(st.text(max_size=8), min_size=1, max_size=5))
+def test_hits_are_where_python_finds_them(parts: list[str]) -> None:
+    text = "needle7".join(parts)
+    hits = [(hit.start, hit.end) for hit in NEEDLE.hits(text)]
+    assert [text[start:end] for start, end in hits] == ["needle7"] * (len(parts) - 1)
+
+
+def test_threads_share_one_prefilter() -> None:
+    text = "x" * 10_000 + "needle1" + "é" * 10_000 + "needle2"
+    with ThreadPoolExecutor(8) as pool:
+        found = list(pool.map(lambda _: [hit.start for hit in NEEDLE.hits(text)], range(200)))
+    assert found == [[10_000, 20_007]] * 200
+
+
+def test_literals_are_not_taken_for_expressions() -> None:
+    assert [hit.start for hit in Prefilter(["a.b*"], literal=True).hits("axb a.b* a.b")] == [4]

@@ -62,53 +62,35 @@ def test_every_text_of_a_session_is_read() -> None:
     make = Maker(21)
     tokens = [make.github() for _ in range(15)]
     t = iter(tokens)
-    found = redact_session(
-        Session(
-            id="s1",
-            source="x",
-            tool="x",
-            task="shop",
-            started=NOW,
-            ended=NOW,
-            repository=f"https://{next(t)}@git.invalid/a",
-            branch=f"fix-{next(t)}",
-            cwd=f"/home/me/{next(t)}",
-            title=f"use {next(t)}",
-            turns=(
-                Turn(
-                    number=1,
-                    prompt=f"use {next(t)}",
-                    interventions=(Intervention(kind="answer", text=f"use {next(t)}"),),
-                    messages=(
-                        Message(
-                            id="m",
-                            model="x",
-                            text=f"I use {next(t)}",
-                            calls=(
-                                call(
-                                    name=next(t),
-                                    input=json.dumps({"command": f"curl {next(t)}"}),
-                                    result=f"sent {next(t)}",
-                                    path=f"/tmp/{next(t)}",
-                                    patch=f"@@ -0,0 +1 @@\n+{next(t)}",
-                                ),
-                            ),
-                        ),
-                    ),
-                ),
-            ),
-            subagents=(
-                Subagent(
-                    id="a",
-                    description=f"with {next(t)}",
-                    prompt=f"take {next(t)}",
-                    messages=(Message(id="n", model="x", text="ok"),),
-                ),
-            ),
-            problems=(Problem(path="f", line=3, reason=f"cannot read {next(t)}"),),
-        ),
-        REDACTOR,
+    made = call(
+        name=next(t),
+        input=json.dumps({"command": f"curl {next(t)}"}),
+        result=f"sent {next(t)}",
+        path=f"/tmp/{next(t)}",
+        patch=f"@@ -0,0 +1 @@\n+{next(t)}",
     )
+    turn = Turn(
+        number=1,
+        prompt=f"use {next(t)}",
+        interventions=(Intervention(kind="answer", text=f"use {next(t)}"),),
+        messages=(Message(id="m", model="x", text=f"I use {next(t)}", calls=(made,)),),
+    )
+    helper = Subagent(
+        id="a",
+        description=f"with {next(t)}",
+        prompt=f"take {next(t)}",
+        messages=(Message(id="n", model="x", text="ok"),),
+    )
+    given = session(
+        repository=f"https://{next(t)}@git.invalid/a",
+        branch=f"fix-{next(t)}",
+        cwd=f"/home/me/{next(t)}",
+        title=f"use {next(t)}",
+        turns=(turn,),
+        subagents=(helper,),
+        problems=(Problem(path="f", line=3, reason=f"cannot read {next(t)}"),),
+    )
+    found = redact_session(given, REDACTOR)
     text = msgspec.json.encode(found).decode()
     assert [token for token in tokens if token in text] == []
     assert found.redactions == 15

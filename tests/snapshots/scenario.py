@@ -5,11 +5,14 @@ from __future__ import annotations
 import json
 import os
 import shlex
+import shutil
 import subprocess
 import sys
 from collections.abc import Mapping
 from datetime import UTC, datetime
+from functools import cache
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 from debrief.sessions.model import SessionHead
 
@@ -87,10 +90,21 @@ def commit(folder: Path, files: Mapping[str, str | bytes], date: datetime = MOND
 
 
 def repository(folder: Path, files: Mapping[str, str | bytes] = PROMPTS) -> Path:
-    folder.mkdir(parents=True)
-    git(folder, "init", "--quiet", "--initial-branch=main")
-    commit(folder, files)
+    """Return a repository with one commit, copied from one that was made before."""
+    shutil.copytree(_made(tuple(files.items())), folder, symlinks=True)
     return folder
+
+
+@cache
+def _made(files: tuple[tuple[str, str | bytes], ...]) -> Path:
+    folder = Path(_TEMPLATES.name, str(len(list(Path(_TEMPLATES.name).iterdir()))))
+    folder.mkdir()
+    git(folder, "init", "--quiet", "--initial-branch=main")
+    commit(folder, dict(files))
+    return folder
+
+
+_TEMPLATES = TemporaryDirectory()
 
 
 def agent_command(folder: Path, mode: str = "works") -> str:

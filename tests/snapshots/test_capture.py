@@ -3,6 +3,7 @@ from __future__ import annotations
 import json
 import os
 import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from debrief.cli.capture import run_tool, tool_command
-from debrief.errors import InputError
+from debrief.errors import ConfigurationError, InputError
 from debrief.snapshots.capture import RepositoryPaths, find_repository, keep_out_of_history
 from debrief.snapshots.captures import find_captures, read_capture, transcript_folders
 from debrief.snapshots.model import PromptSnapshot
@@ -275,16 +276,12 @@ def test_a_repository_without_a_commit_is_refused(tmp_path: Path) -> None:
         prepare(repository_of(tmp_path / "new"), "retries", "claude-code", None)
 
 
-UNSAFE = ["../x", "a/b", "..", ".", "", "-x", "A", "a..b", "a b", "a\n", "é", "x" * 64, "a.", "\0"]
-
-
-@pytest.mark.parametrize("plan_id", UNSAFE)
-def test_a_plan_id_that_is_no_slug_is_refused_and_nothing_written(
-    shop: RepositoryPaths, plan_id: str
-) -> None:
+def test_a_plan_id_that_is_no_slug_is_refused_and_nothing_written(shop: RepositoryPaths) -> None:
     before = sorted(shop.root.rglob("*"))
-    with pytest.raises(InputError, match="is no plan id"):
-        prepare(shop, plan_id, "claude-code", None)
+    unsafe = ["../x", "a/b", "..", ".", "", "-x", "A", "a..b", "a b", "a\n", "é", "a.", "\x00"]
+    for plan_id in (*unsafe, "x" * 64):
+        with pytest.raises(InputError, match="is no plan id"):
+            prepare(shop, plan_id, "claude-code", None)
     assert sorted(shop.root.rglob("*")) == before
 
 
@@ -392,3 +389,20 @@ def test_the_tools_exit_code_is_passed_on_also_when_a_signal_ended_it(
     code, _, ids = carry_out(shop, home, "killed")
     assert code == 128 + 15
     assert len(ids) == 1
+
+
+def test_a_tool_whose_setting_is_no_command_is_named_with_the_setting() -> None:
+    with pytest.raises(ConfigurationError, match="DEBRIEF_CLAUDE_COMMAND: is no command"):
+        tool_command("claude-code", "claude 'unclosed")
+
+
+def test_an_interruption_typed_for_the_tool_does_not_end_us() -> None:
+    """The terminal sends it to both; the tool decides what it means."""
+    child = "import os, signal, time; os.kill(os.getppid(), signal.SIGINT); time.sleep(0.2)"
+    program = (
+        "import sys; from pathlib import Path; from debrief.cli.capture import run_tool;"
+        f"print(run_tool([sys.executable, '-c', {child!r}], Path('.'), {{}}))"
+    )
+    command = [sys.executable, "-c", program]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout) == (0, "0\n")

@@ -6,7 +6,6 @@ import resource
 import statistics
 import subprocess
 import sys
-import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -197,13 +196,12 @@ def test_a_hook_whose_interpreter_is_gone_fails_without_a_sound(home: Path) -> N
     assert_silent(done)
 
 
-def test_input_that_never_ends_costs_the_session_two_seconds_at_most(home: Path) -> None:
-    command = [sys.executable, "-m", "debrief.snapshots.hook"]
-    began = time.monotonic()
+def test_input_that_never_ends_is_given_up_on(home: Path) -> None:
+    program = "from debrief.snapshots import hook; hook.TIME_LIMIT /= 10; hook.main()"
+    command = [sys.executable, "-c", program]
     with subprocess.Popen(command, stdin=subprocess.PIPE, env={"HOME": str(home)}) as process:
         assert process.wait(timeout=LONG) == 0
-    assert time.monotonic() - began < LONG
-    assert "TimeoutError" in logged(home)
+    assert "TimeoutError: took over 0.2 s" in logged(home)
 
 
 def test_the_hook_is_done_before_anyone_notices(tmp_path: Path, home: Path) -> None:
@@ -211,10 +209,10 @@ def test_the_hook_is_done_before_anyone_notices(tmp_path: Path, home: Path) -> N
     shop = repository(tmp_path / "shop")
     nothing = [sys.executable, "-E", "-P", "-c", "pass"]
     spent, idle = [], []
-    for number in range(5):
+    for number in range(3):
         spent.append(used(lambda n=number: run_hook(hook_input(shop, f"session-{n}"), home)))  # type: ignore[misc]
         idle.append(used(lambda: subprocess.run(nothing, check=True)))
-    assert len(list((shop / ".debrief" / "sessions").iterdir())) == 5
+    assert len(list((shop / ".debrief" / "sessions").iterdir())) == 3
     assert statistics.median(spent) < 10 * statistics.median(idle)
 
 

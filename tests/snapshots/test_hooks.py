@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 from hypothesis import given
+from hypothesis import settings as examples
 from hypothesis import strategies as st
 
 from debrief.errors import ConfigurationError
@@ -63,6 +64,7 @@ JSON = st.recursive(
 )
 
 
+@examples(max_examples=30)
 @given(st.dictionaries(st.text(min_size=1).filter(lambda key: key != "hooks"), JSON, min_size=1))
 def test_any_settings_come_back_byte_for_byte(
     tmp_path_factory: pytest.TempPathFactory, settings: dict[str, Any]

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -13,7 +14,7 @@ from debrief.snapshots.captures import read_capture
 from debrief.snapshots.fingerprint import compute_eval_fingerprint, compute_prompt_fingerprint
 from debrief.snapshots.migration import MigrationStep, apply, earlier_folders, plan_migration
 from debrief.snapshots.model import PromptSnapshot
-from tests.snapshots.scenario import MONDAY, commit, git, write
+from tests.snapshots.scenario import MONDAY, commit, repository, write
 
 TRACE = """# Conversation Trace
 
@@ -52,15 +53,18 @@ EARLIER_TOOL: dict[str, str] = {
 }
 
 
-@pytest.fixture
-def shop(tmp_path: Path) -> Path:
-    shop = tmp_path / "shop"
-    shop.mkdir()
-    git(shop, "init", "--quiet", "--initial-branch=main")
-    commit(shop, {f".weft/{name}": text for name, text in EARLIER_TOOL.items()})
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    files = {f".weft/{name}": text for name, text in EARLIER_TOOL.items()}
+    shop = repository(tmp_path_factory.mktemp("made") / "shop", files)
     touched = {".weft/training_data/retries/judge_reuse.md": "0.4"}
     commit(shop, touched, MONDAY + timedelta(days=9))
     return shop
+
+
+@pytest.fixture
+def shop(made: Path, tmp_path: Path) -> Path:
+    return Path(shutil.copytree(made, tmp_path / "shop"))
 
 
 def planned(shop: Path, name: str = ".weft") -> list[MigrationStep]:
@@ -86,14 +90,14 @@ def told(shop: Path, action: str, name: str = ".weft") -> dict[str, str]:
     }
 
 
-def test_a_plan_of_the_steps_writes_nothing(shop: Path) -> None:
-    before = {path: path.read_bytes() for path in shop.rglob("*") if path.is_file()}
-    assert planned(shop)
-    assert {path: path.read_bytes() for path in shop.rglob("*") if path.is_file()} == before
+def files_of(folder: Path) -> dict[Path, bytes]:
+    return {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()}
 
 
 def test_everything_of_use_is_copied_and_the_rest_is_left_with_a_reason(shop: Path) -> None:
-    before = {path: path.read_bytes() for path in (shop / ".weft").rglob("*") if path.is_file()}
+    before, earlier = files_of(shop), files_of(shop / ".weft")
+    assert planned(shop)
+    assert files_of(shop) == before
     migrated(shop)
     home = shop / ".debrief"
     assert (home / "plans/retries.md").read_text() == "# Retries\n"
@@ -102,7 +106,7 @@ def test_everything_of_use_is_copied_and_the_rest_is_left_with_a_reason(shop: Pa
     assert (home / "training_data/queue/code_trace.md").read_text() == TRACE
     assert set(told(shop, "left")) == {"config.toml", "worktrees/queue"}
     assert "git worktree" in told(shop, "left")["worktrees/queue"]
-    assert {path: path.read_bytes() for path in before} == before
+    assert files_of(shop / ".weft") == earlier
 
 
 def test_a_sample_without_prompts_gets_those_its_trace_begins_with(shop: Path) -> None:

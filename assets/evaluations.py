@@ -21,7 +21,7 @@ from debrief.scoring.dimensions import problems_of
 from debrief.scoring.model import SessionScores
 from debrief.scoring.scorer import score_week
 from debrief.sessions.model import Session, SessionHead
-from debrief.training.store import observed_pairs
+from debrief.training.selection import observed_pairs
 
 Stage = Callable[[Callable[[StageRun, str, Filled[Row]], Metadata]], dg.AssetsDefinition]
 

@@ -21,15 +21,10 @@ from debrief.rubrics.agreement_report import agreement_shortfall
 from debrief.settings import load_settings
 from debrief.training.candidates import store_candidate
 from debrief.training.formats import validate_line
-from debrief.training.kinship import read_index
+from debrief.training.kinship import read_kinship
 from debrief.training.optimisation import OptimiserOptions
-from debrief.training.selection import TrainingOptions, options_chosen
-from debrief.training.store import (
-    observed_pairs,
-    store_training_set,
-    training_path,
-    training_set_of,
-)
+from debrief.training.selection import TrainingOptions, observed_pairs, options_chosen
+from debrief.training.store import store_training_set, training_path, training_set_of
 from debrief.training.trials import NEEDS_A_MODEL, PromptTrials
 from resources.storage import LakeResource
 
@@ -94,7 +89,7 @@ def training_sets(
         raise dg.Failure(f"no training set is written: {shortfall}", allow_retries=False)
     observed = observed_pairs(lake)
     options = options_chosen(load_settings(), config.model_dump())
-    index = read_index(lake)
+    kinship = read_kinship(lake)
     for key in context.partition_keys:
         task, fingerprint = pair_of(key)
         members = observed.get((task, fingerprint))
@@ -104,7 +99,7 @@ def training_sets(
             continue
         with explain_full_disk(lake, "training_sets", key):
             stored = store_training_set(
-                lake, task, fingerprint, members, options, index=index, again=run.scope.force
+                lake, task, fingerprint, members, options, kinship=kinship, again=run.scope.force
             )
         row = stored.row
         summary = f"{row.samples} samples of {row.considered} sessions"

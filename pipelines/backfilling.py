@@ -18,7 +18,7 @@ from assets.weekly import MODEL_POOL
 from debrief.cli.shared import console
 from debrief.errors import ConfigurationError, InputError
 from debrief.lake import Lake
-from debrief.training.store import observed_pairs
+from debrief.training.selection import observed_pairs
 from debrief.weekly import Done, added_up
 from debrief.weeks import week_of
 from pipelines.definitions import defs

@@ -118,7 +118,7 @@ def take_training_sets(
         DebriefError: it failed.
     """
     from assets.partitions import pair_key
-    from debrief.training.store import observed_pairs
+    from debrief.training.selection import observed_pairs
 
     keys = {pair_key(*pair) for pair in observed_pairs(lake, weeks)}
     for first, last in ranges(instance.get_dynamic_partitions("pair"), keys):

@@ -284,9 +284,9 @@ def train(
     out = console()
     out.print(report_of(proposal))
     if proposal.changed:
-        written = write_candidate(proposal, home, fitting[0].tool)
-        note = "" if written.new else " (there already)"
-        out.print(f"Written to {written.folder}{note}; the prompts in force are as they were.")
+        folder, new = write_candidate(proposal, home, fitting[0].tool)
+        note = "" if new else " (there already)"
+        out.print(f"Written to {folder}{note}; the prompts in force are as they were.")
 
 
 def _of_one_prompt_set(samples: Sequence[TrainingSample]) -> list[TrainingSample]:

@@ -33,14 +33,6 @@ FORM = "1"
 Outcome = Literal["proposed", "nothing_better", "not_possible"]
 
 
-class WrittenCandidate(Struct, frozen=True):
-    """Where a candidate is."""
-
-    folder: Path
-    new: bool
-    """False when the same prompts had been proposed before."""
-
-
 def candidate_files(proposal: Proposal) -> dict[str, bytes]:
     """Return the files of a candidate by name: the prompts, and what speaks for them.
 
@@ -62,13 +54,16 @@ def candidate_files(proposal: Proposal) -> dict[str, bytes]:
     return files
 
 
-def write_candidate(proposal: Proposal, debrief_folder: Path, tool: str) -> WrittenCandidate:
+def write_candidate(proposal: Proposal, debrief_folder: Path, tool: str) -> tuple[Path, bool]:
     """Write a candidate to ``prompts/candidates/<tool>/<fingerprint>/`` of a ``.debrief`` folder.
 
     Args:
         proposal: with prompts other than its parent's.
         debrief_folder: a repository's ``.debrief``.
         tool: whose prompts they are.
+
+    Returns:
+        Its folder, and whether it is new: False when the same prompts had been proposed before.
 
     Raises:
         InputError: a prompt holds a secret, the tool's name cannot be a folder's, or a folder on
@@ -83,9 +78,9 @@ def write_candidate(proposal: Proposal, debrief_folder: Path, tool: str) -> Writ
     above = target.relative_to(debrief_folder).parents
     refuse_link(*(debrief_folder / folder for folder in above), target)
     if target.exists():
-        return WrittenCandidate(target, new=False)
+        return target, False
     write_folder(target, files)
-    return WrittenCandidate(target, new=True)
+    return target, True
 
 
 def report_of(proposal: Proposal) -> str:

@@ -72,6 +72,16 @@ def requests_in(turn: Turn, notices: Sequence[datetime] = ()) -> Iterator[Reques
     text, images = turn.prompt, turn.images
     answers: list[Message] = []
     after_notices: list[int] = []
+
+    def request() -> Request:
+        return Request(
+            text=text,
+            images=images,
+            answers=tuple(answers),
+            is_notice=is_notice,
+            after_notices=tuple(after_notices),
+        )
+
     for message in turn.messages:
         if not (without_thoughts(message.text).strip() or message.calls):
             continue
@@ -84,26 +94,13 @@ def requests_in(turn: Turn, notices: Sequence[datetime] = ()) -> Iterator[Reques
             remarks = [_words(one) for one in before if one.kind == "remark"]
             text = "\n\n".join(filter(None, [text, *remarks]))
         elif before or (is_noticed and not answers[-1].calls):
-            yield Request(
-                text=text,
-                images=images,
-                answers=tuple(answers),
-                is_notice=is_notice,
-                after_notices=tuple(after_notices),
-            )
+            yield request()
             text, images = "\n\n".join(map(_words, _heard(before))), 0
             answers, after_notices, is_notice = [], [], not before
         elif is_noticed:
             after_notices.append(len(answers))
         answers.append(message)
-    yield Request(
-        text=text,
-        images=images,
-        answers=tuple(answers),
-        is_stopped=_is_stopped(turn, answers),
-        is_notice=is_notice,
-        after_notices=tuple(after_notices),
-    )
+    yield replace(request(), is_stopped=_is_stopped(turn, answers))
     for remark in typed:
         if remark.kind == "remark":
             yield Request(text=_words(remark))

@@ -166,14 +166,6 @@ class _StrictLine(Struct, frozen=True, forbid_unknown_fields=True):
     metadata: _StrictMetadata
 
 
-class _ToolRules(Struct, frozen=True):
-    """What a line's tools allow in its messages."""
-
-    problems: tuple[str, ...]
-    arguments: dict[str, frozenset[str]]
-    """The arguments that each function takes, by its name."""
-
-
 _LINE = msgspec.json.Decoder(_StrictLine)
 _TOOLS = msgspec.json.Decoder(tuple[ToolSchema, ...])
 
@@ -187,22 +179,20 @@ def validate_line(line: bytes | str) -> list[str]:
     """
     try:
         decoded = _LINE.decode(line)
-        rules = _rules_of(bytes(decoded.tools))
+        problems, taken = _rules_of(bytes(decoded.tools))
     except (msgspec.DecodeError, ValueError, RecursionError) as error:
         return [f"not a line of the expected shape: {error}"]
-    return [*rules.problems, *_messages(decoded, rules.arguments)]
+    return [*problems, *_messages(decoded, taken)]
 
 
 @lru_cache(maxsize=32)
-def _rules_of(tools: bytes) -> _ToolRules:
-    """Return the rules of a line's tools; most lines of a set have the same ones."""
+def _rules_of(tools: bytes) -> tuple[list[str], dict[str, frozenset[str]]]:
+    """Return what is wrong with a line's tools, and the arguments that each of them takes; most
+    lines of a set have the same ones."""
     declared = _TOOLS.decode(tools)
-    return _ToolRules(
-        problems=tuple(_tools(declared)),
-        arguments={
-            tool.function.name: frozenset(tool.function.parameters.properties) for tool in declared
-        },
-    )
+    functions = [tool.function for tool in declared]
+    taken = {one.name: frozenset(one.parameters.properties) for one in functions}
+    return list(_tools(declared)), taken
 
 
 def _tools(tools: Sequence[ToolSchema]) -> Iterator[str]:

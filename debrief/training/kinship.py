@@ -72,6 +72,10 @@ class Kinship:
 
     def __init__(self, traits: Iterable[SessionTraits]) -> None:
         ordered = sorted(traits, key=lambda row: (row.started, row.session_id))
+        self.traits = {
+            row.session_id: replace(row, signature=b"", message_marks=b"") for row in ordered
+        }
+        """By session id; signatures and hashes of messages left out."""
         known = [row for row in ordered if row.answered]
         families: dict[int, set[int]] = defaultdict(set)
         copies: dict[int, set[int]] = defaultdict(set)
@@ -179,20 +183,7 @@ def _equal(keys: NDArray[np.uint64], owners: NDArray[np.int64]) -> Iterable[list
         start = end
 
 
-class TrainingIndex(Struct, frozen=True, kw_only=True):
-    """What training sets are chosen by."""
-
-    traits: dict[str, SessionTraits]
-    """By session id; signatures left out."""
-    kinship: Kinship
-
-    def session_digest(self, session_id: str) -> str:
-        """Return the digest of a session; empty for one that is not known."""
-        traits = self.traits.get(session_id)
-        return traits.session_digest if traits else ""
-
-
-def read_index(lake: Lake) -> TrainingIndex:
+def read_kinship(lake: Lake) -> Kinship:
     """Return the traits and kinship of all sessions.
 
     Traits of weeks that changed are read anew, and all when our version of them or the MinHash
@@ -201,7 +192,7 @@ def read_index(lake: Lake) -> TrainingIndex:
     from rensa import RMinHash
 
     version = f"{TRAITS}.{RMinHash.ALGORITHM_VERSION}"
-    found: dict[str, SessionTraits] = {}
+    found: list[SessionTraits] = []
     for week in lake.partitions("raw_sessions"):
         raw, stamp = lake.stamp("raw_sessions", week), lake.stamp(TRAITS_TABLE, week)
         inputs = digest_of(version, raw.digest if raw else "")
@@ -212,11 +203,8 @@ def read_index(lake: Lake) -> TrainingIndex:
             ]
             rows.sort(key=lambda row: row.session_id)
             lake.write(TRAITS_TABLE, week, rows, SessionTraits, lambda: inputs)  # noqa: B023
-        for row in lake.read(TRAITS_TABLE, week, SessionTraits):
-            found[row.session_id] = row
-    kinship = Kinship(found.values())
-    plain = {name: replace(row, signature=b"", message_marks=b"") for name, row in found.items()}
-    return TrainingIndex(traits=plain, kinship=kinship)
+        found += lake.read(TRAITS_TABLE, week, SessionTraits)
+    return Kinship(found)
 
 
 TRAITS = "5"

@@ -19,24 +19,18 @@ from debrief.scoring.model import SessionScores
 from debrief.snapshots.model import UNKNOWN, SessionMetadataRow
 from debrief.training.samples import judges_mean
 
-MEASURES: dict[str, float | None] = {
-    "overall_quality": 1.0,
-    "judges": 1.0,
-    "token_efficiency": None,
-    "user_turn_efficiency": None,
+MEASURES: dict[str, tuple[str, float | None]] = {
+    "overall_quality": ("overall quality", 1.0),
+    "judges": ("judges", 1.0),
+    "token_efficiency": ("lines per 1,000 tokens", None),
+    "user_turn_efficiency": ("lines per turn", None),
 }
-"""What is compared, and the most that it can be."""
+"""What is compared, in words, and the most that it can be."""
 _KEY = (
     *("eval_fingerprint", "scoring_fingerprint", "scoring_model"),
     *("prompt_fingerprint", "tool", "model"),
 )
 
-_HEADS = {
-    "overall_quality": "overall quality",
-    "judges": "judges",
-    "token_efficiency": "lines per 1,000 tokens",
-    "user_turn_efficiency": "lines per turn",
-}
 _CONFIDENCE = 0.95
 _OFFLINE = "offline"
 
@@ -133,7 +127,7 @@ def leaderboard(
     rows = []
     for key, sessions in members.items():
         fields: dict[str, Any] = dict(zip(_KEY, key, strict=True))
-        for name, upper in MEASURES.items():
+        for name, (_, upper) in MEASURES.items():
             fields[name] = estimate(values[key][name], upper)
         judges = tuple(
             JudgeEstimate(judge=judge, score=estimate(scored, 1.0))
@@ -185,7 +179,7 @@ def leaderboard_markdown(rows: Sequence[LeaderboardRow]) -> str:
         first = group[0]
         sessions = sum(row.sessions for row in group)
         compared = table(
-            ["#", "prompts", "tool", "model", "n", *_HEADS.values()],
+            ["#", "prompts", "tool", "model", "n", *(words for words, _ in MEASURES.values())],
             [
                 [*_who(row), str(row.sessions), *(_cell(getattr(row, name)) for name in MEASURES)]
                 for row in group

@@ -25,7 +25,7 @@ from debrief.sessions.model import Problem, Session
 from debrief.sessions.rendering import render_session
 from debrief.sessions.sources import read_week, scan
 from debrief.snapshots.capture import METADATA, PROMPTS, read_metadata, refuse_link
-from debrief.snapshots.captures import TRANSCRIPTS, read_capture, read_prompts
+from debrief.snapshots.captures import TRANSCRIPTS, read_capture
 from debrief.training.model import JudgeResult, TrainingSample
 
 
@@ -133,15 +133,24 @@ def export_plan(judged: JudgedPlan, debrief_folder: Path, redactor: Redactor) ->
     """
     target = debrief_folder / "training_data" / judged.plan_id
     refuse_link(debrief_folder, target.parent, target)
-    capture = debrief_folder / "sessions" / judged.plan_id
-    warnings: list[str] = []
+    folder = debrief_folder / "sessions" / judged.plan_id
+    capture = read_capture(folder)
+    warnings = [f"{problem.path} {problem.reason}" for problem in capture.problems]
 
     def redact(text: str) -> str:
         return redactor.redact(text).text
 
-    files = {"plan.md": redact(judged.plan), METADATA: _metadata(judged, capture, warnings)}
-    files |= _prompts(capture, redact, warnings)
-    trace = _trace(capture / TRANSCRIPTS, redactor, warnings)
+    metadata = {
+        **(read_metadata(folder) if capture.metadata else {}),
+        "eval_fingerprint": judged.eval_fingerprint,
+        "eval_digest": judged.eval_digest,
+        "base_commit": judged.base,
+    }
+    files = {"plan.md": redact(judged.plan), METADATA: _json(metadata)}
+    if capture.snapshot:
+        prompts = {"main": capture.snapshot.main, **capture.snapshot.subagents}
+        files |= {f"{PROMPTS}/{name}.md": redact(text) for name, text in prompts.items()}
+    trace = _trace(folder / TRANSCRIPTS, redactor, warnings)
     if trace:
         files["code_trace.md"] = trace
     for row in judged.evaluations:
@@ -158,35 +167,6 @@ def export_plan(judged: JudgedPlan, debrief_folder: Path, redactor: Redactor) ->
     written = {name: text.encode("utf-8", "replace") for name, text in files.items()}
     write_folder(target, written, replace=True)
     return Exported(target, tuple(sorted(files)), tuple(warnings))
-
-
-def _metadata(judged: JudgedPlan, capture: Path, warnings: list[str]) -> str:
-    known: dict[str, Any] = {}
-    try:
-        known = read_metadata(capture)
-    except FileNotFoundError:
-        warnings.append(f"{capture / METADATA} is missing: tool and model are not known")
-    except (OSError, ValueError) as error:
-        warnings.append(f"{capture / METADATA} cannot be read: {error}")
-    added = {
-        "eval_fingerprint": judged.eval_fingerprint,
-        "eval_digest": judged.eval_digest,
-        "base_commit": judged.base,
-    }
-    return _json({**known, **added})
-
-
-def _prompts(capture: Path, redact: Callable[[str], str], warnings: list[str]) -> dict[str, str]:
-    try:
-        snapshot = read_prompts(capture / PROMPTS)
-    except InputError as error:
-        warnings.append(str(error))
-        return {}
-    if snapshot is None:
-        warnings.append(f"{capture / PROMPTS} is missing: the prompts in force are not known")
-        return {}
-    texts = {"main": snapshot.main, **snapshot.subagents}
-    return {f"{PROMPTS}/{name}.md": redact(text) for name, text in texts.items()}
 
 
 def _trace(folder: Path, redactor: Redactor, warnings: list[str]) -> str:

@@ -280,10 +280,10 @@ class _Cutter:
                 self._add([again])
             fitted = self._fitted(step)
             if not fitted:
-                self._current, self._used = [], 0
+                self._clear()
             self._add(fitted or [again])
         if len(self._current) == 1:
-            self._current, self._used = [], 0
+            self._clear()
 
     def _fitted(self, step: Messages) -> Messages:
         """Return a step so that it fits beside the prompt; nothing when it cannot."""
@@ -320,6 +320,9 @@ class _Cutter:
     def _close(self) -> None:
         if len(self._current) > 1:
             self._windows.append(ending_on_words(self._current))
+        self._clear()
+
+    def _clear(self) -> None:
         self._current, self._used = [], 0
 
 

@@ -17,10 +17,12 @@ from msgspec.structs import replace
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 
 from debrief.errors import ConfigurationError
+from debrief.lake import Lake
 from debrief.rubrics.model import RubricEvaluation
 from debrief.scoring.model import SessionScores
 from debrief.settings import Settings
-from debrief.snapshots.model import SessionMetadataRow
+from debrief.snapshots.fingerprint import comparison_key
+from debrief.snapshots.model import UNKNOWN, SessionMetadataRow
 from debrief.training.kinship import Kinship, SessionTraits
 from debrief.training.model import SkippedSessions, Split, Status
 from debrief.weeks import week_of
@@ -151,6 +153,41 @@ def options_chosen(settings: Settings, at_launch: Mapping[str, object]) -> Train
         chosen[name] = text.strip()
     given = {name: value for name, value in at_launch.items() if value is not None}
     return training_options({**chosen, **given})
+
+
+Pair = tuple[str, str]
+"""Task and fingerprint."""
+Members = dict[str, set[str]]
+"""Session ids by week."""
+
+
+class _Metadata(Struct, frozen=True):
+    session_id: str
+    task: str
+    prompt_fingerprint: str
+
+
+class _Judged(Struct, frozen=True):
+    session_id: str
+    eval_fingerprint: str
+
+
+def observed_pairs(lake: Lake, weeks: Iterable[str] | None = None) -> dict[Pair, Members]:
+    """Return every pair observed in ``weeks`` (all, when None), with its sessions by week.
+
+    A session that was judged by two sets of judges belongs to two pairs; one that was not judged
+    at all belongs to the pair whose eval fingerprint is ``unknown``.
+    """
+    found: dict[Pair, Members] = defaultdict(lambda: defaultdict(set))
+    for week in lake.partitions("session_metadata") if weeks is None else weeks:
+        judged: dict[str, set[str]] = defaultdict(set)
+        for judgement in lake.read("judge_evaluations", week, _Judged):
+            judged[judgement.session_id].add(judgement.eval_fingerprint)
+        for row in lake.read("session_metadata", week, _Metadata):
+            for name in judged.get(row.session_id) or {UNKNOWN}:
+                pair = row.task, comparison_key(row.prompt_fingerprint, name)
+                found[pair][week].add(row.session_id)
+    return dict(found)
 
 
 class Candidate(Struct, frozen=True, kw_only=True):

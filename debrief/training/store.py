@@ -10,8 +10,6 @@ from __future__ import annotations
 import hashlib
 import re
 import tempfile
-from collections import defaultdict
-from collections.abc import Iterable
 from typing import IO, Any
 
 import msgspec
@@ -26,13 +24,13 @@ from debrief.rubrics.agreement_report import agreement_text
 from debrief.rubrics.model import RubricEvaluation
 from debrief.scoring.model import SessionScores
 from debrief.sessions.model import Session
-from debrief.snapshots.fingerprint import comparison_key, eval_digest
-from debrief.snapshots.model import UNKNOWN, PromptSnapshotRow, SessionMetadataRow
+from debrief.snapshots.fingerprint import eval_digest
+from debrief.snapshots.model import PromptSnapshotRow, SessionMetadataRow
 from debrief.tokens import count_tokens
 from debrief.training.cards import SetCounts, training_card
 from debrief.training.conversations import NO_PROMPT
 from debrief.training.formats import encode
-from debrief.training.kinship import TrainingIndex, read_index
+from debrief.training.kinship import Kinship, read_kinship
 from debrief.training.model import SampleLine, SkippedSessions, Split, Status
 from debrief.training.samples import (
     checked_line,
@@ -41,6 +39,7 @@ from debrief.training.samples import (
     tokens_of,
 )
 from debrief.training.selection import (
+    Members,
     SelectionResult,
     TrainingOptions,
     candidate_of,
@@ -111,41 +110,6 @@ def training_path(task: str, fingerprint: str, suffix: str = ".jsonl") -> str:
 def training_set_of(lake: Lake, task: str, fingerprint: str) -> TrainingSetRow | None:
     """Return what is known of a pair's stored training set; None when there is none."""
     return next(lake.read(INDEX, f"{task}/{fingerprint}", TrainingSetRow), None)
-
-
-Pair = tuple[str, str]
-"""Task and fingerprint."""
-Members = dict[str, set[str]]
-"""Session ids by week."""
-
-
-class _Metadata(Struct, frozen=True):
-    session_id: str
-    task: str
-    prompt_fingerprint: str
-
-
-class _Judged(Struct, frozen=True):
-    session_id: str
-    eval_fingerprint: str
-
-
-def observed_pairs(lake: Lake, weeks: Iterable[str] | None = None) -> dict[Pair, Members]:
-    """Return every pair observed in ``weeks`` (all, when None), with its sessions by week.
-
-    A session that was judged by two sets of judges belongs to two pairs; one that was not judged
-    at all belongs to the pair whose eval fingerprint is ``unknown``.
-    """
-    found: dict[Pair, Members] = defaultdict(lambda: defaultdict(set))
-    for week in lake.partitions("session_metadata") if weeks is None else weeks:
-        judged: dict[str, set[str]] = defaultdict(set)
-        for judgement in lake.read("judge_evaluations", week, _Judged):
-            judged[judgement.session_id].add(judgement.eval_fingerprint)
-        for row in lake.read("session_metadata", week, _Metadata):
-            for name in judged.get(row.session_id) or {UNKNOWN}:
-                pair = row.task, comparison_key(row.prompt_fingerprint, name)
-                found[pair][week].add(row.session_id)
-    return dict(found)
 
 
 _OFFLINE = "offline"
@@ -247,7 +211,7 @@ def store_training_set(
     members: Members,
     options: TrainingOptions,
     *,
-    index: TrainingIndex | None = None,
+    kinship: Kinship | None = None,
     again: bool = False,
 ) -> StoredTrainingSet:
     """Bring one pair's training set and its card up to date; leave them alone when they are.
@@ -258,10 +222,11 @@ def store_training_set(
         fingerprint: the pair's fingerprints.
         members: its session ids by week.
         options: what was chosen at launch.
-        index: of the lake, where several sets are stored in a row; read when None.
+        kinship: of the lake, where several sets are stored in a row; read when None.
         again: make every line again, though nothing that it depends on has changed.
     """
-    index = index or read_index(lake)
+    kinship = kinship or read_kinship(lake)
+    traits = kinship.traits
     materials = read_materials(lake, fingerprint, members)
     agreement = agreement_text(lake, materials.judged_by)
     inputs = digest_of(
@@ -269,30 +234,30 @@ def store_training_set(
         options.model_dump(mode="json"),
         agreement,
         [
-            (name, index.session_digest(name), material.digest, index.kinship.of(name))
-            for name, material in sorted(materials.by_session.items())
+            (name, name in traits and traits[name].session_digest, made.digest, kinship.of(name))
+            for name, made in sorted(materials.by_session.items())
         ],
     )
     stored = None if again else _stored_set(lake, task, fingerprint, inputs)
     if stored is not None:
         return stored
     candidates = [
-        candidate_of(traits, material.metadata, material.scores, material.rubric_evaluations)
-        for name, material in materials.by_session.items()
-        if (traits := index.traits.get(name)) is not None
+        candidate_of(traits[name], made.metadata, made.scores, made.rubric_evaluations)
+        for name, made in materials.by_session.items()
+        if name in traits
     ]
-    selection = select(candidates, options, index.kinship)
+    selection = select(candidates, options, kinship)
     counts, content = SetCounts(), hashlib.sha256()
     rows: list[LineRow] = []
     with (
         tempfile.TemporaryFile() as scratch,
         lake.create(training_path(task, fingerprint)) as creation,
     ):
-        made = _make_lines(lake, members, materials, selection, options, counts, scratch)
+        stretches = _make_lines(lake, members, materials, selection, options, counts, scratch)
         for candidate in selection.selected:
-            if candidate.session_id in made:
-                counts.add_session(index.traits[candidate.session_id].languages)
-            for row in made.get(candidate.session_id, ()):
+            if candidate.session_id in stretches:
+                counts.add_session(candidate.traits.languages)
+            for row in stretches.get(candidate.session_id, ()):
                 scratch.seek(row.offset)
                 line = scratch.read(row.size)
                 rows.append(replace(row, offset=creation.file.tell()))

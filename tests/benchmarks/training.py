@@ -24,11 +24,17 @@ from debrief.lake import Lake
 from debrief.scoring.model import SessionScores
 from debrief.sessions.model import Session
 from debrief.snapshots.model import SessionMetadataRow
-from debrief.training.kinship import Kinship, read_index, traits_of
+from debrief.training.kinship import Kinship, read_kinship, traits_of
 from debrief.training.publishing.forms import FORMS
 from debrief.training.publishing.publish import ExportOptions, publish
-from debrief.training.selection import TrainingOptions, candidate_of, select
-from debrief.training.store import Members, observed_pairs, store_training_set
+from debrief.training.selection import (
+    Members,
+    TrainingOptions,
+    candidate_of,
+    observed_pairs,
+    select,
+)
+from debrief.training.store import store_training_set
 from tests.training.lakes import lake_of
 from tests.training.scenario import FINGERPRINT, MONDAY, call, says, session, turn
 
@@ -128,10 +134,10 @@ def store(folder: str) -> str:
     """Make the training set."""
     lake = Lake(folder)
     members = members_of(lake)
-    index = read_index(lake)
+    kinship = read_kinship(lake)
     started = time.perf_counter()
     stored = store_training_set(
-        lake, "checkout", FINGERPRINT, members, TrainingOptions(), index=index
+        lake, "checkout", FINGERPRINT, members, TrainingOptions(), kinship=kinship
     )
     took = time.perf_counter() - started
     size = Path(stored.path).stat().st_size
@@ -140,7 +146,7 @@ def store(folder: str) -> str:
 
 def index(folder: str) -> str:
     """Read the traits of all sessions."""
-    return f"{len(read_index(Lake(folder)).traits)} sessions"
+    return f"{len(read_kinship(Lake(folder)).traits)} sessions"
 
 
 def again(folder: str) -> str:

@@ -18,7 +18,7 @@ from debrief.snapshots.model import PromptSnapshotRow, SessionMetadataRow
 from debrief.summary import summarise
 from debrief.training.formats import validate_line
 from debrief.training.leaderboard import LeaderboardRow
-from debrief.training.store import observed_pairs
+from debrief.training.selection import observed_pairs
 from tests.pipelines.conftest import Demo
 from tools.samples.material import SECRETS
 

@@ -16,8 +16,8 @@ from debrief.rubrics.model import RubricEvaluation
 from debrief.scoring.model import SessionScores
 from debrief.sessions.model import Session
 from debrief.snapshots.model import PromptSnapshotRow, SessionMetadataRow, SubagentPrompt
-from debrief.training.selection import training_options
-from debrief.training.store import StoredTrainingSet, observed_pairs, store_training_set
+from debrief.training.selection import observed_pairs, training_options
+from debrief.training.store import StoredTrainingSet, store_training_set
 from debrief.weeks import week_of
 from tests.training.scenario import (
     FINGERPRINT,

@@ -200,10 +200,8 @@ def test_a_candidate_is_written_beside_the_active_prompts_and_never_over_them(
     active.parent.mkdir(parents=True)
     active.write_text(MAIN)
     made = proposal(server, tmp_path)
-    written = write_candidate(made, tmp_path / ".debrief", "claude-code")
-    assert written.new
     place = tmp_path / ".debrief/prompts/candidates/claude-code" / made.fingerprint
-    assert written.folder == place
+    assert write_candidate(made, tmp_path / ".debrief", "claude-code") == (place, True)
     assert {path.name for path in place.iterdir()} == {
         *("main.md", "reviewer.md", "candidate.json", "report.md")
     }
@@ -213,7 +211,7 @@ def test_a_candidate_is_written_beside_the_active_prompts_and_never_over_them(
     )
     assert active.read_text() == MAIN
     (place / "main.md").write_text("Edited by hand.")
-    assert not write_candidate(made, tmp_path / ".debrief", "claude-code").new
+    assert write_candidate(made, tmp_path / ".debrief", "claude-code") == (place, False)
     assert (place / "main.md").read_text() == "Edited by hand."
 
 

@@ -8,7 +8,7 @@ the same bytes.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack
 from itertools import islice
 from typing import IO, TYPE_CHECKING, Any
@@ -19,8 +19,7 @@ from msgspec import Struct
 from debrief.errors import InputError
 from debrief.lake import Creation, Lake
 from debrief.markdown import plain, table
-from debrief.training.cards import HOW_TO_LOAD
-from debrief.training.model import Split, Status
+from debrief.training.model import Split
 from debrief.training.publishing.form import Column, Columns, Form, as_features, as_schema
 
 if TYPE_CHECKING:
@@ -149,22 +148,15 @@ class PublishedFolder:
 
 def _manifest(place: Lake, form: Form) -> _Manifest:
     data = place.read_bytes(MANIFEST)
-    if data is None:
-        if place.read_bytes("README.md") is not None:
-            raise InputError(
-                place.url, "holds a README.md that is not ours", "Name an empty folder."
-            )
-        return _Manifest(form=form.name)
+    if data is None and place.read_bytes("README.md") is not None:
+        raise InputError(place.url, "holds a README.md that is not ours", "Name an empty folder.")
     try:
-        manifest = msgspec.json.decode(data, type=_Manifest)
+        manifest = msgspec.json.decode(data or b"", type=_Manifest)
     except msgspec.DecodeError:
         return _Manifest(form=form.name)
     if manifest.form != form.name:
-        raise InputError(
-            place.url,
-            f"holds training sets as {manifest.form}",
-            "A folder is for one format: name another.",
-        )
+        reason = f"holds training sets as {manifest.form}"
+        raise InputError(place.url, reason, "A folder is for one format: name another.")
     return manifest
 
 
@@ -173,10 +165,8 @@ def _warnings(form: Form, sets: Iterable[PublishedSet]) -> Iterator[str]:
         for side in SIDES:
             count = made.lines[side]
             if 0 < count < form.min_lines:
-                yield (
-                    f"{made.name}: {count} {side} lines, and {form.reader} asks for "
-                    f"{form.min_lines}"
-                )
+                asked = f"{form.reader} asks for {form.min_lines}"
+                yield f"{made.name}: {count} {side} lines, and {asked}"
         if not made.files():
             yield f"{made.name}: no line as {form.name}"
 
@@ -241,46 +231,6 @@ everything = load_dataset(".")
 one = load_dataset(".", "{named}")
 ```
 """
-
-
-def published_card(
-    card: str,
-    made: PublishedSet,
-    form: str,
-    *,
-    min_overall_quality: float = 0.0,
-    status: Status | None = None,
-) -> str:
-    """Return the card of an exported set, made from that of the stored one.
-
-    Args:
-        card: of the stored set.
-        made: the exported set.
-        form: what the lines are here.
-        min_overall_quality: of the lines that were taken.
-        status: of the lines that were taken; None for any.
-    """
-    of_the_set, _, _ = card.partition(HOW_TO_LOAD)
-    sides = " and ".join(f"{count} {side}" for side, count in made.lines.items())
-    chosen = [f"of at least {min_overall_quality:g} overall quality"] if min_overall_quality else []
-    chosen += [f"that are `{status}`"] if status else []
-    only = f", those {' and '.join(chosen)} alone" if chosen else ""
-    return (
-        f"{of_the_set}## What is here\n\nAs `{form}`: {sides} lines{only}. What is said above is "
-        f"of the whole set, as stored.\n\n{HOW_TO_LOAD}{_loading(made.name, made.lines)}"
-    )
-
-
-def _loading(name: str, lines: Mapping[Split, int]) -> str:
-    if not any(lines.values()):
-        return "There is no line to load.\n"
-    return (
-        "From this folder; `../..` is the one with the README that tells loaders the types.\n\n"
-        "```python\n"
-        "from datasets import load_dataset\n\n"
-        f'samples = load_dataset("../..", "{name}")\n'
-        "```\n"
-    )
 
 
 _LINES_A_BATCH = 64

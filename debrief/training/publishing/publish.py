@@ -18,12 +18,13 @@ from debrief.lake import Lake
 from debrief.redaction import contains_secret
 from debrief.rubrics.model import Rubric
 from debrief.scoring.model import SCORE_NAMES
+from debrief.training.cards import HOW_TO_LOAD
 from debrief.training.model import Split, Status
 from debrief.training.publishing.folder import (
     SIDES,
     Published,
     PublishedFolder,
-    published_card,
+    PublishedSet,
 )
 from debrief.training.publishing.form import (
     Form,
@@ -81,15 +82,37 @@ def publish(lake: Lake, target: str, options: ExportOptions) -> Published:
         )
         card = lake.read_bytes(training_path(row.task, row.fingerprint, ".card.md"))
         if card is not None:
-            text = published_card(
-                card.decode(),
-                made,
-                form.name,
-                min_overall_quality=options.min_overall_quality,
-                status=options.status,
-            )
+            text = _published_card(card.decode(), made, options)
             folder.write(f"{row.task}/{row.fingerprint}/card.md", text.encode())
     return folder.finish()
+
+
+def _published_card(card: str, made: PublishedSet, options: ExportOptions) -> str:
+    """Return the card of an exported set, made from that of the stored one."""
+    of_the_set, _, _ = card.partition(HOW_TO_LOAD)
+    sides = " and ".join(f"{count} {side}" for side, count in made.lines.items())
+    chosen = []
+    if options.min_overall_quality:
+        chosen.append(f"of at least {options.min_overall_quality:g} overall quality")
+    if options.status:
+        chosen.append(f"that are `{options.status}`")
+    only = f", those {' and '.join(chosen)} alone" if chosen else ""
+    return (
+        f"{of_the_set}## What is here\n\nAs `{options.form}`: {sides} lines{only}. What is said "
+        f"above is of the whole set, as stored.\n\n{HOW_TO_LOAD}{_loading(made)}"
+    )
+
+
+def _loading(made: PublishedSet) -> str:
+    if not made.files():
+        return "There is no line to load.\n"
+    return (
+        "From this folder; `../..` is the one with the README that tells loaders the types.\n\n"
+        "```python\n"
+        "from datasets import load_dataset\n\n"
+        f'samples = load_dataset("../..", "{made.name}")\n'
+        "```\n"
+    )
 
 
 def _stored_sets(lake: Lake, options: ExportOptions) -> list[TrainingSetRow]:

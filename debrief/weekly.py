@@ -57,21 +57,15 @@ class Done(Struct, frozen=True, kw_only=True):
     """None when a price is not known."""
 
 
+_ADDED = ("rows", "fresh", "failed", "calls", "input_tokens", "output_tokens")
+
+
 def added_up(stage: str, parts: Iterable[Done]) -> Done:
     """Add up what a stage did; the cost is None as soon as one of them is not known."""
     found = list(parts)
-    costs = [part.cost_usd for part in found]
-    known = [cost for cost in costs if cost is not None]
-    return Done(
-        stage=stage,
-        rows=sum(part.rows for part in found),
-        fresh=sum(part.fresh for part in found),
-        failed=sum(part.failed for part in found),
-        calls=sum(part.calls for part in found),
-        input_tokens=sum(part.input_tokens for part in found),
-        output_tokens=sum(part.output_tokens for part in found),
-        cost_usd=sum(known) if len(known) == len(costs) else None,
-    )
+    sums = {name: sum(getattr(part, name) for part in found) for name in _ADDED}
+    known = [part.cost_usd for part in found if part.cost_usd is not None]
+    return Done(stage=stage, **sums, cost_usd=sum(known) if len(known) == len(found) else None)
 
 
 def by_stage(parts: Iterable[Done]) -> list[Done]:

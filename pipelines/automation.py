@@ -9,9 +9,7 @@ import dagster as dg
 
 from debrief.digests import digest_of
 from debrief.errors import DebriefError
-from debrief.lake import Lake
 from debrief.recorder.source import RecordChanges, recorder_source
-from debrief.redaction.redactor import Redactor
 from debrief.sessions.scanning import Scan, ScanEntry
 from debrief.sessions.store import SESSIONS_TABLE, read_from, scan_into
 from debrief.settings import load_settings
@@ -119,8 +117,13 @@ def new_sessions(
     tables = lake.open()
     scan = scan_into(tables, sessions.places(), sessions.servers())
     marks = marks_of(context.cursor)
-    current = _current(tables, scan, sessions.redactor())
-    due = due_weeks(scan, current, marks, datetime.now(UTC))
+    redactor = sessions.redactor()
+
+    def is_current(week: str) -> bool:
+        stamp = tables.stamp(SESSIONS_TABLE, week)
+        return stamp is not None and stamp.inputs == read_from(scan, week, redactor)
+
+    due = due_weeks(scan, is_current, marks, datetime.now(UTC))
     if not due:
         return dg.SkipReason("No session is new or changed, or those that are are under way.")
     cursor = {week: mark for week, mark in {**marks, **due}.items() if week in scan.weeks()}
@@ -140,14 +143,6 @@ def marks_of(cursor: str | None) -> dict[str, str]:
     except ValueError:
         return {}
     return {str(k): str(v) for k, v in stored.items()} if isinstance(stored, dict) else {}
-
-
-def _current(lake: Lake, scan: Scan, redactor: Redactor) -> Callable[[str], bool]:
-    def is_current(week: str) -> bool:
-        stamp = lake.stamp(SESSIONS_TABLE, week)
-        return stamp is not None and stamp.inputs == read_from(scan, week, redactor)
-
-    return is_current
 
 
 ASKED_BY = {"debrief/asked_by": "new_records"}

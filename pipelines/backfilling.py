@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import sys
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
 from difflib import get_close_matches
 from typing import Any
 
 import dagster as dg
+import typer
 from msgspec import Struct
 
 from assets.partitions import PAIRS, add_pairs, pair_key, pair_of
@@ -214,7 +215,12 @@ def _agree(
         screen.print("What follows a stage that is due is known once that was done.")
     if request.dry_run:
         return False
-    if costs and not offline and not request.yes and not _confirmed("Go on?"):
+    if (
+        costs
+        and not offline
+        and not request.yes
+        and not (sys.stdin.isatty() and typer.confirm("Go on?"))
+    ):
         raise ConfigurationError("backfill", "it may cost money and nobody agreed", "Add --yes.")
     return True
 
@@ -245,13 +251,6 @@ def _rehearse(stage: str, spans: Sequence[Span], resources: Resources) -> tuple[
 
 def _cost(done: Done) -> str:
     return "cost not known" if done.cost_usd is None else f"${done.cost_usd:.4f}"
-
-
-def _confirmed(question: str) -> bool:
-    import typer
-
-    ask: Callable[[str], bool] = typer.confirm
-    return sys.stdin.isatty() and ask(question)
 
 
 def _nothing_to_take(lake: Lake, request: Backfill, known: list[str]) -> InputError:

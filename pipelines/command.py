@@ -43,14 +43,10 @@ Model = Annotated[
         "openrouter/x-ai/grok-4.1-fast. Default: the model that each judge's file names.",
     ),
 ]
-Weeks = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--week",
-        help="A Monday (2026-11-16) or a range (2026-10-05..2026-11-16); may be given more than "
-        "once. Default: every week with a session.",
-    ),
-]
+_WEEKS = (
+    "A Monday (2026-11-16) or a range (2026-10-05..2026-11-16); may be given more than once. "
+    "Default: every week with a session."
+)
 
 
 @app.command()
@@ -58,20 +54,16 @@ def demo(
     lake: Lake = "",
 ) -> None:
     """Run the whole graph on the bundled sample sessions: no key, no network, half a minute."""
-    from debrief.samples import folder
-    from debrief.settings import load_settings
     from pipelines.launching import run_graph
-    from pipelines.options import RunOptions
+    from pipelines.options import demo_options
 
-    place = lake or str(load_settings().home / "demo")
-    options = RunOptions(sessions=(str(folder()),), lake=place, offline=True, local=True)
-    run_graph(options, weeks=(), ui_command="debrief ui --demo" if not lake else None)
+    run_graph(demo_options(lake), weeks=(), ui_command="debrief ui --demo" if not lake else None)
 
 
 @app.command()
 def run(
     sessions: Sessions = None,
-    week: Weeks = None,
+    week: Annotated[list[str] | None, typer.Option("--week", help=_WEEKS)] = None,
     offline: Offline = False,
     model: Model = "",
     lake: Lake = "",
@@ -90,15 +82,7 @@ def run(
 @app.command()
 def backfill(
     stage: Annotated[str, typer.Option("--stage", help="The asset, such as session_scores.")],
-    week: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--weeks",
-            "--week",
-            help="A Monday (2026-11-16) or a range (2026-10-05..2026-11-16); may be given more "
-            "than once. Default: every week with a session.",
-        ),
-    ] = None,
+    week: Annotated[list[str] | None, typer.Option("--weeks", "--week", help=_WEEKS)] = None,
     where: Annotated[
         list[str] | None,
         typer.Option(
@@ -167,18 +151,12 @@ def ui(
 
     Ctrl-C or SIGTERM stops it.
     """
-    from debrief.settings import load_settings
     from pipelines.instance import open_instance, prepare_home, prepare_workspace
     from pipelines.launching import end_dead_runs
-    from pipelines.options import RunOptions
+    from pipelines.options import RunOptions, demo_options
 
-    if of_demo:
-        from debrief.samples import folder
-
-        demo_lake = lake or str(load_settings().home / "demo")
-        options = RunOptions(sessions=(str(folder()),), lake=demo_lake, offline=True, local=True)
-    else:
-        options = RunOptions(sessions=tuple(sessions or ()), lake=lake, offline=offline)
+    own = RunOptions(sessions=tuple(sessions or ()), lake=lake, offline=offline)
+    options = demo_options(lake) if of_demo else own
     settings = options.settings()
     with open_instance(settings) as instance:
         end_dead_runs(instance)
@@ -194,12 +172,10 @@ def ui(
 runs = typer.Typer(no_args_is_help=True, help="What Dagster remembers of runs, looked after.")
 app.add_typer(runs, name="runs", rich_help_panel=TEAM)
 
-Port = Annotated[int, typer.Option("--port", min=1, max=65535, help="Of Dagster's UI.")]
-
 
 @app.command(rich_help_panel=TEAM)
 def up(
-    port: Port = 3000,
+    port: Annotated[int, typer.Option(min=1, max=65535, help="Of Dagster's UI.")] = 3000,
     api_port: Annotated[int, typer.Option(min=1, max=65535, help="Of the recorder's API.")] = 8484,
     metrics_port: Annotated[int, typer.Option(min=1, max=65535, help="Of the metrics.")] = 9464,
     public: Annotated[

@@ -89,13 +89,20 @@ def open_instance(settings: Settings) -> dg.DagsterInstance:
 
 
 def prepare_home(settings: Settings) -> Path:
-    """Make the folder with its configuration, and point this process at it; return it."""
+    """Make the folder with its configuration, and point this process at it; return it.
+
+    Raises:
+        StorageError: its tables are in the embedded Postgres, which does not run.
+    """
+    from debrief.recorder.postgres import database_url
+
     home = dagster_home(settings)
     home.mkdir(parents=True, exist_ok=True)
     write_configuration(settings, home)
     configuration = (home / CONFIGURATION).read_text(encoding="utf-8")
     if not os.environ.get(URL) and URL in configuration:
-        url = dagster_database_url(settings)
+        # A schema of their own, in the database that is named, else in the embedded server's.
+        url = settings.dagster_database_url or in_schema(database_url(settings))
         make_schema(url)
         os.environ[URL] = url
     os.environ["DAGSTER_HOME"] = str(home)
@@ -148,19 +155,6 @@ def packaged_configuration() -> dict[str, Any]:
     path = source if source.is_file() else here / CONFIGURATION
     content: dict[str, Any] = yaml.safe_load(path.read_text(encoding="utf-8"))
     return content
-
-
-def dagster_database_url(settings: Settings) -> str:
-    """Return the address of Dagster's tables: ``DAGSTER_DATABASE_URL``, else a schema of their own.
-
-    The schema is in the database that ``DATABASE_URL`` names, else in the embedded server's.
-
-    Raises:
-        StorageError: the embedded server does not run.
-    """
-    from debrief.recorder.postgres import database_url
-
-    return settings.dagster_database_url or in_schema(database_url(settings))
 
 
 def in_schema(url: str) -> str:

@@ -283,24 +283,15 @@ def end_dead_runs(instance: dg.DagsterInstance) -> None:
     Dagster's monitoring knows of the runs that it launched itself, and of no others.
     """
     import dagster as dg
+    import psutil
 
     for run in instance.get_runs(dg.RunsFilter(statuses=[dg.DagsterRunStatus.STARTED])):
         host, _, process = run.tags.get(PROCESS_TAG, "").partition(" ")
-        if host == socket.gethostname() and not _is_alive(int(process)):
+        if host == socket.gethostname() and not psutil.pid_exists(int(process)):
             instance.report_run_failed(
                 run, "The command that carried it out was killed; what was finished stays."
             )
             console(stderr=True).print(f"Killed earlier, now marked as failed: {run.run_id[:8]}")
-
-
-def _is_alive(process: int) -> bool:
-    try:
-        os.kill(process, 0)
-    except ProcessLookupError:
-        return False
-    except PermissionError:
-        return True
-    return True
 
 
 def _ui_command(options: RunOptions) -> str:

@@ -76,6 +76,14 @@ class RunOptions(Struct, frozen=True, kw_only=True):
         return {**os.environ, **{name: value for name, value in chosen.items() if value}}
 
 
+def demo_options(lake: str) -> RunOptions:
+    """Return the options of a run on the bundled sample sessions."""
+    from debrief.samples import folder
+
+    place = lake or str(load_settings().home / "demo")
+    return RunOptions(sessions=(str(folder()),), lake=place, offline=True, local=True)
+
+
 def run_config(resources: dict[str, dict[str, Any]]) -> dict[str, Any]:
     """Return a run's configuration; Dagster's own log lines are not printed."""
     return {

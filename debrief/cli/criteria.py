@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from debrief.rubrics.model import Rubric, RubricTrial
     from debrief.rubrics.page import RubricChange
     from debrief.scoring.model import ScoreName
-    from debrief.snapshots.capture import RepositoryPaths
 
 judges_app = typer.Typer(
     no_args_is_help=True, help="The judges that are in force: list them, check them, write one."
@@ -80,7 +79,7 @@ def judges_new(
     """Begin a judge in the repository's .debrief/judges."""
     from debrief.content import folder
     from debrief.judging.model import judge_paths
-    from debrief.snapshots.capture import HOME
+    from debrief.snapshots.capture import HOME, find_repository
 
     if not _NAME.match(name):
         raise InputError(
@@ -88,7 +87,7 @@ def judges_new(
         )
     if not 0 < weight < float("inf"):
         raise InputError(f"weight {weight}", "is not over 0")
-    repository = _repository(repo)
+    repository = find_repository(repo)
     if repository is None:
         raise InputError(str(repo.resolve()), "lies in no git repository")
     own = repository.root / HOME / "judges"
@@ -110,15 +109,10 @@ def judges_new(
 def _judges_in_force(repo: Path) -> Path:
     from debrief.evaluators import judges_folder
     from debrief.settings import load_settings
-
-    repository = _repository(repo)
-    return judges_folder(load_settings(), repository.root if repository else repo)
-
-
-def _repository(folder: Path) -> RepositoryPaths | None:
     from debrief.snapshots.capture import find_repository
 
-    return find_repository(folder)
+    repository = find_repository(repo)
+    return judges_folder(load_settings(), repository.root if repository else repo)
 
 
 rubrics_app = typer.Typer(

@@ -14,6 +14,7 @@ from rich.table import Table
 from rich.text import Text
 
 from debrief.cli.shared import counted, print_unwrapped
+from debrief.markdown import shorten
 from debrief.models.fencing import make_visible
 from debrief.scoring.dimensions import BY_NAME
 from debrief.scoring.model import SessionScores, Verdict
@@ -46,7 +47,7 @@ def evidence_of(session: Session, verdict: Verdict) -> list[CitedTurn]:
     return [
         CitedTurn(
             turn.number,
-            _first_words(turn.prompt),
+            shorten(turn.prompt, _PROMPT_SHOWN),
             sum(call.status == "failed" for message in turn.messages for call in message.calls),
         )
         for turn in session.turns
@@ -187,11 +188,6 @@ def report_of(
         "evidence": {v.dimension: evidence_of(session, v) for v in row.verdicts},
         **({"receipts": receipts} if receipts else {}),
     }
-
-
-def _first_words(prompt: str) -> str:
-    words = " ".join(prompt.split())
-    return words if len(words) <= _PROMPT_SHOWN else f"{words[:_PROMPT_SHOWN].rstrip()}…"
 
 
 def _value_text(verdict: Verdict) -> str:

@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from debrief.errors import InputError
 from debrief.lake import Lake
 from debrief.sessions.scanning import Scan, ScanEntry
 from debrief.weeks import is_week, week_after, week_of
@@ -23,6 +24,7 @@ from pipelines.automation import (
     weekly,
     weeks_at,
 )
+from pipelines.options import parse_weeks
 from resources.storage import LakeResource, SessionStore
 from tests.pipelines.test_run import WEEK, conversation, write
 
@@ -145,3 +147,21 @@ def test_a_tick_finds_new_sessions_and_the_next_one_leaves_them(
 def test_schedule_and_sensor_are_off_until_somebody_switches_them_on() -> None:
     assert weekly.default_status is dg.DefaultScheduleStatus.STOPPED
     assert new_sessions.default_status is dg.DefaultSensorStatus.STOPPED
+
+
+def test_weeks_are_mondays_or_ranges_of_them() -> None:
+    assert parse_weeks(["2026-11-16", "2026-10-26..2026-11-09"]) == (
+        "2026-10-26",
+        "2026-11-02",
+        "2026-11-09",
+        "2026-11-16",
+    )
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["2026-11-17", "soon", "", "..", "2026-11-16..2026-11-02", "2026-W47", "1999-01-04"],
+)
+def test_what_is_no_week_is_refused_with_an_example(text: str) -> None:
+    with pytest.raises(InputError, match="--week"):
+        parse_weeks([text])

@@ -258,14 +258,9 @@ def langfuse_from_settings(settings: Settings) -> LangfuseClient | None:
     """
     if not settings.has_langfuse:
         return None
-    host = settings.langfuse_host
-    public_key, secret_key = settings.langfuse_public_key, settings.langfuse_secret_key
-    given = {
-        "LANGFUSE_HOST": host,
-        "LANGFUSE_PUBLIC_KEY": public_key,
-        "LANGFUSE_SECRET_KEY": secret_key,
-    }
-    missing = [name for name, value in given.items() if not value]
+    names = ("LANGFUSE_HOST", "LANGFUSE_PUBLIC_KEY", "LANGFUSE_SECRET_KEY")
+    host, *keys = settings.langfuse_host, settings.langfuse_public_key, settings.langfuse_secret_key
+    missing = [name for name, value in zip(names, (host, *keys), strict=True) if not value]
     if missing:
         raise ConfigurationError(
             "Langfuse",
@@ -275,7 +270,7 @@ def langfuse_from_settings(settings: Settings) -> LangfuseClient | None:
     if not host.startswith(("https://", "http://")):
         raise ConfigurationError("LANGFUSE_HOST", f"{host!r} is no URL", "Write https://….")
     pace = settings.langfuse_requests_a_minute
-    return LangfuseClient(host, public_key, secret_key, requests_a_minute=pace)
+    return LangfuseClient(host, *keys, requests_a_minute=pace)
 
 
 @cache

@@ -105,9 +105,8 @@ def observations(
     """
     bounds: dict[str, str] = {}
     if span is not None:
-        begin, last = span
-        bounds["fromStartTime"] = timestamp(begin)
-        bounds["toStartTime"] = timestamp(last + _MOMENT)
+        first, last = timestamp(span[0]), timestamp(span[1] + _MOMENT)
+        bounds = {"fromStartTime": first, "toStartTime": last}
     if "metadata" in fields.split(","):
         bounds["expandMetadata"] = WHOLE
     return client.observations(sessionId=session_id, fields=fields, **bounds)

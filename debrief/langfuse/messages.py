@@ -172,15 +172,10 @@ def _spelled_out(content: str) -> list[Json]:
 def _calls(item: Json) -> Iterator[ReportedCall]:
     beside = item.get("additional_kwargs")
     for holder in (item, beside if isinstance(beside, dict) else {}):
-        for key in vendors.CALLS:
-            listed = decoded(holder.get(key))
-            for one in listed if isinstance(listed, list) else ():
-                if (call := call_of(one)) is not None:
-                    yield call
-        if isinstance(holder.get("function_call"), dict):
-            call = call_of(holder["function_call"])
-            if call is not None:
-                yield call
+        lists = (decoded(holder.get(key)) for key in vendors.CALLS)
+        entries = [one for found in lists if isinstance(found, list) for one in found]
+        made = map(call_of, [*entries, holder.get("function_call")])
+        yield from (call for call in made if call is not None)
 
 
 def _is_same(call: ReportedCall, known: ReportedCall) -> bool:

@@ -130,12 +130,9 @@ def plain_comment(text: str) -> str:
 
     A rationale may quote a session, and a session may hold HTML, images and links.
     """
-    visible = "".join(
-        character
-        for character in text
-        if character in "\n\t" or unicodedata.category(character) not in ("Cc", "Cf", "Cs")
-    )
-    return _SCHEME.sub(r"\1 :", visible.translate(_MARKUP)).strip()
+    hidden = ("Cc", "Cf", "Cs")
+    visible = (c for c in text if c in "\n\t" or unicodedata.category(c) not in hidden)
+    return _SCHEME.sub(r"\1 :", "".join(visible).translate(_MARKUP)).strip()
 
 
 def evidence_link(host: str, project: str, target: dict[str, str]) -> str:

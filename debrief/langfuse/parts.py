@@ -27,6 +27,7 @@ _COVERED, _COVERED_SOON = '"function_result"', 64
 """A cover that some write as text around a result, and in how many characters it shows."""
 _REMINDER, _REMINDED = "<system-reminder>", "</system-reminder>"
 """Around what an agent's program tells its model between a person's words."""
+_WRAPPED_KINDS = ("image", "video", "audio", "document")
 _NUMBERED_NAMES = {"tool.name": "name", "tool.description": "description"}
 
 
@@ -248,10 +249,8 @@ def _mime(part: Json) -> str:
             return first_text(inner, *vendors.MIME_TYPES) or "data"
     if first_text(part, "type") in vendors.TYPES_OF_BINARIES:
         return first_text(part, "modality", "mime_type", "mimeType", "mediaType")
-    for key in ("image", "video", "audio", "document"):
-        if isinstance(part.get(key), dict):
-            return key
-    return ""
+    wrapped = (key for key in _WRAPPED_KINDS if isinstance(part.get(key), dict))
+    return next(wrapped, "")
 
 
 def same_spelling(arguments: str) -> str:

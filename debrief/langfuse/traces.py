@@ -173,8 +173,7 @@ class ServerTrace:
     @property
     def is_blank(self) -> bool:
         """Whether nothing was traced of what went in and what came out."""
-        texts = (row.get(name) for row in self.rows for name in ("input", "output"))
-        return all(one is None or one == "" for one in texts)
+        return all(row.get(key) in (None, "") for row in self.rows for key in ("input", "output"))
 
     def is_within(self, part: str, cover: str) -> bool:
         """Return whether an observation is part of a generation, by their ids."""

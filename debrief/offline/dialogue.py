@@ -8,6 +8,7 @@ looked at, because long prompts are new work, not verdicts.
 
 from __future__ import annotations
 
+import itertools
 import re
 from collections.abc import Iterator
 from functools import cache, cached_property
@@ -233,12 +234,9 @@ class Dialogue:
     @cached_property
     def replies(self) -> tuple[HumanPrompt, ...]:
         """The prompts that come right after a closing question of the agent."""
-        found = []
-        for turn, prompt in zip(self.turns, self.later, strict=False):
-            last = next((m.text for m in reversed(turn.messages) if m.text.strip()), "")
-            if last.rstrip(" *_\n").endswith("?"):
-                found.append(prompt)
-        return tuple(found)
+        said = ([m.text for m in turn.messages if m.text.strip()] for turn in self.turns)
+        questions = (bool(texts) and texts[-1].rstrip(" *_\n").endswith("?") for texts in said)
+        return tuple(itertools.compress(self.later, questions))
 
     @cached_property
     def answers(self) -> tuple[Sighting, ...]:

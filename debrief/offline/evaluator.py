@@ -72,9 +72,9 @@ class OfflineEvaluator:
     """Judges changes and scores chunks by signals alone; safe to share between threads."""
 
     model = OFFLINE
+    version = VERSION
 
     def __init__(self) -> None:
-        self.version = VERSION
         self._last = threading.local()
 
     def judge(self, judge: Judge, context: ChangeContext, session: Session) -> Judgement:

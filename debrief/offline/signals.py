@@ -172,10 +172,10 @@ class _Reading:
         self.found.setdefault(what, []).append(Sighting(turn, quote))
 
     def _call(self, position: int, turn: int, call: ToolCall) -> None:
+        refused = call.status == "rejected"
         for kind, quote in hazards_of(call):
-            refused = call.status == "rejected"
             self.hazards.append(Hazard(turn=turn, kind=kind, quote=quote, refused=refused))
-        if call.status == "rejected":
+        if refused:
             return
         if call.status == "unanswered":
             self.note("unanswered", turn, _label(call))

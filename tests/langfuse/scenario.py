@@ -97,10 +97,13 @@ class Recorder:
         more = {"input": given, "output": output, "isRootObservation": True, **more}
         return self.observe(trace, "SPAN", more.pop("name", "turn"), **more)
 
+    def keep(self, trace: str, given: object, output: object) -> None:
+        record = {"id": trace, "sessionId": self.session, "timestamp": iso(self.clock + 1)}
+        told = {"name": "turn", "input": given, "output": output, "tags": []}
+        self.server.traces.append(record | told)
+
     def trace(self, trace: str, prompt: object, answer: object) -> None:
-        at = iso(self.clock + 1)
-        record = {"id": trace, "sessionId": self.session, "timestamp": at, "name": "turn"}
-        self.server.traces.append({**record, "input": prompt, "output": answer, "tags": []})
+        self.keep(trace, prompt, answer)
         inside = {"parentObservationId": self.root(trace, prompt, answer)}
         usage = {"input": 10, "output": 5, "cache_read_input_tokens": 90, "total": 105}
         self.generation(trace, "hi", "Let me look.", model="gpt-4o", usageDetails=usage, **inside)
@@ -164,24 +167,14 @@ class DropIn(Recorder):
         """Record a request that adds ``new`` to the conversation, and the model's answer."""
         self.requests += 1
         self.before += new
-        given = {"messages": list(self.before), "tools": self.tools}
         trace = trace or f"t{self.requests}"
-        at = iso(self.clock + 1)
-        record = {"id": trace, "sessionId": self.session, "timestamp": at, "name": "request"}
         if all(one["id"] != trace for one in self.server.traces):
-            self.server.traces.append({**record, "input": None, "output": None, "tags": []})
-        made = self.observe(
-            trace,
-            "GENERATION",
-            "OpenAI-generation",
-            **{
-                "input": json.dumps(given if self.tools else self.before),
-                "output": answers if isinstance(answers, str) else json.dumps(answers),
-                "model": "gpt-4o",
-                "usageDetails": {"input": 100, "output": 10},
-                "isRootObservation": True,
-                **fields,
-            },
+            self.keep(trace, None, None)
+        given = {"messages": self.before, "tools": self.tools} if self.tools else self.before
+        output = answers if isinstance(answers, str) else json.dumps(answers)
+        told = {"model": "gpt-4o", "usageDetails": {"input": 100, "output": 10}, **fields}
+        made = self.generation(
+            trace, json.dumps(given), output, **{"isRootObservation": True, **told}
         )
         if isinstance(answers, dict):
             self.before.append(answers)

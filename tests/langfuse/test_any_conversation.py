@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from debrief.langfuse.fetcher import session_of
 from debrief.langfuse.traces import answer_in, request_in
-from debrief.sessions.model import Session
+from debrief.sessions.model import Message, Session
 from debrief.sessions.rendering import render_session
 from tests.langfuse.scenario import iso
 
@@ -147,19 +147,12 @@ def rows_of(
     new: list[Json] = []
 
     def request(talk: int, answer: Json) -> None:
-        rows.append(
-            {
-                "id": f"g{len(rows)}",
-                "traceId": trace_of(talk, len(rows)),
-                "type": "GENERATION",
-                "name": "llm",
-                "startTime": iso(len(rows)),
-                "endTime": iso(len(rows) + 0.5),
-                "input": json.dumps(history if whole else new),
-                "output": json.dumps(answer),
-                "model": "some-model",
-            }
-        )
+        number = len(rows)
+        told = {"input": json.dumps(history if whole else new), "output": json.dumps(answer)}
+        times = {"startTime": iso(number), "endTime": iso(number + 0.5)}
+        kind = {"type": "GENERATION", "name": "llm", "model": "some-model"}
+        place = {"id": f"g{number}", "traceId": trace_of(talk, number)}
+        rows.append({**place, **kind, **times, **told})
         history.append(answer)
         new.clear()
 
@@ -186,18 +179,13 @@ def rows_of(
 
 def talks_of(session: Session) -> list[Talk]:
     """Return what a session holds as it was said."""
+
+    def step(message: Message) -> Step:
+        made = ((c.name, json.loads(c.input)["x"], c.result) for c in message.calls)
+        return Step(message.text, tuple(made))
+
     return [
-        Talk(
-            turn.prompt,
-            tuple(
-                Step(
-                    message.text,
-                    tuple((c.name, json.loads(c.input)["x"], c.result) for c in message.calls),
-                )
-                for message in turn.messages[:-1]
-            ),
-            turn.messages[-1].text,
-        )
+        Talk(turn.prompt, tuple(map(step, turn.messages[:-1])), turn.messages[-1].text)
         for turn in session.turns
     ]
 

@@ -61,13 +61,6 @@ def test_a_passing_trouble_is_waited_out(server: LangfuseServer, status: int) ->
     assert 0 <= clock.waits[0] <= 1
 
 
-def test_a_server_that_asks_for_hours_is_given_up_on_at_once(server: LangfuseServer) -> None:
-    server.trouble = [Trouble(429, {"Retry-After": "9999"})]
-    with pytest.raises(LangfuseAwayError, match="stayed busy"):
-        client_of(server).get("/score-configs")
-    assert len(server.requests) == 1
-
-
 def test_a_lasting_trouble_is_named_after_the_last_attempt(server: LangfuseServer) -> None:
     server.trouble = [Trouble(503)] * 9
     with pytest.raises(LangfuseAwayError, match="stayed busy: 503 not now"):

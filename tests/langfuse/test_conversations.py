@@ -154,14 +154,12 @@ def test_calls_without_ids_are_told_apart_by_their_place(server: LangfuseServer)
 def test_words_beside_a_result_are_a_prompt_and_a_programs_reminders_are_none(
     server: LangfuseServer,
 ) -> None:
+    made = {"type": "tool_use", "id": "toolu_1", "name": "read", "input": {}}
+    result = {"type": "tool_result", "tool_use_id": "toolu_1", "content": "x"}
+
     def after(*parts: dict[str, Any]) -> list[dict[str, Any]]:
-        made = {"type": "tool_use", "id": "toolu_1", "name": "read", "input": {}}
-        result = {"type": "tool_result", "tool_use_id": "toolu_1", "content": "x"}
-        return [
-            {"role": "user", "content": "Go."},
-            {"role": "assistant", "content": [made]},
-            {"role": "user", "content": [result, *parts]},
-        ]
+        answer = {"role": "assistant", "content": [made]}
+        return [user("Go."), answer, {"role": "user", "content": [result, *parts]}]
 
     reminder = {"type": "text", "text": "<system-reminder>\nMind the list.\n</system-reminder>"}
     recorder = Recorder(server)
@@ -203,8 +201,7 @@ def test_results_that_stand_alone_find_their_calls(server: LangfuseServer) -> No
 
 def test_other_models_inside_a_turn_are_no_turns(server: LangfuseServer) -> None:
     recorder = Recorder(server)
-    parts = {"model": "m"}
-    recorder.generation("t", [user("Go.")], "A plan.", **parts)
+    recorder.generation("t", [user("Go.")], "A plan.", model="m")
     recorder.generation("t", [user("Context."), user("Follow the plan.")], "Ok.")
     assert [turn.prompt for turn in fetched(server).turns] == ["Go."]
 

@@ -13,7 +13,7 @@ from debrief.langfuse.fetcher import SessionFetcher
 from debrief.langfuse.session_scorer import SessionScorer
 from debrief.scoring.chunking import trace_text, traces_of
 from debrief.sessions.model import Session, Usage
-from tests.langfuse.scenario import START, Recorder, client_of, fetched, iso
+from tests.langfuse.scenario import START, Recorder, client_of, fetched, iso, told
 from tests.langfuse.server import LangfuseServer, Mode, Trouble
 from tests.scoring.scenario import ScriptedScorer
 
@@ -25,19 +25,11 @@ def test_a_trace_is_a_turn_with_its_messages_and_calls(server: LangfuseServer) -
     session = fetched(server)
     assert [turn.prompt for turn in session.turns] == ["fix the cart", "and test it"]
     assert [message.text for message in session.turns[0].messages] == ["Let me look.", "Done."]
-    (call,) = session.turns[0].messages[0].calls
-    assert (call.name, call.input, call.status, call.result) == (
-        "search",
-        '{"q":"cart"}',
-        "failed",
-        "boom",
-    )
+    assert told(session.turns[0]) == [("search", '{"q":"cart"}', "boom", "failed")]
     assert session.usage == Usage(input=20, output=10, cache_read=180)
     assert session.models == ("gpt-4o",)
-    assert (session.started, session.ended) == (
-        START + timedelta(seconds=1),
-        START + timedelta(seconds=6.5),
-    )
+    assert session.started == START + timedelta(seconds=1)
+    assert session.ended == START + timedelta(seconds=6.5)
     assert session.digest
 
 
@@ -53,10 +45,8 @@ def test_every_kind_of_server_gives_the_same_session(mode: Mode) -> None:
 
 def test_a_trace_without_observations_stands_for_itself() -> None:
     with LangfuseServer("old") as server:
-        record = {"id": "t1", "sessionId": "s1", "timestamp": iso(0), "name": "turn", "tags": []}
-        server.traces.append({**record, "input": {"q": "hello"}, "output": {"a": "hi there"}})
-        session = fetched(server)
-    (turn,) = session.turns
+        Recorder(server).keep("t1", {"q": "hello"}, {"a": "hi there"})
+        (turn,) = fetched(server).turns
     assert (turn.prompt, turn.messages[0].text) == ("hello", "hi there")
 
 

@@ -27,14 +27,9 @@ def test_an_observation_of_a_tool_and_the_call_of_it_are_one(server: LangfuseSer
         trace="t",
     )
     of_b = {"gen_ai.tool.name": "run_tests", "gen_ai.tool.call.id": "c2"}
-    agent.ran(
-        "t",
-        "running tool: run_tests",
-        {"folder": "b"},
-        level="ERROR",
-        statusMessage="exit 1",
-        metadata={"attributes": json.dumps(of_b)},
-    )
+    failed = {"level": "ERROR", "statusMessage": "exit 1"}
+    attributes = {"attributes": json.dumps(of_b)}
+    agent.ran("t", "running tool: run_tests", {"folder": "b"}, metadata=attributes, **failed)
     quoted = {"tool_call_id": '"c2"'}
     agent.ran("t", "again", {"folder": "b"}, "other", metadata=quoted)
     seen = agent.ran("t", "run_tests", '{"folder": "a"}', "2 passed, whole")
@@ -50,9 +45,7 @@ def test_an_observation_of_a_tool_and_the_call_of_it_are_one(server: LangfuseSer
     assert row["startTime"].startswith(at.isoformat()[:19])
 
 
-def test_observations_of_calls_alike_are_told_apart_by_what_came_back(
-    server: LangfuseServer,
-) -> None:
+def test_calls_alike_are_told_apart_by_what_came_back(server: LangfuseServer) -> None:
     agent = DropIn(server)
     made = [call(f"c{n}", "run_tests", folder="a") for n in range(2)]
     agent.asks(user("Go."), answers=calls(*made), trace="t")
@@ -108,16 +101,13 @@ def test_spans_are_calls_where_no_model_tells_of_any(server: LangfuseServer) -> 
     recorder = Recorder(server)
     root = recorder.root("t", "Go.", "Done.")
     recorder.generation("t", "Go.", "Hm.", parentObservationId=root)
-    recorder.observe(
-        "t", "SPAN", "search", parentObservationId=root, input={"q": 1}, output="found"
-    )
+    inside = {"parentObservationId": root, "input": {"q": 1}}
+    recorder.observe("t", "SPAN", "search", output="found", **inside)
     (turn,) = fetched(server).turns
     assert told(turn) == [("search", '{"q":1}', "found", "ok")]
 
 
-def test_a_function_that_is_traced_by_itself_is_the_call_that_was_waiting(
-    server: LangfuseServer,
-) -> None:
+def test_a_function_traced_by_itself_is_the_call_that_waited(server: LangfuseServer) -> None:
     agent = DropIn(server)
     agent.asks(user("Go."), answers=calls(call("c1", "read_file", path="a")))
     agent.root("f1", {"args": [], "kwargs": {"path": "a"}}, "text", name="read_file")
@@ -134,9 +124,8 @@ def test_a_generation_around_another_tells_what_that_one_leaves_out(server: Lang
     recorder = Recorder(server)
     made = [{"toolCallId": "c1", "toolName": "weather", "input": '{"city":"Oslo"}'}]
     usage = {"usageDetails": {"input": 60, "output": 8}, "model": "gpt-5"}
-    loop = recorder.generation(
-        "t", '{"prompt":"Is it raining?"}', "It is dry.", isRootObservation=True, **usage
-    )
+    around = {"isRootObservation": True, **usage}
+    loop = recorder.generation("t", '{"prompt":"Is it raining?"}', "It is dry.", **around)
     asked = [{"role": "user", "content": [{"type": "text", "text": "Is it raining?"}]}]
     step = {"parentObservationId": loop, **usage}
     recorder.generation("t", asked, json.dumps(made), **step)
@@ -150,17 +139,14 @@ def test_a_generation_around_another_tells_what_that_one_leaves_out(server: Lang
     assert session.usage.output == 16
 
 
-def test_two_integrations_that_see_the_same_requests_tell_them_once(
-    server: LangfuseServer,
-) -> None:
+def test_requests_that_two_integrations_see_are_told_once(server: LangfuseServer) -> None:
     recorder = Recorder(server)
     first = calls(call("c1", "read_file", path="a"))
     history = [user("Go."), first, tool("c1", "text")]
     root = recorder.root("t", "Go.")
     for given, answer, text in ((history[:1], first, "None"), (history, says("Done."), "Done.")):
-        outer = recorder.generation(
-            "t", given, {"choices": [{"message": answer}]}, parentObservationId=root
-        )
+        output = {"choices": [{"message": answer}]}
+        outer = recorder.generation("t", given, output, parentObservationId=root)
         recorder.generation("t", "user: Go.", text, model="gpt-4o", parentObservationId=outer)
     (turn,) = fetched(server).turns
     assert told(turn) == [("read_file", '{"path":"a"}', "text", "ok")]

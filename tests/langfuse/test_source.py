@@ -27,16 +27,6 @@ SECRET = "ghp_" + "a1B2c3D4e5F6" * 3
 LISTING = "core,basic,time"
 
 
-class Times:
-    """A clock that stands where it is put."""
-
-    def __init__(self, now: datetime) -> None:
-        self.now = now
-
-    def __call__(self) -> datetime:
-        return self.now
-
-
 @pytest.fixture
 def lake(tmp_path: Path) -> Lake:
     return Lake(str(tmp_path / "lake"))
@@ -46,7 +36,7 @@ def source_of(
     server: LangfuseServer, now: datetime = START + timedelta(days=1), days_before: int = 1
 ) -> LangfuseSource:
     since = START - timedelta(days=days_before)
-    return LangfuseSource(client_of(server, attempts=2), since, Times(now))
+    return LangfuseSource(client_of(server, attempts=2), since, lambda: now)
 
 
 def taken(
@@ -71,31 +61,16 @@ def listings(server: LangfuseServer) -> int:
 
 
 def transcript(folder: Path, session_id: str) -> Path:
-    lines: list[object] = [
-        {
-            "type": "user",
-            "uuid": "u1",
-            "sessionId": session_id,
-            "timestamp": "2026-10-05T12:00:00Z",
-            "cwd": "/home/sam/shop",
-            "message": {"role": "user", "content": "Fix the cart, please."},
-        },
-        {
-            "type": "assistant",
-            "uuid": "u2",
-            "sessionId": session_id,
-            "timestamp": "2026-10-05T12:00:09Z",
-            "message": {
-                "id": "m1",
-                "model": "some-model",
-                "role": "assistant",
-                "content": [{"type": "text", "text": "Fixed."}],
-            },
-        },
+    said = [{"type": "text", "text": "Fixed."}]
+    answer = {"id": "m1", "model": "some-model", "role": "assistant", "content": said}
+    lines: list[dict[str, object]] = [
+        {"type": "user", "uuid": "u1", "cwd": "/home/sam/shop", "timestamp": "2026-10-05T12:00:00Z"}
+        | {"message": {"role": "user", "content": "Fix the cart, please."}},
+        {"type": "assistant", "uuid": "u2", "timestamp": "2026-10-05T12:00:09Z", "message": answer},
     ]
     folder.mkdir(parents=True, exist_ok=True)
     path = folder / f"{session_id}.jsonl"
-    path.write_bytes(b"".join(orjson.dumps(line) + b"\n" for line in lines))
+    path.write_bytes(b"\n".join(orjson.dumps({**line, "sessionId": session_id}) for line in lines))
     return path
 
 
@@ -255,7 +230,7 @@ def test_another_server_or_another_beginning_lists_anew(lake: Lake) -> None:
         Recorder(other, "s2").trace("t2", "go", "Done.")
         source = source_of(other)
         assert [entry.session_id for entry in source.scan(lake)] == ["s2"]
-        late = LangfuseSource(client_of(other), START + timedelta(hours=1), Times(START))
+        late = LangfuseSource(client_of(other), START + timedelta(hours=1), lambda: START)
         assert list(late.scan(lake)) == []
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from debrief.langfuse.fetcher import session_of
 from debrief.sessions.model import ToolCall
-from tests.langfuse.scenario import iso
+from tests.langfuse.scenario import call, calls, iso
 
 Json = dict[str, Any]
 MANY = 1_000
@@ -15,21 +15,18 @@ ASKED = json.dumps([{"role": "user", "content": "Go."}])
 
 
 def row(number: int, **more: Any) -> Json:
-    facts = {"id": f"o{number}", "traceId": "t", "type": "SPAN", "startTime": iso(number)}
-    return {**facts, "endTime": iso(number + 0.5), **more}
+    times = {"startTime": iso(number), "endTime": iso(number + 0.5)}
+    return {"id": f"o{number}", "traceId": "t", "type": "SPAN", "input": ASKED, **times, **more}
+
+
+def generation(number: int, output: str, parent: str | None = None) -> Json:
+    told = {"type": "GENERATION", "model": "m", "output": output}
+    return row(number, parentObservationId=parent, **told)
 
 
 def calling(number: int, *commands: str) -> Json:
-    calls = [
-        {
-            "id": f"c{number}.{place}",
-            "type": "function",
-            "function": {"name": "run", "arguments": json.dumps({"command": command})},
-        }
-        for place, command in enumerate(commands)
-    ]
-    output = json.dumps({"role": "assistant", "content": None, "tool_calls": calls})
-    return row(number, type="GENERATION", model="m", input=ASKED, output=output)
+    made = (call(f"c{number}.{n}", "run", command=one) for n, one in enumerate(commands))
+    return generation(number, json.dumps(calls(*made)))
 
 
 def ran(number: int, command: str) -> Json:
@@ -44,13 +41,14 @@ def calls_of(rows: list[Json]) -> list[ToolCall]:
 
 def test_each_of_thousands_of_the_same_call_has_what_came_back_from_it() -> None:
     rows = [one for n in range(0, 2 * MANY, 2) for one in (calling(n, "wait"), ran(n + 1, "wait"))]
-    calls = calls_of(rows)
-    assert [call.result for call in calls] == [f"result {n + 1}" for n in range(0, 2 * MANY, 2)]
+    assert [one.result for one in calls_of(rows)] == [
+        f"result {n + 1}" for n in range(0, 2 * MANY, 2)
+    ]
 
 
 def test_so_has_each_of_thousands_that_were_made_at_once() -> None:
     rows = [calling(0, *["wait"] * MANY), *(ran(n, "wait") for n in range(1, MANY + 1))]
-    assert [call.result for call in calls_of(rows)] == [f"result {n}" for n in range(1, MANY + 1)]
+    assert [one.result for one in calls_of(rows)] == [f"result {n}" for n in range(1, MANY + 1)]
 
 
 def test_so_has_each_of_thousands_whose_arguments_a_framework_changed() -> None:
@@ -59,39 +57,20 @@ def test_so_has_each_of_thousands_whose_arguments_a_framework_changed() -> None:
         for n in range(0, 2 * MANY, 2)
         for one in (calling(n, f"look {n}"), ran(n + 1, f"cd here && look {n}"))
     ]
-    calls = calls_of(rows)
-    assert [call.result for call in calls] == [f"result {n + 1}" for n in range(0, 2 * MANY, 2)]
+    assert [one.result for one in calls_of(rows)] == [
+        f"result {n + 1}" for n in range(0, 2 * MANY, 2)
+    ]
 
 
 def test_generations_that_are_nested_thousands_deep_say_what_the_innermost_says() -> None:
-    rows = [
-        row(
-            n,
-            type="GENERATION",
-            model="m",
-            parentObservationId=f"o{n - 1}" if n else None,
-            input=ASKED,
-            output="Done.",
-        )
-        for n in range(MANY)
-    ]
+    rows = [generation(n, "Done.", f"o{n - 1}" if n else None) for n in range(MANY)]
     (turn,) = session_of("s", rows).turns
     assert [message.text for message in turn.messages] == ["Done."]
     assert [message.id for message in turn.messages] == [f"o{MANY - 1}"]
 
 
 def test_observations_that_are_part_of_each_other_in_a_ring_are_survived() -> None:
-    rows = [
-        row(
-            n,
-            type="GENERATION",
-            model="m",
-            parentObservationId=f"o{(n + 1) % 3}",
-            input=ASKED,
-            output=f"Done {n}.",
-        )
-        for n in range(3)
-    ]
+    rows = [generation(n, f"Done {n}.", f"o{(n + 1) % 3}") for n in range(3)]
     (turn,) = session_of("s", rows).turns
     assert turn.prompt == "Go."
     assert turn.messages

@@ -6,6 +6,8 @@ import json
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
+import msgspec
+
 from debrief.offline.signals import Signals, read_signals
 from debrief.sessions.model import (
     Intervention,
@@ -30,24 +32,15 @@ class Story:
 
     def turn(self, prompt: str, **more: Any) -> Story:
         at = START + timedelta(minutes=10 * len(self._turns))
-        number = more.pop("number", len(self._turns) + 1)
-        self._turns.append(
-            {"number": number, "prompt": prompt, "at": at, "messages": [], "deeds": [], **more}
-        )
+        turn = {"number": len(self._turns) + 1, "prompt": prompt, "at": at, **more}
+        self._turns.append({"messages": [], "interventions": [], **turn})
         return self
 
     def say(self, text: str, *calls: ToolCall, tokens: int = 100) -> Story:
-        messages = self._turns[-1]["messages"]
-        messages.append(
-            Message(
-                id=f"m{len(self._turns)}.{len(messages)}",
-                model="model-a",
-                at=self._turns[-1]["at"],
-                text=text,
-                calls=calls,
-                usage=Usage(input=tokens, output=tokens),
-            )
-        )
+        turn, usage = self._turns[-1], Usage(input=tokens, output=tokens)
+        identity = f"m{len(self._turns)}.{len(turn['messages'])}"
+        told = {"id": identity, "model": "model-a", "at": turn["at"], "text": text}
+        turn["messages"].append(Message(**told, calls=calls, usage=usage))
         return self
 
     def call(
@@ -98,7 +91,7 @@ class Story:
 
     def deed(self, kind: str, text: str = "", minutes: int = 1) -> Story:
         at = self._turns[-1]["at"] + timedelta(minutes=minutes)
-        self._turns[-1]["deeds"].append(Intervention(kind=kind, text=text, at=at))  # type: ignore[arg-type]
+        self._turns[-1]["interventions"].append(Intervention(kind=kind, text=text, at=at))  # type: ignore[arg-type]
         return self
 
     def subagent(self, prompt: str, *calls: ToolCall) -> Story:
@@ -108,17 +101,7 @@ class Story:
         return self
 
     def session(self) -> Session:
-        turns = tuple(
-            Turn(
-                number=turn["number"],
-                prompt=turn["prompt"],
-                at=turn["at"],
-                messages=tuple(turn["messages"]),
-                interventions=tuple(turn["deeds"]),
-                compacted=turn.get("compacted", False),
-            )
-            for turn in self._turns
-        )
+        turns = tuple(msgspec.convert(turn, Turn) for turn in self._turns)
         return Session(
             id="s1",
             source="claude-code",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import get_args
 
 import pytest
@@ -22,17 +22,15 @@ CATEGORIES = {
 ORDER = list(get_args(DimensionName))
 
 
+def traces(numbers: Iterable[int]) -> tuple[Trace, ...]:
+    return tuple(Trace(number=number, observations=()) for number in numbers)
+
+
 def chunk_of(
     numbers: list[int], index: int = 0, count: int = 1, overlap: tuple[int, ...] = ()
 ) -> Chunk:
-    return Chunk(
-        index=index,
-        count=count,
-        overlap=tuple(Trace(number=n, observations=()) for n in overlap),
-        traces=tuple(Trace(number=n, observations=()) for n in numbers),
-        tokens=10,
-        own_tokens=8,
-    )
+    own, seen = traces(numbers), traces(overlap)
+    return Chunk(index=index, count=count, overlap=seen, traces=own, tokens=10, own_tokens=8)
 
 
 def scored(session: Session) -> dict[str, Verdict]:
@@ -42,36 +40,21 @@ def scored(session: Session) -> dict[str, Verdict]:
 
 
 def good() -> Session:
-    return (
-        Story()
-        .turn("Add a retry to the uploader")
-        .read("upload.py")
-        .edit("upload.py", "send()", "retry(send)")
-        .write("test_upload.py", "def test_retry():\n    assert True")
-        .run("ruff check . && pytest", "All checks passed!\n5 passed in 0.1s")
-        .say("Retries are in.")
-        .turn("perfect, thanks")
-        .say("Welcome.")
-        .session()
-    )
+    maker = Story().turn("Add a retry to the uploader").read("upload.py")
+    maker.edit("upload.py", "send()", "retry(send)")
+    maker.write("test_upload.py", "def test_retry():\n    assert True")
+    maker.run("ruff check . && pytest", "All checks passed!\n5 passed in 0.1s")
+    return maker.say("Retries are in.").turn("perfect, thanks").say("Welcome.").session()
 
 
 def bad() -> Session:
-    return (
-        Story()
-        .turn("Add a retry to the uploader")
-        .edit("upload.py", "send()", "retry(send)", status="failed")
-        .edit("upload.py", "send()", "retry(send, 1)")
-        .run("pytest", "4 failed, 1 passed in 0.1s")
-        .turn("that's wrong, you broke everything")
-        .edit("upload.py", "retry(send, 1)", "retry(send, 2)")
-        .run("git push --force", "")
-        .run("pytest", "5 failed in 0.1s")
-        .turn("still failing")
-        .say("Let me look")
-        .deed("interruption")
-        .session()
-    )
+    maker = Story().turn("Add a retry to the uploader")
+    maker.edit("upload.py", "send()", "retry(send)", status="failed")
+    maker.edit("upload.py", "send()", "retry(send, 1)").run("pytest", "4 failed, 1 passed in 0.1s")
+    maker.turn("that's wrong, you broke everything")
+    maker.edit("upload.py", "retry(send, 1)", "retry(send, 2)").run("git push --force", "")
+    maker.run("pytest", "5 failed in 0.1s").turn("still failing").say("Let me look")
+    return maker.deed("interruption").session()
 
 
 def test_a_good_session_beats_a_bad_one_in_every_dimension() -> None:

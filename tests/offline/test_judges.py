@@ -41,11 +41,9 @@ def test_calling_what_exists_beats_copying_it() -> None:
 
 
 def test_writing_the_same_block_twice_is_seen() -> None:
-    once = judged("code-reuse", start().edit("a.py", "pass", BLOCK).session())
-    twice = judged(
-        "code-reuse",
-        start().edit("a.py", "pass", BLOCK).edit("b.py", "pass", BLOCK).session(),
-    )
+    maker = start().edit("a.py", "pass", BLOCK)
+    once = judged("code-reuse", maker.session())
+    twice = judged("code-reuse", maker.edit("b.py", "pass", BLOCK).session())
     assert twice.score < once.score - 0.2
     assert "8 of 16 new lines were written twice" in twice.feedback
 
@@ -89,15 +87,9 @@ TEST = "def test_upload_retries_on_429():\n    assert upload(unit) == 'ok'"
 
 
 def test_doing_all_that_was_asked_beats_doing_half_and_doing_nothing() -> None:
-    whole = (
-        Story()
-        .turn(PLAN)
-        .edit("/home/ada/shop/upload.py", "pass", UPLOAD)
-        .write("/home/ada/shop/test_upload.py", TEST)
-        .run("pytest", "3 passed in 0.1s")
-        .say("Retries are logged and tested.")
-        .session()
-    )
+    maker = Story().turn(PLAN).edit("/home/ada/shop/upload.py", "pass", UPLOAD)
+    maker.write("/home/ada/shop/test_upload.py", TEST).run("pytest", "3 passed in 0.1s")
+    whole = maker.say("Retries are logged and tested.").session()
     half = Story().turn(PLAN).edit("/home/ada/shop/other.py", "pass", "x = 1").say("Ok.").session()
     nothing = Story().turn(PLAN).say("What about it?").session()
     scores = [judged("plan-compliance", session).score for session in (whole, half, nothing)]
@@ -113,8 +105,7 @@ def test_doing_all_that_was_asked_beats_doing_half_and_doing_nothing() -> None:
 def test_corrections_and_failing_tests_cost_compliance() -> None:
     def ending(prompt: str, result: str) -> Session:
         maker = Story().turn(PLAN).edit("/home/ada/shop/upload.py", "pass", UPLOAD).say("Done.")
-        session: Session = maker.turn(prompt).run("pytest", result).say("Ok.").session()
-        return session
+        return maker.turn(prompt).run("pytest", result).say("Ok.").session()
 
     good = judged("plan-compliance", ending("thanks", "3 passed in 0.1s"))
     bad = judged("plan-compliance", ending("you forgot the log", "2 failed, 1 passed in 0.1s"))
@@ -125,28 +116,17 @@ def test_corrections_and_failing_tests_cost_compliance() -> None:
 
 def test_a_question_is_complied_with_by_an_answer() -> None:
     prompt = "What does the uploader in upload.py do on status 429?"
-    answered = (
-        Story()
-        .turn(prompt)
-        .read("/home/ada/shop/upload.py")
-        .say("On status 429 the uploader in upload.py waits and tries again.")
-        .session()
-    )
-    silent = Story().turn(prompt).session()
-    assert judged("plan-compliance", answered).score > 0.6
-    assert judged("plan-compliance", silent).score < 0.1
+    maker = Story().turn(prompt)
+    assert judged("plan-compliance", maker.session()).score < 0.1
+    maker.read("/home/ada/shop/upload.py")
+    maker.say("On status 429 the uploader in upload.py waits and tries again.")
+    assert judged("plan-compliance", maker.session()).score > 0.6
 
 
 def test_new_files_that_nobody_asked_for_are_named() -> None:
     prompt = "Fix the rounding of prices in the basket so that totals match the invoice exactly"
-    session = (
-        Story()
-        .turn(prompt)
-        .edit("basket.py", "round(x)", "round_price(x)")
-        .write("deploy/kubernetes.py", "x = 1")
-        .say("Fixed.")
-        .session()
-    )
+    maker = Story().turn(prompt).edit("basket.py", "round(x)", "round_price(x)")
+    session = maker.write("deploy/kubernetes.py", "x = 1").say("Fixed.").session()
     feedback = judged("plan-compliance", session).feedback
     assert "1 new file that the plan does not speak of (kubernetes.py)" in feedback
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -15,17 +13,14 @@ from debrief.judging.evaluation import (
     left_out_note,
     split_hunks,
 )
-from debrief.sessions.model import Session
+from tests.judging.scenario import make_session
 
-MakeSession = Callable[..., Session]
 ONE = "@@ -1,2 +1,2 @@\n import os\n-a = 1\n+a = 2\n"
 TWO = "@@ -9,1 +9,2 @@\n x\n+y\n"
 NEW = "@@ -0,0 +1,2 @@\n+def retry():\n+    return 3\n"
 
 
-def test_the_plan_is_the_first_prompt_and_the_changes_are_diffs_by_file(
-    make_session: MakeSession,
-) -> None:
+def test_the_plan_is_the_first_prompt_and_the_changes_are_diffs_by_file() -> None:
     session = make_session(
         ("/home/ada/shop/a.py", ONE), ("/home/ada/shop/b.py", NEW), ("/home/ada/shop/a.py", TWO)
     )
@@ -38,22 +33,22 @@ def test_the_plan_is_the_first_prompt_and_the_changes_are_diffs_by_file(
     assert "Left out" not in context.git_changes
 
 
-def test_edits_that_failed_or_were_rejected_are_not_shown(make_session: MakeSession) -> None:
+def test_edits_that_failed_or_were_rejected_are_not_shown() -> None:
     assert changes_of(make_session(("a.py", ONE), status="failed")) == []
     assert changes_of(make_session(("a.py", ONE), status="rejected")) == []
 
 
-def test_a_session_without_edits_says_so(make_session: MakeSession) -> None:
+def test_a_session_without_edits_says_so() -> None:
     context = context_from_session(make_session())
     assert "changed no file" in context.git_changes
 
 
-def test_a_file_outside_the_working_directory_keeps_its_path(make_session: MakeSession) -> None:
+def test_a_file_outside_the_working_directory_keeps_its_path() -> None:
     (change,) = changes_of(make_session(("/home/ada/shopping/a.py", ONE)))
     assert change.path == "/home/ada/shopping/a.py"
 
 
-def test_least_telling_hunks_go_first_and_are_named(make_session: MakeSession) -> None:
+def test_least_telling_hunks_go_first_and_are_named() -> None:
     big = "@@ -1,1 +1,200 @@\n" + '+  "x": 1,\n' * 200
     session = make_session(
         ("src/app.py", ONE), ("package-lock.json", big), ("docs/guide.md", TWO), prompt="Do it"
@@ -75,9 +70,7 @@ def test_a_file_may_lose_some_hunks_and_keep_others() -> None:
     assert fitted.left_out == ("a.py: 1 of 3 hunks",)
 
 
-def test_a_plan_that_is_too_long_loses_its_middle_and_says_how_much(
-    make_session: MakeSession,
-) -> None:
+def test_a_plan_that_is_too_long_loses_its_middle_and_says_how_much() -> None:
     plan = "First the aim. " + "word " * 5000 + "Last the condition."
     context = context_from_session(make_session(("a.py", ONE), prompt=plan), max_size=2000)
     assert context.plan_content.startswith("First the aim.")

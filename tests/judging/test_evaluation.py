@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
-
 import pytest
 
 from debrief.errors import ModelError
@@ -15,19 +12,17 @@ from debrief.judging.evaluation import (
 from debrief.judging.model import ChangeContext, Judge, JudgeEvaluation, Judgement
 from debrief.offline.evaluator import OfflineEvaluator
 from debrief.sessions.model import Session
+from tests.judging.scenario import CountingJudge, make_session
 
-MakeSession = Callable[..., Session]
 JUDGES = [
     Judge(name="plan", weight=0.6, model="m", body="b"),
     Judge(name="code", weight=0.4, model="m", body="b"),
 ]
 
 
-def test_rows_come_in_session_and_judge_name_order(
-    make_session: MakeSession, counting_judge: Any
-) -> None:
+def test_rows_come_in_session_and_judge_name_order() -> None:
     sessions = [make_session(id="s2"), make_session(id="s1")]
-    rows = list(evaluate_week(sessions, JUDGES, counting_judge({}), "f1"))
+    rows = list(evaluate_week(sessions, JUDGES, CountingJudge(), "f1"))
     assert [(row.session_id, row.judge) for row in rows] == [
         ("s2", "code"),
         ("s2", "plan"),
@@ -39,10 +34,8 @@ def test_rows_come_in_session_and_judge_name_order(
     }
 
 
-def test_a_failure_is_a_row_with_its_reason_and_costs_nothing_else(
-    make_session: MakeSession, counting_judge: Any
-) -> None:
-    judge = counting_judge(
+def test_a_failure_is_a_row_with_its_reason_and_costs_nothing_else() -> None:
+    judge = CountingJudge(
         {
             ("s1", "code"): ModelError("model m", "answered nothing", "Try again."),
             ("s1", "plan"): ZeroDivisionError("division by zero"),
@@ -56,13 +49,11 @@ def test_a_failure_is_a_row_with_its_reason_and_costs_nothing_else(
     assert rows[0].score is None
 
 
-def test_unchanged_sessions_are_not_judged_again_and_failures_are(
-    make_session: MakeSession, counting_judge: Any
-) -> None:
+def test_unchanged_sessions_are_not_judged_again_and_failures_are() -> None:
     sessions = [make_session(id="s1"), make_session(id="s2")]
-    failing = counting_judge({("s2", "code"): ModelError("m", "is down")})
+    failing = CountingJudge({("s2", "code"): ModelError("m", "is down")})
     first = list(evaluate_week(sessions, JUDGES, failing, "f1"))
-    healthy = counting_judge({})
+    healthy = CountingJudge()
     second = list(evaluate_week(sessions, JUDGES, healthy, "f1", first))
     assert healthy.asked == [("s2", "code")]
     third = list(evaluate_week(sessions, JUDGES, healthy, "f1", second))
@@ -70,14 +61,12 @@ def test_unchanged_sessions_are_not_judged_again_and_failures_are(
 
 
 @pytest.mark.parametrize("change", ["digest", "fingerprint", "judge", "measures"])
-def test_a_changed_session_fingerprint_judge_or_measure_is_judged_again(
-    make_session: MakeSession, counting_judge: Any, change: str
-) -> None:
+def test_a_changed_session_fingerprint_judge_or_measure_is_judged_again(change: str) -> None:
     import msgspec
 
     session = make_session(id="s1")
-    first = list(evaluate_week([session], JUDGES, counting_judge({}), "f1"))
-    judge = counting_judge({})
+    first = list(evaluate_week([session], JUDGES, CountingJudge(), "f1"))
+    judge = CountingJudge()
     judges = JUDGES
     if change == "digest":
         session = msgspec.structs.replace(session, digest="another")
@@ -91,18 +80,14 @@ def test_a_changed_session_fingerprint_judge_or_measure_is_judged_again(
 
 
 @pytest.mark.parametrize("score", [1.7, -0.1, float("nan")])
-def test_a_score_outside_the_scale_is_a_failure_and_is_never_clamped(
-    make_session: MakeSession, counting_judge: Any, score: float
-) -> None:
-    judge = counting_judge({("s1", "code"): Judgement(score=score, feedback="")})
+def test_a_score_outside_the_scale_is_a_failure_and_is_never_clamped(score: float) -> None:
+    judge = CountingJudge({("s1", "code"): Judgement(score=score, feedback="")})
     rows = list(evaluate_week([make_session()], JUDGES[1:], judge, "f1"))
     assert rows[0].status == "failed"
     assert "not between 0 and 1" in rows[0].failure
 
 
-def test_a_context_that_cannot_be_made_fails_that_session_alone(
-    make_session: MakeSession, counting_judge: Any
-) -> None:
+def test_a_context_that_cannot_be_made_fails_that_session_alone() -> None:
     def context_of(session: Session) -> ChangeContext:
         if session.id == "s1":
             raise OSError("the worktree is gone")
@@ -113,7 +98,7 @@ def test_a_context_that_cannot_be_made_fails_that_session_alone(
             evaluate_week(
                 [make_session(id="s1"), make_session(id="s2")],
                 JUDGES,
-                counting_judge({}),
+                CountingJudge(),
                 "f1",
                 concurrency=concurrency,
                 context_of=context_of,
@@ -123,9 +108,7 @@ def test_a_context_that_cannot_be_made_fails_that_session_alone(
         assert rows[0].failure == "OSError: the worktree is gone"
 
 
-def test_the_offline_evaluator_gives_the_same_rows_alone_and_in_threads(
-    make_session: MakeSession,
-) -> None:
+def test_the_offline_evaluator_gives_the_same_rows_alone_and_in_threads() -> None:
     sessions = [make_session(id=f"s{number}", prompt=f"Add {number} things") for number in range(6)]
     judges = [Judge(name=n, weight=0.5, model="offline", body="b") for n in ("plan", "code")]
     alone = list(evaluate_week(sessions, judges, OfflineEvaluator(), "f1"))
@@ -134,7 +117,7 @@ def test_the_offline_evaluator_gives_the_same_rows_alone_and_in_threads(
     assert {row.status for row in alone} == {"ok"}
 
 
-def test_a_row_answered_offline_can_never_pass_for_a_models(make_session: MakeSession) -> None:
+def test_a_row_answered_offline_can_never_pass_for_a_models() -> None:
     rows = list(evaluate_week([make_session()], JUDGES, OfflineEvaluator(), "f1"))
     assert [row.status for row in rows] == ["failed", "failed"]
     assert "would be answered offline" in rows[0].failure

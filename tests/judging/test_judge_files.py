@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from debrief.errors import ConfigurationError
@@ -37,6 +37,7 @@ def test_the_body_is_kept_exactly_as_written(tmp_path: Path) -> None:
     assert isinstance(judge.weight, float)
 
 
+@settings(max_examples=30, deadline=None)
 @given(body=st.text(st.characters(codec="utf-8")).filter(lambda text: bool(text.strip())))
 def test_any_body_comes_back_byte_for_byte(
     tmp_path_factory: pytest.TempPathFactory, body: str

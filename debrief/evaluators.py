@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 from msgspec import Struct
 
@@ -93,11 +94,36 @@ def make_evaluators(
     Raises:
         ConfigurationError: a judge file is wrong, or a model is needed and has no key.
     """
+    from debrief.scoring.scorer import scoring_fingerprint
+
+    chosen = OFFLINE if offline else model or settings.model
     place = judges_folder(settings, repository)
-    if offline:
-        return _offline(_chosen(load_judges(place, model=OFFLINE), only), dry_run=dry_run)
-    chosen = model or settings.model
     judges = _chosen(load_judges(place, model=chosen or None), only)
+    common: dict[str, Any] = {
+        "judges": tuple(judges),
+        "eval_digest": eval_digest(judges),
+        "dry_run": dry_run,
+    }
+    if offline:
+        from debrief.offline.evaluator import OfflineEvaluator
+        from debrief.rubrics.judging import OfflineRubricJudge
+        from debrief.rubrics.offline_miner import OfflineMiner
+
+        evaluator = OfflineEvaluator()
+        return Evaluators(
+            name=OFFLINE,
+            change_judge=evaluator,
+            chunk_scorer=evaluator,
+            scoring_fingerprint=scoring_fingerprint(evaluator),
+            rubric_judge=OfflineRubricJudge(),
+            miner=OfflineMiner(),
+            **common,
+        )
+    from debrief.judging.dspy_judge import DspyJudge
+    from debrief.rubrics.judging import ModelRubricJudge
+    from debrief.rubrics.model_miner import ModelMiner
+    from debrief.scoring.model_scorer import ModelChunkScorer
+
     models = Models(
         settings,
         max_cost_usd=max_cost_usd,
@@ -106,7 +132,23 @@ def make_evaluators(
         account=account,
         dry_run=dry_run,
     )
-    return _models(settings, judges, chosen, models, dry_run=dry_run, history=history)
+    name = litellm_name(chosen) or max(judges, key=lambda judge: (judge.weight, judge.name)).model
+    for each in sorted({name, *(judge.model for judge in judges)}):
+        models.get(each)
+    ask = models.get(name).ask
+    secret = key_of(settings)
+    scorer = ModelChunkScorer(name, ask, partial(_fenced, secret))
+    return Evaluators(
+        name=name,
+        change_judge=DspyJudge(models.get, secret=secret, history=history),
+        chunk_scorer=scorer,
+        scoring_fingerprint=scoring_fingerprint(scorer),
+        rubric_judge=ModelRubricJudge(name, ask, secret=secret),
+        miner=ModelMiner(name, ask, workers=models.concurrency, secret=secret),
+        concurrency=models.concurrency,
+        models=models,
+        **common,
+    )
 
 
 def _chosen(judges: list[Judge], only: Sequence[str]) -> list[Judge]:
@@ -116,62 +158,6 @@ def _chosen(judges: list[Judge], only: Sequence[str]) -> list[Judge]:
             known = f"Known: {', '.join(names)}."
             raise ConfigurationError(f"judge {name}", "is not there", known)
     return [judge for judge in judges if not only or judge.name in only]
-
-
-def _offline(judges: Sequence[Judge], *, dry_run: bool) -> Evaluators:
-    from debrief.offline.evaluator import OfflineEvaluator
-    from debrief.rubrics.judging import OfflineRubricJudge
-    from debrief.rubrics.offline_miner import OfflineMiner
-    from debrief.scoring.scorer import scoring_fingerprint
-
-    evaluator = OfflineEvaluator()
-    return Evaluators(
-        name=OFFLINE,
-        judges=tuple(judges),
-        eval_digest=eval_digest(judges),
-        change_judge=evaluator,
-        chunk_scorer=evaluator,
-        scoring_fingerprint=scoring_fingerprint(evaluator),
-        rubric_judge=OfflineRubricJudge(),
-        miner=OfflineMiner(),
-        dry_run=dry_run,
-    )
-
-
-def _models(
-    settings: Settings,
-    judges: Sequence[Judge],
-    chosen: str,
-    models: Models,
-    *,
-    dry_run: bool,
-    history: bool,
-) -> Evaluators:
-    from debrief.judging.dspy_judge import DspyJudge
-    from debrief.rubrics.judging import ModelRubricJudge
-    from debrief.rubrics.model_miner import ModelMiner
-    from debrief.scoring.model_scorer import ModelChunkScorer
-    from debrief.scoring.scorer import scoring_fingerprint
-
-    name = litellm_name(chosen) or max(judges, key=lambda judge: (judge.weight, judge.name)).model
-    for model in sorted({name, *(judge.model for judge in judges)}):
-        models.get(model)
-    ask = models.get(name).ask
-    secret = key_of(settings)
-    scorer = ModelChunkScorer(name, ask, partial(_fenced, secret))
-    return Evaluators(
-        name=name,
-        judges=tuple(judges),
-        eval_digest=eval_digest(judges),
-        change_judge=DspyJudge(models.get, secret=secret, history=history),
-        chunk_scorer=scorer,
-        scoring_fingerprint=scoring_fingerprint(scorer),
-        rubric_judge=ModelRubricJudge(name, ask, secret=secret),
-        miner=ModelMiner(name, ask, workers=models.concurrency, secret=secret),
-        concurrency=models.concurrency,
-        models=models,
-        dry_run=dry_run,
-    )
 
 
 def _fenced(secret: bytes, text: str) -> str:

@@ -8,7 +8,7 @@ that it was not found in.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from msgspec import Struct
@@ -180,13 +180,12 @@ def _seen(session: Session, scores: SessionScores, week: str) -> _Seen:
 
 
 def _contrasts(ground: _Ground) -> list[_HabitContrast]:
-    measured = []
-    for habit in HABITS:
-        best, worst = (
-            _levels(ground, habit, side) for side in (ground.sides.best, ground.sides.worst)
-        )
-        if min(len(best), len(worst)) >= _MINIMUM:
-            measured.append((habit, effect_of(best, worst)))
+    levels = [(habit, _levels(ground, habit, ground.sides)) for habit in HABITS]
+    measured = [
+        (habit, effect_of(best, worst))
+        for habit, (best, worst) in levels
+        if min(len(best), len(worst)) >= _MINIMUM
+    ]
     corrected = false_discovery(effect.p_value for _, effect in measured)
     contrasts = [
         _HabitContrast(
@@ -201,24 +200,24 @@ def _contrasts(ground: _Ground) -> list[_HabitContrast]:
     return sorted(contrasts, key=lambda c: (-c.effect.delta, c.effect.p_value, c.habit.key))
 
 
-def _levels(ground: _Ground, habit: Habit, ids: Sequence[str]) -> list[float]:
-    detections = (ground.seen[id_].detections.get(habit.key) for id_ in ids)
-    return [detection.level for detection in detections if detection is not None]
+def _levels(ground: _Ground, habit: Habit, sides: Sides) -> tuple[list[int], list[int]]:
+    """Return the level of a habit in each session of both sides that gives occasion for it."""
+    best, worst = (
+        [
+            detection.level
+            for id_ in ids
+            if (detection := ground.seen[id_].detections.get(habit.key)) is not None
+        ]
+        for ids in (sides.best, sides.worst)
+    )
+    return best, worst
 
 
 def _held_out(ground: _Ground, habit: Habit) -> float | None:
-    deltas = []
-    for half in halves_of(
-        {i: v for i, v in ground.values.items() if habit.key in ground.seen[i].detections}
-    ):
-        sides = ends_of(half, share=_SHARE, minimum=_MINIMUM)
-        if sides is None:
-            return None
-        best, worst = (_levels(ground, habit, side) for side in (sides.best, sides.worst))
-        if not best or not worst:
-            return None
-        deltas.append(cliffs_delta(best, worst))
-    return min(deltas)
+    seen = {i: v for i, v in ground.values.items() if habit.key in ground.seen[i].detections}
+    ends = [ends_of(half, share=_SHARE, minimum=_MINIMUM) for half in halves_of(seen)]
+    deltas = [cliffs_delta(*_levels(ground, habit, sides)) for sides in ends if sides]
+    return min(deltas) if len(deltas) == len(ends) else None
 
 
 def _why_not(effect: Effect, held_out: float | None) -> str:
@@ -234,10 +233,7 @@ def _why_not(effect: Effect, held_out: float | None) -> str:
 
 
 def _rubric(
-    contrast: _HabitContrast,
-    ground: _Ground,
-    score_name: ScoreName,
-    week: str,
+    contrast: _HabitContrast, ground: _Ground, score_name: ScoreName, week: str
 ) -> ExtractedRubric:
     habit, effect = contrast.habit, contrast.effect
     return ExtractedRubric(
@@ -277,13 +273,16 @@ def _best_evidence(habit: Habit, ground: _Ground, week: str) -> tuple[Evidence, 
 
 def _notes(contrast: _HabitContrast, ground: _Ground, score_name: ScoreName) -> str:
     effect, sides, values = contrast.effect, ground.sides, ground.values
+    strength = "moderate" if effect.p_value <= 0.05 else "weak"
+    if contrast.corrected_p <= 0.05 and contrast.held_out is not None:
+        strength = "strong"
     parts = [
         f"The best {len(sides.best)} of {len(values)} sessions ({values[sides.best[-1]]:.3g} to "
         f"{values[sides.best[0]]:.3g}) against the worst {len(sides.worst)} "
         f"({values[sides.worst[0]]:.3g} to {values[sides.worst[-1]]:.3g})",
         f"Cliff's delta {effect.delta:.2f} ({effect.low:.2f} to {effect.high:.2f}), "
         f"p {effect.p_value:.3f}, {contrast.corrected_p:.3f} corrected for all habits",
-        f"{_strength(contrast)} evidence",
+        f"{strength} evidence",
     ]
     if contrast.held_out is None:
         parts.append("too few sessions to check it on held-out ones")
@@ -294,9 +293,3 @@ def _notes(contrast: _HabitContrast, ground: _Ground, score_name: ScoreName) -> 
     if score_name in contrast.habit.shares:
         parts.append(f"{score_name} is computed in part from the same signals")
     return "; ".join(parts) + "."
-
-
-def _strength(contrast: _HabitContrast) -> str:
-    if contrast.corrected_p <= 0.05 and contrast.held_out is not None:
-        return "strong"
-    return "moderate" if contrast.effect.p_value <= 0.05 else "weak"

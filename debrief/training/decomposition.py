@@ -82,6 +82,8 @@ def weekly_moves(
     A session that was not scored, or has no metadata, is not counted; one that two scorers
     scored counts once for each.
     """
+    import numpy as np
+
     known = {row.session_id: row for row in metadata}
     seen = [
         _Observation(
@@ -99,87 +101,69 @@ def weekly_moves(
         and row.status == "ok"
         and row.overall_quality is not None
     ]
-    weeks: dict[str, list[_Observation]] = defaultdict(list)
-    for one in seen:
-        weeks[one.week].append(one)
-    if len(weeks) < 2:
+    places: dict[str, list[int]] = defaultdict(list)
+    for number, one in enumerate(seen):
+        places[one.week].append(number)
+    if len(places) < 2:
         return []
-    regression = _Regression(seen)
-    return [
-        _move(before, weeks[before], week, weeks[week], regression)
-        for before, week in pairwise(sorted(weeks))
-    ]
+    columns = list(dict.fromkeys(level for one in seen for level in enumerate(one.levels)))
+    number_of = {level: number for number, level in enumerate(columns)}
+    codes = np.array([[number_of[level] for level in enumerate(one.levels)] for one in seen])
+    factors = np.array([factor for factor, _ in columns])
+    effects, covariance = _regression(codes, np.array([one.quality for one in seen]), len(columns))
 
+    def share(week: str) -> NDArray[np.float64]:
+        """Return the share of a week's sessions at each level."""
+        counts = np.bincount(codes[places[week]].ravel(), minlength=len(columns))
+        return counts / len(places[week])
 
-class _Regression:
-    """What each level of each factor usually adds to a session's quality (ridge regression)."""
-
-    def __init__(self, seen: Sequence[_Observation]) -> None:
-        import numpy as np
-
-        columns = dict.fromkeys(level for one in seen for level in enumerate(one.levels))
-        self._columns = {level: number for number, level in enumerate(columns)}
-        self.factors = np.array([factor for factor, _ in columns])
-        """The factor that each column is a level of."""
-        size = len(columns)
-        codes = self._codes(seen)
-        quality = np.array([one.quality for one in seen])
-        quality -= quality.mean()
-        normal = np.zeros((size, size))
-        for first in codes.T:
-            for second in codes.T:
-                np.add.at(normal, (first, second), 1.0)
-        inverse = np.linalg.inv(normal + _SHRINKAGE * np.eye(size))
-        moment = np.bincount(codes.ravel(), np.repeat(quality, codes.shape[1]), size)
-        self.effects: NDArray[np.float64] = inverse @ moment
-        residual = quality - self.effects[codes].sum(axis=1)
-        freedom = max(1.0, len(seen) - float(np.trace(inverse @ normal)))
-        variance = float(residual @ residual) / freedom
-        self.covariance: NDArray[np.float64] = variance * (inverse @ normal @ inverse)
-
-    def shares(self, seen: Sequence[_Observation]) -> NDArray[np.float64]:
-        """Return the share of sessions at each level."""
-        import numpy as np
-
-        counts = np.bincount(self._codes(seen).ravel(), minlength=len(self._columns))
-        return counts / len(seen)
-
-    def _codes(self, seen: Sequence[_Observation]) -> NDArray[np.int64]:
-        """Return the columns of each session's levels, a row a session."""
-        import numpy as np
-
-        return np.array([[self._columns[level] for level in enumerate(one.levels)] for one in seen])
-
-
-def _move(
-    before: str,
-    earlier: Sequence[_Observation],
-    week: str,
-    later: Sequence[_Observation],
-    regression: _Regression,
-) -> WeeklyMove:
-    shift = regression.shares(later) - regression.shares(earlier)
-    parts = []
-    for number, factor in enumerate(FACTORS):
-        own = shift * (regression.factors == number)
-        value = float(own @ regression.effects)
-        reach = _REACH * max(0.0, float(own @ regression.covariance @ own)) ** 0.5
-        parts.append(
-            FactorEffect(factor=factor, value=value, low=value - reach, high=value + reach)
+    moves = []
+    for before, week in pairwise(sorted(places)):
+        shift = share(week) - share(before)
+        parts = []
+        for number, factor in enumerate(FACTORS):
+            own = shift * (factors == number)
+            value = float(own @ effects)
+            reach = _REACH * max(0.0, float(own @ covariance @ own)) ** 0.5
+            low, high = value - reach, value + reach
+            parts.append(FactorEffect(factor=factor, value=value, low=low, high=high))
+        earlier, later = ([seen[place] for place in places[name]] for name in (before, week))
+        mean_before, mean = (
+            sum(one.quality for one in ones) / len(ones) for ones in (earlier, later)
         )
-    mean = sum(one.quality for one in later) / len(later)
-    mean_before = sum(one.quality for one in earlier) / len(earlier)
-    return WeeklyMove(
-        week=week,
-        before=before,
-        sessions=len(later),
-        sessions_before=len(earlier),
-        mean=mean,
-        mean_before=mean_before,
-        parts=tuple(parts),
-        rest=mean - mean_before - sum(part.value for part in parts),
-        together=tuple(_together([*earlier, *later])),
-    )
+        moves.append(
+            WeeklyMove(
+                week=week,
+                before=before,
+                sessions=len(later),
+                sessions_before=len(earlier),
+                mean=mean,
+                mean_before=mean_before,
+                parts=tuple(parts),
+                rest=mean - mean_before - sum(part.value for part in parts),
+                together=tuple(_together([*earlier, *later])),
+            )
+        )
+    return moves
+
+
+def _regression(
+    codes: NDArray[np.int64], quality: NDArray[np.float64], size: int
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Return what each of ``size`` levels usually adds to a session's quality (ridge regression),
+    and the covariance of that; ``codes`` are the levels of each session, a row a session."""
+    import numpy as np
+
+    quality = quality - quality.mean()
+    normal = np.zeros((size, size))
+    for first in codes.T:
+        for second in codes.T:
+            np.add.at(normal, (first, second), 1.0)
+    inverse = np.linalg.inv(normal + _SHRINKAGE * np.eye(size))
+    effects = inverse @ np.bincount(codes.ravel(), np.repeat(quality, codes.shape[1]), size)
+    residual = quality - effects[codes].sum(axis=1)
+    freedom = max(1.0, len(quality) - float(np.trace(inverse @ normal)))
+    return effects, float(residual @ residual) / freedom * (inverse @ normal @ inverse)
 
 
 def _together(seen: Sequence[_Observation]) -> Iterator[str]:

@@ -2,7 +2,9 @@ from __future__ import annotations
 
 import io
 import json
+from collections.abc import Callable
 from datetime import UTC, datetime, timedelta, timezone
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -16,8 +18,11 @@ from debrief.training.formats import (
     function_name,
     label,
     time_text,
+    validate_line,
     whole_text,
 )
+from debrief.training.samples import encode_line
+from tests.training.scenario import call, line_of, says, session, turn
 
 
 @pytest.mark.parametrize(
@@ -33,33 +38,26 @@ def test_a_tool_gets_a_name_that_models_are_tuned_with(tool: str, name: str) -> 
     assert function_name(tool) == name
 
 
-def test_two_long_names_with_one_beginning_stay_apart() -> None:
+@given(st.text(st.characters()), st.integers(1, 10**8 - 1))
+def test_every_name_and_call_id_is_legal_and_its_own(tool: str, number: int) -> None:
+    assert FUNCTION_NAME.match(function_name(tool))
+    assert CALL_ID.match(call_id(number))
+    assert call_id(number) != call_id(number + 1)
     assert function_name("mcp__" + "a" * 90) != function_name("mcp__" + "a" * 91)
 
 
-@given(st.text(st.characters()))
-def test_every_name_is_legal(tool: str) -> None:
-    assert FUNCTION_NAME.match(function_name(tool))
-
-
-@given(st.integers(1, 10**8 - 1))
-def test_every_call_id_has_nine_letters_or_digits(number: int) -> None:
-    assert CALL_ID.match(call_id(number))
-
-
-def test_call_ids_are_all_different() -> None:
-    assert len({call_id(number) for number in range(99_000, 101_000)}) == 2_000
-
-
-def test_what_is_no_object_becomes_the_input_of_one() -> None:
-    patch = "*** Begin Patch"
-    arguments, text = call_arguments(patch)
-    assert json.loads(text) == arguments == {"input": patch}
-
-
-def test_arguments_with_integers_of_any_size_stay_as_they_are() -> None:
-    text = '{"n":123456789012345678901234567890}'
-    assert call_arguments(text)[1] == text
+@pytest.mark.parametrize(
+    ("given_", "text"),
+    [
+        pytest.param("*** Begin Patch", '{"input":"*** Begin Patch"}', id="no object"),
+        pytest.param('{"n":123456789012345678901234567890}', None, id="a large integer"),
+        pytest.param('{"a":["\\ud83d"]}', '{"a":["\ufffd"]}', id="half a character"),
+    ],
+)
+def test_arguments_are_an_object_that_utf_8_can_hold(given_: str, text: str | None) -> None:
+    arguments, made = call_arguments(given_)
+    assert made == (text or given_)
+    assert text is None or json.loads(made) == arguments
 
 
 @given(
@@ -69,11 +67,6 @@ def test_arguments_with_integers_of_any_size_stay_as_they_are() -> None:
 )
 def test_arguments_survive(arguments: dict[str, object]) -> None:
     assert json.loads(call_arguments(json.dumps(arguments))[1]) == arguments
-
-
-def test_half_a_character_in_the_arguments_is_mended() -> None:
-    arguments, text = call_arguments('{"a":["\\ud83d"]}')
-    assert json.loads(text) == arguments == {"a": ["\ufffd"]}
 
 
 def test_a_time_is_in_utc_with_all_six_digits() -> None:
@@ -100,3 +93,80 @@ def test_no_loader_takes_a_label_for_a_time(
 def test_half_a_character_becomes_the_sign_for_one() -> None:
     assert whole_text("a\ud83d") == "a\ufffd"
     assert whole_text("\ud83d\ude00") == "😀"
+
+
+Line = dict[str, Any]
+
+
+def good() -> Line:
+    made = session(
+        "s1", turn("Go.", says("", call(), call("Read", {"file_path": "a"})), says("Done."))
+    )
+    line: Line = json.loads(encode_line(line_of(made)))
+    return line
+
+
+def drop(path: str) -> Callable[[Line], Any]:
+    *parents, last = path.split(".")
+    return lambda line: _at(line, parents).pop(int(last) if last.isdigit() else last)
+
+
+def put(path: str, value: object) -> Callable[[Line], Any]:
+    *parents, last = path.split(".")
+    return lambda line: _at(line, parents).__setitem__(int(last) if last.isdigit() else last, value)
+
+
+def _at(value: Any, path: list[str]) -> Any:
+    for step in path:
+        value = value[int(step) if step.isdigit() else step]
+    return value
+
+
+def swap_results(line: Line) -> None:
+    messages = line["messages"]
+    messages[1], messages[4] = messages[4], messages[1]
+
+
+@pytest.mark.parametrize(
+    ("spoil", "problem"),
+    [
+        pytest.param(drop("messages.2"), "calls without a result", id="a call without a result"),
+        pytest.param(drop("messages.1"), "a result of no open call", id="a result without a call"),
+        pytest.param(drop("messages.4"), "does not end on", id="ends on a result"),
+        pytest.param(swap_results, "a result of no open call", id="results before the calls"),
+        pytest.param(put("messages.0.content", None), "expected shape", id="content is null"),
+        pytest.param(put("messages.0.role", "developer"), "expected shape", id="unknown role"),
+        pytest.param(put("messages.0.weight", 1), "unknown field", id="weight of a prompt"),
+        pytest.param(put("messages.0.name", "x"), "unknown field", id="unknown key"),
+        pytest.param(put("messages.4.weight", 2), "expected shape", id="weight of 2"),
+        pytest.param(put("messages.4.content", ""), "neither words", id="an empty answer"),
+        pytest.param(put("messages.4.tool_calls", []), "an empty list", id="no calls in a list"),
+        pytest.param(put("messages.4.role", "user"), "does not end on", id="ends on a prompt"),
+        pytest.param(put("messages.1.tool_calls.0.id", "call1"), "nine letters", id="short call id"),
+        pytest.param(put("messages.1.tool_calls.1.id", "call00001"), "twice", id="one id for two"),
+        pytest.param(put("messages.1.tool_calls.0.function.arguments", "[]"), "are not the JSON", id="arguments are a list"),
+        pytest.param(put("messages.1.tool_calls.0.function.arguments", {}), "expected shape", id="arguments are no text"),
+        pytest.param(put("messages.1.tool_calls.0.function.arguments", '{"x":1}'), "has no ['x']", id="undeclared argument"),
+        pytest.param(put("messages.1.tool_calls.0.function.name", "Other"), "not among the tools", id="undeclared tool"),
+        pytest.param(put("tools.0.function.name", "repo.readFile"), "not a name", id="dot in a name"),
+        pytest.param(put("tools.1.function.name", "Bash"), "one name", id="two tools of one name"),
+        pytest.param(put("tools.0.function.parameters.required", ["y"]), "not described", id="required and not described"),
+        pytest.param(put("tools", []), "0 tools", id="no tools"),
+        pytest.param(drop("tools"), "expected shape", id="no column of tools"),
+        pytest.param(put("messages", []), "no messages", id="no messages"),
+        pytest.param(put("extra", 1), "unknown field", id="another column"),
+        pytest.param(put("metadata.extra", 1), "unknown field", id="another key in the metadata"),
+        pytest.param(drop("metadata.branch"), "expected shape", id="a key less in the metadata"),
+        pytest.param(put("metadata.turns", 1.5), "expected shape", id="half a turn"),
+    ],
+)  # fmt: skip
+def test_what_is_wrong_is_named(spoil: Callable[[Line], Any], problem: str) -> None:
+    line = good()
+    assert validate_line(json.dumps(line)) == []
+    spoil(line)
+    assert any(problem in found for found in validate_line(json.dumps(line)))
+
+
+@pytest.mark.parametrize("bad", [b"", b"{", b"[]", b"null", b"\xff", b"[" * 100_000])
+def test_what_is_no_line_is_said_to_be_none(bad: bytes) -> None:
+    assert len(validate_line(bad)) == 1

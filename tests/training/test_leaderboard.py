@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import random
 from datetime import timedelta
+from itertools import chain
 from typing import Any
 
 import pytest
@@ -11,13 +12,14 @@ from hypothesis import strategies as st
 from debrief.judging.model import JudgeEvaluation
 from debrief.scoring.model import SessionScores
 from debrief.snapshots.model import SessionMetadataRow
+from debrief.training.decomposition import Factor, WeeklyMove, moves_markdown, weekly_moves
 from debrief.training.leaderboard import (
     LeaderboardRow,
     estimate,
     leaderboard,
     leaderboard_markdown,
 )
-from debrief.training.plots import leaderboard_plot, scores_over_weeks_plot
+from debrief.training.plots import leaderboard_plot, moves_plot, scores_over_weeks_plot
 from tests.training.scenario import MONDAY, judgement, metadata, scores, session
 
 PNG = b"\x89PNG\r\n\x1a\n"
@@ -37,11 +39,8 @@ def world(*candidates: tuple[str, list[float]], **fields: Any) -> World:
 
 
 def together(*worlds: World) -> World:
-    return (
-        [row for one in worlds for row in one[0]],
-        [row for one in worlds for row in one[1]],
-        [row for one in worlds for row in one[2]],
-    )
+    scored, known, judged = zip(*worlds, strict=True)
+    return list(chain(*scored)), list(chain(*known)), list(chain(*judged))
 
 
 def test_candidates_are_ranked_by_mean_quality() -> None:
@@ -123,16 +122,12 @@ def test_offline_judges_stand_beside_offline_scores_only() -> None:
     }
 
 
-def test_the_interval_is_student_s() -> None:
+def test_the_interval_is_student_s_and_one_session_has_none() -> None:
     found = estimate([0.4, 0.5, 0.6])
-    assert found.mean == pytest.approx(0.5)
-    assert found.low == pytest.approx(0.5 - 4.302653 * 0.1 / 3**0.5)
-    assert found.high == pytest.approx(0.5 + 4.302653 * 0.1 / 3**0.5)
-
-
-def test_one_session_has_no_interval() -> None:
-    found = estimate([0.4])
-    assert (found.mean, found.low, found.high) == (0.4, None, None)
+    reach = 4.302653 * 0.1 / 3**0.5
+    assert (found.mean, found.low, found.high) == pytest.approx((0.5, 0.5 - reach, 0.5 + reach))
+    alone = estimate([0.4])
+    assert (alone.mean, alone.low, alone.high) == (0.4, None, None)
 
 
 @given(st.lists(st.floats(0, 1), min_size=2, max_size=30))
@@ -164,19 +159,13 @@ def size_of(picture: bytes) -> tuple[int, int]:
     return int.from_bytes(picture[16:20]), int.from_bytes(picture[20:24])
 
 
-def test_the_plot_grows_with_its_rows_up_to_twenty() -> None:
-    heights = [size_of(leaderboard_plot(many(count)))[1] for count in (1, 20, 21)]
-    assert heights[0] < heights[1]
-    assert heights[2] == heights[1]
-
-
-def test_plots_are_the_same_bytes_for_the_same_numbers() -> None:
+def test_plots_grow_up_to_twenty_rows_and_are_the_same_bytes_for_the_same_numbers() -> None:
+    small, twenty, more = (leaderboard_plot(many(count)) for count in (2, 20, 21))
+    assert size_of(small)[1] < size_of(twenty)[1] == size_of(more)[1]
+    assert leaderboard_plot(many(2)) == small
+    assert b"Software" not in small
     made_scores = world(("aaaa", [0.2, 0.4, 0.9]), ("bbbb", [0.3]))[0]
-    picture = leaderboard_plot(many(2))
-    assert leaderboard_plot(many(2)) == picture
-    assert leaderboard_plot(many(3)) != picture
     assert scores_over_weeks_plot(made_scores) == scores_over_weeks_plot(made_scores[::-1])
-    assert b"Software" not in picture
 
 
 def test_plots_of_nothing_say_so() -> None:
@@ -185,13 +174,110 @@ def test_plots_of_nothing_say_so() -> None:
     assert "No scored session" in leaderboard_markdown([])
 
 
-def test_a_picture_needs_no_pyplot() -> None:
-    import subprocess
-    import sys
+Weeks = tuple[list[SessionScores], list[SessionMetadataRow]]
 
-    code = (
-        "import sys; from debrief.training.plots import leaderboard_plot; "
-        "assert 'matplotlib' not in sys.modules; leaderboard_plot([]); "
-        "assert 'matplotlib.pyplot' not in sys.modules"
+
+def add(weeks: Weeks, week: int, quality: float, count: int = 1, **levels: Any) -> None:
+    scorer = levels.pop("scoring_fingerprint", "5c0e1d2a")
+    for _ in range(count):
+        of = session(f"s{len(weeks[0]):04d}", started=MONDAY + timedelta(weeks=week))
+        weeks[0].append(scores(of, quality, scoring_fingerprint=scorer))
+        weeks[1].append(metadata(of, **levels))
+
+
+def part(move: WeeklyMove, factor: Factor) -> float:
+    return next(one.value for one in move.parts if one.factor == factor)
+
+
+@pytest.mark.parametrize(
+    ("factor", "field"),
+    [("tasks", "task"), ("prompts", "prompt_fingerprint"), ("model", "model"), ("judges", "scoring_fingerprint")],
+)  # fmt: skip
+def test_a_move_that_came_with_one_factor_is_put_down_to_it(factor: Factor, field: str) -> None:
+    weeks: Weeks = ([], [])
+    for week, good in ((0, 10), (1, 30)):
+        add(weeks, week, 0.8, good, **{field: "good"})
+        add(weeks, week, 0.4, 40 - good, **{field: "bad"})
+    (move,) = weekly_moves(*weeks)
+    assert move.moved == pytest.approx(0.2)
+    assert part(move, factor) == pytest.approx(0.2, abs=0.03)
+    assert move.rest == pytest.approx(0.0, abs=0.03)
+    assert sum(abs(one.value) for one in move.parts) == pytest.approx(
+        abs(part(move, factor)), abs=0.01
     )
-    subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def test_a_move_with_nothing_changed_is_how_the_sessions_went() -> None:
+    weeks: Weeks = ([], [])
+    add(weeks, 0, 0.5, 10)
+    add(weeks, 1, 0.7, 10)
+    (move,) = weekly_moves(*weeks)
+    assert move.rest == pytest.approx(0.2)
+    assert [one.value for one in move.parts] == pytest.approx([0, 0, 0, 0])
+
+
+def test_two_factors_that_changed_apart_are_told_apart() -> None:
+    weeks: Weeks = ([], [])
+    for week, (prompt, model) in enumerate([("old", "small"), ("new", "small"), ("new", "large")]):
+        add(weeks, week, 0.4 + 0.3 * (prompt == "new") - 0.1 * (model == "large"), 40,
+            prompt_fingerprint=prompt, model=model)  # fmt: skip
+    first, second = weekly_moves(*weeks)
+    assert part(first, "prompts") == pytest.approx(0.3, abs=0.03)
+    assert part(second, "model") == pytest.approx(-0.1, abs=0.03)
+    assert (first.together, second.together) == ((), ())
+
+
+def test_two_that_changed_together_are_said_to_have() -> None:
+    weeks: Weeks = ([], [])
+    add(weeks, 0, 0.4, 10, prompt_fingerprint="old", model="small")
+    add(weeks, 1, 0.8, 10, prompt_fingerprint="new", model="large")
+    moves = weekly_moves(*weeks)
+    assert moves[0].together == ("prompts and model",)
+    assert "not to be told apart: 2026-01-12: prompts and model" in moves_markdown(moves)
+
+
+@given(
+    st.lists(
+        st.tuples(
+            st.integers(0, 4), st.floats(0, 1), st.sampled_from("ab"), st.sampled_from("xyz")
+        ),
+        max_size=40,
+    )
+)
+def test_the_parts_always_add_up(drawn: list[tuple[int, float, str, str]]) -> None:
+    weeks: Weeks = ([], [])
+    for week, quality, prompt, task in drawn:
+        add(weeks, week, quality, prompt_fingerprint=prompt, task=task)
+    moves = weekly_moves(*weeks)
+    assert len(moves) == max(0, len({week for week, *_ in drawn}) - 1)
+    for move in moves:
+        total = sum(one.value for one in move.parts) + move.rest
+        assert total == pytest.approx(move.moved)
+        assert all(one.low <= one.value <= one.high for one in move.parts)
+
+
+def test_the_table_of_moves_is_narrow_however_much_changed() -> None:
+    weeks: Weeks = ([], [])
+    add(weeks, 0, 0.4, 10, prompt_fingerprint="old", model="small", task="one")
+    add(weeks, 2, 0.8, 10, prompt_fingerprint="new", model="large", task="two")
+    add(weeks, 3, 0.7, 10, prompt_fingerprint="new", model="small", task="one")
+    told = moves_markdown(weekly_moves(*weeks)).replace("\u00a0", " ")
+    head, _, newest, oldest, *_ = told.splitlines()
+    assert head == "| week | n | mean | moved | with |"
+    assert newest.startswith("| 2026-01-26 | 10 | 0.70 | **-0.10** | ")
+    assert oldest.startswith("| 2026-01-19 | 10 | 0.80 | **+0.40** | ")
+    for factor in ("tasks +0.", "prompts +0.", "model +0.", "the sessions themselves +0."):
+        assert factor in oldest
+    assert "judges" not in oldest, "nothing is said of what did nothing"
+    assert "of 2026-01-05, was 0.40 over 10 sessions" in told
+    assert "lie between: 2026-01-19 after 2026-01-05." in told
+
+
+def test_few_weeks_are_told_and_drawn_too() -> None:
+    assert "nothing can have moved" in moves_markdown([])
+    assert moves_plot([]).startswith(b"\x89PNG")
+    weeks: Weeks = ([], [])
+    for week in range(12):
+        add(weeks, week, week / 40, 2, prompt_fingerprint=str(week // 5))
+    moves = weekly_moves(*weeks)
+    assert moves_plot(moves) == moves_plot(moves)

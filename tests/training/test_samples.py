@@ -9,15 +9,30 @@ from typing import Any
 import msgspec
 import pytest
 from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from msgspec import to_builtins
+from msgspec.structs import replace
 
 from debrief.errors import InputError
-from debrief.sessions.model import Session
+from debrief.sessions.model import DeclaredTool, Session, Turn
 from debrief.sessions.readers.values import declared_tools
+from debrief.tokens import count_tokens
+from debrief.training.conversations import TURN_ENDED, ConversationBuilder
 from debrief.training.formats import validate_line
 from debrief.training.kinship import traits_of
-from debrief.training.model import SampleLine
-from debrief.training.samples import encode_line
+from debrief.training.model import ChatMessage, SampleLine
+from debrief.training.samples import (
+    CONTINUED,
+    TRUNCATED,
+    encode_line,
+    samples_of,
+    tokens_of,
+    windows_of,
+)
+from debrief.training.store import training_path
+from tests.training.lakes import TASK, lake_of, stored
 from tests.training.scenario import (
+    FINGERPRINT,
     call,
     judgement,
     line_of,
@@ -224,3 +239,157 @@ def test_any_session_loads_into_the_one_schema(
     loaded = load(tmp_path_factory.mktemp("any"), [line], [known])
     assert loaded.features == features
     assert loaded[1] == json.loads(known)
+
+
+def words(text: str) -> int:
+    return len(text.split())
+
+
+def talk(*turns: Turn, system: str = "") -> tuple[ChatMessage, ...]:
+    conversation = ConversationBuilder(system)
+    for one in turns:
+        conversation.add_turn(one)
+    return conversation.close()
+
+
+def shape(window: tuple[ChatMessage, ...]) -> list[str]:
+    return [f"{message.role}: {message.content}" for message in window]
+
+
+def text(count: int) -> str:
+    return " ".join(f"w{number}" for number in range(count))
+
+
+def test_what_fits_is_one_window() -> None:
+    whole = talk(turn("Go.", says("Done.")), system="Be brief.")
+    assert windows_of(whole, 100, words) == (whole,)
+
+
+def test_a_conversation_is_cut_between_turns_and_keeps_its_system_message() -> None:
+    turns = [turn(f"ask{number}", says(text(30))) for number in range(3)]
+    first, second = windows_of(talk(*turns, system="Be brief."), 75, words)
+    assert "".join(message.role[0] for message in first) == "suaua"
+    assert shape(second)[:2] == ["system: Be brief.", "user: ask2"]
+
+
+def test_a_long_turn_is_cut_between_its_steps() -> None:
+    steps = [says("", call("Read", {"n": number}, text(30))) for number in range(3)]
+    first, *_, last = windows_of(talk(turn("Go.", *steps, says("Done."))), 60, words)
+    assert shape(first)[-1] == f"assistant: {TURN_ENDED}"
+    assert first[-1].weight == 0
+    assert shape(last)[0] == f"user: Go.\n\n{CONTINUED}"
+    assert shape(last)[-1] == "assistant: Done."
+
+
+def test_results_that_are_too_long_are_cut() -> None:
+    whole = talk(turn("Go.", says("", call("Read", {}, text(500))), says("Done.")))
+    (window, *_) = windows_of(whole, 60, words)
+    assert window[2].content.endswith(TRUNCATED)
+    assert window[2].content.startswith("w0 w1 w2")
+
+
+def test_calls_that_are_too_long_are_left_out_whole() -> None:
+    long = call("Write", {"content": text(500)})
+    whole = talk(turn("Go.", says("", call()), says("", long), says("Done.")))
+    windows = windows_of(whole, 60, words)
+    names = [one.function.name for window in windows for m in window for one in m.tool_calls or ()]
+    assert names == ["Bash"]
+
+
+def test_what_follows_a_step_that_was_left_out_says_that_it_goes_on() -> None:
+    long = call("Write", {"content": text(500)})
+    whole = talk(turn("Go.", says("", long), says("Done.")))
+    assert [shape(window) for window in windows_of(whole, 60, words)] == [
+        [f"user: Go.\n\n{CONTINUED}", "assistant: Done."]
+    ]
+
+
+def test_a_system_message_over_the_budget_is_refused() -> None:
+    with pytest.raises(InputError, match="less than half of 100 tokens"):
+        windows_of(talk(turn("Go.", says(text(90))), system=text(60)), 100, words)
+
+
+@given(sessions(), st.integers(200, 400), st.sampled_from([0, 3]))
+@settings(suppress_health_check=[HealthCheck.too_slow], max_examples=40, deadline=None)
+def test_every_window_fits_and_is_a_conversation(
+    any_session: Session, budget: int, beside: int
+) -> None:
+    try:
+        line = line_of(any_session)
+    except InputError:
+        return
+    windows = windows_of(line.messages, budget, len, beside)
+    original = [message.content for message in line.messages if message.role == "assistant"]
+    kept = []
+    for window in windows:
+        assert tokens_of(window, len) + beside * len(window) <= budget
+        letters = "".join("c" if one.tool_calls else one.role[0] for one in window)
+        assert re.fullmatch("s?(u(ct*)*a)+", letters)
+        kept += [one for one in window if one.role == "assistant"]
+    if not any(TRUNCATED in one.content for one in kept):
+        rest = iter(original)
+        assert all(one.content in rest for one in kept if one.weight != 0)
+
+
+@given(sessions())
+@settings(suppress_health_check=[HealthCheck.too_slow], max_examples=25, deadline=None)
+def test_every_window_of_any_session_is_a_valid_line(any_session: Session) -> None:
+    try:
+        line = line_of(any_session)
+        windows = windows_of(line.messages, 64, count_tokens)
+    except InputError:
+        return
+    for window in windows:
+        assert validate_line(encode_line(replace(line, messages=window))) == []
+
+
+def test_a_line_s_tokens_count_its_tools_and_what_a_template_writes_around() -> None:
+    used = [says("", call(f"tool{n}", {"path": "a"}, text(60))) for n in range(12)]
+    line = line_of(session("long", turn("Go.", *used, says("Done."))))
+    windows = samples_of(line, 2_400)
+    assert [one.metadata.window for one in windows] == [1, 2]
+    for one in windows:
+        assert count_tokens(rendered(one)) <= 2_400
+    with pytest.raises(InputError, match="tools leave less than half of 1500 tokens"):
+        samples_of(line, 1_500)
+
+
+def test_tools_that_were_never_called_give_way_to_the_conversation() -> None:
+    told = [
+        DeclaredTool(
+            name=f"tool{n}", description=text(90), parameters=f'{{"properties":{{"a{n}":{{}}}}}}'
+        )
+        for n in range(20)
+    ]
+    used = [says("", call("tool7", {"a7": 1}, text(60))), says("Done.")]
+    line = line_of(session("told", turn("Go.", *used), declared_tools=tuple(told)))
+    (whole,) = samples_of(line, 16_000)
+    assert len(whole.tools) > 20
+    (small,) = samples_of(line, 1_500)
+    assert "tool7" in [tool.function.name for tool in small.tools]
+    assert len(small.tools) == 2
+    assert small.messages == whole.messages
+    assert validate_line(encode_line(small)) == []
+
+
+def rendered(line: SampleLine) -> str:
+    """As the templates of ChatML models render a line."""
+    parts = [f"<|im_start|>system\n# Tools\n{json.dumps(to_builtins(line.tools), indent=0)}"]
+    for message in line.messages:
+        told = [f"<|im_start|>{message.role}\n{message.content}"]
+        for made in message.tool_calls or ():
+            function = {"name": made.function.name, "arguments": made.function.arguments}
+            told.append(f"\n<tool_call>\n{json.dumps(function)}\n</tool_call>")
+        parts.append("".join([*told, "<|im_end|>\n"]))
+    return "".join(parts)
+
+
+def test_a_training_set_holds_the_windows_of_a_long_session_on_one_side(tmp_path: Path) -> None:
+    one = session("long", *(turn(f"ask {n}", says(text(200))) for n in range(5)))
+    lake = lake_of(tmp_path, [one])
+    made = stored(lake, max_tokens=1_000)
+    lines = lake.read_bytes(training_path(TASK, FINGERPRINT)) or b""
+    assert made.row.sessions == 1
+    assert made.row.samples == len(lines.splitlines()) > 1
+    assert made.row.samples in (made.row.train, made.row.eval)
+    assert f"but for 1 long ones, split into {made.row.samples}" in made.card

@@ -189,7 +189,7 @@ def storable(one: Session) -> Session:
 @given(st.lists(sessions(), max_size=4))
 @settings(
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much],
-    max_examples=15,
+    max_examples=10,
     deadline=None,
 )
 def test_any_sessions_give_valid_lines_and_no_one_is_lost(drawn: list[Session]) -> None:

@@ -7,6 +7,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from msgspec.structs import replace
 from typer.testing import CliRunner
 
@@ -14,15 +16,28 @@ from debrief.cli.app import app
 from debrief.errors import InputError
 from debrief.lake import Lake
 from debrief.rubrics.model import Rubric
-from debrief.sessions.model import Session
+from debrief.sessions.model import Session, Turn
 from debrief.training.publishing.folder import Published
-from debrief.training.publishing.forms import FORMS
-from debrief.training.publishing.publish import ExportOptions, publish
+from debrief.training.publishing.form import StoredLine, decoded, encoded
+from debrief.training.publishing.forms import FORMS, MIN_MARGIN, pair_line
+from debrief.training.publishing.publish import ExportOptions, pairs_of, publish
+from debrief.training.samples import encode_line
+from debrief.training.store import LINES, LineRow
 from tests.object_store import Bucket, bucket, object_store_server
 from tests.training.lakes import TASK, lake_of, stored
 from tests.training.publishing.readers import problems
 from tests.training.publishing.test_forms import RUBRICS
-from tests.training.scenario import FINGERPRINT, MONDAY, call, says, session, turn
+from tests.training.scenario import (
+    FINGERPRINT,
+    MONDAY,
+    call,
+    judgement,
+    line_of,
+    says,
+    scores,
+    session,
+    turn,
+)
 
 __all__ = ["bucket", "object_store_server"]
 COUNT = 12
@@ -306,3 +321,98 @@ def test_single_calls_are_published_one_a_message(tmp_path: Path, form: str) -> 
     assert calls["plain"][:2] == [("Both at once.", 2), ("Done.", 0)]
     assert calls["single"][:3] == [("Both at once.", 1), ("", 1), ("Done.", 0)]
     assert "one after the other" in (tmp_path / "single" / "README.md").read_text()
+
+
+GOOD = session("good", turn("Fix the loop.", says("Fixed, and the tests pass.")))
+BAD = session("bad", turn("Fix the loop.", says("Somehow it does not work.")))
+
+
+def line(of: Session, quality: float, judged: float = 0.5, remark: str = "") -> StoredLine:
+    rated = scores(of, quality)
+    first = replace(rated.verdicts[0], value=quality, rationale=remark)
+    rated = replace(rated, verdicts=(first, *rated.verdicts[1:]))
+    return decoded(encode_line(line_of(of, scores=rated, judgements=[judgement(of, score=judged)])))
+
+
+def test_a_pair_says_by_how_much_and_why() -> None:
+    made_line = pair_line(
+        line(GOOD, 0.9, 0.8, "turn 1 ends with\npassing tests"),
+        line(BAD, 0.3, 0.2, "nothing was checked"),
+        same_prompt=True,
+    )
+    assert made_line is not None
+    assert problems("preference", encoded(made_line)) == []
+    made = json.loads(encoded(made_line))
+    assert made["margin"] == 0.6
+    assert made["reasons"][0] == "overall quality 0.90 against 0.30, scored by offline"
+    assert (
+        made["reasons"][1]
+        == "judge reuse 0.80 against 0.20 (better: uses what is there; worse: uses what is there)"
+    )
+    assert (
+        "better: turn 1 ends with passing tests; worse: nothing was checked" in made["reasons"][2]
+    )
+    assert made["chosen"][-1]["content"] == "Fixed, and the tests pass."
+    assert (made["chosen_session"], made["rejected_session"]) == ("good", "bad")
+
+
+def test_copies_that_were_scored_differently_are_no_pair() -> None:
+    copy = session("copy", *GOOD.turns)
+    assert pair_line(line(GOOD, 0.9), line(copy, 0.3), same_prompt=True) is None
+
+
+def lake_rows(folder: Path, *sessions: Session) -> list[LineRow]:
+    lake = lake_of(folder, sessions)
+    stored(lake, near_duplicates="keep")
+    return list(lake.read(LINES, f"{TASK}/{FINGERPRINT}", LineRow))
+
+
+def test_sessions_with_one_opening_are_known_by_it(tmp_path: Path) -> None:
+    one, other, third = lake_rows(tmp_path, BAD, GOOD, session("third"))
+    assert one.opening == other.opening != third.opening
+
+
+@pytest.mark.parametrize("opening", [turn("", says("On it."), images=1), turn("", images=2)])
+def test_openings_that_nobody_knows_are_not_the_same(tmp_path: Path, opening: Turn) -> None:
+    made = [session(name, opening, turn("Go.", says("Ok."))) for name in ("one", "other")]
+    one, other = lake_rows(tmp_path, *made)
+    assert one.opening != other.opening
+
+
+def entrant(number: int, quality: float, opening: str) -> LineRow:
+    return LineRow(
+        session_id=f"s{number}",
+        window=1,
+        split="train",
+        quality=quality,
+        offset=number,
+        size=1,
+        opening=opening,
+        messages=2,
+        tokens=1,
+        digest="",
+    )
+
+
+ENTRANTS = st.lists(st.tuples(st.floats(0, 1), st.sampled_from(["a", "b", "c"])), max_size=30).map(
+    lambda drawn: [entrant(number, *one) for number, one in enumerate(drawn)]
+)
+
+
+@given(ENTRANTS)
+def test_each_is_in_one_pair_at_most_and_the_better_one_is_chosen(entrants: list[LineRow]) -> None:
+    pairs = pairs_of(entrants)
+    used = [row.offset for better, worse, _ in pairs for row in (better, worse)]
+    assert len(used) == len(set(used))
+    assert [better.offset for better, _, _ in pairs] == sorted(row.offset for row, _, _ in pairs)
+    for better, worse, same_prompt in pairs:
+        assert better.quality - worse.quality >= MIN_MARGIN
+        assert same_prompt == (better.opening == worse.opening) or not same_prompt
+    free = [row.quality for row in entrants if row.offset not in used]
+    assert not free or max(free) - min(free) < MIN_MARGIN
+
+
+def test_those_with_the_same_prompt_are_paired_first() -> None:
+    drawn = [(1.0, "a"), (0.0, "b"), (0.5, "a"), (0.6, "b")]
+    pairs = pairs_of(entrant(number, *one) for number, one in enumerate(drawn))
+    assert [(a.offset, b.offset, same) for a, b, same in pairs] == [(0, 2, True), (3, 1, True)]

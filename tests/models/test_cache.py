@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import os
-import signal
 import sqlite3
 import stat
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 from hypothesis import given
@@ -19,6 +17,7 @@ from debrief.models.language_model import LanguageModel
 from debrief.models.usage import ModelUsage
 from debrief.state.store import State
 
+PROJECT = Path(__file__).parents[2]
 WRITER = """
 import sys
 from pathlib import Path
@@ -51,27 +50,24 @@ def test_an_answer_that_cannot_be_read_is_none(tmp_path: Path) -> None:
 
 def test_a_killed_writer_leaves_every_answer_it_reported_and_no_half_one(tmp_path: Path) -> None:
     path = tmp_path / "answers.sqlite"
-    reported: dict[str, int] = {}
-    for round_ in range(2):
+    reported = dict.fromkeys("ab", -1)
+    command = [sys.executable, "-c", WRITER, str(path)]
+    for _ in range(2):
         writers = {
             name: subprocess.Popen(
-                [sys.executable, "-c", WRITER, str(path), str(reported.get(name, -1) + 1), name],
-                stdout=subprocess.PIPE,
-                text=True,
-                cwd=Path(__file__).parents[2],
+                [*command, str(last + 1), name], stdout=subprocess.PIPE, text=True, cwd=PROJECT
             )
-            for name in ("a", "b")
+            for name, last in reported.items()
         }
         first = {
             name: [str(writer.stdout and writer.stdout.readline()) for _ in range(8)]
             for name, writer in writers.items()
         }
-        time.sleep(0.05 * round_)
         for name, writer in writers.items():
-            writer.send_signal(signal.SIGKILL)
+            writer.kill()
             lines = [*first[name], *writer.communicate()[0].splitlines()]
             whole = [int(line) for line in lines if line.strip().isdigit()]
-            reported[name] = max([reported.get(name, -1), *whole[:-1]])
+            reported[name] = max(reported[name], *whole[:-1])
     state = State(path)
     assert min(reported.values()) > 10
     for name, last in reported.items():

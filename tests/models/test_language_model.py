@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -105,19 +104,14 @@ def test_a_failure_that_passes_is_sent_again(
     assert (model.meter.spent.sent, model.meter.spent.calls) == (3, 1)
 
 
-def test_a_server_that_hangs_is_given_up_on_and_asked_again(
+def test_a_server_that_hangs_is_asked_again_and_given_up_on_with_a_reason(
     server: OpenAIServer, make: Make
 ) -> None:
     server.reply = in_turn(Reply(manner="hang"), Reply("At last."))
     assert make(timeout=0.3, attempts=40).ask("x").text == "At last."
-
-
-def test_a_server_that_always_hangs_is_a_failure_with_a_reason(
-    server: OpenAIServer, make: Make
-) -> None:
     server.reply = lambda call: Reply(manner="hang")
-    with pytest.raises(ModelError, match=r"openai/tiny: nothing came for 0\.2 s"):
-        make(timeout=0.2, attempts=2).ask("x")
+    with pytest.raises(ModelError, match=r"openai/tiny: nothing came for 0\.1 s"):
+        make(timeout=0.1, attempts=2).ask("x")
 
 
 @pytest.mark.parametrize(
@@ -230,21 +224,15 @@ def test_a_budget_of_money_holds_for_many_threads(server: OpenAIServer, make: Ma
     server.reply = lambda call: Reply("Fine.", latency=0.02, usage=usage)
     budget = Budget(max_cost_usd=0.02)
     model = make(budget=budget, price=PRICE, concurrency=8)
-    refused = []
-
-    def ask(number: int) -> None:
-        try:
-            model.ask(str(number))
-        except BudgetSpentError as error:
-            refused.append(str(error))
-
     with ThreadPoolExecutor(8) as pool:
-        list(pool.map(ask, range(40)))
+        asked = [pool.submit(model.ask, str(number)) for number in range(40)]
+    refused = [each.exception() for each in asked if each.exception()]
     spent = model.meter.spent.usage.cost_usd
     assert spent is not None
     assert 0.018 <= spent <= 0.02 + 8 * (0.002 - 0.0016)
     assert len(server.calls) == 40 - len(refused)
-    assert "max_cost_usd is reached" in refused[0]
+    assert isinstance(refused[0], BudgetSpentError)
+    assert "max_cost_usd is reached" in str(refused[0])
 
 
 def test_a_budget_is_shared_by_processes_of_one_run(make: Make, tmp_path: Path) -> None:
@@ -284,17 +272,6 @@ def test_a_dry_run_asks_nothing_and_says_what_it_would_cost(
     assert spent.usage.cost_usd == pytest.approx(4e-6 + 500 * 2e-6)
 
 
-def test_a_fallback_answers_when_configured_and_is_named(server: OpenAIServer, make: Make) -> None:
-    def reply(call: Call) -> Reply:
-        return Reply(status=500) if call.body["model"] == "tiny" else Reply("From the other.")
-
-    server.reply = reply
-    with pytest.raises(ModelError):
-        make(attempts=2).ask("x")
-    answer = make(attempts=2, fallbacks=[make("openai/other")]).ask("x")
-    assert (answer.text, answer.model) == ("From the other.", "openai/other")
-
-
 def test_a_model_for_dspy_takes_the_same_way_and_adds_up(server: OpenAIServer, make: Make) -> None:
     server.reply = in_turn(Reply(status=500), Reply("One."), Reply("Two."))
     model = make(price=PRICE)
@@ -316,20 +293,9 @@ def test_a_provider_that_only_litellm_knows_is_asked_through_it(
 def test_waiting_threads_of_a_closed_model_do_not_ask(server: OpenAIServer, make: Make) -> None:
     server.reply = lambda call: Reply(status=401, latency=0.1)
     model = make(concurrency=1)
-    failures: list[str] = []
-
-    def ask(number: int) -> None:
-        try:
-            model.ask(str(number))
-        except ModelError as error:
-            failures.append(error.reason)
-
-    threads = [threading.Thread(target=ask, args=(number,)) for number in range(6)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert len(failures) == 6
+    with ThreadPoolExecutor(6) as pool:
+        asked = [pool.submit(model.ask, str(number)) for number in range(6)]
+    assert all(isinstance(each.exception(), ModelError) for each in asked)
     assert len(server.calls) == 1
 
 
@@ -351,22 +317,9 @@ def test_the_key_is_the_providers(model: str, key: str) -> None:
     assert key_name(model) == key
 
 
-def test_a_missing_key_is_named_with_where_to_put_it(tmp_path: Path) -> None:
+def test_a_missing_key_is_named_and_a_server_on_this_machine_needs_none(tmp_path: Path) -> None:
     with pytest.raises(ConfigurationError, match=r"OPENROUTER_API_KEY is not set.*\.env"):
         Models(settings(tmp_path)).get("openrouter/acme/tiny")
-
-
-def test_a_key_in_a_file_that_others_can_read_is_refused(tmp_path: Path) -> None:
-    file = tmp_path / ".env"
-    file.write_text("OPENROUTER_API_KEY=sk-or-1\n")
-    file.chmod(0o644)
-    with pytest.raises(ConfigurationError, match="chmod 600"):
-        settings(tmp_path)
-    file.chmod(0o600)
-    assert Models(settings(tmp_path)).get("openrouter/acme/tiny").name == "openrouter/acme/tiny"
-
-
-def test_a_server_on_this_machine_needs_no_key(tmp_path: Path) -> None:
     assert Models(settings(tmp_path)).get("ollama/llama3").name == "ollama/llama3"
 
 

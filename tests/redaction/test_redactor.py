@@ -14,6 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from debrief.errors import ConfigurationError
+from debrief.redaction.finder import has_crc
 from debrief.redaction.redactor import Redactor, key_of, load_key
 from debrief.redaction.spans import Prefilter, SecretSpan
 from debrief.settings import load_settings
@@ -136,8 +137,6 @@ def test_json_stays_json_and_keeps_what_is_no_secret() -> None:
 
 
 def test_a_checksum_proves_a_token_that_looks_like_a_sample() -> None:
-    from debrief.redaction.finder import has_crc
-
     token = Maker(9).github()
     assert has_crc(token)
     assert not has_crc(token[:-1] + ("A" if token[-1] != "A" else "B"))

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -224,7 +225,9 @@ def test_droid_has_its_main_prompt_only(shop: RepositoryPaths) -> None:
     assert (metadata["tool"], metadata["model"]) == ("droid", None)
 
 
-def test_a_worktree_and_a_branch_that_are_there_are_used_again(shop: RepositoryPaths) -> None:
+def test_a_worktree_and_a_branch_are_used_again_and_made_again_where_deleted(
+    shop: RepositoryPaths,
+) -> None:
     assert ensure_worktree(shop, "retries")
     worktree = shop.root / ".debrief/worktrees/retries"
     commit(worktree, {"work.py": "done"})
@@ -232,11 +235,7 @@ def test_a_worktree_and_a_branch_that_are_there_are_used_again(shop: RepositoryP
     git(shop.root, "worktree", "remove", str(worktree))
     assert ensure_worktree(shop, "retries")
     assert (worktree / "work.py").read_text() == "done"
-
-
-def test_a_worktree_whose_folder_was_deleted_is_made_again(shop: RepositoryPaths) -> None:
-    ensure_worktree(shop, "retries")
-    subprocess.run(["rm", "-r", str(shop.root / ".debrief/worktrees/retries")], check=True)
+    shutil.rmtree(worktree)
     assert ensure_worktree(shop, "retries")
 
 

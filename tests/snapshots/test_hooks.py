@@ -77,12 +77,22 @@ def test_any_settings_come_back_byte_for_byte(
     assert path.read_bytes() == before
 
 
-def test_installing_twice_is_installing_once(tmp_path: Path) -> None:
+def test_installing_twice_is_installing_once_and_removing_leaves_nothing_behind(
+    tmp_path: Path,
+) -> None:
     path = tmp_path / ".claude" / "settings.json"
+    assert status(path, COMMAND).state == "not installed"
     assert install(path, COMMAND) == "installed"
     first = path.read_bytes()
     assert install(path, COMMAND) == "unchanged"
     assert path.read_bytes() == first
+    assert status(path, COMMAND).state == "installed"
+    written(path, {**json.loads(first), "disableAllHooks": True})
+    assert "switched off" in status(path, COMMAND).note
+    path.write_bytes(first)
+    assert remove(path) == "removed"
+    assert not path.exists()
+    assert remove(path) == "not there"
 
 
 def test_a_hook_of_another_interpreter_is_brought_up_to_date_in_its_place(tmp_path: Path) -> None:
@@ -96,14 +106,6 @@ def test_a_hook_of_another_interpreter_is_brought_up_to_date_in_its_place(tmp_pa
     assert json.loads(path.read_bytes())["hooks"]["SessionStart"] == [
         {"matcher": "startup", "hooks": [THEIRS, OWN]}
     ]
-
-
-def test_removing_from_a_file_that_holds_nothing_else_leaves_nothing_behind(tmp_path: Path) -> None:
-    path = tmp_path / ".claude" / "settings.json"
-    install(path, COMMAND)
-    assert remove(path) == "removed"
-    assert not path.exists()
-    assert remove(path) == "not there"
 
 
 def test_tabs_and_permissions_of_the_file_are_kept(tmp_path: Path) -> None:
@@ -157,15 +159,6 @@ def test_a_read_only_file_is_refused_and_left_alone(tmp_path: Path) -> None:
         install(path, COMMAND)
     assert json.loads(path.read_bytes()) == {"model": "opus"}
     assert [each.name for each in tmp_path.iterdir()] == ["settings.json"]
-
-
-def test_the_status_tells_where_the_hook_is_and_whether_it_runs(tmp_path: Path) -> None:
-    path = tmp_path / "settings.json"
-    assert status(path, COMMAND).state == "not installed"
-    install(path, COMMAND)
-    assert status(path, COMMAND).state == "installed"
-    written(path, {**json.loads(path.read_bytes()), "disableAllHooks": True})
-    assert "switched off" in status(path, COMMAND).note
 
 
 def test_the_file_meant_is_the_repositorys_or_the_users(

@@ -209,15 +209,12 @@ def test_a_repository_s_licence_is_what_its_files_say(
     assert licence_at(place, git(place, "rev-parse", "HEAD")) == licence
 
 
-def test_a_folder_that_is_no_repository_has_no_licence(tmp_path: Path) -> None:
-    assert licence_at(tmp_path, "HEAD") == ""
-
-
 def test_a_row_names_the_commit_and_licence_and_neither_where_the_folder_is_gone(
     tmp_path: Path,
 ) -> None:
     place = repository(tmp_path / "shop", {"LICENSE": MIT})
     captures = find_captures([])
+    assert licence_at(tmp_path, "HEAD") == ""
     expected = {place: (git(place, "rev-parse", "HEAD"), "MIT"), tmp_path / "gone": ("", "")}
     for folder, facts in expected.items():
         session = head(cwd=str(folder), branch="main")

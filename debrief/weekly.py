@@ -19,7 +19,7 @@ from debrief.scoring.model import SCORE_NAMES
 from debrief.settings import Settings
 from debrief.summary import Content, Failure, content_of
 from debrief.training.decomposition import WeeklyMove, moves_markdown
-from debrief.weeks import week_after
+from debrief.weeks import is_week, week_after
 
 STAGES = (
     "raw_sessions",
@@ -135,7 +135,9 @@ def report_of(lake: Lake, week: str, done: Iterable[Done] = ()) -> WeeklyReport:
     return WeeklyReport(
         now=_figures(week, content),
         before=_figures(before, content_of(lake, [before])),
-        done=tuple(by_stage(part for part in done if part.partition == week or _is_whole(part))),
+        done=tuple(
+            by_stage(part for part in done if part.partition == week or not is_week(part.partition))
+        ),
         failures=content.failures,
         move=move,
         rubrics=tuple(_rubric_changes(lake, week)),
@@ -174,11 +176,6 @@ def headline(report: WeeklyReport) -> str:
     cost = "cost not known" if whole.cost_usd is None else f"${whole.cost_usd:.2f} spent"
     failed = f"{now.failed} failed" if now.failed else "nothing failed"
     return f"Week of {now.week}: {now.sessions} sessions, {quality}, {failed}, {cost}"
-
-
-def _is_whole(part: Done) -> bool:
-    """Return whether a stage's partition is not a week."""
-    return len(part.partition) != 10 or not part.partition[:4].isdigit()
 
 
 def _figures(week: str, content: Content) -> WeekFigures:

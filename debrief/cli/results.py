@@ -62,11 +62,12 @@ def print_scores(out: Console, session: Session, row: SessionScores) -> None:
     out.print(f"{turns}, {row.tokens:,} tokens in {parts}", style="dim")
     out.print(f"scored by {row.model} ({row.scoring_fingerprint})\n", style="dim")
     for verdict in row.verdicts:
-        weight = BY_NAME[verdict.dimension].weight
+        weight, number = BY_NAME[verdict.dimension].weight, f"{verdict.value:.2f}"
+        value = f"{verdict.category} ({number})" if verdict.category else number
         out.print(
             Text.assemble(
                 (f"{verdict.dimension:20} ", "bold"),
-                (_value_text(verdict), "bold cyan"),
+                (value, "bold cyan"),
                 (f"  weight {weight:.2f}", "dim"),
             )
         )
@@ -188,11 +189,6 @@ def report_of(
         "evidence": {v.dimension: evidence_of(session, v) for v in row.verdicts},
         **({"receipts": receipts} if receipts else {}),
     }
-
-
-def _value_text(verdict: Verdict) -> str:
-    number = format(verdict.value, ".2f")
-    return f"{verdict.category} ({number})" if verdict.category else number
 
 
 def _whole_session(row: SessionScores) -> list[tuple[str, str]]:

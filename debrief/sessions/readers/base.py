@@ -36,9 +36,6 @@ class BrokenTranscript(InputError):  # noqa: N818 - the transcript is in error, 
         self.line = line
         super().__init__(culprit, reason)
 
-    def __reduce__(self) -> tuple[type[BrokenTranscript], tuple[str, str, int]]:  # type: ignore[override]
-        return type(self), (self.culprit, self.reason, self.line)
-
 
 class Transcript(Struct, frozen=True, kw_only=True):
     """The files that hold one session: the main one, and those that only complete it."""

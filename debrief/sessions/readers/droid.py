@@ -157,9 +157,7 @@ def _message(
     message = record["message"]
     content = message.get("content")
     blocks = [{"type": "text", "text": content}] if type(content) is str else mappings(content)
-    if type(content) is not str and type(content) is not list:
-        return
-    if message.get("role") == "assistant":
+    if message.get("role") == "assistant" and type(content) in (str, list):
         _answer(message, blocks, identity, at, draft)
     elif message.get("role") == "user":
         hidden = string(record.get("visibility")) in _MACHINE_VISIBILITY

@@ -236,13 +236,6 @@ class JsonLines:
 
     def _decode_leniently(self, line: bytes, decoder: msgspec.json.Decoder[T]) -> Iterator[T]:
         """Decode a line that is not one JSON object in UTF-8, as far as it goes."""
-        for record in self._objects_in(line):
-            try:
-                yield decoder.decode(compact_json(record))
-            except (msgspec.DecodeError, RecursionError):
-                self.report(_TOO_DEEP)
-
-    def _objects_in(self, line: bytes) -> Iterator[JsonRecord]:
         if not line or line.isspace():
             return
         try:
@@ -273,7 +266,10 @@ class JsonLines:
                     return
             elif type(value) is dict:
                 self.records += 1
-                yield value
+                try:
+                    yield decoder.decode(compact_json(value))
+                except (msgspec.DecodeError, RecursionError):
+                    self.report(_TOO_DEEP)
             else:
                 self.report(f"holds a JSON {_kind(value)} where an object belongs")
 

@@ -23,16 +23,14 @@ from debrief.sessions.readers.values import changed_at, mapping, moment, string
 SOURCE = "claude-code"
 
 
-def session_of(id: str, files: list[TranscriptFile], unread: Sequence[Problem] = ()) -> Session:
+def _session_of(files: list[TranscriptFile], unread: Sequence[Problem]) -> Session:
     """Make the session of its files.
 
     Args:
-        id: of the session.
         files: the main one first, those of subagents' own files behind.
         unread: subagents' files that could not be opened.
     """
     main = files[0].main
-    main.id = id
     _settle_prompts(files[0])
     for leaf, summary in files[0].summaries if not files[0].title_rank else ():
         # A summary counts when it is of this file's records: older versions mixed them up.
@@ -250,16 +248,15 @@ class ClaudeCodeReader(Reader):
                 problems.append(Problem(path=path, line=0, reason=reason))
                 continue
             files.append(file)
-        main = files[0]
+        first, path = files[0], transcript.path
         if not any(each.conversational for each in files):
             reason = "no prompt and no answer in it, bookkeeping alone"
-            reason = reason if main.lines.size else "the file is empty"
-            raise nothing_in(main.lines.path, main.lines.problems, reason)
-        if _is_agent(main.lines.path):
-            for thread in main.agents.values():
-                thread.place = "file"
-        id = main.session_id or _session_id_without(main.lines.path)
-        return session_of(id, files, problems)
+            reason = reason if first.lines.size else "the file is empty"
+            raise nothing_in(path, first.lines.problems, reason)
+        for thread in first.agents.values() if _is_agent(path) else ():
+            thread.place = "file"
+        first.main.id = first.session_id or _session_id_without(path)
+        return _session_of(files, problems)
 
     def claims(self, head: bytes) -> bool:
         """Return whether a beginning has records as Claude Code writes them."""

@@ -27,7 +27,8 @@ TOKEN = "ghp_" + "q7RtY2vB9nM4xK8sLw3ZcF6hJ1dG5pQa0TuE"
 
 
 def transcript(folder: Path, session: str, text: str = "Round amounts to cents.") -> Path:
-    log = Log(session=session, started=datetime(2026, 11, 3, 10, tzinfo=UTC))
+    started = datetime(2026, 11, 3, 10, tzinfo=UTC)
+    log = Log(session=session, started=started, cwd="/home/kim/ledger")
     log.user([{"type": "text", "text": text}])
     log.says(text)
     return log.write(folder / "project" / f"{session}.jsonl")

@@ -10,7 +10,7 @@ from uuid import UUID, uuid4
 import msgspec
 import orjson
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from debrief.errors import InputError
@@ -151,6 +151,7 @@ TEXT = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0")
 FILES = st.dictionaries(st.sampled_from(["a.ts", "b/c.ts", "d.md"]), TEXT.map(lambda t: t + "\n"))
 
 
+@settings(max_examples=30)
 @given(FILES, FILES, TEXT)
 def test_whatever_was_changed_gives_a_valid_line_in_every_form(
     before: dict[str, str], after: dict[str, str], output: str

@@ -69,7 +69,10 @@ def git_hunks(folder: Path, before: str, after: str, *options: str) -> str:
     return (b"@@ -" + body).decode("utf-8", "replace") if found else ""
 
 
-@settings(suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture])
+@settings(
+    max_examples=50,
+    suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture],
+)
 @given(
     pair=texts(),
     context=st.sampled_from(["-U3", "-U0", "-U1", "-U10"]),

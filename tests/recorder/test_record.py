@@ -261,7 +261,7 @@ def test_a_file_read_other_than_the_baseline_does_not_verify(tmp_path: Path) -> 
 TEXTS = st.text(alphabet=st.sampled_from([*"ab \t\r\n\f\\@+-é\u2028", "\n"]), max_size=40)
 
 
-@settings(max_examples=8)
+@settings(max_examples=5)
 @given(st.lists(st.tuples(TEXTS | st.none(), TEXTS | st.none()), min_size=8, max_size=30))
 def test_any_texts_come_back(pairs: list[tuple[str | None, str | None]]) -> None:
     with tempfile.TemporaryDirectory() as folder:

@@ -217,9 +217,9 @@ def test_a_life_killed_at_any_moment_loses_nothing(shop: Shop, server: Records) 
             shop.stop(client)
 
     least = 0
-    for _ in range(12):
+    for _ in range(7):
         pid = in_another_process(living, lambda: None)
-        time.sleep(chance.uniform(0.02, 0.7))
+        time.sleep(chance.uniform(0.02, 0.5))
         os.kill(pid, signal.SIGKILL)
         os.waitpid(pid, 0)
         if server.records:

@@ -98,30 +98,35 @@ def _reachable(url: str) -> bool:
     return True
 
 
-def test_an_upload_that_the_service_was_killed_over_is_stored_once_when_it_is_repeated(
+def test_a_first_start_tells_what_is_missing_and_an_upload_it_is_killed_over_is_stored_once(
     postgres_url: str, tmp_path: Path
 ) -> None:
-    token_file, body = tmp_path / "token", body_of(new_record())
+    body = body_of(new_record())
 
-    def send(told: str) -> httpx.Response:
+    def send(told: str, token: str) -> httpx.Response:
         url = next(word for word in told.split() if word.startswith("http://"))
-        headers = {"Authorization": f"Bearer {token_file.read_text().strip()}", **JSON}
+        headers = {"Authorization": f"Bearer {token}", **JSON}
         return httpx.post(f"{url}/sessions", content=body, headers=headers, timeout=LONG)
 
     with RecordStore(postgres_url) as store, ThreadPoolExecutor(1) as pool:
-        store.migrate()
-        ensure_task(store)
-        options = ("--token-file", str(token_file))
-        with _process(postgres_url, tmp_path, *options) as (process, told), no_writes(store):
-            answer = pool.submit(send, told)
-            wait_until(lambda: _inserts(store) == 1)
-            process.kill()
-            with pytest.raises(httpx.TransportError):
-                answer.result(LONG)
+        with _process(postgres_url, tmp_path, "--host", "0.0.0.0") as (process, told):
+            assert "debrief tokens create NAME" in told
+            assert "Migrated the database" in told
+            assert "TLS" in (tmp_path / "log").read_text()
+            ensure_task(store)
+            token = store.add_token("ci", ["write"])[1]
+            with no_writes(store):
+                answer = pool.submit(send, told, token)
+                wait_until(lambda: _inserts(store) == 1)
+                process.kill()
+                with pytest.raises(httpx.TransportError):
+                    answer.result(LONG)
         wait_until(lambda: _inserts(store) == 0)
         assert store.count() <= 1
-        with _process(postgres_url, tmp_path, *options) as (_, told):
-            assert [send(told).status_code for _ in range(2)] == [201, 201]
+        with _process(postgres_url, tmp_path) as (process, told):
+            assert [send(told, token).status_code for _ in range(2)] == [201, 201]
+            process.send_signal(signal.SIGINT)
+            assert process.wait(LONG) == 0
         assert store.count() == 1
 
 
@@ -132,15 +137,6 @@ def _inserts(store: RecordStore) -> int:
             " AND query LIKE 'INSERT INTO sessions%' AND state = 'active'"
         )
         return int(connection.execute(query).scalar_one())
-
-
-def test_the_first_start_says_how_to_make_a_token(postgres_url: str, tmp_path: Path) -> None:
-    with _process(postgres_url, tmp_path, "--host", "0.0.0.0") as (process, told):
-        assert "debrief tokens create NAME" in told
-        assert "Migrated the database" in told
-        assert "TLS" in (tmp_path / "log").read_text()
-        process.send_signal(signal.SIGINT)
-        assert process.wait(LONG) == 0
 
 
 def test_a_token_file_is_used_again_and_never_overwritten(

@@ -83,9 +83,7 @@ def send_waiting(
     for session in home.unsent():
         name = _id(session) or session.path.name
         try:
-            with home.lock_session(session) as mine:
-                if not mine:
-                    raise InputError(name, "another process is sending it", "Wait for its end.")
+            with home.lock_session(session, name):
                 if create_task is not None:
                     options = structs.replace(session.stop_options(), create_task=create_task)
                     session.write_stop_options(options)
@@ -124,9 +122,7 @@ def forget(home: RecorderHome, name: str) -> bool:
     """
     for session in (*home.waiting(), *home.opened()):
         if name in (session.path.name, _id(session)):
-            with home.lock_session(session) as mine:
-                if not mine:
-                    raise InputError(name, "another process is using it", "Wait for its end.")
+            with home.lock_session(session, name):
                 home.remove(session)
             return True
     return False

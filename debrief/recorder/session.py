@@ -37,7 +37,8 @@ from debrief.recorder.state import (
 TIME_LIMIT = 600.0
 """Seconds that a command may run by default."""
 
-Clock = Callable[[], datetime]
+_GRACE = 5.0
+"""Seconds between the request to a command to end, and the end by force."""
 
 
 def utc_now() -> datetime:
@@ -52,7 +53,7 @@ class OpenSession(NamedTuple):
     folder: SessionFolder
 
 
-def start(home: RecorderHome, folder: Path, new: NewSession, *, clock: Clock = utc_now) -> Started:
+def start(home: RecorderHome, folder: Path, new: NewSession) -> Started:
     """Start a session in the worktree that ``folder`` lies in.
 
     Raises:
@@ -69,14 +70,14 @@ def start(home: RecorderHome, folder: Path, new: NewSession, *, clock: Clock = u
             "holds the sessions, and lies in the worktree to be recorded",
             "Set DEBRIEF_HOME to a folder outside of it.",
         )
-    with _locked(home, worktree):
+    with home.lock_worktree(worktree):
         session = home.session(worktree)
         if session.exists:
-            raise _taken(session)
+            raise _taken(session.started())
         check_clean(worktree, new.ignore, home.scratch(worktree))
         started = Started(
             id=str(uuid4()),
-            started_at=clock(),
+            started_at=utc_now(),
             **structs.asdict(new),
             **{**structs.asdict(baseline), "worktree": _readable(worktree)},
         )
@@ -93,8 +94,6 @@ def run(
     *,
     show: Callable[[bytes], None],
     time_limit: float = TIME_LIMIT,
-    grace: float = 5.0,
-    clock: Clock = utc_now,
 ) -> CommandEnd:
     """Run a command of the allowlist in ``folder`` and record it with its output.
 
@@ -106,8 +105,6 @@ def run(
         command: program and arguments.
         show: is called with each piece of output as it comes.
         time_limit: seconds, after which it is ended with all that it started.
-        grace: seconds between the request to end and the end by force.
-        clock: returns the time.
 
     Raises:
         InputError: there is no session, or the allowlist does not have the command.
@@ -129,7 +126,7 @@ def run(
             cmd=command[0],
             args=tuple(command[1:]),
             cwd=cwd,
-            started_at=clock(),
+            started_at=utc_now(),
             time_limit=time_limit,
         )
         number = session.add_command(started)
@@ -141,7 +138,7 @@ def run(
                 file=session.command_file(number, "output"),
                 keep=OUTPUT_KEPT,
                 show=show,
-                grace=grace,
+                grace=_GRACE,
             )
         except ConfigurationError:
             session.remove_command(number)
@@ -171,7 +168,7 @@ def opened(home: RecorderHome, folder: Path) -> Iterator[OpenSession]:
         InputError: there is none, or another process has it locked.
     """
     worktree = worktree_of(folder)
-    with _locked(home, worktree):
+    with home.lock_worktree(worktree):
         yield _session_of(home, worktree)
 
 
@@ -220,20 +217,7 @@ def _check(new: NewSession) -> None:
     IgnoreRules(new.ignore)
 
 
-@contextmanager
-def _locked(home: RecorderHome, worktree: Path) -> Iterator[None]:
-    with home.lock_worktree(worktree) as mine:
-        if not mine:
-            raise InputError(
-                str(worktree),
-                "another process is at this worktree's session, such as a running command",
-                "Wait for its end, or interrupt it.",
-            )
-        yield
-
-
-def _taken(session: SessionFolder) -> InputError:
-    started = session.started()
+def _taken(started: Started) -> InputError:
     return InputError(
         started.worktree,
         f"has a session already, of task {started.task_id}, since {started.started_at:%F %T} UTC",

@@ -252,19 +252,34 @@ class RecorderHome:
         return SessionFolder(self.path / "open" / _digest(worktree))
 
     @contextmanager
-    def lock_worktree(self, worktree: Path) -> Iterator[bool]:
-        """Be the only process that changes a worktree's session; False: another one is."""
+    def lock_worktree(self, worktree: Path) -> Iterator[None]:
+        """Be the only process that changes a worktree's session.
+
+        Raises:
+            InputError: another one is at it.
+        """
         with locked(self.path / "locks" / _digest(worktree), _SHORT_WAIT) as mine:
-            if mine:
-                sweep(self.path / "trash")
-                sweep(self.scratch(worktree))
-            yield mine
+            if not mine:
+                raise InputError(
+                    str(worktree),
+                    "another process is at this worktree's session, such as a running command",
+                    "Wait for its end, or interrupt it.",
+                )
+            sweep(self.path / "trash")
+            sweep(self.scratch(worktree))
+            yield
 
     @contextmanager
-    def lock_session(self, session: SessionFolder) -> Iterator[bool]:
-        """Be the only process that changes a session, wherever it is; False: another one is."""
+    def lock_session(self, session: SessionFolder, name: str) -> Iterator[None]:
+        """Be the only process that changes a session, wherever it is; errors call it ``name``.
+
+        Raises:
+            InputError: another one is using it, or has just sent it.
+        """
         with locked(self.path / "locks" / session.path.name) as mine:
-            yield mine and session.exists
+            if not (mine and session.exists):
+                raise InputError(name, "another process is using it", "Wait for its end.")
+            yield
 
     def scratch(self, worktree: Path) -> Path:
         """Return a folder for temporary files, which the next ``lock_worktree`` empties."""

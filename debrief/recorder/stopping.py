@@ -6,6 +6,7 @@ on it never changes, so that however often it is sent, a server has it once.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from datetime import datetime
 from pathlib import Path
 
@@ -21,7 +22,7 @@ from debrief.recorder.contracts import Record
 from debrief.recorder.encoding import decode_record, encode_record
 from debrief.recorder.repository import QUIET
 from debrief.recorder.sending import check_task_name, send_or_wait
-from debrief.recorder.session import Clock, OpenSession, check_text, opened, utc_now
+from debrief.recorder.session import OpenSession, check_text, opened, utc_now
 from debrief.recorder.state import HELD, RECORD, RecorderHome, SessionFacts, StopOptions
 from debrief.redaction import Redactor
 
@@ -54,7 +55,7 @@ def stop(
     redactor: Redactor,
     rule: ReadyRule,
     options: StopOptions = _DEFAULT,
-    clock: Clock = utc_now,
+    clock: Callable[[], datetime] = utc_now,
 ) -> Stopped:
     """Stop the session of the worktree that ``folder`` lies in.
 

@@ -29,6 +29,7 @@ from debrief.recorder.storage.rows import (
     ConflictError,
     MalformedError,
     NotFoundError,
+    ReasonsError,
     StorageError,
     UnknownTaskError,
 )
@@ -65,7 +66,7 @@ class ProblemDetails(Contract):
     """Finds the request in the service's log."""
 
 
-class RefusedError(DebriefError):
+class RefusedError(ReasonsError):
     """A request that is answered with a problem.
 
     Args:
@@ -84,10 +85,8 @@ class RefusedError(DebriefError):
         next_move: str,
         headers: Mapping[str, str] | None = None,
     ) -> None:
-        self.status = status
-        self.reasons = [reasons] if isinstance(reasons, str) else list(reasons)
-        self.headers = dict(headers or {})
-        super().__init__(place, "; ".join(_first(self.reasons)), next_move)
+        self.status, self.headers = status, dict(headers or {})
+        super().__init__(place, reasons if isinstance(reasons, str) else _first(reasons), next_move)
 
     def details(self, request_id: str) -> ProblemDetails:
         """Return what the client receives."""
@@ -96,7 +95,7 @@ class RefusedError(DebriefError):
             title=HTTPStatus(self.status).phrase,
             detail=_printable(str(self)),
             place=_printable(self.culprit),
-            reasons=[_printable(reason) for reason in _first(self.reasons)],
+            reasons=[_printable(reason) for reason in self.reasons],
             next_move=self.next_move,
             request_id=request_id,
         )

@@ -116,7 +116,7 @@ class RevisionError(StorageError):
     """The database answers, and has the tables of another version, or none."""
 
 
-class _ReasonsError(InputError):
+class ReasonsError(InputError):
     """An error that keeps its reasons apart, for who shows one a line."""
 
     def __init__(self, culprit: str, reasons: str | Iterable[str], next_move: str) -> None:
@@ -124,11 +124,11 @@ class _ReasonsError(InputError):
         super().__init__(culprit, "; ".join(self.reasons), next_move)
 
 
-class ConflictError(_ReasonsError):
+class ConflictError(ReasonsError):
     """It contradicts what is stored: a service answers 409."""
 
 
-class UnfitError(_ReasonsError):
+class UnfitError(ReasonsError):
     """A body that can be read and not be stored; names everything that is wrong with it."""
 
 

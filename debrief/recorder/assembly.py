@@ -6,7 +6,7 @@ The same facts and changes always give the same bytes.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import cast
 
@@ -175,7 +175,16 @@ def closing_words(
     changes: Sequence[contracts.FileChange], commands: Sequence[contracts.CommandSummary]
 ) -> str:
     """Return what a record ends on when the person said nothing: the facts, in words."""
-    return " ".join([*_change_sentences(changes), *_command_sentences(commands)])
+    done = [_change_words(change) for change in changes[:_MOST_NAMED]]
+    if rest := len(changes) - len(done):
+        done.append(f"{rest:,} more")
+    words = _joined(done) if done else "nothing was changed"
+    last = [command for command in commands if command.on_final_tree]
+    ran = "No command was run."
+    if commands:
+        when = "On the result" if last else "Before the last change"
+        ran = f"{when}, {_joined([_command_words(one) for one in last or commands])}."
+    return f"{words[0].upper()}{words[1:]}. {ran}"
 
 
 def shown_output(run: RanCommand) -> tuple[str, bool]:
@@ -229,17 +238,6 @@ def _mode(version: Version, *, unless: str) -> contracts.FileMode | None:
     return None if version.mode == unless else cast("contracts.FileMode", version.mode)
 
 
-def _change_sentences(changes: Sequence[contracts.FileChange]) -> Iterator[str]:
-    if not changes:
-        yield "Nothing was changed."
-        return
-    parts = [_change_words(change) for change in changes[:_MOST_NAMED]]
-    if rest := len(changes) - len(parts):
-        parts.append(f"{rest:,} more")
-    sentence = f"{_joined(parts)}."
-    yield sentence[0].upper() + sentence[1:]
-
-
 def _change_words(change: contracts.FileChange) -> str:
     path = change.path if change.path.isprintable() else json.dumps(change.path)
     if change.kind == "update":
@@ -247,16 +245,6 @@ def _change_words(change: contracts.FileChange) -> str:
     if change.kind == "create":
         return f"created {path} (+{change.added})"
     return f"deleted {path} (-{change.removed})"
-
-
-def _command_sentences(commands: Sequence[contracts.CommandSummary]) -> Iterator[str]:
-    last = [command for command in commands if command.on_final_tree]
-    if last:
-        yield f"On the result, {_joined([_command_words(command) for command in last])}."
-    elif commands:
-        yield f"Before the last change, {_joined([_command_words(c) for c in commands])}."
-    else:
-        yield "No command was run."
 
 
 def _command_words(command: contracts.CommandSummary) -> str:

@@ -144,19 +144,16 @@ def _send(home: RecorderHome, session: SessionFolder, server: RecorderClient) ->
         server.ensure_task(meta.task_id, options.create_task)
     receipt = server.send(data, meta)
     if options.ready:
-        receipt = _marked(server, str(meta.session_id), receipt)
+        try:
+            receipt = server.mark_ready(str(meta.session_id))
+        except RecorderRefusedError as error:
+            # Being no more than a draft is no reason to send it again.
+            reasons = receipt.not_ready or tuple(error.reasons)
+            receipt = structs.replace(receipt, not_ready=reasons)
     if options.keep:
         home.keep(str(meta.session_id), data)
     home.remove(session)
     return receipt
-
-
-def _marked(server: RecorderClient, session_id: str, stored: Receipt) -> Receipt:
-    """Mark a stored session ready; its being no more than a draft is no reason to send it again."""
-    try:
-        return server.mark_ready(session_id)
-    except RecorderRefusedError as error:
-        return structs.replace(stored, not_ready=stored.not_ready or tuple(error.reasons))
 
 
 SECONDS = 2.0

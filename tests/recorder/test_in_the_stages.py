@@ -37,11 +37,14 @@ def session(**meta: Any) -> Session:
     return session_of(encode_record(build(**meta)), "r")
 
 
-def candidate(held_as: Literal["", "draft", "ready"], **told: Any) -> Candidate:
+def candidate(
+    held_as: Literal["", "draft", "ready"], withheld: str = "", **traits: Any
+) -> Candidate:
     record = build()
     row = StoredRecord(record.meta.session_id, "draft", encode_record(record))
     made = training_line(row).candidate
-    return replace(made, held_as=held_as, **told)
+    traits_of_it = replace(made.traits, **traits)
+    return replace(made, held_as=held_as, withheld=withheld, traits=traits_of_it)
 
 
 DECISIONS = {

@@ -17,7 +17,7 @@ from debrief.digests import digest_of
 from debrief.errors import InputError
 from debrief.lake import Lake
 from debrief.langfuse.source import source_from_settings
-from debrief.recorder import source as recorder
+from debrief.recorder.source import recorder_source
 from debrief.redaction.redactor import Redactor, key_of
 from debrief.sessions.model import Session, SessionHead
 from debrief.sessions.sources import default_folders
@@ -237,7 +237,8 @@ class SessionStore(dg.ConfigurableResource):  # type: ignore[type-arg]
         asked: list[SessionServer | None] = []
         if self.langfuse or settings.langfuse_sessions:
             asked.append(source_from_settings(settings))
-        asked.append(recorder.source_from_settings(settings, self.recorder))
+        if self.recorder or settings.recorder:
+            asked.append(recorder_source(settings))
         return tuple(source for source in asked if source is not None)
 
     def places(self) -> list[Path]:

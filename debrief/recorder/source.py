@@ -213,11 +213,6 @@ class StoredRecordReader(Struct, frozen=True):
         return replace(session, status="draft" if is_draft else status)
 
 
-def source_from_settings(settings: Settings, enabled: bool = False) -> RecorderSource | None:
-    """Return the recorder's database as a source if ``DEBRIEF_RECORDER=1`` or ``enabled``."""
-    return recorder_source(settings) if enabled or settings.recorder else None
-
-
 def recorder_source(settings: Settings) -> RecorderSource:
     """Return the database of ``DATABASE_URL``, else the embedded one, as a source.
 

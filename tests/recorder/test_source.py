@@ -18,7 +18,7 @@ from debrief.recorder.checks import ReadyRule
 from debrief.recorder.contracts import Record, StoredSession
 from debrief.recorder.encoding import encode_record
 from debrief.recorder.service.requests import Ingest
-from debrief.recorder.source import RecorderSource, source_from_settings
+from debrief.recorder.source import RecorderSource, recorder_source
 from debrief.recorder.storage.rows import Page, StorageError
 from debrief.recorder.storage.store import RecordStore
 from debrief.redaction.redactor import Redactor
@@ -26,6 +26,7 @@ from debrief.sessions.model import Session, UnreadTranscript
 from debrief.sessions.scanning import Scan
 from debrief.sessions.store import scan_into, store_week
 from debrief.settings import load_settings
+from resources.storage import SessionStore
 from tests.recorder.records import build
 from tests.recorder.service.helpers import KEY, body_of, ensure_task
 
@@ -230,21 +231,21 @@ def test_a_row_that_somebody_removed_is_told_and_fails_nothing(door: Door, lake:
     assert (row.expected, row.reason) == (True, "the database has it no more")
 
 
-def test_the_source_is_there_when_it_is_asked_for(tmp_path: Path) -> None:
-    base = {"DEBRIEF_HOME": str(tmp_path)}
-    assert source_from_settings(load_settings(base)) is None
-    assert source_from_settings(load_settings(base), enabled=True) is not None
-    assert source_from_settings(load_settings({**base, "DEBRIEF_RECORDER": "1"})) is not None
+def test_the_source_is_there_when_it_is_asked_for(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("DEBRIEF_HOME", str(tmp_path))
+    assert SessionStore().servers() == ()
+    assert len(SessionStore(recorder=True).servers()) == 1
+    monkeypatch.setenv("DEBRIEF_RECORDER", "1")
+    assert len(SessionStore().servers()) == 1
 
 
 def test_a_database_that_cannot_be_one_is_told_and_stops_nothing(
     tmp_path: Path, lake: Lake
 ) -> None:
-    settings = load_settings(
-        {"DEBRIEF_HOME": str(tmp_path), "DEBRIEF_RECORDER": "1", "DATABASE_URL": "mysql://x/y"}
-    )
-    source = source_from_settings(settings)
-    assert source is not None
+    settings = load_settings({"DEBRIEF_HOME": str(tmp_path), "DATABASE_URL": "mysql://x/y"})
+    source = recorder_source(settings)
     (entry,) = source.scan(lake)
     assert "not listed" in entry.reason
     with pytest.raises(ConfigurationError):

@@ -50,6 +50,12 @@ sessions came out over; GLM's and gpt-oss's write a little more. They indent too
 a third longer."""
 
 SECRET_FOUND = "the last gate still found a secret"
+CONTINUED = "(continued: earlier steps on this are not shown)"
+TRUNCATED = "... (truncated)"
+
+Messages = Sequence[ChatMessage]
+Count = Callable[[str], int]
+_WEIGHTS = {dimension.name: dimension.weight for dimension in DIMENSIONS}
 
 
 def samples_of(sample: SampleLine, max_tokens: int) -> tuple[SampleLine, ...]:
@@ -203,13 +209,6 @@ def checked_line(sample: SampleLine) -> bytes:
     return data
 
 
-CONTINUED = "(continued: earlier steps on this are not shown)"
-TRUNCATED = "... (truncated)"
-
-Messages = Sequence[ChatMessage]
-Count = Callable[[str], int]
-
-
 def tokens_of(messages: Messages, count: Count) -> int:
     """Return the tokens of the messages' texts, their calls' names and arguments."""
     total = 0
@@ -334,9 +333,6 @@ def _split(messages: Messages, role: Role) -> list[list[ChatMessage]]:
             parts.append([])
         parts[-1].append(message)
     return parts
-
-
-_WEIGHTS = {dimension.name: dimension.weight for dimension in DIMENSIONS}
 
 
 def score_entries(

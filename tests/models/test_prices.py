@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
@@ -57,22 +58,18 @@ def test_a_table_of_ones_own_wins_and_is_in_usd_a_million_tokens(tmp_path: Path)
     assert price_of("openai/gpt-4o-mini", own, packaged=False) is None
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        "{",
-        "[]",
-        '{"m": {"input": 1}}',
-        '{"m": {"input": -1, "output": 1}}',
-        '{"m": {"input": "1", "output": 1}}',
-        '{"m": {"input": 1, "output": 1, "per": "token"}}',
-    ],
-)
-def test_a_table_with_a_mistake_is_named(tmp_path: Path, text: str) -> None:
+def test_a_table_with_a_mistake_is_named(tmp_path: Path) -> None:
+    prices: list[dict[str, object]] = [
+        {"input": 1},
+        {"input": -1, "output": 1},
+        {"input": "1", "output": 1},
+        {"input": 1, "output": 1, "per": "token"},
+    ]
     own = tmp_path / "prices.json"
-    own.write_text(text)
-    with pytest.raises(ConfigurationError, match=r"prices\.json"):
-        price_of("m", own)
+    for text in ("{", "[]", *(json.dumps({"m": price}) for price in prices)):
+        own.write_text(text)
+        with pytest.raises(ConfigurationError, match=r"prices\.json"):
+            price_of("m", own)
 
 
 def test_a_sum_with_an_unknown_part_is_unknown_and_no_sum_is_0() -> None:

@@ -24,12 +24,9 @@ def test_the_main_prompt_is_the_first_that_is_there(tmp_path: Path, name: str) -
     assert prompts_in(tmp_path, "claude-code") == Prompts("first")
 
 
-def test_a_folder_without_prompts_has_none(tmp_path: Path) -> None:
+def test_active_prompts_of_the_model_come_before_those_of_the_tool(tmp_path: Path) -> None:
     assert prompts_in(tmp_path, "claude-code") is None
     assert active_prompts(tmp_path, "claude-code", "opus") is None
-
-
-def test_active_prompts_of_the_model_come_before_those_of_the_tool(tmp_path: Path) -> None:
     top = ".debrief/prompts/active/claude-code"
     files = {"main.md": "any", "opus/main.md": "opus", "opus/reviewer.md": "look"}
     write(tmp_path, {f"{top}/{name}": text for name, text in files.items()})
@@ -78,13 +75,6 @@ def test_a_name_that_is_not_utf8_is_refused(tmp_path: Path) -> None:
         prompts_in(tmp_path, "claude-code")
 
 
-def test_a_subagent_called_main_does_not_take_the_main_prompts_place() -> None:
-    assert subagent_names(["main.md", "reviewer.md"]) == {
-        "main.md": "main-subagent",
-        "reviewer.md": "reviewer",
-    }
-
-
 NAMES = st.text(alphabet="ab.", min_size=1, max_size=3).filter(lambda name: name.strip("."))
 
 
@@ -92,6 +82,7 @@ NAMES = st.text(alphabet="ab.", min_size=1, max_size=3).filter(lambda name: name
 def test_every_subagent_has_a_name_that_is_a_files_and_not_the_main_prompts(
     stems: set[str],
 ) -> None:
+    assert subagent_names(["main.md"]) == {"main.md": "main-subagent"}
     names = subagent_names(f"{stem}.md" for stem in stems)
     assert set(names) == {f"{stem}.md" for stem in stems}
     assert len(set(names.values())) == len(names)

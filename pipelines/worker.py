@@ -56,10 +56,7 @@ def work(settings: Settings, *, name: str = "") -> None:
         set_pool_limits(instance)
     app = make_app(broker)
     host = urlsplit(broker).hostname or broker
-    console().print(
-        f"Worker: runs from {host}, lake {settings.lake}, Dagster in {home}",
-        soft_wrap=True,
-    )
+    console().print(f"Worker: runs from {host}, lake {settings.lake}, Dagster in {home}")
     app.worker_main(
         [
             *f"worker --queues {QUEUE} --concurrency 1 --pool prefork".split(),

@@ -68,9 +68,9 @@ def record_start(
     Where **DEBRIEF_RECORDER_URL** is set, you see at once what would keep the record from that
     server, such as a task that it does not have.
     """
-    from debrief.recorder.sending import preflight_check
     from debrief.recorder.session import start
     from debrief.recorder.state import NewSession
+    from debrief.recorder.stopping import preflight_check
 
     settings, home = _settings_and_home()
     words = _text("prompt", prompt, prompt_file)
@@ -219,7 +219,7 @@ def record_stop(
 @app.command("upload")
 def record_upload(create_task: CreateTask = None) -> None:
     """Send the records that wait; exit code 1 if one still does."""
-    from debrief.recorder.sending import send_waiting
+    from debrief.recorder.stopping import send_waiting
 
     settings, home = _settings_and_home()
     out, errors = console(), console(stderr=True)
@@ -249,8 +249,8 @@ def record_discard(
     repo: Repo = Path(),
 ) -> None:
     """Forget the session. Your files stay as they are."""
-    from debrief.recorder.sending import forget
     from debrief.recorder.session import discard
+    from debrief.recorder.stopping import forget
 
     _, home = _settings_and_home()
     if not yes and sys.stdin.isatty():

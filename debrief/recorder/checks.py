@@ -15,7 +15,6 @@ from debrief.recorder.contracts import (
     APPLY_PATCH,
     OUTPUT_LIMIT,
     READ_FILE,
-    RUN_COMMAND,
     TRUNCATED,
     Meta,
     Record,
@@ -29,6 +28,17 @@ RANK: dict[type, int] = {contracts.DeleteFile: 0, contracts.UpdateFile: 1, contr
 """The order of operations, before that of paths."""
 _MOST_PROBLEMS = 50
 _LONGEST_PLACEHOLDER = 128
+_ORDER = re.compile("s?(?:u(?:Fr)*(?:Cr)*(?:Pr(?:Cr)*)?t?)?")
+"""Messages: system, user, calls that read a file, run a command or patch, each with its result, and
+the closing text."""
+_OUT_OF_ORDER = {
+    **dict.fromkeys(("", "b"), "the assistant's closing words are missing"),
+    "t": "comes after the assistant's closing words",
+    "r": "a result without a call",
+    "F": "a file is read after commands or the patch",
+    "P": "a second patch",
+    "C": "a call without a result",
+}
 _CREDENTIALS = re.compile(r"https?://[^/]*@|[a-z+]+://[^/@]*:[^/]*@", re.IGNORECASE)
 
 
@@ -69,8 +79,14 @@ def readiness(record: Record, rule: ReadyRule) -> list[str]:
         isinstance(one, contracts.UserMessage) and one.content.strip() for one in record.messages
     ):
         reasons.append("the user's message is empty")
-    if rule.validation:
-        reasons += _validation_missing(validations_of(record), rule)
+    ran = validations_of(record)
+    counting = [one for one in ran if one.on_final_tree or not rule.on_final_tree]
+    if rule.validation and not ran:
+        reasons.append("no validation command (lint, test or build) was run")
+    elif rule.validation and not counting:
+        reasons.append("no validation command ran on the final tree")
+    elif rule.validation and rule.passed and not any(one.exit_code == 0 for one in counting):
+        reasons.append("no validation command passed")
     return reasons
 
 
@@ -82,18 +98,6 @@ def validations_of(record: Record) -> list[contracts.CommandSummary]:
 def is_validated(record: Record) -> bool:
     """Return whether a validation command ran on the tree that the record rebuilds."""
     return any(one.on_final_tree for one in validations_of(record))
-
-
-def _validation_missing(ran: Sequence[contracts.CommandSummary], rule: ReadyRule) -> list[str]:
-    if not ran:
-        return ["no validation command (lint, test or build) was run"]
-    if rule.on_final_tree:
-        ran = [one for one in ran if one.on_final_tree]
-        if not ran:
-            return ["no validation command ran on the final tree"]
-    if rule.passed and not any(one.exit_code == 0 for one in ran):
-        return ["no validation command passed"]
-    return []
 
 
 def line_count(text: str) -> int:
@@ -159,56 +163,36 @@ def _linkage(record: Record) -> Iterator[str]:
     result, and the assistant's closing words. Of the calls, files are read first, the patch is
     applied at most once, and only commands come after it.
     """
-    messages = record.messages
-    first = 1 if messages and isinstance(messages[0], contracts.SystemMessage) else 0
-    if len(messages) <= first or not isinstance(messages[first], contracts.UserMessage):
-        yield f"messages[{first}]: not the user's message"
-    last = len(messages) - 1
-    if last <= first or not _is_text(messages[last]):
-        yield f"messages[{max(last, 0)}]: the assistant's closing words are missing"
-        last += 1
-    yield from _call_pairs(messages, first + 1, last)
-    seen: set[str] = set()
-    for index, message in enumerate(messages):
-        if not isinstance(message, contracts.AssistantMessage) or not message.tool_calls:
-            continue
-        name = message.tool_calls[0].function.name
-        if name == READ_FILE and seen & {RUN_COMMAND, APPLY_PATCH}:
-            yield f"messages[{index}]: a file is read after commands or the patch"
-        if name == APPLY_PATCH and APPLY_PATCH in seen:
-            yield f"messages[{index}]: a second patch"
-        seen.add(name)
-
-
-def _is_text(message: contracts.Message) -> bool:
-    return (
-        isinstance(message, contracts.AssistantMessage)
-        and not message.tool_calls
-        and bool(message.content.strip())
-    )
-
-
-def _call_pairs(messages: Sequence[contracts.Message], first: int, last: int) -> Iterator[str]:
-    """Yield where calls and their results do not follow each other; no more than one such place."""
+    kinds = "".join(map(_kind, record.messages))
+    match = _ORDER.match(kinds)
+    end = match.end() if match else 0
+    found = kinds[end : end + 1]
+    if "u" not in kinds[:end]:
+        yield f"messages[{end}]: not the user's message"
+    elif found or kinds[-1] != "t":
+        if kinds[end - 1] == "t":
+            found = "t"
+        elif found and found in "FPC" and kinds[end + 1 : end + 2] != "r":
+            found = "C"
+        yield f"messages[{end}]: {_OUT_OF_ORDER.get(found, 'neither a call nor its result')}"
     used: set[str] = set()
-    for index in range(first, last, 2):
-        call = messages[index]
-        if isinstance(call, contracts.ToolMessage):
-            yield f"messages[{index}]: a result without a call"
-            return
-        if not isinstance(call, contracts.AssistantMessage) or not call.tool_calls:
-            yield f"messages[{index}]: neither a call nor its result"
-            return
-        call_id = call.tool_calls[0].id
-        result = messages[index + 1] if index + 1 < last else None
-        if not isinstance(result, contracts.ToolMessage):
-            yield f"messages[{index}]: a call without a result"
-            return
-        if result.tool_call_id != call_id:
-            yield f"messages[{index + 1}]: the result of another call than the one before it"
-        if call_id in used:
-            yield f"messages[{index}]: the id {call_id} belongs to two calls"
-        used.add(call_id)
+    for index, (call, result) in enumerate(pairwise(record.messages)):
+        if isinstance(call, contracts.AssistantMessage) and call.tool_calls:
+            call_id = call.tool_calls[0].id
+            if isinstance(result, contracts.ToolMessage) and result.tool_call_id != call_id:
+                yield f"messages[{index + 1}]: the result of another call than the one before it"
+            if call_id in used:
+                yield f"messages[{index}]: the id {call_id} belongs to two calls"
+            used.add(call_id)
+
+
+def _kind(message: contracts.Message) -> str:
+    """Return the letter that ``_ORDER`` has for a message."""
+    if isinstance(message, contracts.AssistantMessage):
+        if message.tool_calls:
+            return {READ_FILE: "F", APPLY_PATCH: "P"}.get(message.tool_calls[0].function.name, "C")
+        return "t" if message.content.strip() else "b"
+    return "r" if message.role == "tool" else message.role[0]
 
 
 def _read(tool_call: AnsweredCall, path: str, files: dict[str, str]) -> Iterator[str]:

@@ -138,12 +138,12 @@ CONVERSATION: list[Case] = [
     (
         "closing words early",
         lambda r: r["messages"].insert(2, r["messages"][-1]),
-        "messages[2]: neither a call nor its result",
+        "messages[3]: comes after the assistant's closing words",
     ),
     (
         "a call as closing words",
         lambda r: r["messages"].append(r["messages"][READ]),
-        "closing words are missing",
+        "messages[15]: comes after the assistant's closing words",
     ),
     ("no result", lambda r: r["messages"].pop(READ_RESULT), "messages[2]: a call without a"),
     ("no call", lambda r: r["messages"].pop(READ), "messages[2]: a result without a call"),

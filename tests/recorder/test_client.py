@@ -20,7 +20,7 @@ from debrief.recorder.client import (
     client_of,
 )
 from debrief.recorder.encoding import encode_record
-from debrief.recorder.sending import preflight_check
+from debrief.recorder.stopping import preflight_check
 from debrief.retry import RetryPolicy
 from debrief.settings import Settings, load_settings
 from tests.recorder.records import build

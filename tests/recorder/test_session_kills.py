@@ -17,9 +17,9 @@ import pytest
 
 from debrief.errors import InputError
 from debrief.recorder.encoding import decode_record
-from debrief.recorder.sending import WaitingError, send_waiting
 from debrief.recorder.session import discard, session_of
 from debrief.recorder.state import RecorderHome
+from debrief.recorder.stopping import WaitingError, send_waiting
 from tests.recorder.session_scenario import Clock, Records, Shop, a_shop, add_pnpm
 from tests.snapshots.scenario import write
 

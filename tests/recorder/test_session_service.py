@@ -9,8 +9,8 @@ import pytest
 
 from debrief.recorder.client import RecorderClient
 from debrief.recorder.encoding import encode_record
-from debrief.recorder.sending import WaitingError, preflight_check, send_waiting
 from debrief.recorder.state import StopOptions
+from debrief.recorder.stopping import WaitingError, preflight_check, send_waiting
 from debrief.recorder.storage.store import RecordStore
 from debrief.settings import load_settings
 from tests.recorder.service.helpers import Api, ensure_task, running

@@ -26,25 +26,14 @@ from debrief.recorder.encoding import SCHEMA, place_of
 from debrief.recorder.service.running import LOGGER
 from debrief.recorder.storage.rows import (
     AwayError,
-    ConflictError,
-    MalformedError,
-    NotFoundError,
     ReasonsError,
     StorageError,
-    UnknownTaskError,
 )
 
 MEDIA_TYPE = "application/problem+json"
 _MOST_REASONS = 50
 """Reasons in one answer; the rest is counted."""
 _LONGEST = 2_000
-_STATUS: tuple[tuple[type[DebriefError], int], ...] = (
-    (MalformedError, 400),
-    (NotFoundError, 404),
-    (UnknownTaskError, 404),
-    (ConflictError, 409),
-)
-"""Of errors that are not 422."""
 
 
 class ProblemDetails(Contract):
@@ -114,8 +103,7 @@ def refusal_of(error: DebriefError) -> RefusedError:
         return unavailable("database", "is away")
     if isinstance(error, StorageError):
         return unavailable("database", error.reason, error.next_move)
-    status = next((number for kind, number in _STATUS if isinstance(error, kind)), 422)
-    reasons = getattr(error, "reasons", error.reason)
+    status, reasons = getattr(error, "status", 422), getattr(error, "reasons", error.reason)
     return RefusedError(status, error.culprit, reasons, error.next_move)
 
 

@@ -119,13 +119,18 @@ class RevisionError(StorageError):
 class ReasonsError(InputError):
     """An error that keeps its reasons apart, for who shows one a line."""
 
+    status = 422
+    """With which a service answers; so have the others."""
+
     def __init__(self, culprit: str, reasons: str | Iterable[str], next_move: str) -> None:
         self.reasons = [reasons] if isinstance(reasons, str) else list(reasons)
         super().__init__(culprit, "; ".join(self.reasons), next_move)
 
 
 class ConflictError(ReasonsError):
-    """It contradicts what is stored: a service answers 409."""
+    """It contradicts what is stored."""
+
+    status = 409
 
 
 class UnfitError(ReasonsError):
@@ -135,9 +140,13 @@ class UnfitError(ReasonsError):
 class UnknownTaskError(InputError):
     """A session names a task that nobody has made."""
 
+    status = 404
+
 
 class NotFoundError(InputError):
-    """Nothing is stored under that id or name: a service answers 404."""
+    """Nothing is stored under that id or name."""
+
+    status = 404
 
 
 class CursorError(InputError):
@@ -145,4 +154,6 @@ class CursorError(InputError):
 
 
 class MalformedError(InputError):
-    """Bytes that are not JSON, or JSON that two parsers would read in two ways: 400."""
+    """Bytes that are not JSON, or JSON that two parsers would read in two ways."""
+
+    status = 400

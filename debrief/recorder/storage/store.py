@@ -1,8 +1,14 @@
-"""The store of records: the one door to the recorder's database."""
+"""The store of records and tokens: the one door to the recorder's database.
+
+Of a token only the digest of its secret is stored.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import hashlib
+import re
+import secrets
+from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from typing import Any, Literal, TypeVar
 from uuid import UUID
@@ -12,6 +18,7 @@ from msgspec import structs
 from pydantic import BaseModel
 from sqlalchemy.dialects.postgresql import insert
 
+from debrief.errors import InputError
 from debrief.recorder.contracts import (
     Benchmark,
     NewBenchmark,
@@ -21,27 +28,32 @@ from debrief.recorder.contracts import (
     Task,
 )
 from debrief.recorder.storage import listing as tables
-from debrief.recorder.storage.connecting import explained
+from debrief.recorder.storage.connecting import Database, explained
 from debrief.recorder.storage.listing import Export, lock_numbering, settled_rows
 from debrief.recorder.storage.rows import (
+    SCOPES,
     ConflictError,
     NewRow,
     NotFoundError,
     Page,
+    Scope,
     SessionFilter,
     StoreCounts,
+    Token,
 )
-from debrief.recorder.storage.tokens import TokenStore
 
 Model = TypeVar("Model", bound=BaseModel)
 _ALL_SESSIONS = SessionFilter()
 _TABLE = tables.sessions
 _SESSION = tuple(_TABLE.c[name] for name in StoredSession.model_fields)
 _INSERT = insert(_TABLE).on_conflict_do_nothing(index_elements=["id"]).returning(*_SESSION)
+_TOKENS = tables.tokens
+_TOKEN = tuple(_TOKENS.c[name] for name in Token.__struct_fields__)
+_TOKEN_NAME = re.compile(r"[a-z0-9][a-z0-9-]{0,63}")
 _ORDERS = {"received": _TABLE.c.number, "changed": _TABLE.c.changed}
 
 
-class RecordStore(TokenStore):
+class RecordStore(Database):
     """Tasks, sessions, tokens and benchmarks in one Postgres database.
 
     Safe to share between threads; not between a process and its forks. Every method raises
@@ -246,6 +258,67 @@ class RecordStore(TokenStore):
         query = sa.select(tables.benchmarks).where(*conditions)
         return self._page(query, tables.benchmarks.c.id, "benchmarks", cursor, limit, Benchmark)
 
+    def add_token(self, name: str, scopes: Sequence[Scope]) -> tuple[Token, str]:
+        """Make a token of 256 random bits.
+
+        Returns:
+            The token, and its secret, which is stored nowhere.
+
+        Raises:
+            ConflictError: there is one of that name, revoked or not.
+            InputError: the name or a scope is not allowed.
+        """
+        if not _TOKEN_NAME.fullmatch(name):
+            raise InputError(
+                f"token {name!r}", "is not a name", "It is lower-case letters, digits and hyphens."
+            )
+        unknown = sorted(set(scopes) - set(SCOPES))
+        if unknown or not scopes:
+            reason = f"has no scope {', '.join(unknown)}" if unknown else "has no scope"
+            raise InputError(f"token {name}", reason, f"There are: {', '.join(SCOPES)}.")
+        secret = "debrief_" + secrets.token_urlsafe(32)
+        ordered = [scope for scope in SCOPES if scope in scopes]
+        values = {"name": name, "sha256": _digest(secret), "scopes": ordered}
+        statement = insert(_TOKENS).values(values).on_conflict_do_nothing().returning(*_TOKEN)
+        with self._transaction() as connection:
+            row = connection.execute(statement).one_or_none()
+        if row is None:
+            move = "Take another name; names are not reused."
+            raise ConflictError(f"token {name}", "exists", move)
+        return _token(row), secret
+
+    def find_token(self, secret: str) -> Token | None:
+        """Return the token of a secret unless it was revoked, and store when it was used."""
+        a_minute_ago = sa.func.now() - sa.text("interval '1 minute'")
+        is_outdated = _TOKENS.c.last_used_at.is_(None) | (_TOKENS.c.last_used_at < a_minute_ago)
+        is_the_token = sa.and_(_TOKENS.c.sha256 == _digest(secret), _TOKENS.c.revoked_at.is_(None))
+        used = sa.update(_TOKENS).where(is_the_token).values(last_used_at=sa.func.now())
+        with self._transaction() as connection:
+            row = connection.execute(sa.select(*_TOKEN, is_outdated).where(is_the_token)).first()
+            if row is not None and row[-1]:
+                connection.execute(used)
+        return _token(row[:-1]) if row is not None else None
+
+    def tokens(self) -> tuple[Token, ...]:
+        """Return all tokens, revoked ones too, by name."""
+        with self._connection() as connection:
+            rows = connection.execute(sa.select(*_TOKEN).order_by(_TOKENS.c.name))
+            return tuple(map(_token, rows))
+
+    def revoke_token(self, name: str) -> Token:
+        """Revoke a token for good; revoking it again changes nothing.
+
+        Raises:
+            NotFoundError: there is none of that name.
+        """
+        first = sa.func.coalesce(_TOKENS.c.revoked_at, sa.func.now())
+        statement = sa.update(_TOKENS).where(_TOKENS.c.name == name).values(revoked_at=first)
+        with self._transaction() as connection:
+            row = connection.execute(statement.returning(*_TOKEN)).one_or_none()
+        if row is None:
+            raise NotFoundError(f"token {name}", "does not exist", "See: debrief tokens list")
+        return _token(row)
+
     def _one(self, query: sa.Select[Any], missing: NotFoundError) -> sa.RowMapping:
         with self._connection() as connection:
             row = connection.execute(query).mappings().one_or_none()
@@ -293,3 +366,12 @@ def _read(model: type[Model], row: Any) -> Model:
 
 def _not_stored(id: UUID) -> NotFoundError:
     return NotFoundError(f"session {id}", "is not stored here")
+
+
+def _digest(secret: str) -> str:
+    return hashlib.sha256(secret.encode("utf-8", "surrogatepass")).hexdigest()
+
+
+def _token(row: Sequence[Any]) -> Token:
+    name, scopes, *times = row
+    return Token(name, tuple(scopes), *times)

@@ -10,20 +10,19 @@ Dagster's monitoring and retries; a run that fails for good is launched again, a
 
 from __future__ import annotations
 
-import argparse
 import json
-import os
 import random
-import subprocess
 import sys
 import tempfile
 import time
+from argparse import Namespace
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import psutil
 
 from debrief.judging.model import JudgeEvaluation
@@ -31,10 +30,12 @@ from debrief.lake import Lake
 from debrief.rubrics.model import RubricEvaluation
 from debrief.scoring.model import SessionScores
 from pipelines.jobs import range_tags
+from tests.benchmarks import measuring
 from tests.models.openai_server import Call, OpenAIServer, Reply
 from tests.pipelines.test_model_run import MODEL, answer
 from tests.pipelines.test_run import WEEK, conversation, write
 from tests.pipelines.test_up import Running, words_of
+from tests.waiting import wait_until
 
 TABLES: dict[str, type[Any]] = {
     "judge_evaluations": JudgeEvaluation,
@@ -57,13 +58,9 @@ KINDS: dict[str, Callable[[list[str]], bool]] = {
 
 def main() -> None:
     """Carry out the plan and print what came of it."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--kills", type=int, default=6, help="in turn of each kind")
-    parser.add_argument("--sessions", type=int, default=24)
-    parser.add_argument("--seconds", type=float, default=20.0, help="most between two kills")
-    parser.add_argument("--latency", type=float, default=1.0, help="of the model's server")
-    parser.add_argument("--seed", type=int, default=random.randrange(1000))
-    options = parser.parse_args()
+    options = measuring.options(
+        __doc__, kills=6, sessions=24, seconds=20.0, latency=1.0, seed=random.randrange(1000)
+    )
     print(f"seed {options.seed}", flush=True)
 
     def reply(call: Call) -> Reply:
@@ -76,7 +73,10 @@ def main() -> None:
             write(transcripts, f"{number}.jsonl", conversation(f"session-{number:03}"))
         with OpenAIServer() as server:
             server.reply = answer
-            plain = run_undisturbed(Path(scratch) / "plain", environment_of(server, transcripts))
+            plain = Lake(f"{scratch}/plain/lake")
+            command = [*measuring.DEBRIEF, "run", "--week", WEEK, "--lake", plain.url]
+            home = Path(scratch) / "plain"
+            measuring.run_alone(command, home, **environment_of(server, transcripts))
             questions = server.received
         with OpenAIServer(reply) as server:
             home = Path(scratch) / "disturbed" / "home"
@@ -92,9 +92,9 @@ def main() -> None:
             for table in TABLES
         }
         held[f"{again} of {questions} questions asked again, at most {most}"] = again <= most
-    print(f"killed: {', '.join(kills)}; runs: {', '.join(states)}")
+    measuring.show("killed, and how runs ended", f"{', '.join(kills)}; {', '.join(states)}")
     for promise, kept in held.items():
-        print(f"{'kept' if kept else 'BROKEN':8} {promise}")
+        measuring.show(promise, "kept" if kept else "BROKEN")
     sys.exit(0 if all(held.values()) else 1)
 
 
@@ -107,27 +107,12 @@ def environment_of(server: OpenAIServer, transcripts: Path) -> dict[str, str]:
         "DEBRIEF_MODEL_BASE_URL": server.url,
         "DEBRIEF_CONCURRENCY": str(CONCURRENCY),
         "DEBRIEF_REDACTION_KEY": "5a" * 32,
-        "DEBRIEF_LANGFUSE": "off",
         "OPENAI_API_KEY": "sk-loopback",
     }
 
 
-def run_undisturbed(home: Path, environment: dict[str, str]) -> Lake:
-    """Run the same weeks by the command; return the lake."""
-    kept = {k: v for k, v in os.environ.items() if not k.startswith(("DEBRIEF_", "DAGSTER_"))}
-    command = [sys.executable, "-m", "pipelines.command", "run", "--week", WEEK]
-    subprocess.run(
-        [*command, "--lake", str(home / "lake")],
-        env={**kept, **environment, "DEBRIEF_HOME": str(home)},
-        check=True,
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
-    )
-    return Lake(str(home / "lake"))
-
-
 def run_disturbed(
-    home: Path, environment: dict[str, str], options: argparse.Namespace
+    home: Path, environment: dict[str, str], options: Namespace
 ) -> tuple[list[str], list[str]]:
     """Launch the graph, kill processes while it runs; return the kills and how the runs ended."""
     chance = random.Random(options.seed)
@@ -165,6 +150,14 @@ def kill(running: Running, kind: str) -> bool:
     return False
 
 
+def ask(running: Running, query: str, **variables: Any) -> Any:
+    """Ask Dagster's server; return its data, nothing while it cannot be asked."""
+    with suppress(OSError, KeyError, ValueError, TypeError):
+        body = {"query": query, "variables": variables}
+        return json.loads(running.get(running.ports.ui, "/graphql", body)[1])["data"]
+    return None
+
+
 def launch(running: Running) -> None:
     """Launch the whole graph over the weeks, waiting for the databases if need be."""
     tags = [{"key": key, "value": value} for key, value in range_tags(WEEK, WEEK).items()]
@@ -174,30 +167,22 @@ def launch(running: Running) -> None:
         "jobName": "whole_graph",
     }
     params = {"selector": selector, "executionMetadata": {"tags": tags}}
-    body = {"query": LAUNCH, "variables": {"params": params}}
-    limit = time.monotonic() + 120
-    while time.monotonic() < limit:
-        with suppress(OSError, KeyError, ValueError, TypeError):
-            answered = json.loads(running.get(running.ports.ui, "/graphql", body)[1])
-            if answered["data"]["launchRun"]["__typename"] == "LaunchRunSuccess":
-                return
-            print(answered, flush=True)
-        time.sleep(1)
-    raise TimeoutError("the graph cannot be launched")
+
+    def launched() -> bool:
+        answered = ask(running, LAUNCH, params=params)
+        return bool(answered) and answered["launchRun"]["__typename"] == "LaunchRunSuccess"
+
+    wait_until(launched)
 
 
 def states_of(running: Running) -> list[str]:
     """Return how the runs are; nothing while it cannot be asked."""
-    with suppress(OSError, KeyError, ValueError, TypeError):
-        body = json.loads(running.get(running.ports.ui, "/graphql", {"query": RUNS})[1])
-        return [run["status"] for run in body["data"]["runsOrError"]["results"]]
-    return []
+    runs = ((ask(running, RUNS) or {}).get("runsOrError") or {}).get("results", [])
+    return [run["status"] for run in runs]
 
 
 def rows_of(lake: Lake, table: str) -> list[dict[str, Any]]:
     """Return a table's rows, without what a call cost."""
-    import msgspec
-
     rows = [
         msgspec.to_builtins(row)
         for week in lake.partitions(table)

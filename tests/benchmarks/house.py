@@ -8,141 +8,73 @@ another commit on the same machine.
 
 from __future__ import annotations
 
-import argparse
 import json
-import os
 import re
-import subprocess
 import sys
 import tempfile
-import time
+import threading
 import uuid
+from collections import defaultdict
 from collections.abc import Iterator
 from pathlib import Path
+from types import CodeType, FrameType
+from typing import Any
 
-from msgspec import Struct
+from tests.benchmarks.measuring import DEBRIEF, PROJECT, Cost, options, run_alone, show
+from tests.goldens.runs import SOURCES
 
-import debrief
-
-PROJECT = Path(__file__).parents[2]
 ROOMS = ("assets", "debrief", "pipelines", "resources")
-SAMPLES = Path(debrief.__file__).parent / "samples" / "data"
+WALK = "--walk"
+TO_A_LINE = (
+    *("raw_sessions", "prompt_snapshots", "session_metadata"),
+    *("judge_evaluations", "session_scores", "training_sets"),
+)
+APART = "langfuse_scores"
 _PRIVATE = re.compile(r"^\s*(?:from|import) dagster[\w.]*\._", re.MULTILINE)
 _ID = re.compile(rb"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}")
 _COPIES = 10
-_WALKED = (500_000, 640_000)
-"""Bytes of the transcript whose way is followed."""
-
-
-class Cost(Struct, frozen=True):
-    """What a process took."""
-
-    cpu: float
-    """Seconds."""
-    wall: float
-    """Seconds."""
-    peak: int
-    """MB of memory."""
+_WALKED = 570_000
+"""About the bytes of the transcript whose way is followed."""
 
 
 def main() -> None:
     """Print the table."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--sessions", type=Path, default=SAMPLES)
-    parser.add_argument("--quick", action="store_true", help="only what is read from the code")
-    chosen = parser.parse_args()
-    for name, value in rows(chosen.sessions, quick=chosen.quick):
-        print(f"{name:<62} {value}", flush=True)
-
-
-def rows(sessions: Path, *, quick: bool) -> Iterator[tuple[str, str]]:
-    """Yield the name and figure of each bar."""
-    yield "source lines of product Python (≤ 34,000)", f"{_source_lines():,}"
-    yield "modules of product Python", f"{len(list(_files(*ROOMS))):,}"
-    yield "private Dagster imports (0)", str(_private_imports())
+    chosen = options(__doc__, sessions=SOURCES["demo"], quick=False)
+    product = [file.read_text() for file in _files(*ROOMS)]
+    show("source lines of product Python (≤ 34,000)", f"{_source_lines(product):,}")
+    show("modules of product Python", f"{len(product):,}")
+    show("private Dagster imports (0)", sum(len(_PRIVATE.findall(text)) for text in product))
     tests = sum(len(file.read_text().splitlines()) for file in _files("tests"))
-    yield "lines of test code (≤ 38,000)", f"{tests:,}"
-    if quick:
+    show("lines of test code (≤ 38,000)", f"{tests:,}")
+    if chosen.quick:
         return
     with tempfile.TemporaryDirectory() as folder:
         scratch = Path(folder)
-        walked = _walk(sessions, scratch)
-        yield "modules from transcript to training line (≤ 70)", str(walked["line"])
-        yield "modules of langfuse_scores without a server (≤ 10)", str(walked["langfuse_scores"])
-        first = _run(scratch, "a", "--sessions", str(sessions))
-        again = _run(scratch, "a", "--sessions", str(sessions))
-        yield "debrief run --offline, first (≤ 45 CPU s, ≤ 350 MB)", _shown(first)
-        yield "debrief run --offline, unchanged (≤ 8 CPU s)", _shown(again)
-        yield "debrief demo (≤ 12 CPU s)", _shown(_measure(scratch / "demo", "demo"))
-        size = _copies(sessions, scratch / "many")
-        many = _run(scratch, "b", "--sessions", str(scratch / "many"))
-        yield f"debrief run --offline on {size / 1e9:.2f} GB (≤ 450 MB)", _shown(many)
+        walked = _walk_of(chosen.sessions, scratch)
+        show("modules from transcript to training line (≤ 70)", walked["line"])
+        show("modules of langfuse_scores without a server (≤ 10)", walked[APART])
+        show("debrief run --offline, first (≤ 45 CPU s, ≤ 350 MB)", _run(scratch, chosen.sessions))
+        show("debrief run --offline, unchanged (≤ 8 CPU s)", _run(scratch, chosen.sessions))
+        show("debrief demo (≤ 12 CPU s)", run_alone([*DEBRIEF, "demo"], scratch / "demo"))
+        size = _copies(chosen.sessions, scratch / "many")
+        name = f"debrief run --offline on {size / 1e9:.2f} GB (≤ 450 MB)"
+        show(name, _run(scratch, scratch / "many"))
 
 
 def _files(*rooms: str) -> Iterator[Path]:
     return (file for room in rooms for file in sorted((PROJECT / room).rglob("*.py")))
 
 
-def _source_lines() -> int:
+def _source_lines(texts: list[str]) -> int:
     from radon.raw import analyze
 
-    return sum(analyze(file.read_text()).sloc for file in _files(*ROOMS))
+    return sum(analyze(text).sloc for text in texts)
 
 
-def _private_imports() -> int:
-    return sum(len(_PRIVATE.findall(file.read_text())) for file in _files(*ROOMS))
-
-
-def _walk(sessions: Path, scratch: Path) -> dict[str, int]:
-    """Return how many modules a session passes in a run over it alone."""
-    low, high = _WALKED
-    files = sorted(file for file in sessions.rglob("*.jsonl") if file.is_file())
-    fitting = [file for file in files if low <= file.stat().st_size <= high]
-    file = (fitting or sorted(files, key=lambda each: each.stat().st_size, reverse=True))[0]
-    folder = scratch / "one" / "project"
-    folder.mkdir(parents=True)
-    (folder / file.name).write_bytes(file.read_bytes())
-    home = scratch / "walk"
-    arguments = [str(folder.parent), str(home / "lake"), str(home / "modules.json")]
-    _measured([sys.executable, "-m", "tests.benchmarks.house_walk", *arguments], home)
-    found: dict[str, int] = json.loads((home / "modules.json").read_text())
-    return found
-
-
-def _run(scratch: Path, name: str, *options: str) -> Cost:
-    home = scratch / name
-    return _measure(home, "run", "--offline", "--lake", str(home / "lake"), *options)
-
-
-def _measure(home: Path, *arguments: str) -> Cost:
-    return _measured([sys.executable, "-m", "pipelines.command", *arguments], home)
-
-
-def _measured(command: list[str], home: Path) -> Cost:
-    """Run a command on a machine of its own and return what it took.
-
-    Raises:
-        SystemExit: it failed.
-    """
-    home.mkdir(parents=True, exist_ok=True)
-    kept = {k: v for k, v in os.environ.items() if not k.startswith(("DEBRIEF_", "DAGSTER_"))}
-    environment = {**kept, "HOME": str(home), "DEBRIEF_HOME": str(home / ".debrief")}
-    log = home / "output.log"
-    started = time.monotonic()
-    with log.open("wb") as output:
-        process = subprocess.Popen(
-            command, cwd=PROJECT, env=environment, stdout=output, stderr=subprocess.STDOUT
-        )
-        _, status, used = os.wait4(process.pid, 0)
-        process.returncode = os.waitstatus_to_exitcode(status)
-    if process.returncode:
-        raise SystemExit(f"{' '.join(command)} failed:\n{log.read_text()[-2_000:]}")
-    cpu, wall = used.ru_utime + used.ru_stime, time.monotonic() - started
-    return Cost(cpu, wall, used.ru_maxrss // 1024)
-
-
-def _shown(cost: Cost) -> str:
-    return f"{cost.cpu:.1f} CPU s, {cost.wall:.1f} s, {cost.peak} MB"
+def _run(scratch: Path, sessions: Path) -> Cost:
+    home = scratch / f"home of {sessions.name}"
+    lake = ["--sessions", str(sessions), "--lake", str(home / "lake")]
+    return run_alone([*DEBRIEF, "run", "--offline", *lake], home)
 
 
 def _copies(sessions: Path, folder: Path) -> int:
@@ -163,5 +95,68 @@ def _copies(sessions: Path, folder: Path) -> int:
     return size
 
 
+def _walk_of(sessions: Path, scratch: Path) -> dict[str, int]:
+    """Return how many modules a session passes in a run over it alone."""
+    files = [file for file in sorted(sessions.rglob("*.jsonl")) if file.is_file()]
+    file = min(files, key=lambda each: abs(each.stat().st_size - _WALKED))
+    folder = scratch / "one" / "project"
+    folder.mkdir(parents=True)
+    (folder / file.name).write_bytes(file.read_bytes())
+    home = scratch / "walk"
+    found = home / "modules.json"
+    command = [sys.executable, "-m", "tests.benchmarks.house", WALK, str(folder.parent)]
+    run_alone([*command, str(home / "lake"), str(found)], home)
+    counts: dict[str, int] = json.loads(found.read_text())
+    return counts
+
+
+class Walk:
+    """Notes the modules whose functions are called while a stage computes."""
+
+    def __init__(self, starts: set[CodeType]) -> None:
+        self.modules: defaultdict[str, set[str]] = defaultdict(set)
+        self._starts = starts
+        self._stage = ""
+        self._frame: FrameType | None = None
+        self._rooms = tuple(f"{PROJECT / room}/" for room in ROOMS)
+
+    def __call__(self, frame: FrameType, event: str, _argument: Any) -> None:
+        """Take a call or a return."""
+        if event == "call":
+            if not self._stage and frame.f_code in self._starts:
+                context = frame.f_locals.get("context")
+                self._stage = context.asset_key.to_user_string() if context else ""
+                self._frame = frame
+            if self._stage and frame.f_code.co_filename.startswith(self._rooms):
+                self.modules[self._stage].add(frame.f_code.co_filename)
+        elif event == "return" and frame is self._frame:
+            self._stage, self._frame = "", None
+
+
+def walk(sessions: str, lake: str, result: str) -> None:
+    """Run the graph under a profile function and write the counts of modules."""
+    import pipelines.command  # noqa: F401  adds its commands
+    from debrief.cli.app import app
+    from pipelines.definitions import defs
+
+    starts = set()
+    for asset in defs.resolve_asset_graph().assets_defs:
+        if asset.keys and asset.is_executable:
+            compute: Any = asset.op.compute_fn
+            starts.add(compute.decorated_fn.__code__)
+    noted = Walk(starts)
+    threading.setprofile(noted)
+    sys.setprofile(noted)
+    try:
+        app(["run", "--offline", "--sessions", sessions, "--lake", lake], standalone_mode=False)
+    finally:
+        sys.setprofile(None)
+    together = set[str]().union(*(noted.modules[stage] for stage in TO_A_LINE))
+    counts = {stage: len(modules) for stage, modules in noted.modules.items()}
+    found = {**counts, "line": len(together), APART: len(noted.modules[APART])}
+    Path(result).write_text(json.dumps(found))
+    print(*sorted(each.removeprefix(f"{PROJECT}/") for each in together), sep="\n")
+
+
 if __name__ == "__main__":
-    main()
+    walk(*sys.argv[2:]) if WALK in sys.argv else main()

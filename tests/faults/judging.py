@@ -6,11 +6,11 @@ A machine of its own is below the folder: lake, home, and Dagster's storage.
 from __future__ import annotations
 
 import hashlib
-import os
 import re
 import subprocess
 import sys
 from collections.abc import Mapping
+from datetime import UTC, datetime
 from pathlib import Path
 
 import dagster as dg
@@ -19,15 +19,37 @@ from msgspec import structs
 
 from debrief.judging.model import JudgeEvaluation
 from debrief.lake import Lake
-from debrief.sessions.model import Session
+from debrief.sessions.model import Message, Session, ToolCall, Turn
 from debrief.weeks import week_of
-from tests.benchmarks.judging import START, session_of
 from tests.models.openai_server import Call, OpenAIServer, Reply, judged
+from tests.waiting import clean_environment
 
 ROOT = Path(__file__).parents[2]
+START = datetime(2026, 3, 2, 9, 0, tzinfo=UTC)
 WEEK = week_of(START)
 TABLE = "judge_evaluations"
 CONCURRENCY = 4
+
+
+def session_of(number: int) -> Session:
+    """Return a session with four edits, about 6 kB of changes."""
+    patch = "@@ -1,3 +1,43 @@\n import os\n" + "".join(
+        f"+def helper_{number}_{line}(): return {line}\n" for line in range(40)
+    )
+    calls = tuple(
+        ToolCall(
+            id=f"c{at}", name="Edit", input="{}", result="done", status="ok",
+            path=f"/home/ada/shop/module_{at}.py", patch=patch, added=40,
+        )
+        for at in range(4)
+    )  # fmt: skip
+    answer = Message(id="m1", model="m", text="Done.", calls=calls)
+    prompt = f"Add helpers {number} to the shop. " + "Keep it short. " * 40
+    return Session(
+        id=f"s{number}", source="claude-code", tool="claude-code", task="shop",
+        cwd="/home/ada/shop", started=START, ended=START, digest=f"digest {number}",
+        turns=(Turn(number=1, prompt=prompt, messages=(answer,)),),
+    )  # fmt: skip
 
 
 def score_of(call: Call, latency: float = 0.0) -> Reply:
@@ -67,9 +89,8 @@ class Machine:
     @property
     def environment(self) -> dict[str, str]:
         """Return what a process on this machine finds set."""
-        kept = {k: v for k, v in os.environ.items() if not k.startswith(("DEBRIEF_", "DAGSTER_"))}
         return {
-            **kept,
+            **clean_environment(),
             "DEBRIEF_HOME": str(self.folder / "home"),
             "DEBRIEF_LAKE": self.lake.url,
             "DEBRIEF_CONCURRENCY": str(CONCURRENCY),

@@ -14,8 +14,7 @@ import pytest
 from assets.weekly import DiskFullError, explain_full_disk
 from debrief.judging.model import JudgeEvaluation
 from debrief.lake import Lake
-from tests.benchmarks.judging import START
-from tests.faults.judging import ROOT, TABLE, WEEK
+from tests.faults.judging import ROOT, START, TABLE, WEEK
 from tests.waiting import LONG
 
 LIMIT = 120_000

@@ -11,16 +11,14 @@ import argparse
 import json
 import os
 import shutil
-import subprocess
-import sys
 import tempfile
 from pathlib import Path
 
 import debrief
+from tests.benchmarks.measuring import DEBRIEF, PROJECT, run_alone
 from tests.goldens.digests import digests_of, rows_of
 
 HERE = Path(__file__).parent
-PROJECT = HERE.parents[1]
 SOURCES = {
     "demo": Path(debrief.__file__).parent / "samples" / "data",
     "shared": PROJECT.parent / "shared" / "sessions",
@@ -59,20 +57,8 @@ def sessions_of(name: str) -> Path:
 
 def run(name: str, lake: Path, home: Path) -> None:
     """Run the whole graph offline over a golden run's sessions, in a process of its own."""
-    kept = {k: v for k, v in os.environ.items() if not k.startswith(("DEBRIEF_", "DAGSTER_"))}
-    environment = {
-        **kept,
-        "HOME": str(home),
-        "DEBRIEF_HOME": str(home / ".debrief"),
-        "DEBRIEF_REDACTION_KEY": KEY,
-        "DEBRIEF_LANGFUSE": "off",
-    }
-    command = [sys.executable, "-m", "pipelines.command", "run", "--offline"]
-    command += ["--sessions", str(sessions_of(name)), "--lake", str(lake)]
-    done = subprocess.run(
-        command, env=environment, cwd=PROJECT, capture_output=True, text=True, check=False
-    )
-    assert done.returncode == 0, done.stdout + done.stderr
+    command = [*DEBRIEF, "run", "--offline", "--sessions", str(sessions_of(name))]
+    run_alone([*command, "--lake", str(lake)], home, DEBRIEF_REDACTION_KEY=KEY)
 
 
 def main() -> None:

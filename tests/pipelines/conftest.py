@@ -13,6 +13,7 @@ from typer.testing import CliRunner
 import pipelines.command  # noqa: F401  (adds its commands)
 from debrief.cli.app import app
 from debrief.lake import Lake
+from tests.waiting import clean_environment
 
 SECONDS = 1_200
 ELSEWHERE = (
@@ -61,7 +62,7 @@ class Home(Struct, frozen=True):
         return Said(done.exit_code, done.stdout, done.stderr)
 
     def environment(self, **more: str) -> dict[str, str]:
-        kept = {k: v for k, v in os.environ.items() if not k.startswith(("DEBRIEF_", "DAGSTER_"))}
+        kept = clean_environment()
         for name in ("LANGFUSE_HOST", "LANGFUSE_PUBLIC_KEY", "LANGFUSE_SECRET_KEY"):
             kept.pop(name, None)
         return {**kept, "HOME": str(self.path), "DEBRIEF_HOME": str(self.path / ".debrief"), **more}

@@ -14,7 +14,6 @@ from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
-from debrief.errors import ModelError
 from debrief.judging.model import ChangeContext, Judge, Judgement
 from debrief.models.answers import (
     Answer,
@@ -70,29 +69,21 @@ class DspyJudge:
         if kept is not None:
             with suppress(AnswerError):
                 return _judgement(*_read(kept), kept, judge)
-        (score, feedback), answer = ask_until_read(
-            self._asking(model, judge, context), _read, model=judge.model
-        )
-        model.remember(key, answer)
-        return _judgement(score, feedback, answer, judge)
-
-    def _asking(
-        self, model: LanguageModel, judge: Judge, context: ChangeContext
-    ) -> Callable[[str], Answer]:
-        """Return what puts the question, about half as much each time that it was too long."""
 
         def ask(refusal: str) -> Answer:
+            """Put the question, about half as much each time that it was too long."""
             nonlocal context
             while True:
                 try:
                     return self._answer(model, judge, context, refusal)
-                except TooLongError as error:
-                    shorter = _shorter(context)
-                    if shorter is None:
-                        raise ModelError(error.culprit, error.reason, error.next_move) from None
-                    context = shorter
+                except TooLongError:
+                    if context.shrink is None or context.size < _SMALLEST:
+                        raise
+                    context = context.shrink(context.size // 2)
 
-        return ask
+        (score, feedback), answer = ask_until_read(ask, _read, model=judge.model)
+        model.remember(key, answer)
+        return _judgement(score, feedback, answer, judge)
 
     def _answer(
         self, model: LanguageModel, judge: Judge, context: ChangeContext, refusal: str
@@ -153,13 +144,6 @@ def _fitted(context: ChangeContext, judge: Judge) -> ChangeContext:
     return context if context.size <= room else context.shrink(max(room, _SMALLEST))
 
 
-def _shorter(context: ChangeContext) -> ChangeContext | None:
-    """Return half of a context, or None where halving would leave nothing to judge."""
-    if context.shrink is None or context.size // 2 < _SMALLEST // 2:
-        return None
-    return context.shrink(context.size // 2)
-
-
 @cache
 def _adapter() -> Any:
     """Return an adapter that leaves reading to ``read_judgement`` and never asks by itself.
@@ -194,12 +178,10 @@ def _base_signature() -> type[dspy.Signature]:
 
 
 _SECTION = re.compile(r"^[ \t]*\[\[ ## (\w+) ## \]\][ \t]*", re.MULTILINE)
-_INLINE = re.compile(r"^([ \t]*\[\[ ## \w+ ## \]\])[ \t]+(?=\S)", re.MULTILINE)
 _LABEL = re.compile(
     r"^[\s#*_`>-]*feedback[*_`\"']*[ \t]*:[*_`]*[ \t]*", re.IGNORECASE | re.MULTILINE
 )
-_FINISHED = "completed"
-_HEADING = re.compile(r"^[ \t]*\[\[ ## (\w+) ## \]\][ \t]*$", re.MULTILINE)
+_KNOWN = ("score", "feedback", "completed")
 _SCORE_LABEL = re.compile(
     r"^[\s#*_`>-]*score[\s*_`\"']*[:=][ \t]*(.+)$", re.IGNORECASE | re.MULTILINE
 )
@@ -221,7 +203,6 @@ def read_judgement(answer: str, *, cut: bool = False) -> tuple[float, str]:
     """
     if cut:
         refuse("it was cut off at its greatest length; be shorter")
-    answer = _INLINE.sub(r"\1\n", answer)
     score = parse_fraction(answer)
     feedback = _feedback(answer_text(answer)).strip()
     if not any(letter.isalpha() for letter in feedback):
@@ -230,26 +211,28 @@ def read_judgement(answer: str, *, cut: bool = False) -> tuple[float, str]:
 
 
 def _feedback(answer: str) -> str:
-    headings = list(_SECTION.finditer(answer))
-    if headings:
-        return _sections(answer, headings)
-    found = [value.value for value in json_values(answer) if isinstance(value.value, dict)]
-    texts = [value["feedback"] for value in found if isinstance(value.get("feedback"), str)]
-    if found:
-        return str(texts[0]) if len(texts) == 1 else ""
-    label = _LABEL.search(answer)
-    return answer[label.end() :] if label else ""
+    if headings := list(_SECTION.finditer(answer)):
+        # Only the known headings end it, for it may quote others.
+        known = [heading for heading in headings if heading[1] in _KNOWN]
+        texts = _sections(answer, known, "feedback")
+    elif objects := _objects(answer):
+        texts = [each["feedback"] for each in objects if isinstance(each.get("feedback"), str)]
+    else:
+        texts = [answer[label.end() :] for label in _LABEL.finditer(answer)][:1]
+    return texts[0] if len(texts) == 1 else ""
 
 
-def _sections(answer: str, headings: list[re.Match[str]]) -> str:
-    """Return the feedback's section; only the known headings end it, for it may quote others."""
-    known = [found for found in headings if found[1] in ("score", "feedback", _FINISHED)]
-    starts = [at for at, found in enumerate(known) if found[1] == "feedback"]
-    if len(starts) != 1:
-        return ""
-    at = starts[0]
-    end = known[at + 1].start() if at + 1 < len(known) else len(answer)
-    return answer[known[at].end() : end]
+def _sections(answer: str, headings: list[re.Match[str]], name: str) -> list[str]:
+    ends = [*(heading.start() for heading in headings[1:]), len(answer)]
+    return [
+        answer[heading.end() : end]
+        for heading, end in zip(headings, ends, strict=False)
+        if heading[1].casefold() == name
+    ]
+
+
+def _objects(answer: str) -> list[dict[str, Any]]:
+    return [found.value for found in json_values(answer) if isinstance(found.value, dict)]
 
 
 def parse_fraction(text: str | None) -> float:
@@ -270,24 +253,11 @@ def parse_fraction(text: str | None) -> float:
 
 
 def _candidates(answer: str) -> list[str]:
-    headings = list(_HEADING.finditer(answer))
-    if headings:
-        ends = [heading.start() for heading in headings[1:]] + [len(answer)]
-        return [
-            answer[heading.end() : end]
-            for heading, end in zip(headings, ends, strict=True)
-            if heading[1].casefold() == "score"
-        ]
-    values = json_values(answer)
-    scores = [
-        found.value["score"]
-        for found in values
-        if isinstance(found.value, dict) and "score" in found.value
-    ]
-    if scores:
-        return [str(score) if not isinstance(score, bool) else "a truth value" for score in scores]
-    labelled = _SCORE_LABEL.findall(answer)
-    return labelled or [answer]
+    if headings := list(_SECTION.finditer(answer)):
+        return _sections(answer, headings, "score")
+    if scores := [each["score"] for each in _objects(answer) if "score" in each]:
+        return ["a truth value" if isinstance(score, bool) else str(score) for score in scores]
+    return _SCORE_LABEL.findall(answer) or [answer]
 
 
 def _number(text: str) -> float:

@@ -25,10 +25,8 @@ from msgspec import Struct, structs
 from debrief.errors import ModelError
 from debrief.evaluation import evaluate, failure_of, version_of
 from debrief.judging.model import ChangeContext, ChangeJudge, Judge, JudgeEvaluation
-from debrief.sessions.model import Session, Subagent, ToolCall, Turn
+from debrief.sessions.model import Session, Subagent, Turn
 from debrief.sessions.readers.patches import edits_of_call
-
-SizeOf = Callable[[str], int]
 
 _HUNK_START = re.compile(r"^@@ ", re.MULTILINE)
 _GENERATED = re.compile(
@@ -56,14 +54,6 @@ class FileDiff(Struct, frozen=True, kw_only=True):
     created: bool = False
 
 
-class Fitted(Struct, frozen=True, kw_only=True):
-    """What fits, and what does not."""
-
-    text: str
-    left_out: tuple[str, ...]
-    """A sentence a file: whole files, and hunks of files that are shown in part."""
-
-
 def split_hunks(patch: str) -> tuple[str, ...]:
     """Split unified hunks without file headers; what comes before the first ``@@`` is dropped."""
     starts = [match.start() for match in _HUNK_START.finditer(patch)]
@@ -72,21 +62,23 @@ def split_hunks(patch: str) -> tuple[str, ...]:
     return tuple(piece if piece.endswith("\n") else piece + "\n" for piece in pieces)
 
 
-def fit(files: Sequence[FileDiff], room: int, size_of: SizeOf = len) -> Fitted:
+def fit(files: Sequence[FileDiff], room: int) -> tuple[str, list[str]]:
     """Return as many whole hunks as ``room`` takes, in order, and what had to be left out.
 
     Args:
         files: in the order in which they are shown.
-        room: for hunks and their file headers, in units of ``size_of``; the list of what was
-            left out is not counted, and is at most a line a file.
-        size_of: measures a text; characters by default.
+        room: characters for hunks and their file headers; the list of what was left out is not
+            counted, and is at most a line a file.
+
+    Returns:
+        The text, and a sentence for each file of which hunks are missing.
     """
     hunks = [
-        (rank(file.path), size_of(hunk), at, number)
+        (rank(file.path), len(hunk), at, number)
         for at, file in enumerate(files)
         for number, hunk in enumerate(file.hunks)
     ]
-    headers = [size_of(_header(file)) for file in files]
+    headers = [len(_header(file)) for file in files]
     shown = [len(file.hunks) for file in files]
     used = sum(size for _, size, _, _ in hunks) + sum(headers)
     dropped: set[tuple[int, int]] = set()
@@ -103,8 +95,12 @@ def fit(files: Sequence[FileDiff], room: int, size_of: SizeOf = len) -> Fitted:
         if kept:
             parts.append(_header(file) + "".join(kept))
         if len(kept) < len(file.hunks):
-            left_out.append(_left_out(file, len(kept)))
-    return Fitted(text="\n".join(parts), left_out=tuple(left_out))
+            missing = len(file.hunks) - len(kept)
+            lines = sum(hunk.count("\n") for hunk in file.hunks)
+            whole = f"the whole file's changes ({lines} lines)"
+            part = f"{missing} of {len(file.hunks)} hunks"
+            left_out.append(f"{file.path}: {part if kept else whole}")
+    return "\n".join(parts), left_out
 
 
 def left_out_note(
@@ -136,39 +132,26 @@ def _header(file: FileDiff) -> str:
     return f"--- {before}\n+++ b/{file.path}\n"
 
 
-def _left_out(file: FileDiff, kept: int) -> str:
-    missing = len(file.hunks) - kept
-    lines = sum(hunk.count("\n") for hunk in file.hunks)
-    if kept:
-        return f"{file.path}: {missing} of {len(file.hunks)} hunks"
-    return f"{file.path}: the whole file's changes ({lines} lines)"
-
-
 MAX_SIZE = 240_000
 _PLAN_SHARE = 4
 
 
-def context_from_session(
-    session: Session, max_size: int = MAX_SIZE, size_of: SizeOf = len
-) -> ChangeContext:
+def context_from_session(session: Session, max_size: int = MAX_SIZE) -> ChangeContext:
     """Return the plan and the changes of a session, both bounded.
 
     Args:
         session: with or without edits.
-        max_size: of plan and changes together, in units of ``size_of``; notes come on top. A
-            plan gets a quarter, or what the changes leave of it; a longer one loses its middle.
-        size_of: measures a text; characters by default.
+        max_size: characters of plan and changes together; notes come on top.
     """
     files = changes_of(session)
     prompts = (turn.prompt for turn in session.turns if turn.number > 0 and turn.prompt.strip())
     prompt = next(prompts, "(The session holds no human prompt.)")
-    whole = size_of(fit(files, sys.maxsize).text)
-    plan = bounded_plan(prompt, plan_room(max_size, whole), size_of)
-    fitted = fit(files, max(max_size - size_of(plan), 0), size_of)
+    plan = bounded_plan(prompt, files, max_size)
+    text, left_out = fit(files, max(max_size - len(plan), 0))
     return ChangeContext(
         plan_content=plan,
-        git_changes=_said(files, fitted),
-        shrink=lambda size: context_from_session(session, size, size_of),
+        git_changes=_said(files, text, left_out),
+        shrink=lambda size: context_from_session(session, size),
     )
 
 
@@ -180,10 +163,12 @@ def changes_of(session: Session) -> list[FileDiff]:
     """
     hunks: dict[str, list[str]] = {}
     folder = session.cwd.rstrip("/")
-    for call in _edits(session):
-        for edit in edits_of_call(call):
-            path = edit.path.removeprefix(f"{folder}/") if folder else edit.path
-            hunks.setdefault(path, []).extend(split_hunks(edit.patch))
+    parts: list[Turn | Subagent] = [*session.turns, *session.subagents]
+    calls = (call for part in parts for message in part.messages for call in message.calls)
+    made = (call for call in calls if call.path and call.patch and call.status == "ok")
+    for edit in (edit for call in made for edit in edits_of_call(call)):
+        path = edit.path.removeprefix(f"{folder}/") if folder else edit.path
+        hunks.setdefault(path, []).extend(split_hunks(edit.patch))
     return [
         FileDiff(path=path, hunks=tuple(found), created=found[0].startswith("@@ -0,0 "))
         for path, found in hunks.items()
@@ -191,34 +176,23 @@ def changes_of(session: Session) -> list[FileDiff]:
     ]
 
 
-def _edits(session: Session) -> Iterator[ToolCall]:
-    parts: list[Turn | Subagent] = [*session.turns, *session.subagents]
-    for part in parts:
-        calls = (call for message in part.messages for call in message.calls)
-        yield from (call for call in calls if call.path and call.patch and call.status == "ok")
+def bounded_plan(plan: str, files: Sequence[FileDiff], max_size: int) -> str:
+    """Return a plan in a quarter of the room, or in all that the changes leave of it.
 
-
-def plan_room(max_size: int, changes: int) -> int:
-    """Return the room that a plan gets: a quarter, or all that changes of that size leave."""
-    return max(max_size // _PLAN_SHARE, max_size - changes)
-
-
-def bounded_plan(plan: str, room: int, size_of: SizeOf = len) -> str:
-    """Return a plan in so much room; beginning and end stay: the aim and the last conditions."""
-    if size_of(plan) <= room:
+    Beginning and end of a longer one stay: the aim and the last conditions.
+    """
+    room = max(max_size // _PLAN_SHARE, max_size - len(fit(files, sys.maxsize)[0]))
+    if len(plan) <= room:
         return plan
-    keep = len(plan)
-    while keep > 0:
-        keep = min(keep - 1, keep * room // max(size_of(plan[:keep]), 1))
-        head, tail = plan[: keep - keep // 3], plan[len(plan) - keep // 3 :]
-        gone = len(plan) - len(head) - len(tail)
-        bounded = f"{head}\n[… {gone} characters of the plan left out for size …]\n{tail}"
-        if size_of(bounded) <= room:
-            return bounded
-    return f"[… {len(plan)} characters of the plan left out for size …]"
+    for keep in range(room, -1, -1):
+        note = f"[… {len(plan) - keep} characters of the plan left out for size …]"
+        if keep + len(note) + 2 <= room:
+            head, tail = plan[: keep - keep // 3], plan[len(plan) - keep // 3 :]
+            return f"{head}\n{note}\n{tail}"
+    return note
 
 
-def _said(files: list[FileDiff], fitted: Fitted) -> str:
+def _said(files: list[FileDiff], text: str, left_out: list[str]) -> str:
     if not files:
         return (
             "The session's own editing tools changed no file.\n"
@@ -233,8 +207,8 @@ def _said(files: list[FileDiff], fitted: Fitted) -> str:
         "were made; a later hunk may change what an earlier one wrote.",
         "Changes made through a shell are invisible here.",
     ]
-    note = left_out_note(fitted.left_out)
-    return "\n".join([*lines, *([note] if note else []), fitted.text])
+    note = left_out_note(left_out)
+    return "\n".join([*lines, *([note] if note else []), text])
 
 
 def count_lines(file: FileDiff, sign: str) -> int:

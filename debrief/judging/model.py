@@ -20,7 +20,6 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from debrief.errors import ConfigurationError
 from debrief.sessions.model import Session
 
-EvaluationStatus = Literal["ok", "failed"]
 WORKTREE = "worktree"
 """The source of a session that is nothing but a worktree's changes: edits, and no conversation."""
 
@@ -87,7 +86,7 @@ class JudgeEvaluation(Struct, frozen=True, kw_only=True):
     judge: str
     weight: float
     model: str
-    status: EvaluationStatus
+    status: Literal["ok", "failed"]
     score: float | None = None
     feedback: str = ""
     failure: str = ""
@@ -146,19 +145,14 @@ def load_judges(folder: Path | str, model: str | None = None) -> list[Judge]:
         ConfigurationError: the folder is missing or holds no judge, or a file is not a judge;
             the culprit is ``file:line``.
     """
-    seen: dict[str, Path] = {}
-    judges = []
+    judges: dict[str, Judge] = {}
     for path in judge_paths(Path(folder)):
         judge = load_judge(path, model)
-        if (twin := seen.get(judge.name.casefold())) is not None:
-            raise ConfigurationError(
-                f"{path}:1",
-                f"a second judge of the name {judge.name}; the first is {twin.name}",
-                "Rename one of them.",
-            )
-        seen[judge.name.casefold()] = path
-        judges.append(judge)
-    return sorted(judges, key=lambda judge: judge.name)
+        twin = judges.setdefault(judge.name.casefold(), judge)
+        if twin is not judge:
+            reason = f"a second judge of the name {judge.name}; the first is {twin.name}.md"
+            _refuse(path, 1, reason, "Rename one of them.")
+    return sorted(judges.values(), key=lambda judge: judge.name)
 
 
 def judge_paths(folder: Path) -> list[Path]:
@@ -223,12 +217,8 @@ def _split(path: Path, text: str) -> tuple[str, str, int]:
     """Return front matter, body, and the line that the body starts on."""
     lines = re.split(r"(?<=\n)", text)
     if not _FENCE.match(lines[0]):
-        _refuse(
-            path,
-            1,
-            "the front matter is missing",
-            "Start the file with ---, weight: …, model: …, ---",
-        )
+        move = "Start the file with ---, weight: …, model: …, ---"
+        _refuse(path, 1, "the front matter is missing", move)
     for index in range(1, len(lines)):
         if _FENCE.match(lines[index]):
             return "".join(lines[1:index]), "".join(lines[index + 1 :]), index + 2
@@ -258,12 +248,8 @@ def _front_matter(path: Path, head: str) -> _FrontMatter:
         reason = _REASONS.get(kind, "{key}: {message}").format(
             key=name, input=first["input"], message=first["msg"][:1].lower() + first["msg"][1:]
         )
-        _refuse(
-            path,
-            lines.get(name, 1),
-            reason,
-            "Known: weight, model." if kind == "extra_forbidden" else "",
-        )
+        move = "Known: weight, model." if kind == "extra_forbidden" else ""
+        _refuse(path, lines.get(name, 1), reason, move)
 
 
 def _refuse(path: Path, line: int, reason: str, next_move: str = "") -> NoReturn:

@@ -69,7 +69,9 @@ def run_tests(
         except subprocess.TimeoutExpired:
             code = None
         finally:
-            _end(process)
+            with suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)
+            process.wait()
         seconds = time.monotonic() - start
         output.seek(0)
         text = _shortened(output.read().decode("utf-8", "replace"))
@@ -108,12 +110,6 @@ def run_tests_at(
                 git(repository, "worktree", "remove", "--force", str(place))
             except InputError:
                 git(repository, "worktree", "prune", "--expire", "now")
-
-
-def _end(process: subprocess.Popen[bytes]) -> None:
-    with suppress(ProcessLookupError):
-        os.killpg(process.pid, signal.SIGKILL)
-    process.wait()
 
 
 def _shortened(text: str) -> str:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import os
 import re
 import stat
-import sys
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from datetime import datetime
 from pathlib import Path
 
@@ -14,17 +14,15 @@ from msgspec import Struct, structs
 
 from debrief.digests import digest_of
 from debrief.errors import InputError
-from debrief.git import git
+from debrief.git import find_commit, git
 from debrief.judging.evaluation import (
     MAX_SIZE,
     FileDiff,
-    SizeOf,
     bounded_plan,
     count_lines,
     fit,
     is_generated,
     left_out_note,
-    plan_room,
     rank,
     split_hunks,
 )
@@ -100,10 +98,7 @@ def read_worktree(folder: Path, plan: str) -> PlanChanges:
     _check(folder)
     base = _base(folder, plan_base(plan))
     status = git(folder, "status", "--short", "--branch", "--untracked-files=all", timeout=_TIMEOUT)
-    head = _text(git(folder, "rev-parse", "HEAD")).strip()
-    commits: tuple[str, ...] = ()
-    if head != base:
-        commits = tuple(_text(git(folder, "log", "--oneline", f"{base}..HEAD")).splitlines())
+    commits = _text(git(folder, "log", "--oneline", f"{base}..HEAD")).splitlines()
     tracked = dict(_tracked(folder, base))
     shown = [path for path, reason in tracked.items() if not reason]
     named = [f"{path}: {reason}" for path, reason in tracked.items() if reason]
@@ -121,7 +116,7 @@ def read_worktree(folder: Path, plan: str) -> PlanChanges:
         plan=plan,
         base=base,
         status=_text(status),
-        commits=commits,
+        commits=tuple(commits),
         files=tuple(sorted(files, key=lambda file: file.path)),
         contents=tuple(contents),
         named=tuple(sorted(_shown(sentence) for sentence in named)),
@@ -146,20 +141,16 @@ def _check(folder: Path) -> None:
         raise InputError(
             str(folder), f"has conflicts, the first in {path_of_first}", "Resolve them first."
         )
-    try:
-        git(folder, "rev-parse", "--verify", "--quiet", "HEAD^{commit}")
-    except InputError:
-        raise InputError(str(folder), "has no commit yet", "Commit something first.") from None
+    if find_commit(folder, "HEAD") is None:
+        raise InputError(str(folder), "has no commit yet", "Commit something first.")
 
 
 def _base(folder: Path, named: str) -> str:
     """Return the commit that a plan names if HEAD comes after it, else HEAD."""
-    if named:
-        try:
-            git(folder, "merge-base", "--is-ancestor", f"{named}^{{commit}}", "HEAD")
-            return _text(git(folder, "rev-parse", f"{named}^{{commit}}")).strip()
-        except InputError:
-            pass
+    with suppress(InputError):
+        if named and (commit := find_commit(folder, named)):
+            git(folder, "merge-base", "--is-ancestor", commit, "HEAD")
+            return commit
     return _text(git(folder, "rev-parse", "HEAD")).strip()
 
 
@@ -187,18 +178,12 @@ def _changes(folder: Path, base: str, paths: Sequence[str]) -> Iterator[FileDiff
     for start in range(0, len(paths), _PATHS_A_CALL):
         some = sorted(paths[start : start + _PATHS_A_CALL], key=os.fsencode)
         pieces = _diff(folder, base, some)
-        if len(pieces) == len(some):
-            yield from _changed(zip(some, pieces, strict=True))
-        else:
-            for path in some:
-                yield from _changed([(path, "".join(_diff(folder, base, [path])))])
-
-
-def _changed(pieces: Iterable[tuple[str, str]]) -> Iterator[FileDiff]:
-    for path, text in pieces:
-        if hunks := split_hunks(text):
-            created = text.startswith("new file mode")
-            yield FileDiff(path=_shown(path), hunks=hunks, created=created)
+        if len(pieces) != len(some):
+            pieces = ["".join(_diff(folder, base, [path])) for path in some]
+        for path, text in zip(some, pieces, strict=True):
+            if hunks := split_hunks(text):
+                created = text.startswith("new file mode")
+                yield FileDiff(path=_shown(path), hunks=hunks, created=created)
 
 
 def _diff(folder: Path, base: str, paths: Sequence[str]) -> list[str]:
@@ -232,8 +217,7 @@ def _new_file(folder: Path, path: str) -> FileDiff | str:
     text = _read(place)
     if not text:
         return "binary" if text is None else "empty"
-    lines = text.split("\n")
-    end = "" if lines[-1] == "" else "\\ No newline at end of file\n"
+    end = "" if text.endswith("\n") else "\\ No newline at end of file\n"
     lines = text.removesuffix("\n").split("\n")
     body = "".join(f"+{line}\n" for line in lines) + end
     hunk = f"@@ -0,0 +1,{len(lines)} @@\n{body}"
@@ -277,7 +261,6 @@ def context_from_worktree(
     changes: PlanChanges,
     redact: Callable[[str], str],
     max_size: int = MAX_SIZE,
-    size_of: SizeOf = len,
 ) -> ChangeContext:
     """Return the plan and the changes of a worktree, bounded and without secrets.
 
@@ -287,29 +270,24 @@ def context_from_worktree(
     Args:
         changes: of the worktree.
         redact: takes the secrets out of a text.
-        max_size: of plan and changes together, in units of ``size_of``; notes come on top.
-        size_of: measures a text; characters by default.
+        max_size: characters of plan and changes together; notes come on top.
     """
-    whole = fit(changes.files, sys.maxsize).text
-    plan = bounded_plan(changes.plan, plan_room(max_size, size_of(whole)), size_of)
-    room = max(max_size - size_of(plan), 0)
-    fitted = fit(changes.files, room, size_of)
-    room -= size_of(fitted.text)
-    contents, missing = _changed_files(changes, room, size_of)
+    plan = bounded_plan(changes.plan, changes.files, max_size)
+    room = max(max_size - len(plan), 0)
+    diff, left_out = fit(changes.files, room)
+    contents, missing = _changed_files(changes, room - len(diff))
     parts = [
         _status(changes),
         left_out_note(changes.named, "Changed as well, and only named"),
-        left_out_note(fitted.left_out),
-        f"Diff since {changes.base[:12]}, new files included:\n\n{fitted.text}"
-        if fitted.text
-        else "",
+        left_out_note(left_out),
+        f"Diff since {changes.base[:12]}, new files included:\n\n{diff}" if diff else "",
         f"Contents of changed files, as they are now:\n\n{contents}" if contents else "",
         f"Not repeated in full, for size: {', '.join(missing)}\n" if missing else "",
     ]
     return ChangeContext(
         plan_content=redact(plan),
         git_changes=redact("\n".join(part for part in parts if part)),
-        shrink=lambda size: context_from_worktree(changes, redact, size, size_of),
+        shrink=lambda size: context_from_worktree(changes, redact, size),
     )
 
 
@@ -368,13 +346,13 @@ def _status(changes: PlanChanges) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _changed_files(changes: PlanChanges, room: int, size_of: SizeOf) -> tuple[str, list[str]]:
+def _changed_files(changes: PlanChanges, room: int) -> tuple[str, list[str]]:
     order = sorted(changes.contents, key=lambda one: (-rank(one[0]), len(one[1]), one[0]))
     shown: dict[str, str] = {}
     for path, text in order:
         part = f"=== {path} ===\n{text.rstrip()}\n"
-        if size_of(part) <= room:
+        if len(part) <= room:
             shown[path] = part
-            room -= size_of(part)
+            room -= len(part)
     missing = sorted(path for path, _ in changes.contents if path not in shown)
     return "\n".join(shown[path] for path in sorted(shown)), missing

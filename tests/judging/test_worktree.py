@@ -153,7 +153,7 @@ def test_a_diff_of_30_mb_is_bounded_and_soon_read(worktree: Path) -> None:
 
 def test_contents_are_shown_whole_or_named(worktree: Path) -> None:
     plan, files = plan_text(), read_worktree(worktree, plan_text()).files
-    shown = changes_shown(worktree, len(plan) + len(fit(files, 100_000).text) + 20)
+    shown = changes_shown(worktree, len(plan) + len(fit(files, 100_000)[0]) + 20)
     assert "=== up.py ===" not in shown
     assert "Not repeated in full, for size: up.py" in shown
     assert "+    return any(" in shown

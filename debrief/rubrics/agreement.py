@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from itertools import permutations
 from typing import Literal
@@ -28,7 +29,6 @@ from debrief.slugs import slugify
 _SUFFIX = re.compile(r"\.(?:jsonl?|md|txt)\Z")
 _LEAST = 8
 """Characters of an id's beginning that tell it from others."""
-_EXAMPLES = 3
 
 
 class Unmatched(Struct, frozen=True):
@@ -49,23 +49,17 @@ class Roll:
 
     def __init__(self, sessions: Iterable[tuple[str, str, datetime]]) -> None:
         ordered = sorted(sessions, key=lambda one: (one[2], one[0]))
-        self._ids = {id_ for id_, _, _ in ordered}
+        self.ids = {id_ for id_, _, _ in ordered}
         self._latest = {task: id_ for id_, task, _ in ordered}
-        self._cores = {id_: _core(id_) for id_ in self._ids}
+        self._cores = {id_: _core(id_) for id_ in self.ids}
 
     def find(self, label: Label) -> tuple[str, Unmatched | None]:
         """Return the session's id, or an empty text and why there is none."""
         given = label.session_id
-        if given in self._ids:
-            return given, None
-        plan = slugify(given)
-        if plan in self._latest:
-            return self._latest[plan], None
-        return "", Unmatched(label, "no session of that id", self._look_alike(given))
-
-    def examples(self) -> list[str]:
-        """Return a few ids, so that a person sees what they look like."""
-        return sorted(self._ids)[:_EXAMPLES]
+        found = given if given in self.ids else self._latest.get(slugify(given), "")
+        return found, None if found else Unmatched(
+            label, "no session of that id", self._look_alike(given)
+        )
 
     def _look_alike(self, given: str) -> str:
         core = _core(given)
@@ -173,10 +167,10 @@ def compare(labels: Labels, measures: Sequence[Measure], roll: Roll) -> Agreemen
             an id that is a session's own written otherwise. Agreement on what is left would look
             like agreement.
     """
-    placed: dict[int, dict[str, dict[str, Reading]]] = {}
+    placed: dict[int, dict[str, dict[str, Reading]]] = defaultdict(lambda: defaultdict(dict))
     unmatched: list[Unmatched] = []
     problems = list(labels.problems)
-    named: dict[str, list[bool]] = {}
+    named: dict[str, list[bool]] = defaultdict(list)
     for label in labels.labels:
         targets = [n for n, measure in enumerate(measures) if measure.answers_to(label.name)]
         if not targets:
@@ -184,12 +178,20 @@ def compare(labels: Labels, measures: Sequence[Measure], roll: Roll) -> Agreemen
                 unmatched.append(Unmatched(label, _unknown(label.name)))
             continue
         session, missing = roll.find(label)
-        readings = list(_readings(label, targets, measures, problems)) if session else []
-        hits = [(n, r) for n, r in readings if session in measures[n].readings]
-        for number, reading in hits:
-            by_rater = placed.setdefault(number, {}).setdefault(session, {})
-            by_rater[label.rater or label.source.split(":")[0]] = reading
-        named.setdefault(label.name, []).append(bool(hits))
+        readings: dict[int, Reading] = {}
+        reasons: list[str] = []
+        for number in targets if session else ():
+            try:
+                readings[number] = measures[number].scale.read(label.value)
+            except InputError as error:
+                reasons.append(str(error))
+        if reasons and not readings:
+            problems.append(f"{label.source}: {label.name}: {reasons[0]}")
+        hits = [number for number in readings if session in measures[number].readings]
+        for number in hits:
+            rater = label.rater or label.source.split(":")[0]
+            placed[number][session][rater] = readings[number]
+        named[label.name].append(bool(hits))
         if missing is not None:
             unmatched.append(missing)
         elif readings and not hits:
@@ -215,21 +217,6 @@ def _unknown(name: str) -> str:
     if _PLACE.fullmatch(name):
         return "a rubric's place in its set, which moves from week to week: use its key"
     return "no judge, dimension or rubric of that name"
-
-
-def _readings(
-    label: Label, targets: Sequence[int], measures: Sequence[Measure], problems: list[str]
-) -> Iterator[tuple[int, Reading]]:
-    reasons: list[str] = []
-    found = False
-    for number in targets:
-        try:
-            yield number, measures[number].scale.read(label.value)
-            found = True
-        except InputError as error:
-            reasons.append(str(error))
-    if reasons and not found:
-        problems.append(f"{label.source}: {label.name}: {reasons[0]}")
 
 
 def _refuse_drift(
@@ -266,7 +253,7 @@ def _why_none(unmatched: Sequence[Unmatched], problems: Sequence[str], roll: Rol
     more = f" and {len(ids) - _SHOWN} more" if len(ids) > _SHOWN else ""
     return (
         f"{', or '.join(sorted(reasons))} (labels are on {', '.join(ids[:_SHOWN])}{more}, named "
-        f"{', '.join(names[:_SHOWN])}; sessions are {', '.join(roll.examples()) or 'none'})"
+        f"{', '.join(names[:_SHOWN])}; sessions are {', '.join(sorted(roll.ids)[:3]) or 'none'})"
     )
 
 
@@ -279,13 +266,19 @@ def _row(measure: Measure, labelled: Mapping[str, Mapping[str, Reading]]) -> Agr
 
     ids = sorted(labelled)
     people = [_middle([place(r) for r in labelled[id_].values()]) for id_ in ids]
-    people_good = [_middle([int(r.good) for r in labelled[id_].values()]) == 1 for id_ in ids]
+    people_good = [_middle([r.good for r in labelled[id_].values()]) == 1 for id_ in ids]
     judged = [place(measure.readings[id_]) for id_ in ids]
     judged_good = [measure.readings[id_].good for id_ in ids]
-    kappa = weighted_kappa(people, judged, levels)
-    ac1 = gwet_ac1(people, judged, levels)
     rate = sum(reading.good for reading in measure.readings.values()) / len(measure.readings)
-    corrected = corrected_rate(people_good, judged_good, rate, len(measure.readings))
+    sensitivity, specificity, corrected = corrected_rate(
+        people_good, judged_good, rate, len(measure.readings)
+    )
+    among = [
+        pair
+        for by_rater in labelled.values()
+        for pair in permutations([place(reading) for reading in by_rater.values()], 2)
+    ]
+    among_people = weighted_kappa([one for one, _ in among], [other for _, other in among], levels)
     return AgreementRow(
         kind=measure.kind,
         name=measure.name,
@@ -296,15 +289,15 @@ def _row(measure: Measure, labelled: Mapping[str, Mapping[str, Reading]]) -> Agr
         sessions=len(measure.readings),
         raters=len({rater for by_rater in labelled.values() for rater in by_rater}),
         agreed=sum(a == b for a, b in zip(people, judged, strict=True)) / len(ids),
-        **_estimate("kappa", kappa),
-        **_estimate("ac1", ac1),
-        people_kappa=_rounded(_between_people(labelled.values(), place, levels)),
+        **_estimate("kappa", weighted_kappa(people, judged, levels)),
+        **_estimate("ac1", gwet_ac1(people, judged, levels)),
+        people_kappa=_rounded(among_people.value if among_people else None),
         people_rate=sum(people_good) / len(ids),
         judge_rate=sum(judged_good) / len(ids),
         rate=rate,
-        sensitivity=_rounded(corrected.sensitivity),
-        specificity=_rounded(corrected.specificity),
-        **_estimate("corrected", corrected.rate, "corrected_rate"),
+        sensitivity=_rounded(sensitivity),
+        specificity=_rounded(specificity),
+        **_estimate("corrected", corrected, "corrected_rate"),
     )
 
 
@@ -318,20 +311,7 @@ def _estimate(name: str, found: Coefficient | None, value: str = "") -> dict[str
     }
 
 
-def _between_people(
-    labelled: Iterable[Mapping[str, Reading]], place: Callable[[Reading], int], levels: int
-) -> float | None:
-    """Return the kappa of every two people on the sessions that both labelled, each way round."""
-    pairs = [
-        pair
-        for by_rater in labelled
-        for pair in permutations([place(reading) for reading in by_rater.values()], 2)
-    ]
-    found = weighted_kappa([one for one, _ in pairs], [other for _, other in pairs], levels)
-    return None if found is None else found.value
-
-
-def _middle(levels: list[int]) -> int:
+def _middle(levels: Sequence[int]) -> int:
     return sorted(levels)[(len(levels) - 1) // 2]
 
 

@@ -90,7 +90,7 @@ _HEADER = (
     *("What", "By", "Labelled", "Kappa", "AC1", "Same", "People among themselves"),
     *("Good by people", "Good by judge", "Good of all, corrected"),
 )
-HOW_TO_LABEL = (
+_HOW_TO_LABEL = (
     "Label sessions in Langfuse (annotations named as the judge, the dimension or the rubric), in "
     "a `human_feedback.md` (front matter or lines such as `task_completion: complete`), or in a "
     "CSV file `session_id,name,value,rater` that `DEBRIEF_LABELS` names."
@@ -107,13 +107,12 @@ def agreement_text(lake: Lake, judged_by: Collection[str] = ()) -> str:
     Returns:
         An empty text when nobody labelled.
     """
-    rows = _rows(lake, judged_by)
     return "; ".join(
         f"{row.name} {_estimate(row.kappa, row.kappa_low, row.kappa_high, 'kappa')}, "
         f"{_estimate(row.ac1, row.ac1_low, row.ac1_high, 'AC1')}, {row.labelled} of "
         f"{row.sessions} sessions labelled"
         + ("" if row.labelled >= FEWEST_LABELS else ", too few to rely on")
-        for row in rows
+        for row in _rows(lake, judged_by)
     )
 
 
@@ -150,7 +149,7 @@ def agreement_markdown(agreement: Agreement | None) -> str:
     """Return the page; None says that nobody labelled."""
     if agreement is None or not agreement.labels:
         problems = _list("Not read", agreement.problems if agreement else ())
-        return "\n".join([f"No labels of people yet. {HOW_TO_LABEL}", *problems]) + "\n"
+        return "\n".join([f"No labels of people yet. {_HOW_TO_LABEL}", *problems]) + "\n"
     lines = [
         f"{agreement.matched} of {agreement.labels} labels are on sessions that have a score.",
         "",

@@ -21,6 +21,7 @@ from msgspec import Struct
 
 from debrief.errors import InputError, LangfuseError
 from debrief.langfuse.client import LangfuseClient, RequestRefusedError
+from debrief.markdown import front_matter
 from debrief.rubrics.linting import read_text
 
 _PAGE = 100
@@ -96,31 +97,20 @@ def _session_of(
 
 
 def _session_of_trace(client: LangfuseClient, trace: str) -> str:
-    ways: tuple[tuple[str, dict[str, str]], ...] = (
-        ("/v2/observations", {"traceId": trace, "limit": "1"}),
-        (f"/traces/{quote(trace, safe='')}", {}),
-    )
-    for path, query in ways:
+    older = f"/traces/{quote(trace, safe='')}"
+    for path, query in (("/v2/observations", {"traceId": trace, "limit": "1"}), (older, {})):
         try:
             answer = client.get(path, **query)
         except RequestRefusedError as error:
             if error.status != 404:
                 raise
             continue
-        rows = answer.get("data", [answer]) if isinstance(answer, dict) else []
-        for row in rows:
+        for row in answer.get("data", [answer]) if isinstance(answer, dict) else []:
             if row.get("sessionId"):
                 return str(row["sessionId"])
     return ""
 
 
-FEEDBACK = "human_feedback.md"
-FEEDBACK_PLACES = ("training_data", "sessions")
-"""Folders of ``.debrief`` whose own folders, one a plan or a session, hold a feedback file."""
-
-_FRONT_MATTER = re.compile(
-    r"[ \t]*---[ \t]*\n(.*?)^[ \t]*---[ \t]*(?:\n|\Z)", re.DOTALL | re.MULTILINE
-)
 _COLUMNS = ("session_id", "name", "value")
 _LINE = re.compile(r"^[ \t]*(?:[-*] +)?([A-Za-z][\w./-]{0,80})[ \t]*:[ \t]+(\S[^\n]{0,40}?)[ \t]*$")
 
@@ -172,19 +162,16 @@ def labels_from_csv(path: Path) -> Labels:
     except csv.Error as error:
         raise InputError(str(path), f"is no CSV: {error}") from None
     named = {name.strip().casefold(): name for name in reader.fieldnames or () if name}
-    missing = [column for column in _COLUMNS if column not in named]
-    if missing:
-        raise InputError(
-            str(path), f"has no column {', '.join(missing)}", "Begin it: session_id,name,value"
-        )
+    if missing := [column for column in _COLUMNS if column not in named]:
+        reason = f"has no column {', '.join(missing)}"
+        raise InputError(str(path), reason, "Begin it: session_id,name,value")
     labels, problems = [], []
     for place, row in rows:
         given = {column: (row.get(named[column]) or "").strip() for column in _COLUMNS}
-        if not any(given.values()):
-            continue
         empty = [column for column, value in given.items() if not value]
         if empty:
-            problems.append(f"{place}: has no {' and no '.join(empty)}")
+            if len(empty) < len(given):
+                problems.append(f"{place}: has no {' and no '.join(empty)}")
             continue
         rater = (row.get(named["rater"]) or "").strip() if "rater" in named else ""
         session, name, value = given.values()
@@ -193,14 +180,14 @@ def labels_from_csv(path: Path) -> Labels:
 
 
 def labels_from_feedback(folders: Iterable[Path]) -> Labels:
-    """Read every ``human_feedback.md`` of some ``.debrief`` folders; those that are not there
-    hold nothing.
+    """Read every ``human_feedback.md`` of some ``.debrief`` folders, one a plan or a session;
+    those that are not there hold nothing.
     """
     paths = (
         path
         for folder in folders
-        for place in FEEDBACK_PLACES
-        for path in sorted((folder / place).glob(f"*/{FEEDBACK}"))
+        for place in ("training_data", "sessions")
+        for path in sorted((folder / place).glob("*/human_feedback.md"))
     )
     parts = []
     for path in paths:
@@ -237,8 +224,7 @@ def parse_feedback(text: str, session_id: str, source: str) -> Labels:
         source: named with every label.
     """
     text = text.replace("\r\n", "\n")
-    found = _FRONT_MATTER.match(text)
-    head, start = (found[1], found.end()) if found else ("", 0)
+    head, body = front_matter(text)
     try:
         given = yaml.safe_load(head) if head else {}
     except yaml.YAMLError as error:
@@ -250,22 +236,17 @@ def parse_feedback(text: str, session_id: str, source: str) -> Labels:
     rater = str(fields.pop("rater", ""))
     session = str(fields.pop("session", "") or session_id)
     label = partial(Label, session_id=session, rater=rater)
-    unusable = [
-        name for name, value in fields.items() if isinstance(value, dict | list) or value is None
-    ]
-    labels = [
-        label(name=name, value=_plain(value), source=source)
-        for name, value in fields.items()
-        if name not in unusable
-    ]
+    labels, problems = [], []
+    for name, value in fields.items():
+        if isinstance(value, dict | list | None):
+            problems.append(f"{source}: {name} has no single value")
+        else:
+            said = str(value).lower() if isinstance(value, bool) else str(value)
+            labels.append(label(name=name, value=said, source=source))
+    above = text.removesuffix(body).count("\n")
     labels += [
         label(name=found[1], value=found[2], source=f"{source}:{number}", loose=True)
-        for number, line in enumerate(text[start:].split("\n"), text.count("\n", 0, start) + 1)
+        for number, line in enumerate(body.split("\n"), above + 1)
         if (found := _LINE.match(line))
     ]
-    problems = tuple(f"{source}: {name} has no single value" for name in unusable)
-    return Labels(labels=tuple(labels), problems=problems)
-
-
-def _plain(value: Any) -> str:
-    return str(value).lower() if isinstance(value, bool) else str(value)
+    return Labels(labels=tuple(labels), problems=tuple(problems))

@@ -112,7 +112,6 @@ def scale_of_dimension(name: str) -> Scale:
 
 Kind = Literal["judge", "dimension", "rubric"]
 OVERALL = "overall_quality"
-_KINDS: tuple[Kind, ...] = ("judge", "dimension", "rubric")
 
 
 class Measure(Struct, frozen=True, kw_only=True):
@@ -130,7 +129,7 @@ class Measure(Struct, frozen=True, kw_only=True):
 
     def answers_to(self, name: str) -> bool:
         """Return whether a label of that name is about this."""
-        return _plain(name) in self.names
+        return _folded(name) in self.names
 
 
 def measures_of(
@@ -162,47 +161,31 @@ def measures_of(
             reading = scale_of_dimension(verdict.dimension).of(verdict.value)
             put("dimension", verdict.dimension, row.model, mark, row.session_id, reading)
         if row.overall_quality is not None:
-            reading = FRACTION.of(min(1.0, max(0.0, row.overall_quality)))
+            reading = FRACTION.of(_share(row.overall_quality))
             put("dimension", OVERALL, row.model, mark, row.session_id, reading)
     current = {(rubric.score_name, rubric.key): rubric for rubric in rubrics}
     for one in rubric_evaluations:
         if one.score is not None and (one.score_name, one.rubric_key) in current:
             name = f"{one.score_name}/{one.rubric_key}"
             put("rubric", name, one.model, "", one.session_id, FIVE.of(one.score))
-    titles = {f"{name}/{key}": rubric.name for (name, key), rubric in current.items()}
-    measures = [
+    other_names = {f"{name}/{key}": {key, rubric.name} for (name, key), rubric in current.items()}
+    other_names[OVERALL] = {"score"}
+    scales: dict[str, Scale] = {"judge": FRACTION, "rubric": FIVE}
+    return [
         Measure(
             kind=kind,
             name=name,
             judged_by=by,
             fingerprint=mark,
-            scale=_scale(kind, name),
-            names=_names(kind, name, titles),
-            readings=readings,
+            scale=scales.get(kind) or scale_of_dimension(name),
+            names=frozenset(map(_folded, {name, f"{kind}:{name}"} | other_names.get(name, set()))),
+            readings=found[kind, name, by, mark],
         )
-        for (kind, name, by, mark), readings in found.items()
+        for kind, name, by, mark in sorted(found, key=lambda key: (key[0] != "judge", key))
     ]
-    return sorted(
-        measures, key=lambda m: (_KINDS.index(m.kind), m.name, m.judged_by, m.fingerprint)
-    )
 
 
-def _scale(kind: Kind, name: str) -> Scale:
-    if kind == "dimension":
-        return scale_of_dimension(name)
-    return FIVE if kind == "rubric" else FRACTION
-
-
-def _names(kind: Kind, name: str, titles: Mapping[str, str]) -> frozenset[str]:
-    names = {name, f"{kind}:{name}"}
-    if name == OVERALL:
-        names.add("score")
-    if kind == "rubric":
-        names |= {name.split("/", 1)[1], titles[name]}
-    return frozenset(_plain(one) for one in names)
-
-
-def _plain(name: str) -> str:
+def _folded(name: str) -> str:
     return " ".join(name.casefold().split())
 
 
@@ -215,17 +198,6 @@ class Coefficient(Struct, frozen=True):
     value: float
     low: float
     high: float
-
-
-class CorrectedRate(Struct, frozen=True, kw_only=True):
-    """How many sessions are good, as people would say of all of them."""
-
-    sensitivity: float
-    """Of the sessions that people call good, the share that the judge does."""
-    specificity: float
-    """Of the sessions that people call not good, the share that the judge does not either."""
-    rate: Coefficient | None
-    """None when the judge tells good from bad no better than chance, or one kind has no label."""
 
 
 def weighted_kappa(ours: Sequence[int], theirs: Sequence[int], levels: int) -> Coefficient | None:
@@ -292,7 +264,7 @@ def gwet_ac1(ours: Sequence[int], theirs: Sequence[int], levels: int) -> Coeffic
 
 def corrected_rate(
     people: Sequence[bool], judge: Sequence[bool], rate: float, count: int
-) -> CorrectedRate:
+) -> tuple[float, float, Coefficient | None]:
     """Correct a judge's rate of good sessions for the mistakes that labels show it makes.
 
     The estimate is Rogan and Gladen's (1978), the interval Lang and Reiczigel's (2014), which
@@ -302,20 +274,24 @@ def corrected_rate(
         people: of the labelled sessions, whether people call them good.
         judge: of the same, whether the judge does.
         rate: the share of all judged sessions that the judge calls good.
-        count: how many those are.
+        count: how many those are, one at least.
+
+    Returns:
+        Of the sessions that people call good the share that the judge does; of those that they
+        call not good the share that it does not either; and the corrected rate, None when the
+        judge tells good from bad no better than chance, or one kind has no label.
     """
     good = [said for truth, said in zip(people, judge, strict=True) if truth]
     bad = [said for truth, said in zip(people, judge, strict=True) if not truth]
     sensitivity = sum(good) / len(good) if good else math.nan
     specificity = 1 - sum(bad) / len(bad) if bad else math.nan
-    known = bool(good and bad) and count > 0
     estimate = None
-    if known and sensitivity + specificity > 1:
+    if sensitivity + specificity > 1:
         middle = (rate + specificity - 1) / (sensitivity + specificity - 1)
         low, high = _interval(sensitivity, len(good), specificity, len(bad), rate, count)
-        middle = min(1.0, max(0.0, middle))
+        middle = _share(middle)
         estimate = Coefficient(middle, min(low, middle), max(high, middle))
-    return CorrectedRate(sensitivity=sensitivity, specificity=specificity, rate=estimate)
+    return sensitivity, specificity, estimate
 
 
 def _interval(
@@ -334,10 +310,11 @@ def _interval(
     shift = 2 * _Z**2 * (middle * by_good - (1 - middle) * by_bad)
     variance = rate * (1 - rate) / many + middle**2 * by_good + (1 - middle) ** 2 * by_bad
     width = _Z * math.sqrt(variance) / skill
-    return (
-        min(1.0, max(0.0, middle + shift - width)),
-        min(1.0, max(0.0, middle + shift + width)),
-    )
+    return _share(middle + shift - width), _share(middle + shift + width)
+
+
+def _share(value: float) -> float:
+    return min(1.0, max(0.0, value))
 
 
 def _bounded(value: float, low: float, high: float) -> Coefficient:

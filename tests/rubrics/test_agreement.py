@@ -168,11 +168,11 @@ def test_agreement_is_bounded_and_the_same_both_ways(pairs: list[tuple[int, int]
 def test_a_judges_rate_is_corrected_for_the_mistakes_that_labels_show() -> None:
     people = [True] * 50 + [False] * 50
     judge = [True] * 45 + [False] * 5 + [True] * 20 + [False] * 30
-    found = corrected_rate(people, judge, rate=0.55, count=1_000)
-    assert (found.sensitivity, found.specificity) == pytest.approx((0.9, 0.6))
-    assert found.rate is not None
-    assert found.rate.value == pytest.approx((0.55 + 0.6 - 1) / 0.5)
-    assert found.rate.low < found.rate.value < found.rate.high
+    sensitivity, specificity, rate = corrected_rate(people, judge, rate=0.55, count=1_000)
+    assert (sensitivity, specificity) == pytest.approx((0.9, 0.6))
+    assert rate is not None
+    assert rate.value == pytest.approx((0.55 + 0.6 - 1) / 0.5)
+    assert rate.low < rate.value < rate.high
 
 
 def test_the_interval_of_a_corrected_rate_holds_the_truth_as_often_as_it_says() -> None:
@@ -181,15 +181,15 @@ def test_the_interval_of_a_corrected_rate_holds_the_truth_as_often_as_it_says() 
         drawn = random.Random(seed)
         truth = [drawn.random() < 0.4 for _ in range(400)]
         judge = [drawn.random() < (0.85 if good else 0.25) for good in truth]
-        found = corrected_rate(truth[:60], judge[:60], sum(judge) / 400, 400).rate
+        found = corrected_rate(truth[:60], judge[:60], sum(judge) / 400, 400)[2]
         held += found is not None and found.low <= 0.4 <= found.high
     assert held >= 0.94 * 300
 
 
 def test_a_judge_that_guesses_has_no_corrected_rate() -> None:
-    found = corrected_rate([True, True, False, False], [True, False, True, False], 0.5, 10)
-    assert found.rate is None
-    assert corrected_rate([True, True], [True, True], 0.5, 10).rate is None
+    guesses = corrected_rate([True, True, False, False], [True, False, True, False], 0.5, 10)
+    assert guesses[2] is None
+    assert corrected_rate([True, True], [True, True], 0.5, 10)[2] is None
 
 
 def test_several_people_are_one_middle_label_and_are_held_against_each_other() -> None:

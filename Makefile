@@ -50,7 +50,7 @@ wheel-test: .venv/.run
 	@touch $@
 
 .venv/.test: $(LOCKS)/test.lock pyproject.toml | .venv/bin/uv
-	@$(UV) pip install --quiet --compile-bytecode --require-hashes -r $(LOCKS)/test.lock
+	@$(UV) pip install --quiet --require-hashes -r $(LOCKS)/test.lock
 	@$(UV) pip install --quiet --no-deps --no-build-isolation -e .
 	@touch $@ .venv/.run
 

@@ -56,6 +56,10 @@ def test_rows_come_back_and_the_same_rows_are_not_written_again(url: str) -> Non
     stamp = lake.stamp("things", "w")
     assert stamp is not None
     assert (stamp.inputs, stamp.rows) == ("made from this", 2)
+    assert not lake.write("things", "w", rows, Thing, lambda: "made from that").changed
+    stamp = lake.stamp("things", "w")
+    assert stamp is not None
+    assert stamp.inputs == "made from that"
 
 
 def test_what_is_not_there_is_nothing(url: str) -> None:
@@ -69,6 +73,9 @@ def test_what_is_not_there_is_nothing(url: str) -> None:
     with lake.open_bytes("a.txt") as file:
         assert file is None
     lake.remove("a.txt")
+    lake.write_bytes("a.txt", b"x")
+    lake.remove("a.txt")
+    assert lake.read_bytes("a.txt") is None
 
 
 def test_what_another_worker_writes_is_seen_at_once(url: str) -> None:
@@ -121,6 +128,9 @@ def test_a_writer_that_fails_leaves_what_was_there(url: str) -> None:
         lake.write("things", "w", broken(), Thing)
     with pytest.raises(RuntimeError, match="again"):
         _fail_half_way(lake)
+    with lake.create("a.jsonl") as unwanted:
+        unwanted.file.write(b"new\n")
+        unwanted.keep = False
     assert list(lake.read("things", "w", Thing)) == [Thing("old")]
     assert lake.read_bytes("a.jsonl") == b"old\n"
     assert (lake.partitions("things"), lake.names("things")) == (["w"], ["things/w.parquet"])
@@ -129,6 +139,7 @@ def test_a_writer_that_fails_leaves_what_was_there(url: str) -> None:
 def _fail_half_way(lake: Lake) -> None:
     with lake.create("a.jsonl") as creation:
         creation.file.write(b"new\n")
+        assert lake.read_bytes("a.jsonl") == b"old\n"
         raise RuntimeError("again")
 
 
@@ -178,11 +189,3 @@ def test_an_empty_file_and_a_damaged_partition_are_what_they_are(url: str) -> No
     assert lake.stamp("things", "none") is None
     assert lake.stamp("things", "half") is None
     assert lake.write("things", "half", [Thing("a")], Thing).changed
-
-
-def test_a_removed_file_is_gone(url: str) -> None:
-    lake = Lake(url)
-    lake.write_bytes("a/b.txt", b"x")
-    lake.remove("a/b.txt")
-    assert lake.read_bytes("a/b.txt") is None
-    assert lake.names("a") == []

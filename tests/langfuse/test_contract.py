@@ -103,19 +103,6 @@ def bodies_of(requests: list[Request]) -> list[Any]:
     return [r.body for r in requests if r.method == "POST" and r.path.endswith("/public/scores")]
 
 
-def test_scores_are_offered_as_a_list_before_they_are_sent_one_by_one() -> None:
-    bodies = bodies_of(requests_of("dual"))
-    lists = [body for body in bodies if isinstance(body, list)]
-    assert len(lists) == 2
-    objects = {body["id"]: body for body in bodies if isinstance(body, dict)}
-    assert lists[0] == [objects[body["id"]] for body in lists[0]]
-
-
-def test_a_newer_server_is_sent_lists_alone() -> None:
-    bodies = bodies_of(requests_of("events_only", "list"))
-    assert [len(body) for body in bodies] == [7, 7]
-
-
 def sdk_of(server: LangfuseServer) -> LangfuseAPI:
     return LangfuseAPI(
         x_langfuse_public_key=server.public_key,

@@ -136,21 +136,6 @@ def test_the_first_result_that_is_told_stands(server: LangfuseServer) -> None:
     assert calls_of(fetched(server).turns[0])[0].result == "the whole file"
 
 
-def test_calls_without_ids_are_told_apart_by_their_place(server: LangfuseServer) -> None:
-    asked = {"role": "model", "parts": [{"functionCall": {"name": "read", "args": {"path": "a"}}}]}
-    done = {"role": "model", "parts": [{"text": "Done."}]}
-    recorder = Recorder(server)
-    history: list[dict[str, Any]] = [{"role": "user", "parts": [{"text": "Read twice."}]}]
-    for number, content in enumerate((asked, asked, done)):
-        output = {"candidates": [{"content": content}]}
-        recorder.generation(f"t{number}", {"contents": list(history)}, output)
-        back = {"name": "read", "response": {"result": f"time {number}"}}
-        history += [content, {"role": "user", "parts": [{"functionResponse": back}]}]
-    (turn,) = fetched(server).turns
-    assert [call.result for call in calls_of(turn)] == ["time 0", "time 1"]
-    assert turn.messages[-1].text == "Done."
-
-
 def test_words_beside_a_result_are_a_prompt_and_a_programs_reminders_are_none(
     server: LangfuseServer,
 ) -> None:
@@ -185,18 +170,6 @@ def test_a_history_tells_what_was_said_where_no_output_does(server: LangfuseServ
     assert turn.prompt == "Go."
     assert [message.text for message in turn.messages] == ["Looking.", "Done."]
     assert told(turn) == [("read_file", '{"path":"a"}', "text", "ok")]
-
-
-def test_results_that_stand_alone_find_their_calls(server: LangfuseServer) -> None:
-    made = {"type": "function_call", "call_id": "c1", "name": "read", "arguments": '{"p":1}'}
-    back = [{"type": "function_call_output", "call_id": "c1", "output": "text"}]
-    words = [{"type": "output_text", "text": "Ok."}]
-    recorder = Recorder(server)
-    recorder.generation("t1", "Go.", [{**made, "id": "f"}])
-    recorder.generation("t2", back, [{"type": "message", "role": "assistant", "content": words}])
-    (turn,) = fetched(server).turns
-    assert told(turn) == [("read", '{"p":1}', "text", "ok")]
-    assert turn.messages[-1].text == "Ok."
 
 
 def test_other_models_inside_a_turn_are_no_turns(server: LangfuseServer) -> None:

@@ -13,7 +13,6 @@ from debrief.langfuse.outgoing import (
     evidence_link,
     outgoing_scores,
     plain_comment,
-    score_id,
 )
 from debrief.langfuse.scores import WriteOptions, write_scores
 from debrief.redaction.redactor import Redactor
@@ -139,14 +138,6 @@ def test_a_server_that_goes_away_midway_costs_only_what_was_not_sent() -> None:
     assert {receipt.status for receipt in again} == {"written"}
 
 
-def test_a_busy_server_is_waited_for_as_long_as_it_says(server: LangfuseServer) -> None:
-    clock = Clock()
-    server.trouble = [Trouble(429, {"Retry-After": "17"}), Trouble(503)]
-    receipts = write_scores(client_of(server, clock), [scored()])
-    assert {receipt.status for receipt in receipts} == {"written"}
-    assert 17 <= clock.waits[0] <= 18
-
-
 @pytest.mark.parametrize("wire", ["object", "list"])
 def test_a_score_that_the_server_drops_in_silence_is_not_called_written(wire: Wire) -> None:
     with LangfuseServer(wire=wire) as server:
@@ -246,12 +237,6 @@ def test_scores_may_hang_on_the_first_trace(mode: Mode) -> None:
     assert "no trace of session s2" in receipts[-1].reason
     link = f"\n{server.host}/project/p1/traces/t-first"
     assert server.scores[receipts[0].score_id]["comment"].endswith(link)
-
-
-def test_an_id_depends_on_session_name_and_fingerprint_alone() -> None:
-    assert score_id("s1", "name", "abcd1234") == score_id("s1", "name", "abcd1234")
-    told = [("s1", "n", "f"), ("s2", "n", "f"), ("s1", "m", "f"), ("s1", "n", "g")]
-    assert len({score_id(*one) for one in told}) == 4
 
 
 def test_a_comment_holds_nothing_that_a_browser_acts_on() -> None:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 from typing import Any
 
+import pytest
+
 from debrief.langfuse.fetcher import session_of
 from debrief.sessions.model import ToolCall
 from tests.langfuse.scenario import call, calls, iso
@@ -39,8 +41,17 @@ def calls_of(rows: list[Json]) -> list[ToolCall]:
     return [call for message in turn.messages for call in message.calls]
 
 
-def test_each_of_thousands_of_the_same_call_has_what_came_back_from_it() -> None:
-    rows = [one for n in range(0, 2 * MANY, 2) for one in (calling(n, "wait"), ran(n + 1, "wait"))]
+@pytest.mark.parametrize("command", ["wait", "look {}"])
+def test_each_of_thousands_of_calls_has_what_came_back_from_it(command: str) -> None:
+    """Of the same call, and of calls whose arguments a framework changed."""
+    rows = [
+        one
+        for n in range(0, 2 * MANY, 2)
+        for one in (
+            calling(n, command.format(n)),
+            ran(n + 1, ("cd here && " if "{" in command else "") + command.format(n)),
+        )
+    ]
     assert [one.result for one in calls_of(rows)] == [
         f"result {n + 1}" for n in range(0, 2 * MANY, 2)
     ]
@@ -49,17 +60,6 @@ def test_each_of_thousands_of_the_same_call_has_what_came_back_from_it() -> None
 def test_so_has_each_of_thousands_that_were_made_at_once() -> None:
     rows = [calling(0, *["wait"] * MANY), *(ran(n, "wait") for n in range(1, MANY + 1))]
     assert [one.result for one in calls_of(rows)] == [f"result {n}" for n in range(1, MANY + 1)]
-
-
-def test_so_has_each_of_thousands_whose_arguments_a_framework_changed() -> None:
-    rows = [
-        one
-        for n in range(0, 2 * MANY, 2)
-        for one in (calling(n, f"look {n}"), ran(n + 1, f"cd here && look {n}"))
-    ]
-    assert [one.result for one in calls_of(rows)] == [
-        f"result {n + 1}" for n in range(0, 2 * MANY, 2)
-    ]
 
 
 def test_generations_that_are_nested_thousands_deep_say_what_the_innermost_says() -> None:

@@ -138,33 +138,10 @@ def test_files_in_any_order_load_into_one_schema(tmp_path: Path) -> None:
     assert list(backwards) == list(together)[::-1]
 
 
-def test_scores_say_their_kind_and_range() -> None:
-    entries = LINES["everything known"].metadata.scores
-    ranges = {(entry.kind, entry.minimum, entry.maximum) for entry in entries}
-    assert ranges == {
-        ("overall", 0.0, 1.0),
-        ("dimension", 0.0, 1.0),
-        ("efficiency", 0.0, 0.0),
-        ("judge", 0.0, 1.0),
-        ("rubric", 1.0, 5.0),
-    }
-    assert [entry.name for entry in entries if entry.kind == "judge"] == ["reuse"]
-
-
 def test_a_mean_over_all_judges_is_only_given_when_none_failed() -> None:
     both = [judgement(FULL, "a", 1.0, weight=3.0), judgement(FULL, "b", 0.0)]
     entries = line_of(FULL, judgements=both).metadata.scores
     assert [entry.value for entry in entries if entry.kind == "judges"] == [0.75]
-
-
-def test_the_main_prompt_leads_and_all_prompts_travel() -> None:
-    line = LINES["everything known"]
-    assert line.messages[0].role == "system"
-    assert line.messages[0].content == "Be brief."
-    assert [(prompt.name, prompt.text) for prompt in line.metadata.prompts] == [
-        ("main", "Be brief."),
-        ("reviewer", "Look twice."),
-    ]
 
 
 def test_the_digest_of_other_judges_is_not_claimed() -> None:
@@ -190,9 +167,6 @@ def test_the_digest_of_other_judges_is_not_claimed() -> None:
 def test_a_session_without_a_request_or_an_answer_is_refused(bad: Session, reason: str) -> None:
     with pytest.raises(InputError, match=reason):
         line_of(bad)
-
-
-def test_a_session_without_scores_is_refused() -> None:
     with pytest.raises(InputError, match="not scored"):
         line_of(FULL, scores=scores(FULL, None))
 
@@ -258,11 +232,6 @@ def shape(window: tuple[ChatMessage, ...]) -> list[str]:
 
 def text(count: int) -> str:
     return " ".join(f"w{number}" for number in range(count))
-
-
-def test_what_fits_is_one_window() -> None:
-    whole = talk(turn("Go.", says("Done.")), system="Be brief.")
-    assert windows_of(whole, 100, words) == (whole,)
 
 
 def test_a_conversation_is_cut_between_turns_and_keeps_its_system_message() -> None:

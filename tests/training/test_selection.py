@@ -130,18 +130,6 @@ def weeks_on_either_side() -> tuple[int, int]:
     return sides.index("train"), sides.index("eval")
 
 
-def test_a_copy_or_fork_in_a_week_of_the_other_side_is_left_out() -> None:
-    here, there = (MONDAY + timedelta(weeks=week) for week in sorted(weeks_on_either_side()))
-    history = [says(f"step {number}", id=f"msg_{number}") for number in range(3)]
-    parts = [f"part {number} of something long and quite different" for number in range(30)]
-    one = session("one", turn("Go.", *history, says("a")), started=here)
-    fork = session("fork", turn("Go.", *history, says(" ".join(parts))), started=there)
-    assert chosen(candidate(one), candidate(fork)).left_out == {"fork": ACROSS}
-    copy = session("copy", *one.turns, started=there)
-    outcome = chosen(candidate(one), candidate(copy), near_duplicates="keep")
-    assert outcome.left_out == {"copy": ACROSS}
-
-
 @st.composite
 def crowds(draw: st.DrawFn) -> list[Given]:
     words = st.sampled_from(["fix the loop", "add a test", "rename it", "why is that", "undo"])

@@ -130,36 +130,6 @@ def test_near_duplicates_and_forks_in_another_training_set_are_not_on_the_other_
     assert reasons(stored(lake, "other")) == {ACROSS: ("copy",)}
 
 
-def test_of_planted_copies_and_forks_none_is_across_the_split_of_any_file(tmp_path: Path) -> None:
-    draw = random.Random(9)
-    families: dict[str, str] = {}
-    everybody: list[Session] = []
-    for n in range(12):
-        story = [text(120) for _ in range(4)]
-        for m in range(4):
-            told = story if m == 3 else [*story[: m + 1], text(200)]
-            messages = [says(words, id=f"msg_{n}_{words[:20]}" * (m % 2)) for words in told]
-            one = session(
-                f"s{n:02d}{m}",
-                turn(text(12), *messages),
-                started=MONDAY + timedelta(weeks=draw.randrange(12), minutes=10 * n + m),
-                repository=f"repo{draw.randrange(3)}",
-                task=draw.choice([TASK, "other"]),
-            )
-            everybody.append(one)
-            families[one.id] = f"{n}"
-    lake = lake_of(tmp_path, everybody)
-    found: dict[str, set[str]] = {}
-    for task in (TASK, "other"):
-        stored(lake, task, near_duplicates="keep", eval_share=0.5)
-        for row in lines(lake, task):
-            family = families[row["metadata"]["session_id"]]
-            found.setdefault(family, set()).add(row["metadata"]["split"])
-    assert len(found) == 12
-    assert all(len(sides_) == 1 for sides_ in found.values())
-    assert {side for sides_ in found.values() for side in sides_} == {"train", "eval"}
-
-
 def test_sessions_with_words_for_a_judge_are_left_out_unless_asked_for(tmp_path: Path) -> None:
     lake = lake_of(tmp_path, [work("s1")])
     add(lake, [work("s1")], injection_suspected=True)

@@ -30,7 +30,6 @@ from tests.training.scenario import (
     EVAL,
     FINGERPRINT,
     MONDAY,
-    call,
     judgement,
     metadata,
     says,
@@ -67,29 +66,10 @@ def team(count: int = 6) -> list[Session]:
     ]
 
 
-def test_lines_stand_by_start_and_id() -> None:
-    twins = [session("b", started=MONDAY), session("a", started=MONDAY), *team()]
-    order = [
-        (row["started"], row["session_id"])
-        for row in build(twins, near_duplicates="keep").metadata()
-    ]
-    assert order == sorted(order)
-    assert len(order) == 8
-
-
 def test_the_same_sessions_in_any_order_give_the_same_bytes() -> None:
     everybody = team()
     random.Random(3).shuffle(everybody)
     assert build(everybody) == build(team())
-
-
-def test_what_is_in_and_what_is_left_out_make_up_what_was_considered(tmp_path: Path) -> None:
-    made = build([*team(), session("unanswered", turn("Hello?"))], near_duplicates="keep").row
-    assert made.considered == 7
-    assert made.samples == made.train + made.eval == 6
-    assert {row.reason: row.sessions for row in made.left_out} == {
-        "no answer of the model": ("unanswered",)
-    }
 
 
 def test_only_the_judges_of_the_fingerprint_are_in(tmp_path: Path) -> None:
@@ -117,31 +97,6 @@ def test_nothing_left_gives_an_empty_file_and_a_card_that_says_why() -> None:
     made = build([session("s1")], min_overall_quality=0.9)
     assert made.lines == b""
     assert "| overall quality below 0.9 | 1 | s1 |" in made.card
-
-
-def test_the_card_tells_counts_sources_filters_judges_and_what_was_left_out() -> None:
-    edit = call("Edit", {"file_path": "a.py"}, path="src/a.py", added=3, removed=1)
-    made = build(
-        [*team(), session("edits", turn("Go.", says("", edit), says("Done.")))],
-        near_duplicates="keep",
-    )
-    card = made.card
-    assert (
-        f"7 samples from 7 sessions of one task, one prompt fingerprint (`{FINGERPRINT[:8]}`)"
-        in card
-    )
-    assert f"{made.row.train} train, {made.row.eval} eval; 0 sessions were left out" in card
-    assert "| claude-code | claude-code | opus | shop | 7 |" in card
-    assert "| minimum overall quality | 0 |" in card
-    assert "| reuse | offline | 1 | 7 | 0.80 |" in card
-    assert "task_completion 0.3" in card
-    assert "Agreement with people: no human labels yet." in card
-    assert "| languages, by changed lines | Python 100% |" in card
-    assert f"{made.row.tokens:,}" in card
-    assert made.row.tokens > 0
-    assert f'data_files="{FINGERPRINT}.jsonl"' in card
-    assert "Nothing was left out." in card
-    assert "| lines by tokens | 7 up to 1,024 |" in card
 
 
 def test_the_card_tells_how_long_lines_are_and_counts_a_split_session_once() -> None:

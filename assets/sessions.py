@@ -135,29 +135,25 @@ def no_lost_sessions(
     """Compare what was found with what was written and what failed."""
     tables = lake.open()
     weeks = set(checked_weeks(context, tables, TABLE))
-    found = written = failed = 0
-    lost: list[tuple[str, str]] = []
-    of_weeks: dict[str, list[ScanEntry]] = {}
-    for entry in tables.read(SCAN_TABLE, SCAN_PARTITION, ScanEntry):
-        if entry.week in weeks and is_reported(entry):
-            of_weeks.setdefault(entry.week, []).append(entry)
-    for week, entries in sorted(of_weeks.items()):
-        accounted = transcripts_of(tables, week)
-        unread = {row.path: row.reason for row in tables.read(UNREAD, week, UnreadTranscript)}
-        found += len(entries)
-        written += sum(entry.path in accounted for entry in entries)
-        failed += sum(entry.path in unread for entry in entries)
-        lost += [
-            (week, entry.path)
-            for entry in entries
-            if entry.path not in accounted and not unread.get(entry.path)
-        ]
+    found = sorted(
+        (entry.week, entry.path)
+        for entry in tables.read(SCAN_TABLE, SCAN_PARTITION, ScanEntry)
+        if entry.week in weeks and is_reported(entry)
+    )
+    weeks &= {week for week, _ in found}
+    written = {(week, path) for week in weeks for path in transcripts_of(tables, week)}
+    unread = {
+        (week, row.path): row.reason
+        for week in weeks
+        for row in tables.read(UNREAD, week, UnreadTranscript)
+    }
+    lost = [each for each in found if each not in written and not unread.get(each)]
     return dg.AssetCheckResult(
         passed=not lost,
         metadata={
-            "found": found,
-            "in_a_session": written,
-            "unread_with_a_reason": failed,
+            "found": len(found),
+            "in_a_session": sum(each in written for each in found),
+            "unread_with_a_reason": sum(each in unread for each in found),
             "lost": preview(("week", "transcript"), lost),
         },
     )

@@ -1,11 +1,10 @@
 """What a run reads and writes: the lake, the transcripts, and which sessions it takes."""
 
-import fcntl
 import logging
+import math
 import os
-import time
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from fnmatch import fnmatchcase
 from pathlib import Path
 
@@ -15,6 +14,7 @@ from pydantic import Field
 
 from debrief.digests import digest_of
 from debrief.errors import InputError
+from debrief.files import locked
 from debrief.lake import Lake
 from debrief.langfuse.source import source_from_settings
 from debrief.recorder.source import recorder_source
@@ -25,8 +25,6 @@ from debrief.sessions.store import SessionServer
 from debrief.sessions.transfer import local_folders, split_locations
 from debrief.settings import Settings, load_settings
 from debrief.snapshots.model import SessionMetadataRow
-
-_POLL = 0.2
 
 
 class LakeResource(dg.ConfigurableResource):  # type: ignore[type-arg]
@@ -60,26 +58,14 @@ class LakeResource(dg.ConfigurableResource):  # type: ignore[type-arg]
 def _only_writer(settings: Settings, lake: str) -> Iterator[None]:
     """Hold a lock of this machine, which goes with the process however it ends."""
     path = settings.home / "locks" / digest_of(lake)[:16]
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with path.open("a") as file:
-        if not _locked(file.fileno()):
+    with ExitStack() as held:
+        if not held.enter_context(locked(path)):
             logging.getLogger("debrief.progress").info(
                 "waits for %s, which has %s", path.read_text() or "another run", lake
             )
-        while not _locked(file.fileno()):
-            time.sleep(_POLL)
-        file.truncate(0)
-        file.write(f"process {os.getpid()}")
-        file.flush()
+            held.enter_context(locked(path, timeout=math.inf))
+        path.write_text(f"process {os.getpid()}")
         yield
-
-
-def _locked(descriptor: int) -> bool:
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return False
-    return True
 
 
 FIELDS = ("tool", "model", "task", "repository", "source", "fingerprint", "session")

@@ -96,7 +96,7 @@ def prune(
 ) -> None:
     """Drop the oldest answers, and give their room back. Runs do it by themselves once a day."""
     from debrief.settings import load_settings
-    from debrief.state.opening import limits, open_state
+    from debrief.state import limits, open_state
 
     options = {"DEBRIEF_CACHE_DAYS": days, "DEBRIEF_CACHE_MB": megabytes}
     given = {name: str(value) for name, value in options.items() if value is not None}
@@ -127,8 +127,7 @@ def share(
     """
     from debrief.errors import ConfigurationError
     from debrief.settings import load_settings
-    from debrief.state.opening import HERE, state_file
-    from debrief.state.store import VARIABLE, State
+    from debrief.state import HERE, VARIABLE, State, state_file
 
     settings = load_settings()
     url = to or settings.state_url or settings.database_url

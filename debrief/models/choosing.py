@@ -6,7 +6,7 @@ from debrief.errors import ConfigurationError
 from debrief.models.language_model import LanguageModel
 from debrief.models.usage import Budget, RunUsage, price_of
 from debrief.settings import Settings
-from debrief.state.opening import open_state, prune_daily
+from debrief.state import open_state, prune_daily
 
 _KEYS = {
     "azure_ai": "AZURE_AI_API_KEY",

@@ -22,7 +22,7 @@ from debrief.errors import DebriefError, ModelError
 from debrief.models.answers import NEXT_RUN, Answer
 from debrief.models.usage import Budget, Meter, ModelUsage, Price
 from debrief.retry import RetryPolicy, retrying
-from debrief.state.store import State
+from debrief.state import State
 
 if TYPE_CHECKING:
     import dspy

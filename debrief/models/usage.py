@@ -30,7 +30,7 @@ from msgspec import Struct, structs
 from debrief.errors import ConfigurationError, ModelError
 
 if TYPE_CHECKING:
-    from debrief.state.store import State
+    from debrief.state import State
 
 
 class _Amounts(Struct, frozen=True, kw_only=True):
@@ -283,7 +283,7 @@ class Budget:
         self._state: State | None = None
         """Where it is written down; None without any limit."""
         if max_cost_usd is not None or max_calls is not None:
-            from debrief.state.store import State
+            from debrief.state import State
 
             self._state = (state if run else None) or State(None)
 

@@ -108,8 +108,6 @@ class Scan(Struct, frozen=True):
 
     entries: tuple[ScanEntry, ...] = ()
     """In path order; storable as a table, and what the next scan is to remember."""
-    opened: int = 0
-    """Transcripts that had to be opened, being new or changed."""
     origins: tuple[MirrorOrigin, ...] = ()
     """Of the entries that were brought to this machine."""
     gone: tuple[ScanEntry, ...] = ()

@@ -11,7 +11,7 @@ import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 
-from msgspec.structs import replace
+from msgspec.structs import asdict, replace
 
 from debrief.errors import InputError
 from debrief.sessions.model import Session, UnreadTranscript
@@ -62,12 +62,14 @@ def scan(
     sources = tuple(READERS)
     previous = [e for e in remembered if e.source in sources or e.looked_for == sources]
     entries: dict[str, ScanEntry] = {}
-    opened = 0
     for folder in _outermost(folders):
-        for entry, was_opened in _scan_folder(walk(folder), previous):
+        for entry in _scan_folder(walk(folder), previous):
             entries.setdefault(entry.path, entry)
-            opened += was_opened
-    return _with_gone(entries, _gone(previous, entries), opened, origins)
+    settled = identified((*entries.values(), *_gone(previous, entries)), origins)
+    here = tuple(entry for entry in settled if entry.path in entries)
+    sessions = {entry.session_id for entry in here}
+    left = (entry for entry in settled if entry.path not in entries)
+    return Scan(here, origins, tuple(entry for entry in left if entry.session_id in sessions))
 
 
 def read_week(
@@ -157,20 +159,6 @@ def _gone(known: Iterable[ScanEntry], entries: Mapping[str, ScanEntry]) -> Itera
             yield entry
 
 
-def _with_gone(
-    entries: Mapping[str, ScanEntry],
-    gone: Iterable[ScanEntry],
-    opened: int,
-    origins: tuple[MirrorOrigin, ...],
-) -> Scan:
-    settled = identified((*entries.values(), *gone), origins)
-    here = tuple(entry for entry in settled if entry.path in entries)
-    sessions = {entry.session_id for entry in here}
-    left = (entry for entry in settled if entry.path not in entries)
-    of_these = tuple(entry for entry in left if entry.session_id in sessions)
-    return Scan(here, opened, origins, of_these)
-
-
 def _outermost(folders: Iterable[Path]) -> list[Path]:
     """Return the folders without those that lie in another one of them."""
     chosen: list[Path] = []
@@ -180,11 +168,10 @@ def _outermost(folders: Iterable[Path]) -> list[Path]:
     return chosen
 
 
-def _scan_folder(found: Walk, previous: Iterable[ScanEntry]) -> Iterator[tuple[ScanEntry, bool]]:
-    """Yield an entry a file, or a part of one, companions apart, and whether it was opened."""
+def _scan_folder(found: Walk, previous: Iterable[ScanEntry]) -> Iterator[ScanEntry]:
+    """Yield an entry a file, or a part of one, companions apart; opens only what changed."""
     for each in found.unreachable:
-        nothing = _entry(FileStamp(each.path, 0, 0), each.path)
-        yield replace(nothing, reason=each.reason), False
+        yield replace(_entry(FileStamp(each.path, 0, 0)), reason=each.reason)
     stamps = {file.path: file for file in found.files}
     unchanged = {
         entry.path: entry
@@ -193,10 +180,10 @@ def _scan_folder(found: Walk, previous: Iterable[ScanEntry]) -> Iterator[tuple[S
     }
     sources = {file.path: entry.source for entry in unchanged.values() for file in entry.files}
     if len(sources) == len(stamps):
-        yield from ((entry, False) for entry in unchanged.values())
+        yield from unchanged.values()
         return
     parts = {path: entry for path, entry in unchanged.items() if entry.is_part}
-    yield from ((entry, False) for entry in parts.values())
+    yield from parts.values()
     done = {file.path for entry in parts.values() for file in entry.files}
     found = replace(found, sources={**sources, **dict.fromkeys(done, "")})
     for reader in READERS.values():
@@ -208,36 +195,24 @@ def _scan_folder(found: Walk, previous: Iterable[ScanEntry]) -> Iterator[tuple[S
             done.update((transcript.path, *(stamp.path for stamp in companions)))
             entry = unchanged.get(transcript.path)
             if entry and (entry.source, entry.companions) == (transcript.source, companions):
-                yield entry, False
+                yield entry
             else:
-                yield _peeked(reader, transcript, file, companions), True
+                entry = replace(_entry(file), path=transcript.path, source=transcript.source)
+                yield _peeked(reader, transcript, replace(entry, companions=companions))
     for path in sorted(stamps.keys() - done):
         entry = unchanged.get(path)
         if entry and not entry.source:
-            yield entry, False
+            yield entry
         else:
-            yield replace(_unclaimed(stamps[path]), looked_for=tuple(READERS)), True
+            yield replace(_unclaimed(stamps[path]), looked_for=tuple(READERS))
 
 
-def _entry(
-    file: FileStamp, path: str, source: str = "", companions: tuple[FileStamp, ...] = ()
-) -> ScanEntry:
-    changed = moment_of_change(file.mtime_ns)
-    return ScanEntry(
-        source=source,
-        path=path,
-        size=file.size,
-        mtime_ns=file.mtime_ns,
-        companions=companions,
-        started=changed,
-        week=week_of(changed),
-    )
+def _entry(file: FileStamp) -> ScanEntry:
+    changed, facts = moment_of_change(file.mtime_ns), asdict(file)
+    return ScanEntry(source="", started=changed, week=week_of(changed), **facts)
 
 
-def _peeked(
-    reader: Reader, transcript: Transcript, file: FileStamp, companions: tuple[FileStamp, ...]
-) -> ScanEntry:
-    entry = _entry(file, transcript.path, transcript.source, companions)
+def _peeked(reader: Reader, transcript: Transcript, entry: ScanEntry) -> ScanEntry:
     try:
         peek = reader.peek(transcript)
         if peek is not None:
@@ -255,7 +230,7 @@ def _peeked(
 
 def _unclaimed(file: FileStamp) -> ScanEntry:
     """Return the entry of a file that no reader knows: reported if it looks like a transcript."""
-    entry = _entry(file, file.path)
+    entry = _entry(file)
     if not file.path.endswith(".jsonl"):
         return entry
     if file.size == 0:

@@ -23,7 +23,7 @@ from dagster_webserver.cli import dagster_webserver
 import pipelines.command  # noqa: F401  registers its commands
 from debrief.cli.app import app
 from debrief.settings import load_settings
-from debrief.state.opening import state_url
+from debrief.state import state_url
 
 TOP = Path(__file__).parents[2]
 DEPLOY = TOP / "deploy"

@@ -16,7 +16,7 @@ from debrief.judging.dspy_judge import DspyJudge
 from debrief.judging.evaluation import context_from_session
 from debrief.judging.model import ChangeContext, Judge, load_judges
 from debrief.models.language_model import LanguageModel
-from debrief.state.store import State
+from debrief.state import State
 from tests.judging.scenario import make_session
 from tests.models.openai_server import Call, OpenAIServer, Reply, judged
 from tests.waiting import LONG

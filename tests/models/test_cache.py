@@ -15,13 +15,13 @@ from hypothesis import strategies as st
 from debrief.models.answers import Answer
 from debrief.models.language_model import LanguageModel
 from debrief.models.usage import ModelUsage
-from debrief.state.store import State
+from debrief.state import State
 
 PROJECT = Path(__file__).parents[2]
 WRITER = """
 import sys
 from pathlib import Path
-from debrief.state.store import State
+from debrief.state import State
 state = State(Path(sys.argv[1]))
 for number in range(int(sys.argv[2]), 10**9):
     state.put(f"{sys.argv[3]}{number}", b"x" * 2000)

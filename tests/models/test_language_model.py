@@ -16,7 +16,7 @@ from debrief.models.choosing import Models, key_name
 from debrief.models.language_model import DryRunError, LanguageModel, TooLongError
 from debrief.models.usage import Budget, BudgetSpentError, Price, Rates
 from debrief.settings import Settings, load_settings
-from debrief.state.store import State
+from debrief.state import State
 from tests.models.openai_server import Call, OpenAIServer, Reply
 from tests.waiting import LONG
 

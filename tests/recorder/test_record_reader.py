@@ -26,6 +26,7 @@ from debrief.sessions.scanning import Scan
 from debrief.sessions.sources import read_week, scan
 from debrief.sessions.store import scan_into, store_week
 from tests.recorder.records import BEFORE, as_json, build
+from tests.sessions.scanned import blank
 
 WEEK = "2026-11-02"
 REDACTOR = Redactor(b"k" * 32)
@@ -184,12 +185,12 @@ def test_unchanged_files_are_not_opened_again_and_a_grown_one_is(tmp_path: Path)
     path = write(tmp_path / "in" / "a.jsonl", a_record(), a_record())
     write(tmp_path / "in" / "b.record.json", a_record())
     lake = Lake(str(tmp_path / "lake"))
-    assert scan_into(lake, [tmp_path / "in"]).opened == 3
-    again = scan_into(lake, [tmp_path / "in"])
-    assert (again.opened, len(again.entries)) == (0, 3)
+    entries, lines = scan_into(lake, [tmp_path / "in"]).entries, path.read_bytes()
+    blank(tmp_path / "in")
+    assert scan_into(lake, [tmp_path / "in"]).entries == entries
     write(tmp_path / "in" / "c.json", a_record())
-    assert scan_into(lake, [tmp_path / "in"]).opened == 1
-    path.write_bytes(path.read_bytes() + encode_record(a_record()) + b"\n")
+    assert len(scan_into(lake, [tmp_path / "in"]).entries) == 4
+    path.write_bytes(lines + encode_record(a_record()) + b"\n")
     assert len(scan_into(lake, [tmp_path / "in"]).entries) == 5
 
 

@@ -15,7 +15,7 @@ from debrief.models.language_model import LanguageModel
 from debrief.rubrics.asking import PromptedModel
 from debrief.rubrics.judging import ModelRubricJudge, evaluate_rubrics
 from debrief.rubrics.model_miner import consolidate_with_model
-from debrief.state.store import State
+from debrief.state import State
 from debrief.tokens import count_tokens
 from tests.models.openai_server import Call, OpenAIServer, Reply
 from tests.rubrics.scenario import SCALE, mined, rubric, session

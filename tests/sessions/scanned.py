@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from datetime import timedelta
 from pathlib import Path
 
@@ -24,6 +25,14 @@ def written(folder: Path, *logs: Log) -> Path:
     for log in logs:
         log.write(folder / f"{log.session}.jsonl")
     return folder
+
+
+def blank(folder: Path) -> None:
+    """Leave nothing in any file below a folder, and its size and time of change as they were."""
+    for path in folder.rglob("*.json*"):
+        status = path.stat()
+        path.write_bytes(b" " * status.st_size)
+        os.utime(path, ns=(status.st_atime_ns, status.st_mtime_ns))
 
 
 def everything(found: Scan) -> list[Session | UnreadTranscript]:

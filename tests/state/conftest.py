@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from debrief.state.store import State
+from debrief.state import State
 
 
 @pytest.fixture(params=["sqlite", "postgres"])

@@ -15,8 +15,7 @@ from debrief.cli.app import app
 from debrief.errors import ConfigurationError
 from debrief.retry import RetryPolicy
 from debrief.settings import load_settings
-from debrief.state.opening import open_state, prune_daily, state_url
-from debrief.state.store import Size, State
+from debrief.state import Size, State, open_state, prune_daily, state_url
 from pipelines.instance import in_schema
 
 Opened = Callable[[], State]

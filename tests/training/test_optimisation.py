@@ -18,7 +18,7 @@ from debrief.models.language_model import LanguageModel
 from debrief.models.usage import Budget, BudgetSpentError, Price, Rates
 from debrief.snapshots.fingerprint import prompt_digest
 from debrief.snapshots.model import PromptSnapshot
-from debrief.state.store import State
+from debrief.state import State
 from debrief.tokens import count_tokens
 from debrief.training.candidates import candidate_files, report_of, write_candidate
 from debrief.training.model import TrainingSample

@@ -22,7 +22,7 @@ from debrief.sessions.model import (
 )
 from debrief.sessions.readers.files import JsonLines, JsonRecord, load_object
 from debrief.sessions.readers.timeline import NO_USAGE, Timeline
-from debrief.sessions.readers.values import decoded_arguments, first_string, unique
+from debrief.sessions.readers.values import decoded_arguments, first_string, string, unique
 from debrief.slugs import slugify
 
 _COMMIT = re.compile(r"[0-9a-f]{40}|[0-9a-f]{64}")
@@ -85,6 +85,11 @@ class TranscriptDraft:
         self.references.append(reference)
         self.problems += problems
         return document
+
+    def take(self, record: JsonRecord, **names: str) -> None:
+        """Fill fields that are empty so far from a record, given its names for them."""
+        for field, name in names.items():
+            setattr(self, field, getattr(self, field) or string(record.get(name)))
 
     def agent(self, id: str, place: SubagentPlace = "inline") -> TranscriptDraft:
         """Return the draft of a subagent whose messages are among these."""

@@ -31,6 +31,7 @@ from debrief.sessions.readers.values import (
     moment,
     string,
     whole_number,
+    whole_numbers,
 )
 
 _START = re.compile(rb'\A[^\n]{0,4000}?(?<!\\)"type"\s*:\s*"session\.(?:start|resume)"')
@@ -47,6 +48,7 @@ _EDITING = re.compile(
 )
 _SECTION = re.compile(r"^diff --git ", re.MULTILINE)
 _NAME = re.compile(r"^(?:\+\+\+ (?:b/)?|--- (?:a/)?)(.+)$", re.MULTILINE)
+_BILLED = ("inputTokens", "outputTokens", "cacheWriteTokens", "cacheReadTokens")
 _NOWHERE = ("/dev/null", "dev/null")
 
 
@@ -168,15 +170,12 @@ class _Stream:
 
     def _begin(self, data: JsonRecord) -> None:
         draft = self._draft
-        draft.id = draft.id or string(data.get("sessionId"))
-        draft.version = draft.version or string(data.get("copilotVersion"))
+        draft.take(data, id="sessionId", version="copilotVersion")
         self._model = string(data.get("selectedModel")) or self._model
         if "vscodeVersion" in data:
             draft.tool = "copilot-vscode"
         context = mapping(data.get("context"))
-        draft.cwd = draft.cwd or string(context.get("cwd"))
-        draft.branch = draft.branch or string(context.get("branch"))
-        draft.commit = draft.commit or string(context.get("headCommit"))
+        draft.take(context, cwd="cwd", branch="branch", commit="headCommit")
         draft.repository = draft.repository or string(context.get("repository")).split("/")[-1]
 
     def _ask(self, data: JsonRecord, at: datetime | None) -> None:
@@ -248,7 +247,8 @@ class _Stream:
         for model, metric in mapping(data.get("modelMetrics")).items():
             usage = mapping(metric).get("usage")
             if type(usage) is dict:
-                total += _usage(usage)
+                prompt, output, write, read = whole_numbers(usage, *_BILLED)
+                total += Usage(max(0, prompt - read - write), output, write, read)
                 self._billed_models.add(model)
         missing = max(0, self._since - total.output)
         self._billed += total + Usage(output=missing)
@@ -263,14 +263,6 @@ class _Stream:
         agent = self._draft.agent(call_id)
         agent.parent_call = call_id
         return agent
-
-
-def _usage(usage: JsonRecord) -> Usage:
-    read = whole_number(usage.get("cacheReadTokens"))
-    write = whole_number(usage.get("cacheWriteTokens"))
-    prompt = whole_number(usage.get("inputTokens"))
-    output = whole_number(usage.get("outputTokens"))
-    return Usage(max(0, prompt - read - write), output, write, read)
 
 
 def _text_of(result: JsonRecord, error: Any) -> str | None:

@@ -6,10 +6,8 @@ Tokens are in the settings alone; a subagent's transcript names its parent's ses
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
 from datetime import datetime
 from pathlib import Path
-from typing import Any
 
 from debrief.sessions.model import Problem, Usage
 from debrief.sessions.readers.assembly import TranscriptDraft
@@ -28,12 +26,11 @@ from debrief.sessions.readers.timeline import NO_USAGE
 from debrief.sessions.readers.values import (
     decoded_arguments,
     first_string,
-    mapping,
     mappings,
     moment,
     string,
     text_of,
-    whole_number,
+    whole_numbers,
     without,
 )
 
@@ -107,10 +104,12 @@ class DroidReader(TranscriptReader):
         draft.read_lines(_convert)
         draft.references.reverse()  # its own before its settings'
         draft.id = draft.id or Path(path).stem
-        usage = _usage(settings.get("tokenUsage"), _SETTLED)
+        usage, inclusive = (
+            Usage(*whole_numbers(settings.get(name), *_SETTLED))
+            for name in ("tokenUsage", "inclusiveTokenUsage")
+        )
         if usage != NO_USAGE:
             draft.usage = usage
-            inclusive = _usage(settings.get("inclusiveTokenUsage"), _SETTLED)
             draft.inclusive_usage = None if inclusive == NO_USAGE else inclusive
         elif draft.timeline.usage == NO_USAGE and draft.timeline.turns:
             draft.report(0, "no settings with token counts beside it: tokens are not known")
@@ -137,14 +136,11 @@ def _convert(lines: JsonLines, draft: TranscriptDraft) -> None:
             else:
                 lines.report("a message record without a message")
         elif kind == "session_start" and not draft.id:
-            draft.id = string(record.get("id"))
             draft.title = first_string(record, "sessionTitle", "title")
             if draft.title == "New Session":
                 draft.title = string(record.get("title"))
-            draft.cwd = string(record.get("cwd"))
-            draft.version = string(record.get("version"))
-            draft.parent = string(record.get("callingSessionId"))
-            draft.parent_call = string(record.get("callingToolUseId"))
+            draft.take(record, id="id", cwd="cwd", version="version")
+            draft.take(record, parent="callingSessionId", parent_call="callingToolUseId")
         elif kind == "compaction_state":
             draft.timeline.compact()
         elif kind == "agent_turn_outcome" and _STOPPED.search(str(record.get("reason", ""))):
@@ -154,24 +150,14 @@ def _convert(lines: JsonLines, draft: TranscriptDraft) -> None:
 def _message(
     record: JsonRecord, identity: str, at: datetime | None, draft: TranscriptDraft
 ) -> None:
-    message = record["message"]
+    message, timeline = record["message"], draft.timeline
     content = message.get("content")
     blocks = [{"type": "text", "text": content}] if type(content) is str else mappings(content)
-    if message.get("role") == "assistant" and type(content) in (str, list):
-        _answer(message, blocks, identity, at, draft)
-    elif message.get("role") == "user":
+    if message.get("role") == "user":
         hidden = string(record.get("visibility")) in _MACHINE_VISIBILITY
         _ask(blocks, hidden or identity.startswith(_CONTEXT), at, draft)
-
-
-def _answer(
-    message: JsonRecord,
-    blocks: list[JsonRecord],
-    identity: str,
-    at: datetime | None,
-    draft: TranscriptDraft,
-) -> None:
-    timeline = draft.timeline
+    if message.get("role") != "assistant" or type(content) not in (str, list):
+        return
     model = first_string(message, "modelId", "model") or draft.model
     answer = timeline.begin_message(identity, model, at)
     for block in blocks:
@@ -180,7 +166,7 @@ def _answer(
         elif block.get("type") == "tool_use":
             call_id, name = string(block.get("id")), string(block.get("name"))
             timeline.call(answer, call_id, name, block.get("input"), at)
-    timeline.spend(_usage(message.get("usage"), _BILLED))
+    timeline.spend(Usage(*whole_numbers(message.get("usage"), *_BILLED)))
 
 
 def _ask(
@@ -219,21 +205,15 @@ def _result(block: JsonRecord, at: datetime | None, draft: TranscriptDraft) -> N
     if call is None:
         draft.orphan_results += 1
         return
-    outcome: dict[str, Any] = {}
-    if text.startswith("{") and '"success"' in text:
-        outcome = decoded_arguments(text)
+    told = text.startswith("{") and '"success"' in text
+    outcome = decoded_arguments(text) if told else {}
     failed = block.get("is_error") is True or outcome.get("success") is False
     exit_code = None
     if call.name == "Execute":
-        match = _EXIT_CODE.search(text, max(0, len(text) - _TAIL)) or _EXIT_CODE.search(
-            text, 0, _TAIL
-        )
+        end = max(0, len(text) - _TAIL)
+        match = _EXIT_CODE.search(text, end) or _EXIT_CODE.search(text, 0, _TAIL)
         exit_code = int(match[1] or match[2] or match[3]) if match else None
     edit = None
     if call.name in _EDITING:
         edit = edit_of_arguments(decoded_arguments(call.input), string(outcome.get("diff")))
     draft.timeline.result(call, text, failed=failed, at=at, exit_code=exit_code, edit=edit)
-
-
-def _usage(usage: Any, fields: Iterable[str]) -> Usage:
-    return Usage(*(whole_number(mapping(usage).get(field)) for field in fields))

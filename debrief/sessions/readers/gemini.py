@@ -30,7 +30,7 @@ from debrief.sessions.readers.values import (
     mappings,
     moment,
     string,
-    whole_number,
+    whole_numbers,
 )
 
 _ID = re.compile(rb'(?<!\\)"sessionId"\s*:\s*"([^"\\]+)"')
@@ -210,11 +210,9 @@ def _answer(
         call_id, name = string(record.get("id")), string(record.get("name"))
         call = timeline.call(answer, call_id, name, record.get("args"), at)
         _result(call, record, draft)
-    tokens = {key: whole_number(value) for key, value in mapping(message.get("tokens")).items()}
-    cached = tokens.get("cached", 0)
-    prompt = tokens.get("input", 0) + tokens.get("tool", 0)
-    output = tokens.get("output", 0) + tokens.get("thoughts", 0)
-    timeline.spend(Usage(max(0, prompt - cached), output, 0, cached))
+    names = ("input", "tool", "output", "thoughts", "cached")
+    prompt, tool, output, thoughts, cached = whole_numbers(message.get("tokens"), *names)
+    timeline.spend(Usage(max(0, prompt + tool - cached), output + thoughts, 0, cached))
 
 
 def _result(call: CallDraft, record: JsonRecord, draft: TranscriptDraft) -> None:

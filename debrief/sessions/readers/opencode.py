@@ -34,7 +34,7 @@ from debrief.sessions.readers.values import (
     mappings,
     moment,
     string,
-    whole_number,
+    whole_numbers,
 )
 
 _EXPORT = re.compile(rb'\A\s*\{\s*"info"\s*:\s*\{')
@@ -226,11 +226,8 @@ _EDITING = frozenset({"edit", "write", "multiedit", "patch", "apply_patch"})
 
 def take_info(info: JsonRecord, draft: TranscriptDraft) -> None:
     """Take over what a session's own record says of it."""
-    draft.id = string(info.get("id"))
-    draft.title = string(info.get("title"))
-    draft.cwd = string(info.get("directory"))
-    draft.version = string(info.get("version"))
-    draft.parent = string(info.get("parentID"))
+    names = {"title": "title", "cwd": "directory", "version": "version", "parent": "parentID"}
+    draft.take(info, id="id", **names)
     draft.see(time_of(info, "created"))
 
 
@@ -344,9 +341,9 @@ def _edit(given: JsonRecord, metadata: JsonRecord) -> FileEdit | None:
 
 def _usage(tokens: JsonRecord) -> Usage:
     """Return a message's tokens; reasoning is output, which some totals include already."""
-    cache = mapping(tokens.get("cache"))
-    fresh, output = whole_number(tokens.get("input")), whole_number(tokens.get("output"))
-    read, write = whole_number(cache.get("read")), whole_number(cache.get("write"))
-    if whole_number(tokens.get("total")) != fresh + output + read + write:
-        output += whole_number(tokens.get("reasoning"))
+    write, read = whole_numbers(tokens.get("cache"), "write", "read")
+    counts = whole_numbers(tokens, "input", "output", "reasoning", "total")
+    fresh, output, reasoning, total = counts
+    if total != fresh + output + read + write:
+        output += reasoning
     return Usage(fresh, output, write, read)

@@ -9,7 +9,7 @@ there is one.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from difflib import SequenceMatcher
 from itertools import takewhile
 from typing import Any
@@ -56,14 +56,12 @@ def lines_of(text: str) -> list[str]:
 
 def created(path: str, content: str, *, estimated: bool = False) -> FileEdit:
     """Return the edit that creates a file: every line of ``content`` is added."""
-    added = [f"+{line}" for line in lines_of(content)]
-    return _edit(path, [(f"@@ -0,0 +1,{len(added)} @@", added)] if added else [], estimated)
+    return replaced(path, "", content, estimated=estimated)
 
 
 def deleted(path: str, content: str, *, estimated: bool = False) -> FileEdit:
     """Return the edit that deletes a file: every line of ``content`` is removed."""
-    removed = [f"-{line}" for line in lines_of(content)]
-    return _edit(path, [(f"@@ -1,{len(removed)} +0,0 @@", removed)] if removed else [], estimated)
+    return replaced(path, content, "", estimated=estimated)
 
 
 def replaced(path: str, old: str, new: str, *, estimated: bool = False) -> FileEdit:
@@ -72,17 +70,12 @@ def replaced(path: str, old: str, new: str, *, estimated: bool = False) -> FileE
     Line numbers count from the beginning of the replaced text: a call does not say where in
     the file that is.
     """
-    before, after = lines_of(old), lines_of(new)
-    if not before:
-        return created(path, new, estimated=estimated)
-    if not after:
-        return deleted(path, old, estimated=estimated)
-    return _edit(path, list(_difference(before, after)), estimated)
+    return from_hunks(path, list(_difference(lines_of(old), lines_of(new))), estimated)
 
 
 def from_unified(path: str, diff: str) -> FileEdit:
     """Return the edit of a unified diff of one file; file headers are left out."""
-    return _edit(path, [hunk for _, hunk in _hunks_in(path, diff)], False)
+    return from_hunks(path, [hunk for _, hunk in _hunks_in(path, diff)])
 
 
 def edits_of_call(call: ToolCall) -> list[FileEdit]:
@@ -97,7 +90,7 @@ def edits_of_call(call: ToolCall) -> list[FileEdit]:
     files: dict[str, list[Hunk]] = {}
     for path, hunk in _hunks_in(call.path, call.patch):
         files.setdefault(path, []).append(hunk)
-    return [_edit(path, hunks, call.estimated) for path, hunks in files.items()]
+    return [from_hunks(path, hunks, call.estimated) for path, hunks in files.items()]
 
 
 def edit_of_arguments(arguments: dict[str, Any], diff: str = "") -> FileEdit | None:
@@ -174,7 +167,7 @@ def from_apply_patch(text: str) -> list[FileEdit]:
         elif kind == "Delete":
             edits.append(FileEdit(path.strip(), estimated=True))
         else:
-            edits.append(_edit(path.strip(), list(_numbered(lines)), True))
+            edits.append(from_hunks(path.strip(), list(_numbered(lines)), True))
     return edits
 
 
@@ -204,7 +197,8 @@ def joined(edits: Iterable[FileEdit]) -> FileEdit | None:
     )
 
 
-def _edit(path: str, hunks: list[Hunk], estimated: bool) -> FileEdit:
+def from_hunks(path: str, hunks: Sequence[Hunk], estimated: bool = False) -> FileEdit:
+    """Return the edit of a file that hunks make up."""
     added = sum(line[:1] == "+" for _, lines in hunks for line in lines)
     removed = sum(line[:1] == "-" for _, lines in hunks for line in lines)
     patch = "\n".join("\n".join((header, *lines)) for header, lines in hunks)

@@ -45,17 +45,6 @@ _WORDS = re.compile(
 _REFUSAL_HEAD = 400
 
 
-def is_rejection(text: str) -> bool:
-    """Return whether a failed call's result says that the person refused the call."""
-    return _REJECTED.search(text[:_REFUSAL_HEAD]) is not None
-
-
-def words_of_rejection(text: str) -> str:
-    """Return what the person said when they refused a call; empty when they said nothing."""
-    match = _WORDS.search(text)
-    return match[1].strip() if match else ""
-
-
 class CallDraft(Struct):
     """A tool call while its result may still come."""
 
@@ -243,7 +232,7 @@ class Timeline:
         failed = failed or bool(exit_code)
         if call.status != "unanswered":
             return
-        if failed and text is not None and is_rejection(text):
+        if failed and text is not None and _REJECTED.search(text[:_REFUSAL_HEAD]):
             self.reject(call, text, at)
             return
         call.result, call.exit_code, call.edit = text, exit_code, edit
@@ -262,7 +251,8 @@ class Timeline:
         """
         if call.status == "unanswered":
             call.result, call.status = text, "rejected"
-            words = words_of_rejection(text) if words is None else words
+            if words is None:
+                words = match[1].strip() if (match := _WORDS.search(text)) else ""
             self.intervene("rejection", words, at)
 
     def intervene(self, kind: InterventionKind, text: str, at: datetime | None) -> None:

@@ -55,6 +55,12 @@ def whole_number(value: Any) -> int:
     return int(value) if type(value) is float and 0 <= value < 1 << 53 else 0
 
 
+def whole_numbers(record: Any, *names: str) -> list[int]:
+    """Return counts out of an object's fields; see ``whole_number``."""
+    fields = mapping(record)
+    return [whole_number(fields.get(name)) for name in names]
+
+
 def moment(value: Any) -> datetime | None:
     """Return a time of a transcript in UTC; naive times are UTC.
 

@@ -21,9 +21,9 @@ from msgspec import Raw, Struct
 from debrief.sessions.model import Usage
 from debrief.sessions.readers.assembly import TranscriptDraft
 from debrief.sessions.readers.files import compact_json, mend
-from debrief.sessions.readers.patches import FileEdit, created, joined, replaced
+from debrief.sessions.readers.patches import FileEdit, Hunk, created, from_hunks, joined, replaced
 from debrief.sessions.readers.timeline import MessageDraft, TurnDraft
-from debrief.sessions.readers.values import inside, mapping, mappings, string, without_leading
+from debrief.sessions.readers.values import inside, mappings, string, without_leading
 
 _Scalar = str | int | float | bool | None
 
@@ -297,22 +297,14 @@ def edit_of(name: str, arguments: str, outcome: Any, written: dict[str, str]) ->
 
 
 def _of_hunks(path: str, hunks: list[Any]) -> FileEdit:
-    parts: list[str] = []
-    added = removed = 0
-    for hunk in hunks:
-        lines = mapping(hunk).get("lines")
-        if type(lines) is not list:
-            continue
-        parts.append(
-            f"@@ -{hunk.get('oldStart', 1)},{hunk.get('oldLines', 0)}"
-            f" +{hunk.get('newStart', 1)},{hunk.get('newLines', 0)} @@"
-        )
-        for line in lines:
-            if type(line) is str:
-                parts.append(line)
-                added += line[:1] == "+"
-                removed += line[:1] == "-"
-    return FileEdit(path, added, removed, "\n".join(parts))
+    listed: list[Hunk] = []
+    for hunk in mappings(hunks):
+        lines = hunk.get("lines")
+        if type(lines) is list:
+            old = f"{hunk.get('oldStart', 1)},{hunk.get('oldLines', 0)}"
+            new = f"{hunk.get('newStart', 1)},{hunk.get('newLines', 0)}"
+            listed.append((f"@@ -{old} +{new} @@", [line for line in lines if type(line) is str]))
+    return from_hunks(path, listed)
 
 
 def _of_input(name: str, given: dict[str, Any], written: dict[str, str]) -> FileEdit | None:

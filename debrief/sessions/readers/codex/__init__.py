@@ -157,7 +157,7 @@ class _Rollout:
             self._event(payload, at)
         elif kind == "turn_context":
             self._model = string(payload.get("model")) or self._model
-            self._draft.cwd = self._draft.cwd or string(payload.get("cwd"))
+            self._draft.take(payload, cwd="cwd")
         elif kind == "session_meta":
             self._meta(payload)
         elif kind == "compacted":
@@ -179,18 +179,14 @@ class _Rollout:
         draft = self._draft
         if draft.id:
             return
-        draft.id = string(payload.get("id"))
-        draft.cwd = draft.cwd or string(payload.get("cwd"))
-        draft.version = string(payload.get("cli_version"))
-        draft.agent_type = string(payload.get("agent_role"))
-        draft.title = string(payload.get("agent_nickname"))
+        draft.take(payload, id="id", cwd="cwd", version="cli_version")
+        draft.take(payload, agent_type="agent_role", title="agent_nickname")
         self._model = self._model or string(payload.get("model"))
         draft.parent = parent_of(payload)
         draft.is_subagent = "subagent" in mapping(payload.get("source"))
         draft.declared += declared_tools(loaded_tools(payload.get("dynamic_tools")))
         git = mapping(payload.get("git"))
-        draft.branch = string(git.get("branch"))
-        draft.commit = string(git.get("commit_hash"))
+        draft.take(git, branch="branch", commit="commit_hash")
         draft.repository = repository_of(string(git.get("repository_url")))
 
     def _item(self, payload: JsonRecord, at: datetime | None) -> None:

@@ -7,11 +7,12 @@ that dies at any moment loses nothing.
 from __future__ import annotations
 
 import os
+import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, TypedDict
 
 import sqlalchemy as sa
 from msgspec import Struct
@@ -20,6 +21,7 @@ from sqlalchemy.exc import InterfaceError, OperationalError, SQLAlchemyError
 
 from debrief.errors import ConfigurationError
 from debrief.retry import RetryPolicy, first_line, retrying
+from debrief.settings import Settings
 
 VARIABLE = "DEBRIEF_STATE_URL"
 SCHEMA = "debrief_state"
@@ -31,13 +33,6 @@ _LOCK = 0x64656272
 """Number of the lock that whoever makes the tables holds: making them twice at once fails."""
 _WAIT = 30.0
 """Seconds that a SQLite file may be locked by others."""
-_POSTGRES = (
-    "postgres",
-    "postgresql",
-    "postgresql+psycopg2",
-    "postgresql+psycopg",
-    "postgresql+asyncpg",
-)
 _KEEPALIVE = {
     "connect_timeout": 10,
     "keepalives": 1,
@@ -279,7 +274,7 @@ class State:
 def _postgres_url(text: str) -> sa.URL:
     with suppress(sa.exc.ArgumentError):
         url = sa.make_url(text)
-        if url.drivername in _POSTGRES:
+        if url.get_backend_name() in ("postgres", "postgresql"):
             return url.set(drivername="postgresql")
     raise ConfigurationError(
         VARIABLE,
@@ -323,3 +318,71 @@ def _is_temporary(error: BaseException) -> bool:
     if not isinstance(error, InterfaceError | OperationalError):
         return False
     return "psycopg2" in type(error.orig).__module__ or "locked" in str(error.orig)
+
+
+HERE = "here"
+"""Given instead of an address: the file of this machine."""
+_OPENED: dict[str, tuple[tuple[int, int], State]] = {}
+_OPENING = threading.Lock()
+
+
+class Limits(TypedDict):
+    """What ``State.prune`` keeps."""
+
+    days: float
+    size: int
+
+
+def state_file(settings: Settings) -> Path:
+    """Return the file of this machine's own state."""
+    return settings.home.absolute() / "cache" / "answers.sqlite"
+
+
+def state_url(settings: Settings) -> str:
+    """Return the address of the shared state; empty for the file of this machine.
+
+    Where the runs of a team are kept on a database of its own, they may be carried out on several
+    machines, which would each pay for the same question. So the state is there too, unless
+    ``DEBRIEF_STATE_URL`` names another one. A database that only one machine's Dagster uses, the
+    embedded one, is left alone.
+    """
+    if settings.state_url:
+        return "" if settings.state_url == HERE else settings.state_url
+    is_team = settings.database_url or settings.broker
+    return settings.dagster_database_url if is_team else ""
+
+
+def open_state(settings: Settings) -> State:
+    """Return the state that ``state_url`` names, else the file in ``DEBRIEF_HOME``; one a process.
+
+    Raises:
+        ConfigurationError: it cannot be opened.
+    """
+    url, path = state_url(settings), state_file(settings)
+    key = url or str(path)
+    with _OPENING:
+        opened = _OPENED.get(key)
+        if opened is not None and opened[0] == _identity(None if url else path):
+            return opened[1]
+        state = State(url or path)
+        _OPENED[key] = _identity(None if url else path), state
+        return state
+
+
+def limits(settings: Settings) -> Limits:
+    """Return how long and how many answers are kept."""
+    return Limits(days=settings.cache_days, size=int(settings.cache_mb * 1e6))
+
+
+def prune_daily(state: State, settings: Settings) -> None:
+    """Delete old and surplus answers, if nobody did today."""
+    if state.is_due("prune", DAY):
+        state.prune(**limits(settings))
+
+
+def _identity(path: Path | None) -> tuple[int, int]:
+    """Return what distinguishes a file from another one that took its name."""
+    if path is None or not path.exists():
+        return -1, -1
+    status = path.stat()
+    return status.st_dev, status.st_ino

@@ -205,8 +205,8 @@ def _result(block: JsonRecord, at: datetime | None, draft: TranscriptDraft) -> N
     if call is None:
         draft.orphan_results += 1
         return
-    told = text.startswith("{") and '"success"' in text
-    outcome = decoded_arguments(text) if told else {}
+    has_outcome = text.startswith("{") and '"success"' in text
+    outcome = decoded_arguments(text) if has_outcome else {}
     failed = block.get("is_error") is True or outcome.get("success") is False
     exit_code = None
     if call.name == "Execute":

@@ -14,6 +14,7 @@ from typer.testing import CliRunner, Result
 
 from debrief.cli.app import app
 from debrief.recorder.encoding import decode_record
+from debrief.recorder.tools import schemas
 from tests.recorder.session_scenario import Records, a_repository, add_pnpm, records_server
 from tests.snapshots.scenario import git, write
 from tests.waiting import LONG, wait_until
@@ -67,6 +68,7 @@ def test_a_whole_session(shop: Path, server: Records) -> None:
     (id,) = server.records
     assert f"Record {id}: " in done.stdout
     assert "stored as ready" in done.stdout
+    assert set(server.tokens) == {"Bearer a-token"}
     assert (shop.parent / f"home/recorder/kept/{id}.json").read_bytes() == server.records[id]
     assert record("status").exit_code == 1
 
@@ -228,6 +230,12 @@ def test_a_start_tells_that_the_server_lacks_the_task_and_goes_on(
     write(shop, {"src/cart.ts": "x\n"})
     assert record("stop", "--create-task", "Checkout").exit_code == 0
     assert "checkout" in server.tasks
+    git(shop, "add", "-A")
+    git(shop, "commit", "-q", "-m", "done")
+    assert record("start", "--task", "checkout", "--prompt", "More.").exit_code == 0
+    write(shop, {"src/more.ts": "x\n"})
+    assert record("stop", "--create-task", "Checkout").exit_code == 0
+    assert len(server.records) == 2
 
 
 def test_a_name_with_orders_for_the_terminal_is_shown_as_text(shop: Path, tmp_path: Path) -> None:
@@ -313,7 +321,9 @@ def test_usual_globs_of_what_to_leave_out_come_from_a_setting(
 def test_schemas_are_written(shop: Path, tmp_path: Path) -> None:
     done = record("schemas", "--to", str(tmp_path / "schemas"))
     assert done.exit_code == 0, done.output
-    assert json.loads((tmp_path / "schemas/record.json").read_bytes())["$schema"]
+    written = {path.name: path.read_text() for path in (tmp_path / "schemas").iterdir()}
+    assert written == schemas()
+    assert json.loads(written["record.json"])["$schema"]
 
 
 def test_help_is_light() -> None:

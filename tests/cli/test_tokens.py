@@ -37,8 +37,10 @@ def test_a_token_is_shown_once_listed_and_revoked(debrief: Debrief, postgres_url
     assert token.scopes == ("read", "export")
     (listed,) = json.loads(debrief("tokens", "list", "--json").stdout)
     assert (listed["name"], listed["revoked_at"]) == ("ci", None)
+    assert listed["last_used_at"]
     assert secret not in debrief("tokens", "list").output
-    assert debrief("tokens", "revoke", "ci").stdout == "Revoked ci.\n"
+    for _ in range(2):
+        assert debrief("tokens", "revoke", "ci").stdout == "Revoked ci.\n"
     with RecordStore(postgres_url) as store:
         assert store.find_token(secret) is None
     again = debrief("tokens", "create", "ci")
@@ -57,6 +59,8 @@ REFUSED = {
         "There are: read, write, export",
     ),
     "a name that is none": (["create", "A B"], "lower-case letters"),
+    "no name": (["create", ""], "lower-case letters"),
+    "a name too long": (["create", "a" * 65], "lower-case letters"),
     "a token that is not there": (["revoke", "ci"], "See: debrief tokens list"),
 }
 
@@ -73,7 +77,10 @@ def test_what_cannot_be_done_is_told_in_one_line(
 
 
 def test_a_database_that_went_back_is_not_migrated_by_the_way(debrief: Debrief) -> None:
+    status = debrief("database", "status")
+    assert (status.exit_code, "debrief database migrate" in status.output) == (1, True)
     assert debrief("tokens", "create", "ci").exit_code == 0
+    assert debrief("database", "migrate", "--to", "0009").exit_code == 1
     assert "Migrated the database from 0003 to 0002." in (
         debrief("database", "migrate", "--to", "0002").stdout
     )

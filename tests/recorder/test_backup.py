@@ -127,28 +127,3 @@ def test_no_backup_is_left_when_the_database_is_away(tmp_path: Path) -> None:
         backup(url, tmp_path / "records.backup")
     assert "hush-hush" not in str(told.value)
     assert list(tmp_path.iterdir()) == []
-
-
-def test_the_commands_tell_what_they_did(postgres_url: str, tmp_path: Path) -> None:
-    file = str(tmp_path / "records.backup")
-
-    def debrief(*arguments: str) -> tuple[int, str]:
-        result = CliRunner().invoke(app, ["database", *arguments, "--database", postgres_url])
-        return result.exit_code, result.output
-
-    code, output = debrief("status")
-    assert code == 1
-    assert "debrief database migrate" in output
-    assert debrief("migrate") == (0, "Migrated the database from none to 0003.\n")
-    assert debrief("migrate")[1].endswith("there is nothing to do.\n")
-    with filled(postgres_url) as store:
-        assert debrief("backup", file)[0] == 0
-        code, output = debrief("status")
-        assert code == 0
-        assert "revision  0003" in output
-        assert "sessions  2, of them 0 ready" in output
-        assert debrief("restore", file)[0] == 1
-        assert debrief("restore", file, "--replace")[0] == 0
-        assert debrief("migrate", "--to", "0001")[1].startswith("Migrated the database from 0003")
-        assert debrief("migrate", "--to", "0009")[0] == 1
-        assert store.revision() == "0001"

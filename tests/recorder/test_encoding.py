@@ -8,7 +8,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from jsonschema import Draft202012Validator, FormatChecker
-from pydantic import ValidationError
 
 from debrief.errors import InputError
 from debrief.recorder.commands import table
@@ -32,7 +31,7 @@ from debrief.recorder.encoding import (
     encode_arguments,
     encode_record,
 )
-from debrief.recorder.tools import FOLDER, TOOLS, schemas, write_schemas
+from debrief.recorder.tools import FOLDER, TOOLS, schemas
 from tests.recorder.records import as_json, build
 
 RECORD = build()
@@ -56,18 +55,6 @@ def damaged(damage: Damage) -> bytes:
     return json.dumps(content).encode()
 
 
-def replaced(old: str, new: str) -> bytes:
-    text = encode_record(RECORD).decode()
-    assert old in text
-    return text.replace(old, new, 1).encode()
-
-
-def test_a_record_comes_back_from_its_bytes_and_gives_the_same_bytes() -> None:
-    data = encode_record(RECORD)
-    assert decode_record(data) == RECORD
-    assert encode_record(decode_record(data)) == data
-
-
 def test_what_is_not_there_is_left_out_and_content_is_never_null() -> None:
     data = encode_record(RECORD)
     assert b'"tool_calls":null' not in data
@@ -87,7 +74,9 @@ texts = st.text(st.characters(exclude_characters="\0", exclude_categories=["Cs"]
 @given(texts)
 def test_every_text_survives_as_content_and_as_an_argument(text: str) -> None:
     record = with_content(text)
-    assert decode_record(encode_record(record)) == record
+    data = encode_record(record)
+    assert decode_record(data) == record
+    assert encode_record(decode_record(data)) == data
     arguments = ApplyPatch(ops=[CreateFile(path="a", diff=text)])
     assert decode(ApplyPatch, encode_arguments(arguments), "arguments") == arguments
 
@@ -105,6 +94,7 @@ def test_every_plain_document_passes_however_it_is_written(
 ) -> None:
     data = json.dumps(value, indent=indent, ensure_ascii=ascii).encode()
     check_json(data, "document")
+    check_json(b"[" * 64 + b"]" * 64, "document")
 
 
 @pytest.mark.parametrize(
@@ -165,10 +155,6 @@ def test_a_text_with_half_a_pair_cannot_be_written() -> None:
         check_json('"\ud83d"', "document")
 
 
-def test_sixty_four_deep_passes() -> None:
-    check_json(b"[" * 64 + b"]" * 64, "document")
-
-
 def test_a_document_over_eight_million_bytes_is_refused_unread() -> None:
     assert "over 8,000,000 bytes" in refusal(b" " * (MAX_BYTES + 1))
 
@@ -207,20 +193,14 @@ def test_over_five_thousand_messages_are_refused() -> None:
     assert "messages: List should have at most 5000 items" in refusal(damaged(many))
 
 
+GONE = object()
+
+
 def put(key: str, value: object, *way: int | str) -> Damage:
     def damage(record: Any) -> None:
         for step in way:
             record = record[step]
-        record[key] = value
-
-    return damage
-
-
-def drop(key: str, *way: int | str) -> Damage:
-    def damage(record: Any) -> None:
-        for step in way:
-            record = record[step]
-        del record[key]
+        record.pop(key, None) if value is GONE else record.update({key: value})
 
     return damage
 
@@ -263,9 +243,9 @@ def drop(key: str, *way: int | str) -> Damage:
         (put("durationMs", -1, "meta", "commands", 0), "meta.commands[0].durationMs: Input"),
         (put("durationMs", 1.5, "meta", "commands", 0), "meta.commands[0].durationMs: Input"),
         (put("exitCode", "0", "meta", "commands", 0), "meta.commands[0].exitCode: Input"),
-        (drop("exitCode", "meta", "commands", 0), "meta.commands[0].exitCode: Field required"),
-        (drop("meta"), "meta: Field required"),
-        (drop("tool_call_id", "messages", 3), "messages[3].tool_call_id: Field required"),
+        (put("exitCode", GONE, "meta", "commands", 0), "meta.commands[0].exitCode: Field required"),
+        (put("meta", GONE), "meta: Field required"),
+        (put("tool_call_id", GONE, "messages", 3), "messages[3].tool_call_id: Field required"),
         (put("messages", {}), "messages: Input should be a valid"),
     ],
 )
@@ -280,16 +260,6 @@ def test_a_document_that_is_no_record_is_refused(document: str) -> None:
     assert "at the top" in refusal(document.encode())
 
 
-def test_a_doubled_key_is_found_wherever_it_is_in_a_record() -> None:
-    data = replaced('"role":"user"', '"role":"user","role":"user"')
-    assert "messages[1].role: the key occurs twice" in refusal(data)
-
-
-def test_a_record_is_frozen() -> None:
-    with pytest.raises(ValidationError):
-        RECORD.messages = []  # type: ignore[misc]
-
-
 def validator(name: str) -> Draft202012Validator:
     schema = json.loads((FOLDER / name).read_text(encoding="utf-8"))
     Draft202012Validator.check_schema(schema)
@@ -299,11 +269,6 @@ def validator(name: str) -> Draft202012Validator:
 def test_the_written_schemas_are_those_of_the_models() -> None:
     written = {path.name: path.read_text(encoding="utf-8") for path in FOLDER.glob("*.json")}
     assert written == schemas(), "run python -m debrief.recorder.tools"
-
-
-def test_schemas_are_written_as_they_are(tmp_path: Any) -> None:
-    paths = write_schemas(tmp_path / "new")
-    assert {path.name: path.read_bytes().decode() for path in paths} == schemas()
 
 
 def test_a_record_of_ours_is_one_by_the_schema_that_others_follow() -> None:

@@ -25,8 +25,8 @@ def api(record_store: RecordStore) -> Iterator[Api]:
         yield api
 
 
-def client_of(api: Api, scopes: str = "write") -> RecorderClient:
-    return RecorderClient(api.url, api.tokens[scopes], HASTE)
+def client_of(api: Api) -> RecorderClient:
+    return RecorderClient(api.url, api.tokens["write"], HASTE)
 
 
 def test_a_session_ends_in_the_database_byte_for_byte_and_ready(shop: Shop, api: Api) -> None:
@@ -70,13 +70,3 @@ def test_what_the_service_lacks_is_known_at_the_start(api: Api, tmp_path: Path) 
     assert told("checkout", "write") == "", "a token that may only write cannot look"
     api.store.revoke_token(next(t.name for t in api.store.tokens() if t.name.startswith("read")))
     assert "was revoked" in told("cart", "read")
-
-
-def test_a_token_without_the_scope_makes_the_record_wait(shop: Shop, api: Api) -> None:
-    shop.start()
-    shop.change()
-    with client_of(api, "read") as client, pytest.raises(WaitingError, match="scope write"):
-        shop.stop(client)
-    with client_of(api) as client:
-        (sent,) = send_waiting(shop.home, client)
-    assert sent.error is None

@@ -16,11 +16,9 @@ from debrief.recorder.session import opened
 from debrief.recorder.state import StopOptions
 from debrief.recorder.stopping import HeldError, WaitingError, forget, send_waiting
 from debrief.recorder.tools import calls_of, operations_of
-from debrief.recorder.verification import rebuilds
 from tests.recorder.repositories import apply_to_folder
 from tests.recorder.session_scenario import (
     HASTE,
-    REDACTOR,
     Clock,
     Records,
     Shop,
@@ -33,10 +31,13 @@ def test_a_session_becomes_a_record_that_rebuilds_the_changes(shop: Shop, file: 
     shop.run("pnpm", "lint")
     shop.change()
     shop.run("pnpm", "test")
-    done = shop.stop(file)
+    with pytest.raises(InputError, match="the summary: is empty"):
+        shop.stop(file, StopOptions(summary=" "))
+    done = shop.stop(file, StopOptions(summary="A discount of five."))
     record = decode_record(file.read_bytes())
     assert record == done.record
     assert (problems_of(record), done.not_ready) == ([], ())
+    assert record.messages[-1].content == "A discount of five."
     meta = record.meta
     assert (str(meta.session_id), meta.base_ref) == (started.id, started.base_ref)
     assert [(change.kind, change.path) for change in meta.changes] == [
@@ -56,69 +57,6 @@ def test_a_session_becomes_a_record_that_rebuilds_the_changes(shop: Shop, file: 
     assert git(shop.folder, "write-tree") == meta.final_tree
     assert shop.home.opened() == []
     assert stat.S_IMODE(file.stat().st_mode) == 0o600
-
-
-def test_a_record_is_sent_and_the_session_is_over(shop: Shop, server: Records) -> None:
-    started = shop.start()
-    shop.change()
-    shop.run("pnpm", "test")
-    with server.client() as client:
-        done = shop.stop(client)
-    assert done.receipt is not None
-    assert done.receipt.status == "draft"
-    assert decode_record(server.records[started.id]) == done.record
-    assert set(server.tokens) == {"Bearer a-token"}
-    assert [path.name for path in shop.home.path.rglob("*.json")] == []
-    shop_again = pytest.raises(InputError, match="has no session")
-    with shop_again, server.client() as client:
-        shop.stop(client)
-
-
-def test_a_record_may_be_marked_ready_and_kept(shop: Shop, server: Records) -> None:
-    started = shop.start()
-    shop.change()
-    with server.client() as client:
-        done = shop.stop(client, StopOptions(ready=True, keep=True))
-    assert done.receipt is not None
-    assert done.receipt.status == "ready"
-    assert server.ready == {started.id}
-    kept = shop.home.path / f"kept/{started.id}.json"
-    assert kept.read_bytes() == server.records[started.id]
-
-
-def test_a_task_that_is_not_there_is_made_on_request(shop: Shop, server: Records) -> None:
-    shop.start(task_id="tests")
-    shop.change()
-    options = StopOptions(create_task="Tests")
-    with server.client() as client:
-        shop.stop(client, options)
-    assert "tests" in server.tasks
-    git(shop.folder, "add", "-A")
-    git(shop.folder, "commit", "-q", "-m", "done")
-    shop.start(task_id="tests")
-    write(shop.folder, {"again.ts": ""})
-    with server.client() as client:
-        shop.stop(client, options)
-    assert len(server.records) == 2
-
-
-def test_a_refused_record_waits_and_the_reasons_are_told(shop: Shop, server: Records) -> None:
-    started = shop.start(task_id="tests")
-    shop.change()
-    with pytest.raises(WaitingError) as caught, server.client() as client:
-        shop.stop(client)
-    assert "taskId: there is no such task\n  taskId: make it first" in str(caught.value)
-    assert "debrief record upload" in caught.value.next_move
-    assert server.asked == ["POST /sessions"]
-    (waiting,) = shop.home.waiting()
-    text = waiting.record()
-    with server.client() as client:
-        (sent,) = send_waiting(shop.home, client)
-        assert sent.error is not None
-        (sent,) = send_waiting(shop.home, client, "Tests")
-        assert (sent.session_id, sent.error) == (started.id, None)
-        assert list(send_waiting(shop.home, client)) == []
-    assert server.records == {started.id: text}
 
 
 def test_a_server_that_is_away_gets_the_same_bytes_later(shop: Shop, server: Records) -> None:
@@ -169,11 +107,7 @@ def test_stopping_again_sends_the_bytes_of_the_first_time(shop: Shop, server: Re
         done = shop.stop(client, StopOptions(summary="Other words."), clock=clock)
     assert done.made_before
     assert server.records == {started.id: first}
-    assert first == waiting_bytes(copy)
-
-
-def waiting_bytes(folder: Path) -> bytes:
-    return (folder / "record.json").read_bytes()
+    assert first == (copy / "record.json").read_bytes()
 
 
 def test_a_baseline_that_is_gone_is_an_error_and_the_session_goes_on(
@@ -205,34 +139,6 @@ def test_a_session_in_which_nothing_happened_makes_no_record(shop: Shop, file: P
         shop.stop(file)
     shop.run("pnpm", "test")
     assert shop.stop(file).not_ready == ("it changes no file",)
-
-
-def test_globs_of_the_start_and_of_the_stop_leave_files_out(shop: Shop, file: Path) -> None:
-    shop.start(ignore=("*.log",))
-    write(shop.folder, {"a.log": "x", "b.tmp": "x", "c.ts": "x"})
-    meta = shop.stop(file, StopOptions(ignore=("*.tmp",))).record.meta
-    assert [change.path for change in meta.changes] == ["c.ts"]
-    assert [skipped.path for skipped in meta.skipped] == ["a.log", "b.tmp"]
-
-
-def test_the_persons_own_words_close_the_record(shop: Shop, file: Path) -> None:
-    shop.start()
-    shop.change()
-    record = shop.stop(file, StopOptions(summary="A discount of five.")).record
-    assert record.messages[-1].content == "A discount of five."
-    with pytest.raises(InputError, match="the summary: is empty"):
-        shop.stop(file, StopOptions(summary=" "))
-
-
-def test_secrets_are_replaced_before_anything_leaves_the_machine(shop: Shop, file: Path) -> None:
-    secret = "ghp_" + "a1B2c3D4e5" * 3 + "f6G7h8"
-    shop.start(prompt=f"Use {secret} to fetch.")
-    write(shop.folder, {"src/cart.ts": f'const token = "{secret}";\n'})
-    record = shop.stop(file).record
-    assert secret not in file.read_text()
-    assert record.meta.redactions.count
-    assert record.meta.verified
-    assert rebuilds(record, shop.folder, REDACTOR) == []
 
 
 def test_a_record_too_large_is_held_and_the_session_goes_on(shop: Shop, file: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 from uuid import uuid4
 
@@ -71,11 +72,18 @@ def test_sessions_are_listed_by_pages_and_filters(record_store: RecordStore) -> 
 
         def found(**params: str) -> list[str]:
             listed = client.get("/sessions", params=params).json()["sessions"]
-            return [session["id"] for session in listed]
+            export = client.get("/export.jsonl", params=params)
+            ids = [session["id"] for session in listed]
+            lines = export.text.splitlines()
+            assert [json.loads(line)["meta"]["sessionId"] for line in lines] == ids
+            assert export.headers["debrief-count"] == str(len(ids))
+            return ids
 
         assert found(taskId="other") == [other]
         assert found(status="ready") == [ids[3]]
         assert found(repoName="repo-1") == ids[1::2]
+        assert found(repoName="o'; DROP TABLE tasks; --%s") == []
+        assert found(repoName="repo-1", taskId="other") == []
         assert found(since="2026-11-02T09:42:00Z") == [*ids, other]
         assert found(until="2026-11-02T09:42:00+00:00") == []
         assert found(since="2026-11-02T09:42:00.001Z") == []
@@ -111,6 +119,9 @@ BAD_VALUES = [
     ("/sessions", "cursor", "nonsense"),
     ("/sessions", "cursor", "\x00"),
     ("/sessions", "cursor", "ffffffff-received-1"),
+    ("/sessions", "cursor", "00000000-received-" + "f" * 40),
+    ("/sessions", "cursor", ""),
+    ("/export.jsonl", "cursor", "00000000-received-1"),
     ("/benchmarks", "cursor", "00000000-received-1"),
     ("/benchmarks", "sessionId", "1"),
     ("/benchmarks", "adapter", "\x1b[0m"),

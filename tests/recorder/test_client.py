@@ -206,6 +206,8 @@ def test_a_proxy_is_not_asked_for_this_machine(
 EXPOSED = {
     "http://records.example.org": True,
     "https://records.example.org": False,
+    "http://0.0.0.0:8484": True,
+    "http://[::]:8484": True,
     "http://127.0.0.1:8484": False,
     "http://localhost:8484": False,
     "http://[::1]:8484": False,

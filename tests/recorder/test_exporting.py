@@ -48,32 +48,19 @@ def test_a_line_is_what_the_forms_reader_asks_for(form: str) -> None:
     assert problems(form, made) == []
 
 
-def test_a_stored_record_comes_out_as_it_is() -> None:
-    assert line(build(), "record") == encode_record(build()) + b"\n"
-
-
 def test_a_record_that_was_sent_over_many_lines_comes_out_on_one() -> None:
     text = json.dumps(as_json(build()), indent=2).encode()
     made = line(text, "record")
     assert made.count(b"\n") == 1
     assert orjson.loads(made) == orjson.loads(text)
-
-
-def test_names_are_those_that_models_are_tuned_with() -> None:
-    made = orjson.loads(line(build()))
-    declared = {tool["function"]["name"] for tool in made["tools"]}
-    called = {
-        call["function"]["name"]
-        for message in made["messages"]
-        for call in message.get("tool_calls", ())
-    }
-    assert declared == called == {"repo_readFile", "apply_patch", "run_cmd"}
+    assert line(build(), "record") == encode_record(build()) + b"\n"
 
 
 def test_tools_are_described_as_the_record_itself_describes_them() -> None:
     made = {
         tool["function"]["name"]: tool["function"] for tool in orjson.loads(line(build()))["tools"]
     }
+    assert made.keys() == {"repo_readFile", "apply_patch", "run_cmd"}
     own = {tool.function["name"]: tool.function for tool in build().tools}
     assert made["apply_patch"]["description"] == own["apply_patch"]["description"]
     parameters = own["apply_patch"]["parameters"]
@@ -84,8 +71,10 @@ def test_tools_are_described_as_the_record_itself_describes_them() -> None:
 def test_the_conversation_is_the_records_to_the_letter() -> None:
     record = as_json(build())
     made = orjson.loads(line(build()))["messages"]
+    calls = [call["function"] for m in made for call in m.get("tool_calls", ())]
+    assert {call["name"] for call in calls} == {"repo_readFile", "apply_patch", "run_cmd"}
     assert [m["content"] for m in made] == [m["content"] for m in record["messages"]]
-    assert [c["function"]["arguments"] for m in made for c in m.get("tool_calls", ())] == [
+    assert [call["arguments"] for call in calls] == [
         c["function"]["arguments"] for m in record["messages"] for c in m.get("tool_calls", ())
     ]
 
@@ -120,18 +109,15 @@ def test_records_that_were_searched_before_go_out_as_they_are() -> None:
         record_line(bad)
 
 
-def test_a_record_without_contents_is_withheld_with_the_reason() -> None:
+def test_what_gives_no_line_is_withheld_with_the_reason_and_costs_no_other() -> None:
     record = as_json(build())
     kept = [m for m in record["messages"] if m["role"] != "tool" and not m.get("tool_calls")]
     record |= {"messages": kept, "meta": {**record["meta"], "contents": "none", "commands": []}}
-    (made,) = lines_of("trl", [row(json.dumps(record).encode())])
-    assert (made.line, made.withheld) == (b"", NO_CONTENTS)
-
-
-def test_what_is_no_record_costs_no_other_line() -> None:
-    first, second = lines_of("openai", [row(b"{}"), row(build())])
-    assert "is no record" in first.withheld
-    assert second.line
+    records = [row(json.dumps(record).encode()), row(b"{}"), row(build())]
+    first, second, third = lines_of("trl", records)
+    assert (first.line, first.withheld) == (b"", NO_CONTENTS)
+    assert "is no record" in second.withheld
+    assert third.line
 
 
 def test_one_record_is_held_at_a_time() -> None:

@@ -12,7 +12,7 @@ from debrief.errors import InputError
 from debrief.recorder.checks import line_count
 from debrief.recorder.contracts import CreateFile, DeleteFile, Operation, UpdateFile
 from debrief.recorder.patching import FileState, HunkError, apply_hunks, apply_operations
-from tests.recorder.records import AFTER, BEFORE, operations
+from tests.recorder.records import operations
 
 LINES = [
     "",
@@ -186,16 +186,13 @@ def test_hunks_that_do_not_add_up_or_do_not_fit_are_refused(
 def test_a_text_without_a_last_line_end_fits_only_a_diff_that_says_so() -> None:
     marked = "@@ -1 +1 @@\n-one\n\\ No newline at end of file\n+1\n\\ No newline at end of file\n"
     assert apply_hunks("one", marked) == "1"
+    assert apply_hunks("a", "@@ -1 +1 @@\n-a\n\\ No newline at end of file\n+a\n") == "a\n"
     with pytest.raises(HunkError, match="last line's end"):
         apply_hunks("one\n", marked)
     with pytest.raises(HunkError, match="last line's end"):
         apply_hunks("one", "@@ -1 +1 @@\n-one\n+1\n")
     with pytest.raises(HunkError, match="behind one without an end"):
         apply_hunks("one", "@@ -1,0 +2 @@\n+two\n")
-
-
-def test_an_end_of_line_alone_is_a_change() -> None:
-    assert apply_hunks("a", "@@ -1 +1 @@\n-a\n\\ No newline at end of file\n+a\n") == "a\n"
 
 
 @given(st.integers(0, 9), st.sampled_from(["x", " ", "\r"]))
@@ -225,10 +222,6 @@ TO_TWO = "@@ -1 +1 @@\n-one\n+two\n"
 
 def plain(files: dict[str, str]) -> dict[str, FileState]:
     return {path: FileState("100644", text) for path, text in files.items()}
-
-
-def test_operations_turn_the_files_before_into_the_files_after() -> None:
-    assert apply_operations(plain(BEFORE), operations(BEFORE, AFTER)) == plain(AFTER)
 
 
 names = st.sampled_from(["a", "b", "c/d", "c/e", "f/g/h"])
@@ -298,10 +291,7 @@ REFUSED: list[tuple[str, list[Operation], str]] = [
         [CreateFile(path="n", diff="x"), CreateFile(path="n/m/o", diff="x")],
         "'n' is not a folder",
     ),
-    ("absolute", [CreateFile(path="/tmp/x", diff="x")], "absolute"),
     ("outside", [CreateFile(path="../x", diff="x")], "leaves its folder"),
-    ("hook", [CreateFile(path=".git/hooks/post-checkout", diff="x")], "inside of .git"),
-    ("NUL", [CreateFile(path="x\0", diff="x")], "NUL"),
 ]
 
 

@@ -25,20 +25,8 @@ from tests.training.publishing.readers import problems
 
 MONDAY = datetime(2026, 11, 2, 9, tzinfo=UTC)
 WORDS = [
-    "amber",
-    "birch",
-    "cedar",
-    "delta",
-    "ember",
-    "flint",
-    "grove",
-    "heath",
-    "inlet",
-    "jetty",
-    "knoll",
-    "larch",
-    "maple",
-    "north",
+    *("amber", "birch", "cedar", "delta", "ember", "flint", "grove", "heath"),
+    *("inlet", "jetty", "knoll", "larch", "maple", "north"),
 ]
 
 

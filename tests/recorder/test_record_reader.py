@@ -53,7 +53,8 @@ def only(record: Record) -> Session:
 
 
 def test_a_record_is_a_session_with_its_task_and_circumstances() -> None:
-    session = only(build())
+    session = only(build(redactions={"count": 3, "unsure": 1, "kinds": ["password"]}))
+    assert (session.redactions, session.unsure_redactions) == (3, 1)
     assert (session.source, session.tool, session.task, session.repository) == (
         "recorder",
         "recorder",
@@ -132,27 +133,17 @@ def test_what_was_never_verified_stays_a_draft_whatever_the_store_says() -> None
     assert session_of(encode_record(build()), "a", "ready").status == "ready"
 
 
-def test_redactions_of_the_recorder_count() -> None:
-    session = only(build(redactions={"count": 3, "unsure": 1, "kinds": ["password"]}))
-    assert (session.redactions, session.unsure_redactions) == (3, 1)
-
-
 def test_records_are_found_whatever_kind_of_file_holds_them(tmp_path: Path) -> None:
-    one, two, three = a_record(), a_record(), a_record()
+    one, two, three, four = (a_record() for _ in range(4))
+    (tmp_path / "over-many-lines.json").write_text(json.dumps(as_json(four), indent=2))
     write(tmp_path / "one.record.json", one)
     write(tmp_path / "exported.jsonl", two, three, end=b'{"manifest":{"lines":2}}\n')
     sessions, unread = read(scan([tmp_path]))
     assert {session.id for session in sessions} == {
-        str(r.meta.session_id) for r in (one, two, three)
+        str(r.meta.session_id) for r in (one, two, three, four)
     }
     assert {session.source for session in sessions} == {"recorder"}
     assert [(row.expected, "counts" in row.reason) for row in unread] == [(True, True)]
-
-
-def test_a_record_written_over_many_lines_is_read(tmp_path: Path) -> None:
-    (tmp_path / "a.json").write_text(json.dumps(as_json(build()), indent=2))
-    ((session,), _) = read(scan([tmp_path]))
-    assert session.task == "cart"
 
 
 def test_a_training_set_is_not_taken_for_records(tmp_path: Path) -> None:
@@ -217,17 +208,12 @@ def test_a_session_stands_in_the_lake_with_all_that_its_record_tells(tmp_path: P
 
 
 @pytest.mark.parametrize(
-    ("data", "reason"),
-    [
-        (b"", "is no record"),
-        (b"[]", "is no record"),
-        (b'{"messages":[],"tools":[],"meta":{}}', "is no record"),
-        (b"\xff\xfe", "is no record"),
-        (b"[" * 100_000, "is no record"),
-    ],
+    "data",
+    [b"", b"[]", b'{"messages":[],"tools":[],"meta":{}}', b"\xff\xfe", b"[" * 100_000],
+    ids=lambda data: str(data[:9]),
 )
-def test_what_is_no_record_is_refused_with_the_reason(data: bytes, reason: str) -> None:
-    with pytest.raises(InputError, match=reason):
+def test_what_is_no_record_is_refused_with_the_reason(data: bytes) -> None:
+    with pytest.raises(InputError, match="is no record"):
         session_of(data, "a.record.json")
 
 

@@ -93,13 +93,6 @@ def test_what_is_ignored_need_not_be_clean(shop: Shop) -> None:
     shop.start(ignore=("*.log",))
 
 
-def test_a_second_session_in_a_worktree_is_refused(shop: Shop) -> None:
-    shop.start()
-    with pytest.raises(InputError, match=r"has a session already, of task cart, since 20\d\d-"):
-        shop.start(task_id="other")
-    assert session_of(shop.home, shop.folder).folder.started().task_id == "cart"
-
-
 def test_of_starts_at_once_one_wins(shop: Shop) -> None:
     go = threading.Barrier(6)
 
@@ -126,11 +119,15 @@ def test_two_worktrees_of_a_repository_have_a_session_each(shop: Shop, tmp_path:
     assert len(shop.home.opened()) == 1
 
 
-def test_a_worktree_is_the_same_whichever_way_leads_to_it(shop: Shop, tmp_path: Path) -> None:
+def test_a_second_session_is_refused_whichever_way_leads_to_its_worktree(
+    shop: Shop, tmp_path: Path
+) -> None:
     (tmp_path / "link").symlink_to(shop.folder)
     shop.start()
-    with pytest.raises(InputError, match="has a session already"):
-        Shop(tmp_path / "link/src", shop.home).start()
+    for way in (shop, Shop(tmp_path / "link/src", shop.home)):
+        with pytest.raises(InputError, match=r"has a session already, of task cart, since 20\d\d-"):
+            way.start(task_id="other")
+    assert session_of(shop.home, shop.folder).folder.started().task_id == "cart"
 
 
 REFUSED = {
@@ -193,28 +190,21 @@ def test_sessions_are_never_kept_in_the_worktree(shop: Shop) -> None:
     assert git(shop.folder, "status", "--porcelain") == ""
 
 
-def test_a_command_is_recorded_with_both_outputs_in_order(shop: Shop) -> None:
+def test_commands_are_recorded_in_order_with_the_tree_that_each_left(shop: Shop) -> None:
     shop.start()
     shown: list[bytes] = []
     end = shop.run("pnpm", "test", show=shown.append)
     assert b"".join(shown) == b"2 passed\na warning\ndone\n"
-    (command,) = session_of(shop.home, shop.folder).folder.commands()
-    assert command.output == "2 passed\na warning\ndone\n"
-    assert (command.cmd, command.args, command.cwd) == ("pnpm", ("test",), ".")
-    assert (command.exit_code, command.cut, command.ending) == (0, False, "")
-    assert command.tree == end.tree == git(shop.folder, "rev-parse", "HEAD^{tree}")
-
-
-def test_commands_are_recorded_in_order_with_the_tree_that_each_left(shop: Shop) -> None:
-    shop.start()
-    shop.run("pnpm", "test")
+    assert end.tree == git(shop.folder, "rev-parse", "HEAD^{tree}")
     shop.change()
     shop.run("pnpm", "--filter", "./src", "lint", folder="src")
     commands = session_of(shop.home, shop.folder).folder.commands()
     assert [command.args[-1] for command in commands] == ["test", "lint"]
     assert commands[1].cwd == "src"
     assert commands[1].output == "--filter\n./src\nlint\n"
-    assert commands[0].tree != commands[1].tree
+    assert commands[0].output == "2 passed\na warning\ndone\n"
+    assert (commands[0].exit_code, commands[0].cut, commands[0].ending) == (0, False, "")
+    assert commands[0].tree == end.tree != commands[1].tree
 
 
 def test_no_command_and_no_session_are_refused(shop: Shop) -> None:

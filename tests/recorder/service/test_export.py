@@ -85,7 +85,8 @@ def test_a_record_that_gives_no_line_is_named_in_the_manifest(
 ) -> None:
     task = ensure_task(api.store, "without-line")
     id = stored(client, task_id=task, contents="full")
-    _damage(api.store, task)
+    older = row(task_id=task, text=b'{"messages":[],"meta":{}}', verified=False)
+    api.store.add_session(older)
     params: dict[str, Any] = {"taskId": task, "format": "messages", "manifest": True}
 
     *lines, last = _lines(client.get("/export.jsonl", params=params))
@@ -93,11 +94,6 @@ def test_a_record_that_gives_no_line_is_named_in_the_manifest(
     assert len(lines) == 1
     assert last["manifest"]["withheld"] == 1
     assert last["manifest"]["reasons"][0]["id"] != str(id)
-
-
-def _damage(store: RecordStore, task: str) -> None:
-    """Store what an older version might have, and this one makes no line of."""
-    store.add_session(row(task_id=task, text=b'{"messages":[],"meta":{}}', verified=False))
 
 
 def test_the_two_sides_of_the_split_are_everything_and_share_nothing(

@@ -19,7 +19,7 @@ from debrief.errors import InputError, readable
 
 if TYPE_CHECKING:
     from debrief.recorder.client import RecorderClient
-    from debrief.recorder.contracts import Meta, Record
+    from debrief.recorder.contracts import Meta
     from debrief.recorder.state import RanCommand, RecorderHome
     from debrief.redaction import Redactor
     from debrief.settings import Settings
@@ -270,9 +270,10 @@ def record_apply(
     ] = Path(),
 ) -> None:
     """Apply a record's changes to a folder: all of them, verified, or none."""
+    from debrief.recorder.encoding import decode_record
     from debrief.recorder.verification import replay
 
-    record = _read_record(file)
+    record = decode_record(_content(file), str(file))
     changed = replay(record, to)
     _print_first(map(readable, changed))
     paths = counted(len(changed), "path")
@@ -286,10 +287,11 @@ def record_check(file: RecordFile, repo: Repo = Path()) -> None:
     The last needs a repository that has its baseline. Exit code 1 if anything is wrong.
     """
     from debrief.recorder.checks import problems_of, readiness
+    from debrief.recorder.encoding import decode_record
     from debrief.recorder.verification import rebuilds
 
     settings, _ = _settings_and_home()
-    record = _read_record(file)
+    record = decode_record(_content(file), str(file))
     meta = record.meta
     out = console()
     out.print(f"Record {meta.session_id} of task {meta.task_id}, {readable(meta.repo_name)}")
@@ -314,7 +316,7 @@ def record_schemas(
     to: Annotated[Path, typer.Option("--to", metavar="DIR", help="A folder, made if need be.")],
 ) -> None:
     """Write the JSON Schemas of records, tools and the service's bodies, for other languages."""
-    from debrief.recorder.tools import write_schemas
+    from debrief.recorder.encoding import write_schemas
 
     for path in write_schemas(to):
         console().print(str(path))
@@ -394,11 +396,9 @@ def _print_missing(reasons: Sequence[str]) -> None:
         out.print(f"Not ready: {reason}")
 
 
-def _read_record(file: Path) -> Record:
-    from debrief.recorder.encoding import decode_record
-
+def _content(file: Path) -> bytes:
     try:
-        return decode_record(file.read_bytes(), str(file))
+        return sys.stdin.buffer.read() if str(file) == "-" else file.read_bytes()
     except OSError as error:
         raise InputError(str(file), f"cannot be read: {error.strerror}") from error
 
@@ -421,10 +421,7 @@ def _text(name: str, given: str | None, file: Path | None) -> str | None:
     if file is None:
         return given
     try:
-        data = sys.stdin.buffer.read() if str(file) == "-" else file.read_bytes()
-        return data.decode()
-    except OSError as error:
-        raise InputError(str(file), f"cannot be read: {error.strerror}") from error
+        return _content(file).decode()
     except UnicodeDecodeError as error:
         raise InputError(str(file), "is not UTF-8 text") from error
 

@@ -28,11 +28,10 @@ from debrief.recorder.contracts import (
     Meta,
     Record,
 )
-from debrief.recorder.encoding import MAX_BYTES, encode_arguments, encode_record
+from debrief.recorder.encoding import MAX_BYTES, PATCHED, TOOLS, encode_arguments, encode_record
 from debrief.recorder.scratch import PLAIN, scratch_of
 from debrief.recorder.scrubbing import SecretLog, mask_changes, mask_facts, scrubbed
 from debrief.recorder.state import RanCommand, SessionFacts
-from debrief.recorder.tools import PATCHED, TOOLS
 from debrief.recorder.verification import round_trip
 from debrief.redaction import Redactor
 
@@ -240,21 +239,17 @@ def _mode(version: Version, *, unless: str) -> contracts.FileMode | None:
 
 def _change_words(change: contracts.FileChange) -> str:
     path = change.path if change.path.isprintable() else json.dumps(change.path)
-    if change.kind == "update":
-        return f"updated {path} (+{change.added} -{change.removed})"
-    if change.kind == "create":
-        return f"created {path} (+{change.added})"
-    return f"deleted {path} (-{change.removed})"
+    added, removed = f"+{change.added}", f"-{change.removed}"
+    numbers = {"create": added, "delete": removed}.get(change.kind, f"{added} {removed}")
+    return f"{change.kind}d {path} ({numbers})"
 
 
 def _command_words(command: contracts.CommandSummary) -> str:
     line = " ".join([command.cmd, *command.args])
     folder = "" if command.cwd == "." else f" in {command.cwd}"
-    if command.exit_code is None:
-        return f"`{line}`{folder} did not end"
-    if command.exit_code == 0:
-        return f"`{line}`{folder} passed"
-    return f"`{line}`{folder} failed with exit code {command.exit_code}"
+    failed = f"failed with exit code {command.exit_code}"
+    end = {None: "did not end", 0: "passed"}.get(command.exit_code, failed)
+    return f"`{line}`{folder} {end}"
 
 
 def _joined(parts: Sequence[str]) -> str:

@@ -19,10 +19,10 @@ from debrief.recorder.contracts import (
     Meta,
     Record,
 )
+from debrief.recorder.encoding import PATCHED, TOOLS, AnsweredCall, calls_of
 from debrief.recorder.patching import FileState, apply_operations
 from debrief.recorder.repository import path_problem
 from debrief.recorder.scratch import PLAIN
-from debrief.recorder.tools import PATCHED, TOOLS, AnsweredCall, calls_of
 
 RANK: dict[type, int] = {contracts.DeleteFile: 0, contracts.UpdateFile: 1, contracts.CreateFile: 2}
 """The order of operations, before that of paths."""

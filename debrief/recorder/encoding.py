@@ -3,6 +3,10 @@
 JSON leaves open what each parser settles its own way: a key that occurs twice, half of a surrogate
 pair, NaN, numbers that a double cannot hold, any depth. All of it is refused, with the place where
 it is, and what a bomb would unfold to is measured before anything is built of it.
+
+``schemas/`` holds the contract's JSON Schemas for recorders and readers in other languages, written
+by ``debrief record schemas``, and ``tools.json``: the definitions in every record, which never
+change.
 """
 
 from __future__ import annotations
@@ -11,6 +15,9 @@ import json
 import math
 import re
 from collections import Counter
+from collections.abc import Iterator
+from itertools import pairwise
+from pathlib import Path
 from typing import TypeVar
 
 import msgspec
@@ -19,7 +26,8 @@ from pydantic import BaseModel, ValidationError
 from pydantic_core import PydanticSerializationError
 
 from debrief.errors import InputError
-from debrief.recorder.contracts import Record
+from debrief.recorder import contracts
+from debrief.recorder.contracts import APPLY_PATCH, READ_FILE, Record
 from debrief.recorder.storage.rows import MalformedError, UnfitError
 
 MAX_BYTES = 8_000_000
@@ -45,6 +53,21 @@ _ARGUMENTS = re.compile(r"(?:record\.)?messages\[\d+\]\.tool_calls\[\d+\]\.funct
 _TAGS = frozenset(
     {"system", "user", "assistant", "tool", "create_file", "update_file", "delete_file"}
 )
+
+
+FOLDER = Path(__file__).parent / "schemas"
+PATCHED = '{"ok":true}'
+"""Result of ``apply_patch``."""
+_TOOLS_FILE = "tools.json"
+_MODELS = (
+    *(Record, contracts.Upload, contracts.NewTask, contracts.Task, contracts.StoredSession),
+    *(contracts.ReadFile, contracts.ApplyPatch, contracts.RunCommand),
+)
+TOOLS = tuple(
+    contracts.ToolDefinition(**tool)
+    for tool in json.loads((FOLDER / _TOOLS_FILE).read_text(encoding="utf-8"))
+)
+"""The definitions in every record, in this order."""
 
 
 def encode_record(record: Record) -> bytes:
@@ -219,3 +242,74 @@ def _dump(model: BaseModel, culprit: str) -> str:
         return model.model_dump_json(by_alias=True)
     except (PydanticSerializationError, UnicodeError) as error:
         raise InputError(culprit, "a text in it cannot be written in UTF-8") from error
+
+
+class AnsweredCall(Struct, frozen=True):
+    """A call of a tool, and its result."""
+
+    call: contracts.Call
+    result: str
+    index: int
+    """Of the call's message in the record, from 0."""
+
+    def arguments(self, model: type[Model]) -> Model:
+        """Return the call's arguments.
+
+        Raises:
+            InputError: they are not of the contract.
+        """
+        where = f"messages[{self.index}], arguments of {self.call.function.name}"
+        return decode(model, self.call.function.arguments, where)
+
+
+def calls_of(record: Record, tool: str | None = None) -> Iterator[AnsweredCall]:
+    """Yield the calls that the next message answers, in order; of one tool, or of all."""
+    for index, (message, answer) in enumerate(pairwise(record.messages)):
+        if not isinstance(message, contracts.AssistantMessage) or not message.tool_calls:
+            continue
+        call = message.tool_calls[0]
+        linked = isinstance(answer, contracts.ToolMessage) and answer.tool_call_id == call.id
+        if linked and tool in (None, call.function.name):
+            yield AnsweredCall(call, answer.content, index)
+
+
+def operations_of(record: Record) -> list[contracts.Operation]:
+    """Return the operations of the record's patch; none if it has no patch.
+
+    Raises:
+        InputError: the arguments of the call are not of the contract.
+    """
+    patches = [each.arguments(contracts.ApplyPatch) for each in calls_of(record, APPLY_PATCH)]
+    return [op for patch in patches for op in patch.ops]
+
+
+def files_of(record: Record) -> dict[str, str]:
+    """Return the baseline's files that the record holds: text by path, in the record's order.
+
+    Raises:
+        InputError: the arguments of a call are not of the contract.
+    """
+    calls = calls_of(record, READ_FILE)
+    return {each.arguments(contracts.ReadFile).path: each.result for each in calls}
+
+
+def schemas() -> dict[str, str]:
+    """Return the text of each schema's file by its name, and the definitions of the tools."""
+    texts = {_TOOLS_FILE: (FOLDER / _TOOLS_FILE).read_text(encoding="utf-8")}
+    for model in _MODELS:
+        name = re.sub("(?<!^)(?=[A-Z])", "-", model.__name__).lower()
+        schema = {
+            "$schema": "https://json-schema.org/draft/2020-12/schema",
+            **model.model_json_schema(by_alias=True),
+        }
+        texts[f"{name}.json"] = json.dumps(schema, indent=2, ensure_ascii=False) + "\n"
+    return texts
+
+
+def write_schemas(folder: Path) -> list[Path]:
+    """Write the schemas into ``folder`` and return their paths."""
+    folder.mkdir(parents=True, exist_ok=True)
+    texts = schemas()
+    for name, text in texts.items():
+        (folder / name).write_text(text, encoding="utf-8", newline="\n")
+    return [folder / name for name in texts]

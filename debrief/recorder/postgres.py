@@ -125,7 +125,7 @@ class EmbeddedPostgres:
 
     def __init__(self, folder: Path, *, durable: bool = True) -> None:
         self._folder = folder.absolute()
-        self._data = self._folder / "data"
+        self._data, self._log = self._folder / "data", self._folder / "server.log"
         self.url = url_of(self._folder)
         """Of the database ``debrief``."""
         try:
@@ -269,10 +269,6 @@ class EmbeddedPostgres:
         Folders above it may be closed to that user, as root's home is.
         """
         return "/proc/self/cwd" if self._identity else str(cwd)
-
-    @property
-    def _log(self) -> Path:
-        return self._folder / "server.log"
 
     def _failure(self, reason: str) -> StorageError:
         lines = self._log.read_text(errors="replace").splitlines()[-3:]

@@ -17,10 +17,9 @@ from debrief.recorder import contracts
 from debrief.recorder.changes import WorktreeChanges, entries_of, with_hunks
 from debrief.recorder.comparison import Version
 from debrief.recorder.contracts import APPLY_PATCH, Meta, Record
-from debrief.recorder.encoding import encode_arguments, encode_record
+from debrief.recorder.encoding import encode_arguments, encode_record, operations_of
 from debrief.recorder.scratch import Scratch
 from debrief.recorder.state import SessionFacts
-from debrief.recorder.tools import operations_of
 from debrief.redaction import Finding, Redacted, Redactor
 
 _LONGEST_SCANNED = 400_000

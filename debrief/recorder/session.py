@@ -73,7 +73,10 @@ def start(home: RecorderHome, folder: Path, new: NewSession) -> Started:
     with home.lock_worktree(worktree):
         session = home.session(worktree)
         if session.exists:
-            raise _taken(session.started())
+            earlier = session.started()
+            since = f"of task {earlier.task_id}, since {earlier.started_at:%F %T} UTC"
+            move = "End it with: debrief record stop, or: debrief record discard"
+            raise InputError(earlier.worktree, f"has a session already, {since}", move)
         check_clean(worktree, new.ignore, home.scratch(worktree))
         started = Started(
             id=str(uuid4()),
@@ -215,14 +218,6 @@ def _check(new: NewSession) -> None:
     if new.system is not None:
         check_text("the system prompt", new.system)
     IgnoreRules(new.ignore)
-
-
-def _taken(started: Started) -> InputError:
-    return InputError(
-        started.worktree,
-        f"has a session already, of task {started.task_id}, since {started.started_at:%F %T} UTC",
-        "End it with: debrief record stop, or: debrief record discard",
-    )
 
 
 def _missing(home: RecorderHome, worktree: Path) -> InputError:

@@ -218,15 +218,13 @@ class SessionFolder:
             last_output = max(modified, start.started_at)
         end_file = self.command_file(number, "end.json")
         is_over = end_file.is_file()
-        if is_over:
-            end = _read(end_file, CommandEnd)
-        else:
-            end = CommandEnd(
-                exit_code=None,
-                ending=_INTERRUPTED,
-                duration_ms=round((last_output - start.started_at).total_seconds() * 1000),
-                cut=len(output) >= OUTPUT_KEPT,
-            )
+        unseen = CommandEnd(
+            exit_code=None,
+            ending=_INTERRUPTED,
+            duration_ms=round((last_output - start.started_at).total_seconds() * 1000),
+            cut=len(output) >= OUTPUT_KEPT,
+        )
+        end = _read(end_file, CommandEnd) if is_over else unseen
         return RanCommand(
             cmd=start.cmd,
             args=start.args,

@@ -15,11 +15,10 @@ from debrief.git import find_commit
 from debrief.recorder.changes import check_clean, snapshot_tree
 from debrief.recorder.checks import problems_of
 from debrief.recorder.contracts import CreateFile, DeleteFile, Record
-from debrief.recorder.encoding import MAX_STRING
+from debrief.recorder.encoding import MAX_STRING, files_of, operations_of
 from debrief.recorder.patching import FileState, apply_operations, check_folders
 from debrief.recorder.repository import QUIET, head_commit, worktree_of
 from debrief.recorder.scratch import EXECUTABLE, LINK, PLAIN, SUBMODULE, Entry, Scratch, scratch_of
-from debrief.recorder.tools import files_of, operations_of
 from debrief.redaction import Redactor
 
 

@@ -13,8 +13,7 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from debrief.cli.app import app
-from debrief.recorder.encoding import decode_record
-from debrief.recorder.tools import schemas
+from debrief.recorder.encoding import decode_record, schemas
 from tests.recorder.session_scenario import Records, a_repository, add_pnpm, records_server
 from tests.snapshots.scenario import git, write
 from tests.waiting import LONG, wait_until

@@ -32,9 +32,8 @@ from debrief.recorder.contracts import (
     UpdateFile,
     UserMessage,
 )
-from debrief.recorder.encoding import encode_arguments, encode_record
+from debrief.recorder.encoding import PATCHED, TOOLS, encode_arguments, encode_record
 from debrief.recorder.storage.rows import NewRow
-from debrief.recorder.tools import PATCHED, TOOLS
 
 BEFORE = {
     "README.md": "# Shop\n\nRuns with Node.\n",

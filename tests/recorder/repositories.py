@@ -13,11 +13,10 @@ from debrief.recorder.assembly import build_record
 from debrief.recorder.changes import WorktreeChanges, find_changes
 from debrief.recorder.checks import problems_of
 from debrief.recorder.contracts import Operation, Record
-from debrief.recorder.encoding import decode_record, encode_record
+from debrief.recorder.encoding import decode_record, encode_record, operations_of
 from debrief.recorder.patching import FileState, apply_operations
 from debrief.recorder.scratch import scratch_of
 from debrief.recorder.state import RanCommand, SessionFacts
-from debrief.recorder.tools import operations_of
 from debrief.redaction import Redactor
 
 MOMENT = datetime(2026, 3, 4, 5, 6, tzinfo=UTC)

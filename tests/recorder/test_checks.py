@@ -19,8 +19,7 @@ from debrief.recorder.contracts import (
     RunCommand,
     UpdateFile,
 )
-from debrief.recorder.encoding import decode_record
-from debrief.recorder.tools import calls_of, files_of, operations_of
+from debrief.recorder.encoding import calls_of, decode_record, files_of, operations_of
 from tests.recorder.records import AFTER, BEFORE, as_json, build
 
 RECORD = build()

@@ -22,16 +22,18 @@ from debrief.recorder.contracts import (
     UserMessage,
 )
 from debrief.recorder.encoding import (
+    FOLDER,
     MAX_BYTES,
     MAX_PARTS,
     MAX_STRING,
+    TOOLS,
     check_json,
     decode,
     decode_record,
     encode_arguments,
     encode_record,
+    schemas,
 )
-from debrief.recorder.tools import FOLDER, TOOLS, schemas
 from tests.recorder.records import as_json, build
 
 RECORD = build()
@@ -268,7 +270,7 @@ def validator(name: str) -> Draft202012Validator:
 
 def test_the_written_schemas_are_those_of_the_models() -> None:
     written = {path.name: path.read_text(encoding="utf-8") for path in FOLDER.glob("*.json")}
-    assert written == schemas(), "run python -m debrief.recorder.tools"
+    assert written == schemas(), "run debrief record schemas --to debrief/recorder/schemas"
 
 
 def test_a_record_of_ours_is_one_by_the_schema_that_others_follow() -> None:

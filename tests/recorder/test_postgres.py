@@ -5,7 +5,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import psutil
@@ -95,7 +95,9 @@ def kill_server(folder: Path) -> None:
     server = psutil.Process(pid)
     children = server.children()
     for process in (server, *children):
-        process.kill()
+        # A child may end by itself as soon as the server has.
+        with suppress(psutil.NoSuchProcess):
+            process.kill()
     wait_until(lambda: all(is_over(process.pid) for process in children))
     wait_until(lambda: running(folder) is None)
 

@@ -21,8 +21,7 @@ from debrief.recorder.contracts import (
     Record,
     ToolMessage,
 )
-from debrief.recorder.encoding import encode_record
-from debrief.recorder.tools import calls_of, files_of, operations_of
+from debrief.recorder.encoding import calls_of, encode_record, files_of, operations_of
 from debrief.recorder.verification import verify
 from tests.recorder.repositories import (
     REDACTOR,

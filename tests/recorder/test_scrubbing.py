@@ -8,9 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from debrief.recorder.contracts import DeleteFile, Record
-from debrief.recorder.encoding import encode_record
+from debrief.recorder.encoding import calls_of, encode_record, operations_of
 from debrief.recorder.scrubbing import SecretLog, scrubbed
-from debrief.recorder.tools import calls_of, operations_of
 from debrief.redaction import Redactor
 from tests.recorder.records import BEFORE, build
 

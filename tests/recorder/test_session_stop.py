@@ -11,11 +11,10 @@ from debrief.errors import InputError
 from debrief.files import locked
 from debrief.recorder.checks import problems_of
 from debrief.recorder.client import RecorderClient
-from debrief.recorder.encoding import decode_record
+from debrief.recorder.encoding import calls_of, decode_record, operations_of
 from debrief.recorder.session import opened
 from debrief.recorder.state import StopOptions
 from debrief.recorder.stopping import HeldError, WaitingError, forget, send_waiting
-from debrief.recorder.tools import calls_of, operations_of
 from tests.recorder.repositories import apply_to_folder
 from tests.recorder.session_scenario import (
     HASTE,

@@ -204,14 +204,14 @@ def weekly_report(run: StageRun, week: str) -> Metadata | None:
         run.webhook.send(run.context.log, f"Debrief: {headline(report)}.", run.context.run_id)
     figures = {
         "mean_overall_quality": report.now.quality,
-        "judges_mean": report.now.judged,
+        "judges_mean": report.now.judges_mean,
         "cost_usd_of_what_stands": report.now.cost_usd,
     }
     return {
-        COUNT: report.now.sessions,
+        COUNT: len(report.now.heads),
         "page": markdown(page),
         "path": dg.MetadataValue.path(written.path),
-        "failures": report.now.failed,
+        "failures": len(report.now.failures),
         **{key: round(value, 6) for key, value in figures.items() if value is not None},
         "summary": headline(report) + ("" if written.changed else " (page unchanged)"),
     }

@@ -1,4 +1,4 @@
-"""What a lake holds, in one look: what a run ends with."""
+"""What a lake holds of some weeks, in one look: what a run and a week's page end with."""
 
 from __future__ import annotations
 
@@ -8,8 +8,6 @@ from collections.abc import Iterable
 from msgspec import Struct
 
 from debrief.lake import Lake, Row
-from debrief.rubrics.model import Rubric
-from debrief.scoring.model import SCORE_NAMES
 from debrief.sessions.model import Problem, SessionHead, UnreadTranscript
 from debrief.sessions.store import SESSIONS_TABLE, UNREAD_TABLE
 
@@ -20,40 +18,6 @@ class Failure(Struct, frozen=True):
     stage: str
     culprit: str
     reason: str
-
-
-class TrainingSetSize(Struct, frozen=True, kw_only=True):
-    """One training set."""
-
-    path: str
-    samples: int
-    size: int
-    """Bytes."""
-
-
-class Summary(Struct, frozen=True, kw_only=True):
-    """The figures that a run ends with."""
-
-    weeks: tuple[str, ...]
-    sessions: int
-    by_tool: tuple[tuple[str, int], ...]
-    repaired: int
-    """Places inside transcripts that were skipped; their sessions were read."""
-    empty: int
-    """Transcripts that never held a session."""
-    judged: int
-    scored: int
-    several_chunks: int
-    rubric_scores: int
-    rubrics: tuple[tuple[str, tuple[Rubric, ...]], ...]
-    """By score name."""
-    training_sets: tuple[TrainingSetSize, ...]
-    failures: tuple[Failure, ...]
-    passed_over: tuple[Failure, ...]
-    """The repaired places and empty transcripts, each with its reason."""
-    evaluator: str
-    cost_usd: float | None
-    """None when a price was not known."""
 
 
 class Evaluated(Struct, frozen=True, kw_only=True):
@@ -106,6 +70,30 @@ class Content(Struct, frozen=True, kw_only=True):
         )
 
     @property
+    def passed_over(self) -> tuple[Failure, ...]:
+        """Return the places that were skipped and the files that never held a session."""
+        problems = (problem for head in self.heads for problem in head.problems)
+        return (*map(_unread, problems), *(_unread(row) for row in self.unread if row.expected))
+
+    @property
+    def by_tool(self) -> list[tuple[str, int]]:
+        """Return how many sessions each tool has, the most first."""
+        return Counter(head.tool for head in self.heads).most_common()
+
+    @property
+    def quality(self) -> float | None:
+        """Return the mean of ``overall_quality``."""
+        marks = [row.overall_quality for row in self.scored if row.overall_quality is not None]
+        return sum(marks) / len(marks) if marks else None
+
+    @property
+    def judges_mean(self) -> float | None:
+        """Return the mean of the judges' scores, each judgement weighted by its judge."""
+        weights = [(row.weight, row.score) for row in self.judged if row.score is not None]
+        weight = sum(each for each, _ in weights)
+        return sum(each * score for each, score in weights) / weight if weight else None
+
+    @property
     def cost_usd(self) -> float | None:
         """Return what the rows that stand have cost; None when a price was not known."""
         rows = (*self.judged, *self.scored, *self.held)
@@ -129,38 +117,6 @@ def content_of(lake: Lake, weeks: Iterable[str]) -> Content:
         scored=rows("session_scores", Evaluated),
         held=rows("rubric_evaluations", Evaluated),
     )
-
-
-def summarise(lake: Lake, weeks: Iterable[str] | None = None) -> Summary:
-    """Return what the lake holds of ``weeks`` (all, when None), and all its training sets."""
-    content = content_of(lake, lake.partitions(SESSIONS_TABLE) if weeks is None else weeks)
-    heads, unread, judged, scored = content.heads, content.unread, content.judged, content.scored
-    passed_over = [_unread(problem) for head in heads for problem in head.problems]
-    passed_over += [_unread(row) for row in unread if row.expected]
-    return Summary(
-        weeks=content.weeks,
-        sessions=len(heads),
-        by_tool=tuple(Counter(head.tool for head in heads).most_common()),
-        repaired=sum(len(head.problems) for head in heads),
-        empty=sum(row.expected for row in unread),
-        judged=len({row.session_id for row in judged if row.status == "ok"}),
-        scored=len({row.session_id for row in scored if row.status == "ok"}),
-        several_chunks=len({row.session_id for row in scored if row.chunk_agreement is not None}),
-        rubric_scores=sum(row.status == "ok" for row in content.held),
-        rubrics=tuple((name, tuple(lake.read("rubrics", name, Rubric))) for name in SCORE_NAMES),
-        training_sets=tuple(_training_sets(lake)),
-        failures=content.failures,
-        passed_over=tuple(passed_over),
-        evaluator=", ".join(sorted({r.model for r in judged} | {r.model for r in scored}))
-        or "nobody",
-        cost_usd=content.cost_usd,
-    )
-
-
-def _training_sets(lake: Lake) -> Iterable[TrainingSetSize]:
-    for name in lake.names("training", ".jsonl"):
-        data = lake.read_bytes(name) or b""
-        yield TrainingSetSize(path=lake.path(name), samples=data.count(b"\n"), size=len(data))
 
 
 def _unread(row: UnreadTranscript | Problem) -> Failure:

@@ -82,34 +82,15 @@ MOST_FAILURES = 20
 MOVES = "weekly_moves"
 
 
-class WeekFigures(Struct, frozen=True, kw_only=True):
-    """A week in numbers."""
-
-    week: str
-    sessions: int
-    tools: tuple[tuple[str, int], ...]
-    quality: float | None
-    """Mean of ``overall_quality``."""
-    judged: float | None
-    """Mean of the judges' scores, each judgement weighted by its judge."""
-    lines: int
-    """Added and removed by the sessions."""
-    output_tokens: int
-    """Written by the sessions' own models."""
-    failed: int
-    """Transcripts, judgements, scores and rubric evaluations."""
-    cost_usd: float | None
-    """Of the week's rows: judgements, scores, rubric evaluations."""
-
-
 class WeeklyReport(Struct, frozen=True, kw_only=True):
     """What a page about a week shows."""
 
-    now: WeekFigures
-    before: WeekFigures
+    week: str
+    week_before: str
+    now: Content
+    before: Content
     done: tuple[Done, ...]
     """What the run did for this week and for stages without weeks, one a stage."""
-    failures: tuple[Failure, ...]
     move: WeeklyMove | None
     """How the mean came about from that of the week before; None without one to compare with."""
     rubrics: tuple[str, ...]
@@ -129,16 +110,16 @@ def report_of(lake: Lake, week: str, done: Iterable[Done] = ()) -> WeeklyReport:
         week: the week.
         done: what the run did, of all its weeks.
     """
-    content = content_of(lake, [week])
     move = next((m for m in lake.read(MOVES, "all", WeeklyMove) if m.week == week), None)
     before = move.before if move else week_after(week, -1)
     return WeeklyReport(
-        now=_figures(week, content),
-        before=_figures(before, content_of(lake, [before])),
+        week=week,
+        week_before=before,
+        now=content_of(lake, [week]),
+        before=content_of(lake, [before]),
         done=tuple(
             by_stage(part for part in done if part.partition == week or not is_week(part.partition))
         ),
-        failures=content.failures,
         move=move,
         rubrics=tuple(_rubric_changes(lake, week)),
     )
@@ -146,18 +127,18 @@ def report_of(lake: Lake, week: str, done: Iterable[Done] = ()) -> WeeklyReport:
 
 def page_of(report: WeeklyReport) -> str:
     """Return the report as Markdown."""
-    now, whole = report.now, added_up("", report.done)
+    whole = added_up("", report.done)
     parts = [
-        f"# The week of {now.week}",
+        f"# The week of {report.week}",
         headline(report) + ".",
         "## What was done",
         _done_table(report.done) if report.done else "Nothing but this page was made.",
         "## What it cost",
         _cost(whole),
         "## What failed, and why",
-        _failures(report.failures),
+        _failures(report.now.failures),
         "## What changed since the week before",
-        _figures_table(now, report.before),
+        _figures_table(report),
         moves_markdown([report.move]) if report.move else "No week before it to explain it by.",
         "\n".join(f"- {line}" for line in report.rubrics) or "The rubrics are what they were.",
     ]
@@ -174,26 +155,8 @@ def headline(report: WeeklyReport) -> str:
             quality += f" ({now.quality - before.quality:+.2f})"
     whole = added_up("", report.done)
     cost = "cost not known" if whole.cost_usd is None else f"${whole.cost_usd:.2f} spent"
-    failed = f"{now.failed} failed" if now.failed else "nothing failed"
-    return f"Week of {now.week}: {now.sessions} sessions, {quality}, {failed}, {cost}"
-
-
-def _figures(week: str, content: Content) -> WeekFigures:
-    heads = content.heads
-    marks = [row.overall_quality for row in content.scored if row.overall_quality is not None]
-    weights = [(row.weight, row.score) for row in content.judged if row.score is not None]
-    weight = sum(each for each, _ in weights)
-    return WeekFigures(
-        week=week,
-        sessions=len(heads),
-        tools=tuple(Counter(head.tool for head in heads).most_common()),
-        quality=sum(marks) / len(marks) if marks else None,
-        judged=sum(each * score for each, score in weights) / weight if weight else None,
-        lines=sum(head.lines_added + head.lines_removed for head in heads),
-        output_tokens=sum(head.usage.output for head in heads),
-        failed=len(content.failures),
-        cost_usd=content.cost_usd,
-    )
+    failed = f"{len(now.failures)} failed" if now.failures else "nothing failed"
+    return f"Week of {report.week}: {len(now.heads)} sessions, {quality}, {failed}, {cost}"
 
 
 def _rubric_changes(lake: Lake, week: str) -> Iterator[str]:
@@ -246,24 +209,30 @@ def _failures(failures: Sequence[Failure]) -> str:
     return "\n".join([*lines, "", "The next run tries them again."])
 
 
-def _figures_table(now: WeekFigures, before: WeekFigures) -> str:
+def _figures_table(report: WeeklyReport) -> str:
+    names = (
+        *("sessions", "by tool", "mean quality", "judges' mean", "lines added and removed"),
+        *("tokens written", "failed", "cost of what stands, USD"),
+    )
+    rows = zip(names, _figures(report.now), _figures(report.before), strict=True)
+    return table(("", report.week, report.week_before), rows)
+
+
+def _figures(content: Content) -> tuple[str, ...]:
     def number(value: float | None, form: str) -> str:
         return "–" if value is None else format(value, form)
 
-    def tools(figures: WeekFigures) -> str:
-        return ", ".join(f"{plain(tool)} {count}" for tool, count in figures.tools) or "–"
-
-    rows = [
-        ("sessions", f"{now.sessions:,}", f"{before.sessions:,}"),
-        ("by tool", tools(now), tools(before)),
-        ("mean quality", number(now.quality, ".3f"), number(before.quality, ".3f")),
-        ("judges' mean", number(now.judged, ".3f"), number(before.judged, ".3f")),
-        ("lines added and removed", f"{now.lines:,}", f"{before.lines:,}"),
-        ("tokens written", f"{now.output_tokens:,}", f"{before.output_tokens:,}"),
-        ("failed", f"{now.failed:,}", f"{before.failed:,}"),
-        ("cost of what stands, USD", number(now.cost_usd, ".4f"), number(before.cost_usd, ".4f")),
-    ]
-    return table(("", now.week, before.week), rows)
+    heads = content.heads
+    return (
+        f"{len(heads):,}",
+        ", ".join(f"{plain(tool)} {count}" for tool, count in content.by_tool) or "–",
+        number(content.quality, ".3f"),
+        number(content.judges_mean, ".3f"),
+        f"{sum(head.lines_added + head.lines_removed for head in heads):,}",
+        f"{sum(head.usage.output for head in heads):,}",
+        f"{len(content.failures):,}",
+        number(content.cost_usd, ".4f"),
+    )
 
 
 LONGEST = 3_000

@@ -51,7 +51,6 @@ def run_graph(options: RunOptions, weeks: tuple[str, ...], ui_command: str | Non
         EvaluatorResource(**resources["evaluator"]).open()
     screen.print(f"Debrief: sessions → {settings.lake}")
     from debrief.lake import Lake
-    from debrief.summary import summarise
     from pipelines.instance import open_instance
 
     show_progress()
@@ -65,7 +64,7 @@ def run_graph(options: RunOptions, weeks: tuple[str, ...], ui_command: str | Non
             if graph.failed_steps <= {"judge_agreement"}:
                 take_training_sets(instance, lake, found, resources)
             graph.check()
-    print_summary(summarise(lake, found), screen)
+    print_summary(lake, found, screen)
     screen.print(f"Took {time.monotonic() - started:.0f} s. Everything is in {settings.lake}")
     screen.print(f"Look at it: {ui_command or _ui_command(options)}")
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -16,17 +16,19 @@ from rich.text import Text
 from debrief.cli.shared import counted, print_unwrapped
 from debrief.markdown import shorten
 from debrief.models.fencing import make_visible
+from debrief.rubrics.model import Rubric
 from debrief.scoring.dimensions import BY_NAME
-from debrief.scoring.model import SessionScores, Verdict
+from debrief.scoring.model import SCORE_NAMES, ScoreName, SessionScores, Verdict
 from debrief.scoring.model_scorer import cited_turns
 from debrief.scoring.scorer import FACTORS, Movement, movements_table
 from debrief.sessions.model import Session
+from debrief.summary import Content, Evaluated, Failure, content_of
 
 if TYPE_CHECKING:
     from rich.console import Console
 
+    from debrief.lake import Lake
     from debrief.langfuse.outgoing import ScoreReceipt
-    from debrief.summary import Failure, Summary
 
 _TURNS_SHOWN = 4
 _PROMPT_SHOWN = 90
@@ -212,65 +214,73 @@ def _plain(text: str) -> Text:
 _SHOWN = 8
 
 
-def print_summary(summary: Summary, console: Console) -> None:
+def print_summary(lake: Lake, weeks: Iterable[str], console: Console) -> None:
     """Print what was read, scored, found and written, and what failed and why."""
+    content = content_of(lake, weeks)
+    rubrics = {name: list(lake.read("rubrics", name, Rubric)) for name in SCORE_NAMES}
+    names = lake.names("training", ".jsonl")
+    samples = {lake.path(name): (lake.read_bytes(name) or b"").count(b"\n") for name in names}
     console.print()
-    console.print(_figures(summary))
-    if any(rubrics for _, rubrics in summary.rubrics):
-        console.print(_rubrics(summary))
-    _training_sets(summary, console)
-    _list(console, "Failed", summary.failures, "red")
-    _list(console, "Skipped, while everything around it was read", summary.passed_over, "yellow")
+    console.print(_figures(content, sum(map(len, rubrics.values())), samples))
+    if any(rubrics.values()):
+        console.print(_rubrics(rubrics))
+    _training_sets(samples, console)
+    _list(console, "Failed", content.failures, "red")
+    _list(console, "Skipped, while everything around it was read", content.passed_over, "yellow")
 
 
-def _figures(summary: Summary) -> Table:
+def _figures(content: Content, rubrics: int, samples: Mapping[str, int]) -> Table:
+    def sessions(rows: Iterable[Evaluated]) -> int:
+        return len({row.session_id for row in rows})
+
     table = Table(box=box.SIMPLE, title="Results", title_justify="left", show_header=False)
     table.add_column("")
     table.add_column("", justify="right")
     table.add_column("")
-    tools = ", ".join(f"{count} {tool}" for tool, count in summary.by_tool)
-    weeks = f"{summary.weeks[0]} … {summary.weeks[-1]}" if summary.weeks else ""
-    chunked = f"{summary.several_chunks} of them in several chunks"
-    rubrics = sum(len(found) for _, found in summary.rubrics)
-    samples = sum(made.samples for made in summary.training_sets)
-    skipped = f"{summary.repaired} places skipped, {summary.empty} files without a session"
-    cost = "cost not known" if summary.cost_usd is None else f"cost ${summary.cost_usd:.2f}"
+    weeks, heads, failed = content.weeks, content.heads, content.failures
+    judged = [row for row in content.judged if row.status == "ok"]
+    scored = [row for row in content.scored if row.status == "ok"]
+    chunked = sessions(row for row in content.scored if row.chunk_agreement is not None)
+    held = sum(row.status == "ok" for row in content.held)
+    skipped = sum(len(head.problems) for head in heads)
+    empty = sum(row.expected for row in content.unread)
+    models = sorted({row.model for row in (*content.judged, *content.scored)})
+    cost = "cost not known" if content.cost_usd is None else f"cost ${content.cost_usd:.2f}"
     for row in (
-        ("weeks", len(summary.weeks), weeks),
-        ("sessions read", summary.sessions, tools),
-        ("", "", skipped),
-        ("judged", summary.judged, f"by {summary.evaluator}; {cost}"),
-        ("scored", summary.scored, chunked),
-        ("rubrics", rubrics, f"{summary.rubric_scores} sessions judged by one"),
-        ("training sets", len(summary.training_sets), f"{samples} samples"),
-        ("failed", len(summary.failures), "retried by the next run" if summary.failures else ""),
+        ("weeks", len(weeks), f"{weeks[0]} … {weeks[-1]}" if weeks else ""),
+        ("sessions read", len(heads), ", ".join(f"{n} {tool}" for tool, n in content.by_tool)),
+        ("", "", f"{skipped} places skipped, {empty} files without a session"),
+        ("judged", sessions(judged), f"by {', '.join(models) or 'nobody'}; {cost}"),
+        ("scored", sessions(scored), f"{chunked} of them in several chunks"),
+        ("rubrics", rubrics, f"{held} sessions judged by one"),
+        ("training sets", len(samples), f"{sum(samples.values())} samples"),
+        ("failed", len(failed), "retried by the next run" if failed else ""),
     ):
         table.add_row(*map(str, row))
     return table
 
 
-def _rubrics(summary: Summary) -> Table:
+def _rubrics(sets: Mapping[ScoreName, Sequence[Rubric]]) -> Table:
     table = Table(box=box.SIMPLE_HEAD, title="Rubrics: what sets good sessions apart")
     table.title_justify = "left"
     table.add_column("score name")
     table.add_column("rubric")
     table.add_column("effect", justify="right")
-    for name, rubrics in summary.rubrics:
-        for rubric in rubrics[:_SHOWN]:
+    for name, rubrics in sets.items():
+        for place, rubric in enumerate(rubrics[:_SHOWN]):
             effect = "–" if rubric.effect_size is None else f"{rubric.effect_size:+.2f}"
-            table.add_row(name, rubric.name, effect)
-            name = ""
+            table.add_row("" if place else name, rubric.name, effect)
     return table
 
 
-def _training_sets(summary: Summary, console: Console) -> None:
-    shown = sorted(summary.training_sets, key=lambda made: (-made.samples, made.path))
+def _training_sets(samples: Mapping[str, int], console: Console) -> None:
+    shown = sorted(samples, key=lambda path: (-samples[path], path))
     if not shown:
         return
     console.print("Training sets, by samples:")
-    for made in shown[: 2 * _SHOWN]:
-        console.print(f"  {made.samples:4}  {_short(made.path)}")
-    rest = sum(made.samples for made in shown[2 * _SHOWN :])
+    for path in shown[: 2 * _SHOWN]:
+        console.print(f"  {samples[path]:4}  {_short(path)}")
+    rest = sum(samples[path] for path in shown[2 * _SHOWN :])
     if rest:
         console.print(f"  {rest:4}  in {len(shown) - 2 * _SHOWN} others beside them")
     console.print()

@@ -10,7 +10,7 @@ from msgspec import Struct
 
 from debrief.lake import Lake
 from debrief.sessions.model import Session, UnreadTranscript
-from debrief.summary import summarise
+from debrief.summary import content_of
 from tests.pipelines.conftest import Home, Said
 
 WEEK = "2026-11-02"
@@ -115,7 +115,7 @@ def test_every_session_around_the_bad_ones_is_intact(run: Run) -> None:
     assert run.said.code == 0, run.said.err
     assert set(run.sessions()) == {"good", "cut", "doubled", "latin", "unknown-type", "big"}
     assert all(session.prompt_count == 1 for session in run.sessions().values())
-    assert summarise(run.lake).scored == 6
+    assert len(content_of(run.lake, [WEEK]).scored) == 6
 
 
 @pytest.mark.parametrize(

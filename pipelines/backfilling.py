@@ -27,7 +27,6 @@ from pipelines.instance import open_instance
 from pipelines.launching import (
     carry_out,
     end_dead_runs,
-    muted,
     ranges,
     show_progress,
     weeks_with_sessions,
@@ -95,8 +94,10 @@ def run_backfill(options: RunOptions, request: Backfill) -> None:
     parts: list[Done] = []
     with open_instance(settings) as instance:
         end_dead_runs(instance)
+        show_progress(False)
         if not _agree(request, stages, of_pairs, spans, resources):
             return
+        show_progress()
 
         def make(assets: list[str], span: Span) -> None:
             evaluator = dict(resources["evaluator"])
@@ -230,7 +231,7 @@ def _rehearse(stage: str, spans: Sequence[Span], resources: Resources) -> tuple[
     dry = {**resources, "evaluator": {**resources["evaluator"], "dry_run": True}}
     events: list[dg.DagsterEvent] = []
     runs = _spans([stage], spans)
-    with dg.DagsterInstance.ephemeral() as instance, muted():
+    with dg.DagsterInstance.ephemeral() as instance:
         for span in runs:
             outcome = carry_out(instance, "", span, run_config(dry), [stage])
             outcome.check()

@@ -11,48 +11,21 @@ from typing import Annotated
 import typer
 
 from debrief.cli.app import TEAM, app
+from debrief.cli.shared import DryRun, LakeUrl, MaxCost, Model, Offline, Sessions
 
-Sessions = Annotated[
+Weeks = Annotated[
     list[str] | None,
     typer.Option(
-        "--sessions",
-        help="A folder with transcripts, or a URL of an object store (s3://…); may be given "
-        "more than once. Default: the usual folders of this machine's user.",
+        "--week",
+        "--weeks",
+        help="A Monday (2026-11-16) or a range (2026-10-05..2026-11-16); may be given more than "
+        "once. Default: every week with a session.",
     ),
 ]
-Lake = Annotated[
-    str,
-    typer.Option(
-        "--lake",
-        help="Where tables and training sets go: a folder or an fsspec URL. "
-        "Default: DEBRIEF_LAKE, else ~/.debrief/lake.",
-    ),
-]
-Offline = Annotated[
-    bool,
-    typer.Option(
-        "--offline",
-        help="Ask no model: the deterministic offline evaluator, a baseline without a key.",
-    ),
-]
-Model = Annotated[
-    str,
-    typer.Option(
-        "--model",
-        help="A LiteLLM model name that answers for everything, such as "
-        "openrouter/x-ai/grok-4.1-fast. Default: the model that each judge's file names.",
-    ),
-]
-_WEEKS = (
-    "A Monday (2026-11-16) or a range (2026-10-05..2026-11-16); may be given more than once. "
-    "Default: every week with a session."
-)
 
 
 @app.command()
-def demo(
-    lake: Lake = "",
-) -> None:
+def demo(lake: LakeUrl = "") -> None:
     """Run the whole graph on the bundled sample sessions: no key, no network, half a minute."""
     from pipelines.launching import run_graph
     from pipelines.options import demo_options
@@ -63,10 +36,10 @@ def demo(
 @app.command()
 def run(
     sessions: Sessions = None,
-    week: Annotated[list[str] | None, typer.Option("--week", help=_WEEKS)] = None,
+    week: Weeks = None,
     offline: Offline = False,
     model: Model = "",
-    lake: Lake = "",
+    lake: LakeUrl = "",
 ) -> None:
     """Run the whole graph on your own sessions: read, judge, score, mine, export.
 
@@ -82,7 +55,7 @@ def run(
 @app.command()
 def backfill(
     stage: Annotated[str, typer.Option("--stage", help="The asset, such as session_scores.")],
-    week: Annotated[list[str] | None, typer.Option("--weeks", "--week", help=_WEEKS)] = None,
+    week: Weeks = None,
     where: Annotated[
         list[str] | None,
         typer.Option(
@@ -102,18 +75,13 @@ def backfill(
     force: Annotated[
         bool, typer.Option("--force", help="Also what is up to date is made again.")
     ] = False,
-    dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Say what would be done and what it would cost.")
-    ] = False,
+    dry_run: DryRun = False,
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Agree to the costs.")] = False,
-    max_cost_usd: Annotated[
-        float | None,
-        typer.Option("--max-cost-usd", help="No new call once so much was spent."),
-    ] = None,
+    max_cost_usd: MaxCost = None,
     sessions: Sessions = None,
     offline: Offline = False,
     model: Model = "",
-    lake: Lake = "",
+    lake: LakeUrl = "",
 ) -> None:
     """Bring one stage up to date over a range of its partitions, as real runs.
 
@@ -142,7 +110,7 @@ def backfill(
 @app.command()
 def ui(
     of_demo: Annotated[bool, typer.Option("--demo", help="Show the demo's lake.")] = False,
-    lake: Lake = "",
+    lake: LakeUrl = "",
     sessions: Sessions = None,
     offline: Offline = False,
     port: Annotated[int, typer.Option(help="Port on 127.0.0.1.")] = 3000,
@@ -238,7 +206,7 @@ def prune(
     older_than: Annotated[
         str, typer.Option("--older-than", help="Such as 90d; DEBRIEF_KEEP_RUNS_DAYS, else 90d.")
     ] = "",
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only tell.")] = False,
+    dry_run: DryRun = False,
 ) -> None:
     """Delete old runs and their events from Dagster's storage; the lake is not touched.
 

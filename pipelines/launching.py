@@ -308,20 +308,13 @@ class _Lines(logging.Handler):
         console(stderr=True).print(f"  {record.getMessage()}")
 
 
-def show_progress() -> None:
-    """Print what stages say to standard error from now on, without Dagster's bookkeeping."""
-    _progress.setLevel(logging.INFO)
+def show_progress(shown: bool = True) -> None:
+    """Print what stages say to standard error, without Dagster's bookkeeping, from now on or not.
+
+    Args:
+        shown: False while something is tried and not kept.
+    """
+    _progress.setLevel(logging.INFO if shown else logging.WARNING)
     _progress.propagate = False
     if not _progress.handlers:
         _progress.addHandler(_Lines())
-
-
-@contextmanager
-def muted() -> Iterator[None]:
-    """Print no progress meanwhile, of what is tried and not kept."""
-    before = _progress.level
-    _progress.setLevel(logging.WARNING)
-    try:
-        yield
-    finally:
-        _progress.setLevel(before)

@@ -9,7 +9,8 @@ from typing import Any
 
 from msgspec import Struct
 
-from debrief.errors import ConfigurationError, InputError
+from debrief.cli.shared import check_models
+from debrief.errors import InputError
 from debrief.sessions.transfer import split_locations
 from debrief.settings import Settings, load_settings
 from debrief.weeks import FIRST_WEEK, is_week, week_after
@@ -33,10 +34,7 @@ class RunOptions(Struct, frozen=True, kw_only=True):
             InputError: a folder is not there.
             ConfigurationError: options contradict each other.
         """
-        if self.offline and self.model:
-            raise ConfigurationError(
-                "--offline and --model", "exclude each other", "Give one of them."
-            )
+        check_models(self.offline, self.model)
         for folder in self.sessions:
             if "://" not in folder and not Path(folder).is_dir():
                 raise InputError(folder, "is not a folder", "Name one that holds transcripts.")

@@ -16,26 +16,24 @@ from typing import Annotated
 
 import typer
 
-from debrief.cli.shared import Local, Repo, User, console
+from debrief.cli.shared import Local, Repo, User, console, counted, starting_with
 from debrief.errors import ConfigurationError, DebriefError, InputError
 
 _MODEL = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:/@\[\]-]*\Z")
 
 
-def _plan_ids(incomplete: str) -> list[str]:
-    from debrief.snapshots.capture import find_repository
+def _plan_ids(root: Path) -> list[str]:
     from debrief.snapshots.plans import plan_ids
 
-    repository = find_repository(Path())
-    ids = plan_ids(repository.root) if repository is not None else []
-    return [plan_id for plan_id in ids if plan_id.startswith(incomplete)]
+    return plan_ids(root)
 
 
 def code(
     plan_id: Annotated[
         str,
         typer.Argument(
-            help="Names the plan: a slug such as retry-queue.", autocompletion=_plan_ids
+            help="Names the plan: a slug such as retry-queue.",
+            autocompletion=starting_with(_plan_ids),
         ),
     ],
     extra: Annotated[
@@ -79,9 +77,8 @@ def code(
     out = console(stderr=True)
     with only_run_of(repository.root, plan_id):
         run = prepare(repository, plan_id, tool, model or None, transcripts_in=folders)
-        plural = "" if run.subagents == 1 else "s"
         out.print(f"worktree  {run.worktree}{'' if run.is_new else ' (there already)'}")
-        out.print(f"prompts   {run.fingerprint}: main and {run.subagents} subagent{plural}")
+        out.print(f"prompts   {run.fingerprint}: main and {counted(run.subagents, 'subagent')}")
         exit_code = run_tool(
             [*command, *run.arguments[:-1], *(extra or ()), run.arguments[-1]],
             run.worktree,

@@ -12,7 +12,7 @@ from rich import box
 from rich.table import Table
 from rich.text import Text
 
-from debrief.cli.shared import AsJson, LakeUrl, Repo, console, print_json
+from debrief.cli.shared import AsJson, LakeUrl, Repo, chosen, console, print_json
 from debrief.errors import ConfigurationError, InputError
 
 if TYPE_CHECKING:
@@ -79,7 +79,8 @@ def judges_new(
     """Begin a judge in the repository's .debrief/judges."""
     from debrief.content import folder
     from debrief.judging.model import judge_paths
-    from debrief.snapshots.capture import HOME, find_repository
+    from debrief.snapshots.capture import HOME
+    from debrief.snapshots.plans import repository_of
 
     if not _NAME.match(name):
         raise InputError(
@@ -87,10 +88,7 @@ def judges_new(
         )
     if not 0 < weight < float("inf"):
         raise InputError(f"weight {weight}", "is not over 0")
-    repository = find_repository(repo)
-    if repository is None:
-        raise InputError(str(repo.resolve()), "lies in no git repository")
-    own = repository.root / HOME / "judges"
+    own = repository_of(repo).root / HOME / "judges"
     path = own / f"{name}.md"
     if path.exists():
         raise InputError(str(path), "is there already", "Choose another name.")
@@ -118,7 +116,7 @@ def _judges_in_force(repo: Path) -> Path:
 rubrics_app = typer.Typer(
     no_args_is_help=True, help="The rubrics that were mined: read them, check them, compare them."
 )
-FORMS = ("text", "markdown", "json")
+FORMS = dict.fromkeys(("text", "markdown", "json"))
 
 
 @rubrics_app.command("show")
@@ -135,10 +133,8 @@ def rubrics_show(
     from debrief.rubrics.page import rubrics_markdown
     from debrief.scoring.model import SCORE_NAMES
 
-    _check_known("--format", form, FORMS)
-    if score_name:
-        _check_known("--score-name", score_name, SCORE_NAMES)
-    names = [name for name in SCORE_NAMES if score_name in ("", name)]
+    chosen("--format", form, FORMS)
+    names = chosen("--score-name", score_name, {"": SCORE_NAMES, **{n: (n,) for n in SCORE_NAMES}})
     store = _open(lake)
     rubrics = _by_score_name(store)
     trials = {name: list(store.read(TRIALS, name, RubricTrial)) for name in names}
@@ -308,11 +304,6 @@ def _by_score_name(store: Lake) -> dict[ScoreName, list[Rubric]]:
     from debrief.scoring.model import SCORE_NAMES
 
     return {name: list(store.read(RUBRICS, name, Rubric)) for name in SCORE_NAMES}
-
-
-def _check_known(option: str, given: str, known: Sequence[str]) -> None:
-    if given not in known:
-        raise InputError(option, f"{given!r} is not known", f"Known: {', '.join(known)}.")
 
 
 def _open(lake: str) -> Lake:

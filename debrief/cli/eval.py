@@ -16,12 +16,14 @@ from debrief.cli.shared import (
     AsJson,
     DryRun,
     MaxCost,
+    Model,
     Offline,
     Repo,
     console,
     cost_text,
     counted,
     print_json,
+    starting_with,
 )
 from debrief.errors import ConfigurationError, InputError
 
@@ -52,22 +54,15 @@ def _worktree_ids(root: Path) -> list[str]:
     return sorted(path.name for path in folders if path.is_dir())
 
 
-def _complete_plan_id(incomplete: str) -> list[str]:
-    from debrief.snapshots.capture import find_repository
-
-    repository = find_repository(Path())
-    ids = _worktree_ids(repository.root) if repository else []
-    return [plan_id for plan_id in ids if plan_id.startswith(incomplete)]
-
-
 def evaluate(
     plan_id: Annotated[
-        str, typer.Argument(help="A plan that has a worktree.", autocompletion=_complete_plan_id)
+        str,
+        typer.Argument(
+            help="A plan that has a worktree.", autocompletion=starting_with(_worktree_ids)
+        ),
     ],
     offline: Offline = False,
-    model: Annotated[
-        str, typer.Option(help="Answers for every judge; by default the model that each names.")
-    ] = "",
+    model: Model = "",
     judge: Annotated[
         list[str] | None, typer.Option(help="Only this judge; may be given more than once.")
     ] = None,

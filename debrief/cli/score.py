@@ -10,7 +10,17 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from debrief.cli.shared import AsJson, LakeUrl, Offline, Repo, User, console, print_json
+from debrief.cli.shared import (
+    AsJson,
+    LakeUrl,
+    Model,
+    Offline,
+    Repo,
+    User,
+    check_models,
+    console,
+    print_json,
+)
 from debrief.errors import ConfigurationError, DebriefError, InputError
 
 if TYPE_CHECKING:
@@ -39,7 +49,7 @@ def score(
     ] = "",
     everything: Annotated[bool, typer.Option("--all", help="Every session of the lake.")] = False,
     offline: Offline = False,
-    model: Annotated[str, typer.Option(help="A LiteLLM model name.")] = "",
+    model: Model = "",
     store: Annotated[
         bool,
         typer.Option("--store", help="Write the scores to the Langfuse server and read them back."),
@@ -78,8 +88,7 @@ def score(
 
     if sum(map(bool, (session, langfuse, everything))) != 1:
         raise InputError("debrief score", "needs one of SESSION, --langfuse ID and --all")
-    if offline and model:
-        raise ConfigurationError("--offline and --model", "exclude each other", "Give one of them.")
+    check_models(offline, model)
     settings = load_settings()
     redactor = Redactor(key_of(settings))
 

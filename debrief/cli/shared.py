@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, TypeVar
 
 import typer
 from rich.console import Console
 from rich.table import Table
 from typer.core import TyperGroup
 
-from debrief.errors import DebriefError
+from debrief.errors import ConfigurationError, DebriefError, InputError
+
+Chosen = TypeVar("Chosen")
 
 
 class ErrorReportingGroup(TyperGroup):
@@ -55,6 +58,42 @@ def counted(number: int, noun: str) -> str:
     return f"1 {noun}" if number == 1 else f"{number:,} {noun}s"
 
 
+def starting_with(
+    names: Callable[[Path], Sequence[str]],
+) -> Callable[[str], list[str]]:
+    """Complete what is typed by names that a repository's folder gives."""
+
+    def complete(incomplete: str) -> list[str]:
+        from debrief.snapshots.capture import find_repository
+
+        repository = find_repository(Path())
+        found = names(repository.root) if repository else ()
+        return [name for name in found if name.startswith(incomplete)]
+
+    return complete
+
+
+def check_models(offline: bool, model: str) -> None:
+    """Raise when a command is to ask a model and none.
+
+    Raises:
+        ConfigurationError: both are given.
+    """
+    if offline and model:
+        raise ConfigurationError("--offline and --model", "exclude each other", "Give one of them.")
+
+
+def chosen(option: str, given: str, known: Mapping[str, Chosen]) -> Chosen:
+    """Return what an option's value stands for.
+
+    Raises:
+        InputError: it is not known.
+    """
+    if given not in known:
+        raise InputError(option, f"{given!r} is not known", f"Known: {', '.join(known)}.")
+    return known[given]
+
+
 def cost_text(cost_usd: float | None) -> str:
     """Return what calls cost, for people."""
     return "at an unknown price" if cost_usd is None else f"for about ${cost_usd:.4f}"
@@ -69,7 +108,29 @@ User = Annotated[
 Local = Annotated[
     bool, typer.Option("--local", help="The repository's settings.local.json, never committed.")
 ]
-LakeUrl = Annotated[str, typer.Option("--lake", help="The lake; DEBRIEF_LAKE if none.")]
+LakeUrl = Annotated[
+    str,
+    typer.Option(
+        "--lake",
+        help="The lake: a folder or an fsspec URL. Default: DEBRIEF_LAKE, else ~/.debrief/lake.",
+    ),
+]
+Sessions = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--sessions",
+        help="A folder with transcripts, or a URL of an object store (s3://…); may be given "
+        "more than once. Default: the usual folders of this machine's user.",
+    ),
+]
+Model = Annotated[
+    str,
+    typer.Option(
+        "--model",
+        help="The LiteLLM model that answers for everything, such as "
+        "openrouter/x-ai/grok-4.1-fast. Default: what judges' files and DEBRIEF_MODEL name.",
+    ),
+]
 Database = Annotated[
     str,
     typer.Option(
@@ -77,8 +138,11 @@ Database = Annotated[
     ),
 ]
 Offline = Annotated[
-    bool, typer.Option("--offline", help="Ask no model: the deterministic offline evaluator.")
+    bool,
+    typer.Option("--offline", help="Ask no model: the deterministic offline evaluator."),
 ]
 MaxCost = Annotated[float | None, typer.Option(help="In USD: no new call once so much is spent.")]
-DryRun = Annotated[bool, typer.Option("--dry-run", help="Say what it would cost, and ask nothing.")]
+DryRun = Annotated[
+    bool, typer.Option("--dry-run", help="Say what would be done and what it would cost, no more.")
+]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]

@@ -6,12 +6,22 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, TypeVar
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich.table import Table
 
-from debrief.cli.shared import DryRun, LakeUrl, MaxCost, Repo, console, cost_text, counted, warn
+from debrief.cli.shared import (
+    DryRun,
+    LakeUrl,
+    MaxCost,
+    Repo,
+    chosen,
+    console,
+    cost_text,
+    counted,
+    warn,
+)
 from debrief.errors import ConfigurationError, InputError
 
 if TYPE_CHECKING:
@@ -23,7 +33,6 @@ if TYPE_CHECKING:
     from debrief.training.optimisation import OptimiserOptions
     from debrief.training.publishing.folder import Published
 
-Chosen = TypeVar("Chosen")
 _STATUSES: Mapping[str, Status | None] = {"any": None, "ready": "ready", "draft": "draft"}
 _SPLITS: Mapping[str, Split | None] = {"both": None, "train": "train", "eval": "eval"}
 _MOST_REASONS = 8
@@ -103,7 +112,7 @@ def export(
         fingerprint=fingerprint,
         parquet=parquet,
         min_overall_quality=min_quality,
-        status=_choice("--status", status, _STATUSES),
+        status=chosen("--status", status, _STATUSES),
         single_calls=single_calls,
     )
     if not from_recorder:
@@ -118,7 +127,7 @@ def export(
     of_sets |= {"--min-quality": min_quality > 0, "--single-calls": single_calls}
     _refuse(of_sets, "is of training sets alone", "Leave it out.")
     only = SessionFilter(task_id=task or None, status=options.status, since=_since(since))
-    side = _choice("--split", split, _SPLITS)
+    side = chosen("--split", split, _SPLITS)
     shares = training_options({} if eval_share is None else {"eval_share": eval_share})
 
     def publish_them(records: Iterable[StoredRecord]) -> PublishedRecords:
@@ -135,14 +144,6 @@ def _refuse(given: Mapping[str, bool], reason: str, move: str) -> None:
     for option, is_given in given.items():
         if is_given:
             raise ConfigurationError(option, reason, move)
-
-
-def _choice(option: str, text: str, choices: Mapping[str, Chosen]) -> Chosen:
-    if text not in choices:
-        *first, last = choices
-        move = f"Give {', '.join(first)} or {last}."
-        raise ConfigurationError(f"{option} {text}", "is none", move)
-    return choices[text]
 
 
 def _published_records(
@@ -246,7 +247,8 @@ def train(
     from debrief.models.choosing import Models
     from debrief.redaction.redactor import key_of
     from debrief.settings import load_settings
-    from debrief.snapshots.capture import HOME, find_repository
+    from debrief.snapshots.capture import HOME
+    from debrief.snapshots.plans import repository_of
     from debrief.training.candidates import report_of, write_candidate
     from debrief.training.lessons import LessonFilter, lessons_of, plan_lessons
     from debrief.training.optimisation import OptimiserOptions, propose
@@ -255,12 +257,7 @@ def train(
     settings = load_settings()
     if offline or (not ask and settings.offline):
         raise ConfigurationError("debrief train", NEEDS_A_MODEL, "Name one with --ask.")
-    repository = find_repository(repo)
-    if repository is None:
-        raise InputError(
-            str(repo), "is in no repository, and candidates go to one", "Name it: --repo."
-        )
-    home = repository.root / HOME
+    home = repository_of(repo).root / HOME
     only = LessonFilter(task=task, tool=tool, model=model, fingerprint=fingerprint)
     fitting = _of_one_prompt_set(
         [

@@ -233,7 +233,7 @@ def test_the_command_says_what_came_of_it(lake: Lake, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("arguments", "said"),
-    [(["--format", "alpaca"], "is not known"), (["--status", "done"], "Give any, ready or draft")],
+    [(["--format", "alpaca"], "is not known"), (["--status", "done"], "Known: any, ready, draft")],
 )
 def test_the_command_refuses_what_makes_no_sense(
     lake: Lake, tmp_path: Path, arguments: list[str], said: str

@@ -19,7 +19,8 @@ import zlib
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
-from itertools import chain, islice, pairwise
+from itertools import chain, groupby, islice, pairwise
+from operator import itemgetter
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING
 
@@ -43,8 +44,9 @@ DUPLICATE = 0.85
 ALIKE = 0.6
 """Likeness from which two sessions must not be on both sides of a split."""
 
-_ROWS_A_BAND = 4
-"""Of 256: two sessions of likeness 0.6 miss each other in all 64 bands once in seven thousand."""
+_BAND = 4 * 4
+"""Bytes of 4 numbers of 256: two sessions of likeness 0.6 miss each other in all 64 bands once in
+seven thousand."""
 _ALL_PAIRS = 12
 _CHUNK = 20_000
 
@@ -115,13 +117,13 @@ def _origins(count: int, earlier: Mapping[int, set[int]]) -> list[tuple[int, ...
     return found
 
 
-def _sharing_messages(rows: Sequence[SessionTraits]) -> list[tuple[int, int]]:
-    import numpy as np
-
-    counts = [len(row.message_marks) // 8 for row in rows]
-    marks = np.frombuffer(b"".join(row.message_marks for row in rows), np.uint64)
-    owners = np.repeat(np.arange(len(rows), dtype=np.int64), counts)
-    return sorted({pair for members in _equal(marks, owners) for pair in pairwise(members)})
+def _sharing_messages(rows: Sequence[SessionTraits]) -> set[tuple[int, int]]:
+    marks = (
+        (row.message_marks[start : start + 8], number)
+        for number, row in enumerate(rows)
+        for start in range(0, len(row.message_marks), 8)
+    )
+    return {pair for members in _equal(marks) for pair in pairwise(members)}
 
 
 def _alike(rows: Sequence[SessionTraits]) -> list[tuple[int, int, float]]:
@@ -132,10 +134,9 @@ def _alike(rows: Sequence[SessionTraits]) -> list[tuple[int, int, float]]:
         return []
     matrix = np.frombuffer(b"".join(row.signature for row in rows), np.uint32)
     matrix = matrix.reshape(len(rows), SIGNATURE_BYTES // 4)
-    numbers = np.arange(len(rows), dtype=np.int64)
     candidates: set[tuple[int, int]] = set()
-    for start in range(0, matrix.shape[1], _ROWS_A_BAND):
-        for members in _equal(_mixed(matrix[:, start : start + _ROWS_A_BAND]), numbers):
+    for band in (slice(start, start + _BAND) for start in range(0, SIGNATURE_BYTES, _BAND)):
+        for members in _equal((row.signature[band], number) for number, row in enumerate(rows)):
             first = members[:_ALL_PAIRS]
             candidates.update((a, b) for n, a in enumerate(first) for b in first[n + 1 :])
             # Of many that are alike the others need only be seen beside two of them.
@@ -154,33 +155,12 @@ def _alike(rows: Sequence[SessionTraits]) -> list[tuple[int, int, float]]:
     return found
 
 
-def _mixed(band: NDArray[np.uint32]) -> NDArray[np.uint64]:
-    import numpy as np
-
-    mixed = np.zeros(len(band), np.uint64)
-    with np.errstate(over="ignore"):
-        for column in band.T:
-            mixed = (mixed ^ column.astype(np.uint64)) * np.uint64(0x9E3779B97F4A7C15)
-            mixed ^= mixed >> np.uint64(32)
-    return mixed
-
-
-def _equal(keys: NDArray[np.uint64], owners: NDArray[np.int64]) -> Iterable[list[int]]:
-    """Yield the owners of each key that several have, in order, each once."""
-    import numpy as np
-
-    order = np.argsort(keys, kind="stable")
-    keys, owners = keys[order], owners[order]
-    if not len(keys):
-        return
-    ends = np.flatnonzero(np.append(keys[1:] != keys[:-1], True)) + 1
-    start = 0
-    for end in ends.tolist():
-        if end - start > 1:
-            members = np.unique(owners[start:end])
-            if len(members) > 1:
-                yield [int(number) for number in members]
-        start = end
+def _equal(keys: Iterable[tuple[bytes, int]]) -> Iterator[list[int]]:
+    """Yield the owners of each key that several have, in order; no owner has a key twice."""
+    for _, found in groupby(sorted(keys), itemgetter(0)):
+        members = [owner for _, owner in found]
+        if len(members) > 1:
+            yield members
 
 
 def read_kinship(lake: Lake) -> Kinship:

@@ -148,25 +148,11 @@ def decoded(line: bytes) -> StoredLine:
 
 def template_messages(messages: Iterable[ChatMessage]) -> list[dict[str, Any]]:
     """Return messages as chat templates take them: arguments as objects, no weights."""
-    return [_template_message(message) for message in messages]
-
-
-def _template_message(message: ChatMessage) -> dict[str, Any]:
-    made: dict[str, Any] = {"role": message.role, "content": message.content}
-    if message.tool_calls:
-        made["tool_calls"] = [
-            {
-                "id": call.id,
-                "type": call.type,
-                "function": {
-                    "name": call.function.name,
-                    "arguments": _object(call.function.arguments),
-                },
-            }
-            for call in message.tool_calls
-        ]
-    elif message.tool_call_id:
-        made["tool_call_id"] = message.tool_call_id
+    made: list[dict[str, Any]] = msgspec.to_builtins(list(messages))
+    for message in made:
+        message.pop("weight", None)
+        for call in message.get("tool_calls", ()):
+            call["function"]["arguments"] = _object(call["function"]["arguments"])
     return made
 
 

@@ -10,7 +10,7 @@ from functools import lru_cache
 from typing import Any
 
 import msgspec
-from msgspec import Raw, Struct
+from msgspec import Raw
 from msgspec.structs import replace
 
 from debrief.errors import InputError
@@ -115,14 +115,7 @@ _DATASET = {
     "formatting": "sharegpt",
     "columns": {"messages": "conversations", "system": "system", "tools": "tools"},
 }
-_HUMAN, _MODEL = ("human", "observation"), ("gpt", "function_call")
-
-
-class _Tool(Struct, frozen=True):
-    function: Raw
-
-
-_TOOLS = msgspec.json.Decoder(list[_Tool])
+_SPEAKERS = ("human", "observation"), ("gpt", "function_call")
 
 
 def _sharegpt(line: StoredLine, _: object = None) -> Iterator[dict[str, Any]]:
@@ -135,7 +128,7 @@ def _sharegpt(line: StoredLine, _: object = None) -> Iterator[dict[str, Any]]:
     first = line.messages[0]
     turns = _turns(line)
     _check_order([turn["from"] for turn in turns])
-    functions = [tool.function for tool in _TOOLS.decode(line.tools)]
+    functions = [tool.function for tool in _SCHEMAS.decode(line.tools)]
     yield {
         "conversations": turns,
         "system": first.content if first.role == "system" else "",
@@ -165,7 +158,7 @@ def _check_order(speakers: Sequence[str]) -> None:
     if len(speakers) % 2 or not speakers:
         raise ValueError(f"{len(speakers)} turns, and there must be an even number of them")
     for number, speaker in enumerate(speakers):
-        if speaker not in (_MODEL if number % 2 else _HUMAN):
+        if speaker not in _SPEAKERS[number % 2]:
             raise ValueError(f"turn {number}: {speaker} cannot stand here")
 
 

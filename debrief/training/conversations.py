@@ -1,4 +1,4 @@
-"""A session's messages in OpenAI's chat form.
+"""A session's messages in OpenAI's chat form, with names and texts as every trainer takes them.
 
 The conversation holds what the person said, what the model said and called, and what came back,
 in strict turns: a user message, then assistant messages with their results, closed by an
@@ -11,16 +11,20 @@ calls carry ``weight`` 0, OpenAI's mark for what is not trained on.
 
 from __future__ import annotations
 
+import hashlib
+import json
 import re
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator, Sequence
-from datetime import datetime
+from contextlib import suppress
+from datetime import UTC, datetime
 
+import msgspec
+import orjson
 from msgspec import UNSET, Struct
 from msgspec.structs import replace
 
 from debrief.sessions.model import Intervention, Message, Session, ToolCall, Turn
-from debrief.training.formats import call_arguments, call_id, function_name
 from debrief.training.model import ChatCall, ChatFunction, ChatMessage
 
 NO_PROMPT = "(no prompt recorded)"
@@ -30,6 +34,9 @@ TURN_ENDED = "(the turn ended here)"
 
 _PICTURE = "[Image #"
 _THOUGHTS = re.compile(r"\A\s*<(think|thinking)>.*?</\1>\s*", re.DOTALL)
+_LONGEST_NAME = 64
+_NOT_IN_A_NAME = re.compile(r"[^a-zA-Z0-9_-]")
+_TIME_LIKE = re.compile(r"\d{4}-\d\d?-\d\d?([T ][\d:]+(Z|[+-][\d:]+)?)?\Z")
 _TYPED = ("slash_command", "remark")
 _REMINDER, _REMINDED = "<system-reminder>", "</system-reminder>"
 _REMINDER_S_END = 32
@@ -48,11 +55,6 @@ class Request(Struct, frozen=True, kw_only=True):
     """Nobody asked: the agent's program told the model something that is in no line."""
     after_notices: tuple[int, ...] = ()
     """Places of the answers before which it did so while the model worked."""
-
-    @property
-    def is_known(self) -> bool:
-        """Whether the transcript holds what was asked, or that it was in images."""
-        return bool(self.text.strip() or self.images)
 
 
 def requests_in(turn: Turn, notices: Sequence[datetime] = ()) -> Iterator[Request]:
@@ -85,7 +87,9 @@ def requests_in(turn: Turn, notices: Sequence[datetime] = ()) -> Iterator[Reques
     for message in turn.messages:
         if not (without_thoughts(message.text).strip() or message.calls):
             continue
-        before = [one for one in typed if _was_typed_before(one, message, bool(answers))]
+        before = [
+            one for one in typed if (one.at <= message.at if one.at and message.at else not answers)
+        ]
         typed = [one for one in typed if one not in before]
         due = max(heard, bisect_right(notices, message.at) if message.at else 0)
         is_noticed, heard = bool(answers) and due > heard, due
@@ -104,12 +108,6 @@ def requests_in(turn: Turn, notices: Sequence[datetime] = ()) -> Iterator[Reques
     for remark in typed:
         if remark.kind == "remark":
             yield Request(text=_words(remark))
-
-
-def _was_typed_before(command: Intervention, message: Message, is_under_way: bool) -> bool:
-    if command.at is None or message.at is None:
-        return not is_under_way
-    return command.at <= message.at
 
 
 def _is_stopped(turn: Turn, answers: Sequence[Message]) -> bool:
@@ -162,10 +160,10 @@ class ConversationBuilder:
         return self._messages[-1].role if self._messages else ""
 
     def _add_request(self, request: Request) -> None:
-        if request.is_known:
+        text = request.text if request.text.strip() else ""
+        if text or request.images:
             pictures = _pictures(request)
             self.stand_ins += bool(pictures)
-            text = request.text if request.text.strip() else ""
             self._ask("\n\n".join(filter(None, [text, pictures])), is_known=True)
         elif request.answers and (request.is_notice or self._last in ("", "system")):
             self.stand_ins += 1
@@ -298,3 +296,104 @@ def is_trained_on(messages: Sequence[ChatMessage]) -> bool:
 def _joined(message: ChatMessage, text: str) -> ChatMessage:
     parts = [part for part in (message.content, text) if part]
     return replace(message, content="\n\n".join(parts))
+
+
+def function_name(tool: str) -> str:
+    """Return the name under which a tool stands in a training set.
+
+    Models are tuned with ``[a-zA-Z0-9_-]{1,64}`` only; a dot, and whatever else is not allowed,
+    becomes an underscore, and a name that is too long is cut and stamped.
+
+    >>> function_name("repo.readFile")
+    'repo_readFile'
+    """
+    name = _NOT_IN_A_NAME.sub("_", tool) or "unnamed_tool"
+    if len(name) <= _LONGEST_NAME:
+        return name
+    stamp = hashlib.sha256(tool.encode("utf-8", "surrogatepass")).hexdigest()[:8]
+    return f"{name[: _LONGEST_NAME - len(stamp) - 1]}_{stamp}"
+
+
+def call_id(number: int) -> str:
+    """Return the id of a line's ``number``-th call, from 1: always nine letters or digits.
+
+    >>> call_id(1)
+    'call00001'
+    """
+    return f"call{number:05d}" if number < 100_000 else f"c{number:08d}"
+
+
+def time_text(moment: datetime) -> str:
+    """Return a time in UTC with six digits of a second.
+
+    Loaders take whole-second times for timestamps and others for strings; with all six digits
+    every time of every file is a string.
+    """
+    return moment.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+
+
+def label(value: str) -> str:
+    """Return a name so that no loader takes it for a time.
+
+    A task called ``2026-01-05`` would make its file's column one of timestamps, and the file
+    would not load together with others. Such a value gets a space at its end.
+    """
+    return f"{value} " if _TIME_LIKE.match(value) else value
+
+
+def whole_text(text: str) -> str:
+    """Return ``text`` in a form that UTF-8 can hold: a lone surrogate becomes U+FFFD."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+    return text
+
+
+def parsed_arguments(text: str) -> dict[str, object] | None:
+    """Return a call's arguments; None when ``text`` is not the JSON text of an object."""
+    try:
+        value = orjson.loads(text)
+    except ValueError:
+        return None
+    return value if isinstance(value, dict) else None
+
+
+def call_arguments(text: str) -> tuple[dict[str, object], str]:
+    """Return a call's arguments, and the JSON text of an object that holds them.
+
+    That is ``text`` itself, to the letter, where it is one. What is no object, such as the bare
+    patch that some tools take, becomes ``{"input": …}``; and half a character, which JSON can
+    spell and UTF-8 cannot, is mended.
+    """
+    arguments = parsed_arguments(text)
+    if arguments is not None:
+        return arguments, text
+    with suppress(ValueError, RecursionError):
+        loose = _whole(json.loads(text))
+        if isinstance(loose, dict):
+            return loose, _compact(loose)
+    bare: dict[str, object] = {"input": whole_text(text)}
+    return bare, _compact(bare)
+
+
+def encode(value: object) -> bytes:
+    """Return ``value`` as one line of JSON, UTF-8, without the line end."""
+    try:
+        return msgspec.json.encode(value)
+    except UnicodeEncodeError:
+        return msgspec.json.encode(_whole(msgspec.to_builtins(value)))
+
+
+def _whole(value: object) -> object:
+    if isinstance(value, str):
+        return whole_text(value)
+    if isinstance(value, dict):
+        return {whole_text(key): _whole(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_whole(item) for item in value]
+    return value
+
+
+def _compact(value: dict[str, object]) -> str:
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":"), allow_nan=False)

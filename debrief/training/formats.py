@@ -1,132 +1,268 @@
-"""The chat form: names, ids, texts and JSON as every trainer takes them."""
+"""OpenAI's fine-tuning format: the tools of a line as JSON schemas, and the rules that lines keep.
+
+A schema that the session's source declares stands as it is. Most transcripts name the tools and
+do not describe them. Those of the usual agents are known; of others, and of those that were
+mostly called in another way, the calls in the session tell which arguments there are, of which
+type, and which are always given.
+
+Each schema has the same three keys, and ``properties`` is the one place where lines differ. A
+loader makes that a free-form column when it sees two tools with different properties, and a fixed
+record, into which no other file fits, when it does not. So a line in which all tools take the
+same arguments gets one more tool that its agent has as well.
+"""
 
 from __future__ import annotations
 
-import hashlib
-import json
 import re
-from collections.abc import Iterator, Mapping, Sequence
-from datetime import UTC, datetime
+import tomllib
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
+from importlib.resources import files
 from typing import Literal
 
 import msgspec
-import orjson
 from msgspec import UNSET, Raw, Struct, UnsetType
+from msgspec.structs import replace
 
-from debrief.training.model import ChatCall, SampleMetadata, ToolSchema
+from debrief.sessions.model import DeclaredTool
+from debrief.training.conversations import function_name, label, parsed_arguments, whole_text
+from debrief.training.model import (
+    ChatCall,
+    SampleMetadata,
+    Schema,
+    ToolFunction,
+    ToolParameters,
+    ToolSchema,
+)
 
 CALL_ID = re.compile(r"[A-Za-z0-9]{9}\Z")
 FUNCTION_NAME = re.compile(r"[a-zA-Z0-9_-]{1,64}\Z")
 MOST_TOOLS = 128
 """OpenAI takes no more in a line."""
+_UNDESCRIBED = "A tool of this session, its arguments as they were used."
+_DEFINITIONS = ("$defs", "definitions")
+_MOST_INLINED, _DEEPEST = 5_000, 64
+"""Values out of definitions, after which no more are written out, as they may use each other so
+often that it would take forever."""
+_KINDS = {bool: "boolean", int: "integer", float: "number", str: "string", list: "array"}
 
-_LONGEST_NAME = 64
-_NOT_IN_A_NAME = re.compile(r"[^a-zA-Z0-9_-]")
-_TIME_LIKE = re.compile(r"\d{4}-\d\d?-\d\d?([T ][\d:]+(Z|[+-][\d:]+)?)?\Z")
 
+def _known_tools(tools: Mapping[str, Sequence[str]]) -> dict[str, ToolSchema]:
+    """Return the schemas of tools that are known by name, description and arguments.
 
-def function_name(tool: str) -> str:
-    """Return the name under which a tool stands in a training set.
-
-    Models are tuned with ``[a-zA-Z0-9_-]{1,64}`` only; a dot, and whatever else is not allowed,
-    becomes an underscore, and a name that is too long is cut and stamped.
-
-    >>> function_name("repo.readFile")
-    'repo_readFile'
+    Of the arguments, ``path*`` is required, ``:`` names a type other than string, ``[]`` an array
+    of it.
     """
-    name = _NOT_IN_A_NAME.sub("_", tool) or "unnamed_tool"
-    if len(name) <= _LONGEST_NAME:
-        return name
-    stamp = hashlib.sha256(tool.encode("utf-8", "surrogatepass")).hexdigest()[:8]
-    return f"{name[: _LONGEST_NAME - len(stamp) - 1]}_{stamp}"
+    made = {}
+    for tool, (description, arguments) in tools.items():
+        name, words = function_name(tool), [word.partition(":") for word in arguments.split()]
+        parameters = ToolParameters(
+            properties={word.rstrip("*"): _of_kind(kind or "string") for word, _, kind in words},
+            required=tuple(word[:-1] for word, _, _ in words if word.endswith("*")),
+        )
+        made[name] = _schema(name, description, parameters)
+    return made
 
 
-def call_id(number: int) -> str:
-    """Return the id of a line's ``number``-th call, from 1: always nine letters or digits.
+def _of_kind(kind: str) -> Schema:
+    if kind.endswith("[]"):
+        return {"type": "array", "items": {"type": kind[:-2]}}
+    return {"type": kind}
 
-    >>> call_id(1)
-    'call00001'
+
+def _schema(name: str, description: str, parameters: ToolParameters) -> ToolSchema:
+    return ToolSchema(
+        function=ToolFunction(name=name, description=description, parameters=parameters)
+    )
+
+
+TABLES = {
+    agent: _known_tools(tools)
+    for agent, tools in tomllib.loads(
+        files("debrief.training").joinpath("known_tools.toml").read_text("utf-8")
+    ).items()
+}
+"""Schemas by agent, as a session's ``tool`` names it, and by name."""
+OF_ANY_AGENT = TABLES.pop("any")
+"""What a person is there for, whatever the agent."""
+
+Arguments = Mapping[str, object]
+
+
+def tool_schemas(
+    agent: str,
+    calls: Iterable[tuple[str, Arguments]],
+    declared: Sequence[DeclaredTool] = (),
+) -> tuple[ToolSchema, ...]:
+    """Return the schemas of the tools that a session called or was given, by name.
+
+    Args:
+        agent: the session's ``tool``, such as ``claude-code``.
+        calls: each call's tool, as the transcript names it, and its arguments.
+        declared: the tools that the session's source describes; beyond 128 tools those that were
+            not called are left out, the last first.
     """
-    return f"call{number:05d}" if number < 100_000 else f"c{number:08d}"
+    known = TABLES.get(agent, {})
+    described: dict[str, ToolSchema] = {}
+    for tool in declared:
+        schema = _schema_of(tool)
+        if schema is not None:
+            described.setdefault(schema.function.name, schema)
+    seen: dict[str, list[Arguments]] = {}
+    for called, arguments in calls:
+        seen.setdefault(function_name(called), []).append(arguments)
+    tools = {
+        name: _of_calls(name, given, described.get(name), known.get(name))
+        for name, given in seen.items()
+    }
+    uncalled = {name: schema for name, schema in described.items() if name not in tools}
+    made = _unlike(tools | uncalled, known)
+    while len(made) > MOST_TOOLS and uncalled:
+        too_many = len(made) - MOST_TOOLS
+        uncalled = dict(list(uncalled.items())[:-too_many])
+        made = _unlike(tools | uncalled, known)
+    return made
 
 
-def time_text(moment: datetime) -> str:
-    """Return a time in UTC with six digits of a second.
+def without_uncalled(
+    tools: Iterable[ToolSchema], called: Collection[str]
+) -> tuple[ToolSchema, ...]:
+    """Return the tools that were called, and as few others as tell a loader that tools differ.
 
-    Loaders take whole-second times for timestamps and others for strings; with all six digits
-    every time of every file is a string.
+    Args:
+        tools: of a line.
+        called: names of those that a call in it is of, as they stand there.
     """
-    return moment.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+    by_name = {tool.function.name: tool for tool in tools}
+    kept = {name: tool for name, tool in by_name.items() if name in called}
+    return _unlike(kept, by_name)
 
 
-def label(value: str) -> str:
-    """Return a name so that no loader takes it for a time.
+def _unlike(
+    tools: Mapping[str, ToolSchema], others: Mapping[str, ToolSchema]
+) -> tuple[ToolSchema, ...]:
+    """Return tools by name, with as many others as a loader needs to see that tools differ."""
+    tools = dict(tools)
+    for name, schema in [*others.items(), *OF_ANY_AGENT.items()]:
+        if _all_alike(tools.values()):
+            tools.setdefault(name, schema)
+    return tuple(tools[name] for name in sorted(tools))
 
-    A task called ``2026-01-05`` would make its file's column one of timestamps, and the file
-    would not load together with others. Such a value gets a space at its end.
+
+def _of_calls(
+    name: str, calls: list[Arguments], declared: ToolSchema | None, known: ToolSchema | None
+) -> ToolSchema:
+    """Return a called tool's schema, with what calls give besides; one read off the calls alone
+    where they are of another tool."""
+    for schema in filter(None, (declared, known)):
+        function, parameters = schema.function, schema.function.parameters
+        if not _are_of_another(calls, parameters):
+            besides = _besides(calls, parameters.properties)
+            parameters = replace(parameters, properties={**parameters.properties, **besides})
+            return _schema(name, function.description, parameters) if besides else schema
+    properties = _besides(calls, ())
+    required = tuple(key for key in properties if all(key in call for call in calls))
+    description = known.function.description if known else _UNDESCRIBED
+    return _schema(name, description, ToolParameters(properties=properties, required=required))
+
+
+def _besides(calls: list[Arguments], known: Collection[str]) -> dict[str, Schema]:
+    """Return schemas of the arguments that are not known, as they were used."""
+    given = {whole_text(key) for arguments in calls for key in arguments} - set(known)
+    return {key: _inferred([call[key] for call in calls if key in call]) for key in sorted(given)}
+
+
+def _all_alike(tools: Iterable[ToolSchema]) -> bool:
+    """Return whether a loader could take ``properties`` for a fixed record, or has no required
+    argument to read that list's type off."""
+    parameters = [tool.function.parameters for tool in tools]
+    shapes = {frozenset(item.properties) for item in parameters}
+    return len(shapes) < 2 or not any(item.required for item in parameters)
+
+
+def _are_of_another(calls: list[Arguments], parameters: ToolParameters) -> bool:
+    """Return whether calls are of another tool of the same name, or of another version of it: most
+    lack a required argument and give one that is not known. A few such are the model's mistakes."""
+    known, required = parameters.properties.keys(), set(parameters.required)
+    others = sum(not call.keys() <= known and not call.keys() >= required for call in calls)
+    return 2 * others > len(calls)
+
+
+def _inferred(values: list[object]) -> Schema:
+    """Return the schema that holds for all of ``values``; the empty one when they differ."""
+    kinds = {_KINDS.get(type(value), "object") for value in values if value is not None}
+    if kinds == {"integer", "number"}:
+        kinds = {"number"}
+    if len(kinds) != 1:
+        return {}
+    if kinds != {"array"}:
+        return {"type": kinds.pop()}
+    items = [item for value in values if isinstance(value, list) for item in value]
+    return {"type": "array", "items": _inferred(items)}
+
+
+def _schema_of(tool: DeclaredTool) -> ToolSchema | None:
+    """Return a tool's schema as it is declared; None when its arguments are not.
+
+    What its arguments refer to is written out where they do, as a line has no room for
+    definitions beside them.
     """
-    return f"{value} " if _TIME_LIKE.match(value) else value
-
-
-def whole_text(text: str) -> str:
-    """Return ``text`` in a form that UTF-8 can hold: a lone surrogate becomes U+FFFD."""
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
-    return text
-
-
-def parsed_arguments(text: str) -> dict[str, object] | None:
-    """Return a call's arguments; None when ``text`` is not the JSON text of an object."""
-    try:
-        value = orjson.loads(text)
-    except ValueError:
+    declared = parsed_arguments(tool.parameters)
+    if declared is None:
         return None
-    return value if isinstance(value, dict) else None
+    properties, required = declared.get("properties"), declared.get("required")
+    properties = properties if isinstance(properties, dict) else {}
+    names = required if isinstance(required, list) else []
+    inlined = _Inlined(declared)
+    schemas = {whole_text(name): inlined.schema(value) for name, value in properties.items()}
+    taken = dict.fromkeys(name for name in names if isinstance(name, str) and name in schemas)
+    description = label(whole_text(tool.description)) or _UNDESCRIBED
+    parameters = ToolParameters(properties=schemas, required=tuple(taken))
+    return _schema(function_name(tool.name), description, parameters)
 
 
-def call_arguments(text: str) -> tuple[dict[str, object], str]:
-    """Return a call's arguments, and the JSON text of an object that holds them.
+class _Inlined:
+    """Writes out what schemas refer to.
 
-    That is ``text`` itself, to the letter, where it is one. What is no object, such as the bare
-    patch that some tools take, becomes ``{"input": …}``; and half a character, which JSON can
-    spell and UTF-8 cannot, is mended.
+    Where that has no end, as with a definition that holds itself, the empty schema stands, which
+    any value fits.
     """
-    arguments = parsed_arguments(text)
-    if arguments is not None:
-        return arguments, text
-    try:
-        loose = _whole(json.loads(text))
-        if isinstance(loose, dict):
-            return loose, _compact(loose)
-    except (ValueError, RecursionError):
-        pass
-    bare: dict[str, object] = {"input": whole_text(text)}
-    return bare, _compact(bare)
 
+    def __init__(self, declared: Mapping[str, object]) -> None:
+        self._definitions = {
+            f"#/{key}/{name}": schema
+            for key in _DEFINITIONS
+            if isinstance(found := declared.get(key), dict)
+            for name, schema in found.items()
+        }
+        self._left = _MOST_INLINED
 
-def encode(value: object) -> bytes:
-    """Return ``value`` as one line of JSON, UTF-8, without the line end."""
-    try:
-        return msgspec.json.encode(value)
-    except UnicodeEncodeError:
-        return msgspec.json.encode(_whole(msgspec.to_builtins(value)))
+    def schema(self, value: object) -> Schema:
+        """Return the schema of one argument; ``true``, which any value fits, as the empty one."""
+        found = self._written_out(value, (), _DEEPEST)
+        return found if isinstance(found, dict) else {}
 
-
-def _whole(value: object) -> object:
-    if isinstance(value, str):
-        return whole_text(value)
-    if isinstance(value, dict):
-        return {whole_text(key): _whole(item) for key, item in value.items()}
-    if isinstance(value, list | tuple):
-        return [_whole(item) for item in value]
-    return value
-
-
-def _compact(value: dict[str, object]) -> str:
-    return json.dumps(value, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
+    def _written_out(self, value: object, within: tuple[str, ...], depth: int) -> object:
+        if not isinstance(value, list | dict):
+            return value
+        if within:
+            self._left -= len(value)
+        if not depth:
+            return type(value)()
+        if isinstance(value, list):
+            return [self._written_out(item, within, depth - 1) for item in value]
+        reference = value.get("$ref")
+        beside = {
+            key: self._written_out(item, within, depth - 1)
+            for key, item in value.items()
+            if key != "$ref" or not isinstance(item, str)
+        }
+        if not isinstance(reference, str) or reference in within or self._left <= 0:
+            return beside
+        self._left -= 1
+        definition = self._definitions.get(reference)
+        found = self._written_out(definition, (*within, reference), depth - 1)
+        return {**found, **beside} if isinstance(found, dict) else beside
 
 
 class _StrictMessage(Struct, frozen=True, forbid_unknown_fields=True, tag_field="role"):
@@ -189,20 +325,18 @@ def validate_line(line: bytes | str) -> list[str]:
 def _rules_of(tools: bytes) -> tuple[list[str], dict[str, frozenset[str]]]:
     """Return what is wrong with a line's tools, and the arguments that each of them takes; most
     lines of a set have the same ones."""
-    declared = _TOOLS.decode(tools)
-    functions = [tool.function for tool in declared]
+    functions = [tool.function for tool in _TOOLS.decode(tools)]
     taken = {one.name: frozenset(one.parameters.properties) for one in functions}
-    return list(_tools(declared)), taken
+    return list(_tools(functions)), taken
 
 
-def _tools(tools: Sequence[ToolSchema]) -> Iterator[str]:
+def _tools(tools: Sequence[ToolFunction]) -> Iterator[str]:
     if not 0 < len(tools) <= MOST_TOOLS:
         yield f"{len(tools)} tools, and there must be 1 to {MOST_TOOLS}"
-    names = [tool.function.name for tool in tools]
-    if len(set(names)) < len(names):
+    if len({tool.name for tool in tools}) < len(tools):
         yield "two tools have one name"
     for tool in tools:
-        name, parameters = tool.function.name, tool.function.parameters
+        name, parameters = tool.name, tool.parameters
         if not FUNCTION_NAME.match(name):
             yield f"tool {name!r} is not a name that OpenAI takes"
         missing = set(parameters.required) - set(parameters.properties)

@@ -25,12 +25,15 @@ from debrief.sessions.model import Session
 from debrief.snapshots.model import PromptSnapshotRow, SessionMetadataRow
 from debrief.training.conversations import (
     conversation_of,
+    encode,
     ending_on_words,
     is_answered,
     is_trained_on,
+    label,
     marked,
+    time_text,
 )
-from debrief.training.formats import encode, label, time_text, validate_line
+from debrief.training.formats import tool_schemas, validate_line, without_uncalled
 from debrief.training.model import (
     ChatMessage,
     PromptText,
@@ -42,7 +45,6 @@ from debrief.training.model import (
     Status,
     ToolSchema,
 )
-from debrief.training.tool_schemas import tool_schemas, without_uncalled
 
 _AROUND_A_LINE, _AROUND_A_MESSAGE = 128, 32
 """Tokens that chat templates write, as measured on Qwen's, of which none of 960 lines of real

@@ -28,8 +28,7 @@ from debrief.snapshots.fingerprint import eval_digest
 from debrief.snapshots.model import PromptSnapshotRow, SessionMetadataRow
 from debrief.tokens import count_tokens
 from debrief.training.cards import SetCounts, training_card
-from debrief.training.conversations import NO_PROMPT
-from debrief.training.formats import encode
+from debrief.training.conversations import NO_PROMPT, encode
 from debrief.training.kinship import Kinship, read_kinship
 from debrief.training.model import SampleLine, SkippedSessions, Split, Status
 from debrief.training.samples import (

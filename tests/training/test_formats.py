@@ -10,17 +10,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from debrief.training.formats import (
-    CALL_ID,
-    FUNCTION_NAME,
+from debrief.training.conversations import (
     call_arguments,
     call_id,
     function_name,
     label,
     time_text,
-    validate_line,
     whole_text,
 )
+from debrief.training.formats import CALL_ID, FUNCTION_NAME, validate_line
 from debrief.training.samples import encode_line
 from tests.training.scenario import call, line_of, says, session, turn
 

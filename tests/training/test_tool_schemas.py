@@ -8,9 +8,9 @@ from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
 
 from debrief.sessions.model import DeclaredTool
-from debrief.training.formats import MOST_TOOLS, encode, function_name, whole_text
+from debrief.training.conversations import encode, function_name, whole_text
+from debrief.training.formats import MOST_TOOLS, TABLES, tool_schemas, without_uncalled
 from debrief.training.model import ToolParameters
-from debrief.training.tool_schemas import TABLES, tool_schemas, without_uncalled
 from tests.training.strategies import INPUTS, JSON, NAMES
 
 

@@ -22,7 +22,8 @@ from debrief.judging.model import JudgeEvaluation
 from debrief.lake import Lake
 from debrief.sessions.model import Session
 from debrief.snapshots.model import SessionMetadataRow
-from debrief.training.formats import encode, validate_line
+from debrief.training.conversations import encode
+from debrief.training.formats import validate_line
 from debrief.training.store import TrainingSetRow, training_path
 from debrief.weeks import week_of
 from tests.training.lakes import TASK, lake_of, stored

@@ -9,6 +9,8 @@ from debrief.lake import Lake
 from debrief.scoring.model import SessionScores
 from debrief.sessions.model import SessionHead
 from debrief.weeks import week_after
+from tests.snapshots.scenario import head
+from tests.training.scenario import judgement, scores
 
 
 def fill_lake(lake: Lake, last: str, *, weeks: int, sessions: int, tasks: int = 4) -> None:
@@ -24,52 +26,21 @@ def fill_lake(lake: Lake, last: str, *, weeks: int, sessions: int, tasks: int = 
 
 def _head(number: int, week: str, task: str) -> SessionHead:
     started = dt.datetime.fromisoformat(f"{week}T09:00:00+00:00") + dt.timedelta(minutes=number)
-    name = f"{number:08x}-0000-4000-8000-000000000000"
-    return SessionHead(
-        id=name,
-        source="claude-code",
+    return head(
+        f"{number:08x}-0000-4000-8000-000000000000",
         tool=("claude-code", "droid", "codex")[number % 3],
-        models=("some-model",),
         task=task,
-        repository=f"git@example.org:team/{task}.git",
         started=started,
-        ended=started + dt.timedelta(minutes=20),
+        ended=started,
         lines_added=number % 300,
         digest=f"{number:064x}",
     )
 
 
-def _evaluation(head: SessionHead) -> JudgeEvaluation:
-    return JudgeEvaluation(
-        session_id=head.id,
-        session_digest=head.digest,
-        started=head.started,
-        judge="plan-compliance",
-        weight=1.0,
-        model="some-model",
-        status="ok",
-        score=0.5,
-        feedback="Turn 3 shows a failing test that was left failing.",
-        eval_fingerprint="0" * 8,
-        input_tokens=9_000,
-        output_tokens=300,
-        cost_usd=0.004,
-    )
+def _evaluation(of: SessionHead) -> JudgeEvaluation:
+    spent = {"input_tokens": 9_000, "output_tokens": 300, "cost_usd": 0.004}
+    return judgement(of, score=0.5, **spent)
 
 
-def _scores(head: SessionHead) -> SessionScores:
-    return SessionScores(
-        session_id=head.id,
-        session_digest=head.digest,
-        started=head.started,
-        ended=head.ended,
-        task=head.task,
-        tool=head.tool,
-        model="some-model",
-        scoring_fingerprint="0" * 8,
-        status="ok",
-        overall_quality=0.6,
-        input_tokens=20_000,
-        output_tokens=900,
-        cost_usd=0.01,
-    )
+def _scores(of: SessionHead) -> SessionScores:
+    return scores(of, 0.6, input_tokens=20_000, output_tokens=900, cost_usd=0.01)

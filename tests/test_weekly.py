@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import socket
-from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -29,50 +27,8 @@ from debrief.weekly import (
     webhook_of,
 )
 from tests.hooks import hook
-
-AT = datetime(2026, 10, 6, 9, tzinfo=UTC)
-
-
-def head(session: str, **more: Any) -> SessionHead:
-    facts: dict[str, Any] = {
-        "source": "claude-code",
-        "tool": "claude-code",
-        "task": "late-readings",
-        "started": AT,
-        "ended": AT,
-        "digest": f"digest of {session}",
-    }
-    return SessionHead(id=session, **{**facts, **more})
-
-
-def judgement(session: str, **more: Any) -> JudgeEvaluation:
-    facts: dict[str, Any] = {
-        "session_digest": f"digest of {session}",
-        "started": AT,
-        "judge": "plan-compliance",
-        "weight": 1.0,
-        "model": "offline",
-        "status": "ok",
-        "score": 0.5,
-        "eval_fingerprint": "11111111",
-    }
-    return JudgeEvaluation(session_id=session, **{**facts, **more})
-
-
-def scores(session: str, **more: Any) -> SessionScores:
-    facts: dict[str, Any] = {
-        "session_digest": f"digest of {session}",
-        "started": AT,
-        "ended": AT,
-        "task": "late-readings",
-        "tool": "claude-code",
-        "model": "offline",
-        "scoring_fingerprint": "22222222",
-        "status": "ok",
-        "overall_quality": 0.5,
-    }
-    return SessionScores(session_id=session, **{**facts, **more})
-
+from tests.snapshots.scenario import head
+from tests.training.scenario import judgement, scores
 
 BEFORE, WEEK = "2026-10-05", "2026-10-12"
 
@@ -80,11 +36,11 @@ BEFORE, WEEK = "2026-10-05", "2026-10-12"
 def lake_of(tmp_path: Path) -> Lake:
     lake = Lake(str(tmp_path))
     for week, quality in ((BEFORE, 0.5), (WEEK, 0.75)):
-        names = [f"{week}-{n}" for n in range(3)]
-        lake.write("raw_sessions", week, [head(n, lines_added=10) for n in names], SessionHead)
-        rows = [scores(n, overall_quality=quality) for n in names]
+        heads = [head(f"{week}-{n}", lines_added=10) for n in range(3)]
+        lake.write("raw_sessions", week, heads, SessionHead)
+        rows = [scores(one, quality) for one in heads]
         lake.write("session_scores", week, rows, SessionScores)
-        lake.write("judge_evaluations", week, [judgement(n) for n in names], JudgeEvaluation)
+        lake.write("judge_evaluations", week, map(judgement, heads), JudgeEvaluation)
     return lake
 
 
@@ -119,7 +75,7 @@ def test_the_page_says_what_was_done_what_it_cost_and_what_changed(tmp_path: Pat
 def test_what_failed_is_told_with_its_reason_and_cannot_draw_on_the_page(tmp_path: Path) -> None:
     lake = lake_of(tmp_path)
     failed = [
-        judgement(f"s{n:02}", status="failed", score=None, failure="| no <b>answer</b> |")
+        judgement(head(f"s{n:02}"), "plan", None, failure="| no <b>answer</b> |")
         for n in range(MOST_FAILURES + 3)
     ]
     lake.write("judge_evaluations", WEEK, failed, JudgeEvaluation)

@@ -1,8 +1,7 @@
-"""What processes of tests find set, and what tests wait for: so long that only faults fail them."""
+"""What tests wait for: so long that only a fault of the product lets them fail."""
 
 from __future__ import annotations
 
-import os
 import time
 from collections.abc import Callable
 
@@ -10,12 +9,6 @@ import psutil
 
 LONG = 120.0
 """Seconds in which everything comes true, even on a machine that is busy with other work."""
-
-
-def clean_environment(**more: str) -> dict[str, str]:
-    """Return this process's environment without the settings of Debrief and Dagster."""
-    kept = {k: v for k, v in os.environ.items() if not k.startswith(("DEBRIEF_", "DAGSTER_"))}
-    return {**kept, **more}
 
 
 def wait_until(true: Callable[[], object], seconds: float = LONG) -> None:

@@ -13,7 +13,7 @@ from typing import Any
 
 from msgspec import Struct
 
-from tests.waiting import clean_environment
+from tests.machine import clean_environment
 
 PROJECT = Path(__file__).parents[2]
 DEBRIEF = (sys.executable, "-m", "pipelines.command")

@@ -41,9 +41,10 @@ from debrief.recorder.service.requests import Ingest
 from debrief.recorder.storage.store import RecordStore
 from debrief.redaction import Redactor
 from tests.benchmarks.measuring import DEBRIEF, options, seconds, show
+from tests.machine import clean_environment
 from tests.postgres import execute
 from tests.recorder.records import build
-from tests.waiting import clean_environment, wait_until
+from tests.waiting import wait_until
 
 CHECKS = (
     "not_a_server_error,status_code_conformance,content_type_conformance,"

@@ -21,8 +21,8 @@ from debrief.judging.model import JudgeEvaluation
 from debrief.lake import Lake
 from debrief.sessions.model import Message, Session, ToolCall, Turn
 from debrief.weeks import week_of
+from tests.machine import clean_environment
 from tests.models.openai_server import Call, OpenAIServer, Reply, judged
-from tests.waiting import clean_environment
 
 ROOT = Path(__file__).parents[2]
 START = datetime(2026, 3, 2, 9, 0, tzinfo=UTC)

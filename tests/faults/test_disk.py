@@ -14,7 +14,8 @@ import pytest
 from assets.weekly import DiskFullError, explain_full_disk
 from debrief.judging.model import JudgeEvaluation
 from debrief.lake import Lake
-from tests.faults.judging import ROOT, START, TABLE, WEEK
+from tests.faults.judging import ROOT, TABLE, WEEK, session_of
+from tests.training.scenario import judgement
 from tests.waiting import LONG
 
 LIMIT = 120_000
@@ -52,18 +53,7 @@ def write_much(url: str) -> None:
 
 
 def row_of(number: int, feedback: str) -> JudgeEvaluation:
-    return JudgeEvaluation(
-        session_id=f"s{number}",
-        session_digest="d",
-        started=START,
-        judge="j",
-        weight=1.0,
-        model="m",
-        status="ok",
-        score=0.5,
-        feedback=feedback,
-        eval_fingerprint="e",
-    )
+    return judgement(session_of(number), feedback=feedback)
 
 
 @pytest.mark.parametrize("number", [errno.ENOSPC, errno.EDQUOT, errno.EFBIG])

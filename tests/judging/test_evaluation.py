@@ -13,6 +13,7 @@ from debrief.judging.model import ChangeContext, Judge, JudgeEvaluation, Judgeme
 from debrief.offline.evaluator import OfflineEvaluator
 from debrief.sessions.model import Session
 from tests.judging.scenario import CountingJudge, make_session
+from tests.training.scenario import judgement
 
 JUDGES = [
     Judge(name="plan", weight=0.6, model="m", body="b"),
@@ -124,19 +125,7 @@ def test_a_row_answered_offline_can_never_pass_for_a_models() -> None:
 
 
 def row(weight: float, score: float | None) -> JudgeEvaluation:
-    from datetime import UTC, datetime
-
-    return JudgeEvaluation(
-        session_id="s",
-        session_digest="d",
-        started=datetime(2026, 1, 1, tzinfo=UTC),
-        judge="j",
-        weight=weight,
-        model="m",
-        status="failed" if score is None else "ok",
-        score=score,
-        eval_fingerprint="f",
-    )
+    return judgement(make_session(), score=score, weight=weight)
 
 
 def test_the_average_is_weighted_and_leaves_failures_out() -> None:

@@ -12,10 +12,12 @@ import threading
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any, Literal
 from urllib.parse import parse_qsl, unquote, urlsplit
 from uuid import uuid4
+
+from tests import http_server
+from tests.http_server import LoopbackServer, Reply
 
 Mode = Literal["events_only", "dual", "old"]
 Wire = Literal["object", "list"]
@@ -86,22 +88,18 @@ class LangfuseServer:
         self.traces: list[Json] = []
         self._asked: dict[str, int] = {}
         self._lock = threading.RLock()
-        self._http = _Http(("127.0.0.1", 0), _handler(self))
-        self._thread = threading.Thread(
-            target=self._http.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True
-        )
+        self._http = LoopbackServer(self._answer)
 
     @property
     def host(self) -> str:
-        return f"http://127.0.0.1:{self._http.server_address[1]}"
+        return self._http.url
 
     def __enter__(self) -> LangfuseServer:
-        self._thread.start()
+        self._http.__enter__()
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._http.shutdown()
-        self._http.server_close()
+        self._http.__exit__()
 
     @contextmanager
     def frozen(self) -> Iterator[None]:
@@ -118,6 +116,14 @@ class LangfuseServer:
         made |= {"minValue": None, "maxValue": None, **config}
         self.configs.append(made)
         return made
+
+    def _answer(self, received: http_server.Request) -> Reply:
+        split = urlsplit(received.path)
+        body = json.loads(received.body) if received.body else None
+        request = Request(received.method, split.path, dict(parse_qsl(split.query)), body)
+        status, headers, told = self.answer(request, received.headers.get("authorization", ""))
+        data = (self.page_of_text or json.dumps(told)).encode()
+        return Reply(status, data, {**headers, "content-type": "application/json"})
 
     def answer(self, request: Request, authorization: str) -> tuple[int, Mapping[str, str], Any]:
         with self._lock:
@@ -306,45 +312,3 @@ def _allowed(config: Json, value: str | float) -> bool:
 def _as_v2(item: Json) -> Json:
     text = item["value"] if isinstance(item["value"], str) else None
     return {**item, "value": 0 if text else item["value"], "stringValue": text}
-
-
-class _Http(ThreadingHTTPServer):
-    """Says nothing of clients that went away."""
-
-    daemon_threads = True
-
-    def handle_error(self, request: Any, client_address: Any) -> None:
-        return
-
-
-def _handler(server: LangfuseServer) -> type[BaseHTTPRequestHandler]:
-    class Handler(BaseHTTPRequestHandler):
-        protocol_version = "HTTP/1.1"
-        disable_nagle_algorithm = True
-
-        def _serve(self) -> None:
-            length = int(self.headers.get("content-length") or 0)
-            raw = self.rfile.read(length) if length else b""
-            split = urlsplit(self.path)
-            request = Request(
-                method=self.command,
-                path=split.path,
-                query=dict(parse_qsl(split.query)),
-                body=json.loads(raw) if raw else None,
-            )
-            status, headers, body = server.answer(request, self.headers.get("authorization", ""))
-            data = (server.page_of_text or json.dumps(body)).encode()
-            self.send_response(status)
-            for name, value in headers.items():
-                self.send_header(name, value)
-            self.send_header("content-type", "application/json")
-            self.send_header("content-length", str(len(data)))
-            self.end_headers()
-            self.wfile.write(data)
-
-        do_GET = do_POST = do_DELETE = _serve  # noqa: N815
-
-        def log_message(self, format: str, *args: Any) -> None:
-            return
-
-    return Handler

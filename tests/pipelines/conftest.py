@@ -13,7 +13,7 @@ from typer.testing import CliRunner
 import pipelines.command  # noqa: F401  (adds its commands)
 from debrief.cli.app import app
 from debrief.lake import Lake
-from tests.waiting import clean_environment
+from tests.machine import clean_environment
 
 SECONDS = 1_200
 ELSEWHERE = (

@@ -5,14 +5,12 @@ from __future__ import annotations
 import json
 import threading
 from collections.abc import Iterator
-from datetime import UTC, datetime
 from pathlib import Path
 
 import dagster as dg
 import httpx
 import pytest
 from dagster import DagsterRunStatus
-from msgspec.structs import replace
 from prometheus_client.parser import text_string_to_metric_families
 
 from debrief.errors import ConfigurationError, DebriefError
@@ -30,6 +28,8 @@ from pipelines.metrics import (
     make_exporter,
 )
 from tests.grown import fill_lake
+from tests.snapshots.scenario import head
+from tests.training.scenario import judgement
 
 WEEKS = dg.StaticPartitionsDefinition(["2026-11-02", "2026-11-09"])
 
@@ -205,17 +205,7 @@ def metrics(lake: Lake) -> dict[tuple[str, ...], float]:
 
 
 def evaluation(number: int, **fields: object) -> JudgeEvaluation:
-    plain = JudgeEvaluation(
-        session_id=f"s{number}",
-        session_digest="",
-        started=datetime(2026, 11, 9, tzinfo=UTC),
-        judge="j",
-        weight=1.0,
-        model="m",
-        status="ok",
-        eval_fingerprint="0" * 8,
-    )
-    return replace(plain, **fields)
+    return judgement(head(f"s{number}"), **fields)  # type: ignore[arg-type]
 
 
 def test_sessions_rows_tokens_and_costs_add_up(lake: Lake) -> None:

@@ -13,7 +13,6 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from functools import cache
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -26,6 +25,7 @@ from debrief.recorder.state import CommandEnd, NewSession, RecorderHome, Started
 from debrief.recorder.stopping import Stopped, stop
 from debrief.redaction import Redactor
 from debrief.retry import RetryPolicy
+from tests.http_server import LoopbackServer, Reply, Request
 from tests.snapshots.scenario import repository, write
 from tests.waiting import LONG
 
@@ -158,40 +158,19 @@ class Records:
 def records_server() -> Iterator[Records]:
     """Serve on loopback for the length of the block."""
 
-    class Handler(BaseHTTPRequestHandler):
-        protocol_version = "HTTP/1.1"
+    def answer(request: Request) -> Reply:
+        served.asked.append(f"{request.method} {request.path}")
+        served.tokens.append(request.headers["Authorization"])
+        served.hang.wait(LONG)
+        if served.answers:
+            status, headers, data = served.answers.pop(0)
+            return Reply(status, data, headers)
+        status, told = served.handle(request.method, request.path, request.body)
+        return Reply(status, json.dumps(told).encode())
 
-        def do_POST(self) -> None:
-            body = self.rfile.read(int(self.headers["Content-Length"] or 0))
-            served.asked.append(f"{self.command} {self.path}")
-            served.tokens.append(self.headers["Authorization"])
-            served.hang.wait(LONG)
-            headers: Mapping[str, str] = {}
-            if served.answers:
-                status, headers, data = served.answers.pop(0)
-            else:
-                status, told = served.handle(self.command, self.path, body)
-                data = json.dumps(told).encode()
-            self.send_response(status)
-            for name, value in headers.items():
-                self.send_header(name, value)
-            self.send_header("Content-Length", str(len(data)))
-            self.end_headers()
-            self.wfile.write(data)
-
-        do_GET = do_PATCH = do_POST  # noqa: N815
-
-        def log_message(self, format: str, *arguments: object) -> None:
-            return
-
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    served = Records(f"http://127.0.0.1:{server.server_port}")
-    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
-    thread.start()
-    try:
-        yield served
-    finally:
-        served.hang.set()
-        server.shutdown()
-        thread.join()
-        server.server_close()
+    with LoopbackServer(answer) as server:
+        served = Records(server.url)
+        try:
+            yield served
+        finally:
+            served.hang.set()

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from contextlib import ExitStack
 from datetime import UTC, datetime
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from threading import Thread
 from uuid import UUID
 
 import httpx
@@ -19,6 +18,7 @@ from debrief.recorder.client import RecorderAwayError, RecorderClient, RecorderR
 from debrief.recorder.storage.rows import SessionFilter, StoredRecord
 from debrief.recorder.storage.store import RecordStore
 from debrief.retry import RetryPolicy
+from tests.http_server import LoopbackServer, Reply, Request
 from tests.recorder.service.helpers import (
     NO_TLS,
     Api,
@@ -45,51 +45,35 @@ def fetched(api: Api, filters: SessionFilter | None = None, url: str = "") -> li
         return list(client.records(filters or SessionFilter(), {}))
 
 
-class Proxy:
+class Proxy(LoopbackServer):
     """Stands between a client and a server, and spoils some of the answers."""
 
     def __init__(self, target: str, spoil: Callable[[int, bytes], bytes | None]) -> None:
         self.asked: list[str] = []
-        proxy = self
 
-        class Handler(BaseHTTPRequestHandler):
-            protocol_version = "HTTP/1.1"
+        def answer(request: Request) -> Reply:
+            self.asked.append(request.path)
+            told = {"Authorization": request.headers["Authorization"]}
+            content = httpx.get(f"{target}{request.path}", headers=told, verify=NO_TLS).content
+            body = spoil(len(self.asked), content)
+            if body is None:
+                length = {"Content-Length": str(len(content))}
+                return Reply(200, content[: len(content) // 2], length)
+            return Reply(200, body)
 
-            def do_GET(self) -> None:
-                proxy.asked.append(self.path)
-                told = {"Authorization": self.headers["Authorization"]}
-                answer = httpx.get(f"{target}{self.path}", headers=told, verify=NO_TLS)
-                body = spoil(len(proxy.asked), answer.content)
-                self.send_response(answer.status_code)
-                self.send_header("Transfer-Encoding", "chunked")
-                self.end_headers()
-                whole = body is not None
-                data = body if body is not None else answer.content[: len(answer.content) // 2]
-                self.wfile.write(b"%x\r\n%b\r\n" % (len(data), data))
-                if whole:
-                    self.wfile.write(b"0\r\n\r\n")
-                self.close_connection = True
-
-            def log_message(self, *_: object) -> None:
-                return
-
-        self.server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        self.url = f"http://127.0.0.1:{self.server.server_port}"
-        Thread(target=self.server.serve_forever, daemon=True).start()
+        super().__init__(answer)
 
 
 @pytest.fixture
 def between(own: Api) -> Iterator[Callable[[Callable[[int, bytes], bytes | None]], Proxy]]:
-    made: list[Proxy] = []
+    with ExitStack() as made:
 
-    def stand(spoil: Callable[[int, bytes], bytes | None]) -> Proxy:
-        made.append(Proxy(own.url, spoil))
-        return made[-1]
+        def stand(spoil: Callable[[int, bytes], bytes | None]) -> Proxy:
+            proxy = Proxy(own.url, spoil)
+            made.enter_context(proxy)
+            return proxy
 
-    yield stand
-    for proxy in made:
-        proxy.server.shutdown()
-        proxy.server.server_close()
+        yield stand
 
 
 def test_all_records_come_with_their_status_or_only_selected_ones(own: Api) -> None:

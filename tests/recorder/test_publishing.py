@@ -20,6 +20,7 @@ from debrief.recorder.storage.rows import StoredRecord
 from debrief.sessions.model import Session
 from debrief.sessions.sources import read_week, scan
 from debrief.training.selection import NEAR_DUPLICATE, UNSURE, TrainingOptions, side_of
+from tests.machine import files_below
 from tests.recorder.records import build
 from tests.training.publishing.readers import problems
 
@@ -54,10 +55,6 @@ def rows(records: Sequence[Record], status: Status = "ready") -> list[StoredReco
     return [StoredRecord(r.meta.session_id, status, encode_record(r)) for r in records]
 
 
-def written(folder: Path) -> dict[str, bytes]:
-    return {str(p.relative_to(folder)): p.read_bytes() for p in folder.rglob("*") if p.is_file()}
-
-
 def sides(folder: Path) -> dict[str, str]:
     """The side that each session is on."""
     return {
@@ -87,7 +84,7 @@ def test_a_repositorys_sessions_of_one_week_are_on_one_side(tmp_path: Path) -> N
 def test_the_same_records_in_any_order_give_the_same_bytes(tmp_path: Path) -> None:
     first = publish_records(rows(MANY), str(tmp_path / "a"), "trl", TrainingOptions())
     publish_records(rows(MANY[::-1]), str(tmp_path / "b"), "trl", TrainingOptions())
-    assert written(tmp_path / "a") == written(tmp_path / "b")
+    assert files_below(tmp_path / "a") == files_below(tmp_path / "b")
     again = publish_records(rows(MANY), str(tmp_path / "a"), "trl", TrainingOptions())
     assert (first.changed, again.changed) == (True, False)
 
@@ -176,7 +173,7 @@ def test_a_folder_of_somebody_else_is_left_alone(tmp_path: Path) -> None:
     (tmp_path / "README.md").write_text("mine")
     with pytest.raises(InputError, match="not ours"):
         publish_records(rows(MANY), str(tmp_path), "messages", TrainingOptions())
-    assert written(tmp_path) == {"README.md": b"mine"}
+    assert files_below(tmp_path) == {"README.md": b"mine"}
 
 
 def test_records_as_they_are_can_be_read_as_sessions_again(tmp_path: Path) -> None:

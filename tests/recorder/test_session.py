@@ -12,6 +12,7 @@ import pytest
 from debrief.errors import ConfigurationError, DebriefError, InputError
 from debrief.recorder.session import discard, opened, session_of
 from debrief.recorder.state import RecorderHome, SessionFolder
+from tests.machine import files_below
 from tests.recorder.session_scenario import Shop, add_pnpm
 from tests.snapshots.scenario import commit, git, write
 
@@ -28,14 +29,10 @@ def test_a_session_starts_at_the_last_commit_of_a_clean_worktree(shop: Shop) -> 
 
 
 def test_a_session_leaves_no_trace_in_the_repository(shop: Shop) -> None:
-    before = contents(shop.folder)
+    before = files_below(shop.folder)
     shop.start()
     shop.run("pnpm", "test")
-    assert contents(shop.folder) == before
-
-
-def contents(folder: Path) -> dict[Path, bytes]:
-    return {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+    assert files_below(shop.folder) == before
 
 
 def test_state_can_be_read_by_its_owner_alone_and_tells_its_version(shop: Shop) -> None:

@@ -10,6 +10,7 @@ from debrief.rubrics.model import ExtractedRubric, ReadWeek, Rubric
 from debrief.scoring.model import SessionScores
 from debrief.sessions.model import Intervention, Message, Session, Turn
 from debrief.weeks import week_of
+from tests.training import scenario as training
 
 MONDAY = datetime(2026, 3, 2, 9, tzinfo=UTC)
 WEEK = "2026-03-02"
@@ -65,22 +66,9 @@ def session(
 
 def scores(of: Session, quality: float | None, **changed: object) -> SessionScores:
     """The scores of a session, its overall quality given."""
-    values = {
-        "session_id": of.id,
-        "session_digest": of.digest,
-        "started": of.started,
-        "ended": of.ended,
-        "task": of.task,
-        "tool": of.tool,
-        "model": "offline",
-        "scoring_fingerprint": "f" * 8,
-        "status": "ok",
-        "overall_quality": quality,
-        "token_efficiency": quality,
-        "user_turn_efficiency": quality,
-        **changed,
-    }
-    return SessionScores(**values)  # type: ignore[arg-type]
+    same: dict[str, object] = dict.fromkeys(("token_efficiency", "user_turn_efficiency"), quality)
+    fixed = {"status": "ok", "verdicts": (), "scoring_fingerprint": "f" * 8}
+    return training.scores(of, quality, **{**same, **fixed, **changed})
 
 
 def a_week(good: int, bad: int, weeks: int = 0) -> tuple[list[Session], list[SessionScores]]:

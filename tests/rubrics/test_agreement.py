@@ -24,12 +24,14 @@ from debrief.rubrics.agreement_report import (
 )
 from debrief.rubrics.labels import Label, Labels
 from debrief.rubrics.measures import Measure, corrected_rate, gwet_ac1, measures_of, weighted_kappa
-from debrief.rubrics.model import Rubric, RubricEvaluation
+from debrief.rubrics.model import Rubric
 from debrief.scoring.model import SessionScores
 from debrief.sessions.model import SessionHead
 from debrief.settings import load_settings
 from tests.langfuse.scenario import scored
 from tests.rubrics.scenario import rubric
+from tests.snapshots.scenario import head
+from tests.training.scenario import judgement, rubric_evaluation
 
 NOW = datetime(2026, 3, 2, 9, tzinfo=UTC)
 
@@ -40,12 +42,9 @@ def ident(number: int) -> str:
 
 def judged(values: Iterable[float], judge: str = "code-reuse") -> list[JudgeEvaluation]:
     return [
-        JudgeEvaluation(
-            session_id=ident(n), session_digest="d", started=NOW, judge=judge, weight=0.5,
-            model="m", status="ok", score=value, eval_fingerprint="e" * 8,
-        )
+        judgement(head(ident(n), started=NOW), judge, value, model="m", eval_fingerprint="e" * 8)
         for n, value in enumerate(values)
-    ]  # fmt: skip
+    ]
 
 
 def labelled(values: Iterable[object], name: str = "code-reuse", rater: str = "") -> list[Label]:
@@ -94,13 +93,9 @@ def test_planted_labels_on_judges_and_rubrics_come_back_through_the_whole_compar
     pairs = planted(0.75, 5, 1)
     fractions = [0.1, 0.3, 0.5, 0.7, 0.9]
     evaluations = [
-        RubricEvaluation(
-            session_id=ident(n), session_digest="d", started=NOW, score_name="excellence",
-            rubric_id="rubric_001", rubric_key="key-1", rubric_digest="r", model="m", status="ok",
-            score=b + 1,
-        )
+        rubric_evaluation(head(ident(n), started=NOW), b + 1, rubric_key="key-1", model="m")
         for n, (_, b) in enumerate(pairs)
-    ]  # fmt: skip
+    ]
     measures = measures_of(judged(fractions[b] for _, b in pairs), [], evaluations, [rubric()])
     labels = [
         *labelled(fractions[a] for a, _ in pairs),

@@ -13,6 +13,7 @@ from debrief.samples import folder
 from debrief.snapshots.fingerprint import compute_prompt_fingerprint
 from debrief.tokens import count_tokens
 from debrief.weeks import week_of
+from tests.machine import files_below
 from tools.samples.build import build_files, load_prompts, load_stories
 from tools.samples.material import SECRETS
 from tools.samples.story import PLANS, Story
@@ -28,15 +29,6 @@ def stories() -> list[Story]:
 @pytest.fixture(scope="module")
 def built() -> dict[str, bytes]:
     return build_files()
-
-
-def shipped() -> dict[str, bytes]:
-    top = folder()
-    return {
-        path.relative_to(top).as_posix(): path.read_bytes()
-        for path in sorted(top.rglob("*"))
-        if path.is_file()
-    }
 
 
 def named(stories: list[Story], name: str) -> Story:
@@ -59,8 +51,8 @@ def texts_in(value: Any) -> str:
 
 
 def test_building_again_gives_the_shipped_bytes(built: dict[str, bytes]) -> None:
-    assert built.keys() == shipped().keys()
-    assert {name for name, data in shipped().items() if data != built[name]} == set()
+    assert built.keys() == files_below(folder()).keys()
+    assert {name for name, data in files_below(folder()).items() if data != built[name]} == set()
 
 
 def test_the_data_stays_small(built: dict[str, bytes]) -> None:
@@ -191,7 +183,7 @@ def test_the_planted_secrets_are_met_by_decoding_alone(stories: list[Story]) -> 
     text = texts_in(records(story))
     for secret in SECRETS.values():
         assert secret in text
-        assert not any(secret.encode() in data for data in shipped().values())
+        assert not any(secret.encode() in data for data in files_below(folder()).values())
     everywhere = {
         other.name
         for other in stories

@@ -14,6 +14,7 @@ from debrief.snapshots.captures import read_capture
 from debrief.snapshots.fingerprint import compute_eval_fingerprint, compute_prompt_fingerprint
 from debrief.snapshots.migration import MigrationStep, apply, earlier_folders, plan_migration
 from debrief.snapshots.model import PromptSnapshot
+from tests.machine import files_below
 from tests.snapshots.scenario import MONDAY, commit, repository, write
 
 TRACE = """# Conversation Trace
@@ -90,14 +91,10 @@ def told(shop: Path, action: str, name: str = ".weft") -> dict[str, str]:
     }
 
 
-def files_of(folder: Path) -> dict[Path, bytes]:
-    return {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()}
-
-
 def test_everything_of_use_is_copied_and_the_rest_is_left_with_a_reason(shop: Path) -> None:
-    before, earlier = files_of(shop), files_of(shop / ".weft")
+    before, earlier = files_below(shop), files_below(shop / ".weft")
     assert planned(shop)
-    assert files_of(shop) == before
+    assert files_below(shop) == before
     migrated(shop)
     home = shop / ".debrief"
     assert (home / "plans/retries.md").read_text() == "# Retries\n"
@@ -106,7 +103,7 @@ def test_everything_of_use_is_copied_and_the_rest_is_left_with_a_reason(shop: Pa
     assert (home / "training_data/queue/code_trace.md").read_text() == TRACE
     assert set(told(shop, "left")) == {"config.toml", "worktrees/queue"}
     assert "git worktree" in told(shop, "left")["worktrees/queue"]
-    assert files_of(shop / ".weft") == earlier
+    assert files_below(shop / ".weft") == earlier
 
 
 def test_a_sample_without_prompts_gets_those_its_trace_begins_with(shop: Path) -> None:

@@ -12,11 +12,12 @@ from msgspec.structs import replace
 from debrief.judging.model import JudgeEvaluation
 from debrief.rubrics.model import RubricEvaluation
 from debrief.scoring.model import DimensionName, SessionScores, Verdict
-from debrief.sessions.model import Message, Session, ToolCall, Turn
+from debrief.sessions.model import Message, Session, SessionHead, ToolCall, Turn
 from debrief.snapshots.model import PromptSnapshotRow, SessionMetadataRow, SubagentPrompt
 from debrief.training.model import SampleLine
 from debrief.training.samples import sample_of
 
+AnySession = Session | SessionHead
 MONDAY = datetime(2026, 1, 5, 9, 30, tzinfo=UTC)
 PROMPT = "b7d4e2f9"
 EVAL = "a3f8b2c1"
@@ -73,7 +74,7 @@ def _stamped(made: Session) -> Session:
     return replace(made, digest=hashlib.sha256(ascii(made).encode()).hexdigest())
 
 
-def scores(of: Session, quality: float | None = 0.7, **fields: Any) -> SessionScores:
+def scores(of: AnySession, quality: float | None = 0.7, **fields: Any) -> SessionScores:
     return SessionScores(
         session_id=of.id,
         session_digest=of.digest,
@@ -96,7 +97,7 @@ def scores(of: Session, quality: float | None = 0.7, **fields: Any) -> SessionSc
     )
 
 
-def metadata(of: Session, **fields: Any) -> SessionMetadataRow:
+def metadata(of: AnySession, **fields: Any) -> SessionMetadataRow:
     return SessionMetadataRow(
         session_id=of.id,
         recorded_at=of.started,
@@ -112,7 +113,9 @@ def metadata(of: Session, **fields: Any) -> SessionMetadataRow:
     )
 
 
-def judgement(of: Session, judge: str = "reuse", score: float | None = 0.8, **fields: Any) -> Any:
+def judgement(
+    of: AnySession, judge: str = "reuse", score: float | None = 0.8, **fields: Any
+) -> JudgeEvaluation:
     return JudgeEvaluation(
         session_id=of.id,
         session_digest=of.digest,
@@ -130,7 +133,7 @@ def judgement(of: Session, judge: str = "reuse", score: float | None = 0.8, **fi
     )
 
 
-def rubric_evaluation(of: Session, score: int | None = 4, **fields: Any) -> RubricEvaluation:
+def rubric_evaluation(of: AnySession, score: int | None = 4, **fields: Any) -> RubricEvaluation:
     return RubricEvaluation(
         session_id=of.id,
         session_digest=of.digest,
@@ -148,7 +151,7 @@ def rubric_evaluation(of: Session, score: int | None = 4, **fields: Any) -> Rubr
     )
 
 
-def snapshot(of: Session, main: str = "Be brief.", **subagents: str) -> PromptSnapshotRow:
+def snapshot(of: AnySession, main: str = "Be brief.", **subagents: str) -> PromptSnapshotRow:
     return PromptSnapshotRow(
         session_id=of.id,
         origin="recorded",

@@ -23,6 +23,7 @@ from debrief.training.publishing.forms import FORMS, MIN_MARGIN, pair_line
 from debrief.training.publishing.publish import ExportOptions, pairs_of, publish
 from debrief.training.samples import encode_line
 from debrief.training.store import LINES, LineRow
+from tests.machine import files_below
 from tests.object_store import Bucket, bucket, object_store_server
 from tests.training.lakes import TASK, lake_of, stored
 from tests.training.publishing.readers import problems
@@ -67,14 +68,6 @@ def lake(tmp_path_factory: pytest.TempPathFactory) -> Lake:
     row = stored(made, eval_share=0.5).row
     assert min(row.train, row.eval) > 2
     return made
-
-
-def files(folder: Path) -> dict[str, bytes]:
-    return {
-        str(path.relative_to(folder)): path.read_bytes()
-        for path in sorted(folder.rglob("*"))
-        if path.is_file()
-    }
 
 
 def told(lake: Lake, folder: Path, **wanted: Any) -> Published:
@@ -140,11 +133,11 @@ def _rounded(value: Any) -> Any:
 
 def test_publishing_again_changes_nothing(lake: Lake, tmp_path: Path) -> None:
     assert told(lake, tmp_path, form="trl", parquet=True).changed
-    before = files(tmp_path)
+    before = files_below(tmp_path)
     assert not told(lake, tmp_path, form="trl", parquet=True).changed
-    assert files(tmp_path) == before
+    assert files_below(tmp_path) == before
     assert told(lake, tmp_path, form="trl").changed, "what is no longer asked for is taken away"
-    assert not [name for name in files(tmp_path) if name.endswith(".parquet")]
+    assert not [name for name in files_below(tmp_path) if name.endswith(".parquet")]
 
 
 def test_only_good_or_ready_lines_when_asked_for(lake: Lake, tmp_path: Path) -> None:
@@ -191,7 +184,7 @@ def test_somebody_s_readme_is_not_written_over(lake: Lake, tmp_path: Path) -> No
     (tmp_path / "README.md").write_text("Mine.")
     with pytest.raises(InputError, match="not ours"):
         told(lake, tmp_path)
-    assert files(tmp_path) == {"README.md": b"Mine."}
+    assert files_below(tmp_path) == {"README.md": b"Mine."}
 
 
 @pytest.mark.parametrize("form", ["trl", "preference"])
@@ -215,7 +208,7 @@ def test_sets_are_published_to_an_object_store_with_splits_and_parquet(
     assert sum(made.lines.values()) == COUNT
     there = Lake(bucket.url("sets"))
     told(lake, tmp_path, **options)
-    assert {name: there.read_bytes(name) for name in files(tmp_path)} == files(tmp_path)
+    assert {name: there.read_bytes(name) for name in files_below(tmp_path)} == files_below(tmp_path)
     assert not publish(lake, there.url, ExportOptions(**options)).changed
     publish(lake, there.url, ExportOptions(form="trl"))
     assert not there.names(TASK, ".parquet")

@@ -38,8 +38,8 @@ def _head(number: int, week: str, task: str) -> SessionHead:
 
 
 def _evaluation(of: SessionHead) -> JudgeEvaluation:
-    spent = {"input_tokens": 9_000, "output_tokens": 300, "cost_usd": 0.004}
-    return judgement(of, score=0.5, **spent)
+
+    return judgement(of, score=0.5, input_tokens=9_000, output_tokens=300, cost_usd=0.004)
 
 
 def _scores(of: SessionHead) -> SessionScores:

@@ -264,39 +264,36 @@ def _export(
 ) -> None:
     from debrief.judging.suites import run_tests, run_tests_at
     from debrief.snapshots.capture import HOME
-    from debrief.training.plans import JudgedPlan, export_plan
+    from debrief.training.lessons import export_plan
 
     notes = console(stderr=True)
-    before = after = None
+    outcomes = {}
     if tests:
 
         def redact(text: str) -> str:
             return redactor.redact(text).text
 
         with notes.status("The tests are running …"):
-            before = run_tests_at(tests, root, changes.base, redact)
-            after = run_tests(tests, Path(changes.folder), "worktree", redact)
-        for name, run in (("before", before), ("after", after)):
+            outcomes["before"] = run_tests_at(tests, root, changes.base, redact)
+            outcomes["after"] = run_tests(tests, Path(changes.folder), "worktree", redact)
+        for name, run in outcomes.items():
             end = "ran out of time" if run.exit_code is None else f"exit code {run.exit_code}"
             notes.print(f"tests {name}: {end}, {run.seconds:.0f} s")
-    exported = export_plan(
-        JudgedPlan(
-            plan_id=plan_id,
-            plan=changes.plan,
-            base=changes.base,
-            evaluations=tuple(rows),
-            eval_fingerprint=evaluators.eval_fingerprint,
-            eval_digest=evaluators.eval_digest,
-            tests_before=before,
-            tests_after=after,
-            feedback=feedback,
-        ),
+    folder, files, warnings = export_plan(
         root / HOME,
         redactor,
+        plan_id=plan_id,
+        plan=changes.plan,
+        base=changes.base,
+        evaluations=rows,
+        eval_fingerprint=evaluators.eval_fingerprint,
+        eval_digest=evaluators.eval_digest,
+        tests=outcomes,
+        feedback=feedback,
     )
-    for warning in exported.warnings:
+    for warning in warnings:
         notes.print(f"warning: {warning}", style="yellow")
-    notes.print(f"exported {len(exported.files)} files to {exported.folder}")
+    notes.print(f"exported {files} files to {folder}")
 
 
 def _edited() -> str | None:

@@ -193,7 +193,7 @@ class LanguageModel:
             lm(prompt)
         return structs.replace(last_answer(lm), remember=lambda last: self.remember(key, last))
 
-    def new_lm(self, prompt_cache: bool = False) -> dspy.LM:
+    def new_lm(self, prompt_cache: bool = False, engine: Any = None) -> dspy.LM:
         """Return a DSPy model of its own, whose history holds only what is asked through it.
 
         Its calls take the same way as ``ask``'s and are counted and limited with them; they are
@@ -201,6 +201,7 @@ class LanguageModel:
 
         Args:
             prompt_cache: mark the system message for the provider's cache, where one needs marks.
+            engine: what answers instead, such as one that remembers.
         """
         os.environ.setdefault("LITELLM_LOCAL_MODEL_COST_MAP", "True")
         import dspy
@@ -208,7 +209,7 @@ class LanguageModel:
         mark = prompt_cache and not self.fallbacks and not self.dry_run
         return dspy.LM(
             self.name,
-            engine=_Door(self),
+            engine=engine or _Door(self),
             max_tokens=MAX_TOKENS,
             cache=False,
             num_retries=0,

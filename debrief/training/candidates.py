@@ -94,33 +94,30 @@ def report_of(proposal: Proposal) -> str:
         verdict = "Better on the held-out samples, but it may be chance."
     else:
         verdict = "Not better on the held-out samples: kept to be looked at, not to be used."
-    return "\n".join(
+    compared = table(
+        ("held-out samples", "mean, 0 to 1", "95 % interval"),
         [
-            f"# Prompts {proposal.fingerprint}, proposed from {proposal.parent_fingerprint}",
-            "",
-            verdict,
-            "",
-            table(
-                ("held-out samples", "mean, 0 to 1", "95 % interval"),
-                [
-                    (f"before ({proposal.before.count})", *_cells(proposal.before)),
-                    (f"after ({proposal.after.count})", *_cells(proposal.after)),
-                    ("difference", *_cells(proposal.difference, sign=True)),
-                ],
-            ),
-            "",
-            f"{proposal.trained_on} training samples, {proposal.trials} trials; "
-            f"{proposal.model}: {proposal.calls} calls ({proposal.recalled} more answered from the "
-            f"cache), {proposal.input_tokens:,} tokens in, {proposal.output_tokens:,} out, "
-            f"cost {cost}.",
-            "",
-            "A trial is what a model under the prompts says it would do with a session's request, "
-            "judged by the same model by what was found of that session. It stands in for running "
-            "the session again, which nobody did: try the prompts on real work, and let the "
-            "leaderboard compare the fingerprints.",
-            "",
-        ]
+            (f"before ({proposal.before.count})", *_cells(proposal.before)),
+            (f"after ({proposal.after.count})", *_cells(proposal.after)),
+            ("difference", *_cells(proposal.difference, sign=True)),
+        ],
     )
+    return f"""\
+# Prompts {proposal.fingerprint}, proposed from {proposal.parent_fingerprint}
+
+{verdict}
+
+{compared}
+
+{proposal.trained_on} training samples, {proposal.trials} trials; {proposal.model}: \
+{proposal.calls} calls ({proposal.recalled} more answered from the cache), \
+{proposal.input_tokens:,} tokens in, {proposal.output_tokens:,} out, cost {cost}.
+
+A trial is what a model under the prompts says it would do with a session's request, \
+judged by the same model by what was found of that session. It stands in for running \
+the session again, which nobody did: try the prompts on real work, and let the \
+leaderboard compare the fingerprints.
+"""
 
 
 def _cells(value: MeanEstimate, *, sign: bool = False) -> tuple[str, str]:

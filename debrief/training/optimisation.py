@@ -123,20 +123,19 @@ def propose(
                 f"the {side} side", "has no sample", "Take more tasks or weeks, or another split."
             )
     texts = {"main": snapshot.main, **snapshot.subagents}
-    heads = {name: _front_matter(text) for name, text in texts.items()}
-    bodies = {name: text.removeprefix(heads[name]) for name, text in texts.items()}
-    main = bodies.pop("main")
+    bodies = {name: front_matter(text)[1] for name, text in texts.items()}
     spent = trials.model.meter.spent
     progress(f"{len(held_out)} held-out samples under the prompts as they are")
-    student = program_of(main, bodies)
+    student = program_of(bodies)
     before = trials.run(student, held_out)
     progress(f"{len(train)} training samples, {options.trials} trials")
     best = _evolved(student, train, trials, options)
-    new_main, new_subagents = prompts_in(best)
-    proposed = PromptSnapshot(
-        main=heads["main"] + new_main,
-        subagents={name: heads[name] + text for name, text in new_subagents.items()},
-    )
+    # Front matter is for tools, and nobody rewrites it.
+    made = {
+        name: texts[name].removesuffix(bodies[name]) + text
+        for name, text in prompts_in(best).items()
+    }
+    proposed = PromptSnapshot(main=made.pop("main"), subagents=made)
     parent, digest = prompt_digest(snapshot), prompt_digest(proposed)
     parent_fingerprint = samples[0].prompt_fingerprint or parent[:FINGERPRINT_LENGTH]
     after = before
@@ -244,11 +243,6 @@ def _prompts(samples: Sequence[TrainingSample]) -> PromptSnapshot:
             "the samples", "do not tell what prompts they ran with", "Capture them: debrief hooks."
         )
     return snapshot
-
-
-def _front_matter(text: str) -> str:
-    """Return a prompt's front matter, which tools read and nobody rewrites; empty without any."""
-    return text.removesuffix(front_matter(text)[1])
 
 
 class CostEstimate(Struct, frozen=True, kw_only=True):

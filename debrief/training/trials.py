@@ -15,9 +15,8 @@ from typing import TYPE_CHECKING, Any
 from debrief.digests import digest_of
 from debrief.errors import ModelError
 from debrief.judging.dspy_judge import read_judgement
-from debrief.models.answers import Answer
 from debrief.models.fencing import defuse, fence, marker_of
-from debrief.models.language_model import MAX_TOKENS, LanguageModel, failures_named
+from debrief.models.language_model import LanguageModel, failures_named
 from debrief.models.templates import load_template, render
 from debrief.rubrics.asking import PromptedModel
 from debrief.training.lessons import findings_of
@@ -61,15 +60,7 @@ class PromptTrials:
         Args:
             anew: a question that is put again within a run gets another answer.
         """
-        import dspy
-
-        return dspy.LM(
-            self.model.name,
-            engine=_Remembering(self, anew),
-            max_tokens=MAX_TOKENS,
-            cache=False,
-            num_retries=0,
-        )
+        return self.model.new_lm(engine=_Remembering(self, anew))
 
     def run(self, program: Any, samples: Sequence[TrainingSample]) -> list[float]:
         """Try a program on samples and return its scores, from 0 to 1, in their order.
@@ -134,7 +125,6 @@ class _Remembering:
         self._trials = trials
         self._anew = anew
         self._asked: Counter[str] = Counter()
-        self.answers: list[Answer] = []
 
     def complete(self, request: Request) -> Response:
         """Answer one request."""
@@ -147,7 +137,6 @@ class _Remembering:
         key = model.key_of(FORM, question, str(round_))
         kept = model.recall(key)
         if kept is not None:
-            self.answers.append(kept)
             return Response(
                 id=None,
                 model=model.name,
@@ -164,7 +153,6 @@ class _Remembering:
             raise
         if answer.text.strip() and not answer.cut:
             model.remember(key, answer)
-        self.answers.append(answer)
         return response
 
 
@@ -188,7 +176,7 @@ def course_text(made: Any) -> str:
     return "\n\n".join(parts)
 
 
-def program_of(main: str, subagents: Mapping[str, str]) -> dspy.Module:
+def program_of(prompts: Mapping[str, str]) -> dspy.Module:
     """Return an agent under these prompts, each prompt the instructions of a predictor.
 
     The predictors are ``main`` and ``subagent_0`` …, by name of the subagent.
@@ -205,7 +193,7 @@ def program_of(main: str, subagents: Mapping[str, str]) -> dspy.Module:
             super().__init__()
             request = {"request": "What the person asks for"}
             self.main = predictor(
-                main,
+                prompts["main"],
                 request,
                 "course_of_work",
                 "What you will do, in order: what you look at, ask, change, run, check and "
@@ -213,9 +201,10 @@ def program_of(main: str, subagents: Mapping[str, str]) -> dspy.Module:
             )
             inputs = {**request, "course_of_work": "What the agent means to do"}
             answer = "What you have to say of it; at most 150 words"
-            self.names = {f"subagent_{n}": name for n, name in enumerate(sorted(subagents))}
+            subagents = sorted(prompts.keys() - {"main"})
+            self.names = {f"subagent_{number}": name for number, name in enumerate(subagents)}
             for key, name in self.names.items():
-                setattr(self, key, predictor(subagents[name], inputs, "remarks", answer))
+                setattr(self, key, predictor(prompts[name], inputs, "remarks", answer))
 
         def forward(self, request: str) -> dspy.Prediction:
             course = self.main(request=request).course_of_work or ""
@@ -228,10 +217,10 @@ def program_of(main: str, subagents: Mapping[str, str]) -> dspy.Module:
     return Agent()
 
 
-def prompts_in(program: Any) -> tuple[str, dict[str, str]]:
-    """Return the main prompt and the subagents' of a program."""
+def prompts_in(program: Any) -> dict[str, str]:
+    """Return the prompts of a program: ``main``, then the subagents' by name."""
     texts = {name: made.signature.instructions for name, made in program.named_predictors()}
-    return texts["main"], {name: texts[key] for key, name in program.names.items()}
+    return {name: texts[key] for key, name in {"main": "main", **program.names}.items()}
 
 
 def adapter() -> Any:

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from debrief.training.plans import load_training_sample
+from debrief.training.lessons import load_training_sample
 from tests.cli.shop import SECRET, Shop, server, shop
 from tests.judging.repository import PLAN_ID, git, write
 from tests.models.openai_server import Call, OpenAIServer, Reply, judged

@@ -14,10 +14,10 @@ from debrief.training.lessons import (
     LessonFilter,
     findings_of,
     lessons_of,
+    load_training_sample,
     plan_lessons,
     prompts_of,
 )
-from debrief.training.plans import load_training_sample
 from tests.training.lakes import TASK, lake_of, lake_of_lessons, stored
 from tests.training.scenario import FINGERPRINT, PROMPT, says, session, turn
 

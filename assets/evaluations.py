@@ -8,8 +8,7 @@ import dagster as dg
 from assets import versions
 from assets.partitions import add_pairs
 from assets.presentation import preview
-from assets.sessions import raw_sessions
-from assets.snapshots import session_metadata
+from assets.sessions import raw_sessions, session_metadata
 from assets.weekly import Filled, Metadata, Row, StageRun, checked_weeks, upstream, weekly_stage
 from debrief.digests import digest_of
 from debrief.evaluation import version_of

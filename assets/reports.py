@@ -11,7 +11,7 @@ from assets.evaluations import judge_evaluations, session_scores
 from assets.partitions import all_of
 from assets.presentation import markdown, picture
 from assets.rubrics import rubric_evaluations, rubrics
-from assets.snapshots import session_metadata
+from assets.sessions import session_metadata
 from assets.training import FOLLOWS
 from assets.weekly import (
     COUNT,

@@ -12,8 +12,7 @@ from assets.evaluations import judge_evaluations, session_scores
 from assets.partitions import PAIRS, all_of, pair_key, pair_of
 from assets.presentation import markdown, preview
 from assets.rubrics import rubric_evaluations
-from assets.sessions import raw_sessions
-from assets.snapshots import prompt_snapshots, session_metadata
+from assets.sessions import prompt_snapshots, raw_sessions, session_metadata
 from assets.weekly import MODEL_POOL, OWNERS, RESOURCES, StageRun, explain_full_disk
 from debrief.redaction import contains_secret
 from debrief.redaction.redactor import key_of

@@ -52,12 +52,7 @@ class Written(msgspec.Struct, frozen=True):
     """The result of a write."""
 
     path: str
-    rows: int
-    size: int
-    """Bytes."""
     changed: bool
-    digest: str
-    """SHA-256 of the content, in hex."""
 
 
 class Creation(msgspec.Struct):
@@ -221,14 +216,13 @@ class Lake:
                 writer.add_key_value_metadata(
                     {_DIGEST_KEY.decode(): digest, _INPUTS_KEY.decode(): made_from}
                 )
-            size = scratch.stat().st_size
             before = self.stamp(table, partition)
             if before == Stamp(digest, made_from, count):
-                return Written(path, count, size, False, digest)
+                return Written(path, False)
             with scratch.open("rb") as file:
                 os.fsync(file.fileno())
             self._files.put(scratch, path)
-            return Written(path, count, size, before is None or before.digest != digest, digest)
+            return Written(path, before is None or before.digest != digest)
         finally:
             scratch.unlink(missing_ok=True)
 
@@ -236,13 +230,7 @@ class Lake:
         """Write a file of the lake in one atomic step, unless it has this content already."""
         with self.create(name) as creation:
             creation.file.write(data)
-        return Written(
-            creation.path,
-            data.count(b"\n"),
-            len(data),
-            creation.changed,
-            hashlib.sha256(data).hexdigest(),
-        )
+        return Written(creation.path, creation.changed)
 
     @contextmanager
     def create(self, name: str, *, durable: bool = True) -> Iterator[Creation]:

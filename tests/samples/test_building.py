@@ -13,9 +13,7 @@ from hypothesis import strategies as st
 from debrief.errors import InputError
 from tools.samples import chance
 from tools.samples.damage import damaged
-from tools.samples.events import Interruption, Prompt, Reply
 from tools.samples.material import SECRETS, fill
-from tools.samples.outputs import parse_run, print_run
 from tools.samples.perform import Performance
 from tools.samples.script import parse_script
 from tools.samples.story import encode
@@ -28,39 +26,6 @@ LINES = st.lists(st.text(alphabet="ab c", max_size=6), max_size=12)
 def play(text: str, files: dict[str, str] | None = None) -> tuple[Performance, list[object]]:
     performance = Performance("story", WorkingTree(files or {}), "/home/sam/repo", START)
     return performance, list(performance.play(parse_script("story", text).steps))
-
-
-def test_a_body_is_taken_as_it_stands() -> None:
-    script = parse_script("s", "---\ntool: droid\n---\n==> write a.py\n  x = {1: '-->'}\n\n# end\n")
-    assert script.head == {"tool": "droid"}
-    assert script.steps[0].argument == "a.py"
-    assert script.steps[0].body == "  x = {1: '-->'}\n\n# end"
-
-
-def test_words_and_the_call_after_them_are_one_message() -> None:
-    _, events = play(
-        "==> think\nhm\n==> say\nlook\n==> read a\n==> +read b\n==> read a\n",
-        {
-            "a": "1\n",
-            "b": "2\n",
-        },
-    )
-    assert [len(event.calls) for event in events if isinstance(event, Reply)] == [2, 1]
-
-
-def test_a_refused_edit_leaves_the_file_alone() -> None:
-    performance, events = play("==> edit a\n-1\n+2\n==> refuse\nnot there\n", {"a": "1\n"})
-    assert performance.tree.read("a") == "1\n"
-    assert isinstance(events[0], Reply)
-    assert events[0].calls[0].outcome == "rejected"
-    assert events[0].calls[0].reason == "not there"
-
-
-def test_an_interrupted_call_is_followed_by_the_interruption() -> None:
-    _, events = play("==> run ls\n==> interrupt\n==> user\nwait\n")
-    assert isinstance(events[1], Interruption)
-    assert events[1].during_call
-    assert isinstance(events[2], Prompt)
 
 
 @given(LINES, LINES)
@@ -78,17 +43,6 @@ def test_hunks_lead_from_the_old_lines_to_the_new(old: list[str], new: list[str]
     assert result + old[at:] == new
 
 
-def test_pytest_and_vitest_tell_what_failed() -> None:
-    body = "ok tests/a.py 3\nbad tests/a.py::test_b\n>   assert 1 == 2\nE   AssertionError: 1 != 2"
-    run = parse_run(body)
-    assert run.exit_code == 1
-    printed = print_run("pytest -q", run, "/repo", 0.5)
-    assert "FAILED tests/a.py::test_b - AssertionError: 1 != 2" in printed
-    assert printed.endswith("1 failed, 3 passed in 0.50s")
-    vitest = print_run("npx vitest run", run, "/repo", 0.5)
-    assert "Tests  1 failed | 3 passed (4)" in vitest
-
-
 @given(st.text())
 def test_any_record_survives_its_encoding(text: str) -> None:
     value = {"text": text + SECRETS["github-token"]}
@@ -96,14 +50,6 @@ def test_any_record_survives_its_encoding(text: str) -> None:
     assert "\n" not in line
     assert SECRETS["github-token"] not in line
     assert json.loads(line) == value
-
-
-def test_bulk_is_as_long_as_asked_for_and_counts_are_true() -> None:
-    report = fill("{{bulk:rejects 2026-09-01 NO 40}}").split("\n")
-    assert len(report) == 41
-    counted = int(fill("{{bulk:count 2026-09-01 NO 40 E44}}"))
-    assert counted == sum(line.split(";")[6] == "E44" for line in report)
-    assert len(fill("{{bulk:log 2026-09-01 NO 7}}").split("\n")) == 7
 
 
 @given(st.integers(-5, 5), st.integers(0, 50), st.text())

@@ -83,26 +83,6 @@ def test_three_fingerprints_occur_in_the_tasks_and_both_tools_share_two(
     assert {story.prompts for story in stories if story.tool == "droid"} == {"v1", "v3", ""}
 
 
-def test_the_captured_metadata_tells_the_fingerprint_of_the_captured_prompts(
-    stories: list[Story],
-) -> None:
-    captures = folder() / "captures/.debrief/sessions"
-    for story in stories:
-        capture = captures / story.session_id
-        assert capture.exists() == bool(story.prompts)
-        if not story.prompts:
-            continue
-        metadata = json.loads((capture / "metadata.json").read_bytes())
-        assert metadata["prompt_fingerprint"] == compute_prompt_fingerprint(
-            load_prompts(story.prompts)
-        )
-        assert metadata["session_id"] == story.session_id
-        assert metadata["tool"] == story.tool
-        prompts = {path.stem for path in (capture / "prompts").iterdir()}
-        assert prompts == {"main", *load_prompts(story.prompts).subagents}
-        assert story.tool == "claude-code" or prompts == {"main"}
-
-
 def test_one_session_needs_several_chunks(stories: list[Story]) -> None:
     story = named(stories, "05-reclassify-rejects")
     prompts = [
@@ -111,35 +91,6 @@ def test_one_session_needs_several_chunks(stories: list[Story]) -> None:
         if record["type"] == "user" and isinstance(record["message"]["content"], str)
     ]
     assert count_tokens("\n".join(prompts)) > 2 * 70_000
-
-
-def test_one_session_has_a_subagent_in_a_file_of_its_own(stories: list[Story]) -> None:
-    story = named(stories, "04-unknown-carrier-codes")
-    found = list(folder().rglob("agent-*.jsonl"))
-    assert [path.parent.parent.name for path in found] == [story.session_id]
-    lines = [json.loads(line) for line in found[0].read_bytes().splitlines()]
-    assert {line["sessionId"] for line in lines} == {story.session_id}
-    assert all(line["isSidechain"] for line in lines)
-    agent = lines[0]["agentId"]
-    assert found[0].stem == f"agent-{agent}"
-    tasks = [record for record in records(story) if agent in json.dumps(record)]
-    assert len(tasks) == 1
-
-
-def test_one_session_was_compacted(stories: list[Story]) -> None:
-    compacted = {
-        story.name
-        for story in stories
-        if story.tool == "claude-code" and b"compact_boundary" in transcript(story).read_bytes()
-    }
-    assert compacted == {"07-meter-exchange"}
-    lines = records(named(stories, "07-meter-exchange"))
-    place = next(
-        index for index, line in enumerate(lines) if line.get("subtype") == "compact_boundary"
-    )
-    assert lines[place]["parentUuid"] is None
-    assert lines[place]["logicalParentUuid"]
-    assert lines[place + 1]["isCompactSummary"]
 
 
 def test_one_session_has_every_kind_of_broken_line(stories: list[Story]) -> None:
@@ -166,18 +117,6 @@ def _is_one_object(line: str) -> bool:
     return True
 
 
-def test_one_file_holds_no_session(stories: list[Story]) -> None:
-    known = {story.session_id for story in stories}
-    others = [
-        path
-        for path in folder().rglob("*.jsonl")
-        if path.stem not in known and not path.stem.startswith("agent-")
-    ]
-    assert len(others) == 1
-    types = {json.loads(line)["type"] for line in others[0].read_bytes().splitlines()}
-    assert not types & {"user", "assistant"}
-
-
 def test_the_planted_secrets_are_met_by_decoding_alone(stories: list[Story]) -> None:
     story = named(stories, "07-credentials-out-of-the-repository")
     text = texts_in(records(story))
@@ -191,32 +130,3 @@ def test_the_planted_secrets_are_met_by_decoding_alone(stories: list[Story]) -> 
         and any(secret in texts_in(records(other)) for secret in SECRETS.values())
     }
     assert everywhere == {story.name}
-
-
-def test_every_call_has_its_result(stories: list[Story]) -> None:
-    for story in stories:
-        if story.damage:
-            continue
-        asked, answered = [], []
-        for record in records(story):
-            content = record.get("message", {}).get("content", [])
-            blocks = content if isinstance(content, list) else []
-            asked += [block["id"] for block in blocks if block["type"] == "tool_use"]
-            answered += [block["tool_use_id"] for block in blocks if block["type"] == "tool_result"]
-        assert asked == answered
-        assert len(set(asked)) == len(asked)
-
-
-def test_the_chain_of_records_is_unbroken_and_time_runs_forward(stories: list[Story]) -> None:
-    for story in stories:
-        if story.tool != "claude-code" or story.damage:
-            continue
-        chain = [record for record in records(story) if "uuid" in record]
-        roots = [record for record in chain if record["parentUuid"] is None]
-        compactions = sum(record.get("subtype") == "compact_boundary" for record in chain)
-        assert len(roots) == 1 + compactions
-        known = {record["uuid"] for record in chain}
-        assert len(known) == len(chain)
-        assert all(record["parentUuid"] in known for record in chain if record not in roots)
-        times = [record["timestamp"] for record in chain if record["type"] != "assistant"]
-        assert times == sorted(times)

@@ -19,7 +19,7 @@ from debrief.sessions import readers, sources
 from debrief.sessions.model import Session
 from debrief.sessions.readers import READERS
 from debrief.sessions.scanning import ScanEntry
-from debrief.sessions.sources import default_folders, read_week, scan
+from debrief.sessions.sources import read_week, scan
 from tests.sessions.readers.content import prompts_of
 from tests.sessions.scanned import WEEK, blank, session, sessions, written
 from tests.sessions.scenario import MONDAY, SESSION, Log, usage
@@ -81,15 +81,6 @@ def test_a_changed_subagents_file_means_reading_its_session_again(tmp_path: Path
     assert first.digest(WEEK) != again.digest(WEEK)
 
 
-def test_files_that_are_gone_are_forgotten(tmp_path: Path) -> None:
-    written(tmp_path, session(1), session(2))
-    first = scan([tmp_path])
-    (tmp_path / f"{session(2).session}.jsonl").unlink()
-    again = scan([tmp_path], first.entries)
-    assert len(again.entries) == 1
-    assert first.digest(WEEK) != again.digest(WEEK)
-
-
 def test_a_file_that_no_reader_claimed_is_asked_again_when_there_are_new_readers(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -140,19 +131,6 @@ def test_copies_in_other_folders_and_under_other_names_are_the_same_session(
     assert len(only.transcripts) == 3
 
 
-def test_two_parts_of_one_session_are_united_in_order(tmp_path: Path) -> None:
-    log = session(1)
-    later = Log(session=log.session, started=MONDAY + timedelta(days=1))
-    later.user("Next day")
-    later.says("Done again", id="m9", usage=usage(5, 5))
-    later.records[0]["uuid"], later.records[1]["uuid"] = "n1", "n2"
-    written(tmp_path / "b", log)
-    written(tmp_path / "a", later)
-    (only,) = sessions(scan([tmp_path]))
-    assert [(turn.number, turn.prompt) for turn in only.turns] == [(1, "Go"), (2, "Next day")]
-    assert (only.started, only.usage.output, only.api_calls) == (MONDAY, 7, 2)
-
-
 def test_a_resumption_under_another_id_is_the_same_session(tmp_path: Path) -> None:
     log = session(1)
     written(tmp_path, log)
@@ -188,13 +166,6 @@ def test_an_orphaned_subagents_file_elsewhere_joins_its_session(tmp_path: Path) 
     (only,) = sessions(scan([tmp_path]))
     assert [agent.id for agent in only.subagents] == ["a1"]
     assert (only.usage.input, only.api_calls) == (4, 2)
-
-
-def test_the_usual_folders_are_those_that_exist(tmp_path: Path) -> None:
-    assert default_folders(tmp_path) == []
-    projects = tmp_path / ".claude" / "projects"
-    projects.mkdir(parents=True)
-    assert default_folders(tmp_path) == [projects]
 
 
 def test_sources_are_registered_by_being_there() -> None:

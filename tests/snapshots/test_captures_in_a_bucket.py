@@ -9,8 +9,7 @@ import dagster as dg
 import fsspec
 import pytest
 
-from assets.sessions import raw_sessions
-from assets.snapshots import prompt_snapshots, session_metadata
+from assets.sessions import prompt_snapshots, raw_sessions, session_metadata
 from debrief.lake import Lake, Stamp
 from debrief.redaction.redactor import Redactor
 from debrief.sessions.transfer import Pushed, push

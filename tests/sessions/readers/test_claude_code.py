@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -12,39 +12,7 @@ import pytest
 from debrief.sessions.model import Usage
 from debrief.sessions.readers.base import NoSession
 from tests.sessions.readers.content import calls_of, prompts_of
-from tests.sessions.scenario import MONDAY, SESSION, Log, read, usage, write_lines
-
-
-def test_a_session_carries_what_its_first_records_tell(tmp_path: Path) -> None:
-    log = Log("Add a retry to the checkout.")
-    log.says("Done.", usage=usage(10, 5, 3, 100))
-    log.add("ai-title", aiTitle="Retrying the checkout")
-    session = log.read(tmp_path)
-    assert (session.id, session.source, session.tool_version) == (SESSION, "claude-code", "2.1.40")
-    assert (session.task, session.repository, session.branch) == ("shop", "shop", "main")
-    assert (session.started, session.ended) == (MONDAY, MONDAY + timedelta(minutes=2))
-    assert session.title == "Retrying the checkout"
-    assert session.models == ("claude-opus-4-5",)
-    assert session.usage == Usage(10, 5, 3, 100)
-    assert session.transcripts[0].records == 3
-    assert session.problems == ()
-
-
-def test_one_message_on_several_lines_counts_its_largest_usage_once(tmp_path: Path) -> None:
-    log = Log("Go")
-    log.says({"type": "thinking", "thinking": "hm", "signature": "x"}, id="m1", usage=usage(4, 1))
-    log.says("First part.", id="m1", usage=usage(4, 1))
-    log.says(
-        {"type": "tool_use", "id": "c1", "name": "Read", "input": {"file_path": "a.py"}},
-        id="m1",
-        usage=usage(4, 90),
-    )
-    session = log.read(tmp_path)
-    (message,) = session.turns[0].messages
-    assert message.text == "First part."
-    assert [call.name for call in message.calls] == ["Read"]
-    assert message.usage == session.usage == Usage(4, 90)
-    assert session.api_calls == 1
+from tests.sessions.scenario import Log, read, usage, write_lines
 
 
 @pytest.mark.parametrize(
@@ -74,20 +42,6 @@ def test_a_result_may_come_before_its_call_or_never_or_alone(tmp_path: Path) -> 
     log.calls("c2", "Read", file_path="b.py")
     found = [(call.status, call.result) for call in calls_of(log.read(tmp_path))]
     assert found == [("ok", "early"), ("unanswered", None)]
-
-
-def test_a_result_may_be_blocks_with_images_and_references(tmp_path: Path) -> None:
-    log = Log("Go")
-    log.calls("c1", "Shot")
-    blocks = [
-        {"type": "text", "text": "two things"},
-        {"type": "image", "source": {"data": "AAAA"}},
-        {"type": "tool_reference", "tool_name": "Grep"},
-        "loose",
-    ]
-    log.result("c1", blocks)
-    call = calls_of(log.read(tmp_path))[0]
-    assert call.result == "two things\n[image]\n[tool Grep]\nloose"
 
 
 @pytest.mark.parametrize(
@@ -130,19 +84,6 @@ def test_compaction_marks_the_turn_it_happened_in_and_between_turns_the_next(
     assert marks == [("One", True), ("Two", False), ("Three", True)]
 
 
-def test_a_session_that_begins_after_a_compaction_has_a_preamble(tmp_path: Path) -> None:
-    log = Log()
-    log.user("Summary of the lost part", isCompactSummary=True)
-    log.says("working on", usage=usage(1, 1))
-    log.user("Next")
-    session = log.read(tmp_path)
-    assert [(turn.number, turn.origin, turn.prompt) for turn in session.turns] == [
-        (0, "preamble", ""),
-        (1, "prompt", "Next"),
-    ]
-    assert session.prompt_count == 1
-
-
 def test_a_rewind_keeps_both_branches_and_marks_the_abandoned_one(tmp_path: Path) -> None:
     log = Log("Start")
     start = log.says("Started.")["uuid"]
@@ -177,15 +118,6 @@ def test_a_chain_through_other_records_several_roots_and_cycles_are_survived(
     assert len(prompts_of(log.read(tmp_path))) == 7
 
 
-def test_times_that_run_backwards_leave_start_and_end_sensible(tmp_path: Path) -> None:
-    log = Log()
-    log.user("One", timestamp="2026-01-05T10:00:00Z")
-    log.says("late", timestamp="2026-01-05T12:00:00Z")
-    log.says("early", timestamp="2026-01-05T09:00:00Z")
-    session = log.read(tmp_path)
-    assert (session.started.hour, session.ended.hour) == (10, 12)
-
-
 def test_without_any_time_the_files_own_is_taken_and_said(tmp_path: Path) -> None:
     log = Log("One")
     del log.records[0]["timestamp"]
@@ -215,44 +147,6 @@ def test_a_different_record_under_a_used_id_is_not_lost(tmp_path: Path) -> None:
     first = log.user("One")
     log.user("Two", uuid=first["uuid"])
     assert prompts_of(log.read(tmp_path)) == ["One", "Two"]
-
-
-def test_one_file_may_hold_several_versions_folders_and_branches(tmp_path: Path) -> None:
-    log = Log("One")
-    log.user("Two", version="2.2.0", cwd="/home/ann/shop/web", gitBranch="fix")
-    session = log.read(tmp_path)
-    assert (session.tool_version, session.cwd, session.branch) == (
-        "2.1.40",
-        "/home/ann/shop",
-        "main",
-    )
-
-
-def test_records_of_the_oldest_kind_are_read(tmp_path: Path) -> None:
-    path = write_lines(
-        tmp_path / "old.jsonl",
-        b'{"type":"summary","summary":"Another session","leafUuid":"elsewhere"}',
-        b'{"type":"user","message":{"role":"user","content":"Hi"},"uuid":"u1",'
-        b'"timestamp":"2025-06-02T10:00:00.000Z","sessionId":"s"}',
-        b'{"type":"assistant","message":{"role":"assistant","content":"Ho"},"uuid":"u2",'
-        b'"timestamp":"2025-06-02T10:00:01.000Z","sessionId":"s","costUSD":0.1}',
-    )
-    session = read(path)
-    assert (session.id, session.title, session.branch) == ("s", "", "")
-    assert session.turns[0].messages[0].text == "Ho"
-
-
-def test_unknown_records_are_kept_out_and_never_fatal(tmp_path: Path) -> None:
-    log = Log("One")
-    log.add("hologram", payload={"type": "user"})
-    log.records.append({"type": ["user"]})
-    log.records.append({"no": "type"})
-    log.records.append({"type": "user", "message": "text", "timestamp": 7})
-    log.records.append({"type": "assistant", "message": {"id": [1], "content": [3, None]}})
-    session = log.read(tmp_path)
-    assert prompts_of(session) == ["One"]
-    assert session.transcripts[0].records == 6
-    assert {problem.line for problem in session.problems} <= {3, 6}
 
 
 def test_a_session_without_id_gets_its_files_name_and_beginning(tmp_path: Path) -> None:

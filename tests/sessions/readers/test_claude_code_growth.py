@@ -19,31 +19,6 @@ def edited(tmp_path: Path, name: str, outcome: Any = None, **given: Any) -> Tool
     return calls_of(log.read(tmp_path))[0]
 
 
-def test_hunks_are_counted_and_kept_as_a_patch(tmp_path: Path) -> None:
-    patch = [hunk(" a", "-b", "+c", "+d"), {**hunk("-x"), "oldStart": 9, "newStart": 10}]
-    call = edited(tmp_path, "Edit", {"filePath": "/shop/a.py", "structuredPatch": patch})
-    assert (call.path, call.added, call.removed, call.estimated) == ("/shop/a.py", 2, 2, False)
-    assert call.patch == "@@ -1,2 +1,3 @@\n a\n-b\n+c\n+d\n@@ -9,1 +10,0 @@\n-x"
-
-
-def test_a_created_file_counts_its_lines(tmp_path: Path) -> None:
-    outcome = {"type": "create", "filePath": "n.py", "content": "a\nb\n", "structuredPatch": []}
-    call = edited(tmp_path, "Write", outcome, content="a\nb\n")
-    assert (call.added, call.removed, call.path) == (2, 0, "n.py")
-    assert call.patch == "@@ -0,0 +1,2 @@\n+a\n+b"
-
-
-@pytest.mark.parametrize(
-    ("patch", "counted"), [([hunk(" a", "-b", "+c")], (1, 1)), ([], (0, 0))], ids=["some", "none"]
-)
-def test_a_write_over_a_file_counts_its_changes(
-    tmp_path: Path, patch: list[Any], counted: tuple[int, int]
-) -> None:
-    outcome = {"type": "update", "filePath": "n.py", "content": "a\nc\n", "structuredPatch": patch}
-    call = edited(tmp_path, "Write", outcome, content="a\nc\n")
-    assert (call.added, call.removed) == counted
-
-
 @pytest.mark.parametrize("outcome", [None, "The file was updated", [], 7], ids=repr)
 def test_without_a_result_object_the_input_is_compared(tmp_path: Path, outcome: Any) -> None:
     call = edited(tmp_path, "Edit", outcome, old_string="a\nb\nc", new_string="a\nB\nc\nd")

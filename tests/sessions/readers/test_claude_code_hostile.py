@@ -96,16 +96,6 @@ def test_a_call_nested_deeper_than_can_be_encoded_is_read(tmp_path: Path) -> Non
     assert len(read(path).turns[0].messages[0].calls[0].input) > 400
 
 
-@pytest.mark.parametrize("value", [b'"massive error"', b"42", b"[1]", b"null", b"true"])
-def test_json_that_is_no_object_is_told(tmp_path: Path, value: bytes) -> None:
-    one, *rest = story()
-    session = read(write_lines(tmp_path / "x.jsonl", one, value, *rest))
-    assert prompts_of(session) == ["One", "Two"]
-    ((line, reason),) = told(session)
-    assert line == 2
-    assert "where an object belongs" in reason
-
-
 def test_numbers_that_json_does_not_know_are_survived(tmp_path: Path) -> None:
     log = Log("Go")
     log.says("a", usage={"input_tokens": float("nan"), "output_tokens": 10**30})
@@ -128,14 +118,6 @@ def test_very_many_broken_lines_are_summed_up(tmp_path: Path) -> None:
     session = read(path)
     assert len(session.problems) == 101
     assert session.problems[-1].reason == "900 more lines could not be read"
-
-
-@settings(max_examples=50, deadline=None, suppress_health_check=list(HealthCheck))
-@given(st.binary(max_size=200))
-def test_no_bytes_whatever_they_are_cost_the_lines_around_them(tmp_path: Path, junk: bytes) -> None:
-    one, two, three, four = story()
-    session = read(write_lines(tmp_path / "x.jsonl", one, two, junk, three, four))
-    assert [p for p in prompts_of(session) if p in ("One", "Two")] == ["One", "Two"]
 
 
 @settings(max_examples=50, deadline=None, suppress_health_check=list(HealthCheck))

@@ -106,20 +106,6 @@ def progress(log: Log, agent: str = "a1") -> None:
         log.add("progress", data=data, parentToolUseID="t1")
 
 
-def test_progress_may_be_the_only_copy_of_a_subagents_messages(tmp_path: Path) -> None:
-    log = delegating()
-    progress(log)
-    log.result("t1", "In cart.py", {"agentId": "a1"})
-    session = log.read(tmp_path)
-    (agent,) = session.subagents
-    assert (agent.place, agent.type, agent.messages[0].text) == (
-        "progress",
-        "Explore",
-        "In cart.py",
-    )
-    assert (session.usage, session.api_calls) == (Usage(2, 3), 1)
-
-
 def test_progress_that_a_file_tells_too_counts_once(tmp_path: Path) -> None:
     log = delegating()
     progress(log)
@@ -129,21 +115,6 @@ def test_progress_that_a_file_tells_too_counts_once(tmp_path: Path) -> None:
     (agent,) = session.subagents
     assert (agent.place, agent.call_id, len(agent.messages)) == ("file", "t1", 1)
     assert (session.usage, session.api_calls) == (Usage(2, 3), 1)
-
-
-def test_a_call_that_only_a_subagents_own_call_started_is_tied_to_it(tmp_path: Path) -> None:
-    main = delegating().write(tmp_path / f"{SESSION}.jsonl")
-    nested = agent_log("a1")
-    nested.calls("t2", "Agent", subagent_type="Plan", description="Deeper", prompt="Deeper?")
-    nested.records[-1].update(isSidechain=True, agentId="a1")
-    nested.result("t2", "ok", {"agentId": "a2"}, isSidechain=True, agentId="a1")
-    one = nested.write(tmp_path / "agent-a1.jsonl")
-    two = agent_log("a2").write(tmp_path / "agent-a2.jsonl")
-    session = read(main, one, two)
-    assert [(a.id, a.type, a.call_id) for a in session.subagents] == [
-        ("a1", "Explore", "t1"),
-        ("a2", "Plan", "t2"),
-    ]
 
 
 def test_subagents_whose_session_is_lost_are_one_session_without_turns(tmp_path: Path) -> None:

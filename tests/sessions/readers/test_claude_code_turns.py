@@ -149,26 +149,6 @@ def test_notices_of_work_in_the_background_are_kept_by_their_times(tmp_path: Pat
     ]
 
 
-def test_empty_lines_around_an_answer_are_left_out(tmp_path: Path) -> None:
-    log = Log("Hi")
-    log.says("\n\n    x = 1\n", "\n\nThat is it.", " \n", id="m1")
-    (turn,) = log.read(tmp_path).turns
-    assert [each.text for each in turn.messages] == ["    x = 1\n\nThat is it."]
-
-
-def test_slash_commands_are_counted_apart_with_what_was_typed(tmp_path: Path) -> None:
-    log = Log("<command-name>/review</command-name>\n<command-args>the last commit</command-args>")
-    log.user("# Review…", isMeta=True)
-    log.says("Reviewed.")
-    session = log.read(tmp_path)
-    assert session.slash_commands == 1
-    (preamble,) = session.turns
-    assert (preamble.number, session.prompt_count) == (0, 0)
-    assert [(i.kind, i.text) for i in preamble.interventions] == [
-        ("slash_command", "/review the last commit")
-    ]
-
-
 REFUSAL = (
     "The user doesn't want to proceed with this tool use. The tool use was rejected (eg. if it "
     "was a file edit, the new_string was NOT written to the file). "

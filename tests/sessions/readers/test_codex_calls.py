@@ -55,39 +55,6 @@ def test_an_output_tells_how_the_call_ended(
     assert json.loads(call.input) == {"cmd": "make"}
 
 
-def test_the_blocks_of_an_output_begin_on_lines_of_their_own(tmp_path: Path) -> None:
-    texts = ("Script completed\nOutput:\n", '{"exit_code":0}', "", '{"exit_code":1}\n', "end")
-    session = read_turn(
-        tmp_path,
-        called(2, "exec", "c1", script="a(); b()"),
-        answered(3, "c1", [{"type": "input_text", "text": text} for text in texts]),
-    )
-    (call,) = calls_of(session)
-    assert call.result == 'Script completed\nOutput:\n{"exit_code":0}\n{"exit_code":1}\nend'
-
-
-def test_what_is_said_after_a_search_comes_after_it_and_its_findings_are_not_known(
-    tmp_path: Path,
-) -> None:
-    session = read_turn(
-        tmp_path,
-        said(2, "assistant", "I look it up."),
-        item(3, "web_search_call", status="completed", action={"query": "retries"}),
-        said(4, "assistant", "The manual says three."),
-        called(5, "exec_command", "c1", cmd="ls"),
-        answered(6, "c1", "a.py"),
-    )
-    assert [
-        (message.text, [call.name for call in message.calls])
-        for turn in session.turns
-        for message in turn.messages
-    ] == [("I look it up.", ["web_search"]), ("The manual says three.", ["exec_command"])]
-    assert [(call.status, call.result) for call in calls_of(session)] == [
-        ("ok", None),
-        ("ok", "a.py"),
-    ]
-
-
 def test_an_event_answers_a_call_whose_own_output_never_came(tmp_path: Path) -> None:
     session = read_turn(
         tmp_path,
@@ -218,22 +185,6 @@ SCHEMA = {
     "properties": {"number": {"type": "integer", "description": "Of the request."}},
     "required": ["number"],
 }
-
-
-def test_the_tools_that_a_rollout_declares_are_kept_as_it_describes_them(tmp_path: Path) -> None:
-    loaded = {"name": "read_terminal", "description": "Look.", "inputSchema": SCHEMA}
-    later = {"name": "handoff", "inputSchema": SCHEMA, "deferLoading": True}
-    grouped = {"type": "namespace", "name": "app", "tools": [loaded, later]}
-    session = read_one(
-        tmp_path,
-        meta(dynamic_tools=[{**loaded, "deferLoading": False}, later, grouped, "no tool", None]),
-        *asked(1, "go"),
-        said(2, "assistant", "Done."),
-    )
-    assert session.declared_tools
-    assert [tool.name for tool in session.declared_tools] == ["read_terminal", "app__read_terminal"]
-    assert session.declared_tools[0].description == "Look."
-    assert json.loads(session.declared_tools[0].parameters) == SCHEMA
 
 
 def test_a_tool_that_was_searched_for_is_declared_under_the_name_it_is_called_by(

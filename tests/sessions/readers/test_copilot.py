@@ -63,21 +63,6 @@ def metrics(**usage: int) -> dict[str, Any]:
     return {"opus": {"requests": {"count": 1}, "usage": usage}}
 
 
-def test_a_stream_gives_facts_turns_and_models(tmp_path: Path) -> None:
-    stream = Stream(selectedModel="small").ask("hello", attachments=[{"type": "image"}])
-    stream.say("hi").add("session.model_change", newModel="large").ask("again")
-    session = stream.say("yes", model="huge").say("really").read(tmp_path)
-    assert (session.id, session.tool, session.tool_version) == ("p1", "copilot-cli", "1.0.64")
-    assert (session.repository, session.branch, session.task) == ("shop", "main", "shop")
-    assert session.base_commit == "a" * 40
-    assert [(turn.prompt, turn.images) for turn in session.turns] == [("hello", 1), ("again", 0)]
-    assert [each.model for turn in session.turns for each in turn.messages] == [
-        "small",
-        "huge",
-        "large",
-    ]
-
-
 def test_what_the_tool_or_a_skill_says_as_the_user_is_no_prompt(tmp_path: Path) -> None:
     stream = Stream().ask("go").say("ok")
     stream.ask("<system_notification>\nthe shell is done\n</system_notification>")
@@ -137,13 +122,6 @@ def test_a_completion_tells_how_the_call_ended(
     assert (call.status, call.exit_code) == (status, code)
 
 
-def test_a_call_that_ended_without_a_word_has_no_result(tmp_path: Path) -> None:
-    (call,) = calls_of(
-        Stream().ask("go").run("bash", {"command": "x"}, success=True).read(tmp_path)
-    )
-    assert (call.status, call.result) == ("ok", None)
-
-
 def test_a_permission_that_the_person_denied_is_a_rejection_with_their_words(
     tmp_path: Path,
 ) -> None:
@@ -169,12 +147,6 @@ def test_questions_interruptions_and_compactions_are_noted(tmp_path: Path) -> No
     assert (session.compactions, session.turns[1].compacted) == (1, True)
 
 
-def test_a_notification_is_a_notice(tmp_path: Path) -> None:
-    stream = Stream().ask("go").say("It runs.").add("system.notification", content="done")
-    session = stream.say("It is done.").read(tmp_path)
-    assert [(at - session.started).seconds for at in session.notices or ()] == [3]
-
-
 def test_an_agent_within_the_stream_is_a_subagent(tmp_path: Path) -> None:
     stream = Stream().ask("go")
     stream.run("task", {"description": "look", "prompt": "find it", "agent_type": "explore"})
@@ -195,11 +167,6 @@ def test_an_agent_within_the_stream_is_a_subagent(tmp_path: Path) -> None:
     assert [call.status for each in subagent.messages for call in each.calls] == ["ok"]
     assert [call.name for call in calls_of(session)] == ["task"]
     assert session.usage == Usage(output=12)
-
-
-def test_an_editors_stream_names_its_own_tool(tmp_path: Path) -> None:
-    session = Stream(vscodeVersion="1.119.0").ask("go").say("ok").read(tmp_path)
-    assert session.tool == "copilot-vscode"
 
 
 def test_a_stream_is_named_after_its_folder_where_it_tells_no_id(tmp_path: Path) -> None:

@@ -74,28 +74,6 @@ def read_turn(folder: Path, *records: Any) -> Session:
     return read_one(folder, [START, message(1, "user", "go"), *records])
 
 
-def test_a_session_has_its_facts_from_its_start_and_its_tokens_from_its_settings(
-    tmp_path: Path,
-) -> None:
-    session = read_one(
-        tmp_path,
-        [START, message(1, "user", [text("hello")]), message(2, "assistant", [text("hi")])],
-    )
-    assert (session.id, session.title, session.task, session.repository) == (
-        "s1",
-        "fix the retry",
-        "retry-queue",
-        "shop",
-    )
-    assert session.models == ("gpt-mini",)
-    assert session.usage == Usage(900, 50, 7, 4000)
-    assert prompts_of(session) == ["hello"]
-    assert session.started.isoformat() == "2026-03-02T10:00:01+00:00"
-    assert session.ended.isoformat() == "2026-03-02T10:00:02+00:00"
-    assert len(session.transcripts) == 2
-    assert session.problems == ()
-
-
 def test_what_the_model_alone_or_the_screen_alone_sees_is_no_prompt(tmp_path: Path) -> None:
     session = read_one(
         tmp_path,

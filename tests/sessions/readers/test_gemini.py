@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from debrief.sessions.model import Session, Usage
+from debrief.sessions.model import Session
 from debrief.sessions.readers.base import NoSession
 from debrief.sessions.readers.files import walk
 from debrief.sessions.readers.gemini import READER
@@ -66,25 +66,6 @@ def test_what_the_program_says_to_keep_the_model_going_is_no_prompt(tmp_path: Pa
     assert [each.text for each in session.turns[0].messages] == ["hi", "and welcome"]
 
 
-def test_a_chat_gives_turns_models_and_tokens(tmp_path: Path) -> None:
-    counts = {"input": 1000, "output": 10, "cached": 600, "thoughts": 30, "tool": 5, "total": 1045}
-    session = read_one(
-        tmp_path,
-        message(1, "user", "hello"),
-        message(2, "info", "an update is there"),
-        message(3, "gemini", "hi", model="flash", tokens=counts),
-        message(4, "user", [{"text": "again"}]),
-        message(5, "gemini", [{"text": "yes"}], model="flash"),
-        summary="Greetings",
-        directories=["/home/ann/shop"],
-    )
-    assert (session.id, session.title, session.repository) == ("g1", "Greetings", "shop")
-    assert prompts_of(session) == ["hello", "again"]
-    assert session.usage == Usage(405, 40, 0, 600)
-    assert session.models == ("flash",)
-    assert session.started.isoformat() == "2026-03-02T10:00:00+00:00"
-
-
 def test_files_that_were_referenced_and_images_are_not_the_persons_words(tmp_path: Path) -> None:
     referenced = {"text": "\n--- Content from referenced files ---"}
     image = {"inlineData": {"mimeType": "image/png", "data": ""}}
@@ -124,16 +105,6 @@ def test_a_call_tells_how_it_ended(
     (found,) = calls_of(session)
     assert (found.status, found.exit_code) == (status, code)
     assert (found.added, found.removed) == (added, removed)
-
-
-def test_a_cancelled_request_is_an_interruption(tmp_path: Path) -> None:
-    session = read_one(
-        tmp_path,
-        message(1, "user", "go"),
-        message(2, "gemini", "on it"),
-        message(3, "info", "Request cancelled."),
-    )
-    assert [each.kind for each in session.turns[0].interventions] == ["interruption"]
 
 
 def test_lines_are_written_again_and_taken_back(tmp_path: Path) -> None:

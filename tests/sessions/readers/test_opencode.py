@@ -70,19 +70,6 @@ def read_one(folder: Path, *messages: Any, **facts: Any) -> Session:
     return session
 
 
-def test_an_export_gives_facts_turns_and_messages(tmp_path: Path) -> None:
-    session = read_one(
-        tmp_path,
-        user(1, text("hello"), {"type": "file", "mime": "image/png"}),
-        assistant(2, text("\n\nhi")),
-    )
-    assert (session.id, session.tool_version, session.title) == ("ses_1", "1.2.0", "Retry")
-    assert (session.repository, session.models) == ("shop", ("opus",))
-    (turn,) = session.turns
-    assert (turn.prompt, turn.images, turn.messages[0].text) == ("hello", 1, "hi")
-    assert (session.ended - session.started).total_seconds() == 2.5
-
-
 def test_text_that_the_tool_added_is_no_prompt(tmp_path: Path) -> None:
     session = read_one(
         tmp_path,

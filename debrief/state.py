@@ -12,7 +12,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any, TypedDict
+from typing import Any
 
 import sqlalchemy as sa
 from msgspec import Struct
@@ -326,13 +326,6 @@ _OPENED: dict[str, tuple[tuple[int, int], State]] = {}
 _OPENING = threading.Lock()
 
 
-class Limits(TypedDict):
-    """What ``State.prune`` keeps."""
-
-    days: float
-    size: int
-
-
 def state_file(settings: Settings) -> Path:
     """Return the file of this machine's own state."""
     return settings.home.absolute() / "cache" / "answers.sqlite"
@@ -369,15 +362,15 @@ def open_state(settings: Settings) -> State:
         return state
 
 
-def limits(settings: Settings) -> Limits:
-    """Return how long and how many answers are kept."""
-    return Limits(days=settings.cache_days, size=int(settings.cache_mb * 1e6))
+def prune_answers(state: State, settings: Settings) -> Size:
+    """Delete old and surplus answers; return what was deleted."""
+    return state.prune(days=settings.cache_days, size=int(settings.cache_mb * 1e6))
 
 
 def prune_daily(state: State, settings: Settings) -> None:
     """Delete old and surplus answers, if nobody did today."""
     if state.is_due("prune", DAY):
-        state.prune(**limits(settings))
+        prune_answers(state, settings)
 
 
 def _identity(path: Path | None) -> tuple[int, int]:

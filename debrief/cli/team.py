@@ -96,13 +96,13 @@ def prune(
 ) -> None:
     """Drop the oldest answers, and give their room back. Runs do it by themselves once a day."""
     from debrief.settings import load_settings
-    from debrief.state import limits, open_state
+    from debrief.state import open_state, prune_answers
 
     options = {"DEBRIEF_CACHE_DAYS": days, "DEBRIEF_CACHE_MB": megabytes}
     given = {name: str(value) for name, value in options.items() if value is not None}
     settings = load_settings({**os.environ, **given})
     state = open_state(settings)
-    dropped = state.prune(**limits(settings))
+    dropped = prune_answers(state, settings)
     state.compact()
     left = state.size()
     console().print(

@@ -10,29 +10,8 @@ import orjson
 
 from debrief.sessions.model import Usage
 from debrief.sessions.readers.assembly import TranscriptDraft
-from debrief.sessions.readers.claude_code.records import (
-    INTERRUPTED_CALL,
-    REFUSED,
-    Asked,
-    Attachment,
-    Block,
-    ClaudeMessage,
-    ClaudeRecord,
-    CountedUsage,
-    Report,
-    Tokens,
-    ToolOutcome,
-    answers_in,
-    arguments_of,
-    command_in,
-    edit_of,
-    exit_code_of,
-    kind_of,
-    pictures_in,
-    said_in,
-    words_in,
-    words_of_refusal,
-)
+from debrief.sessions.readers.claude_code import records
+from debrief.sessions.readers.claude_code.records import Block, ClaudeMessage, ClaudeRecord
 from debrief.sessions.readers.files import JsonLines
 from debrief.sessions.readers.timeline import ASKING_TOOLS, CallDraft, MessageDraft, TurnDraft
 from debrief.sessions.readers.values import moment, string, text_of, whole_number
@@ -63,7 +42,7 @@ class TranscriptFile:
         self.main.id = agent
         self.is_agent = bool(agent)
         self.agents = self.main.agents
-        self.spent: dict[MessageKey, CountedUsage] = {}
+        self.spent: dict[MessageKey, records.CountedUsage] = {}
         self.tasks: dict[str, dict[str, Any]] = {}
         """Inputs of the calls that started subagents, by call id."""
         self.started_by: dict[str, str] = {}
@@ -71,7 +50,7 @@ class TranscriptFile:
         self.session_id = ""
         self.conversational = False
         """Some record is a prompt, an answer or a tool's result."""
-        self.prompts: list[Asked] = []
+        self.prompts: list[records.Asked] = []
         self._drafts: dict[tuple[str, Any, Any], MessageDraft] = {}
         self._calls: dict[str, tuple[CallDraft, TranscriptDraft]] = {}
         self._early: dict[str, tuple[Block, Any, datetime | None]] = {}
@@ -126,7 +105,7 @@ class TranscriptFile:
     def _again(self, record: ClaudeRecord) -> None:
         """Take from a repeated record, which a resumption may write, only what may have grown."""
         message = record.message
-        if type(message) is not ClaudeMessage or type(message.usage) is not Tokens:
+        if type(message) is not ClaudeMessage or type(message.usage) is not records.Tokens:
             return
         thread = self._thread(record)
         draft = self._drafts.get((thread.id, message.id, record.requestId))
@@ -158,7 +137,7 @@ class TranscriptFile:
         if draft is None:
             draft = thread.timeline.begin_message(string(id), string(message.model), at)
             self._drafts[key] = draft
-        if type(usage) is Tokens:
+        if type(usage) is records.Tokens:
             self._spend((id, request), usage, thread, draft)
         content = message.content
         for block in content if type(content) is list else [content]:
@@ -170,7 +149,7 @@ class TranscriptFile:
                 draft.texts.append(block.text)
 
     def _spend(
-        self, key: MessageKey, tokens: Tokens, thread: TranscriptDraft, draft: MessageDraft
+        self, key: MessageKey, tokens: records.Tokens, thread: TranscriptDraft, draft: MessageDraft
     ) -> None:
         """Keep the largest usage of a message; the session's own line counts before another's."""
         usage = Usage(
@@ -182,7 +161,7 @@ class TranscriptFile:
         total = usage.input + usage.output + usage.cache_write + usage.cache_read
         known = self.spent.get(key)
         if known is None or (thread is self.main and known.thread is not self.main):
-            self.spent[key] = CountedUsage(thread, draft, usage, total)
+            self.spent[key] = records.CountedUsage(thread, draft, usage, total)
         elif total > known.total and (thread is self.main or known.thread is not self.main):
             known.usage, known.total = usage, total
             known.draft, known.thread = draft, thread
@@ -193,7 +172,7 @@ class TranscriptFile:
         id, name = string(block.id), string(block.name)
         if id in self._calls:
             return
-        call = CallDraft(id, name, arguments_of(block.input), at)
+        call = CallDraft(id, name, records.arguments_of(block.input), at)
         draft.calls.append(call)
         if not id:
             return
@@ -224,8 +203,8 @@ class TranscriptFile:
                     self._result(block, outcome, at)
                 is_mine = thread is self.main and not (self.is_agent or record.isMeta)
                 # Words that the person typed while a call ran are beside its result.
-                words = said_in(content) if is_mine and len(content) > len(results) else ""
-                if words and kind_of(words) == "prompt":
+                words = records.said_in(content) if is_mine and len(content) > len(results) else ""
+                if words and records.kind_of(words) == "prompt":
                     self.main.timeline.intervene("remark", words, at)
                 return
         if record.isMeta or record.isVisibleInTranscriptOnly:
@@ -237,29 +216,29 @@ class TranscriptFile:
             return
         if thread is not self.main or self.is_agent:
             if not thread.prompt:
-                thread.prompt = said_in(content)
+                thread.prompt = records.said_in(content)
             return
         self._human(record, content, at)
 
     def _human(self, record: ClaudeRecord, content: Any, at: datetime | None) -> None:
-        text, images = said_in(content), pictures_in(content)
-        kind = kind_of(text)
+        text, images = records.said_in(content), records.pictures_in(content)
+        kind = records.kind_of(text)
         if kind == "prompt":
             if text or images:
                 self._prompt(record, self.main.timeline.prompt(text, at, images))
         elif kind == "slash_command":
-            self.main.timeline.intervene("slash_command", command_in(text), at)
+            self.main.timeline.intervene("slash_command", records.command_in(text), at)
         elif kind == "notice":
             self.main.timeline.notice(at)
         elif kind == "interruption" and not (
-            text.startswith(INTERRUPTED_CALL) and self.main.timeline.latest == "rejection"
+            text.startswith(records.INTERRUPTED_CALL) and self.main.timeline.latest == "rejection"
         ):
             _, _, rest = text.partition("]")
             self.main.timeline.intervene("interruption", rest.strip(), at)
 
     def _prompt(self, record: ClaudeRecord, turn: TurnDraft) -> None:
         uuid, parent = _text_or_none(record.uuid), _text_or_none(record.parentUuid)
-        self.prompts.append(Asked(turn, uuid, parent))
+        self.prompts.append(records.Asked(turn, uuid, parent))
 
     def _result(self, block: Block, outcome: Any, at: datetime | None) -> None:
         id = string(block.tool_use_id)
@@ -271,19 +250,19 @@ class TranscriptFile:
         call, thread = found
         timeline, text = thread.timeline, text_of(block.content)
         timeline.touch(at)
-        if text.startswith(REFUSED):
-            timeline.reject(call, text, at, words_of_refusal(text))
+        if text.startswith(records.REFUSED):
+            timeline.reject(call, text, at, records.words_of_refusal(text))
         if call.status != "unanswered":
             return
         failed = block.is_error is True
         call.result, call.status = text, "failed" if failed else "ok"
-        call.exit_code = exit_code_of(call.name, text, outcome, failed)
+        call.exit_code = records.exit_code_of(call.name, text, outcome, failed)
         if failed:
             return
-        call.edit = edit_of(call.name, call.input, outcome, self._written)
+        call.edit = records.edit_of(call.name, call.input, outcome, self._written)
         if call.name in ASKING_TOOLS:
-            timeline.intervene("answer", answers_in(outcome, text), at)
-        agent = outcome.agentId if type(outcome) is ToolOutcome else None
+            timeline.intervene("answer", records.answers_in(outcome, text), at)
+        agent = outcome.agentId if type(outcome) is records.ToolOutcome else None
         if type(agent) is str and call.id in self.tasks:
             self.started_by[agent] = call.id
 
@@ -305,13 +284,13 @@ class TranscriptFile:
 
     def _attachment(self, record: ClaudeRecord, at: datetime | None) -> None:
         attachment = record.attachment
-        if type(attachment) is not Attachment or attachment.type != "queued_command":
+        if type(attachment) is not records.Attachment or attachment.type != "queued_command":
             return
         if record.isSidechain or self.is_agent:
             return
         content = attachment.prompt
-        text, images = "\n".join(words_in(content)).strip(), pictures_in(content)
-        kind = kind_of(text)
+        text, images = "\n".join(records.words_in(content)).strip(), records.pictures_in(content)
+        kind = records.kind_of(text)
         if kind == "notice":
             self.main.timeline.notice(at)
         elif kind == "prompt" and (text or images) and attachment.commandMode == "prompt":
@@ -320,7 +299,7 @@ class TranscriptFile:
 
     def _progress(self, record: ClaudeRecord, at: datetime | None) -> None:
         data = record.data
-        if type(data) is not Report or data.type != "agent_progress":
+        if type(data) is not records.Report or data.type != "agent_progress":
             return
         inner, id = data.message, string(data.agentId)
         if type(inner) is not ClaudeRecord or not id:

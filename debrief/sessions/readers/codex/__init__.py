@@ -20,25 +20,7 @@ from debrief.sessions.readers.base import (
     is_whole,
     text_in,
 )
-from debrief.sessions.readers.codex.records import (
-    CITATION,
-    CopiedHistory,
-    Output,
-    TokenMeter,
-    changes_of,
-    has_results,
-    id_in_name,
-    is_human,
-    is_notice,
-    loaded_tools,
-    meta_of,
-    own_words,
-    parent_of,
-    read_output,
-    repository_of,
-    served_text,
-    unwrapped,
-)
+from debrief.sessions.readers.codex import records
 from debrief.sessions.readers.files import JsonLines, JsonRecord
 from debrief.sessions.readers.patches import from_apply_patch, joined
 from debrief.sessions.readers.timeline import CallDraft, MessageDraft
@@ -81,22 +63,22 @@ class CodexReader(TranscriptReader):
 
     def describe(self, head: bytes, path: str) -> Peek | None:
         """Return what the beginning says; a session without an id is named after its file."""
-        records = head_records(head)
-        has_content = any(string(each.get("type")) not in _BOOKKEEPING for each in records)
+        heads = head_records(head)
+        has_content = any(string(each.get("type")) not in _BOOKKEEPING for each in heads)
         if is_whole(head) and not has_content:
             return None
-        meta = next((meta for record in records if (meta := meta_of(record))), {})
-        identity, parent = string(meta.get("id")), parent_of(meta)
-        if not records:  # the first record, which may hold long instructions, goes on
+        meta = next((meta for record in heads if (meta := records.meta_of(record))), {})
+        identity, parent = string(meta.get("id")), records.parent_of(meta)
+        if not heads:  # the first record, which may hold long instructions, goes on
             identity, parent = text_in(_ID, head), text_in(_PARENT, head)
-        identity = identity or id_in_name(path)
+        identity = identity or records.id_in_name(path)
         return Peek(session_id=identity, started=first_time(head), parent=parent)
 
     def read_file(self, path: str) -> TranscriptDraft:
         """Read one rollout."""
         draft = TranscriptDraft(path)
         draft.read_lines(convert)
-        draft.id = draft.id or id_in_name(path)
+        draft.id = draft.id or records.id_in_name(path)
         return draft
 
 
@@ -109,7 +91,7 @@ _ABORTED = "<turn_aborted>"
 def convert(lines: JsonLines, draft: TranscriptDraft) -> None:
     """Report what the records say to the draft's timeline, in their order."""
     rollout = _Rollout(draft)
-    copied = CopiedHistory()
+    copied = records.CopiedHistory()
     previous: JsonRecord | None = None
     for record in lines:
         if record == previous:
@@ -127,7 +109,7 @@ class _Rollout:
     def __init__(self, draft: TranscriptDraft) -> None:
         self._draft = draft
         self._timeline = draft.timeline
-        self._meter = TokenMeter()
+        self._meter = records.TokenMeter()
         self._model = ""
         self._answered = False
         """The model's latest message is complete: what it says next begins another one."""
@@ -148,7 +130,7 @@ class _Rollout:
             if "payload" in record:
                 lines.report("a record without a payload")
                 return
-            kind, payload = unwrapped(record)
+            kind, payload = records.unwrapped(record)
         at = at or moment(payload.get("timestamp"))
         self._draft.see(at)
         if kind == "response_item":
@@ -182,12 +164,12 @@ class _Rollout:
         draft.take(payload, id="id", cwd="cwd", version="cli_version")
         draft.take(payload, agent_type="agent_role", title="agent_nickname")
         self._model = self._model or string(payload.get("model"))
-        draft.parent = parent_of(payload)
+        draft.parent = records.parent_of(payload)
         draft.is_subagent = "subagent" in mapping(payload.get("source"))
-        draft.declared += declared_tools(loaded_tools(payload.get("dynamic_tools")))
+        draft.declared += declared_tools(records.loaded_tools(payload.get("dynamic_tools")))
         git = mapping(payload.get("git"))
         draft.take(git, branch="branch", commit="commit_hash")
-        draft.repository = repository_of(string(git.get("repository_url")))
+        draft.repository = records.repository_of(string(git.get("repository_url")))
 
     def _item(self, payload: JsonRecord, at: datetime | None) -> None:
         kind = payload.get("type") or ("message" if "role" in payload else "")
@@ -202,7 +184,7 @@ class _Rollout:
             output = payload.get("output", payload.get("tools"))
             if kind == "tool_search_output":
                 self._draft.declared += declared_tools(payload.get("tools"))
-            self._output(string(payload.get("call_id")), read_output(output), at)
+            self._output(string(payload.get("call_id")), records.read_output(output), at)
         elif kind == "local_shell_call":
             name = string(payload.get("call_id")) or string(payload.get("id"))
             self._call(name, "local_shell", payload.get("action"), at)
@@ -223,14 +205,14 @@ class _Rollout:
         texts = [string(block.get("text")) for block in blocks]
         if any(text.startswith(_ABORTED) for text in texts):
             self._timeline.interrupt(at)
-        if any(map(is_notice, texts)):
+        if any(map(records.is_notice, texts)):
             self._timeline.notice(at)
-        words = [text for text in texts if is_human(text)]
+        words = [text for text in texts if records.is_human(text)]
         images = sum(block.get("type") == "input_image" for block in blocks)
         if not words and not images:
             return
         self._reviewing = False
-        text = own_words("\n\n".join(words))
+        text = records.own_words("\n\n".join(words))
         if self._timeline.fresh_prompt() != text:
             self._prompt(text, at, images, provisional=True)
 
@@ -266,7 +248,7 @@ class _Rollout:
         self._has_prompt_events = True
         if self._reviewing:
             return
-        text = own_words(string(payload.get("message"))).strip()
+        text = records.own_words(string(payload.get("message"))).strip()
         images = sum(
             len(part)
             for part in (payload.get("images"), payload.get("local_images"))
@@ -284,7 +266,7 @@ class _Rollout:
 
     def _say(self, text: str, origin: str, at: datetime | None) -> None:
         """Add the model's words, which an event and an item hold once each, in either order."""
-        text = without(text, (CITATION,)).strip("\n")
+        text = without(text, (records.CITATION,)).strip("\n")
         if not text.strip():
             return
         other = ("event" if origin == "item" else "item", text)
@@ -297,7 +279,7 @@ class _Rollout:
     def _current_message(self, at: datetime | None) -> MessageDraft:
         self._reviewing = False
         message = self._timeline.message
-        if message is None or self._answered or has_results(message):
+        if message is None or self._answered or records.has_results(message):
             self._numbered += 1
             name = f"{self._draft.id or 'message'}-{self._numbered}"
             message = self._timeline.begin_message(name, self._model, at)
@@ -307,7 +289,7 @@ class _Rollout:
     def _call(self, call_id: str, name: str, given: Any, at: datetime | None) -> CallDraft:
         return self._timeline.call(self._current_message(at), call_id, name, given, at)
 
-    def _output(self, call_id: str, output: Output, at: datetime | None) -> None:
+    def _output(self, call_id: str, output: records.Output, at: datetime | None) -> None:
         call = self._timeline.calls.get(call_id)
         if call is None:
             self._draft.orphan_results += 1
@@ -348,7 +330,7 @@ class _Rollout:
         if not success:
             return
         edits = [call.edit] if call.edit is not None and call.id != call_id else []
-        edits += changes_of(payload.get("changes"))
+        edits += records.changes_of(payload.get("changes"))
         call.edit = joined(edits)
 
     def _script(self) -> CallDraft | None:
@@ -364,7 +346,7 @@ class _Rollout:
         call = self._timeline.calls.get(call_id)
         answer = result.get("Ok")
         failed = "Err" in result or mapping(answer).get("isError") is True
-        text = served_text(answer if "Ok" in result else result.get("Err"))
+        text = records.served_text(answer if "Ok" in result else result.get("Err"))
         if call is None:
             if self._script() is not None:
                 return
@@ -379,7 +361,7 @@ class _Rollout:
         if call_id in self._timeline.calls:
             return
         call = self._call(call_id, string(payload.get("tool")), payload.get("arguments"), at)
-        output = read_output(payload.get("content_items"), payload.get("success"))
+        output = records.read_output(payload.get("content_items"), payload.get("success"))
         self._timeline.result(call, output.text, failed=output.failed, at=at)
 
     def _tokens(self, payload: JsonRecord) -> None:

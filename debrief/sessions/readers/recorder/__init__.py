@@ -8,10 +8,10 @@ a record's operations, commands have exit codes.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from datetime import UTC, datetime
+from functools import partial
 from hashlib import sha256
-from pathlib import Path
 
 import msgspec
 from msgspec import UNSET
@@ -31,14 +31,16 @@ from debrief.sessions.readers.base import (
 from debrief.sessions.readers.files import Walk, head_of, mend_text
 from debrief.sessions.readers.patches import FileEdit, created, deleted, from_unified, joined
 from debrief.sessions.readers.recorder.records import (
+    MESSAGES,
     NOT_A_RECORD,
-    DecodedRecord,
+    PARTS,
     RecordCall,
+    RecordMessage,
+    RecordMeta,
     RecordOperation,
     RecordPatch,
     RecordPath,
     decode_meta,
-    decode_record,
 )
 from debrief.sessions.readers.timeline import CallDraft
 from debrief.sessions.readers.values import changed_at, declared_tools
@@ -72,19 +74,20 @@ def session_of(
         InputError: it is no record, and why.
     """
     try:
-        record = decode_record(data, written)
+        meta, parts = decode_meta(data, written), PARTS.decode(data)
+        messages = MESSAGES.decode(parts.messages)
     except NOT_A_RECORD as error:
         raise InputError(path, f"is no record: {error}") from error
-    meta, draft = record.meta, TranscriptDraft(path)
+    draft = TranscriptDraft(path)
     sha = sha256(data).hexdigest()
     draft.references.append(TranscriptRef(path=path, digest=sha, size=len(data), records=1))
     draft.id, draft.version = meta.session_id, meta.recorder
     draft.repository, draft.branch = meta.repo_name, meta.branch or ""
-    draft.declared = declared_tools(bytes(record.tools).decode())
+    draft.declared = declared_tools(bytes(parts.tools).decode())
     draft.api_calls = 0
     for at in (meta.started_at, meta.stopped_at):
         draft.see(at.astimezone(UTC) if at.tzinfo else at.replace(tzinfo=UTC))
-    _Conversion(record, draft).run()
+    _Conversion(messages, meta, draft).run()
     session = assemble(draft, source=SOURCE, tool=SOURCE, fallback=meta.started_at)
     if not any(turn.messages or turn.prompt for turn in session.turns):
         raise InputError(path, "holds no prompt and no answer")
@@ -104,9 +107,7 @@ def session_of(
         unsure_redactions=meta.redactions.unsure,
         recorded=Recorded(
             base_commit=meta.base_ref,
-            system="\n\n".join(
-                m.content for m in record.messages if m.role == "system" and m.content
-            ),
+            system="\n\n".join(m.content for m in messages if m.role == "system" and m.content),
             verified=meta.verified,
             withheld="" if full else NO_CONTENTS,
         ),
@@ -117,20 +118,20 @@ def session_of(
 class _Conversion:
     """Reports one record's messages to its draft."""
 
-    def __init__(self, record: DecodedRecord, draft: TranscriptDraft) -> None:
-        self._record = record
+    def __init__(
+        self, messages: Sequence[RecordMessage], meta: RecordMeta, draft: TranscriptDraft
+    ) -> None:
+        self._messages = messages
         self._draft = draft
-        self._codes = {command.call_id: command.exit_code for command in record.meta.commands}
-        self._results = {
-            m.tool_call_id: m.content or "" for m in record.messages if m.role == "tool"
-        }
+        self._codes = {command.call_id: command.exit_code for command in meta.commands}
+        self._results = {m.tool_call_id: m.content or "" for m in messages if m.role == "tool"}
         self._files: dict[str, str] = {}
 
     def run(self) -> None:
         """Begin a turn with each of the person's messages; a record has one as a rule."""
         timeline = self._draft.timeline
         turn = number = 0
-        for message in self._record.messages:
+        for message in self._messages:
             number += 1
             if message.role == "user":
                 timeline.prompt(message.content or "", self._draft.started)
@@ -223,7 +224,7 @@ class RecordReader(Reader):
 
     def peek(self, transcript: Transcript) -> Peek | None:
         """Read only a record's ``meta``; None if the file is not a record."""
-        return _peek(_data(transcript.path))
+        return _peek(_data(transcript))
 
     def read(self, transcript: Transcript) -> Session:
         """Read one record.
@@ -233,15 +234,15 @@ class RecordReader(Reader):
             InputError: it is no record, or cannot be read.
         """
         try:
-            data = _data(transcript.path)
+            data = _data(transcript)
         except OSError as error:
             reason = f"cannot be read ({error.strerror or error})"
             raise InputError(transcript.path, reason) from error
         if _MANIFEST.match(data):
             raise NoSession(transcript.path, "the last line of an export, which counts the others")
         try:
-            file, _ = _split_path(transcript.path)
-            return session_of(data, transcript.path, written=lambda: changed_at(file))
+            written = partial(changed_at, _file_of(transcript))
+            return session_of(data, transcript.path, written=written)
         except InputError as error:
             raise BrokenTranscript(transcript.path, error.reason) from error
 
@@ -281,26 +282,22 @@ def _offsets(path: str) -> Iterator[int]:
         return
 
 
-def _split_path(path: str) -> tuple[str, int | None]:
-    """Return a transcript's file, and where its line begins if it is a line of it."""
-    name, sign, offset = path.rpartition("#")
-    if sign and offset.isdigit() and name.endswith(".jsonl"):
-        return name, int(offset)
-    return path, None
+def _file_of(transcript: Transcript) -> str:
+    return next(iter(transcript.companions), transcript.path)
 
 
-def _data(path: str) -> bytes:
+def _data(transcript: Transcript) -> bytes:
     """Return the bytes of a record, its line end left off.
 
     Raises:
         OSError: they cannot be read.
     """
-    name, offset = _split_path(path)
-    if offset is not None:
-        with open(name, "rb") as file:  # noqa: PTH123
-            file.seek(offset)
-            return file.readline().removesuffix(b"\n")
-    return Path(path).read_bytes().removesuffix(b"\n")
+    path = _file_of(transcript)
+    with open(path, "rb") as file:  # noqa: PTH123
+        if path == transcript.path:
+            return file.read().removesuffix(b"\n")
+        file.seek(int(transcript.path.removeprefix(f"{path}#")))
+        return file.readline().removesuffix(b"\n")
 
 
 READER = RecordReader()

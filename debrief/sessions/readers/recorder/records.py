@@ -92,18 +92,12 @@ class _BareMeta(Struct, frozen=True, kw_only=True, gc=False):
     branch: str | None = None
 
 
-class _Head(Struct, frozen=True, gc=False):
+class RecordParts(Struct, frozen=True, gc=False):
+    """A record whose parts are not decoded yet."""
+
     messages: Raw
     meta: Raw
     tools: Raw = Raw(b"[]")
-
-
-class DecodedRecord(Struct, frozen=True, gc=False):
-    """A record with its conversation."""
-
-    messages: tuple[RecordMessage, ...]
-    tools: Raw
-    meta: RecordMeta
 
 
 class RecordOperation(Struct, frozen=True, gc=False):
@@ -127,33 +121,24 @@ class RecordPath(Struct, frozen=True, gc=False):
     path: str
 
 
-_HEAD = msgspec.json.Decoder(_Head)
+PARTS = msgspec.json.Decoder(RecordParts)
+MESSAGES = msgspec.json.Decoder(tuple[RecordMessage, ...])
 _META = msgspec.json.Decoder(RecordMeta)
-_MESSAGES = msgspec.json.Decoder(tuple[RecordMessage, ...])
-
-
-def decode_record(data: bytes, written: Callable[[], datetime] | None) -> DecodedRecord:
-    """Return a record with its conversation.
-
-    Args:
-        data: its bytes.
-        written: returns when a bare record was written; None if none is accepted.
-
-    Raises:
-        DecodeError: it is not a record; another one of ``NOT_A_RECORD`` is possible.
-    """
-    head = _HEAD.decode(data)
-    meta = decode_meta(data, written)
-    return DecodedRecord(_MESSAGES.decode(head.messages), head.tools, meta)
 
 
 def decode_meta(data: bytes, written: Callable[[], datetime] | None = None) -> RecordMeta:
     """Return where a record came from, without decoding its conversation.
 
-    The id of a bare record is made of its bytes, so that a copy is the same session. Arguments and
-    errors as for ``decode_record``.
+    The id of a bare record is made of its bytes, so that a copy is the same session.
+
+    Args:
+        data: the record's bytes.
+        written: returns when a bare record was written; None if none is accepted.
+
+    Raises:
+        DecodeError: it is not a record; another one of ``NOT_A_RECORD`` is possible.
     """
-    raw = _HEAD.decode(data).meta
+    raw = PARTS.decode(data).meta
     try:
         return _META.decode(raw)
     except msgspec.DecodeError as error:

@@ -32,7 +32,7 @@ from debrief.recorder.contracts import (
     UpdateFile,
     UserMessage,
 )
-from debrief.recorder.encoding import PATCHED, TOOLS, encode_arguments, encode_record
+from debrief.recorder.encoding import PATCHED, TOOLS, decode_record, encode_arguments, encode_record
 from debrief.recorder.storage.rows import NewRow
 
 BEFORE = {
@@ -134,6 +134,18 @@ def build(
 def as_json(record: Record) -> Any:
     """Return the record as plain JSON values, to be damaged."""
     return json.loads(encode_record(record))
+
+
+def without_contents() -> Record:
+    """Return a session of which the record tells that files changed, and not how."""
+    record = as_json(build())
+    opening, early, late = slice(0, 2), slice(8, 10), slice(12, None)
+    record["messages"] = [
+        one for part in (opening, early, late) for one in record["messages"][part]
+    ]
+    record["messages"][3]["content"] = record["messages"][5]["content"] = ""
+    record["meta"]["contents"] = "none"
+    return decode_record(json.dumps(record).encode())
 
 
 TEXT = b'{"tools": [], "messages": [], "meta": {"b": "\\u00fc", "a": 1, "a": 2}}'

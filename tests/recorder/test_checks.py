@@ -11,15 +11,10 @@ from hypothesis import strategies as st
 from debrief.recorder.checks import ReadyRule, is_validated, line_count, problems_of, readiness
 from debrief.recorder.contracts import (
     OUTPUT_LIMIT,
-    RUN_COMMAND,
     TRUNCATED,
-    CreateFile,
-    DeleteFile,
     Record,
-    RunCommand,
-    UpdateFile,
 )
-from debrief.recorder.encoding import calls_of, decode_record, files_of, operations_of
+from debrief.recorder.encoding import decode_record
 from tests.recorder.records import AFTER, BEFORE, as_json, build
 
 RECORD = build()
@@ -82,19 +77,6 @@ def test_a_session_as_it_is_recorded_has_no_problems_and_is_ready() -> None:
     assert problems_of(RECORD) == []
     assert readiness(RECORD, ReadyRule(passed=True, on_final_tree=True)) == []
     assert is_validated(RECORD)
-
-
-def test_calls_tell_files_operations_and_commands() -> None:
-    assert files_of(RECORD) == BEFORE
-    ops = operations_of(RECORD)
-    assert [(type(one), one.path) for one in ops] == [
-        (DeleteFile, "old.ts"),
-        (UpdateFile, "README.md"),
-        (UpdateFile, "src/cart.ts"),
-        (CreateFile, "src/cart.test.ts"),
-    ]
-    ran = [(each.arguments(RunCommand).args, each.result) for each in calls_of(RECORD, RUN_COMMAND)]
-    assert ran == [(["lint"], "1 problem\n"), (["--filter", "@shop/web", "test"], "1 passed\n")]
 
 
 @pytest.mark.parametrize(

@@ -23,7 +23,7 @@ from debrief.training.formats import validate_line
 from debrief.training.model import SampleLine
 from debrief.training.samples import SECRET_FOUND
 from debrief.training.selection import side_of
-from tests.recorder.records import as_json, build
+from tests.recorder.records import as_json, build, without_contents
 from tests.training.publishing.readers import problems
 
 SECRET = "ghp_" + "a1B2c3D4e5F6" * 3
@@ -110,10 +110,7 @@ def test_records_that_were_searched_before_go_out_as_they_are() -> None:
 
 
 def test_what_gives_no_line_is_withheld_with_the_reason_and_costs_no_other() -> None:
-    record = as_json(build())
-    kept = [m for m in record["messages"] if m["role"] != "tool" and not m.get("tool_calls")]
-    record |= {"messages": kept, "meta": {**record["meta"], "contents": "none", "commands": []}}
-    records = [row(json.dumps(record).encode()), row(b"{}"), row(build())]
+    records = [row(without_contents()), row(b"{}"), row(build())]
     first, second, third = lines_of("trl", records)
     assert (first.line, first.withheld) == (b"", NO_CONTENTS)
     assert "is no record" in second.withheld

@@ -1,25 +1,10 @@
 from __future__ import annotations
 
-import json
-
 import pytest
 
 from debrief.recorder.checks import ReadyRule, is_validated, problems_of, readiness
 from debrief.recorder.contracts import Record, Redactions, Skipped
-from debrief.recorder.encoding import decode_record
-from tests.recorder.records import BEFORE, as_json, build
-
-
-def without_contents() -> Record:
-    """Return a session of which the record tells that files changed, and not how."""
-    record = as_json(build())
-    opening, early, late = slice(0, 2), slice(8, 10), slice(12, None)
-    record["messages"] = [
-        one for part in (opening, early, late) for one in record["messages"][part]
-    ]
-    record["messages"][3]["content"] = record["messages"][5]["content"] = ""
-    record["meta"]["contents"] = "none"
-    return decode_record(json.dumps(record).encode())
+from tests.recorder.records import BEFORE, build, without_contents
 
 
 def test_a_record_without_contents_is_consistent_and_never_ready() -> None:

@@ -25,7 +25,7 @@ from debrief.sessions.readers.recorder import NO_CONTENTS, session_of
 from debrief.sessions.scanning import Scan
 from debrief.sessions.sources import read_week, scan
 from debrief.sessions.store import scan_into, store_week
-from tests.recorder.records import BEFORE, as_json, build
+from tests.recorder.records import BEFORE, as_json, build, without_contents
 from tests.sessions.scanned import blank
 
 WEEK = "2026-11-02"
@@ -117,10 +117,7 @@ def test_growth_is_exactly_that_of_the_operations(
 
 
 def test_a_record_without_contents_is_a_session_that_trains_nothing_and_says_so() -> None:
-    record = as_json(build())
-    kept = [m for m in record["messages"] if m["role"] != "tool" and not m.get("tool_calls")]
-    record |= {"messages": kept, "meta": {**record["meta"], "contents": "none", "commands": []}}
-    session = session_of(json.dumps(record).encode(), "a")
+    session = only(without_contents())
     assert session.recorded
     assert session.recorded.withheld == NO_CONTENTS
     assert session.status == "draft"

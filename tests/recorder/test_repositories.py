@@ -1,7 +1,6 @@
 """Repositories of every kind: each is recorded exactly, and none is touched."""
 
 import hashlib
-import os
 import threading
 from pathlib import Path
 
@@ -112,10 +111,15 @@ def test_a_merge_conflict_is_recorded_as_it_stands_in_the_file(tmp_path: Path) -
     assert "<<<<<<<" in rebuilt_a
 
 
-def test_submodules_and_repositories_inside_are_skipped(tmp_path: Path) -> None:
-    library = repository(tmp_path / "library", {"lib": "1\n"})
-    work = repository(tmp_path / "work")
+def with_submodule(folder: Path) -> Path:
+    library = repository(folder / "library", {"lib": "1\n"})
+    work = repository(folder / "work")
     run(work, "submodule", "--quiet", "add", str(library), "sub")
+    return work
+
+
+def test_submodules_and_repositories_inside_are_skipped(tmp_path: Path) -> None:
+    work = with_submodule(tmp_path)
     base = commit(work)
     assert uncommitted_paths(work) == []
     write(work / "sub", {"lib": "2\n"})
@@ -131,9 +135,7 @@ def test_submodules_and_repositories_inside_are_skipped(tmp_path: Path) -> None:
 
 
 def test_submodules_that_are_not_checked_out_are_not_changed(tmp_path: Path) -> None:
-    library = repository(tmp_path / "library", {"lib": "1\n"})
-    work = repository(tmp_path / "work")
-    run(work, "submodule", "--quiet", "add", str(library), "sub")
+    work = with_submodule(tmp_path)
     base = commit(work)
     run(work, "submodule", "--quiet", "deinit", "--force", "sub")
     assert uncommitted_paths(work) == []
@@ -144,9 +146,7 @@ def test_submodules_that_are_not_checked_out_are_not_changed(tmp_path: Path) -> 
 
 
 def test_the_worktree_of_a_submodule_is_a_worktree(tmp_path: Path) -> None:
-    library = repository(tmp_path / "library", {"lib": "1\n"})
-    work = repository(tmp_path / "work")
-    run(work, "submodule", "--quiet", "add", str(library), "sub")
+    work = with_submodule(tmp_path)
     write(work / "sub", {"lib": "2\n"})
     assert kinds(recorded(work / "sub")) == {"lib": "update"}
 
@@ -303,20 +303,14 @@ def test_environment_variables_of_git_are_not_heard(
 ) -> None:
     work = repository(tmp_path / "work")
     other = repository(tmp_path / "other")
+    base = head(work)
     write(work, {"a": "1\n"})
     monkeypatch.setenv("GIT_DIR", str(other / ".git"))
     monkeypatch.setenv("GIT_INDEX_FILE", str(other / ".git/index"))
     monkeypatch.setenv("GIT_EXTERNAL_DIFF", "false")
     with untouched(other):
-        changes = changes_between(work, run_head(work, monkeypatch))
+        changes = changes_between(work, base)
     assert [file.path for file in changes.files] == ["a"]
-
-
-def run_head(work: Path, monkeypatch: pytest.MonkeyPatch) -> str:
-    with monkeypatch.context() as clean:
-        for key in [key for key in os.environ if key.startswith("GIT_")]:
-            clean.delenv(key)
-        return head(work)
 
 
 PUBLIC = {

@@ -86,16 +86,11 @@ def test_no_route_answers_without_a_token_it_knows(
     assert answer.headers["www-authenticate"].startswith("Bearer")
 
 
-def test_no_route_chooses_between_two_tokens(api: Api, route: tuple[str, str]) -> None:
-    good = ("Authorization", f"Bearer {api.tokens['all']}")
-
-    assert_problem(_ask(api, route, [good, good]), 401)
-
-
-def test_no_route_answers_a_revoked_token(api: Api, route: tuple[str, str]) -> None:
+def test_no_route_answers_a_revoked_token_or_two_of_them(api: Api, route: tuple[str, str]) -> None:
     token, secret = api.store.add_token(f"gone-{uuid4().hex[:8]}", list(SCOPES))
     headers = [("Authorization", f"Bearer {secret}"), ("Content-Type", "application/json")]
     assert _ask(api, route, headers).status_code != 401
+    assert_problem(_ask(api, route, [headers[0], headers[0]]), 401)
 
     api.store.revoke_token(token.name)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-_LONGEST_SHOWN = 255
+_LONGEST_SHOWN, _LONGEST_SAID = 255, 2_000
 
 
 class DebriefError(Exception):
@@ -59,3 +59,9 @@ def shown(path: str) -> str:
 def readable(path: str) -> str:
     """Return a path as lists show it: as it is, or quoted where a terminal would obey it."""
     return path if path.isprintable() and path.strip() == path else shown(path)
+
+
+def flat(value: object) -> str:
+    """Return somebody else's words on one line, without terminal control characters."""
+    words = " ".join(str(value).split())[:_LONGEST_SAID]
+    return "".join(char if char.isprintable() else "\ufffd" for char in words)

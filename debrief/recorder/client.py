@@ -12,7 +12,7 @@ from uuid import UUID
 import msgspec
 from msgspec import Struct
 
-from debrief.errors import ConfigurationError, DebriefError
+from debrief.errors import ConfigurationError, DebriefError, flat
 from debrief.recorder.contracts import Meta, NewTask, Status
 from debrief.recorder.storage.rows import SessionFilter, StoredRecord
 from debrief.retry import RetryPolicy, retrying
@@ -27,8 +27,6 @@ URL, TOKEN = "DEBRIEF_RECORDER_URL", "DEBRIEF_RECORDER_TOKEN"
 PAGE_SIZE = 200
 RETRIES = RetryPolicy(attempts=6, longest_retry_after=30.0)
 _TEMPORARY = frozenset({408, 425, 429, 500, 502, 503, 504})
-_LONGEST = 2_000
-"""Characters of a server's words that are shown."""
 _ADDRESS = "As https://host[/path]"
 _MAKE_TASK = "Make it there: debrief record upload --create-task NAME"
 
@@ -323,12 +321,6 @@ def upload_body(record: bytes, meta: Meta) -> bytes:
         "createdAt": meta.stopped_at.isoformat(),
     }
     return b'%s,"record":%s}' % (msgspec.json.encode(fields)[:-1], record)
-
-
-def flat(value: object) -> str:
-    """Return a server's words on one line, without terminal control characters."""
-    words = " ".join(str(value).split())[:_LONGEST]
-    return "".join(char if char.isprintable() else "\ufffd" for char in words)
 
 
 def _object_of(answer: httpx.Response) -> Mapping[str, Any]:

@@ -9,7 +9,6 @@ certain.
 
 from __future__ import annotations
 
-import json
 import os
 import re
 import select
@@ -25,7 +24,8 @@ from pathlib import Path
 from types import FrameType
 from typing import IO
 
-from msgspec import Struct, convert
+import msgspec
+from msgspec import Struct
 
 from debrief.errors import ConfigurationError, InputError
 from debrief.recorder.state import CommandEnd
@@ -50,8 +50,8 @@ class Table(Struct, frozen=True, forbid_unknown_fields=True):
 @cache
 def table() -> Table:
     """Return the allowlist."""
-    text = files("debrief.recorder").joinpath("allowlist.json").read_text(encoding="utf-8")
-    return convert(json.loads(text), Table)
+    data = files("debrief.recorder").joinpath("allowlist.json").read_bytes()
+    return msgspec.json.decode(data, type=Table)
 
 
 def check_command(cmd: str, args: Sequence[str], cwd: str = ".") -> None:

@@ -15,7 +15,7 @@ from msgspec import Struct
 from pathspec import GitIgnoreSpec
 
 from debrief.errors import InputError
-from debrief.git import git
+from debrief.git import find_commit
 from debrief.recorder.encoding import MAX_STRING
 from debrief.recorder.repository import QUIET, path_problem
 from debrief.recorder.scratch import EXECUTABLE, LINK, PLAIN, SUBMODULE, Entry, Scratch
@@ -267,9 +267,6 @@ def _moved_submodules(scratch: Scratch, base: str, skipped: set[bytes]) -> Itera
     for path in filter(scratch.is_repository, submodules):
         folder = scratch.repository.top / os.fsdecode(path)
         environment = {**QUIET, "GIT_DIR": str(folder / ".git")}
-        try:
-            head = git(folder, "rev-parse", "--verify", "HEAD", environment=environment)
-        except InputError:
-            continue
-        if path not in entries or entries[path].id != head.decode().strip():
+        head = find_commit(folder, "HEAD", environment)
+        if head and (path not in entries or entries[path].id != head):
             yield SkippedChange(path, _ANOTHER)

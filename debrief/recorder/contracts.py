@@ -53,7 +53,7 @@ _MOMENT = (
 _UUID = r"^[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}$"
 
 
-def _reading(pattern: str, read: Callable[[str], object]) -> BeforeValidator:
+def reading(pattern: str, read: Callable[[str], object]) -> BeforeValidator:
     """Make a validator that reads texts of one form, and refuses those of another.
 
     What pydantic takes by itself depends on the type alone: a time may be a number in quotes, an
@@ -89,10 +89,10 @@ Moment = Annotated[
         lt=datetime(2200, 1, 2, tzinfo=UTC),
         json_schema_extra={"pattern": _MOMENT},
     ),
-    _reading(_MOMENT, datetime.fromisoformat),
+    reading(_MOMENT, datetime.fromisoformat),
 ]
 """A time that every reader can hold and turn into any zone's."""
-Identity = Annotated[UUID, _reading(_UUID, UUID), Field(json_schema_extra={"pattern": _UUID})]
+Identity = Annotated[UUID, reading(_UUID, UUID), Field(json_schema_extra={"pattern": _UUID})]
 """Of a session, made by its recorder."""
 Contents = Literal["full", "none"]
 """``none``: the record tells which files changed, and nothing of what is in them."""

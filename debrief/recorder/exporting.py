@@ -32,7 +32,7 @@ from debrief.snapshots.captures import Captures
 from debrief.snapshots.fingerprint import comparison_key
 from debrief.snapshots.model import UNKNOWN, SessionMetadataRow
 from debrief.snapshots.rows import metadata_row, snapshot_row
-from debrief.training.kinship import Kinship, SessionTraits, traits_of
+from debrief.training.kinship import Kinship, traits_of
 from debrief.training.model import ScoreEntry, Split
 from debrief.training.publishing.folder import Published, PublishedFolder
 from debrief.training.publishing.forms import RECORD_FORMS, form_named, in_form
@@ -68,7 +68,6 @@ class RecordLine(Struct, frozen=True, kw_only=True):
 
     session: Session
     metadata: SessionMetadataRow
-    traits: SessionTraits
     candidate: Candidate
     line: bytes
     """In its stored form, validated."""
@@ -133,9 +132,8 @@ def training_line(record: StoredRecord, eval_share: float = EVAL_SHARE) -> Recor
     head = SessionHead(**{name: getattr(session, name) for name in SessionHead.__struct_fields__})
     snapshot = snapshot_row(head, _NO_CAPTURES, str)
     metadata = metadata_row(head, snapshot, _NO_CAPTURES)
-    traits = traits_of(session)
     scores = _unscored(session)
-    candidate = candidate_of(traits, metadata, scores)
+    candidate = candidate_of(traits_of(session), metadata, scores)
     reason = reason_against(candidate, _OPTIONS)
     if reason is not None:
         raise InputError(f"session {session.id}", reason)
@@ -150,9 +148,7 @@ def training_line(record: StoredRecord, eval_share: float = EVAL_SHARE) -> Recor
     entries = tuple(entry for entry in sample.metadata.scores if entry.kind == "efficiency")
     sample = replace(sample, metadata=replace(sample.metadata, scores=entries or (_NO_GROWTH,)))
     line = checked_line(sample)
-    return RecordLine(
-        session=session, metadata=metadata, traits=traits, candidate=candidate, line=line
-    )
+    return RecordLine(session=session, metadata=metadata, candidate=candidate, line=line)
 
 
 _NO_GROWTH = ScoreEntry(kind="efficiency", name="user_turn_efficiency", value=0.0, maximum=0.0)
@@ -236,7 +232,6 @@ def publish_records(
         raise InputError(f"format {form}", "is none for a folder of sets", f"There are: {names}.")
     folder = PublishedFolder(target, form_named(form))
     left_out: dict[str, str] = {}
-    traits: dict[str, SessionTraits] = {}
     candidates: dict[str, Candidate] = {}
     keys: dict[str, tuple[str, str]] = {}
     verified: set[str] = set()
@@ -253,12 +248,14 @@ def publish_records(
                 left_out[id] = refusal.reason
                 continue
             spool.put(id, made.line)
-            traits[id], candidates[id] = made.traits, made.candidate
+            candidates[id] = made.candidate
             fingerprint = comparison_key(made.metadata.prompt_fingerprint, UNKNOWN)
             keys[id] = (made.metadata.task, fingerprint)
             if made.session.recorded and made.session.recorded.verified:
                 verified.add(id)
-        selection = select(candidates.values(), options, Kinship(traits.values()))
+        selection = select(
+            candidates.values(), options, Kinship(one.traits for one in candidates.values())
+        )
         left_out |= selection.left_out
         sets: dict[tuple[str, str], list[Candidate]] = defaultdict(list)
         for candidate in selection.selected:

@@ -9,7 +9,6 @@ drivers, nor any key that a later git may take a program from, can run.
 from __future__ import annotations
 
 import os
-import shutil
 import stat
 import tempfile
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -215,8 +214,10 @@ def scratch_of(folder: Path, parent: Path | None = None) -> Iterator[Scratch]:
         InputError: no repository, or the temporary folder would lie in its working tree.
     """
     repository = open_repository(folder)
-    temporary = Path(tempfile.mkdtemp(prefix="debrief-record-", dir=parent)).resolve()
-    try:
+    with tempfile.TemporaryDirectory(
+        prefix="debrief-record-", dir=parent, ignore_cleanup_errors=True
+    ) as name:
+        temporary = Path(name).resolve()
         if temporary.is_relative_to(repository.top.resolve()):
             raise InputError(
                 str(temporary.parent),
@@ -224,8 +225,6 @@ def scratch_of(folder: Path, parent: Path | None = None) -> Iterator[Scratch]:
                 "Set TMPDIR to a folder outside of it.",
             )
         yield Scratch(repository, temporary)
-    finally:
-        shutil.rmtree(temporary, ignore_errors=True)
 
 
 def _environment(repository: Repository, git_dir: Path) -> dict[str, str]:

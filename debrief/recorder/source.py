@@ -104,19 +104,14 @@ class RecorderSource:
         says why there may be more.
         """
         listed = _listing(lake)
-        reason = ""
+        away: list[ScanEntry] = []
         try:
             self._update_listing(lake, listed)
         except DebriefError as error:
-            reason = f"not listed: {error.reason}"
-        entries = [_entry(row) for row in listed.values()]
-        if reason:
-            path, now = stored_path("database"), self._now()
+            path, now, reason = stored_path("database"), self._now(), f"not listed: {error.reason}"
             week = week_of(now)
-            entries.append(
-                ScanEntry(source=SOURCE, path=path, started=now, week=week, reason=reason)
-            )
-        return entries
+            away = [ScanEntry(source=SOURCE, path=path, started=now, week=week, reason=reason)]
+        return [*map(_entry, listed.values()), *away]
 
     def reader(
         self, lake: Lake, entries: Sequence[ScanEntry], redactor: Redactor

@@ -20,7 +20,7 @@ from starlette.exceptions import HTTPException
 from starlette.routing import Match, Route
 
 from debrief import __version__
-from debrief.errors import DebriefError
+from debrief.errors import DebriefError, flat
 from debrief.recorder.contracts import Contract
 from debrief.recorder.encoding import SCHEMA, place_of
 from debrief.recorder.service.running import LOGGER
@@ -33,7 +33,6 @@ from debrief.recorder.storage.rows import (
 MEDIA_TYPE = "application/problem+json"
 _MOST_REASONS = 50
 """Reasons in one answer; the rest is counted."""
-_LONGEST = 2_000
 
 
 class ProblemDetails(Contract):
@@ -82,9 +81,9 @@ class RefusedError(ReasonsError):
         return ProblemDetails(
             status=self.status,
             title=HTTPStatus(self.status).phrase,
-            detail=_printable(str(self)),
-            place=_printable(self.culprit),
-            reasons=[_printable(reason) for reason in self.reasons],
+            detail=flat(str(self)),
+            place=flat(self.culprit),
+            reasons=list(map(flat, self.reasons)),
             next_move=self.next_move,
             request_id=request_id,
         )
@@ -123,13 +122,6 @@ def _first(reasons: Sequence[str]) -> list[str]:
     if len(reasons) <= _MOST_REASONS:
         return list(reasons)
     return [*reasons[:_MOST_REASONS], f"and {len(reasons) - _MOST_REASONS} more"]
-
-
-def _printable(text: str) -> str:
-    """Return a text that JSON and a terminal take: no lone surrogates, no control characters."""
-    text = text.encode("utf-8", "replace").decode()
-    text = "".join(char if char.isprintable() else "\N{REPLACEMENT CHARACTER}" for char in text)
-    return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}…"
 
 
 _REFERENCE = "#/components/schemas/{model}"

@@ -30,7 +30,7 @@ from pydantic.alias_generators import to_camel
 from starlette.requests import ClientDisconnect
 
 from debrief.recorder.checks import ReadyRule, is_validated, problems_of, readiness
-from debrief.recorder.contracts import Contract, TaskId, Upload
+from debrief.recorder.contracts import Contract, TaskId, Upload, reading
 from debrief.recorder.encoding import MAX_BYTES, SCHEMA, decode, decode_record, member
 from debrief.recorder.scrubbing import scrubbed
 from debrief.recorder.service.problems import RefusedError
@@ -106,13 +106,6 @@ def _check_moment(value: object) -> object:
     return value
 
 
-def _check_digits(value: object) -> object:
-    """Refuse what pydantic would read as a number as well: +5, 1_0, digits of other scripts."""
-    if isinstance(value, str) and not re.fullmatch("[0-9]{1,10}", value):
-        raise ValueError("is not a number in plain digits")
-    return value
-
-
 def _to_utc(moment: datetime) -> datetime:
     if not 1 < moment.year < 9999:
         raise ValueError("is out of range: years 2 to 9998")
@@ -126,7 +119,8 @@ _Cursor = Annotated[
     str, StringConstraints(min_length=1, max_length=200, pattern=r"^[A-Za-z0-9_.:=-]+$")
 ]
 _QueryTime = Annotated[AwareDatetime, BeforeValidator(_check_moment), AfterValidator(_to_utc)]
-_Digits = BeforeValidator(_check_digits)
+_Digits = reading("^[0-9]{1,10}$", int)
+"""Pydantic would take +5, 1_0 and the digits of other scripts as well."""
 _PageSize = Annotated[int, Field(ge=1, le=500), _Digits]
 
 

@@ -149,9 +149,8 @@ def try_rubrics(
     pairs = set(_pairs(unseen, most_judgements))
     levels: dict[str, dict[str, int]] = {rubric.key: {} for rubric in rubrics}
     failed: Counter[str] = Counter()
-    known = [row for row in previous if row.score_name == rubrics[0].score_name]
-    sessions = read_sessions(sorted({id_ for id_, _ in pairs})) if pairs else ()
-    for row in evaluate_rubrics(sessions, rubrics, judge_by, known, workers=workers, only=pairs):
+    sessions = read_sessions(sorted({id_ for id_, _ in pairs}))
+    for row in evaluate_rubrics(sessions, rubrics, judge_by, previous, workers=workers, only=pairs):
         if row.score is not None:
             levels[row.rubric_key][row.session_id] = row.score
         failed[row.rubric_key] += row.status == "failed"
@@ -200,8 +199,8 @@ def _shortage(mined: int, kept: int) -> str:
     if kept >= FEWEST:
         return ""
     only = "Only this one rubric" if kept == 1 else f"Only {kept} rubrics"
-    why = "no other habit set the best sessions apart"
-    return f"{only}: {why}{', or not on other sessions' if kept < mined else ''}."
+    others = ", or not on other sessions" if kept < mined else ""
+    return f"{only}: no other habit set the best sessions apart{others}."
 
 
 def _noted(rubric: Rubric, place: int, effect: Effect | None, shortage: str) -> Rubric:
@@ -223,21 +222,23 @@ def _noted(rubric: Rubric, place: int, effect: Effect | None, shortage: str) -> 
 
 
 def _trial(rubric: Rubric, effect: Effect | None, failed: int, kept: bool) -> RubricTrial:
-    row = RubricTrial(
-        score_name=rubric.score_name,
-        key=rubric.key,
-        name=rubric.name,
-        failed=failed,
-        kept=kept,
-        reason=f"not tried: too few {_OTHERS}",
-    )
     if effect is None:
-        return row
-    if effect.delta >= _LEAST_EFFECT:
+        reason = f"not tried: too few {_OTHERS}"
+    elif effect.delta >= _LEAST_EFFECT:
         reason = f"it separates {_OTHERS}"
     elif effect.delta <= 0:
         reason = f"it does not separate {_OTHERS}"
     else:
         small = "; kept because the set is small" if kept else ""
         reason = f"it hardly separates {_OTHERS}{small}"
-    return structs.replace(row, **effect.rounded(), reason=reason)
+    row = RubricTrial(
+        score_name=rubric.score_name,
+        key=rubric.key,
+        name=rubric.name,
+        failed=failed,
+        kept=kept,
+        reason=reason,
+    )
+    if effect is None:
+        return row
+    return structs.replace(row, **effect.rounded())

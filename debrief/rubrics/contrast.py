@@ -8,7 +8,7 @@ from functools import cache
 from itertools import combinations
 from typing import TYPE_CHECKING
 
-from msgspec import Struct
+from msgspec import Struct, structs
 
 from debrief.scoring.model import ScoreName, SessionScores
 
@@ -42,10 +42,10 @@ class Effect(Struct, frozen=True, kw_only=True):
 
     def rounded(self) -> dict[str, float]:
         """Return the figures as a trial's row has them."""
-        figures = {"effect": self.delta, "low": self.low, "high": self.high}
-        rounded = {name: round(figure, 4) for name, figure in figures.items()}
-        counts = {"best_count": self.best_count, "worst_count": self.worst_count}
-        return rounded | {"p_value": round(self.p_value, 6)} | counts
+        figures = structs.asdict(self)
+        delta = figures.pop("delta")
+        rounded = {name: round(value, 4) for name, value in figures.items()}
+        return rounded | {"effect": round(delta, 4), "p_value": round(self.p_value, 6)}
 
 
 def score_of(scores: SessionScores, score_name: ScoreName) -> float | None:
@@ -58,10 +58,8 @@ def score_of(scores: SessionScores, score_name: ScoreName) -> float | None:
         return None
     if score_name == "excellence":
         return scores.overall_quality
-    value = (
-        scores.token_efficiency if score_name == "token_efficiency" else scores.user_turn_efficiency
-    )
-    return value if value else None
+    value: float | None = getattr(scores, score_name)
+    return value or None
 
 
 def values_of(scores: Iterable[SessionScores], score_name: ScoreName) -> dict[str, float]:
@@ -101,8 +99,6 @@ def cliffs_delta(best: Sequence[float], worst: Sequence[float]) -> float:
     >>> cliffs_delta([3, 3], [1, 3])
     0.5
     """
-    if not best or not worst:
-        raise ValueError("an effect needs values on both sides")
     return float(_signs(best, worst).mean())
 
 

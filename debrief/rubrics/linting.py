@@ -168,11 +168,11 @@ def scale_points(scoring_criteria: str) -> dict[int, str]:
 
 def lint(rubrics: Sequence[Lintable]) -> list[Mark]:
     """Return the marks on a set of rubrics, in the order of the rubrics."""
-    marks: list[Mark] = []
-    for place, rubric in enumerate(rubrics):
-        marks += _marks(rubric)
-        marks += _overlaps(rubric, rubrics[:place])
-    return marks
+    return [
+        Mark(rubric.id, rule, message)
+        for place, rubric in enumerate(rubrics)
+        for rule, message in (*_faults(rubric), *_overlaps(rubric, rubrics[:place]))
+    ]
 
 
 def unanchored(rubrics: Sequence[Lintable]) -> list[Mark]:
@@ -180,27 +180,24 @@ def unanchored(rubrics: Sequence[Lintable]) -> list[Mark]:
     return [mark for mark in lint(rubrics) if mark.rule == "unanchored"]
 
 
-def _marks(rubric: Lintable) -> Iterator[Mark]:
+def _faults(rubric: Lintable) -> Iterator[tuple[Rule, str]]:
     name, description = rubric.name, rubric.description
     if found := _TWO_NAMES.search(name):
-        yield Mark(
-            rubric.id, "double-barrelled", f'the name joins two things by "{found[0].strip()}"'
-        )
+        yield "double-barrelled", f'the name joins two things by "{found[0].strip()}"'
     elif found := _TWO_DEEDS.search(description):
-        yield Mark(rubric.id, "double-barrelled", f'two criteria in one: "{shorten(found[0], 60)}"')
+        yield "double-barrelled", f'two criteria in one: "{shorten(found[0], 60)}"'
     points = scale_points(rubric.scoring_criteria)
-    hedges = _HEDGES.findall(f"{description}\n" + "\n".join(points.values()))
-    if hedges:
+    if hedges := _HEDGES.findall(f"{description}\n" + "\n".join(points.values())):
         words = ", ".join(f'"{word}"' for word in dict.fromkeys(h.casefold() for h in hedges))
-        yield Mark(rubric.id, "hedged", f"words that two judges read differently: {words}")
+        yield "hedged", f"words that two judges read differently: {words}"
     if problem := _anchoring(points):
-        yield Mark(rubric.id, "unanchored", problem)
+        yield "unanchored", problem
     if _AGENT_DOES.search(f"{name}. {description}") or (
         _AGENT.search(description) and not _PERSON.search(description)
     ):
-        yield Mark(rubric.id, "about-the-ai", "says what the agent does, not what the user does")
+        yield "about-the-ai", "says what the agent does, not what the user does"
     if found := _LENGTH.search(f"{name}\n{points.get(5, '')}\n{points.get(4, '')}"):
-        yield Mark(rubric.id, "rewards-length", f'"{found[0]}" can be met by writing more')
+        yield "rewards-length", f'"{found[0]}" can be met by writing more'
 
 
 def _anchoring(points: dict[int, str]) -> str:
@@ -217,18 +214,16 @@ def _anchoring(points: dict[int, str]) -> str:
     return ""
 
 
-def _overlaps(rubric: Lintable, earlier: Sequence[Lintable]) -> Iterator[Mark]:
+def _overlaps(rubric: Lintable, earlier: Sequence[Lintable]) -> Iterator[tuple[Rule, str]]:
     for other in earlier:
-        names = alike(rubric.name, other.name)
-        texts = alike(_text(rubric), _text(other))
+        names, texts = alike(rubric.name, other.name), alike(text_of(rubric), text_of(other))
         if names >= _NAMES_ALIKE or texts >= _SAME:
             shared = f"{max(names, texts):.0%} of their words"
-            yield Mark(
-                rubric.id, "overlap", f"shares {shared} with {other.id}, {shorten(other.name, 60)}"
-            )
+            yield "overlap", f"shares {shared} with {other.id}, {shorten(other.name, 60)}"
 
 
-def _text(rubric: Lintable) -> str:
+def text_of(rubric: Lintable) -> str:
+    """Return all that a rubric says."""
     return f"{rubric.name} {rubric.description} {rubric.scoring_criteria}"
 
 

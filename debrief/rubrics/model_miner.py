@@ -24,7 +24,7 @@ from debrief.rubrics.asking import (
 )
 from debrief.rubrics.consolidation import FEWEST, MOST
 from debrief.rubrics.contrast import score_of
-from debrief.rubrics.linting import alike, unanchored
+from debrief.rubrics.linting import alike, text_of, unanchored
 from debrief.rubrics.model import (
     DroppedRubric,
     ExtractedRubric,
@@ -58,7 +58,7 @@ class ModelMiner:
         ask: the door to the model.
         workers: calls at a time.
         secret: of this machine, as of ``PromptedModel``.
-        budget: tokens of a session in one prompt; a longer one is mined in parts.
+        budget: tokens of a session, or of rubrics, in one prompt; a longer one is mined in parts.
     """
 
     def __init__(
@@ -128,10 +128,80 @@ class ModelMiner:
     ) -> list[Rubric]:
         """Return the final set, the heaviest first.
 
+        When the rubrics do not fit one call, they are merged batch by batch, and the results once
+        more. A set whose scale has points without a text is sent back once with what was wrong.
+
         Raises:
             ModelError: no usable answer.
         """
-        return consolidate_with_model(extracted, score_name, self._model, list(previous))
+        rows = sorted(extracted, key=lambda row: (row.week, row.id))
+        if not rows:
+            return []
+        entries = [
+            ParsedRubric(
+                id=row.id,
+                name=row.name,
+                description=row.description,
+                scoring_criteria=row.scoring_criteria,
+                sources=(row.id,),
+            )
+            for row in rows
+        ]
+        while True:
+            batches = _batches(entries, self._budget)
+            merged = [each for batch in batches for each in self._merge(batch, score_name)]
+            if len(batches) == 1 or len(merged) >= len(entries):
+                break
+            entries = [
+                structs.replace(rubric, id=f"merged_{place:03}")
+                for place, (rubric, _) in enumerate(merged, 1)
+            ]
+        merged.sort(key=lambda item: -item[0].weight)
+        keys = _keys([rubric for rubric, _ in merged], list(previous))
+        sessions = {row.id: row.sessions for row in rows}
+        return [
+            Rubric(
+                id=f"rubric_{place:03}",
+                key=key,
+                score_name=score_name,
+                name=rubric.name,
+                description=rubric.description,
+                scoring_criteria=rubric.scoring_criteria,
+                weight=rubric.weight,
+                sources=rubric.sources,
+                sessions=tuple(dict.fromkeys(i for row in rubric.sources for i in sessions[row])),
+                notes=notes,
+            )
+            for place, (key, (rubric, notes)) in enumerate(
+                zip(keys[:MOST], merged, strict=False), 1
+            )
+        ]
+
+    def _merge(
+        self, entries: Sequence[ParsedRubric], score_name: ScoreName
+    ) -> list[tuple[ParsedRubric, str]]:
+        """Return the rubrics that some are merged into, each with the notes on how."""
+        text = _json(entries)
+        shown, pointer = show_rubrics(text, self._model.marker(text))
+        question = render(load_template(SUMMARIZER), {"all_rubrics": pointer})
+        prompt = f"{shown}\n\n{question.rstrip()}\n\n{load_template('rubric_sources')}"
+        sent_back = False
+
+        def read(answer: str) -> ParsedRubricSet:
+            nonlocal sent_back
+            found = parse_rubric_set(answer, minimum=min(FEWEST, len(entries)), maximum=MOST)
+            marks = [] if sent_back else unanchored(found.rubrics)
+            if marks:
+                sent_back = True
+                problems = "; ".join(f"{mark.rubric_id}: {mark.message}" for mark in marks[:5])
+                refuse(f"its scales lack anchors ({problems})")
+            return found
+
+        found, _ = self._model.read(prompt, read, about=f"about the rubrics for {score_name}")
+        return [
+            (structs.replace(rubric, sources=_sources(rubric, entries)), found.consolidation_notes)
+            for rubric in found.rubrics
+        ]
 
     def _mine(self, part: Session, score_name: str) -> list[ParsedRubric] | str:
         """Return the rubrics of a session, or why there are none."""
@@ -166,72 +236,6 @@ def _best(scored: Iterable[tuple[Session, SessionScores]], score_name: ScoreName
     return [session for _, _, session in values[: max(1, round(_SHARE * len(values)))]]
 
 
-def consolidate_with_model(
-    extracted: Iterable[ExtractedRubric],
-    score_name: ScoreName,
-    model: PromptedModel,
-    previous: Sequence[Rubric] = (),
-    *,
-    budget: int = BUDGET,
-) -> list[Rubric]:
-    """Merge mined rubrics into the final set of a score name, the heaviest first.
-
-    When they do not fit one call, they are merged batch by batch, and the results once more. A
-    set whose scale has points without a text is sent back once with what was wrong.
-
-    Args:
-        extracted: of all weeks.
-        score_name: of the set.
-        model: asked for it.
-        previous: the set before. A rubric that says the same as one of it keeps its key, so that
-            its scores form a series.
-        budget: tokens of rubrics in one prompt.
-
-    Raises:
-        ModelError: no usable answer.
-    """
-    rows = sorted(extracted, key=lambda row: (row.week, row.id))
-    if not rows:
-        return []
-    entries = [
-        ParsedRubric(
-            id=row.id,
-            name=row.name,
-            description=row.description,
-            scoring_criteria=row.scoring_criteria,
-            sources=(row.id,),
-        )
-        for row in rows
-    ]
-    while True:
-        batches = _batches(entries, budget)
-        merged = [each for batch in batches for each in _merge(batch, score_name, model)]
-        if len(batches) == 1 or len(merged) >= len(entries):
-            break
-        entries = [
-            structs.replace(rubric, id=f"merged_{place:03}")
-            for place, (rubric, _) in enumerate(merged, 1)
-        ]
-    merged.sort(key=lambda item: -item[0].weight)
-    keys = _keys([rubric for rubric, _ in merged], previous)
-    sessions = {row.id: row.sessions for row in rows}
-    return [
-        Rubric(
-            id=f"rubric_{place:03}",
-            key=keys[place - 1],
-            score_name=score_name,
-            name=rubric.name,
-            description=rubric.description,
-            scoring_criteria=rubric.scoring_criteria,
-            weight=rubric.weight,
-            sources=rubric.sources,
-            sessions=tuple(dict.fromkeys(id_ for row in rubric.sources for id_ in sessions[row])),
-            notes=notes,
-        )
-        for place, (rubric, notes) in enumerate(merged[:MOST], 1)
-    ]
-
-
 def _batches(entries: Sequence[ParsedRubric], budget: int) -> list[list[ParsedRubric]]:
     batches: list[list[ParsedRubric]] = []
     size = 0
@@ -243,33 +247,6 @@ def _batches(entries: Sequence[ParsedRubric], budget: int) -> list[list[ParsedRu
         batches[-1].append(entry)
         size += tokens
     return batches
-
-
-def _merge(
-    entries: Sequence[ParsedRubric], score_name: ScoreName, model: PromptedModel
-) -> list[tuple[ParsedRubric, str]]:
-    """Return the rubrics that some are merged into, each with the notes on how."""
-    text = _json(entries)
-    shown, pointer = show_rubrics(text, model.marker(text))
-    question = render(load_template(SUMMARIZER), {"all_rubrics": pointer})
-    prompt = f"{shown}\n\n{question.rstrip()}\n\n{load_template('rubric_sources')}"
-    sent_back = False
-
-    def read(answer: str) -> ParsedRubricSet:
-        nonlocal sent_back
-        found = parse_rubric_set(answer, minimum=min(FEWEST, len(entries)), maximum=MOST)
-        marks = [] if sent_back else unanchored(found.rubrics)
-        if marks:
-            sent_back = True
-            problems = "; ".join(f"{mark.rubric_id}: {mark.message}" for mark in marks[:5])
-            refuse(f"its scales lack anchors ({problems})")
-        return found
-
-    found, _ = model.read(prompt, read, about=f"about the rubrics for {score_name}")
-    return [
-        (structs.replace(rubric, sources=_sources(rubric, entries)), found.consolidation_notes)
-        for rubric in found.rubrics
-    ]
 
 
 def _json(entries: Sequence[ParsedRubric]) -> str:
@@ -289,7 +266,7 @@ def _sources(rubric: ParsedRubric, batch: Sequence[ParsedRubric]) -> tuple[str, 
     """Return what was merged into a rubric: as the model says, else what is worded most alike."""
     named = [entry for entry in batch if entry.id in rubric.sources]
     if not named:
-        rated = [(alike(_words(rubric), _words(entry)), entry) for entry in batch]
+        rated = [(alike(text_of(rubric), text_of(entry)), entry) for entry in batch]
         best = max(closeness for closeness, _ in rated)
         named = [entry for closeness, entry in rated if closeness >= max(_SOME_KINSHIP, best)]
     return tuple(dict.fromkeys(source for entry in named for source in entry.sources))
@@ -299,7 +276,7 @@ def _keys(rubrics: Sequence[ParsedRubric], previous: Sequence[Rubric]) -> list[s
     """Give each rubric the key of the earlier one that it is most alike, each key once."""
     pairs = sorted(
         (
-            (-max(alike(new.name, old.name), alike(_words(new), _words(old))), place, old.key)
+            (-max(alike(new.name, old.name), alike(text_of(new), text_of(old))), place, old.key)
             for place, new in enumerate(rubrics)
             for old in previous
         ),
@@ -315,10 +292,6 @@ def _keys(rubrics: Sequence[ParsedRubric], previous: Sequence[Rubric]) -> list[s
                 key += "-2"
             keys[place] = key
     return [keys[place] for place in range(len(rubrics))]
-
-
-def _words(rubric: ParsedRubric | Rubric) -> str:
-    return f"{rubric.name} {rubric.description} {rubric.scoring_criteria}"
 
 
 def _key_of(name: str) -> str:

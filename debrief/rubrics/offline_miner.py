@@ -8,7 +8,7 @@ that it was not found in.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from msgspec import Struct
@@ -53,7 +53,7 @@ _MOST_RUBRICS = 10
 _MOST_EVIDENCE = 3
 
 
-class _HabitContrast(Struct, frozen=True, kw_only=True):
+class _HabitContrast(Struct, frozen=True):
     """One habit, best against worst."""
 
     habit: Habit
@@ -72,7 +72,7 @@ class _Seen(Struct, frozen=True):
     week: str
     scores: Mapping[ScoreName, float]
     detections: Mapping[str, Detection]
-    evidence: Mapping[str, tuple[Evidence, ...]]
+    evidence: Mapping[str, Sequence[Evidence]]
 
 
 class _Ground(Struct, frozen=True):
@@ -119,9 +119,7 @@ class OfflineMiner:
                         seen.setdefault(one.id, one)
         values = {id_: one.scores[score_name] for id_, one in seen.items() if one.detections}
         sides = ends_of(values, share=_SHARE, minimum=_MINIMUM)
-        if sides is None:
-            return Mined()
-        if not any(seen[id_].week == week for id_ in (*sides.best, *sides.worst)):
+        if sides is None or all(seen[id_].week != week for id_ in (*sides.best, *sides.worst)):
             return Mined()
         ground = _Ground(seen, values, len(seen) - own, sides)
         contrasts = _contrasts(ground)
@@ -163,54 +161,39 @@ class OfflineMiner:
 
 def _seen(session: Session, scores: SessionScores, week: str) -> _Seen:
     detections = detect_habits(session)
-    evidence = {
-        habit: tuple(
-            quote
-            for sighting in detection.sightings
-            if stands(
-                quote := Evidence(session_id=session.id, turn=sighting.turn, quote=sighting.quote),
-                session,
-            )
+    evidence: dict[str, list[Evidence]] = {}
+    for habit, detection in detections.items():
+        quotes = (
+            Evidence(session_id=session.id, turn=s.turn, quote=s.quote) for s in detection.sightings
         )
-        for habit, detection in detections.items()
-    }
+        evidence[habit] = [quote for quote in quotes if stands(quote, session)]
     found = {name: score_of(scores, name) for name in SCORE_NAMES}
     known = {name: value for name, value in found.items() if value is not None}
     return _Seen(session.id, week, known, detections, evidence)
 
 
 def _contrasts(ground: _Ground) -> list[_HabitContrast]:
-    levels = [(habit, _levels(ground, habit, ground.sides)) for habit in HABITS]
-    measured = [
-        (habit, effect_of(best, worst))
-        for habit, (best, worst) in levels
-        if min(len(best), len(worst)) >= _MINIMUM
-    ]
+    measured: list[tuple[Habit, Effect]] = []
+    for habit in HABITS:
+        best, worst = _levels(ground, habit, ground.sides)
+        if min(len(best), len(worst)) >= _MINIMUM:
+            measured.append((habit, effect_of(best, worst)))
     corrected = false_discovery(effect.p_value for _, effect in measured)
     contrasts = [
-        _HabitContrast(
-            habit=habit,
-            effect=effect,
-            corrected_p=corrected_p,
-            held_out=(held_out := _held_out(ground, habit)),
-            reason=_why_not(effect, held_out),
-        )
-        for (habit, effect), corrected_p in zip(measured, corrected, strict=True)
+        _HabitContrast(habit, effect, p, held := _held_out(ground, habit), _why_not(effect, held))
+        for (habit, effect), p in zip(measured, corrected, strict=True)
     ]
     return sorted(contrasts, key=lambda c: (-c.effect.delta, c.effect.p_value, c.habit.key))
 
 
 def _levels(ground: _Ground, habit: Habit, sides: Sides) -> tuple[list[int], list[int]]:
     """Return the level of a habit in each session of both sides that gives occasion for it."""
-    best, worst = (
-        [
-            detection.level
-            for id_ in ids
-            if (detection := ground.seen[id_].detections.get(habit.key)) is not None
-        ]
-        for ids in (sides.best, sides.worst)
-    )
-    return best, worst
+
+    def levels(ids: Sequence[str]) -> list[int]:
+        found = (ground.seen[id_].detections.get(habit.key) for id_ in ids)
+        return [detection.level for detection in found if detection is not None]
+
+    return levels(sides.best), levels(sides.worst)
 
 
 def _held_out(ground: _Ground, habit: Habit) -> float | None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -32,8 +31,7 @@ from debrief.sessions.model import Session
 from resources.services import EvaluatorResource
 from tests.assets.running import metadata, resources
 from tests.models.openai_server import Call, OpenAIServer, Reply
-from tests.rubrics.scenario import SCALE, WEEK, a_week, mined, rubric
-from tests.rubrics.test_over_http import a_set
+from tests.rubrics.scenario import SCALE, WEEK, a_week, mined, rubric, summarized
 
 REFUSED = "session-0-01"
 
@@ -47,7 +45,7 @@ class Provider:
     def __call__(self, call: Call) -> Reply:
         question = call.user.split("<<<end of data")[-1]
         if "Extracted Rubrics" in question:
-            return Reply(a_set(re.findall(r'^\s*"id": "([^"]+)",$', call.user, re.MULTILINE)))
+            return Reply(summarized(call.user))
         if "SCORE: [integer" in question:
             return Reply("SCORE: 4\nREASONING: The first turn names the file that is meant.")
         if self.refuses and REFUSED in call.user:
@@ -69,8 +67,7 @@ def server() -> Iterator[OpenAIServer]:
 
 @pytest.fixture
 def lake(tmp_path: Path) -> Lake:
-    made = Lake(str(tmp_path / "lake"))
-    return made
+    return Lake(str(tmp_path / "lake"))
 
 
 def run(

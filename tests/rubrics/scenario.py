@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import re
 from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime, timedelta
 
@@ -124,3 +126,19 @@ def mined(habit: str, week: str = WEEK, **changed: object) -> ExtractedRubric:
         **changed,
     }
     return ExtractedRubric(**values)  # type: ignore[arg-type]
+
+
+def summarized(prompt: str, scale: str = SCALE, names: str = "Theme") -> str:
+    """What a summarizer answers: six rubrics, the last the heaviest, made of all in the prompt."""
+    ids = re.findall(r'^\s*"id": "([^"]+)",$', prompt.split("## Task")[0], re.MULTILINE)
+    rubrics = [
+        {
+            "name": f"{names} {letter}",
+            "description": f"The user shows {letter * 6}.",
+            "scoring_criteria": scale,
+            "weight": 1 + place,
+            "sources": ids[place::6],
+        }
+        for place, letter in enumerate("abcdef")
+    ]
+    return json.dumps({"rubrics": rubrics, "consolidation_notes": "By theme."})

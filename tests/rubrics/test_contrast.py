@@ -34,8 +34,6 @@ def test_complete_separation_of_four_and_four_has_the_exact_p_value() -> None:
     assert effect.delta == 1
     assert effect.p_value == pytest.approx(2 / 70)
     assert effect_of([3, 3], [3, 3]).p_value == 1
-    with pytest.raises(ValueError, match="both sides"):
-        effect_of([], [1])
 
 
 @given(LEVELS, LEVELS)

@@ -1,6 +1,7 @@
 """Judging and scoring: what judges say of each session's change, and its six dimensions."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
+from operator import attrgetter
 from typing import Any
 
 import dagster as dg
@@ -69,15 +70,11 @@ def evaluation_stage(
         row_type,
         inputs=inputs,
         make=make,
-        is_final=_all_ok,
+        is_final=lambda run, week, rows: "failed" not in map(attrgetter("status"), rows),
         calls_models=True,
         scoped=True,
         **options,
     )
-
-
-def _all_ok(_run: StageRun, _week: str, rows: Sequence[Any]) -> bool:
-    return all(row.status != "failed" for row in rows)
 
 
 def score_check(

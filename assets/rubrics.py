@@ -6,6 +6,7 @@ from operator import attrgetter
 from typing import Any
 
 import dagster as dg
+from msgspec import structs
 from pydantic import Field
 
 from assets import versions
@@ -61,23 +62,14 @@ _MINED = attrgetter("score_name", "name", "effect_size", "held_out_effect")
 _TRIED = attrgetter("score_name", "name", "effect", "low", "high", "p_value")
 
 
-def _earlier_weeks(week: str) -> list[str]:
-    """Return the weeks that a small week is mined together with."""
-    return [week_after(week, -back) for back in range(EARLIER_WEEKS, 0, -1)]
-
-
-def _scores(lake: Lake, weeks: Iterable[str], fingerprint: str) -> list[SessionScores]:
-    return [
-        row
-        for week in weeks
-        for row in lake.read("session_scores", week, SessionScores)
-        if row.scoring_fingerprint == fingerprint
-    ]
+def _scores(run: StageRun, weeks: Iterable[str]) -> list[SessionScores]:
+    only = ("scoring_fingerprint", [run.evaluators.scoring_fingerprint])
+    read = partial(run.lake.read, "session_scores", row_type=SessionScores, only=only)
+    return [row for week in weeks for row in read(week)]
 
 
 def _scored(run: StageRun, week: str) -> Iterator[tuple[Session, SessionScores]]:
-    rows = _scores(run.lake, [week], run.evaluators.scoring_fingerprint)
-    scores = {row.session_id: row for row in rows}
+    scores = {row.session_id: row for row in _scores(run, [week])}
     for session in run.lake.read("raw_sessions", week, Session):
         if session.id in scores:
             yield session, scores[session.id]
@@ -92,7 +84,7 @@ def _final_rubrics(run: StageRun) -> list[Rubric]:
 
 def _mining_inputs(run: StageRun, week: str) -> str:
     by = run.evaluators
-    weeks = (*_earlier_weeks(week), week)
+    weeks = [week_after(week, -back) for back in range(EARLIER_WEEKS, -1, -1)]
     return digest_of(
         [upstream(run.lake, "raw_sessions", "session_scores", week=each) for each in weeks],
         by.scoring_fingerprint,
@@ -266,9 +258,7 @@ def rubrics(context: dg.AssetExecutionContext, config: Trials) -> dg.Materialize
                 ],
                 limit=36,
             ),
-            "linter": preview(
-                ("rubric", "rule", "what"), [(m.rubric_id, m.rule, m.message) for m in marks]
-            ),
+            "linter": preview(("rubric", "rule", "what"), [*map(structs.astuple, marks)]),
             "mined": len(mined),
             "dropped_on_held_out_sessions": sum(not trial.kept for trial in trials),
             **run.spending(),
@@ -286,7 +276,7 @@ def _consolidate(
     trials: list[RubricTrial] = []
 
     def make(stored: list[Rubric]) -> Sequence[Rubric]:
-        scores = run.once("scores", lambda: _scores(lake, weeks, by.scoring_fingerprint))
+        scores = run.once("scores", lambda: _scores(run, weeks))
         only = ("model", [by.rubric_judge.model])
         judged = [
             row
@@ -304,7 +294,7 @@ def _consolidate(
         )
         trials.extend(tried)
         if not by.dry_run:
-            lake.write(TRIALS, score_name, trials, RubricTrial)
+            lake.write(TRIALS, score_name, tried, RubricTrial)
             if source:
                 last = max(row.week for row in source)
                 lake.write(SETS, f"{score_name}.{last}", kept, Rubric)

@@ -84,7 +84,6 @@ class Shown(Struct, frozen=True):
 
     text: str
     """The notice and the fenced session: the same for every question about it."""
-    marker: str
     pointer: str
     """Stands in a template where the session would."""
     folded: str
@@ -105,13 +104,8 @@ def show(session: Session, *, marker: str = "", budget: int = BUDGET) -> Shown:
         budget: tokens.
     """
     marker = marker or new_marker()
-    safe = defuse_session(session)
-    data = _fitting(safe, budget)
-    fenced = fence(data, marker)
-    notice = load_template("rubric_data_notice")
     return Shown(
-        text=render(notice, {"marker": marker, "data": fenced}).rstrip(),
-        marker=marker,
+        text=_noticed(_fitting(defuse_session(session), budget), marker),
         pointer=f"(It is the recording above, between the two lines with the marker {marker}.)",
         folded=bare_words("\n".join(text[:_COMPARED] for text in texts_of(session))),
         suspected=bool(injection_signs(texts_of(session))),
@@ -120,9 +114,13 @@ def show(session: Session, *, marker: str = "", budget: int = BUDGET) -> Shown:
 
 def show_rubrics(text: str, marker: str) -> tuple[str, str]:
     """Return rubrics as fenced data with its notice, and what points to it from a template."""
+    pointer = f"(They are between the two lines with the marker {marker} above.)"
+    return _noticed(finish(text), marker), pointer
+
+
+def _noticed(data: str, marker: str) -> str:
     notice = load_template("rubric_data_notice")
-    shown = render(notice, {"marker": marker, "data": fence(finish(text), marker)}).rstrip()
-    return shown, f"(They are between the two lines with the marker {marker} above.)"
+    return render(notice, {"marker": marker, "data": fence(data, marker)}).rstrip()
 
 
 def is_lifted(answer: str, *, reasoning: str, shown: Shown, question: str = "") -> bool:
@@ -135,9 +133,8 @@ def is_lifted(answer: str, *, reasoning: str, shown: Shown, question: str = "") 
         question: what was asked, which holds an example and a rubric's own words.
     """
     whole, said = bare_words(answer), bare_words(reasoning)
-    if whole in shown.folded or whole in bare_words(question):
-        return True
-    return len(said) >= 12 and said in shown.folded
+    copied = whole in shown.folded or whole in bare_words(question)
+    return copied or (len(said) >= 12 and said in shown.folded)
 
 
 def parts_of(session: Session, *, budget: int = BUDGET) -> Iterator[Session]:

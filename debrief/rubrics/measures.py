@@ -81,19 +81,16 @@ class Scale(Struct, frozen=True):
         if said in _YES or said in _NO:
             return Reading(None, said in _YES)
         if found := _OF_FIVE.match(said):
-            return self._of_five(int(found[1]))
+            place = int(found[1])
+            if self.kind == "category":
+                raise InputError(f"{place}/5", f"is none of {', '.join(self.levels)}")
+            fraction = (place - 1) / (_BANDS - 1)
+            return self.of(place if self.kind == "five" else fraction)
         try:
             number = float(said[:-1]) / 100 if said.endswith("%") else float(said)
         except ValueError:
             raise InputError(repr(text), f"is none of {', '.join(self.levels)}") from None
         return self.of(number)
-
-    def _of_five(self, place: int) -> Reading:
-        if self.kind == "five":
-            return self.of(place)
-        if self.kind == "fraction":
-            return Reading(place - 1, (place - 1) / (_BANDS - 1) >= _GOOD_FRACTION)
-        raise InputError(f"{place}/5", f"is none of {', '.join(self.levels)}")
 
 
 FRACTION = Scale("fraction", ("0–0.2", "0.2–0.4", "0.4–0.6", "0.6–0.8", "0.8–1"))

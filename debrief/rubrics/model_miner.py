@@ -33,7 +33,7 @@ from debrief.rubrics.model import (
     Rubric,
     UnminedSession,
 )
-from debrief.rubrics.parsing import ParsedRubric, ParsedRubricSet, parse_rubric_set, parse_rubrics
+from debrief.rubrics.parsing import ParsedRubric, parse_rubric_set, parse_rubrics
 from debrief.scoring.model import SCORE_NAMES, ScoreName, SessionScores
 from debrief.sessions.model import Session
 from debrief.slugs import slugify
@@ -187,21 +187,18 @@ class ModelMiner:
         prompt = f"{shown}\n\n{question.rstrip()}\n\n{load_template('rubric_sources')}"
         sent_back = False
 
-        def read(answer: str) -> ParsedRubricSet:
+        def read(answer: str) -> tuple[list[ParsedRubric], str]:
             nonlocal sent_back
             found = parse_rubric_set(answer, minimum=min(FEWEST, len(entries)), maximum=MOST)
-            marks = [] if sent_back else unanchored(found.rubrics)
-            if marks:
+            if not sent_back and (marks := unanchored(found[0])):
                 sent_back = True
                 problems = "; ".join(f"{mark.rubric_id}: {mark.message}" for mark in marks[:5])
                 refuse(f"its scales lack anchors ({problems})")
             return found
 
-        found, _ = self._model.read(prompt, read, about=f"about the rubrics for {score_name}")
-        return [
-            (structs.replace(rubric, sources=_sources(rubric, entries)), found.consolidation_notes)
-            for rubric in found.rubrics
-        ]
+        about = f"about the rubrics for {score_name}"
+        (rubrics, notes), _ = self._model.read(prompt, read, about=about)
+        return [(structs.replace(r, sources=_sources(r, entries)), notes) for r in rubrics]
 
     def _mine(self, part: Session, score_name: str) -> list[ParsedRubric] | str:
         """Return the rubrics of a session, or why there are none."""

@@ -31,6 +31,7 @@ _VALUE = re.compile(
 _CLOSERS = "*_`\"'])| \t"
 _NUMBER_ALONE = re.compile(r"\(\s*[\d.,/%\s-]+\)")
 _REMARK = re.compile(r"\(|[-–—:;,.|](?=\D*\Z)|[.;,|]?\s*[*_`]*reasoning\b", re.IGNORECASE)
+_REASONING = re.compile(r"reasoning[\s*_`\"']*[:：=|>]", re.IGNORECASE)
 _LONGEST_NAME = 200
 _MOST_RUBRICS = 100
 
@@ -47,13 +48,6 @@ class ParsedRubric(Struct, frozen=True, kw_only=True):
     weight: float = 1.0
     sources: tuple[str, ...] = ()
     """Ids of the rubrics that were merged into it, as far as the model tells them."""
-
-
-class ParsedRubricSet(Struct, frozen=True, kw_only=True):
-    """A consolidated set as a model wrote it, with ids ``rubric_001`` … in its order."""
-
-    rubrics: tuple[ParsedRubric, ...]
-    consolidation_notes: str = ""
 
 
 def parse_judgement(text: str | None) -> RubricJudgement:
@@ -87,7 +81,9 @@ def parse_rubrics(text: str | None) -> list[ParsedRubric]:
     return _rubrics_of(_rubric_list(text)[0], needs_evidence=True)
 
 
-def parse_rubric_set(text: str | None, *, minimum: int = 5, maximum: int = 10) -> ParsedRubricSet:
+def parse_rubric_set(
+    text: str | None, *, minimum: int = 5, maximum: int = 10
+) -> tuple[list[ParsedRubric], str]:
     """Read a summarizer's object of rubrics and notes.
 
     Args:
@@ -95,15 +91,18 @@ def parse_rubric_set(text: str | None, *, minimum: int = 5, maximum: int = 10) -
         minimum: how few rubrics a set may have; less than 5 only when fewer were handed in.
         maximum: how many it may have.
 
+    Returns:
+        The rubrics, with ids ``rubric_001`` … in the answer's order, and the notes.
+
     Raises:
         AnswerError: there is no such object or there are several, a rubric lacks a field or
             has an impossible weight, or there are too few or too many.
     """
     found, notes = _rubric_list(text)
-    rubrics = tuple(_rubrics_of(found, needs_evidence=False))
+    rubrics = _rubrics_of(found, needs_evidence=False)
     if not minimum <= len(rubrics) <= maximum:
         refuse(f"it has {len(rubrics)} rubrics instead of {minimum} to {maximum}")
-    return ParsedRubricSet(rubrics=rubrics, consolidation_notes=notes)
+    return rubrics, notes
 
 
 def _lines_outside(answer: str, values: list[Found]) -> list[str]:
@@ -163,8 +162,7 @@ def _reasoning(lines: list[str]) -> str:
         labelled = _labelled(line)
         section = _section(line)
         if (labelled and labelled[0] == "reasoning") or section == "reasoning":
-            first = "" if section else _after_label(line)
-            kept = [first]
+            kept = ["" if section else _REASONING.split(line, maxsplit=1)[-1].lstrip("*_` \t")]
             for later in lines[number + 1 :]:
                 if _section(later) or ((again := _labelled(later)) and again[0] == "score"):
                     break
@@ -179,11 +177,6 @@ def _reasoning(lines: list[str]) -> str:
             kept.append(line)
     text = re.sub(r"</reasoning>\s*\Z|\n(```|~~~)\s*\Z", "", "\n".join(kept).rstrip())
     return _visible(text)
-
-
-def _after_label(line: str) -> str:
-    parts = re.split(r"reasoning[\s*_`\"']*[:：=|>]", line, maxsplit=1, flags=re.IGNORECASE)
-    return parts[-1].lstrip("*_` \t")
 
 
 def _visible(text: str) -> str:

@@ -122,17 +122,6 @@ _ROUNDING = 1e-9
 Score = Verdict | Mapping[str, object] | str | float
 
 
-def dimension_of(name: str) -> Dimension:
-    """Return the dimension called ``name``.
-
-    Raises:
-        VerdictError: there is none.
-    """
-    if name not in BY_NAME:
-        raise VerdictError(name, "is not a dimension", f"Use one of {', '.join(BY_NAME)}.")
-    return BY_NAME[name]
-
-
 def verdict_on(name: str, score: object, rationale: str = "") -> Verdict:
     """Return a verdict after checking it against the table.
 
@@ -142,9 +131,11 @@ def verdict_on(name: str, score: object, rationale: str = "") -> Verdict:
         rationale: why.
 
     Raises:
-        VerdictError: the score is not one of this dimension.
+        VerdictError: there is no such dimension, or the score is not one of it.
     """
-    dimension = dimension_of(name)
+    if name not in BY_NAME:
+        raise VerdictError(name, "is not a dimension", f"Use one of {', '.join(BY_NAME)}.")
+    dimension = BY_NAME[name]
     if dimension.kind == "categorical":
         if not isinstance(score, str):
             raise VerdictError(name, f"needs a category, not {score!r}")
@@ -209,7 +200,7 @@ def _checked(name: str, score: Score) -> Verdict:
             raise VerdictError(name, "has no score")
         return verdict_on(name, score["score"])
     if isinstance(score, Verdict):
-        plain = score.category if dimension_of(name).kind == "categorical" else score.value
+        plain = score.value if score.category is None else score.category
         checked = verdict_on(name, plain, score.rationale)
         if checked.value != score.value:
             raise VerdictError(name, f"{score.category} is not worth {score.value}")
@@ -249,11 +240,6 @@ def aggregate(chunks: Sequence[ChunkVerdicts]) -> tuple[tuple[Verdict, ...], flo
         for dimension, column in columns
     )
     return verdicts, min(1.0, max(0.0, agreement))
-
-
-def is_uncertain(chunk_agreement: float | None) -> bool:
-    """Return whether a session's chunks disagree so much that its scores should be looked at."""
-    return chunk_agreement is not None and chunk_agreement < UNCERTAIN_BELOW
 
 
 def _weights(chunks: Sequence[ChunkVerdicts], dimension: Dimension) -> list[int]:

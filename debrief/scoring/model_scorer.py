@@ -25,7 +25,7 @@ from debrief.models.answers import (
 from debrief.models.fencing import bare_words, defuse, defuse_line
 from debrief.models.templates import SCORER, load_template, render
 from debrief.scoring.chunking import shortened, task_context, trace_text
-from debrief.scoring.dimensions import DIMENSIONS, Dimension, VerdictError, verdict_on
+from debrief.scoring.dimensions import BY_NAME, DIMENSIONS, Dimension, VerdictError, verdict_on
 from debrief.scoring.model import Chunk, ChunkVerdicts, Trace, Verdict
 from debrief.sessions.model import Session
 
@@ -33,6 +33,7 @@ Fence = Callable[[str], str]
 """Puts text from a session between markers that it cannot contain."""
 
 _TASK_HEAD, _TASK_TAIL = 6_000, 2_000
+_A_NUMBER = "a number from 0 to 1"
 
 
 def scoring_prompt(session: Session, chunk: Chunk, fence: Fence | None = None) -> str:
@@ -104,28 +105,24 @@ def _part(chunk: Chunk) -> str:
     return f"{which} {where}"
 
 
-def _traces(traces: Iterable[Trace]) -> list[str]:
-    lines = []
+def _traces(traces: Iterable[Trace]) -> Iterator[str]:
+    """Yield the traces as text; what was cut inside its text is made safe once more: a line may
+    begin where none did before.
+    """
     shown: int | None = None
     for trace in traces:
         if trace.continued and trace.number != shown:
-            lines.append(f"--- Turn {trace.number}, continued ---\n")
+            yield f"--- Turn {trace.number}, continued ---\n"
         shown = trace.number
-        lines.append(trace_text(_defused_again(trace)))
-    return lines
-
-
-def _defused_again(trace: Trace) -> Trace:
-    """Make what was cut inside its text safe once more: a line may begin where none did before."""
-    parts = (
-        replace(part, text=defuse(part.text)) if part.continued else part
-        for part in trace.observations
-    )
-    return replace(trace, observations=tuple(parts))
+        parts = (
+            replace(part, text=defuse(part.text)) if part.continued else part
+            for part in trace.observations
+        )
+        yield trace_text(replace(trace, observations=tuple(parts)))
 
 
 def _criterion(dimension: Dimension) -> str:
-    kind = "one of these categories" if dimension.kind == "categorical" else "a number from 0 to 1"
+    kind = "one of these categories" if dimension.kind == "categorical" else _A_NUMBER
     anchors = "\n".join(f"- {a.label or a.value}: {a.text}" for a in dimension.anchors)
     return f"### {dimension.name} ({kind})\n{dimension.question}\n{anchors}"
 
@@ -133,11 +130,7 @@ def _criterion(dimension: Dimension) -> str:
 def _form() -> str:
     example = {
         dimension.name: {
-            "score": (
-                " | ".join(anchor.label for anchor in dimension.anchors)
-                if dimension.kind == "categorical"
-                else "a number from 0 to 1"
-            ),
+            "score": " | ".join(filter(None, (a.label for a in dimension.anchors))) or _A_NUMBER,
             "rationale": "... (turn n)",
         }
         for dimension in DIMENSIONS
@@ -198,11 +191,11 @@ def cited_turns(rationale: str) -> Iterator[int]:
 def _scores(value: Any) -> dict[str, Any] | None:
     if not isinstance(value, dict):
         return None
-    if len(value) == 1:
-        inner = next(iter(value.values()))
-        if isinstance(inner, dict) and any(d.name in inner for d in DIMENSIONS):
-            value = inner
-    return value if any(d.name in value for d in DIMENSIONS) else None
+    inner = next(iter(value.values())) if len(value) == 1 else None
+    for found in (inner, value):
+        if isinstance(found, dict) and not BY_NAME.keys().isdisjoint(found):
+            return found
+    return None
 
 
 def _verdict(dimension: Dimension, scores: Mapping[str, Any]) -> Verdict:

@@ -31,9 +31,9 @@ from debrief.scoring.chunking import (
 from debrief.scoring.dimensions import (
     BY_NAME,
     DIMENSIONS,
+    UNCERTAIN_BELOW,
     aggregate,
     calculate_overall_quality,
-    is_uncertain,
 )
 from debrief.scoring.model import Chunk, ChunkScorer, ChunkVerdicts, SessionScores
 from debrief.sessions.model import Session, texts_of
@@ -95,7 +95,7 @@ def score_session(
         tokens=sum(chunk.own_tokens for chunk in chunks),
         chunks=tuple(said),
         chunk_agreement=agreement,
-        uncertain=is_uncertain(agreement),
+        uncertain=agreement is not None and agreement < UNCERTAIN_BELOW,
         injection_suspected=suspected,
         input_tokens=sum(chunk.input_tokens for chunk in said),
         output_tokens=sum(chunk.output_tokens for chunk in said),
@@ -218,14 +218,8 @@ def chunk_invariance(
         factors: of the target.
     """
     for session in sessions:
-        rows = [
-            score_session(
-                session,
-                scorer,
-                replace(parameters, target=round(parameters.target * f)),
-            )
-            for f in factors
-        ]
+        targets = [round(parameters.target * factor) for factor in factors]
+        rows = [score_session(session, scorer, replace(parameters, target=t)) for t in targets]
         chunks = tuple(len(row.chunks) for row in rows)
         if max(chunks) < 2 or any(row.status == "failed" for row in rows):
             continue

@@ -180,9 +180,9 @@ def test_anything_else_than_one_complete_array_is_refused(answer: str) -> None:
 
 def test_a_set_gets_ids_in_order_whatever_ids_it_brings() -> None:
     answer = json.dumps({"rubrics": rubrics(6, id="rubric_001"), "consolidation_notes": "merged"})
-    found = parse_rubric_set(answer)
-    assert [rubric.id for rubric in found.rubrics] == [f"rubric_{n:03}" for n in range(1, 7)]
-    assert found.consolidation_notes == "merged"
+    found, notes = parse_rubric_set(answer)
+    assert [rubric.id for rubric in found] == [f"rubric_{n:03}" for n in range(1, 7)]
+    assert notes == "merged"
 
 
 @pytest.mark.parametrize("weight", [-3, 0, "high", True, float("inf"), 1e9])
@@ -208,7 +208,7 @@ READERS: dict[str, Callable[[str | None], Any]] = {
     "judge_float_0_1": parse_fraction,
     "dimensions6": lambda text: parse_verdicts(text) and "valid",
     "rubric_array": lambda text: len(parse_rubrics(text)),
-    "rubric_object": lambda text: len(parse_rubric_set(text).rubrics),
+    "rubric_object": lambda text: len(parse_rubric_set(text)[0]),
 }
 
 

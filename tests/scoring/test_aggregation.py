@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 
 from debrief.scoring.dimensions import (
     DIMENSIONS,
+    UNCERTAIN_BELOW,
     aggregate,
     calculate_overall_quality,
-    is_uncertain,
 )
 from debrief.scoring.model import ChunkVerdicts, Verdict
 from tests.scoring.scenario import verdicts
@@ -82,10 +82,7 @@ def test_chunks_of_one_mind_agree_and_opposite_ones_do_not() -> None:
     split = aggregate([chunk(0, 10, **worst), chunk(1, 10, **best)])[1]
     assert same == pytest.approx(1)
     assert split is not None
-    assert split < 0.15
-    assert is_uncertain(split)
-    assert not is_uncertain(same)
-    assert not is_uncertain(None)
+    assert split < 0.15 < UNCERTAIN_BELOW
 
 
 scores: st.SearchStrategy[dict[Any, Any]] = st.fixed_dictionaries(

@@ -8,13 +8,10 @@ import dagster as dg
 import pytest
 
 from assets.agreement import agreement_suffices, judge_agreement
-from debrief.rubrics.agreement import AGREEMENT, ALL, AgreementRow
 from resources.services import EvaluatorResource
-from resources.storage import LakeResource
-from tests.assets.running import resources
-from tests.rubrics.test_agreement import csv_of, ident, lake_with, planted
+from tests.assets.running import metadata, resources
+from tests.rubrics.test_agreement import FRACTIONS, csv_of, ident, lake_with, planted
 
-FRACTIONS = [0.1, 0.3, 0.5, 0.7, 0.9]
 PAIRS = planted(0.75, 5, 1)
 
 
@@ -27,22 +24,15 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def made(place: Path) -> dg.ExecuteInProcessResult:
-    return dg.materialize(
+def made(place: Path) -> tuple[dg.ExecuteInProcessResult, str]:
+    """A run of the asset and its check, and the page that it leaves."""
+    evaluator = EvaluatorResource(offline=True, repository=str(place))
+    result = dg.materialize(
         [judge_agreement, agreement_suffices],
-        resources=resources(
-            str(place / "lake"), evaluator=EvaluatorResource(offline=True, repository=str(place))
-        ),
+        resources=resources(str(place / "lake"), evaluator=evaluator),
         raise_on_error=False,
     )
-
-
-def label(place: Path, monkeypatch: pytest.MonkeyPatch, upper: bool = False) -> None:
-    rows = (
-        (ident(n).upper() if upper else ident(n), "code-reuse", FRACTIONS[a])
-        for n, (a, _) in enumerate(PAIRS)
-    )
-    monkeypatch.setenv("DEBRIEF_LABELS", csv_of(place, rows)["DEBRIEF_LABELS"])
+    return result, (place / "lake/reports/judge_agreement.md").read_text()
 
 
 def check_of(result: dg.ExecuteInProcessResult) -> dg.AssetCheckEvaluation:
@@ -50,55 +40,41 @@ def check_of(result: dg.ExecuteInProcessResult) -> dg.AssetCheckEvaluation:
     return check
 
 
-def test_planted_labels_give_the_planted_kappa_and_a_page(
+def test_planted_labels_give_the_planted_kappa_and_a_demand_is_checked_against_it(
     place: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    label(place, monkeypatch)
-    result = made(place)
-    assert result.success
-    (row,) = LakeResource(url=str(place / "lake")).open().read(AGREEMENT, ALL, AgreementRow)
-    assert row.kappa == pytest.approx(0.75, abs=5e-4)
-    (event,) = result.get_asset_materialization_events()
-    metadata = event.materialization.metadata
-    assert (metadata["labels"].value, metadata["matched"].value) == (100, 100)
-    assert "0.75 (" in str(metadata["agreement"].value)
-    assert (place / "lake/reports/judge_agreement.md").is_file()
+    rows = ((ident(n), "code-reuse", FRACTIONS[a]) for n, (a, _) in enumerate(PAIRS))
+    monkeypatch.setenv("DEBRIEF_LABELS", csv_of(place, rows)["DEBRIEF_LABELS"])
+    for minimum, passed in (("0.7", True), ("0.8", False)):
+        monkeypatch.setenv("DEBRIEF_MIN_AGREEMENT", minimum)
+        result, page = made(place)
+        assert check_of(result).passed is passed
+    shown = metadata(result)
+    assert (shown["labels"], shown["matched"]) == (100, 100)
+    assert "0.75 (" in shown["agreement"]
+    assert "0.75 (" in page
 
 
 def test_ids_that_have_drifted_fail_the_run_and_say_so(
     place: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    label(place, monkeypatch, upper=True)
-    result = made(place)
+    rows = ((ident(n).upper(), "code-reuse", 0.5) for n in range(4))
+    monkeypatch.setenv("DEBRIEF_LABELS", csv_of(place, rows)["DEBRIEF_LABELS"])
+    result, page = made(place)
     assert not result.success
     (failure,) = result.filter_events(lambda event: event.is_step_failure)
-    said = str(failure.event_specific_data)
-    assert "100 labels of people: not one matches a scored session" in said
-    assert "not one matches" in (place / "lake/reports/judge_agreement.md").read_text()
-    assert f"{ident(0).upper()!r} looks like session {ident(0)}" in said
+    assert "4 labels of people: not one matches" in str(failure.event_specific_data)
+    assert "not one matches" in page
 
 
-def test_without_labels_it_passes_and_says_how_to_label(place: Path) -> None:
-    result = made(place)
-    assert result.success
-    assert check_of(result).passed
-    assert "No labels of people yet" in (place / "lake/reports/judge_agreement.md").read_text()
-
-
-@pytest.mark.parametrize(("minimum", "passed"), [("0.7", True), ("0.8", False)])
-def test_an_agreement_that_is_asked_for_is_checked(
-    place: Path, monkeypatch: pytest.MonkeyPatch, minimum: str, passed: bool
-) -> None:
-    label(place, monkeypatch)
-    monkeypatch.setenv("DEBRIEF_MIN_AGREEMENT", minimum)
-    assert check_of(made(place)).passed is passed
-
-
-def test_an_agreement_that_is_asked_for_and_not_known_does_not_suffice(
+def test_without_labels_it_says_how_to_label_and_suffices_unless_asked_for(
     place: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    result, page = made(place)
+    assert check_of(result).passed
+    assert "No labels of people yet" in page
     monkeypatch.setenv("DEBRIEF_MIN_AGREEMENT", "0.1")
-    check = check_of(made(place))
+    check = check_of(made(place)[0])
     assert not check.passed
     assert "no judge or dimension has labels" in str(check.metadata["shortfall"].value)
 
@@ -108,6 +84,4 @@ def test_feedback_files_of_the_repository_are_read(place: Path) -> None:
         folder = place / ".debrief/sessions" / ident(n)
         folder.mkdir(parents=True)
         (folder / "human_feedback.md").write_text("Fine.\n\ncode-reuse: 0.9\n")
-    result = made(place)
-    (event,) = result.get_asset_materialization_events()
-    assert event.materialization.metadata["matched"].value == 2
+    assert metadata(made(place)[0])["matched"] == 2

@@ -21,31 +21,18 @@ def make_session(
     """A session with one turn that made the given edits."""
     calls = tuple(
         ToolCall(
-            id=f"c{number}",
-            name="Edit",
-            input="{}",
-            result="done",
+            id=f"c{number}", name="Edit", input="{}", result="done",
             status=status,  # type: ignore[arg-type]
-            path=path,
-            patch=patch,
-            added=patch.count("\n+"),
-            removed=patch.count("\n-"),
+            path=path, patch=patch, added=patch.count("\n+"), removed=patch.count("\n-"),
         )
         for number, (path, patch) in enumerate(edits)
-    )
+    )  # fmt: skip
     answer = Message(id="m1", model="m", text="Done.", calls=calls)
     turns = (Turn(number=1, prompt=prompt, messages=(answer,)),)
     return Session(
-        id=id,
-        source="claude-code",
-        tool="claude-code",
-        task="shop",
-        cwd=cwd,
-        started=START,
-        ended=START,
-        turns=turns,
-        digest=f"digest-of-{id}",
-    )
+        id=id, source="claude-code", tool="claude-code", task="shop", cwd=cwd, started=START,
+        ended=START, turns=turns, digest=f"digest-of-{id}",
+    )  # fmt: skip
 
 
 class CountingJudge:

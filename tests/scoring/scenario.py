@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime, timedelta
 
@@ -30,6 +31,12 @@ def verdicts(**changed: str | float) -> tuple[Verdict, ...]:
         verdict_on(name, score, f"seen in turn 1, {name}")
         for name, score in {**MIDDLING, **changed}.items()
     )
+
+
+def answer(rationale: str = "seen in turn 1", **changed: object) -> str:
+    """What a model answers: the six scores, middling but for what is changed."""
+    scores = {**MIDDLING, **changed}
+    return json.dumps({n: {"score": s, "rationale": rationale} for n, s in scores.items()})
 
 
 def call(identity: str, command: str, result: str | None = "done") -> ToolCall:

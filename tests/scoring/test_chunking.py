@@ -90,11 +90,7 @@ def test_the_guarantees_hold_with_the_real_tokeniser(
     traces: list[Trace], target: int, overlap: int
 ) -> None:
     chunks = chunk_by_tokens(traces, target, overlap)
-    assert joined(chunks) == traces
-    for chunk in chunks:
-        shown = [*chunk.overlap, *chunk.traces]
-        assert tokens_of(shown, count_tokens) <= target
-        assert all(count_tokens(part.text) <= target for t in shown for part in t.observations)
+    check_guarantees(traces, chunks, target, overlap, count_tokens)
 
 
 @settings(deadline=None)
@@ -134,16 +130,12 @@ def test_every_text_that_fits_is_counted_once(
     assert sum(map(len, counted)) <= sum(map(len, fitting)) + halvings * over
 
 
-def test_a_session_of_empty_traces_is_one_empty_chunk() -> None:
-    empty = [Trace(number=n, observations=()) for n in range(3)]
-    (chunk,) = chunk_by_tokens(empty)
-    assert (chunk.traces, chunk.tokens) == (tuple(empty), 0)
-
-
-def test_a_session_that_fits_is_one_chunk_without_overlap() -> None:
-    traces = [trace_of(n, 10) for n in range(5)]
-    (chunk,) = chunk_by_tokens(traces, target=50, count=len)
-    assert (chunk.count, chunk.overlap, chunk.own_tokens) == (1, (), 50)
+def test_a_session_that_fits_is_one_chunk_without_overlap_even_an_empty_one() -> None:
+    for sizes in ((10, 10, 10), (), (0,)):
+        traces = [trace_of(n, *sizes) for n in range(3)]
+        (chunk,) = chunk_by_tokens(traces, target=100, count=len)
+        assert (chunk.traces, chunk.overlap) == (tuple(traces), ())
+        assert chunk.own_tokens == 3 * sum(sizes)
 
 
 def test_one_trace_of_300_000_tokens_is_split_between_its_observations() -> None:
@@ -168,25 +160,23 @@ def test_one_observation_of_two_megabytes_is_split_at_line_ends() -> None:
         assert count_tokens(part.text) <= 70_000 // 4
 
 
-def test_an_observation_without_any_place_to_cut_is_split_all_the_same() -> None:
-    trace = Trace(number=1, observations=(Observation("result", "中" * 9_999),))
-    chunks = chunk_by_tokens([trace], target=1_000)
-    check_guarantees([trace], chunks, 1_000, 4, count_tokens)
-
-
-def test_a_small_final_chunk_joins_the_one_before_at_the_cost_of_its_overlap() -> None:
-    traces = [trace_of(n, size) for n, size in enumerate([80, 20, 70, 15, 15])]
-    apart = chunk_by_tokens(traces, target=100, overlap=1, min_chunk_ratio=0, count=len)
-    together = chunk_by_tokens(traces, target=100, overlap=1, min_chunk_ratio=0.5, count=len)
-    assert [chunk.own_tokens for chunk in apart] == [100, 70, 30]
-    assert [chunk.own_tokens for chunk in together] == [100, 100]
-    assert together[-1].overlap == ()
-
-
-def test_a_small_final_chunk_stays_alone_when_both_do_not_fit() -> None:
-    traces = [trace_of(n, size) for n, size in enumerate([80, 20, 90, 15])]
-    chunks = chunk_by_tokens(traces, target=100, overlap=0, count=len)
-    assert [chunk.own_tokens for chunk in chunks] == [100, 90, 15]
+@pytest.mark.parametrize(
+    ("sizes", "overlap", "ratio", "owned"),
+    [
+        pytest.param(
+            [80, 20, 70, 15, 15], 1, 0.0, [100, 70, 30], id="apart when that is asked for"
+        ),
+        pytest.param([80, 20, 70, 15, 15], 1, 0.5, [100, 100], id="together without the overlap"),
+        pytest.param([80, 20, 90, 15], 0, 0.5, [100, 90, 15], id="apart when both do not fit"),
+    ],
+)
+def test_a_small_final_chunk_joins_the_one_before_where_both_fit(
+    sizes: list[int], overlap: int, ratio: float, owned: list[int]
+) -> None:
+    traces = [trace_of(n, size) for n, size in enumerate(sizes)]
+    chunks = chunk_by_tokens(traces, 100, overlap, ratio, count=len)
+    assert [chunk.own_tokens for chunk in chunks] == owned
+    assert ratio == 0 or chunks[-1].overlap == ()
 
 
 def test_two_turns_of_one_number_stay_two_traces() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any
 
 import pytest
 
@@ -17,18 +18,14 @@ from debrief.scoring.model import Verdict
 from tests.scoring.scenario import MIDDLING, verdicts
 
 
-def test_the_weights_make_one() -> None:
+def test_the_weights_make_one_and_every_value_has_an_anchor_from_worst_to_best() -> None:
     assert sum(round(100 * dimension.weight) for dimension in DIMENSIONS) == 100
-
-
-@pytest.mark.parametrize("dimension", DIMENSIONS, ids=lambda d: d.name)
-def test_every_value_has_an_anchor_from_worst_to_best(dimension: object) -> None:
-    (table,) = [d for d in DIMENSIONS if d == dimension]
-    values = [anchor.value for anchor in table.anchors]
-    assert values == sorted(set(values))
-    assert (values[0], values[-1]) == (0, 1)
-    assert all(anchor.text for anchor in table.anchors)
-    assert all(bool(a.label) == (table.kind == "categorical") for a in table.anchors)
+    for dimension in DIMENSIONS:
+        values = [anchor.value for anchor in dimension.anchors]
+        assert values == sorted(set(values))
+        assert (values[0], values[-1]) == (0, 1)
+        assert all(anchor.text for anchor in dimension.anchors)
+        assert all(bool(a.label) == (dimension.kind == "categorical") for a in dimension.anchors)
 
 
 def test_overall_quality_is_the_weighted_mean() -> None:
@@ -44,16 +41,12 @@ def test_the_best_is_one_and_the_worst_is_nothing(end: int, overall: float) -> N
     assert calculate_overall_quality(scores) == pytest.approx(overall, abs=1e-12)
 
 
-def test_scores_by_name_count_as_verdicts_do() -> None:
-    plain = calculate_overall_quality(MIDDLING)
-    nested = calculate_overall_quality({n: {"score": s} for n, s in MIDDLING.items()})
-    assert plain == nested == calculate_overall_quality(verdicts())
-
-
-def test_other_names_beside_the_six_change_nothing() -> None:
-    assert calculate_overall_quality({**MIDDLING, "charisma": 1.0}) == calculate_overall_quality(
-        MIDDLING
-    )
+def test_scores_by_name_count_as_verdicts_do_and_other_names_beside_them_nothing() -> None:
+    nested = {name: {"score": score} for name, score in MIDDLING.items()}
+    given: list[Any] = [MIDDLING, nested, {**MIDDLING, "charisma": 1.0}]
+    assert {calculate_overall_quality(one) for one in given} == {
+        calculate_overall_quality(verdicts())
+    }
 
 
 @pytest.mark.parametrize(
@@ -82,17 +75,11 @@ def test_a_missing_dimension_is_an_error(name: str) -> None:
         calculate_overall_quality(rest)
 
 
-def test_a_dimension_given_twice_is_an_error() -> None:
+def test_verdicts_given_twice_off_their_value_or_on_nothing_known_are_errors() -> None:
+    forged = Verdict(dimension="task_completion", value=0.5, category="complete")
     with pytest.raises(VerdictError, match="twice"):
         calculate_overall_quality([*verdicts(), verdicts()[0]])
-
-
-def test_a_category_with_another_value_than_its_own_is_an_error() -> None:
-    forged = Verdict(dimension="task_completion", value=0.5, category="complete")
     with pytest.raises(VerdictError, match=r"not worth 0\.5"):
         calculate_overall_quality([forged, *verdicts()[1:]])
-
-
-def test_a_name_that_is_no_dimension_is_an_error() -> None:
     with pytest.raises(VerdictError, match="not a dimension"):
         verdict_on("charisma", 1.0)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 
 import pytest
@@ -18,13 +17,12 @@ from debrief.scoring.model_scorer import (
     parse_verdicts,
     scoring_prompt,
 )
-from tests.scoring.scenario import MIDDLING, session, turn, verdicts
+from tests.scoring.scenario import answer, session, turn, verdicts
 
 
 def reply(text: str, cost_usd: float | None = 0.5) -> Answer:
-    return Answer(
-        text=text, usage=ModelUsage(input_tokens=100, output_tokens=20, cost_usd=cost_usd)
-    )
+    usage = ModelUsage(input_tokens=100, output_tokens=20, cost_usd=cost_usd)
+    return Answer(text=text, usage=usage)
 
 
 class Scripted:
@@ -37,11 +35,6 @@ class Scripted:
     def __call__(self, prompt: str) -> Answer:
         self.prompts.append(prompt)
         return next(self._replies)
-
-
-def answer(rationale: str = "seen in turn 1", **changed: object) -> str:
-    scores = {**MIDDLING, **changed}
-    return json.dumps({n: {"score": s, "rationale": rationale} for n, s in scores.items()})
 
 
 def test_the_prompt_carries_task_facts_part_traces_and_every_anchor() -> None:
@@ -167,23 +160,8 @@ def test_a_plain_number_from_nothing_to_one_is_a_score(text: str, value: float) 
 @pytest.mark.parametrize(
     "text",
     [
-        "",
-        "85%",
-        "0,85",
-        "4/5",
-        "1.5",
-        "-0.1",
-        "-0",
-        "nan",
-        "inf",
-        "1e999",
-        "0.9.1",
-        "high",
-        "score: 0.2\nscore: 0.9",
-        '{"score": true}',
-        '{"score": null}',
-        "1_0",
-        "0.8 or 0.9",
+        *("", "85%", "0,85", "4/5", "1.5", "-0.1", "-0", "nan", "inf", "1e999", "0.9.1", "high"),
+        *("score: 0.2\nscore: 0.9", '{"score": true}', '{"score": null}', "1_0", "0.8 or 0.9"),
     ],
 )
 def test_anything_else_is_no_score(text: str) -> None:

@@ -69,20 +69,15 @@ def test_a_pair_s_files_are_written_shown_and_checked(lake: Lake) -> None:
     assert lake.read_bytes(training_path(TASK, FINGERPRINT))
 
 
-def test_what_is_chosen_at_launch_is_left_out_by_reason(lake: Lake) -> None:
-    config = {"training_sets": {"config": {"min_overall_quality": 0.5, "max_per_repository": 2}}}
+def test_what_is_chosen_at_launch_or_by_a_setting_is_left_out_by_reason(
+    lake: Lake, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("DEBRIEF_TRAINING_MIN_OVERALL_QUALITY", "0.5")
+    config: Any = {"training_sets": {"config": {"max_per_repository": 2}}}
     shown = metadata(run(lake, training_sets, config=config))
     assert "overall quality below 0.5" in shown["left_out"]
     assert "over the cap of 2 for its repository" in shown["left_out"]
     assert shown["dagster/partition_row_count"] == 6
-
-
-def test_a_setting_chooses_for_runs_that_say_nothing(
-    lake: Lake, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("DEBRIEF_TRAINING_MIN_OVERALL_QUALITY", "0.5")
-    shown = metadata(run(lake, training_sets))
-    assert "overall quality below 0.5" in shown["left_out"]
     config = {"training_sets": {"config": {"min_overall_quality": 0.0}}}
     assert metadata(run(lake, training_sets, config=config))["dagster/partition_row_count"] == 10
 
@@ -94,35 +89,20 @@ def test_a_choice_that_makes_no_sense_is_told(lake: Lake) -> None:
     assert "status" in str(failure.step_failure_data.error)
 
 
-def agreement(labelled: int) -> AgreementRow:
-    return AgreementRow(
-        kind="judge",
-        name="reuse",
-        judged_by="offline",
-        scale="fraction",
-        labelled=labelled,
-        sessions=30,
-        raters=1,
-        kappa=0.1,
-        kappa_low=-0.2,
-        kappa_high=0.4,
-    )
-
-
-def test_the_card_tells_how_judges_and_people_agree(lake: Lake) -> None:
-    lake.write(AGREEMENT, ALL, [agreement(25)], AgreementRow)
-    shown = metadata(run(lake, training_sets))
-    assert "Agreement with people: reuse kappa 0.10" in shown["card"]
-
-
-def test_too_little_agreement_with_people_writes_nothing(
+def test_agreement_with_people_is_on_the_card_and_too_little_writes_nothing(
     lake: Lake, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    lake.write(AGREEMENT, ALL, [agreement(25)], AgreementRow)
+    row = AgreementRow(
+        kind="judge", name="reuse", judged_by="offline", scale="fraction", labelled=25, sessions=30,
+        raters=1, kappa=0.1, kappa_low=-0.2, kappa_high=0.4,
+    )  # fmt: skip
+    lake.write(AGREEMENT, ALL, [row], AgreementRow)
     monkeypatch.setenv("DEBRIEF_MIN_AGREEMENT", "0.6")
-    result = run(lake, training_sets)
-    assert not result.success
+    assert not run(lake, training_sets).success
     assert lake.read_bytes(training_path(TASK, FINGERPRINT)) is None
+    monkeypatch.delenv("DEBRIEF_MIN_AGREEMENT")
+    shown = metadata(run(lake, training_sets))
+    assert "Agreement with people: reuse kappa 0.10" in shown["card"]
 
 
 def test_the_leaderboard_tells_what_moved_the_weekly_mean(lake: Lake) -> None:

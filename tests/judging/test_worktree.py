@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from datetime import UTC, datetime
 from pathlib import Path
+from subprocess import CalledProcessError
 
 import pytest
 
@@ -46,24 +47,25 @@ def changes_shown(worktree: Path, max_size: int = 240_000) -> str:
     return context_from_worktree(changes, lambda text: text, max_size).git_changes
 
 
-def test_a_judge_sees_status_diff_new_files_and_changed_files_whole(worktree: Path) -> None:
-    shown = changes_shown(worktree)
-    assert " M up.py" in shown
-    assert "?? test_up.py" in shown
-    assert "-    return file.send()" in shown
-    assert "+    return any(file.send() for _ in util.retry(3))" in shown
-    assert "--- /dev/null\n+++ b/test_up.py\n@@ -0,0 +1,5 @@" in shown
-    assert all(f"+{line}\n" in shown for line in NEW_TEST.splitlines())
-    assert f"=== up.py ===\n{NEW_UP}" in shown
-    assert UTIL not in shown
-    assert "plan.md" not in shown.partition("Diff since")[2]
-
-
-def test_reading_changes_nothing_not_even_the_index(worktree: Path) -> None:
+def test_a_judge_sees_status_diff_new_files_and_changed_files_whole_and_nothing_changes(
+    worktree: Path,
+) -> None:
     index = Path(git(worktree, "rev-parse", "--git-path", "index"))
     before = (index.read_bytes(), git(worktree, "status", "--porcelain"))
-    changes_shown(worktree)
+    shown = changes_shown(worktree)
     assert (index.read_bytes(), git(worktree, "status", "--porcelain")) == before
+    for part in (
+        " M up.py",
+        "?? test_up.py",
+        "-    return file.send()",
+        "+    return any(file.send() for _ in util.retry(3))",
+        "--- /dev/null\n+++ b/test_up.py\n@@ -0,0 +1,5 @@",
+        *(f"+{line}\n" for line in NEW_TEST.splitlines()),
+        f"=== up.py ===\n{NEW_UP}",
+    ):
+        assert part in shown
+    assert UTIL not in shown
+    assert "plan.md" not in shown.partition("Diff since")[2]
 
 
 def test_staged_and_committed_work_counts_from_the_plans_commit_on(worktree: Path) -> None:
@@ -93,16 +95,9 @@ def test_renames_are_a_deletion_and_a_creation(worktree: Path) -> None:
 
 
 def test_binary_generated_ignored_and_huge_files_are_named_or_passed_over(worktree: Path) -> None:
-    write(
-        worktree,
-        {
-            "logo.png": b"\x89PNG\0\0",
-            "package-lock.json": '{"lockfileVersion": 3}\n',
-            "dump.sql": "INSERT\n" * 200_000,
-            "debug.log": "ignored\n",
-            "empty.txt": "",
-        },
-    )
+    lock = '{"lockfileVersion": 3}\n'
+    write(worktree, {"logo.png": b"\x89PNG\0\0", "package-lock.json": lock, "empty.txt": ""})
+    write(worktree, {"dump.sql": "INSERT\n" * 200_000, "debug.log": "ignored\n"})
     (worktree / "link").symlink_to("/etc/passwd")
     changes = read_worktree(worktree, plan_text())
     assert changes.named == (
@@ -172,11 +167,6 @@ def test_secrets_are_taken_out_of_plan_and_changes(worktree: Path) -> None:
     assert secret not in context.shrink(2000).git_changes
 
 
-def test_nothing_changed_is_said(tmp_path: Path) -> None:
-    shown = changes_shown(make_repository(tmp_path / "shop"))
-    assert "Nothing is changed." in shown
-
-
 def conflict(worktree: Path) -> None:
     """Leave two commits behind that change the same line."""
     git(worktree, "add", ".")
@@ -197,28 +187,26 @@ def conflict(worktree: Path) -> None:
 def test_a_worktree_in_the_middle_of_something_is_refused_with_the_way_out(
     worktree: Path, command: tuple[str, ...], said: str
 ) -> None:
-    import subprocess
-
     conflict(worktree)
-    with pytest.raises(subprocess.CalledProcessError):
+    with pytest.raises(CalledProcessError):
         git(worktree, *command)
     with pytest.raises(InputError, match=f"{said}.*--abort"):
         read_worktree(worktree, plan_text())
 
 
 def test_conflicts_of_a_stash_are_refused(worktree: Path) -> None:
-    import subprocess
-
     git(worktree, "stash")
     write(worktree, {"up.py": "import other\n"})
     git(worktree, "commit", "--quiet", "-am", "Theirs")
-    with pytest.raises(subprocess.CalledProcessError):
+    with pytest.raises(CalledProcessError):
         git(worktree, "stash", "pop")
     with pytest.raises(InputError, match=r"has conflicts, the first in up\.py"):
         read_worktree(worktree, plan_text())
 
 
-def test_a_plain_folder_is_no_worktree(tmp_path: Path, worktree: Path) -> None:
+def test_an_untouched_worktree_says_so_and_a_plain_folder_is_none(tmp_path: Path) -> None:
+    worktree = make_repository(tmp_path / "shop")
+    assert "Nothing is changed." in changes_shown(worktree)
     plain = worktree.parent / "plain"
     plain.mkdir()
     with pytest.raises(InputError, match="is a folder and no git worktree"):
@@ -237,13 +225,10 @@ def test_the_offline_evaluator_judges_a_worktree(worktree: Path) -> None:
     session = session_from_worktree(changes, PLAN_ID, moment, "claude-code")
     assert (session.lines_added, session.lines_removed) == (6, 1)
     context = context_from_worktree(changes, lambda text: text)
-    evaluator = OfflineEvaluator()
-    said = {
-        name: evaluator.judge(
-            Judge(name=name, weight=1.0, model="offline", body="b"), context, session
-        )
-        for name in ("code-reuse", "plan-compliance")
-    }
+    said = {}
+    for name in ("code-reuse", "plan-compliance"):
+        judge = Judge(name=name, weight=1.0, model="offline", body="b")
+        said[name] = OfflineEvaluator().judge(judge, context, session)
     assert "line taken away" in said["code-reuse"].feedback
     assert "look" not in said["code-reuse"].feedback
     assert "tests were asked for, and written" in said["plan-compliance"].feedback

@@ -32,18 +32,6 @@ SESSIONS = [session(n) for n in range(6)]
 RUBRICS = [rubric(n, name=f"Rubric {n}") for n in range(1, 4)]
 
 
-@pytest.mark.parametrize("workers", [1, 4])
-def test_rows_come_session_by_session_and_nothing_is_asked_twice(workers: int) -> None:
-    judge = CountingJudge()
-    rows = list(evaluate_rubrics(SESSIONS, RUBRICS[::-1], judge, workers=workers))
-    assert [(r.session_id, r.rubric_id) for r in rows] == [
-        (s.id, r.id) for s in SESSIONS for r in RUBRICS
-    ]
-    again = list(evaluate_rubrics(SESSIONS, RUBRICS, judge, rows, workers=workers))
-    assert again == rows
-    assert len(judge.asked) == 18
-
-
 def test_only_what_changed_is_asked_again() -> None:
     judge = CountingJudge()
     rows = list(evaluate_rubrics(SESSIONS, RUBRICS, judge))
@@ -68,17 +56,21 @@ def test_a_rubric_that_moved_to_another_place_keeps_its_scores() -> None:
 
 
 @pytest.mark.parametrize("workers", [1, 3])
-def test_a_failure_is_a_row_with_its_reason_and_is_tried_again(workers: int) -> None:
+def test_rows_come_session_by_session_and_a_failure_alone_is_asked_again(workers: int) -> None:
     failing = CountingJudge(fails_on=SESSIONS[2].id)
-    rows = list(evaluate_rubrics(SESSIONS, RUBRICS, failing, workers=workers))
+    rows = list(evaluate_rubrics(SESSIONS, RUBRICS[::-1], failing, workers=workers))
+    assert [(r.session_id, r.rubric_id) for r in rows] == [
+        (s.id, r.id) for s in SESSIONS for r in RUBRICS
+    ]
     failed = [row for row in rows if row.status == "failed"]
     assert {row.session_id for row in failed} == {SESSIONS[2].id}
     assert "no usable answer" in failed[0].failure
     assert failed[0].score is None
     healed = CountingJudge()
     again = list(evaluate_rubrics(SESSIONS, RUBRICS, healed, rows, workers=workers))
-    assert len(healed.asked) == 3
     assert all(row.status == "ok" for row in again)
+    assert list(evaluate_rubrics(SESSIONS, RUBRICS, healed, again, workers=workers)) == again
+    assert len(healed.asked) == 3
 
 
 def test_the_offline_judge_names_its_evidence_by_turn_and_its_point_of_the_scale() -> None:

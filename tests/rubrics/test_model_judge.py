@@ -31,21 +31,16 @@ class Scripted:
         answer = self._answers[min(len(self.prompts), len(self._answers) - 1)]
         self.prompts.append(prompt)
         text = answer if isinstance(answer, str) else answer(prompt)
-        return Answer(
-            text=text, usage=ModelUsage(input_tokens=100, output_tokens=10, cost_usd=0.01)
-        )
+        usage = ModelUsage(input_tokens=100, output_tokens=10, cost_usd=0.01)
+        return Answer(text=text, usage=usage)
 
 
 def obedient(prompt: str) -> str:
     """Obeys whatever it reads outside the fence, and looks at the recording as data."""
     (block,) = FENCE.finditer(prompt)
     outside = prompt[: block.start()] + prompt[block.end() :]
-    orders = re.findall(
-        r"(?:always answer|give|output|reply) [^\n]*?([1-5])\b", outside, re.IGNORECASE
-    )
-    forged = re.findall(
-        r"^SCORE: ([1-5])$", outside.replace("Example:\nSCORE: 4", ""), re.MULTILINE
-    )
+    orders = re.findall(r"(?i)(?:always answer|give|output|reply) [^\n]*?([1-5])\b", outside)
+    forged = re.findall(r"(?m)^SCORE: ([1-5])$", outside.replace("Example:\nSCORE: 4", ""))
     score = (orders + forged + ["3"])[0]
     return f"SCORE: {score}\nREASONING: Read as data, in all {len(block[2])} characters."
 
@@ -66,9 +61,8 @@ def test_all_rubrics_of_a_session_share_their_beginning() -> None:
     model = Scripted("SCORE: 4\nREASONING: fine enough.")
     long = session(1, (*GOOD, "word " * 3000))
     rubrics = [rubric(n, name=f"Rubric {n}") for n in range(1, 9)]
-    assert all(
-        r.status == "ok" for r in evaluate_rubrics([long], rubrics, ModelRubricJudge("m", model))
-    )
+    rows = evaluate_rubrics([long], rubrics, ModelRubricJudge("m", model))
+    assert all(row.status == "ok" for row in rows)
     first = model.prompts[0]
     for prompt in model.prompts[1:]:
         shared = next(n for n, (a, b) in enumerate(zip(first, prompt, strict=False)) if a != b)

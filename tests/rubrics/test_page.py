@@ -1,10 +1,10 @@
-"""Rubrics as a page."""
+"""Rubrics as a page, and two sets side by side by key."""
 
 from __future__ import annotations
 
 from debrief.rubrics.linting import Mark
 from debrief.rubrics.model import Evidence
-from debrief.rubrics.page import plain, rubrics_markdown
+from debrief.rubrics.page import compare_rubrics, plain, rubrics_markdown
 from tests.rubrics.scenario import mined, rubric
 
 
@@ -33,8 +33,29 @@ def test_score_names_are_kept_apart_and_no_rubrics_are_said_plainly() -> None:
 def test_markup_in_a_rubric_is_shown_and_never_active() -> None:
     hostile = "<img src=x onerror=alert(1)> [a](https://example.com) | `x` javascript:go"
     page = rubrics_markdown([rubric(name=hostile, description=hostile, scoring_criteria=hostile)])
-    assert "<img" not in page
-    assert "[a](" not in page
-    assert "https://" not in page
-    assert "javascript:" not in page
+    assert not any(part in page for part in ("<img", "[a](", "https://", "javascript:"))
     assert plain("a\n# b") == "a \\# b"
+
+
+def test_what_came_went_and_changed_is_told_by_key() -> None:
+    before = [rubric(1), rubric(2, weight=0.5), rubric(3), rubric(4)]
+    after = [
+        rubric(1, id="rubric_009"),
+        rubric(2, weight=0.8),
+        rubric(3, description="Other words."),
+        rubric(5),
+    ]
+    changes = {change.key: change for change in compare_rubrics(before, after)}
+    assert {key: change.what for key, change in changes.items()} == {
+        "key-1": "same", "key-2": "changed", "key-3": "changed", "key-5": "came", "key-4": "went",
+    }  # fmt: skip
+    assert (changes["key-2"].weight_before, changes["key-2"].weight_after) == (0.5, 0.8)
+    assert (changes["key-3"].reworded, changes["key-2"].reworded) == (True, False)
+    assert changes["key-1"].place_after == "rubric_009"
+
+
+def test_the_same_key_of_two_score_names_is_two_rubrics() -> None:
+    changes = compare_rubrics([rubric(1)], [rubric(1, score_name="token_efficiency")])
+    assert [(change.score_name, change.what) for change in changes] == [
+        ("excellence", "went"), ("token_efficiency", "came"),
+    ]  # fmt: skip

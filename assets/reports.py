@@ -1,6 +1,7 @@
 """Reports: what a run did, which prompts, tools and models do better, and each week in one page."""
 
 from collections.abc import Callable, Iterable, Iterator
+from functools import partial
 from typing import Any
 
 import dagster as dg
@@ -124,12 +125,8 @@ def fingerprint_leaderboard(context: dg.AssetExecutionContext) -> dg.Materialize
     def every(table: str, row_type: type[Row]) -> Iterator[Row]:
         return (row for week in weeks for row in lake.read(table, week, row_type))
 
-    def scores() -> Iterator[SessionScores]:
-        return every("session_scores", SessionScores)
-
-    def metadata() -> Iterator[SessionMetadataRow]:
-        return every("session_metadata", SessionMetadataRow)
-
+    scores = partial(every, "session_scores", SessionScores)
+    metadata = partial(every, "session_metadata", SessionMetadataRow)
     board = fill(
         run,
         TABLE,

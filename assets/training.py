@@ -60,16 +60,8 @@ class Selection(create_model("Options", __base__=dg.Config, **_OPTIONS)):  # typ
     kinds={"python", "json"},
     required_resource_keys=RESOURCES,
     deps=[
-        all_of(asset)
-        for asset in (
-            raw_sessions,
-            prompt_snapshots,
-            session_metadata,
-            judge_evaluations,
-            session_scores,
-            rubric_evaluations,
-            judge_agreement,
-        )
+        *map(all_of, (raw_sessions, prompt_snapshots, session_metadata, judge_evaluations)),
+        *map(all_of, (session_scores, rubric_evaluations, judge_agreement)),
     ],
     description=(
         "`training/<task>/<prompt fingerprint>-<eval fingerprint>.jsonl`: conversations with "

@@ -20,6 +20,7 @@ HOW_TO_LOAD = "## How to load it\n\n"
 _MOST_ROWS = 15
 _SESSIONS_NAMED = 5
 _SHORTEST = 1 << 10
+_NOT = {True: "", False: "not "}
 
 
 _OF_A_SESSION = ("turns", "calls", "lines_added", "lines_removed", "redactions", "stand_ins")
@@ -144,30 +145,27 @@ def _summary(
     left_out: Sequence[SkippedSessions],
 ) -> str:
     prompt, _, judges = fingerprint.rpartition("-")
-    lines = [
+    parts = [
         f"# Training set {plain(task)}, {plain(fingerprint)}",
-        "",
         f"{counts.samples} samples from {considered} sessions of one task, one prompt "
         f"fingerprint (`{plain(prompt)}`) and one eval fingerprint (`{plain(judges)}`): "
         f"{counts.train} train, {counts.eval} eval; "
         f"{sum(row.count for row in left_out)} sessions were left out.",
     ]
     if counts.samples:
-        lines += [
-            "",
+        parts.append(
             f"Sessions of {min(counts.days)} to {max(counts.days)}; overall quality "
             f"{min(counts.qualities):.2f} to {max(counts.qualities):.2f}, mean "
             f"{_mean(counts.qualities):.2f}; {counts.ready} samples are `ready` (something was "
-            "changed, a validation command ran, no redaction needs a look).",
-        ]
+            "changed, a validation command ran, no redaction needs a look)."
+        )
     if counts.samples and counts.train in (0, counts.samples):
         side = "eval" if counts.train else "train"
-        lines += [
-            "",
+        parts.append(
             f"**The {side} side is empty.** Sides go by repository and week, and none of this "
-            f"set's falls on {side}: train on other sets as well, or ask for another eval share.",
-        ]
-    return "\n".join(lines)
+            f"set's falls on {side}: train on other sets as well, or ask for another eval share."
+        )
+    return "\n\n".join(parts)
 
 
 def _sources(counts: SetCounts) -> str:
@@ -202,12 +200,10 @@ def _filters(options: TrainingOptions) -> str:
     chosen = {
         "status": options.status,
         "minimum overall quality": f"{options.min_overall_quality:g}",
-        "a change was made": "required" if options.needs_change else "not required",
-        "a validation command ran": "required" if options.needs_validation else "not required",
-        "unsure redactions": "allowed" if options.allow_unsure_redactions else "not allowed",
-        "words made for a judge": (
-            "allowed" if options.allow_suspected_injections else "not allowed"
-        ),
+        "a change was made": f"{_NOT[options.needs_change]}required",
+        "a validation command ran": f"{_NOT[options.needs_validation]}required",
+        "unsure redactions": f"{_NOT[options.allow_unsure_redactions]}allowed",
+        "words made for a judge": f"{_NOT[options.allow_suspected_injections]}allowed",
         "tools": ", ".join(options.tools) or "all",
         "models": ", ".join(options.models) or "all",
         "dates": f"{options.since or 'any'} to {options.until or 'any'}",
@@ -251,6 +247,7 @@ def _content(counts: SetCounts) -> str:
     languages = ", ".join(
         f"{name} {count / total:.0%}" for name, count in ranked(counts.languages)[:_MOST_ROWS]
     )
+    lengths = ", ".join(f"{count} up to {most:,}" for most, count in sorted(counts.lengths.items()))
     form = "One session a line"
     if counts.split_sessions:
         form += f" but for {counts.split_sessions} long ones, split into {counts.windows}"
@@ -262,7 +259,7 @@ def _content(counts: SetCounts) -> str:
             f"{counts.tokens - counts.train_tokens:,} eval",
         ),
         ("tokens of the longest line", f"{counts.longest:,}"),
-        ("lines by tokens", _lengths(counts) or "none"),
+        ("lines by tokens", lengths or "none"),
         ("messages", f"{counts.messages:,}"),
         ("human turns", f"{counts.totals['turns']:,}"),
         ("tool calls", f"{counts.totals['calls']:,}"),
@@ -287,10 +284,6 @@ def _content(counts: SetCounts) -> str:
         "sessions have them. What a model may be tuned on is also for the terms of whoever offers "
         "the models above to say."
     )
-
-
-def _lengths(counts: SetCounts) -> str:
-    return ", ".join(f"{count} up to {most:,}" for most, count in sorted(counts.lengths.items()))
 
 
 def _loading(fingerprint: str) -> str:

@@ -31,17 +31,12 @@ _MOST_ROWS = 20
 _MOST_WEEKS = 26
 _GREY = "#a0aec0"
 _MOST_SERIES = len(_COLOURS)
-_FACTORS = tuple(
-    zip(
-        ("mix of tasks", "prompts", "tool and model", "judges", "the sessions themselves"),
-        (*_COLOURS[:4], _GREY),
-        strict=True,
-    )
-)
+_FACTORS = ("mix of tasks", "prompts", "tool and model", "judges", "the sessions themselves")
 """What can move a weekly mean, in the order of a move's parts, and what no factor explains."""
 _LONGEST_NAME = 58
-_POINT: dict[str, Any] = {"fmt": "o", "capsize": 4, "markersize": 7}
 _LINE: dict[str, Any] = {"fmt": "o-", "capsize": 3, "markersize": 6, "elinewidth": 1.1}
+_POINT: dict[str, Any] = {"fmt": "o", "capsize": 4, "markersize": 7, "linewidth": 2}
+_BESIDE: dict[str, Any] = {"xycoords": ("axes fraction", "data"), "va": "center", "fontsize": 9}
 
 
 def leaderboard_plot(rows: Sequence[LeaderboardRow]) -> bytes:
@@ -114,9 +109,8 @@ def moves_plot(moves: Sequence[WeeklyMove]) -> bytes:
     axes = figure.add_subplot()
     places = list(range(len(shown)))
     up, down = np.zeros(len(shown)), np.zeros(len(shown))
-    for number, (label, colour) in enumerate(_FACTORS):
-        parts = ([*(part.value for part in move.parts), move.rest] for move in shown)
-        heights = np.array([values[number] for values in parts])
+    parts = np.array([[*(part.value for part in move.parts), move.rest] for move in shown]).T
+    for heights, label, colour in zip(parts, _FACTORS, (*_COLOURS[:4], _GREY), strict=True):
         bottoms = np.where(heights > 0, up, down)
         axes.bar(places, heights, 0.6, bottom=bottoms, color=colour, label=label)
         up += heights.clip(min=0.0)
@@ -139,18 +133,14 @@ def _draw_group(axes: Axes, group: list[LeaderboardRow], *, last: bool) -> None:
         if value.mean is None:
             continue
         colour = _COLOURS[0] if value.low is not None else _GREY
-        spread = _reach([value])
-        axes.errorbar([value.mean], [place], xerr=spread, color=colour, linewidth=2, **_POINT)
-        where: dict[str, Any] = {"xycoords": ("axes fraction", "data"), "va": "center"}
+        axes.errorbar([value.mean], [place], xerr=_reach([value]), color=colour, **_POINT)
         text = f"{value.mean:.2f}   n = {row.sessions}"
-        axes.annotate(text, (1.02, place), fontsize=9, color=_INK, **where)
+        axes.annotate(text, (1.02, place), color=_INK, **_BESIDE)
     first = group[0]
     scorer = f"{shorten(first.scoring_model, 40)} ({first.scoring_fingerprint})"
     _style(axes, f"eval {first.eval_fingerprint}, scored by {scorer}", size=9)
     axes.set_yticks(places, [shorten(row.name, _LONGEST_NAME) for row in group], fontsize=9)
-    axes.set_ylim(-0.7, len(group) - 0.3)
-    axes.set_xlim(0, 1)
-    axes.set_xticks([0, 0.2, 0.4, 0.6, 0.8, 1.0])
+    axes.set(ylim=(-0.7, len(group) - 0.3), xlim=(0, 1), xticks=[0, 0.2, 0.4, 0.6, 0.8, 1.0])
     if last:
         axes.set_xlabel("overall quality (0 to 1)", color=_INK)
 
@@ -235,6 +225,5 @@ def _notice(text: str) -> bytes:
 
 def _png(figure: Figure) -> bytes:
     picture = io.BytesIO()
-    plain: dict[str, Any] = {"Software": None, "Creation Time": None}
-    figure.savefig(picture, format="png", metadata=plain)
+    figure.savefig(picture, format="png", metadata={"Software": None, "Creation Time": None})
     return picture.getvalue()

@@ -175,19 +175,13 @@ def _readme(form: Form, sets: Sequence[PublishedSet], *, parquet: bool) -> str:
     """Return the page of a folder: for people, and in its header for loaders."""
     import yaml
 
-    groups = {_ALL: list(sets), **{made.name: [made] for made in sets}}
-    configs = [
-        {"config_name": name, "data_files": files, **({"default": True} if name == _ALL else {})}
-        for name, group in groups.items()
-        if (files := _data_files(group))
-    ]
-    header: dict[str, Any] = {"configs": configs}
-    if configs:
-        header["dataset_info"] = [
-            {"config_name": config["config_name"], "features": as_features(form.columns)}
-            for config in configs
-        ]
-
+    header: dict[str, Any] = {"configs": []}
+    for name, group in {_ALL: sets, **{made.name: [made] for made in sets}}.items():
+        if files := _data_files(group):
+            default = {"default": True} if name == _ALL else {}
+            header["configs"].append({"config_name": name, "data_files": files, **default})
+            features = {"config_name": name, "features": as_features(form.columns)}
+            header.setdefault("dataset_info", []).append(features)
     text = yaml.safe_dump(header, sort_keys=False, allow_unicode=True)
     return f"---\n{text}---\n{_body(form, sets, parquet=parquet)}"
 

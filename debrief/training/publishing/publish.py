@@ -20,12 +20,7 @@ from debrief.rubrics.model import Rubric
 from debrief.scoring.model import SCORE_NAMES
 from debrief.training.cards import HOW_TO_LOAD
 from debrief.training.model import Split, Status
-from debrief.training.publishing.folder import (
-    SIDES,
-    Published,
-    PublishedFolder,
-    PublishedSet,
-)
+from debrief.training.publishing.folder import SIDES, Published, PublishedFolder, PublishedSet
 from debrief.training.publishing.form import (
     Form,
     Rubrics,
@@ -91,11 +86,9 @@ def _published_card(card: str, made: PublishedSet, options: ExportOptions) -> st
     """Return the card of an exported set, made from that of the stored one."""
     of_the_set, _, _ = card.partition(HOW_TO_LOAD)
     sides = " and ".join(f"{count} {side}" for side, count in made.lines.items())
-    chosen = []
-    if options.min_overall_quality:
-        chosen.append(f"of at least {options.min_overall_quality:g} overall quality")
-    if options.status:
-        chosen.append(f"that are `{options.status}`")
+    least, status = options.min_overall_quality, options.status
+    chosen = [f"of at least {least:g} overall quality"] if least else []
+    chosen += [f"that are `{status}`"] if status else []
     only = f", those {' and '.join(chosen)} alone" if chosen else ""
     return (
         f"{of_the_set}## What is here\n\nAs `{options.form}`: {sides} lines{only}. What is said "

@@ -6,6 +6,7 @@ from contextlib import closing
 from datetime import UTC, datetime, timedelta
 
 import dagster as dg
+import msgspec
 
 from debrief.digests import digest_of
 from debrief.errors import DebriefError
@@ -139,10 +140,9 @@ def request(due: Marks) -> dg.RunRequest:
 def marks_of(cursor: str | None) -> dict[str, str]:
     """Read a cursor; one that cannot be read is as good as none."""
     try:
-        stored = json.loads(cursor or "{}")
-    except ValueError:
+        return msgspec.json.decode(cursor or "{}", type=dict[str, str])
+    except msgspec.DecodeError:
         return {}
-    return {str(k): str(v) for k, v in stored.items()} if isinstance(stored, dict) else {}
 
 
 ASKED_BY = {"debrief/asked_by": "new_records"}

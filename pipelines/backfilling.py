@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from difflib import get_close_matches
 from typing import Any
@@ -256,48 +256,35 @@ def _cost(done: Done) -> str:
 
 def _nothing_to_take(lake: Lake, request: Backfill, known: list[str]) -> InputError:
     """Return the error that names what no session fits, and what there is instead."""
+    where, weeks = request.where, [week for week in known if week in (request.weeks or known)]
     if not known:
         move = "debrief sources lists what there is to read, debrief run reads it."
         return InputError(lake.url, "holds no session", move)
-    weeks = [week for week in known if week in request.weeks or not request.weeks]
     if not weeks:
         first, last = request.weeks[0], request.weeks[-1]
+        option = f"--weeks {first if first == last else f'{first}..{last}'}"
         to_come = first > week_of(datetime.now(UTC))
-        return InputError(
-            f"--weeks {first if first == last else f'{first}..{last}'}",
-            "is still to come" if to_come else "holds no session that was read",
-            f"There are sessions in {known[0]}..{known[-1]}.",
-        )
-    if request.where:
-        return _nothing_fits(lake, request.where, weeks)
-    if request.fingerprint:
-        there = Counter(pair[1] for pair in observed_pairs(lake, weeks))
-        return InputError(
-            f"--fingerprint {request.fingerprint}",
-            "is that of no training set",
-            f"There are: {_listed(there)}.",
-        )
-    return InputError(
-        request.stage, "has no partition yet", "debrief run makes what comes before it."
-    )
-
-
-def _nothing_fits(lake: Lake, where: Where, weeks: Iterable[str]) -> InputError:
-    facts = [each for week in weeks for _, each in facts_of(lake, week)]
+        reason = "is still to come" if to_come else "holds no session that was read"
+        return InputError(option, reason, f"There are sessions in {known[0]}..{known[-1]}.")
+    facts = [each for week in weeks for _, each in facts_of(lake, week)] if where else []
     for condition in where.conditions:
         alone = Where((condition,))
-        if any(alone.takes(each) for each in facts):
-            continue
-        field = condition[0]
-        there = Counter(value for each in facts for value in each.get(field, ()))
-        move = f"There are: {_listed(there)}." if there else f"Of no session a {field} is known."
-        return InputError(f"--where {alone}", "fits no session", move)
-    return InputError(
-        f"--where {where}", "fits no session: each has some, and none has all", "Leave one out."
-    )
+        if not any(map(alone.takes, facts)):
+            there = Counter(value for each in facts for value in each.get(condition[0], ()))
+            none = f"Of no session a {condition[0]} is known."
+            return InputError(f"--where {alone}", "fits no session", _listed(there) or none)
+    if where:
+        reason = "fits no session: each has some, and none has all"
+        return InputError(f"--where {where}", reason, "Leave one out.")
+    if option := request.fingerprint:
+        there = Counter(pair[1] for pair in observed_pairs(lake, weeks))
+        return InputError(f"--fingerprint {option}", "is that of no training set", _listed(there))
+    move = "debrief run makes what comes before it."
+    return InputError(request.stage, "has no partition yet", move)
 
 
 def _listed(there: Counter[str]) -> str:
+    """Return the values that there are, the most frequent first; empty when there are none."""
     values = [value or "(none)" for value, _ in there.most_common(_SHOWN)]
-    more = len(there) - len(values)
-    return ", ".join(values) + (f" and {more} more" if more > 0 else "")
+    more = f" and {len(there) - len(values)} more" if len(there) > len(values) else ""
+    return f"There are: {', '.join(values)}{more}." if values else ""

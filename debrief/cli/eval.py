@@ -169,18 +169,9 @@ def _worktree_and_plan(root: Path, plan_id: str) -> tuple[Path, str]:
 
     folder = worktree_folder(root, checked_plan_id(plan_id))
     if folder.is_symlink() or not folder.is_dir():
-        try:
-            find_plan(root, plan_id, folder)
-        except InputError as error:
-            known = ", ".join(_worktree_ids(root)) or "none"
-            reason, move = (
-                f"{error.reason}, and has no worktree",
-                f"Plans with a worktree: {known}.",
-            )
-            raise InputError(error.culprit, reason, move) from None
-        raise InputError(
-            f"plan {plan_id}", f"has no worktree at {folder}", f"Run: debrief code {plan_id}"
-        )
+        known = ", ".join(_worktree_ids(root)) or "none"
+        move = f"Run: debrief code {plan_id}. Plans with a worktree: {known}."
+        raise InputError(f"plan {plan_id}", f"has no worktree at {folder}", move)
     own = folder / PLAN
     path = own if own.is_file() else find_plan(root, plan_id, folder)
     try:

@@ -124,30 +124,21 @@ def print_many(out: Console, rows: Sequence[SessionScores], target: int) -> None
             ", ".join(notes),
         )
     print_unwrapped(out, table)
-    for line in summary_of(rows, target):
-        out.print(line)
-
-
-def summary_of(rows: Sequence[SessionScores], target: int) -> list[str]:
-    """Return what holds for many sessions, one fact a line."""
     good = [row for row in rows if row.status == "ok"]
     chunks = [chunk for row in good for chunk in row.chunks]
     over = sum(chunk.tokens > target for chunk in chunks)
-    lines = [
-        f"{len(good)} sessions scored, {len(rows) - len(good)} failed",
-        f"{len(chunks)} parts, {over} of them over {target:,} tokens; "
-        f"{sum(len(row.chunks) > 1 for row in good)} sessions in several parts, "
-        f"{sum(row.uncertain for row in good)} uncertain",
-    ]
+    several = sum(len(row.chunks) > 1 for row in good)
+    uncertain = sum(row.uncertain for row in good)
+    out.print(f"{len(good)} sessions scored, {len(rows) - len(good)} failed")
+    out.print(
+        f"{len(chunks)} parts, {over} of them over {target:,} tokens; {several} sessions in "
+        f"several parts, {uncertain} uncertain"
+    )
     if good:
         mean = sum(row.overall_quality or 0.0 for row in good) / len(good)
         largest = max(good, key=lambda row: row.tokens)
-        lines.append(f"mean overall quality {mean:.2f}")
-        lines.append(
-            f"the largest, {largest.session_id}: {largest.tokens:,} tokens in "
-            f"{len(largest.chunks)} parts"
-        )
-    return lines
+        parts = f"{largest.tokens:,} tokens in {len(largest.chunks)} parts"
+        out.print(f"mean overall quality {mean:.2f}\nthe largest, {largest.session_id}: {parts}")
 
 
 def print_movements(out: Console, movements: Sequence[Movement], sessions: int) -> None:
@@ -194,16 +185,14 @@ def report_of(
 
 
 def _whole_session(row: SessionScores) -> list[tuple[str, str]]:
-    lines = [("overall_quality", f"{row.overall_quality:.3f}")]
-    if row.chunk_agreement is not None:
-        lines.append(("chunk_agreement", f"{row.chunk_agreement:.2f}"))
-    if row.token_efficiency is not None:
-        lines.append(("token_efficiency", f"{row.token_efficiency:.1f} lines per 1,000 tokens"))
-    if row.user_turn_efficiency is not None:
-        lines.append(("user_turn_efficiency", f"{row.user_turn_efficiency:.1f} lines per turn"))
-    if row.cost_usd:
-        lines.append(("cost", f"{row.cost_usd:.4f} US dollars"))
-    return lines
+    figures = (
+        ("overall_quality", row.overall_quality, "{:.3f}"),
+        ("chunk_agreement", row.chunk_agreement, "{:.2f}"),
+        ("token_efficiency", row.token_efficiency, "{:.1f} lines per 1,000 tokens"),
+        ("user_turn_efficiency", row.user_turn_efficiency, "{:.1f} lines per turn"),
+        ("cost", row.cost_usd or None, "{:.4f} US dollars"),
+    )
+    return [(name, form.format(value)) for name, value, form in figures if value is not None]
 
 
 def _plain(text: str) -> Text:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -92,8 +93,7 @@ def score(
     settings = load_settings()
     redactor = Redactor(key_of(settings))
 
-    def redact(whole: Session) -> Session:
-        return redact_session(whole, redactor)
+    redact = partial(redact_session, redactor=redactor)
 
     def scorer() -> ChunkScorer:
         if answers:
@@ -102,20 +102,18 @@ def score(
         return make_evaluators(settings, offline=no_model, model=model).chunk_scorer
 
     opened = Lake(lake or settings.lake)
-    many = sessions_of_lake(opened) if everything else None
-    if session and Path(session).is_dir():
-        many = sessions_in_folder(Path(session), redact)
-    if many is not None:
+    if everything or (session and Path(session).is_dir()):
         if store or answers:
             raise InputError(
                 "--store and --answers",
                 "take one session",
                 "For many sessions: debrief backfill --stage langfuse_scores, or debrief run.",
             )
+        whole = sessions_in_folder(Path(session), redact) if session else sessions_of_lake(opened)
         if invariance:
-            _print_invariance(many, scorer(), as_json)
-            return
-        _score_many(many, session or "the lake", scorer(), as_json)
+            _print_invariance(whole, scorer(), as_json)
+        else:
+            _score_many(whole, session or "the lake", scorer(), as_json)
         return
     one = _find_session(session, langfuse, settings, opened, redact)
     if answers:
@@ -193,17 +191,12 @@ def _score_many(
 
 def _print_invariance(sessions: Iterable[Session], scorer: ChunkScorer, as_json: bool) -> None:
     from debrief.cli.results import print_movements
-    from debrief.scoring.scorer import chunk_invariance
+    from debrief.scoring.scorer import Movement, chunk_invariance
 
-    count = 0
-
-    def counting() -> Iterator[Session]:
-        nonlocal count
-        for session in sessions:
-            count += 1
-            yield session
-
-    movements = list(chunk_invariance(counting(), scorer))
+    count, movements = 0, list[Movement]()
+    for session in sessions:
+        count += 1
+        movements += chunk_invariance([session], scorer)
     if as_json:
         print_json({"sessions": count, "movements": movements})
     else:

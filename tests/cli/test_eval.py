@@ -164,7 +164,7 @@ def test_a_missing_key_is_named_before_anything_is_asked(shop: Shop, server: Ope
 def test_an_unknown_plan_is_told_which_plans_there_are(shop: Shop) -> None:
     result = shop.run("eval", "nothing-such")
     assert result.exit_code == 1
-    assert "plan nothing-such: was not found, and has no worktree" in result.stderr
+    assert "plan nothing-such: has no worktree at" in result.stderr
     assert f"Plans with a worktree: {PLAN_ID}." in result.stderr
 
 

@@ -11,7 +11,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from typer.testing import CliRunner
 
+from debrief.cli.app import app
 from debrief.training.lessons import load_training_sample
 from tests.cli.shop import SECRET, Shop, server, shop
 from tests.judging.repository import PLAN_ID, git, write
@@ -231,30 +233,20 @@ def test_the_judges_see_the_plan_and_the_change_without_secrets(
 
 
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
-def test_plan_ids_are_completed_in_every_shell(shop: Shop, shell: str) -> None:
-    import os
-    import subprocess
-    import sys
-
+def test_plan_ids_are_completed_in_every_shell(
+    shop: Shop, shell: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(shop.root)
     words = f"debrief eval {PLAN_ID[:3]}"
     environment = {
-        **os.environ,
         "_DEBRIEF_COMPLETE": f"complete_{shell}",
         "_TYPER_COMPLETE_ARGS": words,
         "_TYPER_COMPLETE_FISH_ACTION": "get-args",
         "COMP_WORDS": words,
         "COMP_CWORD": "2",
     }
-    command = "from debrief.cli.app import app; app(prog_name='debrief')"
-    done = subprocess.run(
-        [sys.executable, "-c", command],
-        cwd=shop.root,
-        env={**environment, "PYTHONPATH": str(Path(__file__).parents[2])},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert PLAN_ID in done.stdout, done.stderr
+    done = CliRunner().invoke(app, env=environment, prog_name="debrief")
+    assert PLAN_ID in done.stdout, done.output
 
 
 def test_judges_are_listed_checked_and_begun(shop: Shop) -> None:

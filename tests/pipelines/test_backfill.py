@@ -262,6 +262,7 @@ def test_a_backfill_that_was_stopped_goes_on_where_it_was(
 def test_two_people_who_start_the_same_leave_whole_tables(
     home: Path, scored: dict[str, bytes]
 ) -> None:
+    shutil.rmtree(home / "lake" / ".dagster")  # so that both begin by making Dagster's tables
     both = [started(home), started(home)]
     for running in both:
         _, err = running.communicate(timeout=600)

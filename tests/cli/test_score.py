@@ -76,31 +76,29 @@ def test_a_transcript_is_scored_in_six_dimensions(
     assert "weight 0.30" in printed
 
 
-@pytest.mark.parametrize("wanted", [IDENTITY, IDENTITY[:8]])
-def test_a_session_is_found_among_the_machines_transcripts(path: Path, wanted: str) -> None:
-    assert path.is_file()
-    assert score(session=wanted, offline=True) == 0
-
-
-@pytest.mark.parametrize("wanted", ["session-one", "session-o"])
-def test_a_session_is_found_in_the_lake(
-    home: Path, wanted: str, capsys: pytest.CaptureFixture[str]
+@pytest.mark.parametrize("wanted", ["session-one", "session-o", IDENTITY, IDENTITY[:8]])
+def test_a_session_is_found_in_the_lake_and_among_the_machines_transcripts(
+    home: Path, path: Path, wanted: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     lake_with(home, session("session-one"), session("session-two"))
+    assert path.is_file()
     assert score(session=wanted, offline=True) == 0
-    assert capsys.readouterr().out.startswith("session-one  claude-code, checkout, 2026-10-05")
+    assert capsys.readouterr().out.startswith(
+        (IDENTITY, "session-one  claude-code, checkout, 2026")
+    )
 
 
-def test_a_beginning_of_several_ids_is_not_guessed_at(home: Path) -> None:
+@pytest.mark.parametrize(
+    ("wanted", "reason"),
+    [
+        ("session", "begins 2 sessions' ids: session-one, session-two"),
+        ("nobody-knows-it", "is no transcript, and no session in"),
+        ("s", "is no transcript, and no session in"),
+    ],
+)
+def test_a_session_is_not_guessed_at(home: Path, wanted: str, reason: str) -> None:
     lake_with(home, session("session-one"), session("session-two"))
-    with pytest.raises(InputError, match="begins 2 sessions' ids: session-one, session-two"):
-        score(session="session", offline=True)
-
-
-@pytest.mark.parametrize("wanted", ["nobody-knows-it", "s"])
-def test_a_session_that_is_nowhere_is_named(home: Path, wanted: str) -> None:
-    lake_with(home, session("session-one"))
-    with pytest.raises(InputError, match="is no transcript, and no session in"):
+    with pytest.raises(InputError, match=reason):
         score(session=wanted, offline=True)
 
 
@@ -111,6 +109,8 @@ def test_a_file_that_is_no_transcript_is_named(tmp_path: Path) -> None:
 
 
 def test_everything_is_told_as_json(path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert score(session=str(path.parent), offline=True) == 0, "a folder of them"
+    assert "1 sessions scored, 0 failed" in capsys.readouterr().out
     assert score(session=str(path), offline=True, as_json=True) == 0
     told = json.loads(capsys.readouterr().out)
     assert told["session"]["id"] == told["scores"]["session_id"] == IDENTITY
@@ -136,18 +136,6 @@ def test_a_lakes_sessions_are_scored_together(
     assert "the session has no turns" in printed
     assert "1 sessions scored, 1 failed" in printed
     assert "1 parts, 0 of them over 70,000 tokens" in printed
-
-
-def test_a_folder_of_transcripts_is_scored_together(
-    path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert score(session=str(path.parent), offline=True) == 0
-    assert "1 sessions scored, 0 failed" in capsys.readouterr().out
-
-
-def test_an_empty_lake_says_so() -> None:
-    with pytest.raises(InputError, match="holds no session"):
-        score(everything=True, offline=True)
 
 
 def test_the_movements_of_a_long_session_are_told(
@@ -201,6 +189,7 @@ def test_a_server_that_refuses_is_named(server: LangfuseServer) -> None:
         ({"session": "a", "offline": True, "model": "m"}, "exclude each other"),
         ({"everything": True, "offline": True, "store": True}, "take one session"),
         ({"langfuse": "s1", "offline": True}, "none is configured"),
+        ({"everything": True, "offline": True}, "holds no session"),
     ],
 )
 def test_options_that_make_no_sense_are_refused(options: dict[str, Any], reason: str) -> None:

@@ -49,7 +49,10 @@ def test_it_is_installed_once_and_brought_up_to_date(
 ) -> None:
     skill_install(user=False, repo=repository)
     place = repository / ".claude" / "skills" / NAME
-    assert all((place / name).is_file() for name in FILES)
+    command = ["git", "-C", str(repository), "status", "--porcelain", "-uall"]
+    shown = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    assert sorted(line.split(f"{NAME}/")[1] for line in shown.splitlines()) == FILES
+    assert (place / "scripts" / "command.json").is_file(), "it names this machine: not committed"
     (place / "SKILL.md").write_text("old")
     (place / "notes.md").write_text("mine")
     skill_install(user=False, repo=repository)
@@ -63,13 +66,6 @@ def test_it_is_installed_once_and_brought_up_to_date(
     assert (place / "SKILL.md").read_text() != "old"
     skill_remove(user=False, repo=repository)
     assert [file.name for file in place.iterdir()] == ["notes.md"]
-
-
-def test_what_names_this_machine_is_not_committed(repository: Path) -> None:
-    skill_install(user=False, repo=repository)
-    command = ["git", "-C", str(repository), "status", "--porcelain", "-uall"]
-    shown = subprocess.run(command, capture_output=True, text=True, check=True).stdout
-    assert sorted(line.split(f"{NAME}/")[1] for line in shown.splitlines()) == FILES
 
 
 def test_a_users_skill_lies_where_the_tool_looks(
@@ -87,7 +83,9 @@ def test_outside_a_repository_somebody_has_to_say_where(tmp_path: Path) -> None:
         skill_install(user=False, repo=tmp_path)
 
 
-def test_the_scripts_pass_on_what_they_are_given(repository: Path) -> None:
+def test_the_scripts_pass_on_what_they_are_given_to_the_command_that_installed_them(
+    repository: Path,
+) -> None:
     skill_install(user=False, repo=repository)
     scripts = repository / ".claude/skills" / NAME / "scripts"
     echo = f"{sys.executable} -c 'import sys; print(sys.argv[1:]); sys.exit(3)'"
@@ -95,20 +93,8 @@ def test_the_scripts_pass_on_what_they_are_given(repository: Path) -> None:
     assert (done.returncode, done.stdout) == (3, "['score', 's1', '--offline']\n")
     done = run(scripts / "invariance.py", "s1", DEBRIEF_COMMAND=echo)
     assert done.stdout == "['score', '--invariance', 's1']\n"
-
-
-def test_the_command_that_installed_it_is_the_one_that_runs(repository: Path) -> None:
-    skill_install(user=False, repo=repository)
-    scripts = repository / ".claude/skills" / NAME / "scripts"
     done = run(scripts / "score_session.py", "--help", DEBRIEF_COMMAND="")
-    assert done.returncode == 0
-    assert "--invariance" in done.stdout
-
-
-def test_without_a_command_the_script_says_what_to_do(repository: Path) -> None:
-    skill_install(user=False, repo=repository)
-    scripts = repository / ".claude/skills" / NAME / "scripts"
+    assert (done.returncode, "--invariance" in done.stdout) == (0, True)
     (scripts / "command.json").unlink()
     done = run(scripts / "score_session.py", "s1", PATH="", DEBRIEF_COMMAND="")
-    assert done.returncode == 127
-    assert "set DEBRIEF_COMMAND" in done.stderr
+    assert (done.returncode, "set DEBRIEF_COMMAND" in done.stderr) == (127, True)

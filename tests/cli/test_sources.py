@@ -53,11 +53,6 @@ def test_json_holds_the_same_figures(folder: Path) -> None:
     assert "turns" not in without["sources"]["claude-code"]
 
 
-def test_a_folder_that_is_not_there_is_told_by_name(tmp_path: Path) -> None:
-    done = runner.invoke(app, ["sources", str(tmp_path / "nowhere")])
-    assert f"there is no such folder: {tmp_path}/nowhere" in done.stdout
-
-
 def test_the_usual_places_are_searched_when_none_is_named(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -74,7 +69,10 @@ def test_the_usual_places_are_searched_when_none_is_named(
     assert "claude-code" in done.stdout
 
 
-def test_a_folder_without_transcripts_gives_zeros(tmp_path: Path) -> None:
+def test_a_folder_without_transcripts_gives_zeros_and_one_that_is_not_there_its_name(
+    tmp_path: Path,
+) -> None:
     done = runner.invoke(app, ["sources", "--read", str(tmp_path)])
-    assert done.exit_code == 0
-    assert done.stdout.count("all ") == 2
+    assert (done.exit_code, done.stdout.count("all ")) == (0, 2)
+    done = runner.invoke(app, ["sources", str(tmp_path / "nowhere")])
+    assert f"there is no such folder: {tmp_path}/nowhere" in done.stdout

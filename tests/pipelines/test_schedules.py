@@ -82,19 +82,11 @@ def entry(path: str, week: str, minutes: float, size: int = 1) -> ScanEntry:
     )
 
 
-def test_what_is_still_written_to_starts_nothing_and_what_rests_does() -> None:
+def test_weeks_are_due_whose_sessions_rest_and_are_not_in_the_lake_or_asked_for_already() -> None:
     scan = Scan((entry("a", "2026-11-09", 60), entry("b", "2026-11-16", 2)))
-    assert set(due_weeks(scan, lambda _: False, {}, NOW)) == {"2026-11-09"}
-
-
-def test_a_week_that_the_lake_holds_as_it_is_is_not_asked_for() -> None:
-    scan = Scan((entry("a", "2026-11-09", 60), entry("b", "2026-11-02", 60)))
-    assert set(due_weeks(scan, lambda week: week == "2026-11-02", {}, NOW)) == {"2026-11-09"}
-
-
-def test_what_was_asked_for_is_asked_for_again_only_when_it_changed() -> None:
-    scan = Scan((entry("a", "2026-11-09", 60),))
     marks = due_weeks(scan, lambda _: False, {}, NOW)
+    assert set(marks) == {"2026-11-09"}, "what is still written to starts nothing"
+    assert due_weeks(scan, lambda week: week == "2026-11-09", {}, NOW) == {}
     assert due_weeks(scan, lambda _: False, marks, NOW) == {}
     grown = Scan((entry("a", "2026-11-09", 30, size=2),))
     assert due_weeks(grown, lambda _: False, marks, NOW).keys() == {"2026-11-09"}

@@ -20,7 +20,7 @@ from assets.weekly import (
 from debrief.digests import digest_of
 from debrief.lake import Lake
 from debrief.sessions.model import SessionHead, UnreadTranscript
-from debrief.sessions.scanning import Scan, ScanEntry, is_reported
+from debrief.sessions.scanning import ScanEntry, is_reported
 from debrief.sessions.store import (
     SCAN_PARTITION,
     SCAN_TABLE,
@@ -50,19 +50,13 @@ TABLE, UNREAD = "raw_sessions", "unread_transcripts"
 def raw_sessions(run: StageRun, week: str) -> Metadata | None:
     """Read a week's transcripts."""
     lake = run.lake
-    scan = _scan(run)
+    scan = run.once("scan", lambda: scan_into(lake, run.sessions.places(), run.sessions.servers()))
     if not scan.of_week(week):
         return None
     before = {head.id: head.digest for head in lake.read(TABLE, week, SessionHead)}
     with explain_full_disk(lake, TABLE, week):
-        skipped = store_week(
-            lake,
-            scan,
-            week,
-            run.redactor,
-            run.sessions.servers(),
-            again=run.scope.force,
-        )
+        servers, again = run.sessions.servers(), run.scope.force
+        skipped = store_week(lake, scan, week, run.redactor, servers, again=again)
     heads = list(lake.read(TABLE, week, SessionHead))
     unread = list(lake.read(UNREAD, week, UnreadTranscript))
     failed = sum(not row.expected for row in unread)
@@ -102,18 +96,10 @@ def is_read(lake: Lake, sessions: SessionStore, weeks: Sequence[str]) -> bool:
     """Return whether the lake holds the sessions of some weeks as they are now."""
     scan = scan_into(lake, sessions.places(), sessions.servers())
     redactor = sessions.redactor()
-    stamps = {week: lake.stamp(TABLE, week) for week in weeks}
     return all(
-        stamp is not None and stamp.inputs == read_from(scan, week, redactor)
-        for week, stamp in stamps.items()
-    )
-
-
-def _scan(run: StageRun) -> Scan:
-    """Return what there is to read; a run searches once."""
-    return run.once(
-        "scan",
-        lambda: scan_into(run.lake, run.sessions.places(), run.sessions.servers()),
+        (stamp := lake.stamp(TABLE, week)) is not None
+        and stamp.inputs == read_from(scan, week, redactor)
+        for week in weeks
     )
 
 
@@ -175,21 +161,16 @@ def no_lost_sessions(
 
 def _captures(run: StageRun) -> Captures:
     """Return the captures of the run's weeks; a run searches once."""
-    return run.once(
-        "captures",
-        lambda: find_captures(
-            [
-                *run.sessions.places(),
-                *sorted(
-                    repository_folders(
-                        head
-                        for week in run.context.partition_keys
-                        for head in run.lake.read("raw_sessions", week, SessionHead)
-                    )
-                ),
-            ]
-        ),
-    )
+
+    def found() -> Captures:
+        heads = (
+            head
+            for week in run.context.partition_keys
+            for head in run.lake.read(TABLE, week, SessionHead)
+        )
+        return find_captures([*run.sessions.places(), *sorted(repository_folders(heads))])
+
+    return run.once("captures", found)
 
 
 def _snapshot_inputs(run: StageRun, week: str) -> str:

@@ -4,8 +4,9 @@ import logging
 import math
 import os
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, nullcontext
 from fnmatch import fnmatchcase
+from itertools import product
 from pathlib import Path
 
 import dagster as dg
@@ -43,10 +44,8 @@ class LakeResource(dg.ConfigurableResource):  # type: ignore[type-arg]
         """
         settings = load_settings()
         lake = self.open()
-        if context.run is None or "://" in lake.url or settings.launch == "queue":
-            yield self
-            return
-        with _only_writer(settings, lake.url):
+        is_free = context.run is None or "://" in lake.url or settings.launch == "queue"
+        with nullcontext() if is_free else _only_writer(settings, lake.url):
             yield self
 
     def open(self) -> Lake:
@@ -93,11 +92,7 @@ class Where(Struct, frozen=True):
             facts: what is known of it, by field; a field that is not there fits nothing.
         """
         return all(
-            any(
-                fnmatchcase(value, pattern)
-                for value in facts.get(field, ())
-                for pattern in patterns
-            )
+            any(fnmatchcase(*pair) for pair in product(facts.get(field, ()), patterns))
             for field, patterns in self.conditions
         )
 
@@ -220,11 +215,10 @@ class SessionStore(dg.ConfigurableResource):  # type: ignore[type-arg]
     def servers(self) -> tuple[SessionServer, ...]:
         """Return the servers whose sessions are read beside the transcripts."""
         settings = load_settings()
-        asked: list[SessionServer | None] = []
-        if self.langfuse or settings.langfuse_sessions:
-            asked.append(source_from_settings(settings))
-        if self.recorder or settings.recorder:
-            asked.append(recorder_source(settings))
+        asked = (
+            source_from_settings(settings) if self.langfuse or settings.langfuse_sessions else None,
+            recorder_source(settings) if self.recorder or settings.recorder else None,
+        )
         return tuple(source for source in asked if source is not None)
 
     def places(self) -> list[Path]:

@@ -14,7 +14,7 @@ import os
 import types
 import typing
 from collections.abc import Callable, Collection, Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from functools import cache
 from typing import Any, Literal, TypeVar, Union, get_args, get_origin
 
@@ -264,11 +264,9 @@ class Lake:
         with self.open_bytes(name) as file:
             return None if file is None else _digest(file)
 
-    @contextmanager
-    def open_bytes(self, name: str) -> Iterator[typing.IO[bytes] | None]:
+    def open_bytes(self, name: str) -> AbstractContextManager[typing.IO[bytes] | None]:
         """Open a file of the lake to read parts of it; None if it does not exist."""
-        with self._files.opened(self.path(name)) as file:
-            yield file
+        return self._files.opened(self.path(name))
 
     def read_bytes(self, name: str) -> bytes | None:
         """Return a file of the lake; None if it does not exist."""

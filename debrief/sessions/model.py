@@ -10,10 +10,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from datetime import datetime
+from operator import add
 from typing import Literal
 
 import msgspec
 from msgspec import UNSET, Struct, UnsetType
+from msgspec.structs import astuple
 
 CallStatus = Literal["ok", "failed", "rejected", "unanswered"]
 InterventionKind = Literal["interruption", "rejection", "answer", "remark", "slash_command"]
@@ -37,12 +39,7 @@ class Usage(Struct, frozen=True, gc=False):
     cache_read: int = 0
 
     def __add__(self, other: Usage) -> Usage:
-        return Usage(
-            self.input + other.input,
-            self.output + other.output,
-            self.cache_write + other.cache_write,
-            self.cache_read + other.cache_read,
-        )
+        return Usage(*map(add, astuple(self), astuple(other)))
 
 
 class ToolCall(Struct, frozen=True, kw_only=True, gc=False):

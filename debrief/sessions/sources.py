@@ -18,11 +18,11 @@ from debrief.sessions.model import Session, UnreadTranscript
 from debrief.sessions.readers import READERS
 from debrief.sessions.readers.base import (
     BrokenTranscript,
+    Head,
     NoSession,
     Reader,
     SessionReader,
     Transcript,
-    first_time,
 )
 from debrief.sessions.readers.files import (
     FileStamp,
@@ -219,7 +219,7 @@ def _peeked(reader: Reader, transcript: Transcript, entry: ScanEntry) -> ScanEnt
             return replace(entry, own_id=peek.session_id, root=peek.root, own_started=peek.started)
         # A file without a session is filed under the week of its first time, if it has any: that
         # of its last change would be the time of a clone or a copy as often as not.
-        started = first_time(head_of(entry.path))
+        started = Head.of(entry.path).first_time()
         if started is not None:
             entry = replace(entry, started=started, week=week_of(started))
         reader.read(transcript)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
 from datetime import datetime
 from pathlib import Path
 from typing import Protocol
@@ -119,6 +120,39 @@ class Reader(ABC):
 _TIME = re.compile(rb'(?<!\\)"timestamp"\s*:\s*"([^"\\]{1,40})"')
 
 
+class Head(bytes):
+    """A file's beginning, whose last record may be cut off."""
+
+    @classmethod
+    def of(cls, path: str) -> Head:
+        """Return the beginning of a file; see ``head_of``."""
+        return cls(head_of(path))
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether it is a whole file."""
+        return len(self) < HEAD
+
+    def text(self, pattern: re.Pattern[bytes]) -> str:
+        """Return the first group of a pattern's first match; empty for none."""
+        match = pattern.search(self)
+        return match[1].decode(errors="replace") if match else ""
+
+    def first_time(self, *patterns: re.Pattern[bytes]) -> datetime | None:
+        """Return the first ``timestamp``, or the first time that ``patterns`` find."""
+        times = [time for pattern in patterns or (_TIME,) for time in pattern.findall(self)]
+        moments = (moment(time.decode(errors="replace")) for time in times)
+        return next((at for at in moments if at is not None), None)
+
+    def records(self) -> list[JsonRecord]:
+        """Return its records, those left out that cannot be decoded."""
+        records = []
+        for line in self.split(b"\n"):
+            with suppress(orjson.JSONDecodeError):
+                records.append(orjson.loads(line))
+        return [record for record in records if type(record) is dict]
+
+
 class TranscriptReader(Reader):
     """Reads a source whose sessions are one file each, subagents being files of their own.
 
@@ -133,7 +167,7 @@ class TranscriptReader(Reader):
         """Return whether a file with this beginning is the source's."""
 
     @abstractmethod
-    def describe(self, head: bytes, path: str) -> Peek | None:
+    def describe(self, head: Head, path: str) -> Peek | None:
         """Return what the beginning of a file says; None when it holds no session."""
 
     @abstractmethod
@@ -151,7 +185,7 @@ class TranscriptReader(Reader):
 
     def find(self, walk: Walk) -> Iterator[Transcript]:
         """Yield this source's transcripts, in path order: a child at hand completes its parent."""
-        heads = ((path, head_of(path)) for path in walk.paths(self.suffixes, self.source))
+        heads = ((path, Head.of(path)) for path in walk.paths(self.suffixes, self.source))
         return self.grouped(
             (path, self.describe(head, path)) for path, head in heads if self.claims(head)
         )
@@ -176,7 +210,7 @@ class TranscriptReader(Reader):
 
     def peek(self, transcript: Transcript) -> Peek | None:
         """Look at the beginning; None when the file holds no session."""
-        return self.describe(head_of(transcript.path), transcript.path)
+        return self.describe(Head.of(transcript.path), transcript.path)
 
     def read(self, transcript: Transcript) -> Session:
         """Read one transcript with its subagents'.
@@ -222,37 +256,6 @@ def nothing_in(path: str, problems: Sequence[Problem], otherwise: str) -> InputE
         return NoSession(path, otherwise)
     reason = f"no prompt and no answer in it; {problems[0].reason}"
     return BrokenTranscript(path, reason, problems[0].line)
-
-
-def text_in(pattern: re.Pattern[bytes], head: bytes) -> str:
-    """Return the first group of a pattern's first match in a file's beginning; empty for none."""
-    match = pattern.search(head)
-    return match[1].decode(errors="replace") if match else ""
-
-
-def head_records(head: bytes) -> list[JsonRecord]:
-    """Return the records at a file's beginning, those left out that cannot be decoded."""
-    records = []
-    for line in head.split(b"\n"):
-        try:
-            record = orjson.loads(line)
-        except orjson.JSONDecodeError:
-            continue
-        if type(record) is dict:
-            records.append(record)
-    return records
-
-
-def first_time(head: bytes, *patterns: re.Pattern[bytes]) -> datetime | None:
-    """Return the first ``timestamp`` in a beginning, whose last record may be cut off."""
-    times = [time for pattern in patterns or (_TIME,) for time in pattern.findall(head)]
-    moments = (moment(time.decode(errors="replace")) for time in times)
-    return next((at for at in moments if at is not None), None)
-
-
-def is_whole(head: bytes) -> bool:
-    """Return whether a beginning is a whole file."""
-    return len(head) < HEAD
 
 
 def _topmost(peek: Peek, parents: dict[str, str], own: dict[str, str]) -> str:

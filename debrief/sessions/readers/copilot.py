@@ -12,14 +12,7 @@ from typing import Any
 
 from debrief.sessions.model import Usage
 from debrief.sessions.readers.assembly import TranscriptDraft
-from debrief.sessions.readers.base import (
-    Peek,
-    ToolNames,
-    TranscriptReader,
-    first_time,
-    is_whole,
-    text_in,
-)
+from debrief.sessions.readers.base import Head, Peek, ToolNames, TranscriptReader
 from debrief.sessions.readers.files import JsonLines, JsonRecord, compact_json
 from debrief.sessions.readers.patches import FileEdit, edit_of_arguments, from_unified, joined
 from debrief.sessions.readers.timeline import NO_USAGE
@@ -68,12 +61,12 @@ class CopilotReader(TranscriptReader):
         """Return whether a file with this beginning is a stream of events that starts a session."""
         return bool(_START.match(head) and _DATA.search(head))
 
-    def describe(self, head: bytes, path: str) -> Peek | None:
+    def describe(self, head: Head, path: str) -> Peek | None:
         """Return what the beginning says; a session without an id is named after its file."""
-        if is_whole(head) and not _TALK.search(head):
+        if head.is_whole and not _TALK.search(head):
             return None
-        identity = text_in(_ID, head) or _id_in_path(path)
-        return Peek(session_id=identity, started=first_time(head))
+        identity = head.text(_ID) or _id_in_path(path)
+        return Peek(session_id=identity, started=head.first_time())
 
     def read_file(self, path: str) -> TranscriptDraft:
         """Read one stream."""

@@ -11,15 +11,7 @@ from pathlib import Path
 
 from debrief.sessions.model import Problem, Usage
 from debrief.sessions.readers.assembly import TranscriptDraft
-from debrief.sessions.readers.base import (
-    Peek,
-    ToolNames,
-    TranscriptReader,
-    first_time,
-    head_records,
-    is_whole,
-    text_in,
-)
+from debrief.sessions.readers.base import Head, Peek, ToolNames, TranscriptReader
 from debrief.sessions.readers.files import JsonLines, JsonRecord, compact_json
 from debrief.sessions.readers.patches import edit_of_arguments
 from debrief.sessions.readers.timeline import NO_USAGE
@@ -72,17 +64,17 @@ class DroidReader(TranscriptReader):
         """Return whether a file's first record starts a session."""
         return _START.match(head) is not None
 
-    def describe(self, head: bytes, path: str) -> Peek | None:
+    def describe(self, head: Head, path: str) -> Peek | None:
         """Return what the beginning says; a session without an id is named after its file."""
-        records = head_records(head)
-        if is_whole(head) and not any(record.get("type") == "message" for record in records):
+        records = head.records()
+        if head.is_whole and not any(record.get("type") == "message" for record in records):
             return None
         start = next((record for record in records if record.get("type") == "session_start"), {})
         return Peek(
             session_id=string(start.get("id")) or Path(path).stem,
-            started=first_time(head),
+            started=head.first_time(),
             parent=string(start.get("callingSessionId")),
-            root=text_in(_FIRST_MESSAGE, head).removeprefix(_CONTEXT),
+            root=head.text(_FIRST_MESSAGE).removeprefix(_CONTEXT),
         )
 
     def beside(self, path: str) -> tuple[str, ...]:

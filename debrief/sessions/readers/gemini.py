@@ -12,15 +12,7 @@ from typing import Any
 
 from debrief.sessions.model import Usage
 from debrief.sessions.readers.assembly import TranscriptDraft
-from debrief.sessions.readers.base import (
-    Peek,
-    ToolNames,
-    TranscriptReader,
-    first_time,
-    head_records,
-    is_whole,
-    text_in,
-)
+from debrief.sessions.readers.base import Head, Peek, ToolNames, TranscriptReader
 from debrief.sessions.readers.files import JsonLines, JsonRecord, compact_json, head_of
 from debrief.sessions.readers.patches import FileEdit, edit_of_arguments, from_unified
 from debrief.sessions.readers.timeline import CallDraft
@@ -70,15 +62,15 @@ class GeminiReader(TranscriptReader):
         """Return whether a beginning names a chat's session and project."""
         return bool(_PREAMBLE.match(head) and _ID.search(head) and _PROJECT.search(head))
 
-    def describe(self, head: bytes, path: str) -> Peek | None:
+    def describe(self, head: Head, path: str) -> Peek | None:
         """Return what the beginning says; a session without an id is named after its file."""
-        if is_whole(head) and not _TALK.search(head):
+        if head.is_whole and not _TALK.search(head):
             return None
         return Peek(
-            session_id=text_in(_ID, head) or Path(path).stem,
-            started=first_time(head, _STARTED, _TIME),
+            session_id=head.text(_ID) or Path(path).stem,
+            started=head.first_time(_STARTED, _TIME),
             parent=_parent(path) if _SUBAGENT.search(head[:_FIRST]) else "",
-            root=text_in(_MESSAGE, head),
+            root=head.text(_MESSAGE),
         )
 
     def read_file(self, path: str) -> TranscriptDraft:
@@ -89,7 +81,7 @@ class GeminiReader(TranscriptReader):
         rewound: set[int] = set()
         first_lines = b"\n".join(head_of(path).split(b"\n", 2)[:2])
         # One document may be in a ``.jsonl`` file too.
-        if head_records(first_lines):
+        if Head(first_lines).records():
             draft.read_lines(lambda lines, _: _take_lines(lines, header, messages, rewound))
         else:
             header = draft.load(path)

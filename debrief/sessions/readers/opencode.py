@@ -17,15 +17,8 @@ from msgspec import Struct
 
 from debrief.sessions.model import Problem, Usage
 from debrief.sessions.readers.assembly import TranscriptDraft
-from debrief.sessions.readers.base import (
-    Peek,
-    ToolNames,
-    Transcript,
-    TranscriptReader,
-    is_whole,
-    text_in,
-)
-from debrief.sessions.readers.files import JsonRecord, Walk, head_of, mend
+from debrief.sessions.readers.base import Head, Peek, ToolNames, Transcript, TranscriptReader
+from debrief.sessions.readers.files import JsonRecord, Walk, mend
 from debrief.sessions.readers.patches import FileEdit, edit_of_arguments, from_unified, joined
 from debrief.sessions.readers.timeline import MessageDraft
 from debrief.sessions.readers.values import (
@@ -71,9 +64,9 @@ class OpenCodeReader(TranscriptReader):
         """Return whether a file with this beginning is an exported session."""
         return bool(_EXPORT.match(head) and _SESSION_IN_EXPORT.search(head))
 
-    def describe(self, head: bytes, path: str) -> Peek | None:
+    def describe(self, head: Head, path: str) -> Peek | None:
         """Return what the beginning of an export says; None when it holds no message."""
-        if is_whole(head) and _EMPTY_LIST.search(head):
+        if head.is_whole and _EMPTY_LIST.search(head):
             return None
         text = head.decode(errors="replace")
         try:
@@ -91,7 +84,7 @@ class OpenCodeReader(TranscriptReader):
         """Yield exports and stored sessions, in path order."""
         paths = walk.paths(self.suffixes, self.source)
         stored = _stored_sessions(paths)
-        heads = ((path, head_of(path)) for path in paths)
+        heads = ((path, Head.of(path)) for path in paths)
         for transcript in self.grouped(
             (path, stored[path].peek if path in stored else self.describe(head, path))
             for path, head in heads
@@ -148,12 +141,12 @@ class OpenCodeReader(TranscriptReader):
 READER = OpenCodeReader()
 
 
-def _roughly(head: bytes, path: str) -> Peek:
-    created = text_in(_CREATED, head)
+def _roughly(head: Head, path: str) -> Peek:
+    created = head.text(_CREATED)
     return Peek(
-        session_id=text_in(_ID, head) or Path(path).stem,
+        session_id=head.text(_ID) or Path(path).stem,
         started=moment(int(created)) if created else None,
-        parent=text_in(_PARENT, head),
+        parent=head.text(_PARENT),
     )
 
 
@@ -173,15 +166,15 @@ def _stored_sessions(paths: Iterable[str]) -> dict[str, _Stored]:
             files[kind].setdefault(key, []).append(path)
     for key in sorted({*files["session"], *files["message"]}):
         store, session = key
-        heads = ((path, head_of(path)) for path in files["message"].get(key, ()))
+        heads = ((path, Head.of(path)) for path in files["message"].get(key, ()))
         own = [path for path, head in heads if _MESSAGE.search(head) and _ROLE.search(head)]
         parts = [part for path in own for part in files["part"].get((store, Path(path).stem), ())]
         record = files["session"].get(key, [""])[-1]
-        head = head_of(record) if record else b""
+        head = Head.of(record) if record else Head()
         if _SESSION.search(head):
             stored[record] = _Stored(record, _roughly(head, record), (*own, *parts))
         elif own:
-            owner = text_in(_MESSAGE, head_of(own[0])) or session
+            owner = Head.of(own[0]).text(_MESSAGE) or session
             stored[own[0]] = _Stored(own[0], Peek(session_id=owner), (*own[1:], *parts))
     return stored
 

@@ -13,7 +13,7 @@ from typing import Any
 from debrief.errors import InputError
 from debrief.sessions.model import Problem, Session
 from debrief.sessions.readers.assembly import TranscriptDraft, assemble
-from debrief.sessions.readers.base import Peek, Reader, ToolNames, Transcript, nothing_in, text_in
+from debrief.sessions.readers.base import Head, Peek, Reader, ToolNames, Transcript, nothing_in
 from debrief.sessions.readers.claude_code.conversion import TranscriptFile
 from debrief.sessions.readers.claude_code.records import CountedUsage
 from debrief.sessions.readers.files import JsonLines, JsonRecord, Walk, head_of
@@ -303,4 +303,4 @@ def _parent_of(path: str, known: Container[str]) -> str:
     above = f"{path.rpartition('/subagents/')[0]}.jsonl"
     if above in known:
         return above
-    return f"{path.rpartition('/')[0]}/{text_in(_SESSION_ID, head_of(path)) or path}.jsonl"
+    return f"{path.rpartition('/')[0]}/{Head.of(path).text(_SESSION_ID) or path}.jsonl"

@@ -11,15 +11,7 @@ from datetime import datetime
 from typing import Any
 
 from debrief.sessions.readers.assembly import TranscriptDraft
-from debrief.sessions.readers.base import (
-    Peek,
-    ToolNames,
-    TranscriptReader,
-    first_time,
-    head_records,
-    is_whole,
-    text_in,
-)
+from debrief.sessions.readers.base import Head, Peek, ToolNames, TranscriptReader
 from debrief.sessions.readers.codex import records
 from debrief.sessions.readers.files import JsonLines, JsonRecord
 from debrief.sessions.readers.patches import from_apply_patch, joined
@@ -61,18 +53,18 @@ class CodexReader(TranscriptReader):
         first = head.lstrip().partition(b"\n")[0]
         return bool((_WRAPPED.search(first) and _PAYLOAD.search(first)) or _BARE.match(head))
 
-    def describe(self, head: bytes, path: str) -> Peek | None:
+    def describe(self, head: Head, path: str) -> Peek | None:
         """Return what the beginning says; a session without an id is named after its file."""
-        heads = head_records(head)
+        heads = head.records()
         has_content = any(string(each.get("type")) not in _BOOKKEEPING for each in heads)
-        if is_whole(head) and not has_content:
+        if head.is_whole and not has_content:
             return None
         meta = next((meta for record in heads if (meta := records.meta_of(record))), {})
         identity, parent = string(meta.get("id")), records.parent_of(meta)
         if not heads:  # the first record, which may hold long instructions, goes on
-            identity, parent = text_in(_ID, head), text_in(_PARENT, head)
+            identity, parent = head.text(_ID), head.text(_PARENT)
         identity = identity or records.id_in_name(path)
-        return Peek(session_id=identity, started=first_time(head), parent=parent)
+        return Peek(session_id=identity, started=head.first_time(), parent=parent)
 
     def read_file(self, path: str) -> TranscriptDraft:
         """Read one rollout."""

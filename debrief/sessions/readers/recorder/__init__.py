@@ -30,18 +30,7 @@ from debrief.sessions.readers.base import (
 )
 from debrief.sessions.readers.files import Walk, head_of, mend_text
 from debrief.sessions.readers.patches import FileEdit, created, deleted, from_unified, joined
-from debrief.sessions.readers.recorder.records import (
-    MESSAGES,
-    NOT_A_RECORD,
-    PARTS,
-    RecordCall,
-    RecordMessage,
-    RecordMeta,
-    RecordOperation,
-    RecordPatch,
-    RecordPath,
-    decode_meta,
-)
+from debrief.sessions.readers.recorder import records
 from debrief.sessions.readers.timeline import CallDraft
 from debrief.sessions.readers.values import changed_at, declared_tools
 from debrief.slugs import slugify
@@ -74,9 +63,9 @@ def session_of(
         InputError: it is no record, and why.
     """
     try:
-        meta, parts = decode_meta(data, written), PARTS.decode(data)
-        messages = MESSAGES.decode(parts.messages)
-    except NOT_A_RECORD as error:
+        meta, parts = records.decode_meta(data, written), records.PARTS.decode(data)
+        messages = records.MESSAGES.decode(parts.messages)
+    except records.NOT_A_RECORD as error:
         raise InputError(path, f"is no record: {error}") from error
     draft = TranscriptDraft(path)
     sha = sha256(data).hexdigest()
@@ -119,7 +108,10 @@ class _Conversion:
     """Reports one record's messages to its draft."""
 
     def __init__(
-        self, messages: Sequence[RecordMessage], meta: RecordMeta, draft: TranscriptDraft
+        self,
+        messages: Sequence[records.RecordMessage],
+        meta: records.RecordMeta,
+        draft: TranscriptDraft,
     ) -> None:
         self._messages = messages
         self._draft = draft
@@ -147,7 +139,7 @@ class _Conversion:
             each.touch(self._draft.started)
             each.touch(self._draft.ended)
 
-    def _call(self, call: RecordCall) -> CallDraft:
+    def _call(self, call: records.RecordCall) -> CallDraft:
         result = self._results.get(call.id)
         name, given = call.function.name, call.function.arguments
         draft = CallDraft(call.id, name, given, None, result)
@@ -163,13 +155,13 @@ class _Conversion:
 
     def _remember(self, arguments: str, content: str) -> None:
         try:
-            self._files[msgspec.json.decode(arguments, type=RecordPath).path] = content
+            self._files[msgspec.json.decode(arguments, type=records.RecordPath).path] = content
         except msgspec.DecodeError as error:
             self._report(f"arguments of {READ} that say nothing: {error}")
 
     def _edit(self, arguments: str) -> FileEdit | None:
         try:
-            patch = msgspec.json.decode(arguments, type=RecordPatch)
+            patch = msgspec.json.decode(arguments, type=records.RecordPatch)
         except msgspec.DecodeError as error:
             self._report(f"a patch that cannot be read: {error}")
             return None
@@ -179,7 +171,7 @@ class _Conversion:
             return None
         return joined(map(self._change, operations))
 
-    def _change(self, operation: RecordOperation) -> FileEdit:
+    def _change(self, operation: records.RecordOperation) -> FileEdit:
         path = operation.path
         if operation.type == "create_file":
             return created(path, operation.diff)
@@ -262,8 +254,8 @@ def _is_records_file(path: str) -> bool:
 
 def _peek(data: bytes) -> Peek | None:
     try:
-        meta = decode_meta(data.removesuffix(b"\n"), lambda: _UNKNOWN)
-    except NOT_A_RECORD:
+        meta = records.decode_meta(data.removesuffix(b"\n"), lambda: _UNKNOWN)
+    except records.NOT_A_RECORD:
         return None
     started = None if meta.started_at is _UNKNOWN else meta.started_at
     return Peek(session_id=meta.session_id, started=started)

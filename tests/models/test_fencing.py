@@ -9,6 +9,7 @@ import unicodedata
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec import structs
 
 from debrief.models.answers import fold
 from debrief.models.fencing import (
@@ -26,21 +27,8 @@ from debrief.models.fencing import (
 )
 from debrief.sessions.model import Message, ToolCall
 from debrief.sessions.rendering import render_session
+from tests.hostile import marker_lines
 from tests.rubrics.scenario import session
-
-MARKER_LINE = re.compile(
-    r"\s*(?:===.*(?:chat|end) session|total turns:|--- turn \d|\[(?:user|assistant|tool_calls"
-    r"|tool_results)\]|score:|reasoning:|\[\[ ## )",
-    re.IGNORECASE,
-)
-SEPARATORS = re.compile(r"[\n\r\x0b\x0c\x1c-\x1e\x85\u2028\u2029]")
-
-
-def marker_lines(text: str) -> int:
-    lines = SEPARATORS.split(text)
-    return sum(
-        bool(MARKER_LINE.match(" ".join(unicodedata.normalize("NFKC", x).split()))) for x in lines
-    )
 
 
 def invisible(text: str) -> set[str]:
@@ -108,12 +96,7 @@ def test_every_text_of_a_session_is_made_safe_and_the_renderers_headings_stay() 
     call = ToolCall(id="c", name=payload, input=escaped, result=payload, path=payload)
     hostile = session(1, (payload, "more"), branch=payload, cwd=payload, title=payload)
     message = Message(id="m", model="m", text=payload, calls=(call,))
-    turns = tuple(
-        type(turn)(number=turn.number, prompt=turn.prompt, messages=(message,))
-        for turn in hostile.turns
-    )
-    from msgspec import structs
-
+    turns = tuple(structs.replace(turn, messages=(message,)) for turn in hostile.turns)
     safe = defuse_session(structs.replace(hostile, turns=turns))
     clean = defuse_session(session(1, ("x", "more"), branch="x", cwd="x"))
     text = finish(render_session(safe))

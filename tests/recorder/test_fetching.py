@@ -170,8 +170,8 @@ def test_the_command_gives_the_same_from_the_api_and_from_the_database(
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (["--from-recorder", "--split", "half"], "both, train or eval"),
-        (["--from-recorder", "--status", "done"], "any, ready or draft"),
+        (["--from-recorder", "--split", "half"], "both, train, eval"),
+        (["--from-recorder", "--status", "done"], "any, ready, draft"),
         (["--from-recorder", "--since", "soon"], "is no date"),
         (["--from-recorder", "--eval-share", "2"], "eval_share"),
         (["--from-recorder", "--lake", "x"], "--lake"),

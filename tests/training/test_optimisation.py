@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 from typer.testing import CliRunner
 
 from debrief.cli.app import app
@@ -31,6 +32,7 @@ from debrief.training.optimisation import (
 )
 from debrief.training.trials import PromptTrials
 from tests.models.openai_server import Call, OpenAIServer, Reply, judged
+from tests.snapshots.scenario import repository
 from tests.training.lakes import lake_of_lessons
 
 HABIT = "Write a failing test first"
@@ -189,56 +191,55 @@ def test_what_is_held_out_anywhere_is_trained_on_nowhere() -> None:
     assert [one.plan_id for one in held_out] == ["s3", "s4"]
 
 
-def proposal(server: OpenAIServer, home: Path) -> Proposal:
-    return propose(samples(), trials(server, home), OptimiserOptions(trials=20))
+@pytest.fixture(scope="module")
+def proposal(tmp_path_factory: pytest.TempPathFactory) -> Proposal:
+    with OpenAIServer(reply) as server:
+        asked = trials(server, tmp_path_factory.mktemp("proposal"))
+        return propose(samples(), asked, OptimiserOptions(trials=20))
 
 
 def test_a_candidate_is_written_beside_the_active_prompts_and_never_over_them(
-    server: OpenAIServer, tmp_path: Path
+    proposal: Proposal, tmp_path: Path
 ) -> None:
     active = tmp_path / ".debrief/prompts/active/claude-code/main.md"
     active.parent.mkdir(parents=True)
     active.write_text(MAIN)
-    made = proposal(server, tmp_path)
-    place = tmp_path / ".debrief/prompts/candidates/claude-code" / made.fingerprint
-    assert write_candidate(made, tmp_path / ".debrief", "claude-code") == (place, True)
+    place = tmp_path / ".debrief/prompts/candidates/claude-code" / proposal.fingerprint
+    assert write_candidate(proposal, tmp_path / ".debrief", "claude-code") == (place, True)
     assert {path.name for path in place.iterdir()} == {
         *("main.md", "reviewer.md", "candidate.json", "report.md")
     }
-    assert (place / "main.md").read_text() == made.main
+    assert (place / "main.md").read_text() == proposal.main
     assert json.loads((place / "candidate.json").read_text())["before"]["mean"] == pytest.approx(
         0.3
     )
     assert active.read_text() == MAIN
     (place / "main.md").write_text("Edited by hand.")
-    assert write_candidate(made, tmp_path / ".debrief", "claude-code") == (place, False)
+    assert write_candidate(proposal, tmp_path / ".debrief", "claude-code") == (place, False)
     assert (place / "main.md").read_text() == "Edited by hand."
 
 
-def test_a_link_is_not_written_through(server: OpenAIServer, tmp_path: Path) -> None:
+def test_a_link_is_not_written_through(proposal: Proposal, tmp_path: Path) -> None:
     elsewhere = tmp_path / "elsewhere"
     elsewhere.mkdir()
     (tmp_path / ".debrief/prompts").mkdir(parents=True)
     (tmp_path / ".debrief/prompts/candidates").symlink_to(elsewhere)
     with pytest.raises(InputError, match="symbolic link"):
-        write_candidate(proposal(server, tmp_path), tmp_path / ".debrief", "claude-code")
+        write_candidate(proposal, tmp_path / ".debrief", "claude-code")
     assert list(elsewhere.iterdir()) == []
 
 
-def test_a_tool_whose_name_is_a_path_gets_no_folder(server: OpenAIServer, tmp_path: Path) -> None:
+def test_a_tool_whose_name_is_a_path_gets_no_folder(proposal: Proposal, tmp_path: Path) -> None:
     with pytest.raises(InputError, match="no folder can have"):
-        write_candidate(proposal(server, tmp_path), tmp_path / ".debrief", "../active")
+        write_candidate(proposal, tmp_path / ".debrief", "../active")
     assert not (tmp_path / ".debrief").exists()
 
 
-def test_a_proposed_secret_is_not_written(server: OpenAIServer, tmp_path: Path) -> None:
-    from msgspec.structs import replace
-
-    made = proposal(server, tmp_path)
+def test_a_proposed_secret_is_not_written(proposal: Proposal) -> None:
     with pytest.raises(InputError, match="holds a secret"):
-        candidate_files(replace(made, main="Use AWS_ACCESS_KEY_ID=AKIA" + "Q7ZK4MNB2XVH6TRD"))
+        candidate_files(replace(proposal, main="Use AWS_ACCESS_KEY_ID=AKIA" + "Q7ZK4MNB2XVH6TRD"))
     with pytest.raises(InputError, match="no file can have"):
-        candidate_files(replace(made, subagents={"../x": "Hm."}))
+        candidate_files(replace(proposal, subagents={"../x": "Hm."}))
 
 
 @pytest.fixture(scope="module")
@@ -250,8 +251,7 @@ def lake(tmp_path_factory: pytest.TempPathFactory) -> Lake:
 def command(
     lake: Lake, server: OpenAIServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> Any:
-    (tmp_path / "repo/.git").mkdir(parents=True)
-    (tmp_path / "repo/.git/HEAD").write_text("ref: refs/heads/main\n")
+    repository(tmp_path / "repo")
     monkeypatch.setenv("DEBRIEF_HOME", str(tmp_path / "home"))
     monkeypatch.setenv("OPENAI_API_KEY", "sk-test-0123456789")
     monkeypatch.setenv("DEBRIEF_MODEL_BASE_URL", server.url)

@@ -17,6 +17,7 @@ from debrief.sessions.model import Session
 from debrief.sessions.readers import READERS
 from debrief.sessions.readers.base import BrokenTranscript, NoSession
 from debrief.sessions.readers.files import walk
+from tests.training.strategies import JSON
 
 HERE = Path(__file__).parent
 EXAMPLES: dict[str, list[Any]] = {
@@ -24,14 +25,6 @@ EXAMPLES: dict[str, list[Any]] = {
     for path in (HERE / "examples").iterdir()
 }
 """A small session of each source, with something of everything that its reader looks at."""
-
-JSON = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(max_size=5),
-    lambda inner: (
-        st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=3), inner, max_size=3)
-    ),
-    max_leaves=5,
-)
 
 
 def places(value: Any, at: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:

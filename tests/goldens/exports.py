@@ -6,7 +6,6 @@ become the committed ones: do so only in a commit that says why they change.
 
 from __future__ import annotations
 
-import argparse
 import hashlib
 import json
 import tempfile
@@ -14,6 +13,8 @@ from pathlib import Path
 
 import pyarrow.parquet as pq
 from typer.testing import CliRunner
+
+from tests.benchmarks.measuring import options
 
 COMMITTED = Path(__file__).parent / "exports.json"
 EXPORTS = {
@@ -63,11 +64,8 @@ def _digest(path: Path) -> str:
 
 def main() -> None:
     """Print or write the digests of the exports of a lake."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("lake", type=Path)
-    parser.add_argument("--write", action="store_true")
-    chosen = parser.parse_args()
-    text = json.dumps(digests_of_exports(chosen.lake), indent=1, sort_keys=True) + "\n"
+    chosen = options(__doc__, "lake", write=False)
+    text = json.dumps(digests_of_exports(Path(chosen.lake)), indent=1, sort_keys=True) + "\n"
     if chosen.write:
         COMMITTED.write_text(text)
     else:

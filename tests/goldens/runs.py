@@ -1,13 +1,12 @@
 """Golden runs: the whole graph over fixed sessions, at fixed paths, with a fixed redaction key.
 
-``python -m tests.goldens.runs demo|shared LAKE`` makes one and prints its digests. With
-``--write`` they become the committed ones: do so only in a commit that says why they change.
-``--rows TABLE`` prints a table's rows instead, to see what differs between two commits.
+``python -m tests.goldens.runs demo|shared LAKE`` makes one, if none is there, and prints its
+digests. With ``--write`` they become the committed ones: do so only in a commit that says why
+they change. ``--rows TABLE`` prints a table's rows instead, to see what differs between commits.
 """
 
 from __future__ import annotations
 
-import argparse
 import json
 import os
 import shutil
@@ -15,7 +14,7 @@ import tempfile
 from pathlib import Path
 
 import debrief
-from tests.benchmarks.measuring import DEBRIEF, PROJECT, run_alone
+from tests.benchmarks.measuring import DEBRIEF, PROJECT, options, run_alone
 from tests.goldens.digests import digests_of, rows_of
 
 HERE = Path(__file__).parent
@@ -63,20 +62,16 @@ def run(name: str, lake: Path, home: Path) -> None:
 
 def main() -> None:
     """Make a golden run and print or write what it came to."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("name", choices=sorted(SOURCES))
-    parser.add_argument("lake", type=Path, help="a folder; a run that is there is not made again")
-    parser.add_argument("--write", action="store_true")
-    parser.add_argument("--rows", metavar="TABLE")
-    chosen = parser.parse_args()
-    if not chosen.lake.exists():
+    chosen = options(__doc__, "name", "lake", write=False, rows="")
+    lake = Path(chosen.lake)
+    if not lake.exists():
         with tempfile.TemporaryDirectory() as home:
-            run(chosen.name, chosen.lake, Path(home))
+            run(chosen.name, lake, Path(home))
     if chosen.rows:
-        for row in rows_of(chosen.lake / chosen.rows):
+        for row in rows_of(lake / chosen.rows):
             print(row.decode())
         return
-    text = json.dumps(digests_of(chosen.lake), indent=1, sort_keys=True) + "\n"
+    text = json.dumps(digests_of(lake), indent=1, sort_keys=True) + "\n"
     if chosen.write:
         golden(chosen.name).write_text(text)
     else:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from datetime import datetime, timedelta
 from pathlib import Path
 
-import orjson
 import pytest
 from msgspec.structs import replace
 
@@ -20,6 +19,7 @@ from debrief.settings import load_settings
 from resources.storage import SessionStore
 from tests.langfuse.scenario import START, Recorder, client_of
 from tests.langfuse.server import LangfuseServer, Mode, Trouble
+from tests.sessions.scenario import Log
 
 WEEK = "2026-10-05"
 REDACTOR = Redactor(b"k" * 32)
@@ -60,18 +60,10 @@ def listings(server: LangfuseServer) -> int:
     return sum(r.query["fields"] == LISTING for r in server.sent("GET", "/v2/observations"))
 
 
-def transcript(folder: Path, session_id: str) -> Path:
-    said = [{"type": "text", "text": "Fixed."}]
-    answer = {"id": "m1", "model": "some-model", "role": "assistant", "content": said}
-    lines: list[dict[str, object]] = [
-        {"type": "user", "uuid": "u1", "cwd": "/home/sam/shop", "timestamp": "2026-10-05T12:00:00Z"}
-        | {"message": {"role": "user", "content": "Fix the cart, please."}},
-        {"type": "assistant", "uuid": "u2", "timestamp": "2026-10-05T12:00:09Z", "message": answer},
-    ]
-    folder.mkdir(parents=True, exist_ok=True)
-    path = folder / f"{session_id}.jsonl"
-    path.write_bytes(b"\n".join(orjson.dumps({**line, "sessionId": session_id}) for line in lines))
-    return path
+def transcript(folder: Path, session_id: str) -> None:
+    log = Log("Fix the cart, please.", session=session_id, started=START)
+    log.says("Fixed.")
+    log.write(folder / f"{session_id}.jsonl")
 
 
 @pytest.mark.parametrize("mode", ["events_only", "dual", "old"])

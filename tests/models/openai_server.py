@@ -1,12 +1,7 @@
-"""A model's server on loopback that speaks OpenAI's protocol, well or badly as it is told.
-
-Run as a program it serves until it is ended, and prints its address first:
-``python -m tests.models.openai_server --latency 2``.
-"""
+"""A model's server on loopback that speaks OpenAI's protocol, well or badly as it is told."""
 
 from __future__ import annotations
 
-import argparse
 import asyncio
 import hashlib
 import json
@@ -112,7 +107,6 @@ class OpenAIServer:
     def __init__(self, reply: Callable[[Call], Reply] | None = None) -> None:
         self.reply = reply or (lambda call: Reply(judged()))
         self.calls: list[Call] = []
-        self.keep_calls = True
         self.received = 0
         self.delivered: Counter[str] = Counter()
         """Usable answers that reached a client that was still there, by question."""
@@ -184,8 +178,7 @@ class OpenAIServer:
         body = await reader.readexactly(int(headers.get("content-length", 0)))
         self.received += 1
         call = Call(self.received, head[0].split()[1], headers, json.loads(body))
-        if self.keep_calls:
-            self.calls.append(call)
+        self.calls.append(call)
         return call
 
     async def _answer(
@@ -235,8 +228,7 @@ class OpenAIServer:
         prompt = f"{call.system}\n{call.user}"
         inputs, outputs = (len(t) // LETTERS_A_TOKEN for t in (prompt, reply.content or ""))
         shared = max((_shared(prompt, seen) for seen in self._seen), default=0) // LETTERS_A_TOKEN
-        if self.keep_calls:
-            self._seen.append(prompt)
+        self._seen.append(prompt)
         return {
             "prompt_tokens": inputs,
             "completion_tokens": outputs,
@@ -253,19 +245,3 @@ def _shared(one: str, other: str) -> int:
 def _text(message: Mapping[str, Any]) -> str:
     content = message["content"]
     return content if isinstance(content, str) else "".join(part["text"] for part in content)
-
-
-def main() -> None:
-    """Serve until ended."""
-    parser = argparse.ArgumentParser()
-    parser.add_argument("--latency", type=float, default=0.0)
-    parser.add_argument("--content", default=judged())
-    given = parser.parse_args()
-    with OpenAIServer(lambda call: Reply(given.content, latency=given.latency)) as server:
-        server.keep_calls = False
-        print(server.url, flush=True)
-        threading.Event().wait()
-
-
-if __name__ == "__main__":
-    main()

@@ -161,15 +161,6 @@ def test_thanks_need_no_answer_and_a_commit_hook_ends_a_transcript() -> None:
     assert commit.signals().ended_answered
 
 
-def test_growth_is_told_per_token_and_turn() -> None:
-    maker = Story().turn("x").say("", tokens=500)
-    signals = maker.edit("a.py", "x = 1\ny = 1", "x = 2\ny = 2\nz = 2").turn("y").signals()
-    assert (signals.lines_added, signals.lines_removed, signals.growth) == (3, 2, 5)
-    assert signals.tokens == 1200
-    assert signals.growth_per_1000_tokens == 5 / 1.2
-    assert signals.calls_per_turn == 0.5
-
-
 def test_a_session_without_anything_has_no_ratios() -> None:
     signals = Story().signals()
     assert signals.turns == signals.calls == signals.tokens == 0
@@ -190,12 +181,6 @@ def test_only_the_turns_asked_for_are_looked_at() -> None:
     part = read_signals(maker.session(), {2})
     assert (part.checks, part.searches) == ((), 1)
     assert seen(part.compactions) == [(2, "conversation compacted")]
-
-
-def test_several_calls_at_once_are_noticed() -> None:
-    maker = Story()
-    two = (maker.make("Read", "x", file_path="a"), maker.make("Read", "x", file_path="b"))
-    assert maker.turn("x").say("", *two).signals().parallel_messages == 1
 
 
 texts = st.text(max_size=60)

@@ -14,7 +14,8 @@ from debrief.rubrics.model import RubricEvaluation
 from debrief.scoring.model import DimensionName, SessionScores, Verdict
 from debrief.sessions.model import Message, Session, SessionHead, ToolCall, Turn
 from debrief.snapshots.model import PromptSnapshotRow, SessionMetadataRow, SubagentPrompt
-from debrief.training.model import SampleLine
+from debrief.training.conversations import ConversationBuilder
+from debrief.training.model import ChatMessage, SampleLine
 from debrief.training.samples import sample_of
 
 AnySession = Session | SessionHead
@@ -159,6 +160,13 @@ def snapshot(of: AnySession, main: str = "Be brief.", **subagents: str) -> Promp
         subagents=tuple(SubagentPrompt(name, text) for name, text in subagents.items()),
         prompt_fingerprint=PROMPT,
     )
+
+
+def talk(*turns: Turn, system: str = "") -> tuple[ChatMessage, ...]:
+    conversation = ConversationBuilder(system)
+    for one in turns:
+        conversation.add_turn(one)
+    return conversation.close()
 
 
 def line_of(of: Session, **fields: Any) -> SampleLine:

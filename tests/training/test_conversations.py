@@ -21,14 +21,7 @@ from debrief.training.formats import validate_line
 from debrief.training.model import ChatMessage
 from debrief.training.samples import encode_line
 from tests.sessions.scenario import Log
-from tests.training.scenario import MONDAY, call, line_of, says, session, turn
-
-
-def talk(*turns: Turn, system: str = "") -> tuple[ChatMessage, ...]:
-    conversation = ConversationBuilder(system)
-    for one in turns:
-        conversation.add_turn(one)
-    return conversation.close()
+from tests.training.scenario import MONDAY, call, line_of, says, session, talk, turn
 
 
 def shape(messages: tuple[ChatMessage, ...]) -> list[tuple[str, str]]:

@@ -14,10 +14,10 @@ from msgspec import to_builtins
 from msgspec.structs import replace
 
 from debrief.errors import InputError
-from debrief.sessions.model import DeclaredTool, Session, Turn
+from debrief.sessions.model import DeclaredTool, Session
 from debrief.sessions.readers.values import declared_tools
 from debrief.tokens import count_tokens
-from debrief.training.conversations import TURN_ENDED, ConversationBuilder
+from debrief.training.conversations import TURN_ENDED
 from debrief.training.formats import validate_line
 from debrief.training.kinship import traits_of
 from debrief.training.model import ChatMessage, SampleLine
@@ -42,6 +42,7 @@ from tests.training.scenario import (
     scores,
     session,
     snapshot,
+    talk,
     turn,
 )
 from tests.training.strategies import sessions
@@ -217,13 +218,6 @@ def test_any_session_loads_into_the_one_schema(
 
 def words(text: str) -> int:
     return len(text.split())
-
-
-def talk(*turns: Turn, system: str = "") -> tuple[ChatMessage, ...]:
-    conversation = ConversationBuilder(system)
-    for one in turns:
-        conversation.add_turn(one)
-    return conversation.close()
 
 
 def shape(window: tuple[ChatMessage, ...]) -> list[str]:

@@ -60,10 +60,10 @@ def listings(server: LangfuseServer) -> int:
     return sum(r.query["fields"] == LISTING for r in server.sent("GET", "/v2/observations"))
 
 
-def transcript(folder: Path, session_id: str) -> None:
+def transcript(folder: Path, session_id: str) -> Path:
     log = Log("Fix the cart, please.", session=session_id, started=START)
     log.says("Fixed.")
-    log.write(folder / f"{session_id}.jsonl")
+    return log.write(folder / f"{session_id}.jsonl")
 
 
 @pytest.mark.parametrize("mode", ["events_only", "dual", "old"])

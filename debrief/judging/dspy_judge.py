@@ -93,7 +93,7 @@ class DspyJudge:
 
         lm = model.new_lm(prompt_cache=True)
         inputs = self._inputs(context)
-        form = signature(judge.body)
+        form = _base_signature().with_instructions(judge.body)
         if refusal:
             form = form.append("refusal", dspy.InputField(desc=_REFUSAL), str)
             inputs["refusal"] = refusal
@@ -111,12 +111,6 @@ class DspyJudge:
         marker = marker_of(self.secret, *texts) if self.secret else new_marker()
         plan, changes = (fence(defuse(text), marker) for text in texts)
         return {"plan_content": plan, "git_changes": changes}
-
-
-def signature(instructions: str) -> type[dspy.Signature]:
-    """Return the judges' signature with a judge's instructions."""
-    made: type[dspy.Signature] = _base_signature().with_instructions(instructions)
-    return made
 
 
 _REFUSAL = "Why your answer before this one could not be used; answer again, in the form asked for"

@@ -121,10 +121,8 @@ def is_generated(path: str) -> bool:
 
 def rank(path: str) -> int:
     """Rank a file by how much its changes tell: 0 least."""
-    for place, pattern in enumerate((_GENERATED, _DATA, _PROSE, _TEST)):
-        if pattern.search(path):
-            return place
-    return 4
+    patterns = (_GENERATED, _DATA, _PROSE, _TEST)
+    return next((place for place, found in enumerate(patterns) if found.search(path)), 4)
 
 
 def _header(file: FileDiff) -> str:

@@ -243,15 +243,11 @@ def _rubric(
 
 def _best_evidence(habit: Habit, ground: _Ground, week: str) -> tuple[Evidence, ...]:
     """Quote the best sessions that show the habit most, the week's own before borrowed ones."""
-    shown = [
-        (detection.level, seen.week == week, -place, seen)
-        for place, id_ in enumerate(ground.sides.best)
-        if (detection := (seen := ground.seen[id_]).detections.get(habit.key))
-        and detection.level >= 3
-    ]
-    shown.sort(key=lambda item: item[:3], reverse=True)
-    quotes = (seen.evidence[habit.key] for _, _, _, seen in shown if seen.evidence[habit.key])
-    return tuple(pieces[0] for _, pieces in zip(range(_MOST_EVIDENCE), quotes, strict=False))
+    best = [ground.seen[id_] for id_ in ground.sides.best]
+    shown = [one for one in best if one.evidence.get(habit.key)]
+    shown = [one for one in shown if one.detections[habit.key].level >= 3]
+    shown.sort(key=lambda one: (-one.detections[habit.key].level, one.week != week))
+    return tuple(one.evidence[habit.key][0] for one in shown[:_MOST_EVIDENCE])
 
 
 def _notes(contrast: _HabitContrast, ground: _Ground, score_name: ScoreName) -> str:

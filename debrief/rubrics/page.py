@@ -89,19 +89,13 @@ def _signed(effect: float | None) -> str:
 
 
 def _dropped(trials: Iterable[RubricTrial]) -> list[str]:
-    gone = [trial for trial in trials if not trial.kept]
-    if not gone:
-        return []
-    return [
-        "",
-        "## Dropped",
-        "",
-        *(
-            f"- {plain(trial.name)} ({_signed(trial.effect)} on "
-            f"{trial.best_count + trial.worst_count} sessions): {plain(trial.reason)}"
-            for trial in gone
-        ),
+    gone = [
+        f"- {plain(trial.name)} ({_signed(trial.effect)} on "
+        f"{trial.best_count + trial.worst_count} sessions): {plain(trial.reason)}"
+        for trial in trials
+        if not trial.kept
     ]
+    return ["", "## Dropped", "", *gone] if gone else []
 
 
 def _section(
@@ -161,17 +155,14 @@ def compare_rubrics(before: Iterable[Rubric], after: Iterable[Rubric]) -> list[R
 
 
 def _change(key: tuple[ScoreName, str], old: Rubric | None, new: Rubric | None) -> RubricChange:
-    reworded = old is not None and new is not None and rubric_digest(old) != rubric_digest(new)
-    what: What = "same"
-    if old is None or new is None:
-        what = "came" if old is None else "went"
-    elif reworded or old.weight != new.weight:
+    reworded = bool(old and new and rubric_digest(old) != rubric_digest(new))
+    what: What = "came" if old is None else "went" if new is None else "same"
+    if old and new and (reworded or old.weight != new.weight):
         what = "changed"
-    latest = new or old
     return RubricChange(
         score_name=key[0],
         key=key[1],
-        name=latest.name if latest else "",
+        name=new.name if new else old.name if old else "",
         what=what,
         weight_before=old.weight if old else None,
         weight_after=new.weight if new else None,

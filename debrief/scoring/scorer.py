@@ -76,7 +76,19 @@ def score_session(
     reason then. A setting that concerns every session, like a template that is not there, is
     raised.
     """
-    row = _unscored(session, scorer, parameters)
+    row = SessionScores(
+        session_id=session.id,
+        session_digest=session.digest,
+        started=session.started,
+        ended=session.ended,
+        task=session.task,
+        tool=session.tool,
+        model=scorer.model,
+        scoring_fingerprint=scoring_fingerprint(scorer, parameters),
+        status="failed",
+        token_efficiency=token_efficiency(session),
+        user_turn_efficiency=user_turn_efficiency(session),
+    )
     try:
         chunks = parameters.chunks_of(session)
         if not chunks:
@@ -164,22 +176,6 @@ def token_efficiency(session: Session) -> float | None:
 def user_turn_efficiency(session: Session) -> float | None:
     """Return lines added and removed per human turn; None without a human turn."""
     return session.growth / session.prompt_count if session.prompt_count else None
-
-
-def _unscored(session: Session, scorer: ChunkScorer, parameters: ChunkParameters) -> SessionScores:
-    return SessionScores(
-        session_id=session.id,
-        session_digest=session.digest,
-        started=session.started,
-        ended=session.ended,
-        task=session.task,
-        tool=session.tool,
-        model=scorer.model,
-        scoring_fingerprint=scoring_fingerprint(scorer, parameters),
-        status="failed",
-        token_efficiency=token_efficiency(session),
-        user_turn_efficiency=user_turn_efficiency(session),
-    )
 
 
 FACTORS = (0.8, 1.0, 1.2)

@@ -28,14 +28,13 @@ def _without_keys(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 def _run(
     asset: dg.AssetsDefinition, tmp_path: Path, week: str | None, **evaluator: object
 ) -> tuple[dg.ExecuteInProcessResult, Sequence[dg.EventLogEntry]]:
+    by = EvaluatorResource.model_validate(evaluator)
     with dg.DagsterInstance.ephemeral() as instance:
         result = dg.materialize(
             [asset],
             partition_key=week,
             instance=instance,
-            resources=resources(
-                str(tmp_path / "lake"), evaluator=EvaluatorResource.model_validate(evaluator)
-            ),
+            resources=resources(str(tmp_path / "lake"), evaluator=by),
             raise_on_error=False,
         )
         return result, instance.all_logs(result.run_id)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from debrief.errors import ConfigurationError
@@ -17,10 +17,8 @@ OWN_JUDGES = Path(__file__).parents[2] / "judges"
 
 def test_the_projects_own_judges_load_in_name_order() -> None:
     judges = load_judges(OWN_JUDGES)
-    assert [(judge.name, judge.weight) for judge in judges] == [
-        ("code-reuse", 0.4),
-        ("plan-compliance", 0.6),
-    ]
+    shares = [("code-reuse", 0.4), ("plan-compliance", 0.6)]
+    assert [(judge.name, judge.weight) for judge in judges] == shares
     assert {judge.model for judge in judges} == {"openrouter/x-ai/grok-4.1-fast"}
     for judge in judges:
         assert len(judge.body.split()) > 500
@@ -28,23 +26,17 @@ def test_the_projects_own_judges_load_in_name_order() -> None:
         assert "feedback" in judge.body
 
 
-def test_the_body_is_kept_exactly_as_written(tmp_path: Path) -> None:
-    body = "\n  Indented first.\r\n\n---\n\nA rule is no fence.  \n\n\n"
-    (tmp_path / "care.md").write_bytes(f"---\nweight: 1\nmodel: m\n---\n{body}".encode())
-    (judge,) = load_judges(tmp_path)
-    assert judge.body == body
-    assert judge.weight == 1.0
-    assert isinstance(judge.weight, float)
-
-
 @settings(max_examples=30, deadline=None)
 @given(body=st.text(st.characters(codec="utf-8")).filter(lambda text: bool(text.strip())))
+@example("\n  Indented first.\r\n\n---\n\nA rule is no fence.  \n\n\n")
 def test_any_body_comes_back_byte_for_byte(
     tmp_path_factory: pytest.TempPathFactory, body: str
 ) -> None:
     folder = tmp_path_factory.mktemp("judges")
-    (folder / "care.md").write_bytes(f"---\nweight: 0.5\nmodel: m\n---\n{body}".encode())
-    assert load_judges(folder)[0].body == body
+    (folder / "care.md").write_bytes(f"---\nweight: 1\nmodel: m\n---\n{body}".encode())
+    (judge,) = load_judges(folder)
+    assert (judge.body, judge.weight) == (body, 1.0)
+    assert isinstance(judge.weight, float)
 
 
 def test_other_files_and_a_guide_are_passed_over(tmp_path: Path) -> None:

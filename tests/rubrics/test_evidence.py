@@ -23,14 +23,19 @@ def test_a_quote_stands_across_line_breaks_case_and_typographic_marks() -> None:
 
 
 @pytest.mark.parametrize(
-    ("turn", "quote"), [(2, "orders as CSV"), (9, "locale"), (1, "orders as XML"), (1, " ")]
+    ("of", "turn", "quote"),
+    [
+        (TALK.id, 2, "orders as CSV"),
+        (TALK.id, 9, "locale"),
+        (TALK.id, 1, "orders as XML"),
+        (TALK.id, 1, " "),
+        ("another session", 1, "orders as CSV"),
+    ],
 )
-def test_a_quote_from_another_turn_or_from_nowhere_does_not(turn: int, quote: str) -> None:
-    assert not stands(Evidence(session_id=TALK.id, turn=turn, quote=quote), TALK)
-
-
-def test_another_sessions_words_prove_nothing() -> None:
-    assert not stands(Evidence(session_id="other", turn=1, quote="orders as CSV"), TALK)
+def test_a_quote_from_another_turn_or_session_or_from_nowhere_does_not(
+    of: str, turn: int, quote: str
+) -> None:
+    assert not stands(Evidence(session_id=of, turn=turn, quote=quote), TALK)
 
 
 def test_the_passages_that_a_model_quotes_are_found_where_they_stand() -> None:

@@ -10,6 +10,7 @@ import pytest
 
 from debrief.errors import InputError
 from debrief.rubrics.labels import (
+    Label,
     labels_from_csv,
     labels_from_feedback,
     labels_from_langfuse,
@@ -36,11 +37,9 @@ def test_a_csv_gives_labels_with_rater_and_line(tmp_path: Path) -> None:
     path = tmp_path / "labels.csv"
     path.write_text("\ufeffName, session_id,value,rater\ncode-reuse,s1,0.8,ada\n\ncode-reuse,s2,\n")
     found = labels_from_csv(path)
-    (label,) = found.labels
-    assert (label.session_id, label.name, label.value, label.rater) == (
-        "s1", "code-reuse", "0.8", "ada",
-    )  # fmt: skip
-    assert label.source == f"{path}:2"
+    source = f"{path}:2"
+    label = Label(session_id="s1", name="code-reuse", value="0.8", rater="ada", source=source)
+    assert found.labels == (label,)
     assert found.problems == (f"{path}:4: has no value",)
 
 
@@ -80,11 +79,9 @@ def test_feedback_has_labels_in_its_front_matter_and_on_lines_of_their_own() -> 
     assert found.labels[3].source == "f.md:9"
 
 
-def test_free_text_alone_is_no_label() -> None:
-    assert (
-        parse_feedback("It was fine.\nI would do it again: yes, really.\n", "p", "f").labels == ()
-    )
-    assert parse_feedback("", "p", "f").labels == ()
+@pytest.mark.parametrize("text", ["It was fine.\nI would do it again: yes, really.\n", ""])
+def test_free_text_alone_is_no_label(text: str) -> None:
+    assert parse_feedback(text, "p", "f").labels == ()
 
 
 def test_feedback_may_name_the_session_it_is_on() -> None:

@@ -8,7 +8,6 @@ from collections.abc import Sequence
 from typing import Any
 
 from debrief.models.answers import Answer
-from debrief.models.usage import ModelUsage
 from debrief.rubrics.asking import BUDGET, stands
 from debrief.rubrics.model import ExtractedRubric, Rubric
 from debrief.rubrics.model_miner import ModelMiner
@@ -19,13 +18,10 @@ from tests.rubrics.scenario import SCALE, WEEK, a_week, mined, read, scores, ses
 QUOTE = "Run tests/test_rounding.py"
 
 
-def written(name: str, evidence: str) -> dict[str, str]:
-    return {
-        "name": name,
-        "description": "The user asks for tests.",
-        "scoring_criteria": SCALE,
-        "evidence": evidence,
-    }
+def written(name: str, quote: str) -> dict[str, str]:
+    evidence = f'In turn 1 the user wrote "{quote}".'
+    said = {"description": "The user asks for tests.", "scoring_criteria": SCALE}
+    return {"name": name, "evidence": evidence, **said}
 
 
 class Extractor:
@@ -36,13 +32,8 @@ class Extractor:
 
     def __call__(self, prompt: str) -> Answer:
         self.prompts.append(prompt)
-        found = [
-            written("Asks for Tests", f'In turn 1 the user wrote "{QUOTE}".'),
-            written("Is Polite", 'In turn 1 the user wrote "you are wonderful".'),
-        ]
-        return Answer(
-            text=f"Here:\n```json\n{json.dumps(found)}\n```", usage=ModelUsage(input_tokens=50)
-        )
+        found = [written("Asks for Tests", QUOTE), written("Is Polite", "you are wonderful")]
+        return Answer(text=f"Here:\n```json\n{json.dumps(found)}\n```")
 
 
 def test_only_rubrics_whose_evidence_stands_are_kept_and_the_rest_is_counted() -> None:
@@ -52,8 +43,9 @@ def test_only_rubrics_whose_evidence_stands_are_kept_and_the_rest_is_counted() -
         WEEK, "token_efficiency", read((sessions, rows))
     )
     assert len(model.prompts) == 4
-    assert all("highly token-efficient" in prompt for prompt in model.prompts)
-    assert all("Extract 3-7 rubrics" in prompt for prompt in model.prompts)
+    for prompt in model.prompts:
+        assert "highly token-efficient" in prompt
+        assert "Extract 3-7 rubrics" in prompt
     (rubric,) = found.rubrics
     assert [row.name for row in found.dropped] == ["Is Polite"] * 4
     assert found.unmined == ()

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from debrief.errors import InputError
-from debrief.rubrics.measures import FIVE, FRACTION, scale_of_dimension
+from debrief.rubrics.measures import FIVE, FRACTION, Scale, scale_of_dimension
 from debrief.scoring.dimensions import DIMENSIONS
 
 COMPLETION = scale_of_dimension("task_completion")
@@ -35,7 +35,9 @@ SATISFACTION = scale_of_dimension("user_satisfaction")
         (SATISFACTION, "'poor'", 0, False),
     ],
 )
-def test_a_label_is_read_on_its_scale(scale, said, level, good) -> None:  # type: ignore[no-untyped-def]
+def test_a_label_is_read_on_its_scale(
+    scale: Scale, said: str, level: int | None, good: bool
+) -> None:
     reading = scale.read(said)
     assert (reading.level, reading.good) == (level, good)
 
@@ -43,21 +45,12 @@ def test_a_label_is_read_on_its_scale(scale, said, level, good) -> None:  # type
 @pytest.mark.parametrize(
     ("scale", "said"),
     [
-        (FRACTION, "4"),
-        (FRACTION, "1.2"),
-        (FRACTION, "nan"),
-        (FRACTION, "fine"),
-        (FIVE, "4.5"),
-        (FIVE, "0"),
-        (FIVE, "6"),
-        (FIVE, "80%"),
-        (COMPLETION, "done"),
-        (COMPLETION, "0.5"),
-        (COMPLETION, "4/5"),
-        (COMPLETION, ""),
+        *((FRACTION, said) for said in ("4", "1.2", "nan", "fine")),
+        *((FIVE, said) for said in ("4.5", "0", "6", "80%")),
+        *((COMPLETION, said) for said in ("done", "0.5", "4/5", "")),
     ],
 )
-def test_what_is_not_on_the_scale_is_refused_and_never_rounded(scale, said) -> None:  # type: ignore[no-untyped-def]
+def test_what_is_not_on_the_scale_is_refused_and_never_rounded(scale: Scale, said: str) -> None:
     with pytest.raises(InputError):
         scale.read(said)
 

@@ -34,45 +34,37 @@ def test_a_single_chunk_speaks_for_the_session() -> None:
     assert aggregate([chunk(0, 100)]) == (verdicts(), None)
 
 
-def test_numbers_are_averaged_by_own_tokens_and_not_by_overlapped_ones() -> None:
-    chunks = [chunk(0, 300, tool_mastery=1.0), chunk(1, 100, overlap=900, tool_mastery=0.2)]
-    assert verdict_of(chunks, "tool_mastery").value == pytest.approx(0.8)
-
-
-def test_the_category_with_the_most_tokens_behind_it_wins() -> None:
+@pytest.mark.parametrize(
+    ("sizes", "name", "said", "value"),
+    [
+        pytest.param([(300, 0), (100, 900)], "tool_mastery", [1.0, 0.2], 0.8, id="own tokens"),
+        pytest.param([(0, 0), (0, 0)], "tool_mastery", [0.0, 1.0], 0.5, id="no tokens"),
+        pytest.param(
+            [(500, 0), (300, 0), (300, 0)], "user_satisfaction", ["poor", "good", "good"], 0.67,
+            id="the most tokens win",
+        ),
+        pytest.param([(9, 0)] * 2, "security_compliance", ["poor", "excellent"], 0.0, id="a tie"),
+        pytest.param([(9, 0)] * 2, "security_compliance", ["excellent", "poor"], 0.0, id="turned"),
+        pytest.param([(150, 0), (100, 0)], "user_satisfaction", ["partial", "good"], 0.33, id="once"),
+        pytest.param(
+            [(150, 0), (100, 0)], "task_completion", ["partial", "complete"], 0.67,
+            id="the last chunk counts double for task completion",
+        ),
+    ],
+)  # fmt: skip
+def test_numbers_are_averaged_and_the_heaviest_category_wins_a_tie_going_to_the_worse(
+    sizes: list[tuple[int, int]], name: str, said: list[Any], value: float
+) -> None:
     chunks = [
-        chunk(0, 500, user_satisfaction="poor"),
-        chunk(1, 300, user_satisfaction="good"),
-        chunk(2, 300, user_satisfaction="good"),
+        chunk(index, own, overlap, **{name: score})
+        for index, ((own, overlap), score) in enumerate(zip(sizes, said, strict=True))
     ]
-    found = verdict_of(chunks, "user_satisfaction")
-    assert (found.category, found.value) == ("good", 0.67)
-
-
-def test_a_tie_goes_to_the_worse() -> None:
-    for order in (("poor", "excellent"), ("excellent", "poor")):
-        chunks = [chunk(i, 100, security_compliance=c) for i, c in enumerate(order)]
-        assert verdict_of(chunks, "security_compliance").category == "poor"
-
-
-def test_the_last_chunk_counts_double_for_task_completion_alone() -> None:
-    chunks = [
-        chunk(0, 150, task_completion="partial", user_satisfaction="partial"),
-        chunk(1, 100, task_completion="complete", user_satisfaction="good"),
-    ]
-    assert verdict_of(chunks, "task_completion").category == "complete"
-    assert verdict_of(chunks, "user_satisfaction").category == "partial"
-
-
-def test_every_chunks_rationale_is_kept_with_its_part() -> None:
-    rationale = verdict_of([chunk(0, 1), chunk(1, 1)], "tool_mastery").rationale
-    assert "Part 1 of 2 (0.70): seen in turn 1" in rationale
-    assert "Part 2 of 2" in rationale
-
-
-def test_chunks_without_tokens_count_alike() -> None:
-    chunks = [chunk(0, 0, tool_mastery=0.0), chunk(1, 0, tool_mastery=1.0)]
-    assert verdict_of(chunks, "tool_mastery").value == pytest.approx(0.5)
+    found = verdict_of(chunks, name)
+    assert found.value == pytest.approx(value)
+    assert (
+        f"Part 2 of {len(chunks)} ({format(said[1], '.2f') if name == 'tool_mastery' else said[1]}): seen in turn 1"
+        in found.rationale
+    )
 
 
 def test_chunks_of_one_mind_agree_and_opposite_ones_do_not() -> None:

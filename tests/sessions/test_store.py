@@ -82,14 +82,6 @@ def test_a_week_whose_transcripts_are_all_gone_keeps_its_rows(lake: Lake, folder
     assert after.digest == digest.digest
 
 
-def test_a_transcript_that_changed_replaces_its_session(lake: Lake, folder: Path) -> None:
-    transcript(folder, 0)
-    read_again(lake, folder)
-    transcript(folder, 0, "Make the retries wait longer each time")
-    (session,) = read_again(lake, folder)
-    assert session.turns[0].prompt.startswith("Make the retries wait longer each time")
-
-
 def test_a_transcript_that_moved_is_the_same_session(lake: Lake, folder: Path) -> None:
     path = transcript(folder, 0)
     read_again(lake, folder)

@@ -119,16 +119,6 @@ def test_without_an_event_the_patch_itself_counts_when_it_succeeded(
     assert (call.added, call.removed, call.estimated) == (added, added, bool(added))
 
 
-def test_a_patch_that_failed_adds_nothing(tmp_path: Path) -> None:
-    session = read_turn(
-        tmp_path,
-        item(2, "custom_tool_call", name="apply_patch", call_id="c1", input=PATCH),
-        event(3, "patch_apply_end", call_id="c1", success=False, stderr="no match", changes={}),
-    )
-    (call,) = calls_of(session)
-    assert (call.status, call.result, call.added) == ("failed", "no match", 0)
-
-
 def test_patches_within_a_script_belong_to_the_script(tmp_path: Path) -> None:
     one = changes(a_py={"type": "add", "content": "x\n"})
     two = changes(b_py={"type": "add", "content": "y\nz\n"})

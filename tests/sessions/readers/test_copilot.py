@@ -13,12 +13,6 @@ from debrief.sessions.readers.copilot import READER
 from debrief.sessions.readers.files import walk
 from tests.sessions.readers.content import calls_of, prompts_of
 
-DIFF = (
-    "\ndiff --git a/a.py b/a.py\nindex 0000000..0000000 100644\n--- a/a.py\n+++ b/a.py\n"
-    "@@ -3,2 +3,3 @@\n x\n-y\n+z\n+w\n"
-)
-OTHER = "diff --git a/b.py b/b.py\n--- a/b.py\n+++ /dev/null\n@@ -1,1 +0,0 @@\n-gone\n"
-
 
 class Stream:
     """Events of one session, each with the id and the time that come next."""
@@ -178,22 +172,3 @@ def test_a_stream_is_named_after_its_folder_where_it_tells_no_id(tmp_path: Path)
     peek, session = READER.peek(transcript), READER.read(transcript)
     assert peek is not None
     assert peek.session_id == session.id == "p7"
-
-
-@pytest.mark.parametrize(
-    ("name", "given", "result", "path", "added", "removed"),
-    [
-        ("edit", {"path": "a.py", "old_str": "y"}, {"detailedContent": DIFF}, "a.py", 2, 1),
-        ("edit", {"path": "a.py", "old_str": "y", "new_str": "z"}, {}, "a.py", 1, 1),
-        ("create", '{"path": "a.py", "file_text": "x\\ny\\n"}', {}, "a.py", 2, 0),
-        ("apply_patch", "x", {"detailedContent": DIFF + OTHER}, "a.py", 2, 2),
-        ("str_replace_editor", {"command": "view", "path": "a.py"}, {}, None, 0, 0),
-    ],
-    ids=["diff-of-the-result", "own-input", "created", "two-files", "view"],
-)
-def test_growth_comes_from_the_result_else_from_the_call(
-    tmp_path: Path, name: str, given: Any, result: Any, path: Any, added: int, removed: int
-) -> None:
-    stream = Stream().ask("go").run(name, given, success=True, result={"content": "ok", **result})
-    (call,) = calls_of(stream.read(tmp_path))
-    assert (call.path, call.added, call.removed) == (path, added, removed)

@@ -179,26 +179,6 @@ def test_settings_that_are_missing_or_broken_are_told_and_messages_tokens_stand_
     assert read_one(tmp_path, records, settings={}).usage == Usage(5, 2, 0, 0)
 
 
-@pytest.mark.parametrize(
-    ("name", "outcome", "path", "added", "removed"),
-    [
-        ("Edit", {"success": True, "diff": "@@ -9,1 +9,1 @@\n-long\n+short\n"}, "a.py", 1, 1),
-        ("Edit", {"success": True}, "a.py", 2, 1),
-        ("Read", {"success": True}, None, 0, 0),
-    ],
-    ids=["diff-of-the-result", "own-input", "no-edit"],
-)
-def test_growth_comes_from_the_result_else_from_the_call(
-    tmp_path: Path, name: str, outcome: Any, path: str | None, added: int, removed: int
-) -> None:
-    call = use(name, "c1", file_path="a.py", old_str="long", new_str="sh\nort")
-    answer = message(3, "user", [result("c1", json.dumps(outcome))])
-    session = read_turn(tmp_path, message(2, "assistant", [call]), answer)
-    (made,) = calls_of(session)
-    assert (made.status, made.path, made.added, made.removed) == ("ok", path, added, removed)
-    assert (session.lines_added, session.lines_removed) == (added, removed)
-
-
 def test_a_subagent_belongs_to_the_session_that_called_it(tmp_path: Path) -> None:
     child = {**START, "id": "s2", "callingSessionId": "s1", "callingToolUseId": "c1"}
     task = use("Task", "c1", subagent_type="tester", description="run tests", prompt="test it")

@@ -15,7 +15,6 @@ from debrief.sessions.readers.opencode import READER
 from tests.sessions.readers.content import calls_of, prompts_of, read_all
 
 START = 1_772_445_600_000
-DIFF = "Index: a.py\n=====\n--- a.py\n+++ a.py\n@@ -4,3 +4,3 @@\n a\n-b\n+c\n d\n"
 
 
 def info(**more: Any) -> dict[str, Any]:
@@ -227,21 +226,3 @@ def test_a_session_without_messages_is_none(tmp_path: Path) -> None:
         assert READER.peek(transcript) is None
         with pytest.raises(NoSession):
             READER.read(transcript)
-
-
-@pytest.mark.parametrize(
-    ("name", "given", "metadata", "added", "removed"),
-    [
-        ("edit", {"filePath": "a.py", "oldString": "b", "newString": "c"}, {"diff": DIFF}, 1, 1),
-        ("edit", {"filePath": "a.py", "oldString": "b", "newString": "c\nd"}, {}, 2, 1),
-        ("apply_patch", {"patchText": "x"}, {"files": [{"filePath": "a.py", "diff": DIFF}]}, 1, 1),
-    ],
-    ids=["diff", "own-input", "files"],
-)
-def test_growth_comes_from_the_result_else_from_the_call(
-    tmp_path: Path, name: str, given: Any, metadata: Any, added: int, removed: int
-) -> None:
-    made = tool(name, given, metadata=metadata, output="done")
-    (call,) = calls_of(read_one(tmp_path, user(1, text("go")), assistant(2, made)))
-    assert (call.path, call.added, call.removed) == ("a.py", added, removed)
-    assert call.estimated == (not metadata)

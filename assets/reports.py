@@ -43,12 +43,10 @@ def done_with(instance: dg.DagsterInstance, run: dg.DagsterRun) -> list[Done]:
     """Return what was made by a run, the runs that it retries, and those of its backfill."""
     backfill, root = run.tags.get(_BACKFILL), account_of(run)
     runs = {run.run_id: run}
-    for tags in (
-        {_BACKFILL: backfill} if backfill else {},
-        {_ROOT: root} if root != run.run_id else {},
-    ):
-        if tags:
-            runs |= {each.run_id: each for each in instance.get_runs(dg.RunsFilter(tags=tags))}
+    for tag, value in ((_BACKFILL, backfill), (_ROOT, root if root != run.run_id else None)):
+        if value:
+            filters = dg.RunsFilter(tags={tag: value})
+            runs |= {each.run_id: each for each in instance.get_runs(filters)}
     if (first := instance.get_run_by_id(root)) is not None:
         runs[root] = first
     parts: dict[tuple[str, str], list[Done]] = {}

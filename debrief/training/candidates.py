@@ -30,8 +30,6 @@ TABLE = "prompt_candidates"
 FORM = "1"
 """Raised when the same samples give another candidate."""
 
-Outcome = Literal["proposed", "nothing_better", "not_possible"]
-
 
 def candidate_files(proposal: Proposal) -> dict[str, bytes]:
     """Return the files of a candidate by name: the prompts, and what speaks for them.
@@ -135,7 +133,7 @@ class CandidateRow(Struct, frozen=True, kw_only=True):
     task: str
     fingerprint: str
     """The pair's."""
-    outcome: Outcome
+    outcome: Literal["proposed", "nothing_better", "not_possible"]
     reason: str = ""
     """Why it is not possible; else empty."""
     candidate: str = ""

@@ -174,18 +174,10 @@ def _sources(counts: SetCounts) -> str:
         [(*key, str(count)) for key, count in ranked(counts.sources)],
     )
     origins = ", ".join(f"{count} {origin}" for origin, count in ranked(counts.origins)) or "none"
-    return (
-        f"## Where they are from\n\n{body}\n\nPrompts in force: {origins}. "
-        f"The commit that the work started from is known of {counts.with_base_commit} samples.\n\n"
-        f"{_licences(counts)}"
+    licences = _table(
+        ("repository", "licence", "samples"),
+        [(name, known or "not known", str(n)) for (name, known), n in ranked(counts.licences)],
     )
-
-
-def _licences(counts: SetCounts) -> str:
-    rows = [
-        (repository, licence or "not known", str(count))
-        for (repository, licence), count in ranked(counts.licences)
-    ]
     unknown = sum(count for (_, licence), count in counts.licences.items() if not licence)
     note = (
         f"Of {unknown} samples the licence is not known: their repositories were not at hand, or "
@@ -193,7 +185,11 @@ def _licences(counts: SetCounts) -> str:
         if unknown
         else "As the repositories' own files say; check before publishing."
     )
-    return f"{_table(('repository', 'licence', 'samples'), rows)}\n\n{note}"
+    return (
+        f"## Where they are from\n\n{body}\n\nPrompts in force: {origins}. "
+        f"The commit that the work started from is known of {counts.with_base_commit} samples.\n\n"
+        f"{licences}\n\n{note}"
+    )
 
 
 def _filters(options: TrainingOptions) -> str:

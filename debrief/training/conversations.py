@@ -43,17 +43,17 @@ _REMINDER_S_END = 32
 """Characters in which a reminder ends, with some white space."""
 
 
-class Request(Struct, frozen=True, kw_only=True):
+class Request(Struct, kw_only=True):
     """What a person asked for, and what the model did on it."""
 
     text: str
     images: int = 0
-    answers: tuple[Message, ...] = ()
+    answers: list[Message] = []
     is_stopped: bool = False
     """The person interrupted the model after the last answer: it was not at its end."""
     is_notice: bool = False
     """Nobody asked: the agent's program told the model something that is in no line."""
-    after_notices: tuple[int, ...] = ()
+    after_notices: list[int] = []
     """Places of the answers before which it did so while the model worked."""
 
 
@@ -70,41 +70,30 @@ def requests_in(turn: Turn, notices: Sequence[datetime] = ()) -> Iterator[Reques
     """
     typed = [one for one in turn.interventions if one.kind in _TYPED and one.text.strip()]
     heard = bisect_left(notices, turn.at) if turn.at else 0
-    is_notice = False
-    text, images = turn.prompt, turn.images
-    answers: list[Message] = []
-    after_notices: list[int] = []
-
-    def request() -> Request:
-        return Request(
-            text=text,
-            images=images,
-            answers=tuple(answers),
-            is_notice=is_notice,
-            after_notices=tuple(after_notices),
-        )
-
+    request = Request(text=turn.prompt, images=turn.images)
     for message in turn.messages:
         if not (without_thoughts(message.text).strip() or message.calls):
             continue
+        is_first = not request.answers
         before = [
-            one for one in typed if (one.at <= message.at if one.at and message.at else not answers)
+            one for one in typed if (one.at <= message.at if one.at and message.at else is_first)
         ]
         typed = [one for one in typed if one not in before]
         due = max(heard, bisect_right(notices, message.at) if message.at else 0)
-        is_noticed, heard = bool(answers) and due > heard, due
-        if not answers and (text.strip() or images):
+        is_noticed, heard = bool(request.answers) and due > heard, due
+        if not request.answers and (request.text.strip() or request.images):
             # A prompt that nothing was said on before a command is what came of the command.
             remarks = [_words(one) for one in before if one.kind == "remark"]
-            text = "\n\n".join(filter(None, [text, *remarks]))
-        elif before or (is_noticed and not answers[-1].calls):
-            yield request()
-            text, images = "\n\n".join(map(_words, _heard(before))), 0
-            answers, after_notices, is_notice = [], [], not before
+            request.text = "\n\n".join(filter(None, [request.text, *remarks]))
+        elif before or (is_noticed and not request.answers[-1].calls):
+            yield request
+            words = "\n\n".join(map(_words, _heard(before)))
+            request = Request(text=words, is_notice=not before)
         elif is_noticed:
-            after_notices.append(len(answers))
-        answers.append(message)
-    yield replace(request(), is_stopped=_is_stopped(turn, answers))
+            request.after_notices.append(len(request.answers))
+        request.answers.append(message)
+    request.is_stopped = _is_stopped(turn, request.answers)
+    yield request
     for remark in typed:
         if remark.kind == "remark":
             yield Request(text=_words(remark))

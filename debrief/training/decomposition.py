@@ -128,9 +128,7 @@ def weekly_moves(
             low, high = value - reach, value + reach
             parts.append(FactorEffect(factor=factor, value=value, low=low, high=high))
         earlier, later = ([seen[place] for place in places[name]] for name in (before, week))
-        mean_before, mean = (
-            sum(one.quality for one in ones) / len(ones) for ones in (earlier, later)
-        )
+        mean_before, mean = (sum(one.quality for one in x) / len(x) for x in (earlier, later))
         moves.append(
             WeeklyMove(
                 week=week,
@@ -197,11 +195,8 @@ def moves_markdown(moves: Sequence[WeeklyMove]) -> str:
         f"The first mean, of {oldest.before}, was {oldest.mean_before:.2f} "
         f"over {oldest.sessions_before} sessions.",
     ]
-    gaps = [
-        f"{move.week} after {move.before}"
-        for move in moves
-        if move.before != week_after(move.week, -1)
-    ]
+    apart = (move for move in moves if move.before != week_after(move.week, -1))
+    gaps = [f"{move.week} after {move.before}" for move in apart]
     if gaps:
         notes.append(f"Weeks without scored sessions lie between: {', '.join(gaps)}.")
     alike = [f"{move.week}: {', '.join(move.together)}" for move in moves if move.together]

@@ -198,9 +198,7 @@ def _evolved(
         for sample in train
     ]
 
-    def metric(
-        gold: Any, made: Any, trace: Any = None, name: str | None = None, part: Any = None
-    ) -> Any:
+    def metric(gold: Any, made: Any, *_: object) -> Any:
         score, feedback = trials.judge(by_session[gold.session_id], course_text(made))
         return dspy.Prediction(score=score, feedback=feedback)
 

@@ -28,7 +28,8 @@ PAGE_SIZE = 200
 RETRIES = RetryPolicy(attempts=6, longest_retry_after=30.0)
 _TEMPORARY = frozenset({408, 425, 429, 500, 502, 503, 504})
 _ADDRESS = "As https://host[/path]"
-_MAKE_TASK = "Make it there: debrief record upload --create-task NAME"
+MAKE_TASK = "Make it there: debrief record upload --create-task NAME"
+"""Next move of who sends the record of a task that is not there."""
 
 
 class RecorderAwayError(DebriefError):
@@ -156,17 +157,10 @@ class RecorderClient:
             if error.status != 409:
                 raise
 
-    def has_task(self, task_id: str) -> bool:
-        """Return whether a task exists, for a token of scope ``read``; errors as for ``send``."""
-        try:
-            answer = self._request("GET", f"/tasks/{task_id}")
-        except RecorderRefusedError as error:
-            if error.next_move != _MAKE_TASK:
-                raise
-            return False
-        if answer.get("id") != task_id:
+    def check_task(self, task_id: str) -> None:
+        """Make sure that a task exists, for a token of scope ``read``; errors as for ``send``."""
+        if self._request("GET", f"/tasks/{task_id}").get("id") != task_id:
             raise _not_a_recorder(self.url)
-        return True
 
     def records(self, filters: SessionFilter, withheld: dict[str, str]) -> Iterator[StoredRecord]:
         """Yield records, page by page, for a token of scope ``export``; errors as for ``send``.
@@ -345,7 +339,7 @@ def _reasons_of(answer: httpx.Response) -> list[str]:
 def _next_move(answer: httpx.Response, scope: str) -> str:
     content, status = _object_of(answer), answer.status_code
     if status == 404 and str(content.get("place")).startswith("task "):
-        return _MAKE_TASK
+        return MAKE_TASK
     moves = {
         401: f"Check {TOKEN}.",
         403: f"Use a token with the scope {scope}: {TOKEN}.",

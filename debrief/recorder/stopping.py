@@ -20,6 +20,7 @@ from debrief.git import find_commit
 from debrief.recorder.assembly import build_record
 from debrief.recorder.checks import ReadyRule, problems_of, readiness
 from debrief.recorder.client import (
+    MAKE_TASK,
     Receipt,
     RecorderAwayError,
     RecorderClient,
@@ -350,33 +351,26 @@ def preflight_check(
         server = client_of(settings, "write", RetryPolicy(attempts=1), timeout=seconds)
     except ConfigurationError as error:
         return error
-    next_move = (
-        f"Whether task {task_id} is there is not known; a record that cannot be sent at the end "
-        "waits here."
-    )
-    errors: list[DebriefError | None] = []
+    errors: list[DebriefError] = [RecorderAwayError(server.url, "gave no answer in time")]
+
+    def ask() -> None:
+        with server:
+            try:
+                server.check_task(task_id)
+                errors.clear()
+            except DebriefError as error:
+                errors[:] = [error]
+
     # Looking a name up knows no time limit, and the thread is left behind with it.
-    asking = threading.Thread(
-        target=lambda: errors.append(_check(server, task_id, next_move)), daemon=True
-    )
+    asking = threading.Thread(target=ask, daemon=True)
     asking.start()
     asking.join(seconds)
-    return (
-        errors[0] if errors else RecorderAwayError(server.url, "gave no answer in time", next_move)
-    )
-
-
-def _check(server: RecorderClient, task_id: str, next_move: str) -> DebriefError | None:
-    with server:
-        try:
-            if server.has_task(task_id):
-                return None
-        except RecorderAwayError as error:
-            return RecorderAwayError(server.url, error.reason, next_move)
-        except RecorderRefusedError as error:
-            return None if error.status == _SCOPE_IS_MISSING else error
-    return RecorderRefusedError(
-        server.url,
-        [f"has no task {task_id} yet"],
-        "Make it there at the end: debrief record stop --create-task NAME",
-    )
+    error = errors[0] if errors else None
+    if isinstance(error, RecorderAwayError):
+        unknown = f"Whether task {task_id} is there is not known; a record that cannot be sent"
+        return RecorderAwayError(server.url, error.reason, f"{unknown} at the end waits here.")
+    if isinstance(error, RecorderRefusedError) and error.next_move == MAKE_TASK:
+        move = "Make it there at the end: debrief record stop --create-task NAME"
+        return RecorderRefusedError(server.url, [f"has no task {task_id} yet"], move)
+    is_unable = isinstance(error, RecorderRefusedError) and error.status == _SCOPE_IS_MISSING
+    return None if is_unable else error

@@ -365,12 +365,12 @@ def preflight_check(
     asking = threading.Thread(target=ask, daemon=True)
     asking.start()
     asking.join(seconds)
-    error = errors[0] if errors else None
-    if isinstance(error, RecorderAwayError):
+    found = errors[0] if errors else None
+    if isinstance(found, RecorderAwayError):
         unknown = f"Whether task {task_id} is there is not known; a record that cannot be sent"
-        return RecorderAwayError(server.url, error.reason, f"{unknown} at the end waits here.")
-    if isinstance(error, RecorderRefusedError) and error.next_move == MAKE_TASK:
+        return RecorderAwayError(server.url, found.reason, f"{unknown} at the end waits here.")
+    if isinstance(found, RecorderRefusedError) and found.next_move == MAKE_TASK:
         move = "Make it there at the end: debrief record stop --create-task NAME"
         return RecorderRefusedError(server.url, [f"has no task {task_id} yet"], move)
-    is_unable = isinstance(error, RecorderRefusedError) and error.status == _SCOPE_IS_MISSING
-    return None if is_unable else error
+    is_unable = isinstance(found, RecorderRefusedError) and found.status == _SCOPE_IS_MISSING
+    return None if is_unable else found

@@ -39,6 +39,9 @@ def test_a_token_is_shown_once_listed_and_revoked(debrief: Debrief, postgres_url
     assert (listed["name"], listed["revoked_at"]) == ("ci", None)
     assert listed["last_used_at"]
     assert secret not in debrief("tokens", "list").output
+    assert len(secret) >= 8 + 43
+    with RecordStore(postgres_url) as store, store._connection() as connection:
+        assert secret not in str(connection.exec_driver_sql("SELECT * FROM tokens").all())
     for _ in range(2):
         assert debrief("tokens", "revoke", "ci").stdout == "Revoked ci.\n"
     with RecordStore(postgres_url) as store:

@@ -23,8 +23,15 @@ from tests.waiting import LONG
 
 
 def test_a_record_comes_back_byte_for_byte_and_can_be_asked_as_jsonb(store: RecordStore) -> None:
-    new = row()
-    store.add_session(new)
+    far = timezone(timedelta(hours=9))
+    new = row(created_at=datetime(2026, 11, 3, 1, 0, tzinfo=far), not_ready=("no test ran",))
+    stored = store.add_session(new)
+    assert stored.created_at == datetime(2026, 11, 2, 16, 0, tzinfo=UTC)
+    assert stored.created_at.utcoffset() == timedelta(0)
+    assert (stored.size, stored.sha256, stored.status) == (len(TEXT), new.sha256, "draft")
+    assert stored.not_ready == ["no test ran"]
+    assert store.session(new.id) == stored
+    assert list(store.sessions().items) == [stored]
     assert store.record_text(new.id) == TEXT
     with store._connection() as connection:
         query = sa.text("SELECT record #>> '{meta,a}' FROM sessions")
@@ -53,18 +60,6 @@ def test_every_text_comes_back_from_the_store_and_from_an_export(
     assert [(found.id, found.text) for found in store.export(cursor=before)] == [(new.id, text)]
 
 
-def test_a_stored_session_tells_what_it_was_stored_with(store: RecordStore) -> None:
-    far = timezone(timedelta(hours=9))
-    new = row(created_at=datetime(2026, 11, 3, 1, 0, tzinfo=far), not_ready=("no test ran",))
-    stored = store.add_session(new)
-    assert stored.created_at == datetime(2026, 11, 2, 16, 0, tzinfo=UTC)
-    assert stored.created_at.utcoffset() == timedelta(0)
-    assert (stored.size, stored.sha256, stored.status) == (len(TEXT), new.sha256, "draft")
-    assert stored.not_ready == ["no test ran"]
-    assert store.session(new.id) == stored
-    assert list(store.sessions().items) == [stored]
-
-
 @pytest.mark.parametrize(
     "given",
     [
@@ -81,15 +76,6 @@ def test_what_postgres_cannot_hold_is_bad_input(
     with pytest.raises(InputError):
         refusing.add_session(row(**given))
     assert refusing.count() == 0
-
-
-def test_no_secret_is_in_the_database(store: RecordStore) -> None:
-    secrets = [store.add_token(f"t{number}", ["read"])[1] for number in range(3)]
-    assert len(set(secrets)) == 3
-    assert all(len(secret) >= 8 + 43 for secret in secrets)
-    with store._connection() as connection:
-        kept = str(connection.exec_driver_sql("SELECT * FROM tokens").all())
-    assert not any(secret in kept for secret in secrets)
 
 
 def test_pages_and_exports_of_any_size_give_every_session_once(store: RecordStore) -> None:

@@ -111,10 +111,9 @@ def test_the_two_sides_of_the_split_are_everything_and_share_nothing(
     names = {side: [line["meta"]["repoName"] for line in lines] for side, lines in sides.items()}
     assert sorted(names["train"] + names["eval"]) == sorted(f"repo-{n}" for n in range(12))
     assert names["eval"]
-    for side, lines in sides.items():
-        for line in lines:
-            started = new_record().meta.started_at
-            assert side_of(line["meta"]["repoName"], started) == side
+    started = new_record().meta.started_at
+    for side in sides:
+        assert {side_of(name, started) for name in names[side]} == {side}
 
 
 def test_an_export_that_breaks_on_the_way_cannot_be_taken_for_a_whole_one(

@@ -31,6 +31,8 @@ def test_a_task_is_made_once(client: httpx.Client) -> None:
     assert_problem(client.post("/tasks", json={**task, "name": "Other"}), 409, "another id")
     assert made.json() in client.get("/tasks").json()["tasks"]
     assert client.get("/tasks/tailwind-setup").json() == made.json()
+    assert_problem(client.post("/tasks", json={**task, "description": "x" * 70_000}), 413)
+    assert_problem(upload(client, new_record(task_id="nobody-made-it")), 404, "nobody-made-it")
 
 
 @pytest.mark.parametrize(

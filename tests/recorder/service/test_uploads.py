@@ -64,10 +64,6 @@ def test_ten_retries_at_once_make_one_row_and_other_bytes_are_a_conflict(api: Ap
     assert [session["id"] for session in found["sessions"]] == [str(record.meta.session_id)]
 
 
-def test_a_task_has_to_be_there_first(client: httpx.Client) -> None:
-    assert_problem(upload(client, new_record(task_id="nobody-made-it")), 404, "nobody-made-it")
-
-
 def test_a_secret_that_a_recorder_let_through_is_replaced_on_both_sides(
     client: httpx.Client,
 ) -> None:
@@ -247,12 +243,6 @@ def test_a_body_that_is_too_long_is_refused_before_it_is_read(
         assert_problem(answer, 413, "8,000,000")
     last = [line for line in api.lines() if line.get("status") == 413][-1]
     assert last["bytes_in"] < 9_000_000
-
-
-def test_a_task_may_not_be_as_long_as_a_record(client: httpx.Client) -> None:
-    body = json.dumps({"id": "long", "name": "x", "description": "x" * 70_000})
-
-    assert_problem(client.post("/tasks", content=body, headers=JSON), 413)
 
 
 def test_a_session_is_ready_only_when_the_rule_holds(client: httpx.Client) -> None:

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
-from rich import box
+from rich import box, filesize
 from rich.progress import Progress
 from rich.table import Table
 
@@ -205,7 +205,7 @@ def _cell(heading: str, value: str | int) -> str:
     if isinstance(value, str):
         return value
     if heading == "size":
-        return _size(value)
+        return filesize.decimal(value)
     return "" if heading == "not read" and not value else f"{value:,}"
 
 
@@ -226,9 +226,3 @@ def _print_reasons(
         out.print(f"  {-count:>5}  {source}: {reason}: {example}{more}")
     if len(rows) > _SHOWN:
         out.print(f"         … and {len(rows) - _SHOWN} other reasons; all with --json")
-
-
-def _size(count: int) -> str:
-    if count < 1_000_000:
-        return f"{count / 1_000:.1f} KB"
-    return f"{count / 1_000_000:.1f} MB" if count < 1_000_000_000 else f"{count / 1e9:.2f} GB"

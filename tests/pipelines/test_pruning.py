@@ -46,11 +46,15 @@ def test_an_old_run_goes_with_its_events_once_a_newer_one_made_the_same(
     instance: dg.DagsterInstance,
 ) -> None:
     old, new = run(instance, "monday", 100), run(instance, "monday", 1)
-    done = prune(instance, 90)
-    assert done.runs == (old,)
+    under_way = instance.create_run_for_job(prune_runs)
+    assert prune(instance, 90, dry_run=True).runs == (old,)
+    assert instance.get_run_by_id(old) is not None
+    assert prune(instance, 90).runs == (old,)
     assert instance.get_run_by_id(old) is None
     assert instance.all_logs(old) == []
     assert instance.get_run_by_id(new) is not None
+    assert prune(instance, 0).runs == ()
+    assert instance.get_run_by_id(under_way.run_id) is not None
 
 
 def test_a_run_that_a_partition_rests_on_stays_however_old(instance: dg.DagsterInstance) -> None:
@@ -61,19 +65,6 @@ def test_a_run_that_a_partition_rests_on_stays_however_old(instance: dg.DagsterI
     assert done.kept == 2
     assert all(instance.get_run_by_id(run_id) for run_id in kept)
     assert instance.get_materialized_partitions(made.key) == {"monday", "tuesday"}
-
-
-def test_a_dry_run_deletes_nothing(instance: dg.DagsterInstance) -> None:
-    old = run(instance, "monday", 100)
-    run(instance, "monday", 1)
-    assert prune(instance, 90, dry_run=True).runs == (old,)
-    assert instance.get_run_by_id(old) is not None
-
-
-def test_a_run_under_way_is_not_touched(instance: dg.DagsterInstance) -> None:
-    under_way = instance.create_run_for_job(prune_runs)
-    assert prune(instance, 0).runs == ()
-    assert instance.get_run_by_id(under_way.run_id) is not None
 
 
 def test_the_job_prunes_the_instance_that_it_runs_on(instance: dg.DagsterInstance) -> None:

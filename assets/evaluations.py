@@ -11,11 +11,11 @@ from assets.partitions import add_pairs
 from assets.presentation import preview
 from assets.sessions import raw_sessions, session_metadata
 from assets.weekly import Filled, Metadata, Row, StageRun, checked_weeks, upstream, weekly_stage
-from debrief.digests import digest_of
 from debrief.evaluation import version_of
 from debrief.evaluators import Evaluators
 from debrief.judging.evaluation import evaluate_week, weighted_average
 from debrief.judging.model import JUDGE_SETS, Judge, JudgeEvaluation
+from debrief.keys import digest_of
 from debrief.lake import Lake
 from debrief.scoring.dimensions import problems_of
 from debrief.scoring.model import SessionScores

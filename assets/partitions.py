@@ -4,8 +4,8 @@ from collections.abc import Iterable
 
 import dagster as dg
 
+from debrief.keys import FIRST_WEEK
 from debrief.settings import load_settings
-from debrief.weeks import FIRST_WEEK
 
 WEEKS = dg.WeeklyPartitionsDefinition(start_date=FIRST_WEEK, day_offset=1, end_offset=1)
 """Monday to Sunday, UTC; the week under way is one of them."""

@@ -25,8 +25,8 @@ from assets.weekly import (
     upstream,
     weekly_asset,
 )
-from debrief.digests import digest_of
 from debrief.judging.model import JudgeEvaluation
+from debrief.keys import digest_of
 from debrief.lake import Row
 from debrief.scoring.model import SessionScores
 from debrief.snapshots.model import SessionMetadataRow

@@ -27,9 +27,9 @@ from assets.weekly import (
     upstream,
     weekly_stage,
 )
-from debrief.digests import digest_of
 from debrief.errors import ModelError
 from debrief.evaluation import version_of
+from debrief.keys import digest_of, week_after, week_of
 from debrief.lake import Lake, Row
 from debrief.rubrics.consolidation import MOST_JUDGEMENTS, try_rubrics
 from debrief.rubrics.judging import evaluate_rubrics
@@ -54,7 +54,6 @@ from debrief.rubrics.page import rubrics_markdown
 from debrief.scoring.model import SCORE_NAMES, ScoreName, SessionScores
 from debrief.sessions.model import Session
 from debrief.summary import Evaluated
-from debrief.weeks import week_after, week_of
 from resources.storage import LakeResource
 
 _JUDGEMENTS_OFFLINE = 2_000

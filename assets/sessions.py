@@ -17,7 +17,7 @@ from assets.weekly import (
     weekly_asset,
     weekly_stage,
 )
-from debrief.digests import digest_of
+from debrief.keys import digest_of
 from debrief.lake import Lake
 from debrief.sessions.model import SessionHead, UnreadTranscript
 from debrief.sessions.scanning import ScanEntry, is_reported

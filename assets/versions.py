@@ -8,8 +8,8 @@ follow staleness through a dependency on all weeks, which most reports and train
 from pathlib import Path
 
 from debrief.content import folder
-from debrief.digests import digest_of
 from debrief.evaluators import judges_folder
+from debrief.keys import digest_of
 from debrief.sessions.store import NORMAL_FORM
 from debrief.settings import load_settings
 from debrief.snapshots.rows import ROWS

@@ -14,9 +14,9 @@ import dagster as dg
 import msgspec
 
 from assets.partitions import WEEKS, weekly_backfill_policy
-from debrief.digests import digest_of
 from debrief.errors import DebriefError, ModelError
 from debrief.evaluators import Evaluators
+from debrief.keys import digest_of
 from debrief.lake import Lake
 from debrief.models.usage import RunUsage
 from debrief.redaction.redactor import Redactor

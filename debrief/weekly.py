@@ -9,6 +9,7 @@ from urllib.parse import urlsplit
 
 from msgspec import Struct
 
+from debrief.keys import is_week, week_after
 from debrief.lake import Lake
 from debrief.markdown import table
 from debrief.redaction.redactor import Redactor
@@ -19,7 +20,6 @@ from debrief.scoring.model import SCORE_NAMES
 from debrief.settings import Settings
 from debrief.summary import Content, Failure, content_of
 from debrief.training.decomposition import WeeklyMove, moves_markdown
-from debrief.weeks import is_week, week_after
 
 STAGES = (
     "raw_sessions",

@@ -8,13 +8,12 @@ from datetime import UTC, datetime, timedelta
 import dagster as dg
 import msgspec
 
-from debrief.digests import digest_of
 from debrief.errors import DebriefError
+from debrief.keys import digest_of, week_after, week_of
 from debrief.recorder.source import RecordChanges, recorder_source
 from debrief.sessions.scanning import Scan, ScanEntry
 from debrief.sessions.store import SESSIONS_TABLE, read_from, scan_into
 from debrief.settings import load_settings
-from debrief.weeks import week_after, week_of
 from pipelines.jobs import range_tags, whole_graph
 from resources.storage import LakeResource, SessionStore
 

@@ -18,10 +18,10 @@ from assets.reports import done_in
 from assets.weekly import MODEL_POOL
 from debrief.cli.shared import console
 from debrief.errors import ConfigurationError, InputError
+from debrief.keys import week_of
 from debrief.lake import Lake
 from debrief.training.selection import observed_pairs
 from debrief.weekly import Done, added_up
-from debrief.weeks import week_of
 from pipelines.definitions import defs
 from pipelines.instance import open_instance
 from pipelines.launching import (

@@ -11,9 +11,9 @@ from msgspec import Struct
 
 from debrief.cli.shared import check_models
 from debrief.errors import InputError
+from debrief.keys import FIRST_WEEK, is_week, week_after
 from debrief.sessions.transfer import split_locations
 from debrief.settings import Settings, load_settings
-from debrief.weeks import FIRST_WEEK, is_week, week_after
 
 
 class RunOptions(Struct, frozen=True, kw_only=True):

@@ -13,9 +13,9 @@ import dagster as dg
 from msgspec import Struct
 from pydantic import Field
 
-from debrief.digests import digest_of
 from debrief.errors import InputError
 from debrief.files import locked
+from debrief.keys import digest_of
 from debrief.lake import Lake
 from debrief.langfuse.source import source_from_settings
 from debrief.recorder.source import recorder_source

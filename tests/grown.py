@@ -5,10 +5,10 @@ from __future__ import annotations
 import datetime as dt
 
 from debrief.judging.model import JudgeEvaluation
+from debrief.keys import week_after
 from debrief.lake import Lake
 from debrief.scoring.model import SessionScores
 from debrief.sessions.model import SessionHead
-from debrief.weeks import week_after
 from tests.snapshots.scenario import head
 from tests.training.scenario import judgement, scores
 

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from debrief.slugs import SLUG, slugify
+from debrief.keys import SLUG, slugify
 
 
 @pytest.mark.parametrize("name", ["checkout-retries", "a", "0.1_x", "unknown", "a" * 63])

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from debrief.weeks import is_week, runs_of_weeks, week_after, week_of
+from debrief.keys import is_week, runs_of_weeks, week_after, week_of
 
 
 @pytest.mark.parametrize(

@@ -278,8 +278,8 @@ def _both(before: float | str | None, after: float | str | None, form: str) -> s
 
 def _set(named: str, lake: str) -> list[Rubric]:
     """Return the rubrics of a lake, or of the latest set of one that a week had a part in."""
+    from debrief.keys import is_week
     from debrief.rubrics.model import SETS, Rubric
-    from debrief.weeks import is_week
 
     if not is_week(named):
         store = _open(named)

@@ -207,9 +207,9 @@ def _store(
     row: SessionScores, scorer: ChunkScorer, settings: Settings, lake: Lake, redactor: Redactor
 ) -> list[ScoreReceipt]:
     """Write one session's scores to the server; return their receipts, filed with the week's."""
+    from debrief.keys import week_of
     from debrief.langfuse.outgoing import ScoreReceipt
     from debrief.langfuse.session_scorer import SessionScorer
-    from debrief.weeks import week_of
 
     week = week_of(row.started)
     with _server(settings, "--store") as client:

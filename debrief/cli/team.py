@@ -45,11 +45,11 @@ def push(
     import getpass
 
     from debrief.errors import ConfigurationError, InputError
+    from debrief.keys import slugify
     from debrief.redaction.redactor import Redactor, key_of
     from debrief.sessions.sources import default_folders
     from debrief.sessions.transfer import push as bring
     from debrief.settings import load_settings
-    from debrief.slugs import slugify
     from debrief.snapshots.captures import captures_beside
 
     settings = load_settings()

@@ -12,7 +12,6 @@ from pathlib import Path
 
 from msgspec import Struct, structs
 
-from debrief.digests import digest_of
 from debrief.errors import InputError
 from debrief.git import find_commit, git
 from debrief.judging.evaluation import (
@@ -27,6 +26,7 @@ from debrief.judging.evaluation import (
     split_hunks,
 )
 from debrief.judging.model import WORKTREE, ChangeContext
+from debrief.keys import digest_of
 from debrief.markdown import front_matter
 from debrief.sessions.model import Message, Session, ToolCall, Turn
 from debrief.snapshots.plans import PLAN

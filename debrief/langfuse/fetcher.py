@@ -12,8 +12,8 @@ from urllib.parse import quote
 import msgspec
 from msgspec import UNSET
 
-from debrief.digests import digest_of
 from debrief.errors import InputError
+from debrief.keys import digest_of, slugify
 from debrief.langfuse.assembly import Assembly
 from debrief.langfuse.client import (
     LangfuseClient,
@@ -26,7 +26,6 @@ from debrief.langfuse.messages import Memory
 from debrief.langfuse.traces import ServerTrace
 from debrief.langfuse.vendors import moment_of
 from debrief.sessions.model import DeclaredTool, Session, TranscriptRef, Turn, Usage
-from debrief.slugs import slugify
 
 SOURCE = "langfuse"
 FIELDS = "core,basic,io,metadata,model,usage,trace_context"

@@ -12,8 +12,8 @@ from uuid import UUID, uuid5
 
 from msgspec import Struct
 
-from debrief.digests import digest_of
 from debrief.errors import LangfuseError
+from debrief.keys import digest_of
 from debrief.langfuse.client import LangfuseClient, timestamp
 from debrief.scoring.dimensions import (
     BY_NAME,

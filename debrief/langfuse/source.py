@@ -17,8 +17,8 @@ from functools import partial
 
 from msgspec import Struct
 
-from debrief.digests import digest_of
 from debrief.errors import ConfigurationError, DebriefError, InputError
+from debrief.keys import digest_of, week_of
 from debrief.lake import Lake
 from debrief.langfuse.client import (
     LangfuseAwayError,
@@ -36,7 +36,6 @@ from debrief.sessions.model import Session
 from debrief.sessions.readers.base import Transcript
 from debrief.sessions.scanning import ScanEntry
 from debrief.settings import Settings
-from debrief.weeks import week_of
 
 LISTING_TABLE, FETCHED_TABLE = "server_listing", "server_sessions"
 FIRST = datetime(2023, 1, 1, tzinfo=UTC)

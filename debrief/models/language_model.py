@@ -17,8 +17,8 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 from msgspec import Struct, structs
 
-from debrief.digests import digest_of
 from debrief.errors import DebriefError, ModelError
+from debrief.keys import digest_of
 from debrief.models.answers import NEXT_RUN, Answer
 from debrief.models.usage import Budget, Meter, ModelUsage, Price
 from debrief.retry import RetryPolicy, retrying

@@ -12,8 +12,8 @@ from functools import cache
 from pathlib import Path
 
 from debrief.content import folder
-from debrief.digests import digest_of
 from debrief.errors import ConfigurationError
+from debrief.keys import digest_of
 
 EXTRACTOR = "rubric_extractor"
 SUMMARIZER = "rubric_summarizer"

@@ -18,8 +18,8 @@ from uuid import UUID
 from msgspec import UNSET, Struct
 from msgspec.structs import replace
 
-from debrief.digests import digest_of
 from debrief.errors import InputError
+from debrief.keys import digest_of
 from debrief.lake import Lake
 from debrief.markdown import plain, table
 from debrief.recorder.storage.rows import StoredRecord

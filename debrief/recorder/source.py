@@ -16,6 +16,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from debrief.errors import DebriefError, InputError
+from debrief.keys import week_of
 from debrief.lake import Lake
 from debrief.recorder.contracts import Status, StoredSession
 from debrief.recorder.storage.rows import CursorError, NotFoundError
@@ -27,7 +28,6 @@ from debrief.sessions.readers.recorder.records import NOT_A_RECORD, decode_meta
 from debrief.sessions.scanning import ScanEntry
 from debrief.sessions.store import SESSIONS_TABLE
 from debrief.settings import Settings
-from debrief.weeks import week_of
 
 if TYPE_CHECKING:
     from debrief.recorder.storage.store import RecordStore

@@ -13,6 +13,7 @@ from typing import Literal
 from msgspec import Struct
 
 from debrief.errors import InputError
+from debrief.keys import slugify
 from debrief.rubrics.labels import Label, Labels
 from debrief.rubrics.measures import (
     YES_OR_NO,
@@ -24,7 +25,6 @@ from debrief.rubrics.measures import (
     gwet_ac1,
     weighted_kappa,
 )
-from debrief.slugs import slugify
 
 _SUFFIX = re.compile(r"\.(?:jsonl?|md|txt)\Z")
 _LEAST = 8

@@ -8,9 +8,9 @@ from threading import Lock
 
 from msgspec import structs
 
-from debrief.digests import digest_of
 from debrief.errors import DebriefError, InputError
 from debrief.evaluation import evaluate, version_of
+from debrief.keys import digest_of
 from debrief.models.answers import refuse
 from debrief.models.fencing import defuse, defuse_line, injection_signs
 from debrief.models.templates import JUDGE, load_template, render

@@ -10,6 +10,7 @@ import msgspec
 from msgspec import structs
 
 from debrief.errors import DebriefError
+from debrief.keys import slugify
 from debrief.models.answers import refuse
 from debrief.models.fencing import defuse, defuse_line
 from debrief.models.templates import SUMMARIZER, extractor_for, load_template, render, version_of
@@ -36,7 +37,6 @@ from debrief.rubrics.model import (
 from debrief.rubrics.parsing import ParsedRubric, parse_rubric_set, parse_rubrics
 from debrief.scoring.model import SCORE_NAMES, ScoreName, SessionScores
 from debrief.sessions.model import Session
-from debrief.slugs import slugify
 from debrief.tokens import count_tokens
 
 UNPROVEN = "what it quotes does not stand in the session"

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 
 from msgspec import Struct
 
+from debrief.keys import week_after
 from debrief.offline.habit_detectors import Detection
 from debrief.offline.habits import HABITS, Habit, detect_habits
 from debrief.rubrics.asking import stands
@@ -30,7 +31,6 @@ from debrief.rubrics.contrast import (
 from debrief.rubrics.model import DroppedRubric, Evidence, ExtractedRubric, Mined, ReadWeek, Rubric
 from debrief.scoring.model import SCORE_NAMES, ScoreName, SessionScores
 from debrief.sessions.model import Session
-from debrief.weeks import week_after
 
 EXTRACTOR = "offline"
 EARLIER_WEEKS = 3

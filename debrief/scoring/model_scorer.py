@@ -18,8 +18,8 @@ import orjson
 from msgspec import Struct
 from msgspec.structs import replace
 
-from debrief.digests import digest_of
 from debrief.errors import InputError
+from debrief.keys import digest_of
 from debrief.models import fencing
 from debrief.models.answers import (
     READ_ATTEMPTS,

@@ -11,8 +11,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from msgspec import Struct
 from msgspec.structs import replace
 
-from debrief.digests import digest_of
 from debrief.evaluation import evaluate, failure_of, version_of
+from debrief.keys import digest_of
 from debrief.markdown import table
 from debrief.models.fencing import injection_signs
 from debrief.models.language_model import DryRunError

@@ -15,11 +15,10 @@ from typing import TypeVar
 from msgspec import UNSET, Struct
 from msgspec.structs import replace
 
-from debrief.digests import digest_of
+from debrief.keys import digest_of, week_of
 from debrief.sessions.model import Message, Session, Subagent, Turn, Usage
 from debrief.sessions.readers.files import FileStamp
 from debrief.sessions.readers.values import moment_of_change, unique
-from debrief.weeks import week_of
 
 _UNIQUE = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}", re.IGNORECASE)
 

@@ -14,6 +14,7 @@ from pathlib import Path
 from msgspec.structs import asdict, replace
 
 from debrief.errors import InputError
+from debrief.keys import week_of
 from debrief.sessions.model import Session, UnreadTranscript
 from debrief.sessions.readers import READERS
 from debrief.sessions.readers.base import (
@@ -34,7 +35,6 @@ from debrief.sessions.readers.files import (
 )
 from debrief.sessions.readers.values import moment_of_change
 from debrief.sessions.scanning import MirrorOrigin, Scan, ScanEntry, identified, united, with_digest
-from debrief.weeks import week_of
 
 Redact = Callable[[Session], Session]
 

@@ -12,8 +12,8 @@ from typing import Protocol
 
 from msgspec.structs import replace
 
-from debrief.digests import digest_of
 from debrief.errors import InputError
+from debrief.keys import digest_of
 from debrief.lake import Lake
 from debrief.redaction.redactor import Redactor
 from debrief.redaction.sessions import redact_session

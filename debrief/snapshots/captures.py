@@ -20,8 +20,8 @@ from msgspec import Struct
 from msgspec.structs import replace
 from pydantic import ValidationError
 
-from debrief.digests import digest_of
 from debrief.errors import InputError
+from debrief.keys import digest_of
 from debrief.sessions.model import Problem, SessionHead
 from debrief.sessions.readers import READERS
 from debrief.sessions.readers.files import walk

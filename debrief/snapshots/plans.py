@@ -22,8 +22,8 @@ from msgspec import Struct
 from debrief.errors import InputError
 from debrief.files import locked
 from debrief.git import find_commit, git
+from debrief.keys import slugify
 from debrief.markdown import front_matter
-from debrief.slugs import slugify
 from debrief.snapshots.capture import (
     CLAUDE_CODE,
     HOME,

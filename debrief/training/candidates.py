@@ -9,9 +9,9 @@ from typing import Literal
 import msgspec
 from msgspec import Struct
 
-from debrief.digests import digest_of
 from debrief.errors import InputError
 from debrief.files import write_folder
+from debrief.keys import digest_of
 from debrief.lake import Lake
 from debrief.markdown import table
 from debrief.redaction import contains_secret

@@ -17,10 +17,10 @@ from typing import TYPE_CHECKING, Literal
 
 from msgspec import Struct
 
+from debrief.keys import week_after, week_of
 from debrief.markdown import table
 from debrief.scoring.model import SessionScores
 from debrief.snapshots.model import UNKNOWN, SessionMetadataRow
-from debrief.weeks import week_after, week_of
 
 if TYPE_CHECKING:
     import numpy as np

@@ -27,7 +27,7 @@ from typing import TYPE_CHECKING
 from msgspec import Struct
 from msgspec.structs import replace
 
-from debrief.digests import digest_of
+from debrief.keys import digest_of
 from debrief.lake import Lake
 from debrief.offline.commands import check_of, shell_command, simple_commands
 from debrief.sessions.model import Session

@@ -23,6 +23,7 @@ from debrief.errors import InputError
 from debrief.files import write_folder
 from debrief.judging.model import JudgeEvaluation
 from debrief.judging.suites import SuiteRun
+from debrief.keys import slugify
 from debrief.lake import Lake
 from debrief.markdown import shorten
 from debrief.redaction.redactor import Redactor
@@ -30,7 +31,6 @@ from debrief.redaction.sessions import redact_session
 from debrief.sessions.model import Problem, Session
 from debrief.sessions.rendering import render_session
 from debrief.sessions.sources import read_week, scan
-from debrief.slugs import slugify
 from debrief.snapshots.capture import METADATA, PROMPTS, read_metadata, refuse_link
 from debrief.snapshots.captures import TRANSCRIPTS, read_capture
 from debrief.snapshots.model import UNKNOWN, PromptSnapshot

@@ -13,11 +13,11 @@ from collections.abc import Iterable, Sequence
 from datetime import date
 from typing import TYPE_CHECKING, Any
 
+from debrief.keys import week_of
 from debrief.markdown import shorten
 from debrief.scoring.model import SessionScores
 from debrief.training.decomposition import WeeklyMove
 from debrief.training.leaderboard import LeaderboardRow, MeanEstimate, estimate, groups_of
-from debrief.weeks import week_of
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

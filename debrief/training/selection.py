@@ -17,6 +17,7 @@ from msgspec.structs import replace
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 
 from debrief.errors import ConfigurationError
+from debrief.keys import week_of
 from debrief.lake import Lake
 from debrief.rubrics.model import RubricEvaluation
 from debrief.scoring.model import SessionScores
@@ -25,7 +26,6 @@ from debrief.snapshots.fingerprint import comparison_key
 from debrief.snapshots.model import UNKNOWN, SessionMetadataRow
 from debrief.training.kinship import Kinship, SessionTraits
 from debrief.training.model import SkippedSessions, Split, Status
-from debrief.weeks import week_of
 
 NO_METADATA = "no metadata"
 NOT_SCORED = "not scored"

@@ -16,9 +16,9 @@ import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
-from debrief.digests import digest_of
 from debrief.errors import InputError
 from debrief.judging.model import JUDGE_SETS, Judge, JudgeEvaluation
+from debrief.keys import digest_of
 from debrief.lake import Lake
 from debrief.rubrics.agreement_report import agreement_text
 from debrief.rubrics.model import RubricEvaluation

@@ -12,9 +12,9 @@ from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any
 
-from debrief.digests import digest_of
 from debrief.errors import ModelError
 from debrief.judging.dspy_judge import read_judgement
+from debrief.keys import digest_of
 from debrief.models.fencing import defuse, fence, marker_of
 from debrief.models.language_model import LanguageModel, failures_named
 from debrief.models.templates import load_template, render

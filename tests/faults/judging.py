@@ -18,9 +18,9 @@ import pytest
 from msgspec import structs
 
 from debrief.judging.model import JudgeEvaluation
+from debrief.keys import week_of
 from debrief.lake import Lake
 from debrief.sessions.model import Message, Session, ToolCall, Turn
-from debrief.weeks import week_of
 from tests.machine import clean_environment
 from tests.models.openai_server import Call, OpenAIServer, Reply, judged
 

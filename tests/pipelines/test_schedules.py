@@ -12,9 +12,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from debrief.errors import InputError
+from debrief.keys import is_week, week_after, week_of
 from debrief.lake import Lake
 from debrief.sessions.scanning import Scan, ScanEntry
-from debrief.weeks import is_week, week_after, week_of
 from pipelines.automation import (
     LATE_WEEKS,
     due_weeks,

@@ -7,11 +7,10 @@ import re
 from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime, timedelta
 
-from debrief.digests import digest_of
+from debrief.keys import digest_of, week_of
 from debrief.rubrics.model import ExtractedRubric, ReadWeek, Rubric
 from debrief.scoring.model import SessionScores
 from debrief.sessions.model import Intervention, Message, Session, Turn
-from debrief.weeks import week_of
 from tests.training import scenario as training
 
 MONDAY = datetime(2026, 3, 2, 9, tzinfo=UTC)

@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
+from debrief.keys import week_of
 from debrief.samples import folder
 from debrief.snapshots.fingerprint import compute_prompt_fingerprint
 from debrief.tokens import count_tokens
-from debrief.weeks import week_of
 from tests.machine import files_below
 from tools.samples.build import build_files, load_prompts, load_stories
 from tools.samples.material import SECRETS

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from debrief.keys import SLUG, slugify
 from debrief.sessions.readers.assembly import Place, place_of
-from debrief.slugs import SLUG, slugify
 
 CASES = {
     "/home/ann/shop": ("shop", "shop"),

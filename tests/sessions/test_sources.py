@@ -13,7 +13,7 @@ from uuid import uuid4
 import msgspec
 import pytest
 
-from debrief.digests import digest_of
+from debrief.keys import digest_of
 from debrief.lake import Lake
 from debrief.sessions import readers, sources
 from debrief.sessions.model import Session

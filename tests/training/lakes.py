@@ -11,6 +11,7 @@ from typing import Any
 from msgspec.structs import replace
 
 from debrief.judging.model import JudgeEvaluation
+from debrief.keys import week_of
 from debrief.lake import Lake
 from debrief.rubrics.model import RubricEvaluation
 from debrief.scoring.model import SessionScores
@@ -18,7 +19,6 @@ from debrief.sessions.model import Session
 from debrief.snapshots.model import PromptSnapshotRow, SessionMetadataRow, SubagentPrompt
 from debrief.training.selection import observed_pairs, training_options
 from debrief.training.store import StoredTrainingSet, store_training_set
-from debrief.weeks import week_of
 from tests.training.scenario import (
     FINGERPRINT,
     MONDAY,

@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
+from debrief.keys import week_of
 from debrief.lake import Lake
 from debrief.scoring.model import SessionScores
 from debrief.sessions.model import Intervention, Session
@@ -20,7 +21,6 @@ from debrief.sessions.readers.values import declared_tools
 from debrief.snapshots.model import PromptSnapshotRow, SessionMetadataRow, SubagentPrompt
 from debrief.training.selection import ACROSS, SUSPECTED, TrainingOptions, observed_pairs, side_of
 from debrief.training.store import LINES, LineRow, store_training_set, training_path
-from debrief.weeks import week_of
 from tests.training.lakes import TASK, add, lake_of, stored
 from tests.training.scenario import FINGERPRINT, MONDAY, call, metadata, says, scores, session, turn
 

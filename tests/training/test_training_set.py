@@ -19,13 +19,13 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from debrief.judging.model import JudgeEvaluation
+from debrief.keys import week_of
 from debrief.lake import Lake
 from debrief.sessions.model import Session
 from debrief.snapshots.model import SessionMetadataRow
 from debrief.training.conversations import encode
 from debrief.training.formats import validate_line
 from debrief.training.store import TrainingSetRow, training_path
-from debrief.weeks import week_of
 from tests.training.lakes import TASK, lake_of, stored
 from tests.training.scenario import (
     EVAL,

@@ -9,6 +9,7 @@ from datetime import datetime
 
 from msgspec import UNSET, Struct
 
+from debrief.keys import slugify
 from debrief.sessions.model import (
     DeclaredTool,
     Problem,
@@ -23,7 +24,6 @@ from debrief.sessions.model import (
 from debrief.sessions.readers.files import JsonLines, JsonRecord, load_object
 from debrief.sessions.readers.timeline import NO_USAGE, Timeline
 from debrief.sessions.readers.values import decoded_arguments, first_string, string, unique
-from debrief.slugs import slugify
 
 _COMMIT = re.compile(r"[0-9a-f]{40}|[0-9a-f]{64}")
 _MOST_PROBLEMS = 100

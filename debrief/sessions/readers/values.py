@@ -19,9 +19,9 @@ from typing import Any
 
 import orjson
 
+from debrief.keys import FIRST_WEEK
 from debrief.sessions.model import DeclaredTool
 from debrief.sessions.readers.files import compact_json
-from debrief.weeks import FIRST_WEEK
 
 _EARLIEST = datetime.combine(date.fromisoformat(FIRST_WEEK), datetime.min.time(), UTC)
 _LATEST = datetime(2099, 12, 31, tzinfo=UTC)

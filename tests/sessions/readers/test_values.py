@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from debrief.keys import FIRST_WEEK, week_of
 from debrief.sessions.readers.values import (
     inside,
     moment,
@@ -18,7 +19,6 @@ from debrief.sessions.readers.values import (
     without,
     without_leading,
 )
-from debrief.weeks import FIRST_WEEK, week_of
 
 NOON = datetime(2026, 1, 5, 12, tzinfo=UTC)
 

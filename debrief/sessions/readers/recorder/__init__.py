@@ -18,6 +18,7 @@ from msgspec import UNSET
 from msgspec.structs import replace
 
 from debrief.errors import InputError
+from debrief.keys import slugify
 from debrief.sessions.model import Recorded, RecordStatus, Session, TranscriptRef
 from debrief.sessions.readers.assembly import TranscriptDraft, assemble
 from debrief.sessions.readers.base import (
@@ -33,7 +34,6 @@ from debrief.sessions.readers.patches import FileEdit, created, deleted, from_un
 from debrief.sessions.readers.recorder import records
 from debrief.sessions.readers.timeline import CallDraft
 from debrief.sessions.readers.values import changed_at, declared_tools
-from debrief.slugs import slugify
 
 SOURCE = "recorder"
 READ, PATCHED, RAN = "repo.readFile", "apply_patch", "run_cmd"

@@ -1,4 +1,4 @@
-"""Judging and scoring: what judges say of each session's change, and its six dimensions."""
+"""Judging and scoring: what judges say of each change, six dimensions, their way to Langfuse."""
 
 from collections.abc import Callable, Iterable
 from operator import attrgetter
@@ -10,19 +10,37 @@ from assets import versions
 from assets.partitions import add_pairs
 from assets.presentation import preview
 from assets.sessions import raw_sessions, session_metadata
-from assets.weekly import Filled, Metadata, Row, StageRun, checked_weeks, upstream, weekly_stage
+from assets.weekly import (
+    COUNT,
+    Filled,
+    Metadata,
+    Row,
+    StageRun,
+    checked_weeks,
+    upstream,
+    weekly_asset,
+    weekly_stage,
+)
 from debrief.evaluation import version_of
 from debrief.evaluators import Evaluators
 from debrief.judging.evaluation import evaluate_week, weighted_average
 from debrief.judging.model import JUDGE_SETS, Judge, JudgeEvaluation
 from debrief.keys import digest_of
 from debrief.lake import Lake
+from debrief.langfuse.outgoing import ScoreReceipt
+from debrief.langfuse.scores import write_scores
 from debrief.scoring.dimensions import problems_of
 from debrief.scoring.model import SessionScores
 from debrief.scoring.scorer import score_week
 from debrief.sessions.model import Session, SessionHead
 from debrief.training.selection import observed_pairs
 
+LANGFUSE_POOL = "langfuse"
+"""Of what writes to the server: a limit on it holds over all runs of an instance."""
+NOT_CONFIGURED = (
+    "No Langfuse server is configured, so the scores stay in the lake. Set LANGFUSE_HOST, "
+    "LANGFUSE_PUBLIC_KEY and LANGFUSE_SECRET_KEY and materialise this again."
+)
 Stage = Callable[[Callable[[StageRun, str, Filled[Row]], Metadata]], dg.AssetsDefinition]
 
 
@@ -232,3 +250,47 @@ session_scores_within_range = score_check(
     lambda row: "; ".join(problems_of(row)),
     description="Every score is within its range and every category one of its dimension's.",
 )
+
+
+@weekly_asset(
+    group_name="scoring",
+    code_version=versions.LANGFUSE,
+    pool=LANGFUSE_POOL,
+    deps=[session_scores],
+    description=(
+        "Receipts: which scores were written to the Langfuse sessions they belong to, and read "
+        "back. A repeat updates in place. Without a configured server it says so and writes "
+        "nothing."
+    ),
+)
+def langfuse_scores(run: StageRun, week: str) -> Metadata | None:
+    """Send a week's scores."""
+    lake = run.lake
+    if lake.stamp("session_scores", week) is None:
+        return None
+    client = run.once("client", run.langfuse.open)
+    stored = list(lake.read(run.name, week, ScoreReceipt))
+    if client is None:
+        lake.write(run.name, week, stored, ScoreReceipt)
+        return {COUNT: len(stored), "server": NOT_CONFIGURED, "summary": "no server configured"}
+    fingerprint = run.evaluators.scoring_fingerprint
+    scores = lake.read("session_scores", week, SessionScores)
+    receipts = write_scores(
+        client,
+        [row for row in scores if row.scoring_fingerprint == fingerprint],
+        stored,
+        options=run.langfuse.options(),
+        redact=lambda text: run.redactor.redact(text).text,
+    )
+    lake.write(run.name, week, receipts, ScoreReceipt)
+    written = sum(receipt.status == "written" for receipt in receipts)
+    return {
+        COUNT: len(receipts),
+        "server": client.host,
+        "written": written,
+        "receipts": preview(
+            ("session", "score", "value", "status", "reason"),
+            [(r.session_id, r.name, r.value, r.status, r.reason) for r in receipts],
+        ),
+        "summary": f"{written} of {len(receipts)} confirmed by {client.host}",
+    }

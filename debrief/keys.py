@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Iterable
 from datetime import UTC, date, datetime, timedelta
 from typing import Any
 
@@ -45,21 +44,6 @@ def is_week(key: str) -> bool:
 def week_after(week: str, weeks: int = 1) -> str:
     """Return the week that starts ``weeks`` weeks after ``week`` does."""
     return (date.fromisoformat(week) + timedelta(weeks=weeks)).isoformat()
-
-
-def runs_of_weeks(weeks: Iterable[str]) -> list[tuple[str, str]]:
-    """Group weeks into (first, last) ranges without gaps, in order.
-
-    >>> runs_of_weeks(["2026-01-05", "2025-12-29", "2026-02-02"])
-    [('2025-12-29', '2026-01-05'), ('2026-02-02', '2026-02-02')]
-    """
-    ranges: list[tuple[str, str]] = []
-    for week in sorted(set(weeks)):
-        if ranges and week_after(ranges[-1][1]) == week:
-            ranges[-1] = (ranges[-1][0], week)
-        else:
-            ranges.append((week, week))
-    return ranges
 
 
 def slugify(name: str) -> str:

@@ -4,14 +4,14 @@ from typing import Any
 
 import dagster as dg
 
-from assets import agreement, evaluations, langfuse, reports, rubrics, sessions, training
+from assets import agreement, evaluations, reports, rubrics, sessions, training
 from pipelines.automation import following, new_records, new_sessions, weekly
 from pipelines.jobs import JOBS, killed_runs, quiet_logger
 from pipelines.pruning import nightly_pruning, prune_runs
 from resources.services import EvaluatorResource, LangfuseResource, WebhookResource
 from resources.storage import LakeResource, ScopeResource, SessionStore
 
-STAGES = [sessions, evaluations, langfuse, rubrics, agreement, training, reports]
+STAGES = [sessions, evaluations, rubrics, agreement, training, reports]
 
 RESOURCES: dict[str, Any] = {
     "lake": LakeResource(),

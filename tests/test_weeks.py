@@ -3,10 +3,8 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta, timezone
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
-from debrief.keys import is_week, runs_of_weeks, week_after, week_of
+from debrief.keys import is_week, week_of
 
 
 @pytest.mark.parametrize(
@@ -34,17 +32,3 @@ def test_a_session_belongs_to_the_week_of_its_monday_in_utc(moment: datetime, we
 @pytest.mark.parametrize("text", ["2026-11-17", "2026-W47", "", "2026-13-01", "soon"])
 def test_only_the_date_of_a_monday_is_a_week(text: str) -> None:
     assert not is_week(text)
-
-
-WEEKS = st.sets(st.integers(0, 60).map(lambda n: week_after("2026-01-05", n)), max_size=20)
-
-
-@given(WEEKS)
-def test_ranges_of_weeks_cover_them_all_and_none_besides(weeks: set[str]) -> None:
-    covered = []
-    for first, last in runs_of_weeks(weeks):
-        assert first <= last
-        while first <= last:
-            covered.append(first)
-            first = week_after(first)
-    assert covered == sorted(weeks)

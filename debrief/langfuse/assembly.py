@@ -22,16 +22,14 @@ from debrief.langfuse.traces import (
     id_of,
     kind_of,
 )
-from debrief.langfuse.vendors import decoded, moment_of
+from debrief.langfuse.vendors import decoded
 from debrief.sessions.model import DeclaredTool, Message, Turn, Usage
-from debrief.sessions.readers.values import unique, whole_number
+from debrief.sessions.readers.values import mapping, moment, unique, whole_number
 
 
 def usage_of(row: Row) -> Usage:
     """Return the tokens of one observation; none where it tells none."""
-    details = row.get("usageDetails") or row.get("usage") or {}
-    if not isinstance(details, dict):
-        return Usage()
+    details = mapping(row.get("usageDetails") or row.get("usage"))
     found = {
         name: next((count for key in keys if (count := whole_number(details.get(key)))), 0)
         for name, keys in vendors.TOKENS.items()
@@ -142,7 +140,7 @@ class Assembly:
                 return last
             if last.is_silent and asked.text and asked.text == last.asked.text:
                 return last
-        turn = _OpenTurn(len(self._turns) + 1, asked, moment_of(rows[0].get("startTime")))
+        turn = _OpenTurn(len(self._turns) + 1, asked, moment(rows[0].get("startTime")))
         self._turns.append(turn)
         return turn
 
@@ -155,7 +153,7 @@ class Assembly:
 
     def _add_rows(self, trace: ServerTrace, asked: UserRequest, rows: Sequence[Row]) -> _OpenTurn:
         turn = self._turn_for(trace, asked, rows)
-        ends = (moment_of(row.get("endTime")) for row in rows)
+        ends = (moment(row.get("endTime")) for row in rows)
         turn.ended = max((at for at in (*ends, turn.ended) if at is not None), default=None)
         for row in rows:
             kind = kind_of(row)
@@ -179,7 +177,7 @@ class Assembly:
         said = trace.request_in(row).said
         since = _last_answer_place(said)
         for place, calls in self._calls.settle(said, trace.id, turn.number, since).items():
-            text, at = said[place].text, moment_of(row.get("startTime"))
+            text, at = said[place].text, moment(row.get("startTime"))
             alike = (d for d in reversed(turn.drafts) if not d.calls and d.text == text)
             draft = next(alike, None)
             if draft is None:
@@ -201,7 +199,7 @@ class Assembly:
 
     def _answer(self, row: Row, gave: object, trace: ServerTrace, turn: _OpenTurn) -> None:
         """Add what a model said and called."""
-        own, at = id_of(row), moment_of(row.get("startTime"))
+        own, at = id_of(row), moment(row.get("startTime"))
         draft = _Draft(own, own, model=model_of(row), at=at, usage=usage_of(row))
         if kind_of(row) == "EMBEDDING":
             turn.add(draft)
@@ -218,9 +216,8 @@ class Assembly:
         for one in said:
             if one.role == "assistant":
                 reported = [c for c in one.calls if not c.id or not self._calls.find(c, trace.id)]
-                if one.text.strip() and not turn.says(one.text):
-                    is_new = True
-                is_new = is_new or bool(reported) or not one.calls
+                is_said = not one.text.strip() or turn.says(one.text)
+                is_new = is_new or not is_said or bool(reported) or not one.calls
                 drafts[-1].text = "\n\n".join(filter(None, (drafts[-1].text, one.text)))
                 for call in reported:
                     self._call(call, drafts[-1], trace, turn)
@@ -256,7 +253,7 @@ class Assembly:
         """Add what a root says that no model said."""
         if kind_of(root) in (*ANSWERS, *TOOLS) or _is_of_a_tool(trace, turn):
             return
-        at = moment_of(root.get("endTime")) or moment_of(root.get("startTime"))
+        at = moment(root.get("endTime")) or moment(root.get("startTime"))
         gave = decoded(root.get("output"))
         if not trace.answers and any(one.calls for one in said_by(gave)):
             self._answer({**root, "model": "", "usageDetails": None}, gave, trace, turn)
@@ -297,7 +294,7 @@ def _is_of_a_tool(trace: ServerTrace, turn: _OpenTurn) -> bool:
 def _observe(row: Row, turn: _OpenTurn) -> None:
     """Keep an observation beside the message that came before it, or by itself."""
     if not turn.drafts:
-        at, source = moment_of(row.get("startTime")), id_of(row)
+        at, source = moment(row.get("startTime")), id_of(row)
         turn.add(_Draft(f"{source}:call", source, at=at, is_a_place=True))
     turn.drafts[-1].observed.append(observed_in(row, kind_of(row) in TOOLS))
 

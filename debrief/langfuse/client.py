@@ -90,7 +90,7 @@ class LangfuseClient:
         self._pacing = threading.Lock()
         self._retry = retrying(
             retries,
-            lambda error: isinstance(error, httpx.TransportError | _BusyError),
+            lambda error: isinstance(error, httpx.TransportError | httpx.HTTPStatusError),
             name=self.host,
         )
         self._http = httpx.Client(
@@ -111,15 +111,14 @@ class LangfuseClient:
         """Close the connections."""
         self._http.close()
 
-    def get(self, path: str, **parameters: str | int | None) -> Any:
-        """Return the resource at ``path``; parameters that are None are left out.
+    def get(self, path: str, **parameters: str | int) -> Any:
+        """Return the resource at ``path``.
 
         Raises:
             LangfuseAwayError: after the last attempt.
             RequestRefusedError: the server refuses the request.
         """
-        given = {name: value for name, value in parameters.items() if value is not None}
-        return self._call("GET", path, params=given)
+        return self._call("GET", path, params=parameters)
 
     def post(self, path: str, body: object) -> Any:
         """Send ``body`` as JSON and return the answer; errors as for ``get``.
@@ -132,14 +131,14 @@ class LangfuseClient:
         """Delete the resource at ``path``; errors as for ``get``."""
         self._call("DELETE", path)
 
-    def pages(self, path: str, **parameters: str | int | None) -> Iterator[Row]:
+    def pages(self, path: str, **parameters: str | int) -> Iterator[Row]:
         """Yield the items of all pages, by cursor where the server gives one, else by number.
 
         Errors as for ``get``.
         """
         return self._pages(path, lambda page: self.get(path, **{**parameters, **page}))
 
-    def observations(self, **parameters: str | int | None) -> Iterator[Row]:
+    def observations(self, **parameters: str | int) -> Iterator[Row]:
         """Yield observations, newest first; errors as for ``get``, 404 on a server without them.
 
         A thousand of them may hold gigabytes. A server that cannot answer so much in time is
@@ -190,7 +189,7 @@ class LangfuseClient:
             away = LangfuseAwayError(self.host, reason, "Run again when it is up.")
             away.overloaded = not isinstance(error, httpx.ConnectError | httpx.ConnectTimeout)
             raise away from None
-        except _BusyError as busy:
+        except httpx.HTTPStatusError as busy:
             away = LangfuseAwayError(self.host, f"stayed busy: {busy}", "Run again later.")
             away.overloaded = busy.response.status_code in _TOO_MUCH
             raise away from None
@@ -207,15 +206,17 @@ class LangfuseClient:
             raise RequestRefusedError(self.host, reason, "Check LANGFUSE_HOST.", status) from None
 
     def _once(self, method: str, path: str, **request: Any) -> httpx.Response:
+        import httpx
+
         self._keep_pace()
         response = self._http.request(method, path, **request)
         if response.status_code in _BUSY:
-            raise _BusyError(response)
+            raise httpx.HTTPStatusError(
+                _reason(response), request=response.request, response=response
+            )
         return response
 
     def _keep_pace(self) -> None:
-        if not self.spacing:
-            return
         with self._pacing:
             now = time.monotonic()
             start = max(now, self._next)
@@ -279,12 +280,6 @@ def _trusted() -> ssl.SSLContext:
     import httpx
 
     return httpx.create_ssl_context()
-
-
-class _BusyError(Exception):
-    def __init__(self, response: httpx.Response) -> None:
-        super().__init__(_reason(response))
-        self.response = response
 
 
 def _reason(response: httpx.Response) -> str:

@@ -24,8 +24,8 @@ from debrief.langfuse.client import (
 )
 from debrief.langfuse.messages import Memory
 from debrief.langfuse.traces import ServerTrace
-from debrief.langfuse.vendors import moment_of
 from debrief.sessions.model import DeclaredTool, Session, TranscriptRef, Turn, Usage
+from debrief.sessions.readers.values import moment
 
 SOURCE = "langfuse"
 FIELDS = "core,basic,io,metadata,model,usage,trace_context"
@@ -157,16 +157,11 @@ def _rows_of_trace(trace: Row) -> Iterator[Row]:
 def _as_root(trace: Row) -> Row:
     """Return a trace as the root observation that newer servers would show for it."""
     return {
-        "id": trace["id"],
+        **{name: trace.get(name) for name in ("id", "name", *_OF_A_TRACE)},
         "traceId": trace["id"],
         "type": "SPAN",
-        "name": trace.get("name"),
         "startTime": trace.get("timestamp"),
-        "endTime": None,
         "isRootObservation": True,
-        "input": trace.get("input"),
-        "output": trace.get("output"),
-        "tags": trace.get("tags") or [],
     }
 
 
@@ -198,7 +193,7 @@ def session_of(
     declared = assembly.declared
     messages = [message for turn in turns for message in turn.messages]
     models = Counter(message.model for message in messages if message.model)
-    moments = [moment_of(row.get(name)) for row in rows for name in ("startTime", "endTime")]
+    moments = [moment(row.get(name)) for row in rows for name in ("startTime", "endTime")]
     known = [at for at in moments if at] or [datetime.fromtimestamp(0, UTC)]
     session = Session(
         id=session_id,

@@ -30,10 +30,10 @@ from debrief.langfuse.vendors import (
     Role,
     decoded,
     first_of,
-    first_text,
     plain,
     without_binaries,
 )
+from debrief.sessions.readers.values import first_string, mapping
 
 _OF_MESSAGES = (*vendors.CONTENTS, *vendors.CALLS, *vendors.IN_MESSAGES)
 _SPELLED_OUT = ('[{"text"', '[{"tool', '[{"function"', '[{"id"', '[{"type"')
@@ -112,8 +112,7 @@ def _uncovered(item: Json) -> Json:
         is_known = isinstance(kind, str) and kind in vendors.ROLES
         return {**item["kwargs"], "role": kind} if is_known else item["kwargs"]
     if isinstance(event := item.get(vendors.EVENT), str):
-        found = decoded(event)
-        item = {**item, **found} if isinstance(found, dict) else item
+        item = {**item, **mapping(decoded(event))}
     content = item.get("content")
     if (
         "role" not in item
@@ -135,7 +134,7 @@ def _role(item: Json) -> Role | None:
         return vendors.ROLES.get(role_name) or vendors.ROLES.get(
             role_name.rpartition(".")[2].lower()
         )
-    kind = first_text(item, "type")
+    kind = first_string(item, "type")
     return vendors.ROLES[kind] if kind in vendors.TYPES_WITH_A_ROLE and "content" in item else None
 
 
@@ -153,7 +152,7 @@ def _content(item: Json) -> Parts:
             found.add_all(content if isinstance(content, list) else [content])
             if not found.known:
                 found.texts.append(plain(content))
-    if not found.texts and (refusal := first_text(item, "refusal")):
+    if not found.texts and (refusal := first_string(item, "refusal")):
         found.texts.append(refusal)
     return found
 
@@ -170,8 +169,7 @@ def _spelled_out(content: str) -> list[Json]:
 
 
 def _calls(item: Json) -> Iterator[ReportedCall]:
-    beside = item.get("additional_kwargs")
-    for holder in (item, beside if isinstance(beside, dict) else {}):
+    for holder in (item, mapping(item.get("additional_kwargs"))):
         lists = (decoded(holder.get(key)) for key in vendors.CALLS)
         entries = [one for found in lists if isinstance(found, list) for one in found]
         made = map(call_of, [*entries, holder.get("function_call")])
@@ -302,8 +300,7 @@ class _Reader:
 
 
 def _instructions(value: Json) -> Iterator[Said]:
-    config = value.get("config")
-    for item in (value, config if isinstance(config, dict) else {}):
+    for item in (value, mapping(value.get("config"))):
         instructions = first_of(item, *vendors.INSTRUCTIONS)
         if isinstance(instructions, dict):
             instructions = first_of(instructions, "parts", "content", "text")

@@ -7,6 +7,7 @@ import math
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from datetime import datetime
+from functools import cache
 from typing import Any
 
 import orjson
@@ -15,9 +16,10 @@ from msgspec import Struct
 from debrief.langfuse import vendors
 from debrief.langfuse.calls import TracedCall
 from debrief.langfuse.client import Row
-from debrief.langfuse.parts import result_of, result_text, same_spelling
-from debrief.langfuse.vendors import arguments_of, decoded, first_text, moment_of, plain
+from debrief.langfuse.parts import attributes_in, result_of, result_text, same_spelling
+from debrief.langfuse.vendors import arguments_of, decoded, plain
 from debrief.sessions.model import CallStatus
+from debrief.sessions.readers.values import first_string, mapping, moment
 
 _OF_MESSAGES = ("tool_call_id", "isError", "is_error")
 """Marks of an output that is a message or an answer of a server, and not the tool's own data."""
@@ -73,7 +75,7 @@ def observed_in(row: Row, is_a_tool_s: bool) -> Observed:
     given, gave = decoded(row.get("input")), decoded(row.get("output"))
     facts = _facts(row)
     inner = gave.get("kwargs") if isinstance(gave, dict) and gave.get("lc") == 1 else gave
-    message = inner if isinstance(inner, dict) else {}
+    message = mapping(inner)
     failed = row.get("level") == "ERROR"
     if any(key in message for key in _OF_MESSAGES):
         failed = failed or result_of(message).status == "failed"
@@ -87,13 +89,13 @@ def observed_in(row: Row, is_a_tool_s: bool) -> Observed:
     return Observed(
         id=str(row.get("id")),
         parent=str(row.get("parentObservationId") or ""),
-        call_id=_attribute(facts, vendors.OBSERVED_IDS) or first_text(message, "tool_call_id"),
+        call_id=_attribute(facts, vendors.OBSERVED_IDS) or first_string(message, "tool_call_id"),
         name=_attribute(facts, vendors.OBSERVED_NAMES)
         or str(row.get("name") or row.get("type") or "tool"),
         arguments=arguments,
         key=same_spelling(arguments),
         inner_key=same_spelling(arguments_of(_inside(given))),
-        at=moment_of(row.get("startTime")),
+        at=moment(row.get("startTime")),
         result=result,
         status=status,
         is_a_tool_s=is_a_tool_s,
@@ -123,14 +125,11 @@ def match(calls: Sequence[TracedCall], observed: Iterable[Observed]) -> list[Obs
     for fits, key in itertools.product((_same_result, _by_name_alone), ("key", "inner_key")):
         found_by = ((one, alike.get(getattr(one, key))) for one in rest)
         rest = [one for one, latest in found_by if latest is None or not latest.takes(one, fits)]
-    given: dict[str, dict[str, Any]] = {}
+    arguments_in = cache(orjson.loads)
 
     def more_arguments(one: Observed, call: TracedCall) -> bool:
-        for text in (one.arguments, call.arguments):
-            if text not in given:
-                given[text] = orjson.loads(text)
-        observed, called = given[one.arguments], given[call.arguments]
-        return all(name in observed and observed[name] == value for name, value in called.items())
+        called, given = arguments_in(call.arguments), arguments_in(one.arguments)
+        return bool(called.items() <= given.items())
 
     for fits in (more_arguments, _by_name_alone):
         left = _Latest(calls)
@@ -155,11 +154,7 @@ class _Latest:
         found: list[TracedCall] = []
         for name, alike in self._by_name.items():
             if same_tool(one.name, name):
-                waiting = (
-                    c
-                    for c in alike
-                    if not c.observed and not (one.at and c.reported and one.at < c.reported)
-                )
+                waiting = (call for call in alike if not call.observed and one.may_be_of(call))
                 under_way = itertools.islice(waiting, _UNDER_WAY)
                 found += itertools.islice((call for call in under_way if fits(one, call)), 1)
         if not found:
@@ -227,17 +222,11 @@ def _inside(arguments: object) -> object:
 
 def _attribute(facts: dict[str, Any], names: tuple[str, ...]) -> str:
     """Return a name or an id, which some write down as JSON."""
-    given = _unquoted(first_text(facts, *names))
+    given = _unquoted(first_string(facts, *names))
     return given if isinstance(given, str) else ""
 
 
 def _facts(row: Row) -> dict[str, Any]:
     """Return the names and ids that stand in an observation's metadata."""
-    metadata = decoded(row.get("metadata"))
-    if not isinstance(metadata, dict):
-        return {}
-    given = metadata.get("attributes")
-    if isinstance(given, str) and not any(mark in given for mark in vendors.OBSERVED_MARKS):
-        return metadata
-    attributes = decoded(given)
-    return {**metadata, **attributes} if isinstance(attributes, dict) else metadata
+    metadata = mapping(decoded(row.get("metadata")))
+    return {**metadata, **attributes_in(metadata, vendors.OBSERVED_MARKS)}

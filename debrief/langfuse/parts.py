@@ -16,12 +16,11 @@ from debrief.langfuse.vendors import (
     arguments_of,
     decoded,
     first_of,
-    first_text,
     plain,
     without_binaries,
 )
 from debrief.sessions.model import CallStatus, DeclaredTool
-from debrief.sessions.readers.values import declared_tools
+from debrief.sessions.readers.values import declared_tools, first_string, mapping
 
 _COVERED, _COVERED_SOON = '"function_result"', 64
 """A cover that some write as text around a result, and in how many characters it shows."""
@@ -81,7 +80,7 @@ class Parts:
             return False
         if isinstance(part.get("message_content"), dict):
             part = part["message_content"]
-        kind = first_text(part, "type")
+        kind = first_string(part, "type")
         if (result := result_in(part)) is not None:
             self.results.append(result)
         elif (call := call_in(part)) is not None:
@@ -109,8 +108,8 @@ def call_in(item: Json) -> ReportedCall | None:
     """
     for key in vendors.WRAPPED_CALLS:
         if isinstance(item.get(key), dict):
-            return call_of({**item[key], "id": first_text(item[key], *vendors.IDS)})
-    kind = first_text(item, "type", "block_type")
+            return call_of({**item[key], "id": first_string(item[key], *vendors.IDS)})
+    kind = first_string(item, "type", "block_type")
     if kind in vendors.TYPES_OF_BUILT_IN_CALLS:
         return call_of({"name": kind.removesuffix("_call"), **item})
     function = item.get("function") or item.get("custom")
@@ -132,7 +131,7 @@ def call_of(item: Any) -> ReportedCall | None:
     inner: Json = next(
         (one for key in ("function", "custom") if isinstance(one := item.get(key), dict)), {}
     )
-    name = first_text(inner, *vendors.NAMES) or first_text(item, *vendors.NAMES)
+    name = first_string(inner, *vendors.NAMES) or first_string(item, *vendors.NAMES)
     if not name:
         return None
     given = first_of(inner, *vendors.GIVEN)
@@ -141,16 +140,15 @@ def call_of(item: Any) -> ReportedCall | None:
     if given is None:
         given = {key: item[key] for key in ("code", "queries") if item.get(key)}
     text = arguments_of(given)
-    return ReportedCall(first_text(item, *vendors.IDS), name, text, same_spelling(text))
+    return ReportedCall(first_string(item, *vendors.IDS), name, text, same_spelling(text))
 
 
 def result_in(item: Json) -> ReportedResult | None:
     """Return the result that a part, or an item beside messages, is; None if it is none."""
     for key in vendors.WRAPPED_RESULTS:
         if isinstance(inner := item.get(key), dict):
-            origin = inner.get("origin")
-            return result_of({**origin, **inner} if isinstance(origin, dict) else inner)
-    kind = first_text(item, "type")
+            return result_of({**mapping(inner.get("origin")), **inner})
+    kind = first_string(item, "type")
     return (
         result_of(item)
         if kind in vendors.TYPES_OF_RESULTS or kind.endswith(vendors.ENDINGS_OF_RESULTS)
@@ -165,8 +163,8 @@ def result_of(item: Json) -> ReportedResult:
     if status == "ok" and isinstance(cover := decoded(came_back), dict):
         status = _status({key: cover.get(key) for key in ("type", "isError", "is_error")})
     return ReportedResult(
-        call_id=first_text(item, *vendors.IDS),
-        name=first_text(item, *vendors.NAMES),
+        call_id=first_string(item, *vendors.IDS),
+        name=first_string(item, *vendors.NAMES),
         text=result_text(came_back),
         status=status,
     )
@@ -211,7 +209,7 @@ def result_text(value: object, depth: int = 6) -> str:
 
 def _inside(item: Json) -> object:
     """Return what a cover around a result holds; None when it is no cover."""
-    kind = first_text(item, "type")
+    kind = first_string(item, "type")
     if item.get("lc") == 1 and isinstance(item.get("kwargs"), dict):
         return item["kwargs"].get("content", "")
     if kind in ("text", "json", "error-text", "error-json", "content") and "value" in item:
@@ -235,9 +233,9 @@ def _text(part: Json) -> str | None:
         text = text.get("value")
     if isinstance(text, str):
         return text
-    kind = first_text(part, "type")
+    kind = first_string(part, "type")
     if kind == "refusal":
-        return first_text(part, "refusal")
+        return first_string(part, "refusal")
     content = part.get("content")
     return content if isinstance(content, str) and kind.endswith("text") else None
 
@@ -246,9 +244,9 @@ def _mime(part: Json) -> str:
     """Return the kind of data that a part holds in place of words; empty for none."""
     for key in vendors.WRAPPED_DATA:
         if isinstance(inner := part.get(key), dict):
-            return first_text(inner, *vendors.MIME_TYPES) or "data"
-    if first_text(part, "type") in vendors.TYPES_OF_BINARIES:
-        return first_text(part, "modality", "mime_type", "mimeType", "mediaType")
+            return first_string(inner, *vendors.MIME_TYPES) or "data"
+    if first_string(part, "type") in vendors.TYPES_OF_BINARIES:
+        return first_string(part, "modality", "mime_type", "mimeType", "mediaType")
     wrapped = (key for key in _WRAPPED_KINDS if isinstance(part.get(key), dict))
     return next(wrapped, "")
 
@@ -289,17 +287,12 @@ def declared_by(row: Row, given: object, gave: object) -> Iterator[DeclaredTool]
             yield from declared_tools(item["content"])
     if isinstance(gave, dict) and gave.get("object") == "response":
         yield from _in_request(gave)
-    parameters = decoded(row.get("modelParameters"))
-    if isinstance(parameters, dict):
-        yield from _in_request(parameters)
-    metadata = decoded(row.get("metadata"))
-    if isinstance(metadata, dict):
-        yield from _in_metadata(metadata)
+    yield from _in_request(mapping(decoded(row.get("modelParameters"))))
+    yield from _in_metadata(mapping(decoded(row.get("metadata"))))
 
 
 def _in_request(request: Row) -> Iterator[DeclaredTool]:
-    config = request.get("config")
-    for holder in (request, config if isinstance(config, dict) else {}):
+    for holder in (request, mapping(request.get("config"))):
         for key in vendors.TOOL_LISTS:
             if any(map(_is_like_a_tool, _listed(holder.get(key)))):
                 yield from declared_tools(holder[key])
@@ -307,17 +300,18 @@ def _in_request(request: Row) -> Iterator[DeclaredTool]:
 
 def _in_metadata(metadata: Row) -> Iterator[DeclaredTool]:
     yield from _tools_under(metadata, vendors.TOOL_LISTS)
-    given = metadata.get("attributes")
-    if isinstance(given, str) and not any(mark in given for mark in vendors.TOOL_MARKS):
-        return
-    attributes = decoded(given)
-    if not isinstance(attributes, dict):
-        return
+    attributes = attributes_in(metadata, vendors.TOOL_MARKS)
     yield from _tools_under(attributes, vendors.TOOL_ATTRIBUTES)
-    parameters = decoded(attributes.get("model_request_parameters"))
-    if isinstance(parameters, dict):
-        yield from declared_tools(parameters.get("function_tools"))
+    parameters = mapping(decoded(attributes.get("model_request_parameters")))
+    yield from declared_tools(parameters.get("function_tools"))
     yield from _numbered(attributes)
+
+
+def attributes_in(metadata: Row, marks: Iterable[str]) -> Json:
+    """Return the attributes in an observation's metadata; none when their text has no mark."""
+    given = metadata.get("attributes")
+    is_told = not isinstance(given, str) or any(mark in given for mark in marks)
+    return mapping(decoded(given)) if is_told else {}
 
 
 def _tools_under(holder: Row, keys: Iterable[str]) -> Iterator[DeclaredTool]:
@@ -334,8 +328,8 @@ def _listed(value: object) -> list[Any]:
 
 
 def _is_like_a_tool(item: object) -> bool:
-    tool = decoded(item)
-    return isinstance(tool, dict) and any(key in tool for key in vendors.IN_TOOLS)
+    tool = mapping(decoded(item))
+    return any(key in tool for key in vendors.IN_TOOLS)
 
 
 def _numbered(attributes: Row) -> Iterator[DeclaredTool]:
@@ -345,10 +339,9 @@ def _numbered(attributes: Row) -> Iterator[DeclaredTool]:
         if (found := vendors.NUMBERED_TOOLS.fullmatch(key)) is not None:
             tool = tools.setdefault(int(found[1]), {})
             if found[2] == "tool.json_schema":
-                schema = decoded(value)
-                if isinstance(schema, dict):
-                    is_bare = schema.get("type") == "object"
-                    tool.update({"parameters": schema} if is_bare else schema)
+                schema = mapping(decoded(value))
+                is_bare = schema.get("type") == "object"
+                tool.update({"parameters": schema} if is_bare else schema)
             else:
                 tool.setdefault(_NUMBERED_NAMES.get(found[2], found[2]), value)
     for _, tool in sorted(tools.items()):

@@ -29,11 +29,11 @@ from debrief.langfuse.client import (
     timestamp,
 )
 from debrief.langfuse.fetcher import SOURCE, SessionFetcher, path_of
-from debrief.langfuse.vendors import moment_of
 from debrief.redaction.redactor import Redactor
 from debrief.redaction.sessions import redact_session
 from debrief.sessions.model import Session
 from debrief.sessions.readers.base import Transcript
+from debrief.sessions.readers.values import moment
 from debrief.sessions.scanning import ScanEntry
 from debrief.settings import Settings
 
@@ -239,10 +239,10 @@ class _Seen:
     def add(self, row: Row) -> None:
         """Take in an observation, or a trace of a server that lists no observations."""
         if "traceId" in row:
-            at = moment_of(row.get("startTime"))
+            at = moment(row.get("startTime"))
             parts = [row.get("id"), row.get("updatedAt") or row.get("endTime") or ""]
         else:
-            at = moment_of(row.get("timestamp"))
+            at = moment(row.get("timestamp"))
             parts = [row.get("id"), row.get("updatedAt")]
             parts += [len(row.get("observations") or ()), row.get("latency")]
         if at is not None:

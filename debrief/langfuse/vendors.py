@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import json
 import re
-from datetime import UTC, datetime
 from typing import Any, Literal
 
 import orjson
@@ -169,22 +168,6 @@ def arguments_of(value: object) -> str:
     return without_binaries(compact_json(found))
 
 
-def first_text(item: dict[str, Any], *keys: str) -> str:
-    """Return the first of ``keys`` that holds a text with something in it; empty when none."""
-    return next((found for key in keys if isinstance(found := item.get(key), str) and found), "")
-
-
 def first_of(item: dict[str, Any], *keys: str) -> object:
     """Return what the first of ``keys`` that is not null holds."""
     return next((item[key] for key in keys if item.get(key) is not None), None)
-
-
-def moment_of(value: object) -> datetime | None:
-    """Return the moment of a field, in UTC; None when it has none."""
-    if not isinstance(value, str) or not value:
-        return None
-    try:
-        at = datetime.fromisoformat(value)
-    except ValueError:
-        return None
-    return at.replace(tzinfo=UTC) if at.tzinfo is None else at.astimezone(UTC)

@@ -27,8 +27,8 @@ class DebriefError(Exception):
         move = f" {self.next_move}" if self.next_move else ""
         return f"{self.culprit}: {self.reason}.{move}"
 
-    def __reduce__(self) -> tuple[type[DebriefError], tuple[str, str, str]]:
-        return type(self), (self.culprit, self.reason, self.next_move)
+    def __reduce__(self) -> tuple[object, ...]:
+        return type(self), (self.culprit, self.reason, self.next_move), vars(self)
 
 
 class ConfigurationError(DebriefError):

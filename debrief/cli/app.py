@@ -10,18 +10,7 @@ from typing import Annotated
 import typer
 
 from debrief import __version__
-from debrief.cli import (
-    capture,
-    criteria,
-    database,
-    eval,
-    record,
-    score,
-    serve,
-    sources,
-    team,
-    training,
-)
+from debrief.cli import capture, criteria, eval, record, score, serve, sources, team, training
 from debrief.cli.shared import ErrorReportingGroup
 
 app = typer.Typer(
@@ -74,7 +63,7 @@ for panel, groups in {
         "skill": score.skill_app,
     },
     CAPTURE: {"hooks": capture.hooks_app, "record": record.app},
-    TEAM: {"cache": team.cache_app, "database": database.app, "tokens": team.tokens_app},
+    TEAM: {"cache": team.cache_app, "database": team.database_app, "tokens": team.tokens_app},
 }.items():
     for name, group in groups.items():
         app.add_typer(group, name=name, rich_help_panel=panel)

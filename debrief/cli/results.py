@@ -31,6 +31,12 @@ if TYPE_CHECKING:
     from debrief.langfuse.outgoing import ScoreReceipt
 
 _TURNS_SHOWN = 4
+_WARNINGS = {
+    "uncertain": "Uncertain: the parts of the session disagree; look at their rationales.",
+    "injection_suspected": "The session holds words that look made for a judge; look before "
+    "relying on this.",
+}
+"""By what is true of a session's scores."""
 _PROMPT_SHOWN = 90
 
 
@@ -87,16 +93,9 @@ def print_scores(out: Console, session: Session, row: SessionScores) -> None:
     out.print()
     for name, value in _whole_session(row):
         out.print(Text.assemble((f"{name:20} ", "bold"), value))
-    if row.uncertain:
-        out.print(
-            "Uncertain: the parts of the session disagree; look at their rationales.",
-            style="yellow",
-        )
-    if row.injection_suspected:
-        out.print(
-            "The session holds words that look made for a judge; look before relying on this.",
-            style="yellow",
-        )
+    for field, warning in _WARNINGS.items():
+        if getattr(row, field):
+            out.print(warning, style="yellow")
 
 
 def print_many(out: Console, rows: Sequence[SessionScores], target: int) -> None:
@@ -280,8 +279,7 @@ def _list(console: Console, title: str, failures: tuple[Failure, ...], style: st
         return
     console.print(f"{title} ({len(failures)}):", style=style)
     for failure in failures[:_SHOWN]:
-        said = f"  {failure.stage}: {_short(failure.culprit)}: {failure.reason}"
-        console.print(said)
+        console.print(f"  {failure.stage}: {_short(failure.culprit)}: {failure.reason}")
     rest = Counter(failure.reason for failure in failures[_SHOWN:])
     for reason, count in rest.most_common(_SHOWN):
         console.print(f"  … and {count} more: {reason}")

@@ -22,11 +22,10 @@ from debrief.cli.shared import (
     console,
     print_json,
 )
-from debrief.errors import ConfigurationError, DebriefError, InputError
+from debrief.errors import DebriefError, InputError
 
 if TYPE_CHECKING:
     from debrief.lake import Lake
-    from debrief.langfuse.client import LangfuseClient
     from debrief.langfuse.outgoing import ScoreReceipt
     from debrief.redaction.redactor import Redactor
     from debrief.scoring.model import ChunkScorer, SessionScores
@@ -148,13 +147,14 @@ def _find_session(
     lake: Lake,
     redact: Callable[[Session], Session],
 ) -> Session:
+    from debrief.langfuse.client import langfuse_for
     from debrief.langfuse.fetcher import SessionFetcher
     from debrief.sessions.sources import default_folders
     from debrief.sessions.store import session_in_file, session_in_folders, session_in_lake
     from debrief.sessions.transfer import split_locations
 
     if langfuse:
-        with _server(settings, "--langfuse") as client:
+        with langfuse_for("--langfuse", settings) as client:
             return SessionFetcher(client, redact).fetch_session(langfuse)
     if Path(session).is_file():
         return session_in_file(Path(session), redact)
@@ -208,29 +208,17 @@ def _store(
 ) -> list[ScoreReceipt]:
     """Write one session's scores to the server; return their receipts, filed with the week's."""
     from debrief.keys import week_of
+    from debrief.langfuse.client import langfuse_for
     from debrief.langfuse.outgoing import ScoreReceipt
     from debrief.langfuse.session_scorer import SessionScorer
 
     week = week_of(row.started)
-    with _server(settings, "--store") as client:
+    with langfuse_for("--store", settings) as client:
         previous = list(lake.read("langfuse_scores", week, ScoreReceipt))
         whole = SessionScorer(client, scorer, redact=lambda text: redactor.redact(text).text)
         receipts = whole.store(row, previous)
     lake.write("langfuse_scores", week, receipts, ScoreReceipt)
     return whole.receipts[row.session_id]
-
-
-def _server(settings: Settings, option: str) -> LangfuseClient:
-    from debrief.langfuse.client import langfuse_from_settings
-
-    client = langfuse_from_settings(settings)
-    if client is None:
-        raise ConfigurationError(
-            option,
-            "needs a Langfuse server, and none is configured",
-            "Set LANGFUSE_HOST, LANGFUSE_PUBLIC_KEY and LANGFUSE_SECRET_KEY.",
-        )
-    return client
 
 
 skill_app = typer.Typer(

@@ -50,9 +50,6 @@ class RequestRefusedError(LangfuseError):
         super().__init__(culprit, reason, next_move)
         self.status = status
 
-    def __reduce__(self) -> tuple[Any, ...]:
-        return type(self), (self.culprit, self.reason, self.next_move, self.status)
-
 
 class LangfuseClient:
     """One server and one project of it. Safe to use from several threads.
@@ -272,6 +269,22 @@ def langfuse_from_settings(settings: Settings) -> LangfuseClient | None:
         raise ConfigurationError("LANGFUSE_HOST", f"{host!r} is no URL", "Write https://….")
     pace = settings.langfuse_requests_a_minute
     return LangfuseClient(host, *keys, requests_a_minute=pace)
+
+
+def langfuse_for(option: str, settings: Settings) -> LangfuseClient:
+    """Return a client for the configured server, which an option or a setting asks for.
+
+    Raises:
+        ConfigurationError: none is configured, or only a part of it.
+    """
+    client = langfuse_from_settings(settings)
+    if client is None:
+        raise ConfigurationError(
+            option,
+            "needs a Langfuse server, and none is configured",
+            "Set LANGFUSE_HOST, LANGFUSE_PUBLIC_KEY and LANGFUSE_SECRET_KEY.",
+        )
+    return client
 
 
 @cache

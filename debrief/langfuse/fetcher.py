@@ -24,7 +24,7 @@ from debrief.langfuse.client import (
 )
 from debrief.langfuse.messages import Memory
 from debrief.langfuse.traces import ServerTrace
-from debrief.sessions.model import DeclaredTool, Session, TranscriptRef, Turn, Usage
+from debrief.sessions.model import Session, TranscriptRef, Usage
 from debrief.sessions.readers.values import moment
 
 SOURCE = "langfuse"
@@ -195,6 +195,9 @@ def session_of(
     models = Counter(message.model for message in messages if message.model)
     moments = [moment(row.get(name)) for row in rows for name in ("startTime", "endTime")]
     known = [at for at in moments if at] or [datetime.fromtimestamp(0, UTC)]
+    data = msgspec.json.encode((turns, declared))
+    digest, path = hashlib.sha256(data).hexdigest(), path_of(session_id)
+    whole = TranscriptRef(path=path, digest=digest, size=len(data), records=len(rows))
     session = Session(
         id=session_id,
         source=SOURCE,
@@ -204,7 +207,7 @@ def session_of(
         started=min(known),
         ended=max(known),
         title=next((str(row["traceName"]) for row in rows if row.get("traceName")), ""),
-        transcripts=(_reference(session_id, turns, declared, len(rows)),),
+        transcripts=(whole,),
         turns=turns,
         usage=sum((message.usage for message in messages), Usage()),
         api_calls=sum(bool(message.model) for message in messages),
@@ -217,15 +220,6 @@ def session_of(
 def path_of(session_id: str) -> str:
     """Return what takes the place of a path where sessions from files have theirs."""
     return f"{SOURCE}:{session_id}"
-
-
-def _reference(
-    session_id: str, turns: tuple[Turn, ...], declared: tuple[DeclaredTool, ...], rows: int
-) -> TranscriptRef:
-    """Return what a session was read from; its digest is over all that was read."""
-    data = msgspec.json.encode((turns, declared))
-    digest = hashlib.sha256(data).hexdigest()
-    return TranscriptRef(path=path_of(session_id), digest=digest, size=len(data), records=rows)
 
 
 def _task(rows: Sequence[Row]) -> str:

@@ -25,14 +25,7 @@ from debrief.langfuse.parts import (
     result_in,
     result_of,
 )
-from debrief.langfuse.vendors import (
-    Json,
-    Role,
-    decoded,
-    first_of,
-    plain,
-    without_binaries,
-)
+from debrief.langfuse.vendors import Json, Role, decoded, first_of, plain, without_binaries
 from debrief.sessions.readers.values import first_string, mapping
 
 _OF_MESSAGES = (*vendors.CONTENTS, *vendors.CALLS, *vendors.IN_MESSAGES)
@@ -97,11 +90,6 @@ def message_of(role: Role, parts: Parts) -> Said:
         calls=tuple(parts.calls),
         results=tuple(parts.results),
     )
-
-
-def has_role(item: Json) -> bool:
-    """Return whether an item says whose message it is."""
-    return _role(_uncovered(item)) is not None
 
 
 def _uncovered(item: Json) -> Json:
@@ -290,7 +278,8 @@ class _Reader:
                 yield from self.conversation([item] if isinstance(item, dict) else item, depth - 1)
             return
         objects = [item for item in items if isinstance(item, dict)]
-        if self._role is not None and objects and not any(map(has_role, objects)):
+        has_role = any(_role(_uncovered(item)) for item in objects)
+        if self._role is not None and objects and not has_role:
             parts = Parts()
             parts.add_all(objects)
             if parts.known == len(items) or parts.calls:

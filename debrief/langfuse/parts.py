@@ -11,14 +11,7 @@ from msgspec import Struct
 
 from debrief.langfuse import vendors
 from debrief.langfuse.client import Row
-from debrief.langfuse.vendors import (
-    Json,
-    arguments_of,
-    decoded,
-    first_of,
-    plain,
-    without_binaries,
-)
+from debrief.langfuse.vendors import Json, arguments_of, decoded, first_of, plain, without_binaries
 from debrief.sessions.model import CallStatus, DeclaredTool
 from debrief.sessions.readers.values import declared_tools, first_string, mapping
 

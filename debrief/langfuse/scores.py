@@ -102,14 +102,10 @@ def write_scores(
             continue
         for score in outgoing:
             receipts[score.id] = _receipt(client.host, score)
-            known = before.get(score.id)
-            if known and known == replace(receipts[score.id], status="written", reason=""):
-                receipts[score.id] = known
-            else:
+            if before.get(score.id) != receipts[score.id]:
                 due.append(score)
     failed, unconfirmed = _write(client, due, options) if due else ({}, {})
-    outcomes = dict.fromkeys((score.id for score in due), ("written", ""))
-    outcomes |= {identity: ("unconfirmed", reason) for identity, reason in unconfirmed.items()}
+    outcomes = {identity: ("unconfirmed", reason) for identity, reason in unconfirmed.items()}
     outcomes |= {identity: ("failed", reason) for identity, reason in failed.items()}
     for identity, (status, reason) in outcomes.items():
         receipts[identity] = replace(receipts[identity], status=status, reason=reason)
@@ -191,13 +187,13 @@ def _still_valid(
 
 
 def _receipt(host: str, score: OutgoingScore) -> ScoreReceipt:
+    """Return the receipt of a score that the server has."""
     return ScoreReceipt(
         score_id=score.id,
         session_id=score.session_id,
         name=score.name,
         value=score.value if isinstance(score.value, str) else format(score.value, ".6g"),
-        status="failed",
-        reason="not sent",
+        status="written",
         host=host,
         content_digest=score.digest,
     )

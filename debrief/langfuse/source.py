@@ -17,14 +17,14 @@ from functools import partial
 
 from msgspec import Struct
 
-from debrief.errors import ConfigurationError, DebriefError, InputError
+from debrief.errors import DebriefError, InputError
 from debrief.keys import digest_of, week_of
 from debrief.lake import Lake
 from debrief.langfuse.client import (
     LangfuseAwayError,
     LangfuseClient,
     Row,
-    langfuse_from_settings,
+    langfuse_for,
     newer_or_older,
     timestamp,
 )
@@ -172,15 +172,9 @@ def source_from_settings(settings: Settings) -> LangfuseSource | None:
     Raises:
         ConfigurationError: no server is configured.
     """
-    client = langfuse_from_settings(settings)
-    if client is None:
-        if not settings.langfuse:
-            return None
-        raise ConfigurationError(
-            "DEBRIEF_LANGFUSE_SESSIONS",
-            "asks for sessions of a server, and none is configured",
-            "Set LANGFUSE_HOST, LANGFUSE_PUBLIC_KEY and LANGFUSE_SECRET_KEY.",
-        )
+    if not settings.langfuse:
+        return None
+    client = langfuse_for("DEBRIEF_LANGFUSE_SESSIONS", settings)
     since = settings.langfuse_since or FIRST
     return LangfuseSource(client, since if since.tzinfo else since.replace(tzinfo=UTC))
 

@@ -303,8 +303,8 @@ def _in_metadata(metadata: Row) -> Iterator[DeclaredTool]:
 def attributes_in(metadata: Row, marks: Iterable[str]) -> Json:
     """Return the attributes in an observation's metadata; none when their text has no mark."""
     given = metadata.get("attributes")
-    is_told = not isinstance(given, str) or any(mark in given for mark in marks)
-    return mapping(decoded(given)) if is_told else {}
+    is_marked = not isinstance(given, str) or any(mark in given for mark in marks)
+    return mapping(decoded(given)) if is_marked else {}
 
 
 def _tools_under(holder: Row, keys: Iterable[str]) -> Iterator[DeclaredTool]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -137,7 +136,8 @@ def make_evaluators(
         models.get(each)
     ask = models.get(name).ask
     secret = key_of(settings)
-    scorer = ModelChunkScorer(name, ask, partial(_fenced, secret))
+    # A marker of its own that is the same in every run: prompts are cached.
+    scorer = ModelChunkScorer(name, ask, lambda text: fence(text, marker_of(secret, text)))
     return Evaluators(
         name=name,
         change_judge=DspyJudge(models.get, secret=secret, history=history),
@@ -158,8 +158,3 @@ def _chosen(judges: list[Judge], only: Sequence[str]) -> list[Judge]:
             known = f"Known: {', '.join(names)}."
             raise ConfigurationError(f"judge {name}", "is not there", known)
     return [judge for judge in judges if not only or judge.name in only]
-
-
-def _fenced(secret: bytes, text: str) -> str:
-    """Fence a text with a marker of its own that is the same in every run: prompts are cached."""
-    return fence(text, marker_of(secret, text))

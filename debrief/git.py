@@ -9,30 +9,8 @@ from pathlib import Path
 
 from debrief.errors import InputError
 
-_HARDENED = (
-    "-c",
-    "core.hooksPath=/dev/null",
-    "-c",
-    "core.fsmonitor=false",
-    "-c",
-    "core.quotePath=false",
-)
-
-
-def git_command(*arguments: str) -> list[str]:
-    """Return the command line of git with ``arguments``, hardened."""
-    return ["git", *_HARDENED, *arguments]
-
-
-def git_environment(extra: Mapping[str, str] | None = None) -> dict[str, str]:
-    """Return the environment that git is run with.
-
-    Args:
-        extra: more variables, such as ``GIT_INDEX_FILE``.
-    """
-    environment = {key: value for key, value in os.environ.items() if not key.startswith("GIT_")}
-    environment |= {"GIT_OPTIONAL_LOCKS": "0", "GIT_TERMINAL_PROMPT": "0", "LC_ALL": "C"}
-    return {**environment, **(extra or {})}
+_HARDENED = ("core.hooksPath=/dev/null", "core.fsmonitor=false", "core.quotePath=false")
+_VARIABLES = {"GIT_OPTIONAL_LOCKS": "0", "GIT_TERMINAL_PROMPT": "0", "LC_ALL": "C"}
 
 
 def git(
@@ -51,11 +29,13 @@ def git(
     Raises:
         InputError: git is not installed, failed, or took longer than ``timeout`` seconds.
     """
+    options = [part for setting in _HARDENED for part in ("-c", setting)]
+    inherited = {key: value for key, value in os.environ.items() if not key.startswith("GIT_")}
     try:
         done = subprocess.run(
-            git_command(*arguments),
+            ["git", *options, *arguments],
             cwd=folder,
-            env=git_environment(environment),
+            env={**inherited, **_VARIABLES, **(environment or {})},
             input=data,
             capture_output=True,
             timeout=timeout,

@@ -63,16 +63,9 @@ def retrying(
         describe: the error in a few words, for the log line.
         report: receives one line for each wait; by default the progress log.
     """
-    from tenacity import (
-        Retrying,
-        retry_if_exception,
-        stop_after_attempt,
-        stop_after_delay,
-        stop_never,
-    )
-    from tenacity.wait import wait_random_exponential
+    import tenacity as t
 
-    backoff = wait_random_exponential(multiplier=policy.first_wait, max=policy.longest_wait)
+    backoff = t.wait_random_exponential(multiplier=policy.first_wait, max=policy.longest_wait)
 
     def is_worth_a_retry(error: BaseException) -> bool:
         return is_temporary(error) and (retry_after(error) or 0) <= policy.longest_retry_after
@@ -88,10 +81,10 @@ def retrying(
         next_attempt = f"attempt {state.attempt_number + 1} in {state.upcoming_sleep:.1f} s"
         report(": ".join(part for part in (name, f"{reason}; {next_attempt}") if part))
 
-    limit = stop_never if policy.attempts is None else stop_after_attempt(policy.attempts)
-    return Retrying(
-        retry=retry_if_exception(is_worth_a_retry),
-        stop=limit | stop_after_delay(policy.seconds),
+    limit = t.stop_never if policy.attempts is None else t.stop_after_attempt(policy.attempts)
+    return t.Retrying(
+        retry=t.retry_if_exception(is_worth_a_retry),
+        stop=limit | t.stop_after_delay(policy.seconds),
         wait=wait,
         sleep=policy.sleep,
         before_sleep=report_wait,

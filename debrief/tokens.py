@@ -41,8 +41,6 @@ def count_tokens(text: str) -> int:
     Raises:
         ConfigurationError: the vocabulary is not on this machine.
     """
-    if len(text) <= _BLOCK:
-        return _count(text)
     total = 0
     start = 0
     while start < len(text):
@@ -101,10 +99,9 @@ def _vocabulary_folder() -> Path:
     folders += [Path(place) / "litellm_core_utils" / "tokenizers" for place in places]
     for folder in folders:
         file = folder / _VOCABULARY_FILE
-        if file.is_file():
-            digest = hashlib.sha256(file.read_bytes()).hexdigest()
-            if digest == _VOCABULARY_SHA256:
-                return folder
+        data = file.read_bytes() if file.is_file() else b""
+        if hashlib.sha256(data).hexdigest() == _VOCABULARY_SHA256:
+            return folder
     looked = ", ".join(map(str, folders)) or "no folder"
     raise ConfigurationError(
         ENCODING,

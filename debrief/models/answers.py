@@ -96,8 +96,6 @@ def fold(text: str) -> str:
     >>> fold("SCORE： ４")
     'SCORE: 4'
     """
-    if not _UNPLAIN.search(text):
-        return text
     return _UNPLAIN.sub(_folded, unicodedata.normalize("NFKC", text))
 
 

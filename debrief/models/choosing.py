@@ -88,9 +88,8 @@ class Models:
     def spent(self) -> RunUsage:
         """Return what this run's models took in this process."""
         made = list(self._made.values())
-        meters = [model.meter for model in made]
-        meters += [fallback.meter for model in made for fallback in model.fallbacks]
-        return sum((meter.spent for meter in meters), RunUsage())
+        models = (each for model in made for each in (model, *model.fallbacks))
+        return sum((model.meter.spent for model in models), RunUsage())
 
     def _make(self, name: str, fallbacks: list[LanguageModel] | tuple[()]) -> LanguageModel:
         settings = self._settings

@@ -89,9 +89,7 @@ def defuse_line(text: str) -> str:
 
 
 def _plain(line: str) -> str:
-    if not line.isascii():
-        line = unicodedata.normalize("NFKC", line)
-    return " ".join(line.split())
+    return " ".join(unicodedata.normalize("NFKC", line).split())
 
 
 _FIELDS: Fields = {

@@ -33,7 +33,6 @@ VERSION = "1"
 """Of this layer: part of every cache key, raised when the same question is put differently."""
 MAX_TOKENS = 16_000
 """Of an answer, thinking included; OpenAI's reasoning models take no less."""
-_RETRIES = RetryPolicy(seconds=3_600, longest_wait=60.0)
 _USUAL_ANSWER = 500
 
 
@@ -53,85 +52,6 @@ class _StoredAnswer(Struct, frozen=True, kw_only=True):
     text: str
     usage: ModelUsage
     model: str
-
-
-class _Wire:
-    """Where a model is asked; opened by the first request, its connections shared by threads.
-
-    By DSPy's own client where it speaks the provider's language, and by LiteLLM, which takes
-    seconds to load, where it does not.
-    """
-
-    def __init__(self, model: LanguageModel) -> None:
-        self._model = model
-
-    def send(self, request: Request) -> Response:
-        """Send one request, once.
-
-        Raises:
-            LM15Error: there is no answer; its class says why.
-        """
-        response: Response = self._route[0].complete(request)
-        return response
-
-    def prompt_cache(self) -> CacheConfig | None:
-        """Return the mark behind the system message, where a provider caches by marks.
-
-        Others cache the beginning of a prompt by themselves, and need the same beginning only.
-        """
-        from dspy.lm15 import CacheConfig
-
-        return CacheConfig(prefix="stable") if self._route[1] == "anthropic" else None
-
-    def usage(self, response: Response) -> ModelUsage:
-        """Return a response's usage, the same for all providers; its cost only where it says it."""
-        said = response.usage
-        _, provider = self._route
-        read, written = said.cache_read_tokens or 0, said.cache_write_tokens or 0
-        inputs, outputs = said.input_tokens or 0, said.output_tokens or 0
-        if "anthropic" in provider:
-            inputs += read + written
-        if provider in _OUTPUT_WITHOUT_THINKING:
-            outputs += said.reasoning_tokens or 0
-        return ModelUsage(
-            input_tokens=inputs,
-            output_tokens=outputs,
-            cache_read_tokens=read,
-            cache_write_tokens=written,
-            cost_usd=_billed(response) if self._model.name.startswith("openrouter/") else None,
-        )
-
-    @cached_property
-    def _route(self) -> tuple[Any, str]:
-        """The client, and the provider that DSPy's own is for; none when LiteLLM is asked."""
-        return self._native() or (self._litellm(), "")
-
-    def _native(self) -> tuple[Any, str] | None:
-        from dspy.clients.engines import LM15Engine
-        from dspy.lm15 import LM15Error, RouterConfig, Timeouts
-
-        model = self._model
-        with suppress(LM15Error):
-            provider = str(LM15Engine(RouterConfig(env={})).resolve(model.name).provider)
-            if provider.startswith("azure") or not model.api_key:
-                return None
-            config = RouterConfig(
-                env={},
-                api_keys={provider: model.api_key},
-                base_urls={provider: model.base_url} if model.base_url else None,
-                timeouts=Timeouts(read=model.timeout, write=model.timeout, pool=None),
-                max_connections=model.concurrency,
-            )
-            return LM15Engine(config), provider
-        return None
-
-    def _litellm(self) -> Any:
-        os.environ.setdefault("LITELLM_LOCAL_MODEL_COST_MAP", "True")
-        from dspy.clients.engines import LiteLLMEngine
-
-        access = {"api_key": self._model.api_key, "api_base": self._model.base_url}
-        given = {name: value for name, value in access.items() if value}
-        return LiteLLMEngine(model_type="chat", timeout=self._model.timeout, **given)
 
 
 @dataclass(eq=False, repr=False)
@@ -167,11 +87,12 @@ class LanguageModel:
 
     def __post_init__(self) -> None:
         self.meter = Meter()
-        retries = structs.replace(_RETRIES, attempts=self.attempts, first_wait=self.pause)
-        self._retry = retrying(retries, is_temporary, name=self.name, describe=self._reason)
+        policy = RetryPolicy(
+            attempts=self.attempts, seconds=3_600, first_wait=self.pause, longest_wait=60.0
+        )
+        self._retry = retrying(policy, is_temporary, name=self.name, describe=self._reason)
         self._slots = BoundedSemaphore(self.concurrency)
         self._closed: ModelError | None = None
-        self._wire = _Wire(self)
         if not self.dry_run:
             self.budget.check(self.name, self.price)
 
@@ -213,7 +134,7 @@ class LanguageModel:
             max_tokens=MAX_TOKENS,
             cache=False,
             num_retries=0,
-            prompt_cache=self._wire.prompt_cache() if mark else None,
+            prompt_cache=self._prompt_cache() if mark else None,
         )
 
     def key_of(self, *parts: str) -> str:
@@ -289,7 +210,7 @@ class LanguageModel:
                 if move != NEXT_RUN:  # every further question would be refused as well
                     self._closed = failure
                 raise failure from None
-            usage = self._priced(self._wire.usage(response))
+            usage = self._priced(self._usage(response))
             bill.taken = usage.cost_usd
         self.meter.count(calls=1, usage=usage)
         return response, Answer(
@@ -304,7 +225,70 @@ class LanguageModel:
             if self._closed is not None:
                 raise self._closed
             self.meter.count(sent=1)
-            return self._wire.send(request)
+            response: Response = self._route[0].complete(request)
+            return response
+
+    def _prompt_cache(self) -> CacheConfig | None:
+        """Return the mark behind the system message, where a provider caches by marks.
+
+        Others cache the beginning of a prompt by themselves, and need the same beginning only.
+        """
+        from dspy.lm15 import CacheConfig
+
+        return CacheConfig(prefix="stable") if self._route[1] == "anthropic" else None
+
+    def _usage(self, response: Response) -> ModelUsage:
+        """Return a response's usage, the same for all providers; its cost only where it says it."""
+        said = response.usage
+        _, provider = self._route
+        read, written = said.cache_read_tokens or 0, said.cache_write_tokens or 0
+        inputs, outputs = said.input_tokens or 0, said.output_tokens or 0
+        if "anthropic" in provider:
+            inputs += read + written
+        if provider in _OUTPUT_WITHOUT_THINKING:
+            outputs += said.reasoning_tokens or 0
+        return ModelUsage(
+            input_tokens=inputs,
+            output_tokens=outputs,
+            cache_read_tokens=read,
+            cache_write_tokens=written,
+            cost_usd=_billed(response) if self.name.startswith("openrouter/") else None,
+        )
+
+    @cached_property
+    def _route(self) -> tuple[Any, str]:
+        """The client, and the provider that DSPy's own is for; none when LiteLLM is asked.
+
+        Opened by the first request, its connections shared by threads: DSPy's own client where it
+        speaks the provider's language, and LiteLLM, which takes seconds to load, where it does not.
+        """
+        return self._native() or (self._litellm(), "")
+
+    def _native(self) -> tuple[Any, str] | None:
+        from dspy.clients.engines import LM15Engine
+        from dspy.lm15 import LM15Error, RouterConfig, Timeouts
+
+        with suppress(LM15Error):
+            provider = str(LM15Engine(RouterConfig(env={})).resolve(self.name).provider)
+            if provider.startswith("azure") or not self.api_key:
+                return None
+            config = RouterConfig(
+                env={},
+                api_keys={provider: self.api_key},
+                base_urls={provider: self.base_url} if self.base_url else None,
+                timeouts=Timeouts(read=self.timeout, write=self.timeout, pool=None),
+                max_connections=self.concurrency,
+            )
+            return LM15Engine(config), provider
+        return None
+
+    def _litellm(self) -> Any:
+        os.environ.setdefault("LITELLM_LOCAL_MODEL_COST_MAP", "True")
+        from dspy.clients.engines import LiteLLMEngine
+
+        access = {"api_key": self.api_key, "api_base": self.base_url}
+        given = {name: value for name, value in access.items() if value}
+        return LiteLLMEngine(model_type="chat", timeout=self.timeout, **given)
 
     def _priced(self, usage: ModelUsage) -> ModelUsage:
         unpriced = usage.cost_usd is None and (usage.input_tokens or usage.output_tokens)

@@ -174,10 +174,7 @@ def price_of(model: str, own: Path, *, packaged: bool = True) -> Price | None:
         ConfigurationError: the file is no such table.
     """
     found = own_prices(own).get(model)
-    if found is not None or not packaged:
-        return found
-    entry = _entry(model)
-    return _packaged(entry) if entry else None
+    return found if found is not None or not packaged else _packaged(_entry(model) or {})
 
 
 def context_window(model: str) -> int | None:
@@ -246,13 +243,12 @@ class BudgetSpentError(ModelError):
     """A run may ask no more; nothing is wrong with the question or the model."""
 
 
-class Bill:
+class Bill(Struct):
     """What one call may take, and what it took."""
 
-    def __init__(self, reserved: float) -> None:
-        self.reserved = reserved
-        self.taken: float | None = 0.0
-        """USD; None when an answer came without a word on its usage, and the guess stands."""
+    reserved: float
+    taken: float | None = 0.0
+    """USD; None when an answer came without a word on its usage, and the guess stands."""
 
 
 class Budget:

@@ -25,10 +25,6 @@ from debrief.snapshots.fingerprint import compute_prompt_fingerprint
 HOME = ".debrief"
 SESSIONS, PROMPTS, METADATA, MAIN = "sessions", "prompts", "metadata.json", "main.md"
 CLAUDE_CODE, DROID = "claude-code", "droid"
-MAIN_FILES: Mapping[str, tuple[str, ...]] = {
-    CLAUDE_CODE: ("CLAUDE.md", ".claude/CLAUDE.md", "AGENTS.md")
-}
-OTHER_MAIN_FILES = ("AGENTS.md",)
 AGENTS_FOLDER = ".claude/agents"
 _EXCLUDED = (
     "# Debrief: captures and worktrees stay out; judges, plans and prompts may be committed.",
@@ -97,6 +93,12 @@ def keep_out_of_history(repository: RepositoryPaths) -> None:
         file.write((start + "\n".join(_EXCLUDED) + "\n").encode())
 
 
+def main_files(tool: str) -> tuple[str, ...]:
+    """Return where in a work tree a tool looks for its main prompt, the first place first."""
+    claude = ("CLAUDE.md", ".claude/CLAUDE.md") if tool == CLAUDE_CODE else ()
+    return (*claude, "AGENTS.md")
+
+
 def prompts_in(folder: Path, tool: str) -> Prompts | None:
     """Return the prompts that ``tool`` finds in a work tree; None when it finds none.
 
@@ -107,8 +109,7 @@ def prompts_in(folder: Path, tool: str) -> Prompts | None:
         InputError: a prompt is not UTF-8, cannot be read, is larger than 4 MB, or is a symbolic
             link that leads out of ``folder``.
     """
-    names = MAIN_FILES.get(tool, OTHER_MAIN_FILES)
-    texts = (_text(folder / name, folder) for name in names)
+    texts = (_text(folder / name, folder) for name in main_files(tool))
     main = next((text for text in texts if text is not None), None)
     subagents = _subagents(folder / AGENTS_FOLDER, folder) if tool == CLAUDE_CODE else {}
     return None if main is None and not subagents else Prompts(main or "", subagents)
@@ -268,28 +269,15 @@ def read_metadata(folder: Path) -> dict[str, Any]:
     return value
 
 
-def add_metadata(folder: Path, changes: Mapping[str, Any]) -> None:
-    """Set keys of a capture's ``metadata.json``, every other key kept.
+def add_session_ids(folder: Path, ids: Iterable[str], model: str | None) -> tuple[str, ...]:
+    """Add sessions to a capture, the first one stays the first; return all that it names.
+
+    The model is set where the capture has none yet; every other key of ``metadata.json`` is kept.
 
     Raises:
         InputError: it is a symbolic link.
         ValueError: it is no JSON object.
         OSError: it cannot be read or written.
-    """
-    refuse_link(folder, folder / METADATA)
-    changed = {**read_metadata(folder), **changes}
-    unfinished = folder / f".{METADATA}.{os.getpid()}"
-    unfinished.write_bytes(metadata_bytes(changed))
-    unfinished.replace(folder / METADATA)
-
-
-def add_session_ids(folder: Path, ids: Iterable[str], model: str | None) -> tuple[str, ...]:
-    """Add sessions to a capture, the first one stays the first; return all that it names.
-
-    The model is set where the capture has none yet.
-
-    Raises:
-        InputError, ValueError, OSError: as ``add_metadata`` does.
     """
     metadata = read_metadata(folder)
     before = session_ids_of(metadata)
@@ -300,7 +288,10 @@ def add_session_ids(folder: Path, ids: Iterable[str], model: str | None) -> tupl
     if after != before and len(after) > 1:
         changes["session_ids"] = list(after)
     if changes:
-        add_metadata(folder, changes)
+        refuse_link(folder, folder / METADATA)
+        unfinished = folder / f".{METADATA}.{os.getpid()}"
+        unfinished.write_bytes(metadata_bytes({**metadata, **changes}))
+        unfinished.replace(folder / METADATA)
     return after
 
 

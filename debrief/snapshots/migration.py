@@ -273,10 +273,9 @@ def fill_in(
     before = {key: stated[key] for key in stated if stated[key] not in (None, metadata.get(key))}
     if before:
         metadata[_EARLIER_VALUES] = before
-    needed = ("model", "recorded_at", *(("eval_fingerprint",) if is_training else ()))
-    missing.extend(
-        (METADATA, f"nothing says its {key}") for key in needed if metadata.get(key) is None
-    )
+    needed = ["model", "recorded_at", *(["eval_fingerprint"] if is_training else [])]
+    lacking = (key for key in needed if metadata.get(key) is None)
+    missing.extend((METADATA, f"nothing says its {key}") for key in lacking)
     if filled:
         metadata[FILLED_IN] = filled
     note = f"with {', '.join(filled)} filled in" if filled else ""

@@ -289,8 +289,7 @@ def _agent(name: str, text: str) -> dict[str, Any]:
 
 def _rename_earlier(capture: Path, worktree: Path, transcripts_in: Sequence[Path]) -> None:
     """Rename an earlier run's capture to its session's id, else to the time it was made at."""
-    metadata: dict[str, Any] = {}
-    recorded: float | None = None
+    recorded = capture.stat().st_mtime
     ids: tuple[str, ...] = ()
     with contextlib.suppress(KeyError, TypeError, ValueError, OSError, InputError):
         metadata = read_metadata(capture)
@@ -298,11 +297,9 @@ def _rename_earlier(capture: Path, worktree: Path, transcripts_in: Sequence[Path
         recorded = datetime.fromisoformat(metadata["recorded_at"]).timestamp()
         if not ids:
             since = int(recorded * 1e9)
-            ids = add_sessions(
-                capture, sessions_since(metadata["tool"], transcripts_in, worktree, since)
-            )
-    seconds = capture.stat().st_mtime if recorded is None else recorded
-    stamp = time.strftime("%Y%m%dT%H%M%SZ", time.gmtime(seconds))
+            sessions = sessions_since(metadata["tool"], transcripts_in, worktree, since)
+            ids = add_sessions(capture, sessions)
+    stamp = time.strftime("%Y%m%dT%H%M%SZ", time.gmtime(recorded))
     name = ids[0] if ids and is_key(ids[0]) else f"{capture.name}.{stamp}"
     names = chain([name], (f"{name}.{number}" for number in count(2)))
     targets = (capture.with_name(each) for each in names)

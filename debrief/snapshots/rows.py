@@ -22,14 +22,7 @@ import orjson
 from debrief.errors import InputError
 from debrief.git import find_commit, git
 from debrief.sessions.model import SessionHead
-from debrief.snapshots.capture import (
-    AGENTS_FOLDER,
-    CLAUDE_CODE,
-    DROID,
-    MAIN_FILES,
-    OTHER_MAIN_FILES,
-    subagent_names,
-)
+from debrief.snapshots.capture import AGENTS_FOLDER, CLAUDE_CODE, DROID, main_files, subagent_names
 from debrief.snapshots.captures import Captures, repository_of
 from debrief.snapshots.fingerprint import FINGERPRINT_LENGTH, prompt_digest
 from debrief.snapshots.model import (
@@ -105,10 +98,9 @@ def metadata_row(
     capture = captures.of(session)
     stated = capture.metadata if capture is not None else None
     folder = _repository_of(session)
-    recorded = session.recorded or None
-    commit = _stated_commit(stated) or session.base_commit or ""
-    if recorded is not None:
-        commit = recorded.base_commit
+    recorded = session.recorded
+    stated_commit = _stated_commit(stated) or session.base_commit or ""
+    commit = recorded.base_commit if recorded else stated_commit
     if folder is not None and not commit:
         commit = commit_at(folder, session.branch, session.started)
     return SessionMetadataRow(
@@ -124,7 +116,7 @@ def metadata_row(
         base_commit=commit,
         licence=licence_at(folder, commit) if folder is not None and commit else "",
         status=session.status or "",
-        withheld=recorded.withheld if recorded is not None else "",
+        withheld=recorded.withheld if recorded else "",
     )
 
 
@@ -210,9 +202,8 @@ _find_commit = lru_cache(maxsize=1024)(find_commit)
 
 @lru_cache(maxsize=256)
 def _snapshot_at(repository: Path, tool: str, commit: str) -> PromptSnapshot | None:
-    main_files = MAIN_FILES.get(tool, OTHER_MAIN_FILES)
     agents = f"{_SUBAGENT_FOLDERS[tool]}/" if tool in _SUBAGENT_FOLDERS else ""
-    paths = [*main_files, *filter(None, [agents])]
+    paths = [*main_files(tool), *filter(None, [agents])]
     try:
         listing = git(repository, "ls-tree", "-r", "-z", "--full-tree", commit, "--", *paths)
     except InputError:
@@ -223,7 +214,7 @@ def _snapshot_at(repository: Path, tool: str, commit: str) -> PromptSnapshot | N
         mode, kind, blob = about.decode("ascii").split()
         if kind == "blob" and mode != "120000":
             blobs[path.decode("utf-8", "replace")] = blob
-    main = next((blobs[name] for name in main_files if name in blobs), None)
+    main = next((blobs[name] for name in main_files(tool) if name in blobs), None)
     files = {
         path.removeprefix(agents): blob
         for path, blob in blobs.items()

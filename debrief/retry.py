@@ -95,8 +95,8 @@ def retrying(
 def retry_after(error: BaseException) -> float | None:
     """Return the seconds that a server asked to wait for; None if it did not."""
     seconds = getattr(error, "retry_after", None)
-    if seconds is None and (response := getattr(error, "response", None)) is not None:
-        headers = getattr(response, "headers", None) or {}
+    headers = getattr(getattr(error, "response", None), "headers", None) or {}
+    if seconds is None:
         seconds = parse_retry_after(headers.get("retry-after") or headers.get("Retry-After") or "")
     return seconds if isinstance(seconds, int | float) and 0 <= seconds < math.inf else None
 

@@ -11,6 +11,7 @@ import math
 import re
 import unicodedata
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from itertools import islice
 from typing import Any, NoReturn, TypeVar
 
@@ -157,15 +158,13 @@ def _spans(text: str) -> Iterator[tuple[int, int]]:
 def _parse(text: str) -> Any | None:
     tidied = _UNTIDY.sub(lambda found: found[0] if found[0].startswith('"') else "", text)
     for attempt in (text, tidied):
-        try:
+        with suppress(json.JSONDecodeError, RecursionError):
             return json.loads(
                 attempt,
                 strict=False,
                 object_pairs_hook=_once,
                 parse_int=lambda digits: int(digits) if len(digits) < 20 else math.inf,
             )
-        except (json.JSONDecodeError, RecursionError):
-            continue
     return None
 
 

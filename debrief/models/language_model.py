@@ -262,33 +262,23 @@ class LanguageModel:
         Opened by the first request, its connections shared by threads: DSPy's own client where it
         speaks the provider's language, and LiteLLM, which takes seconds to load, where it does not.
         """
-        return self._native() or (self._litellm(), "")
-
-    def _native(self) -> tuple[Any, str] | None:
-        from dspy.clients.engines import LM15Engine
+        from dspy.clients.engines import LiteLLMEngine, LM15Engine
         from dspy.lm15 import LM15Error, RouterConfig, Timeouts
 
         with suppress(LM15Error):
             provider = str(LM15Engine(RouterConfig(env={})).resolve(self.name).provider)
-            if provider.startswith("azure") or not self.api_key:
-                return None
-            config = RouterConfig(
-                env={},
-                api_keys={provider: self.api_key},
-                base_urls={provider: self.base_url} if self.base_url else None,
-                timeouts=Timeouts(read=self.timeout, write=self.timeout, pool=None),
-                max_connections=self.concurrency,
-            )
-            return LM15Engine(config), provider
-        return None
-
-    def _litellm(self) -> Any:
-        os.environ.setdefault("LITELLM_LOCAL_MODEL_COST_MAP", "True")
-        from dspy.clients.engines import LiteLLMEngine
-
+            if self.api_key and not provider.startswith("azure"):
+                config = RouterConfig(
+                    env={},
+                    api_keys={provider: self.api_key},
+                    base_urls={provider: self.base_url} if self.base_url else None,
+                    timeouts=Timeouts(read=self.timeout, write=self.timeout, pool=None),
+                    max_connections=self.concurrency,
+                )
+                return LM15Engine(config), provider
         access = {"api_key": self.api_key, "api_base": self.base_url}
         given = {name: value for name, value in access.items() if value}
-        return LiteLLMEngine(model_type="chat", timeout=self.timeout, **given)
+        return LiteLLMEngine(model_type="chat", timeout=self.timeout, **given), ""
 
     def _priced(self, usage: ModelUsage) -> ModelUsage:
         unpriced = usage.cost_usd is None and (usage.input_tokens or usage.output_tokens)

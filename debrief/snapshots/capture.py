@@ -243,12 +243,9 @@ def write_capture(folder: Path, prompts: Prompts | None, metadata: Mapping[str, 
 
     Raises:
         InputError: the folder or one above it in ``.debrief`` is a symbolic link.
-        FileExistsError: the folder is there already.
-        OSError: it cannot be written.
+        OSError: it cannot be written, or a folder with files is there.
     """
     refuse_link(folder.parent.parent, folder.parent, folder)
-    if folder.exists():
-        raise FileExistsError(f"{folder} is there already")
     files = {METADATA: metadata_bytes(metadata)}
     if prompts is not None:
         files[f"{PROMPTS}/{MAIN}"] = prompts.main.encode()

@@ -63,11 +63,8 @@ def compute_eval_fingerprint(judges: Iterable[FingerprintedJudge]) -> str:
 
 def framed(parts: Iterable[str]) -> bytes:
     """Return ``parts`` as one byte stream, each with its length before it."""
-    stream = bytearray()
-    for part in parts:
-        data = part.encode("utf-8", "surrogatepass")
-        stream += str(len(data)).encode("ascii") + b":" + data
-    return bytes(stream)
+    encoded = (part.encode("utf-8", "surrogatepass") for part in parts)
+    return b"".join(b"%d:%b" % (len(data), data) for data in encoded)
 
 
 def comparison_key(prompt_fingerprint: str, eval_fingerprint: str) -> str:

@@ -340,7 +340,9 @@ def _is_ours(hook: object) -> bool:
 def _write(path: Path, settings: dict[str, Any], before: str) -> None:
     target = path.resolve()
     _refuse_read_only(target)
-    text = json.dumps(settings, indent=_indent(before), ensure_ascii=False) + "\n"
+    indented = re.search(r"\n(\t| +)[ \t]*\S", before)
+    indent = indented[1] if indented else 2
+    text = json.dumps(settings, indent=indent, ensure_ascii=False) + "\n"
     unfinished = target.with_name(f".{target.name}.{os.getpid()}")
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
@@ -359,14 +361,6 @@ def _refuse_read_only(path: Path) -> None:
         raise ConfigurationError(
             str(path), "is read-only, and was left as it is", f"To change it: chmod u+w {path}"
         )
-
-
-def _indent(text: str) -> int | str:
-    """Return what a text's first indented line is indented by."""
-    blank = re.search(r"(?<=\n)[ \t]+(?=\S)", text)
-    if blank is None:
-        return 2
-    return "\t" if blank[0].startswith("\t") else len(blank[0])
 
 
 def _broken(path: Path, reason: str) -> ConfigurationError:

@@ -8,7 +8,6 @@ left out where only records count.
 
 from __future__ import annotations
 
-import json
 import os
 import re
 from collections.abc import Callable, Iterable, Iterator
@@ -28,6 +27,7 @@ from debrief.snapshots.capture import (
     METADATA,
     PROMPTS,
     metadata_bytes,
+    read_metadata,
     read_text,
     refuse_link,
     session_ids_of,
@@ -234,7 +234,7 @@ def fill_in(
     def write(name: str, content: bytes, note: str) -> None:
         steps.append(MigrationStep("write", home / name, content=content, note=note))
 
-    metadata = _metadata(sample / METADATA, missing)
+    metadata = _metadata(sample, missing)
     trace = next((text for name in _TRACES if (text := _text(sample / name)) is not None), None)
     filled: list[str] = []
 
@@ -294,18 +294,14 @@ def fill_in(
     return [*steps, *(MigrationStep("missing", home / name, note=why) for name, why in missing)]
 
 
-def _metadata(path: Path, missing: list[tuple[str, str]]) -> dict[str, Any]:
+def _metadata(sample: Path, missing: list[tuple[str, str]]) -> dict[str, Any]:
     try:
-        value = json.loads(path.read_bytes())
+        return read_metadata(sample)
     except FileNotFoundError:
         return {}
     except (OSError, ValueError, RecursionError) as error:
         missing.append((METADATA, f"cannot be read, and is made anew: {error}"))
         return {}
-    if not isinstance(value, dict):
-        missing.append((METADATA, "is no JSON object, and is made anew"))
-        return {}
-    return value
 
 
 def _prompts(folder: Path) -> PromptSnapshot | None:

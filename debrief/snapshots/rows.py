@@ -154,8 +154,8 @@ _BEGINNINGS: tuple[tuple[str, str], ...] = (
     ("cc0 1.0 universal", "CC0-1.0"),
     ("permission to use, copy, modify, and/or distribute this software for any purpose", "ISC"),
     ("permission is hereby granted, free of charge, to any person obtaining a copy", "MIT"),
+    ("redistribution and use in source and binary forms", "BSD-2-Clause"),
 )
-_BSD = "redistribution and use in source and binary forms"
 _BSD_THIRD = "endorse or promote products"
 
 
@@ -262,12 +262,8 @@ def licence_of_text(text: str) -> str:
     plain = re.sub(r"[^a-z0-9.,/-]+", " ", text.lower()).replace(
         "license, version", "license version"
     )
-    for words, name in _BEGINNINGS:
-        if words in plain:
-            return name
-    if _BSD in plain:
-        return "BSD-3-Clause" if _BSD_THIRD in plain else "BSD-2-Clause"
-    return ""
+    found = next((name for words, name in _BEGINNINGS if words in plain), "")
+    return "BSD-3-Clause" if found == "BSD-2-Clause" and _BSD_THIRD in plain else found
 
 
 def _stated_in(name: str, text: str) -> str:

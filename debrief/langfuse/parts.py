@@ -281,7 +281,13 @@ def declared_by(row: Row, given: object, gave: object) -> Iterator[DeclaredTool]
     if isinstance(gave, dict) and gave.get("object") == "response":
         yield from _in_request(gave)
     yield from _in_request(mapping(decoded(row.get("modelParameters"))))
-    yield from _in_metadata(mapping(decoded(row.get("metadata"))))
+    metadata = mapping(decoded(row.get("metadata")))
+    yield from _tools_under(metadata, vendors.TOOL_LISTS)
+    attributes = attributes_in(metadata, vendors.TOOL_MARKS)
+    yield from _tools_under(attributes, vendors.TOOL_ATTRIBUTES)
+    parameters = mapping(decoded(attributes.get("model_request_parameters")))
+    yield from declared_tools(parameters.get("function_tools"))
+    yield from _numbered(attributes)
 
 
 def _in_request(request: Row) -> Iterator[DeclaredTool]:
@@ -289,15 +295,6 @@ def _in_request(request: Row) -> Iterator[DeclaredTool]:
         for key in vendors.TOOL_LISTS:
             if any(map(_is_like_a_tool, _listed(holder.get(key)))):
                 yield from declared_tools(holder[key])
-
-
-def _in_metadata(metadata: Row) -> Iterator[DeclaredTool]:
-    yield from _tools_under(metadata, vendors.TOOL_LISTS)
-    attributes = attributes_in(metadata, vendors.TOOL_MARKS)
-    yield from _tools_under(attributes, vendors.TOOL_ATTRIBUTES)
-    parameters = mapping(decoded(attributes.get("model_request_parameters")))
-    yield from declared_tools(parameters.get("function_tools"))
-    yield from _numbered(attributes)
 
 
 def attributes_in(metadata: Row, marks: Iterable[str]) -> Json:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from msgspec import Struct
 
@@ -162,8 +162,7 @@ class ServerTrace:
         self.answers = [row for row in rows if kind_of(row) in ANSWERS]
         self._parents = {id_of(row): str(row.get("parentObservationId") or "") for row in rows}
         self._with_parts = set(self._parents.values())
-        generations = {id_of(row) for row in self.answers}
-        self._generations_above = self._nearest(generations)
+        self._generations = {id_of(row): row for row in self.answers}
         self._covers: dict[int, list[Row]] = {}
         self.covers: set[str] = set()
         """Ids of the generations that are there for others: one for a loop of steps, or the same
@@ -177,42 +176,27 @@ class ServerTrace:
 
     def is_within(self, part: str, cover: str) -> bool:
         """Return whether an observation is part of a generation, by their ids."""
-        at = self._generations_above.get(part, "")
-        seen = {part}
-        while at and at != cover and at not in seen:
-            seen.add(at)
-            at = self._generations_above.get(at, "")
-        return bool(at) and at == cover
+        return cover in self._above(part)
 
     def covers_that_end_with(self, row: Row) -> list[Row]:
         """Return the generations of whose parts an observation is the last, inner ones first."""
         return self._covers.get(id(row), [])
 
-    def _nearest(self, ids: Collection[str]) -> dict[str, str]:
-        """Return which of the ids is the next above each observation; empty for none."""
-        found: dict[str, str] = {}
-        for start in self._parents:
-            way: list[str] = []
-            at = start
-            while at in self._parents and at not in found:
-                found[at] = ""
-                way.append(at)
-                at = self._parents[at]
-            for one in reversed(way):
-                above = self._parents[one]
-                found[one] = above if above in ids else found.get(above, "")
-        return found
+    def _above(self, part: str) -> Iterator[str]:
+        """Yield the ids of the generations that an observation is part of, inner ones first."""
+        seen = {""}
+        while (part := self._parents.get(part, "")) not in seen:
+            seen.add(part)
+            if part in self._generations:
+                yield part
 
     def _find_covers(self) -> None:
-        by_id = {id_of(row): row for row in self.answers}
-        ended: dict[str, Row] = {}
         for row in reversed(self.answers):
-            at = self._generations_above.get(id_of(row), "")
-            while at and at not in ended:
-                ended[at] = row
-                self._covers.setdefault(id(row), []).append(by_id[at])
-                at = self._generations_above.get(at, "")
-        self.covers = set(ended)
+            for above in self._above(id_of(row)):
+                if above in self.covers:
+                    break
+                self.covers.add(above)
+                self._covers.setdefault(id(row), []).append(self._generations[above])
 
     def may_be_a_tool_s(self, row: Row) -> bool:
         """Return whether an observation may be one of a tool: it says so, or has no parts."""

@@ -24,13 +24,7 @@ from debrief.training.selection import observed_pairs
 from debrief.weekly import Done, added_up
 from pipelines.definitions import defs
 from pipelines.instance import open_instance
-from pipelines.launching import (
-    carry_out,
-    end_dead_runs,
-    ranges,
-    show_progress,
-    weeks_with_sessions,
-)
+from pipelines.launching import carry_out, end_dead_runs, ranges, show_progress, weeks_with_sessions
 from pipelines.options import RunOptions, run_config
 from resources.storage import Scope, Where, facts_of
 

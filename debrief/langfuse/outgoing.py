@@ -15,12 +15,7 @@ from msgspec import Struct
 from debrief.errors import LangfuseError
 from debrief.keys import digest_of
 from debrief.langfuse.client import LangfuseClient, timestamp
-from debrief.scoring.dimensions import (
-    BY_NAME,
-    DIMENSIONS,
-    calculate_overall_quality,
-    verdict_on,
-)
+from debrief.scoring.dimensions import BY_NAME, DIMENSIONS, calculate_overall_quality, verdict_on
 from debrief.scoring.model import SessionScores
 from debrief.scoring.model_scorer import cited_turns
 

@@ -13,13 +13,7 @@ from msgspec import Struct
 from debrief.markdown import shorten
 from debrief.offline.calls import Activity, tail
 from debrief.offline.commands import arguments, shell_command
-from debrief.offline.dimensions import (
-    Setting,
-    Weighing,
-    some,
-    weigh_completion,
-    weigh_last_checks,
-)
+from debrief.offline.dimensions import Setting, Weighing, some, weigh_completion, weigh_last_checks
 from debrief.offline.signals import Signals, counted, turns_of
 
 _LOOKED_AT = 40_000

@@ -10,13 +10,7 @@ from collections.abc import Sequence
 
 from msgspec import Struct
 
-from debrief.offline.dialogue import (
-    Dialogue,
-    HumanPrompt,
-    Sighting,
-    content_words,
-    is_ask,
-)
+from debrief.offline.dialogue import Dialogue, HumanPrompt, Sighting, content_words, is_ask
 
 
 class Detection(Struct, frozen=True, kw_only=True):

@@ -11,14 +11,7 @@ from msgspec import Struct
 from debrief.errors import InputError, shown
 from debrief.recorder import contracts
 from debrief.recorder.commands import command_problem, is_validation
-from debrief.recorder.contracts import (
-    APPLY_PATCH,
-    OUTPUT_LIMIT,
-    READ_FILE,
-    TRUNCATED,
-    Meta,
-    Record,
-)
+from debrief.recorder.contracts import APPLY_PATCH, OUTPUT_LIMIT, READ_FILE, TRUNCATED, Meta, Record
 from debrief.recorder.encoding import PATCHED, TOOLS, AnsweredCall, calls_of
 from debrief.recorder.patching import FileState, apply_operations
 from debrief.recorder.repository import path_problem

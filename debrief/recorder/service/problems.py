@@ -24,11 +24,7 @@ from debrief.errors import DebriefError, flat
 from debrief.recorder.contracts import Contract
 from debrief.recorder.encoding import SCHEMA, place_of
 from debrief.recorder.service.running import LOGGER
-from debrief.recorder.storage.rows import (
-    AwayError,
-    ReasonsError,
-    StorageError,
-)
+from debrief.recorder.storage.rows import AwayError, ReasonsError, StorageError
 
 MEDIA_TYPE = "application/problem+json"
 _MOST_REASONS = 50

@@ -1,6 +1,6 @@
 """Training sets and prompt candidates: one for each observed pair of task and fingerprint."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 import dagster as dg
@@ -14,6 +14,7 @@ from assets.presentation import markdown, preview
 from assets.rubrics import rubric_evaluations
 from assets.sessions import prompt_snapshots, raw_sessions, session_metadata
 from assets.weekly import MODEL_POOL, OWNERS, RESOURCES, StageRun, explain_full_disk
+from debrief.lake import Lake
 from debrief.redaction import contains_secret
 from debrief.redaction.redactor import key_of
 from debrief.rubrics.agreement_report import agreement_shortfall
@@ -23,7 +24,12 @@ from debrief.training.formats import validate_line
 from debrief.training.kinship import read_kinship
 from debrief.training.optimisation import OptimiserOptions
 from debrief.training.selection import TrainingOptions, observed_pairs, options_chosen
-from debrief.training.store import store_training_set, training_path, training_set_of
+from debrief.training.store import (
+    is_current,
+    store_training_set,
+    training_path,
+    training_set_of,
+)
 from debrief.training.trials import NEEDS_A_MODEL, PromptTrials
 from resources.storage import LakeResource
 
@@ -113,6 +119,21 @@ def training_sets(
             partition_key=key,
         )
     return dg.MaterializeResult()
+
+
+def stale_pairs(lake: Lake, weeks: Iterable[str]) -> set[str]:
+    """Return the keys of the pairs observed in some weeks whose sets are not as they would be."""
+    settings = load_settings()
+    observed = observed_pairs(lake)
+    keys = {pair: pair_key(*pair) for pair in observed_pairs(lake, weeks)}
+    if agreement_shortfall(lake, settings.min_agreement):
+        return set(keys.values())
+    options, kinship = options_chosen(settings, {}), read_kinship(lake)
+    return {
+        key
+        for pair, key in keys.items()
+        if not is_current(lake, *pair, observed[pair], options, kinship)
+    }
 
 
 @dg.asset_check(

@@ -111,16 +111,15 @@ def take_training_sets(
     weeks: Iterable[str],
     resources: dict[str, dict[str, Any]],
 ) -> None:
-    """Write the training sets of the pairs observed in some weeks.
+    """Write the training sets of the pairs observed in some weeks, unless they are up to date.
 
     Raises:
         DebriefError: it failed.
     """
-    from assets.partitions import pair_key
-    from debrief.training.selection import observed_pairs
+    from assets.training import stale_pairs
 
-    keys = {pair_key(*pair) for pair in observed_pairs(lake, weeks)}
-    for first, last in ranges(instance.get_dynamic_partitions("pair"), keys):
+    stale = stale_pairs(lake, weeks)
+    for first, last in ranges(instance.get_dynamic_partitions("pair"), stale):
         carry_out(instance, "training_sets_job", (first, last), run_config(resources)).check()
 
 

@@ -223,15 +223,7 @@ def store_training_set(
     traits = kinship.traits
     materials = read_materials(lake, fingerprint, members)
     agreement = agreement_text(lake, materials.judged_by)
-    inputs = digest_of(
-        LINE_FORMAT,
-        options.model_dump(mode="json"),
-        agreement,
-        [
-            (name, name in traits and traits[name].session_digest, made.digest, kinship.of(name))
-            for name, made in sorted(materials.by_session.items())
-        ],
-    )
+    inputs = _inputs(materials, agreement, options, kinship)
     stored = None if again else _stored_set(lake, task, fingerprint, inputs)
     if stored is not None:
         return stored
@@ -272,6 +264,37 @@ def store_training_set(
     )
     lake.write(INDEX, f"{task}/{fingerprint}", [of_set], TrainingSetRow, lambda: inputs)
     return StoredTrainingSet(row=of_set, path=creation.path, card=card, changed=creation.changed)
+
+
+def is_current(
+    lake: Lake,
+    task: str,
+    fingerprint: str,
+    members: Members,
+    options: TrainingOptions,
+    kinship: Kinship,
+) -> bool:
+    """Return whether ``store_training_set`` would leave a pair's files alone."""
+    if lake.stamp(INDEX, f"{task}/{fingerprint}") is None:
+        return False
+    materials = read_materials(lake, fingerprint, members)
+    inputs = _inputs(materials, agreement_text(lake, materials.judged_by), options, kinship)
+    return _stored_set(lake, task, fingerprint, inputs) is not None
+
+
+def _inputs(
+    materials: Materials, agreement: str, options: TrainingOptions, kinship: Kinship
+) -> str:
+    traits = kinship.traits
+    return digest_of(
+        LINE_FORMAT,
+        options.model_dump(mode="json"),
+        agreement,
+        [
+            (name, name in traits and traits[name].session_digest, made.digest, kinship.of(name))
+            for name, made in sorted(materials.by_session.items())
+        ],
+    )
 
 
 def _make_lines(

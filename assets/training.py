@@ -124,8 +124,8 @@ def training_sets(
 def stale_pairs(lake: Lake, weeks: Iterable[str]) -> set[str]:
     """Return the keys of the pairs observed in some weeks whose sets are not as they would be."""
     settings = load_settings()
-    observed = observed_pairs(lake)
-    keys = {pair: pair_key(*pair) for pair in observed_pairs(lake, weeks)}
+    observed, taken = observed_pairs(lake), set(weeks)
+    keys = {pair: pair_key(*pair) for pair, members in observed.items() if taken & members.keys()}
     if agreement_shortfall(lake, settings.min_agreement):
         return set(keys.values())
     options, kinship = options_chosen(settings, {}), read_kinship(lake)

@@ -6,21 +6,26 @@ No name that a file has can give orders to the terminal: all pass through ``read
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable, Sequence
 from contextlib import nullcontext, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from debrief.cli.record_output import (
+    command_line,
+    print_changes,
+    print_first,
+    print_missing,
+    print_sessions,
+)
 from debrief.cli.serve import ready_rule
 from debrief.cli.shared import Repo, console, counted, warn
 from debrief.errors import InputError, readable
 
 if TYPE_CHECKING:
     from debrief.recorder.client import RecorderClient
-    from debrief.recorder.contracts import Meta
-    from debrief.recorder.state import RanCommand, RecorderHome
+    from debrief.recorder.state import RecorderHome
     from debrief.redaction import Redactor
     from debrief.settings import Settings
 
@@ -43,7 +48,6 @@ CreateTask = Annotated[
 ]
 RecordFile = Annotated[Path, typer.Argument(metavar="FILE", help="A record's file.")]
 _TIMED_OUT = 124
-_MOST_LINES = 30
 
 
 @app.command("start")
@@ -141,7 +145,7 @@ def record_status(
 
     settings, home = _settings_and_home()
     if everywhere:
-        _print_sessions(home)
+        print_sessions(home)
         return
     session = session_of(home, repo)
     started = session.folder.started()
@@ -159,12 +163,12 @@ def record_status(
     commands = session.folder.commands()
     for command in commands:
         running = busy and not command.is_over and command is commands[-1]
-        out.print(f"  {_command_line(command, running=running)}")
+        out.print(f"  {command_line(command, running=running)}")
     if not commands:
         out.print("  no command was run")
     record = record_so_far(session, _redactor(settings), utc_now())
-    _print_changes(record.meta)
-    _print_missing(readiness(record, ready_rule(settings.ready_rule)))
+    print_changes(record.meta)
+    print_missing(readiness(record, ready_rule(settings.ready_rule)))
 
 
 @app.command("stop")
@@ -206,14 +210,14 @@ def record_stop(
     out = console()
     if done.made_before:
         out.print("The record was made by an earlier stop, and is as it was then.")
-    _print_changes(meta)
+    print_changes(meta)
     where = f"written to {local}"
     if local is None:
         where = f"sent, stored{f' as {done.receipt.status}' if done.receipt else ''}"
         if keep:
             where += f", kept as {home.path / 'kept' / f'{meta.session_id}.json'}"
     out.print(f"Record {meta.session_id}: {done.size:,} bytes, {where}")
-    _print_missing(done.receipt.not_ready if done.receipt is not None else done.not_ready)
+    print_missing(done.receipt.not_ready if done.receipt is not None else done.not_ready)
 
 
 @app.command("upload")
@@ -275,7 +279,7 @@ def record_apply(
 
     record = decode_record(_content(file), str(file))
     changed = replay(record, to)
-    _print_first(map(readable, changed))
+    print_first(map(readable, changed))
     paths = counted(len(changed), "path")
     console().print(f"{paths} changed; the tree is {record.meta.final_tree}, as recorded.")
 
@@ -295,7 +299,7 @@ def record_check(file: RecordFile, repo: Repo = Path()) -> None:
     meta = record.meta
     out = console()
     out.print(f"Record {meta.session_id} of task {meta.task_id}, {readable(meta.repo_name)}")
-    _print_changes(meta)
+    print_changes(meta)
     problems = problems_of(record)
     if not problems and meta.contents == "full":
         differences = rebuilds(record, repo, _redactor(settings))
@@ -308,7 +312,7 @@ def record_check(file: RecordFile, repo: Repo = Path()) -> None:
         console(stderr=True).print(f"debrief: {problem}", style="red")
     if problems:
         raise typer.Exit(1)
-    _print_missing(readiness(record, ready_rule(settings.ready_rule)))
+    print_missing(readiness(record, ready_rule(settings.ready_rule)))
 
 
 @app.command("schemas")
@@ -328,72 +332,6 @@ def _settings_and_home() -> tuple[Settings, RecorderHome]:
 
     settings = load_settings()
     return settings, RecorderHome(settings.home)
-
-
-def _print_sessions(home: RecorderHome) -> None:
-    """Print every session of this machine, and the records that wait."""
-    out = console()
-    unsent = home.unsent()
-    made = {session.path for session in unsent}
-    opened = [session for session in home.opened() if session.path not in made]
-    for kind, sessions in (("under way", opened), ("waits to be sent", unsent)):
-        for session in sessions:
-            try:
-                started = session.started()
-                since = f"{started.worktree}, since {started.started_at:%F %T} UTC"
-                out.print(f"{started.id} {kind}: task {started.task_id}, {since}")
-            except InputError as error:
-                out.print(f"{kind}: {error}")
-    if not opened and not unsent:
-        out.print("No session is under way, and no record waits.")
-
-
-def _command_line(command: RanCommand, *, running: bool) -> str:
-    """Return how a command went."""
-    line = " ".join((command.cmd, *command.args))
-    line += "" if command.cwd == "." else f" in {readable(command.cwd)}"
-    if running:
-        return f"{line}: is running"
-    if command.exit_code is None:
-        return f"{line}: {command.ending.strip('()')}"
-    return f"{line}: exit code {command.exit_code}, {command.duration_ms / 1000:.1f} s"
-
-
-def _print_changes(meta: Meta) -> None:
-    """Print what a record changes, leaves out, replaces and warns of."""
-    out = console()
-    changes = []
-    for change in meta.changes:
-        is_of_mode = change.kind == "update" and not (change.added or change.removed)
-        numbers = "mode" if is_of_mode else f"+{change.added} -{change.removed}"
-        changes.append(f"{change.kind} {readable(change.path)} ({numbers})")
-    _print_first(changes or ["nothing was changed"])
-    skipped = (f"left out {readable(s.path)}: {readable(s.reason)}" for s in meta.skipped)
-    _print_first(skipped, "more left out")
-    if meta.redactions.count:
-        secrets = counted(meta.redactions.count, "secret")
-        kinds = readable(", ".join(meta.redactions.kinds))
-        out.print(f"  {secrets} replaced ({kinds})")
-    for warning in meta.warnings:
-        out.print(f"  warning: {readable(warning)}", style="yellow")
-
-
-def _print_first(lines: Iterable[str], rest: str = "more") -> None:
-    """Print the first lines, and how many others there are."""
-    listed = list(lines)
-    if others := listed[_MOST_LINES:]:
-        listed[_MOST_LINES:] = [f"and {len(others):,} {rest}"]
-    for line in listed:
-        console().print(f"  {line}")
-
-
-def _print_missing(reasons: Sequence[str]) -> None:
-    """Print what a record lacks before a model may be trained on it."""
-    out = console()
-    if not reasons:
-        out.print("Ready to train on: nothing is missing.")
-    for reason in reasons:
-        out.print(f"Not ready: {reason}")
 
 
 def _content(file: Path) -> bytes:

@@ -69,9 +69,16 @@ def serve(
     """
     from debrief.cli.team import database_address
     from debrief.recorder.client import is_local
-    from debrief.recorder.service.app import Service, ServiceLimits, create_app
+    from debrief.recorder.service.app import Service, create_app
     from debrief.recorder.service.requests import Ingest
-    from debrief.recorder.service.running import LEVELS, listen, run, start_logging, url_of
+    from debrief.recorder.service.running import (
+        LEVELS,
+        ServiceLimits,
+        listen,
+        run,
+        start_logging,
+        url_of,
+    )
     from debrief.recorder.storage.store import RecordStore
     from debrief.redaction.redactor import Redactor, key_of
     from debrief.settings import load_settings

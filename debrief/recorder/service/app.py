@@ -13,7 +13,6 @@ import orjson
 from anyio.to_thread import run_sync
 from fastapi import APIRouter, Depends, FastAPI, Query, Request, Response
 from fastapi.responses import JSONResponse, StreamingResponse
-from msgspec import Struct
 from pydantic import BaseModel
 
 from debrief import __version__
@@ -49,7 +48,7 @@ from debrief.recorder.service.requests import (
     needs,
     record_body,
 )
-from debrief.recorder.service.running import LOGGER, RequestLog
+from debrief.recorder.service.running import LOGGER, RequestLog, ServiceLimits
 from debrief.recorder.storage.store import RecordStore
 
 if TYPE_CHECKING:
@@ -61,19 +60,6 @@ if TYPE_CHECKING:
 router = APIRouter()
 _HEALTH_SECONDS = 3.0
 """How long the database may take to answer ``GET /health``."""
-
-
-class ServiceLimits(Struct, frozen=True, kw_only=True):
-    """How much clients may request. Slow clients are a proxy's business."""
-
-    connections: int = 256
-    """At once; above it, the server answers 503."""
-    exports: int = 4
-    """At once. Each uses a connection to the database."""
-    requests_a_second: float = 400.0
-    """Of one token, over time."""
-    burst: int = 4_000
-    """Requests of one token at once."""
 
 
 class Service:

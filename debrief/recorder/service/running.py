@@ -15,6 +15,7 @@ from traceback import extract_tb
 from typing import TYPE_CHECKING, TextIO
 
 import orjson
+from msgspec import Struct
 from uvicorn import Config, Server
 
 from debrief.errors import ConfigurationError
@@ -23,10 +24,21 @@ if TYPE_CHECKING:
     from fastapi import FastAPI
     from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-    from debrief.recorder.service.app import ServiceLimits
-
 _LONGEST_HEAD = 16_384
 """Bytes of a request's line and headers."""
+
+
+class ServiceLimits(Struct, frozen=True, kw_only=True):
+    """How much clients may request. Slow clients are a proxy's business."""
+
+    connections: int = 256
+    """At once; above it, the server answers 503."""
+    exports: int = 4
+    """At once. Each uses a connection to the database."""
+    requests_a_second: float = 400.0
+    """Of one token, over time."""
+    burst: int = 4_000
+    """Requests of one token at once."""
 
 
 def listen(host: str, port: int) -> socket.socket:

@@ -21,9 +21,16 @@ from debrief.recorder.checks import ReadyRule
 from debrief.recorder.client import upload_body
 from debrief.recorder.contracts import NewTask, Record
 from debrief.recorder.encoding import encode_record
-from debrief.recorder.service.app import Service, ServiceLimits, create_app
+from debrief.recorder.service.app import Service, create_app
 from debrief.recorder.service.requests import Ingest
-from debrief.recorder.service.running import LOGGER, JsonLogFormatter, listen, make_server, url_of
+from debrief.recorder.service.running import (
+    LOGGER,
+    JsonLogFormatter,
+    ServiceLimits,
+    listen,
+    make_server,
+    url_of,
+)
 from debrief.recorder.storage.rows import SCOPES, ConflictError
 from debrief.recorder.storage.store import RecordStore
 from debrief.redaction import Redactor

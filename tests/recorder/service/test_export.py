@@ -10,7 +10,7 @@ import pytest
 
 from debrief.recorder.encoding import encode_record
 from debrief.recorder.exporting import EXPORT_FORMS
-from debrief.recorder.service.app import ServiceLimits
+from debrief.recorder.service.running import ServiceLimits
 from debrief.recorder.storage.store import RecordStore
 from debrief.training.selection import side_of
 from tests.recorder.records import BEFORE, as_json, build, row

@@ -12,9 +12,9 @@ import sqlalchemy as sa
 from hypothesis import given
 from hypothesis import strategies as st
 
-from debrief.recorder.service.app import ServiceLimits
 from debrief.recorder.service.problems import RefusedError
 from debrief.recorder.service.requests import RateLimit
+from debrief.recorder.service.running import ServiceLimits
 from debrief.recorder.storage.store import RecordStore
 from tests.recorder.service.helpers import (
     Api,

@@ -1,0 +1,84 @@
+"""What ``debrief record`` prints of sessions, commands and records.
+
+No name that a file has can give orders to the terminal: all pass through ``readable``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING
+
+from debrief.cli.shared import console, counted
+from debrief.errors import InputError, readable
+
+if TYPE_CHECKING:
+    from debrief.recorder.contracts import Meta
+    from debrief.recorder.state import RanCommand, RecorderHome
+
+_MOST_LINES = 30
+
+
+def print_sessions(home: RecorderHome) -> None:
+    """Print every session of this machine, and the records that wait."""
+    out = console()
+    unsent = home.unsent()
+    made = {session.path for session in unsent}
+    opened = [session for session in home.opened() if session.path not in made]
+    for kind, sessions in (("under way", opened), ("waits to be sent", unsent)):
+        for session in sessions:
+            try:
+                started = session.started()
+                since = f"{started.worktree}, since {started.started_at:%F %T} UTC"
+                out.print(f"{started.id} {kind}: task {started.task_id}, {since}")
+            except InputError as error:
+                out.print(f"{kind}: {error}")
+    if not opened and not unsent:
+        out.print("No session is under way, and no record waits.")
+
+
+def command_line(command: RanCommand, *, running: bool) -> str:
+    """Return how a command went."""
+    line = " ".join((command.cmd, *command.args))
+    line += "" if command.cwd == "." else f" in {readable(command.cwd)}"
+    if running:
+        return f"{line}: is running"
+    if command.exit_code is None:
+        return f"{line}: {command.ending.strip('()')}"
+    return f"{line}: exit code {command.exit_code}, {command.duration_ms / 1000:.1f} s"
+
+
+def print_changes(meta: Meta) -> None:
+    """Print what a record changes, leaves out, replaces and warns of."""
+    out = console()
+    changes = []
+    for change in meta.changes:
+        is_of_mode = change.kind == "update" and not (change.added or change.removed)
+        numbers = "mode" if is_of_mode else f"+{change.added} -{change.removed}"
+        changes.append(f"{change.kind} {readable(change.path)} ({numbers})")
+    print_first(changes or ["nothing was changed"])
+    skipped = (f"left out {readable(s.path)}: {readable(s.reason)}" for s in meta.skipped)
+    print_first(skipped, "more left out")
+    if meta.redactions.count:
+        secrets = counted(meta.redactions.count, "secret")
+        kinds = readable(", ".join(meta.redactions.kinds))
+        out.print(f"  {secrets} replaced ({kinds})")
+    for warning in meta.warnings:
+        out.print(f"  warning: {readable(warning)}", style="yellow")
+
+
+def print_first(lines: Iterable[str], rest: str = "more") -> None:
+    """Print the first lines, and how many others there are."""
+    listed = list(lines)
+    if others := listed[_MOST_LINES:]:
+        listed[_MOST_LINES:] = [f"and {len(others):,} {rest}"]
+    for line in listed:
+        console().print(f"  {line}")
+
+
+def print_missing(reasons: Sequence[str]) -> None:
+    """Print what a record lacks before a model may be trained on it."""
+    out = console()
+    if not reasons:
+        out.print("Ready to train on: nothing is missing.")
+    for reason in reasons:
+        out.print(f"Not ready: {reason}")

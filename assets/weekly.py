@@ -6,7 +6,7 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from datetime import timedelta
-from functools import cached_property
+from functools import cache, cached_property
 from types import SimpleNamespace
 from typing import Any, Generic, TypeVar
 
@@ -277,6 +277,8 @@ def all_up_to_date(resources: Mapping[str, Any], weeks: Sequence[str]) -> bool:
         partition_keys=weeks,
     )
     run = StageRun(context)
+    # Nothing is written here, and stages ask for the same stamps again and again.
+    run.lake.stamp = cache(run.lake.stamp)  # type: ignore[method-assign]
     for table, (row_type, inputs, make, calls_models) in _STAGES.items():
         for week in weeks:
             stamp = run.lake.stamp(table, week)

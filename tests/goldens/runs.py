@@ -14,8 +14,10 @@ import tempfile
 from pathlib import Path
 
 import debrief
+from debrief.keys import digest_of
 from tests.benchmarks.measuring import DEBRIEF, PROJECT, options, run_alone
 from tests.goldens.digests import digests_of, rows_of
+from tests.machine import files_below
 
 HERE = Path(__file__).parent
 SOURCES = {
@@ -36,8 +38,13 @@ def golden(name: str) -> Path:
 
 
 def sessions_of(name: str) -> Path:
-    """Return the run's sessions at their fixed path, copied there if they are not yet."""
+    """Return the run's sessions at their fixed path, copied there if they are not yet.
+
+    The bundled ones change with the checkout, so their path tells one state from another.
+    """
     source, place = SOURCES[name], FIXED / name
+    if name == "demo":
+        place = FIXED / f"{name}-{digest_of(files_below(source))[:8]}"
     if not place.exists():
         FIXED.mkdir(exist_ok=True)
         fresh = Path(tempfile.mkdtemp(dir=FIXED))

@@ -50,8 +50,8 @@ def test_it_succeeds_shows_progress_and_says_what_to_do_next(demo: Demo) -> None
 def test_every_sample_session_is_read_judged_scored_and_exported(demo: Demo) -> None:
     told = " ".join(demo.first.out.split())
     for words in (
-        *(f"weeks 5 {WEEKS[0]} … {WEEKS[-1]}", "sessions read 30 21 claude-code, 9 droid"),
-        *("judged 30 by offline; cost $0.00", "scored 30", "27 samples", "failed 0"),
+        *(f"weeks 5 {WEEKS[0]} … {WEEKS[-1]}", "sessions read 36 27 claude-code, 9 droid"),
+        *("judged 36 by offline; cost $0.00", "scored 36", "33 samples", "failed 0"),
     ):
         assert words in told
 

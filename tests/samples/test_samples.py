@@ -13,6 +13,8 @@ from debrief.keys import week_of
 from debrief.samples import folder
 from debrief.snapshots.fingerprint import compute_prompt_fingerprint
 from debrief.tokens import count_tokens
+from debrief.training.optimisation import LEAST_HELD_OUT
+from debrief.training.selection import side_of
 from tests.machine import files_below
 from tools.samples.build import build_files, load_prompts, load_stories
 from tools.samples.material import SECRETS
@@ -59,13 +61,16 @@ def test_the_data_stays_small(built: dict[str, bytes]) -> None:
     assert sum(map(len, built.values())) <= 3_000_000
 
 
-def test_thirty_sessions_lie_evenly_in_five_weeks(stories: list[Story]) -> None:
-    assert len({story.session_id for story in stories}) == 30
-    assert Counter(week_of(story.started) for story in stories) == dict.fromkeys(WEEKS, 6)
+def test_thirty_six_sessions_lie_in_five_weeks(stories: list[Story]) -> None:
+    assert len({story.session_id for story in stories}) == 36
+    weeks = Counter(week_of(story.started) for story in stories)
+    assert weeks == dict(zip(WEEKS, (6, 7, 8, 9, 6), strict=True))
 
 
-def test_each_of_three_tasks_has_ten_sessions_and_both_tools(stories: list[Story]) -> None:
-    assert Counter(story.plan for story in stories) == dict.fromkeys(PLANS.values(), 10)
+def test_each_of_three_tasks_has_ten_sessions_or_more_and_both_tools(stories: list[Story]) -> None:
+    assert Counter(story.plan for story in stories) == dict(
+        zip(PLANS.values(), (10, 10, 16), strict=True)
+    )
     tools = defaultdict(set)
     for story in stories:
         tools[story.plan].add(story.tool)
@@ -81,6 +86,18 @@ def test_three_fingerprints_occur_in_the_tasks_and_both_tools_share_two(
     assert len(pairs) == 9
     assert min(pairs.values()) >= 2
     assert {story.prompts for story in stories if story.tool == "droid"} == {"v1", "v3", ""}
+
+
+def test_one_training_set_has_enough_held_out_samples_to_improve_its_prompts(
+    stories: list[Story],
+) -> None:
+    sides = Counter(
+        side_of(story.repository, story.started)
+        for story in stories
+        if (story.plan, story.prompts) == ("late-readings", "v2") and "duplicates" not in story.name
+    )
+    assert sides["train"] >= 1
+    assert sides["eval"] >= LEAST_HELD_OUT
 
 
 def test_one_session_needs_several_chunks(stories: list[Story]) -> None:

@@ -39,13 +39,15 @@ settle.consumption is wrong when a meter is exchanged within the period: max min
 +    ]
 +    assert consumption(rows) == {"DE1": Decimal("3.5")}
 ==> tests pytest -q
-ok tests/test_parse.py 1
+ok tests/test_gaps.py 6
+ok tests/test_parse.py 5
 ok tests/test_publish.py 1
-ok tests/test_reclassify.py 12
+ok tests/test_reclassify.py 16
+ok tests/test_rejects.py 3
 ok tests/test_settle.py 2
 ok tests/test_window.py 7
 ==> say
-Consumption is summed per device: 23 passed.
+Consumption is summed per device: 40 passed.
 ==> user
 now roll-over: a register that goes from 99999.9 to 0.3. use 100000 as modulus
 ==> edit meter_etl/settle.py
@@ -61,9 +63,11 @@ now roll-over: a register that goes from 99999.9 to 0.3. use 100000 as modulus
 +        total[point] = total.get(point, Decimal(0)) + used
      return total
 ==> tests pytest -q
-ok tests/test_parse.py 1
+ok tests/test_gaps.py 6
+ok tests/test_parse.py 5
 ok tests/test_publish.py 1
-ok tests/test_reclassify.py 12
+ok tests/test_reclassify.py 16
+ok tests/test_rejects.py 3
 ok tests/test_settle.py 0
 bad tests/test_settle.py::test_consumption_is_last_minus_first
 >       used = sum(((b.register_kwh - a.register_kwh) % MODULUS for a, b in steps), Decimal(0))
@@ -80,9 +84,11 @@ ok tests/test_window.py 7
 -    by_device: dict[tuple[str, str], list[Decimal]] = {}
 +    by_device: dict[tuple[str, str], list[Reading]] = {}
 ==> tests pytest -q
-ok tests/test_parse.py 1
+ok tests/test_gaps.py 6
+ok tests/test_parse.py 5
 ok tests/test_publish.py 1
-ok tests/test_reclassify.py 12
+ok tests/test_reclassify.py 16
+ok tests/test_rejects.py 3
 ok tests/test_settle.py 2
 ok tests/test_window.py 7
 ==> say
@@ -94,7 +100,7 @@ This session is being continued from a previous conversation that ran out of con
 
 Summary:
 1. Request: make `consumption` in meter_etl/settle.py right across a meter exchange (sum per device), then across a register roll-over (modulus 100000).
-2. Done: grouping by (meter_point, device); steps between consecutive readings, taken `% MODULUS`; a test for the exchange in tests/test_settle.py. 23 tests pass.
+2. Done: grouping by (meter_point, device); steps between consecutive readings, taken `% MODULUS`; a test for the exchange in tests/test_settle.py. 40 tests pass.
 3. Open: Decimal's `%` keeps the sign of the left operand, so a roll-over gives a negative step. There is no test for the roll-over yet.
 ==> user
 then handle the sign, and test the roll-over
@@ -122,13 +128,15 @@ then handle the sign, and test the roll-over
 +
  def test_an_exchanged_meter_counts_with_both_devices():
 ==> tests pytest -q
-ok tests/test_parse.py 1
+ok tests/test_gaps.py 6
+ok tests/test_parse.py 5
 ok tests/test_publish.py 1
-ok tests/test_reclassify.py 12
+ok tests/test_reclassify.py 16
+ok tests/test_rejects.py 3
 ok tests/test_settle.py 3
 ok tests/test_window.py 7
 ==> say
-A negative step has the modulus added. The roll-over has its test; 24 passed.
+A negative step has the modulus added. The roll-over has its test; 41 passed.
 ==> user
 hm, and a correction downwards (E52) would now look like a roll-over of 99999 kWh
 ==> say

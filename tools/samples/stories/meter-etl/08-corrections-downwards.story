@@ -20,8 +20,8 @@ Done means: `consumption` hands back rejects, exactly half the modulus counts as
 ==> +read tests/test_settle.py
 ==> +read meter_etl/cli.py
 ==> run python -m pytest -q
-........................                                                 [100%]
-24 passed in 0.33s
+...........................................                              [100%]
+43 passed in 0.33s
 ==> write meter_etl/settle.py
 from decimal import Decimal
 
@@ -99,16 +99,18 @@ def consumption(readings: list[Reading]) -> tuple[dict[str, Decimal], list[Rejec
 +    count = publish(used, target)
 +    click.echo(f"{count} settled, {len(rejects) + len(late) + len(corrected)} rejected")
 ==> tests python -m pytest -q
-ok tests/test_parse.py 1
+ok tests/test_gaps.py 6
+ok tests/test_parse.py 5
 ok tests/test_publish.py 1
-ok tests/test_reclassify.py 12
+ok tests/test_reclassify.py 16
+ok tests/test_rejects.py 3
 ok tests/test_settle.py 5
-ok tests/test_window.py 7
+ok tests/test_window.py 9
 ==> say
 - Roll-over above half the modulus, as before: `test_a_register_that_rolls_over`.
 - Smaller drops become E52 and are left out: `test_a_correction_downwards_is_left_out`, for 3 kWh and for exactly half.
 - The CLI counts them.
 
-`python -m pytest -q`: "26 passed".
+`python -m pytest -q`: "45 passed".
 ==> user
 exactly. good night

@@ -33,16 +33,18 @@ def upload(path: str, bucket: str) -> None:
 +        target.flush()
 +        upload(target.name, bucket)
 ==> tests pytest -q
+ok tests/test_gaps.py 6
 ok tests/test_late.py 4
 bad tests/test_late.py::test_the_report_is_written_as_csv
 >       assert result.exit_code == 0
 E       assert 1 == 0
 E        +  where 1 = <Result NameError("name 'upload' is not defined")>.exit_code
-ok tests/test_parse.py 1
+ok tests/test_parse.py 5
 ok tests/test_publish.py 1
-ok tests/test_reclassify.py 12
+ok tests/test_reclassify.py 16
+ok tests/test_rejects.py 3
 ok tests/test_settle.py 5
-ok tests/test_window.py 7
+ok tests/test_window.py 9
 ==> user
 not a flag. automatically. and the settlement people want sftp too actually
 ==> edit meter_etl/cli.py
@@ -68,18 +70,20 @@ inside the loop??? stop
 +def deliver(path: str, bucket: str, host: str) -> None:
 +    upload(path, bucket)
 ==> tests pytest -q
+ok tests/test_gaps.py 6
 ok tests/test_late.py 4
 bad tests/test_late.py::test_the_report_is_written_as_csv
 >       assert result.exit_code == 0
 E       assert 1 == 0
 E        +  where 1 = <Result NameError("name 'upload' is not defined")>.exit_code
-ok tests/test_parse.py 1
+ok tests/test_parse.py 5
 ok tests/test_publish.py 0
 bad tests/test_publish.py::test_numbers_keep_their_digits
 E       NameError: name 'upload' is not defined
-ok tests/test_reclassify.py 12
+ok tests/test_reclassify.py 16
+ok tests/test_rejects.py 3
 ok tests/test_settle.py 5
-ok tests/test_window.py 7
+ok tests/test_window.py 9
 ==> say
 Two tests fail because `upload` is not imported. Without a bucket and an SFTP host I can't finish this; please name them.
 ==> user

@@ -198,6 +198,10 @@ class Settings(BaseSettings):
     """the address at which people reach Dagster's UI, for links in messages. Default: that of
     `debrief up`, else the run's id stands there"""
 
+    view_url: str = "http://127.0.0.1:3001"
+    """the address at which people reach the pages of `debrief view`, for links to them; the pages
+    answer to its name"""
+
     claude_command: str = "claude"
     """what `debrief code` starts for Claude Code"""
     droid_command: str = "droid"

@@ -23,6 +23,7 @@ from debrief.cli import (
     team,
     training,
     validity,
+    view,
 )
 from debrief.cli.shared import ErrorReportingGroup
 
@@ -63,6 +64,7 @@ def main(
 for panel, commands in {
     SESSIONS: (
         sources.sources,
+        view.view,
         score.score,
         outcomes.outcomes,
         outcomes.fit,

@@ -93,6 +93,20 @@ class Lake:
             for name in self.names(table, ".parquet")
         ]
 
+    def versions(self, table: str) -> dict[str, str]:
+        """Return what the file system says of each partition's file: it differs after a write.
+
+        One listing, where stamps are a read of each file.
+        """
+        start = len(self.path(table)) + 1
+        return {
+            path[start:].removesuffix(".parquet"): "-".join(
+                str(info.get(name, "")) for name in ("ETag", "mtime", "LastModified", "ino", "size")
+            )
+            for path, info in sorted(self._files.find(self.path(table)).items())
+            if path.endswith(".parquet")
+        }
+
     def read(
         self,
         table: str,

@@ -41,8 +41,13 @@ class ServiceLimits(Struct, frozen=True, kw_only=True):
     """Requests of one token at once."""
 
 
-def listen(host: str, port: int) -> socket.socket:
+def listen(host: str, port: int, options: str = "--host, --port") -> socket.socket:
     """Return a socket that takes connections; port 0 is any that is free.
+
+    Args:
+        host: the address of this machine to listen on.
+        port: of it.
+        options: that name another one.
 
     Raises:
         ConfigurationError: the address is not this machine's, or is taken.
@@ -55,7 +60,7 @@ def listen(host: str, port: int) -> socket.socket:
         raise ConfigurationError(
             f"{host}:{port}",
             f"cannot be listened on ({reason})",
-            "Name another: --host, --port",
+            f"Name another: {options}",
         ) from error
 
 

@@ -1,0 +1,236 @@
+"""The index: an SQLite file with what lists of sessions show, and with their words to search.
+
+It is made from the lake, a week at a time, and follows it: weeks whose files changed are read
+again. It may be deleted at any time. What cannot be read is said on the pages, and costs no other
+week.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+import threading
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import closing, contextmanager
+from pathlib import Path
+from typing import Any
+
+import msgspec
+from msgspec import Struct
+
+from debrief.errors import DebriefError
+from debrief.files import locked
+from debrief.keys import digest_of
+from debrief.lake import Lake
+from debrief.outcomes.store import LABELS
+from debrief.view.indexed import MADE_LATER, SessionRow, labels_of, texts_of_week, week_rows
+
+FORMAT = 1
+"""Raised when the same lake gives another index: it is made anew."""
+PAUSE = 1.0
+"""Seconds in which the lake's files are listed once at most."""
+WAIT = 0.4
+"""Seconds that a page waits for an index that is behind; then it shows what there is."""
+TEXTS, ROWS = "raw_sessions", ("session_metadata", "session_scores", "judge_evaluations")
+"""The table that a week's words are from, and those that its rows are from as well."""
+_COLUMNS = SessionRow.__struct_fields__
+_SCHEMA = f"""
+    CREATE TABLE sessions (
+        number INTEGER PRIMARY KEY,
+        {", ".join(f"{name} {'UNIQUE' if name == 'id' else ''}" for name in _COLUMNS)}
+    );
+    CREATE INDEX sessions_by_week ON sessions (week);
+    CREATE TABLE labels (session_id, name, value, source, rater);
+    CREATE INDEX labels_by_session ON labels (session_id);
+    CREATE TABLE versions (table_name, week, version, PRIMARY KEY (table_name, week));
+    CREATE VIRTUAL TABLE texts USING fts5 (prompts, answers, actions);
+    PRAGMA user_version = {FORMAT};
+"""
+
+
+class Progress(Struct, frozen=True):
+    """How far the index is."""
+
+    done: int = 0
+    """Weeks of those that are read now."""
+    weeks: int = 0
+    problems: tuple[str, ...] = ()
+    """What could not be read: the file, why, and what to do."""
+
+    @property
+    def is_behind(self) -> bool:
+        """Whether weeks are still being read."""
+        return self.done < self.weeks
+
+
+class Index:
+    """What a lake's lists show, in a file of this machine.
+
+    Args:
+        lake: what it is made from.
+        folder: where the file is kept.
+    """
+
+    def __init__(self, lake: Lake, folder: Path) -> None:
+        self._lake = lake
+        folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+        self.path = folder / f"{digest_of(lake.url)[:16]}.sqlite"
+        self.progress = Progress()
+        self._worker: threading.Thread | None = None
+        self._checked = 0.0
+        self._guard = threading.Lock()
+        with locked(self.path.with_suffix(".lock"), timeout=10), self._opened() as database:
+            if database.execute("PRAGMA user_version").fetchone()[0] != FORMAT:
+                database.close()
+                for leftover in folder.glob(f"{self.path.name}*"):
+                    leftover.unlink()
+                with self._opened() as new:
+                    new.execute("PRAGMA journal_mode = WAL")
+                    new.executescript(_SCHEMA)
+
+    def select(self, sql: str, parameters: Sequence[Any] | dict[str, Any] = ()) -> list[Any]:
+        """Return the rows of a query, each of which can be read by column and by place."""
+        with self._opened() as database:
+            database.row_factory = sqlite3.Row
+            return database.execute(sql, parameters).fetchall()
+
+    def find(self, session_id: str) -> SessionRow | None:
+        """Return a session; None when there is none of that id."""
+        return next(iter(self.sessions("id = ?", (session_id,))), None)
+
+    def sessions(
+        self,
+        where: str = "true",
+        parameters: Sequence[Any] | dict[str, Any] = (),
+        order: str = "started DESC",
+        limit: int = -1,
+    ) -> list[SessionRow]:
+        """Return the sessions for which an SQL expression is true.
+
+        Args:
+            where: the expression.
+            parameters: of the expression.
+            order: the columns to sort by.
+            limit: how many at most; -1: all.
+        """
+        names = ", ".join(_COLUMNS)
+        sql = f"SELECT {names} FROM sessions WHERE {where} ORDER BY {order} LIMIT {limit:d}"
+        found = self.select(sql, parameters)
+        return [msgspec.convert(dict(row), SessionRow, strict=False) for row in found]
+
+    def follow(self, wait: float = WAIT) -> None:
+        """Have the index follow the lake in the background, and wait for it for a moment."""
+        with self._guard:
+            is_running = self._worker is not None and self._worker.is_alive()
+            if not is_running and time.monotonic() - self._checked > PAUSE:
+                self._worker = threading.Thread(target=self.refresh, daemon=True)
+                self._worker.start()
+            worker = self._worker
+        if worker is not None:
+            worker.join(wait)
+
+    def expire(self) -> None:
+        """Have the next page look at the lake again, however short ago one did."""
+        self._checked = 0.0
+
+    def refresh(self) -> None:
+        """Read what changed in the lake since the last time."""
+        with locked(self.path.with_suffix(".lock"), timeout=60) as is_alone:
+            if is_alone:
+                self._refresh()
+        self._checked = time.monotonic()
+
+    def _refresh(self) -> None:
+        now = {name: self._lake.versions(name) for name in (TEXTS, *ROWS, LABELS)}
+        known: dict[str, dict[str, str]] = {name: {} for name in now}
+        for name, week, version in self.select("SELECT table_name, week, version FROM versions"):
+            known[name][week] = version
+        stale = [
+            week
+            for week in sorted({*now[TEXTS], *known[TEXTS]}, reverse=True)
+            if any(now[name].get(week) != known[name].get(week) for name in (TEXTS, *ROWS))
+        ]
+        problems: list[str] = []
+        for number, week in enumerate(stale):
+            self.progress = Progress(number, len(stale), tuple(problems))
+            try:
+                with self._writing() as database:
+                    is_new = now[TEXTS].get(week) != known[TEXTS].get(week)
+                    self._read_week(database, week, with_texts=is_new)
+                    _note(database, week, {name: now[name].get(week) for name in (TEXTS, *ROWS)})
+            except DebriefError as error:
+                problems.append(str(error))
+        if stale or now[LABELS] != known[LABELS]:
+            try:
+                with self._writing() as database:
+                    self._read_labels(database)
+                    for source in {*now[LABELS], *known[LABELS]}:
+                        _note(database, source, {LABELS: now[LABELS].get(source)})
+            except DebriefError as error:
+                problems.append(str(error))
+        self.progress = Progress(len(stale), len(stale), tuple(dict.fromkeys(problems)))
+
+    def _read_week(self, database: sqlite3.Connection, week: str, *, with_texts: bool) -> None:
+        """Replace a week's rows; its words only where the sessions themselves changed."""
+        rows = week_rows(self._lake, week)
+        if with_texts:
+            old = "SELECT number FROM sessions WHERE week = ?"
+            database.execute(f"DELETE FROM texts WHERE rowid IN ({old})", (week,))
+            database.execute("DELETE FROM sessions WHERE week = ?", (week,))
+            for session, texts in texts_of_week(self._lake, week):
+                # A session whose week changed is in two weeks until the other one is read.
+                for (number,) in database.execute(
+                    "SELECT number FROM sessions WHERE id = ?", (session.id,)
+                ).fetchall():
+                    database.execute("DELETE FROM texts WHERE rowid = ?", (number,))
+                    database.execute("DELETE FROM sessions WHERE number = ?", (number,))
+                values = list(msgspec.to_builtins(session).values())
+                marks = ", ".join("?" * len(_COLUMNS))
+                added = database.execute(
+                    f"INSERT INTO sessions ({', '.join(_COLUMNS)}) VALUES ({marks})", values
+                )
+                database.execute(
+                    "INSERT INTO texts (rowid, prompts, answers, actions) VALUES (?, ?, ?, ?)",
+                    (added.lastrowid, *texts),
+                )
+        unset = ", ".join(f"{name} = {value}" for name, value in MADE_LATER.items())
+        database.execute(f"UPDATE sessions SET {unset} WHERE week = ?", (week,))
+        for session_id, columns in rows.items():
+            assigned = ", ".join(f"{name} = ?" for name in columns)
+            database.execute(
+                f"UPDATE sessions SET {assigned} WHERE id = ?", (*columns.values(), session_id)
+            )
+
+    def _read_labels(self, database: sqlite3.Connection) -> None:
+        database.execute("DELETE FROM labels")
+        database.execute("UPDATE sessions SET outcome = '', outcome_source = '', labels = ''")
+        labels, outcomes = labels_of(self._lake)
+        database.executemany("INSERT INTO labels VALUES (?, ?, ?, ?, ?)", labels)
+        database.executemany(
+            "UPDATE sessions SET outcome = ?, outcome_source = ? WHERE id = ?", outcomes
+        )
+        database.execute(
+            "UPDATE sessions SET labels = (SELECT group_concat(said, ' · ') FROM (SELECT DISTINCT "
+            "CASE name WHEN 'success' THEN value ELSE name || ': ' || value END AS said "
+            "FROM labels WHERE session_id = sessions.id ORDER BY name)) "
+            "WHERE id IN (SELECT session_id FROM labels)"
+        )
+
+    @contextmanager
+    def _opened(self) -> Iterator[sqlite3.Connection]:
+        with closing(sqlite3.connect(self.path, timeout=30)) as database:
+            yield database
+
+    @contextmanager
+    def _writing(self) -> Iterator[sqlite3.Connection]:
+        with self._opened() as database, database:
+            yield database
+
+
+def _note(database: sqlite3.Connection, week: str, versions: dict[str, str | None]) -> None:
+    database.executemany(
+        "INSERT OR REPLACE INTO versions VALUES (?, ?, ?)",
+        [(name, week, version) for name, version in versions.items() if version is not None],
+    )
+    gone = [(name, week) for name, version in versions.items() if version is None]
+    database.executemany("DELETE FROM versions WHERE table_name = ? AND week = ?", gone)

@@ -1,0 +1,284 @@
+"""What the index holds of a session: its row in lists, and its words to search."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator
+from datetime import datetime
+from typing import Any
+
+import msgspec
+from msgspec import Struct
+
+from debrief.evidence import sentence
+from debrief.keys import week_of
+from debrief.lake import Lake
+from debrief.markdown import shorten
+from debrief.outcomes.model import PEOPLE
+from debrief.outcomes.store import (
+    WITHOUT_CHECKS,
+    Roll,
+    all_labels,
+    labelled_sessions,
+    success_labels,
+)
+from debrief.scoring.dimensions import BY_NAME
+from debrief.scoring.model import SuccessEstimate, Verdict
+from debrief.sessions.model import Message, Subagent, Turn, Usage
+from debrief.sessions.store import SESSIONS_TABLE
+from debrief.snapshots.model import UNKNOWN, SessionMetadataRow
+
+_TITLE, _REASON = 160, 240
+"""Characters of a list's cells."""
+_LONGEST_VALUE, _LONGEST_TEXT = 2_000, 60_000
+"""Characters that are searched of one argument of a call, and of all prompts, answers or calls of
+a session."""
+_MIDDLE = 0.5
+"""Below this quality, what speaks against a session is its first reason."""
+
+
+class SessionRow(Struct, frozen=True, kw_only=True):
+    """One session, as lists show it. The six dimensions and all scores run from 0 to 1."""
+
+    id: str
+    week: str
+    started: datetime
+    seconds: float
+    title: str
+    """Its own, else its first prompt; one line."""
+    task: str
+    tool: str
+    model: str
+    """The one that answered most; empty when the transcript has none."""
+    source: str
+    repository: str = ""
+    fingerprint: str = UNKNOWN
+    """Of its prompts."""
+    turns: int = 0
+    tokens: int = 0
+    """Input, output and cache writes; cache reads would swamp them."""
+    lines_added: int = 0
+    lines_removed: int = 0
+    quality: float | None = None
+    """Overall; None where nothing could be scored."""
+    task_completion: float | None = None
+    execution_quality: float | None = None
+    tool_mastery: float | None = None
+    resource_efficiency: float | None = None
+    security_compliance: float | None = None
+    user_satisfaction: float | None = None
+    judges: float | None = None
+    """Mean of the judges' scores, weighted."""
+    success: str = ""
+    """How likely it is that it did what was asked, in words."""
+    success_rank: float | None = None
+    """The same from 0 to 1, to sort by."""
+    reason: str = ""
+    """What moved its score most."""
+    reason_turn: int | None = None
+    """The first turn that shows it."""
+    uncertain: bool = False
+    failed: str = ""
+    """Why it could not be scored or judged; empty when it could."""
+    cost_usd: float | None = None
+    """Of scoring and judging it; None when a price was not known."""
+    outcome: str = ""
+    """``yes`` or ``no``, from what became of its work."""
+    outcome_source: str = ""
+    labels: str = ""
+    """What people said of it, in words."""
+
+
+MADE_LATER: dict[str, str] = {
+    **dict.fromkeys((*BY_NAME, "quality", "judges", "success_rank", "reason_turn"), "NULL"),
+    **dict.fromkeys(("success", "reason", "failed"), "''"),
+    **{"cost_usd": "NULL", "uncertain": "0", "fingerprint": f"'{UNKNOWN}'"},
+}
+"""The columns that other tables give, with what SQL sets them to where these have no row."""
+
+
+class _Stored(Struct, frozen=True, kw_only=True):
+    """The columns of a session that the index reads."""
+
+    id: str
+    source: str
+    tool: str
+    models: tuple[str, ...] = ()
+    task: str
+    repository: str = ""
+    started: datetime
+    ended: datetime
+    title: str = ""
+    turns: tuple[Turn, ...] = ()
+    subagents: tuple[Subagent, ...] = ()
+    usage: Usage = Usage()
+    lines_added: int = 0
+    lines_removed: int = 0
+
+
+class _Scored(Struct, frozen=True, kw_only=True):
+    """The columns of a session's scores that the index reads."""
+
+    session_id: str
+    status: str
+    failure: str = ""
+    verdicts: tuple[Verdict, ...] = ()
+    overall_quality: float | None = None
+    uncertain: bool = False
+    success: SuccessEstimate | None = None
+    cost_usd: float | None = None
+
+
+class _Judged(Struct, frozen=True, kw_only=True):
+    """The columns of a judgement that the index reads."""
+
+    session_id: str
+    status: str
+    judge: str
+    weight: float
+    score: float | None = None
+    failure: str = ""
+    cost_usd: float | None = None
+
+
+def texts_of_week(lake: Lake, week: str) -> Iterator[tuple[SessionRow, tuple[str, str, str]]]:
+    """Yield a week's sessions as far as they say it themselves, with their prompts, answers, and
+    commands and files."""
+    for session in lake.read(SESSIONS_TABLE, week, _Stored):
+        prompts = [turn.prompt for turn in session.turns if turn.prompt]
+        usage = session.usage
+        row = SessionRow(
+            id=session.id,
+            week=week_of(session.started),
+            started=session.started,
+            seconds=(session.ended - session.started).total_seconds(),
+            title=shorten(session.title or next(iter(prompts), ""), _TITLE),
+            task=session.task,
+            tool=session.tool,
+            model=next(iter(session.models), ""),
+            source=session.source,
+            repository=session.repository,
+            turns=sum(turn.number > 0 for turn in session.turns),
+            tokens=usage.input + usage.output + usage.cache_write,
+            lines_added=session.lines_added,
+            lines_removed=session.lines_removed,
+        )
+        messages = [
+            *(message for turn in session.turns for message in turn.messages),
+            *(message for agent in session.subagents for message in agent.messages),
+        ]
+        said = [*prompts, *(deed.text for turn in session.turns for deed in turn.interventions)]
+        answers = (message.text for message in messages)
+        yield (
+            row,
+            (
+                _searched([session.title, *said]),
+                _searched(answers),
+                _searched(_actions(messages)),
+            ),
+        )
+
+
+def _actions(messages: Iterable[Message]) -> Iterator[str]:
+    for message in messages:
+        for call in message.calls:
+            yield call.name
+            yield call.path or ""
+            try:
+                values = msgspec.json.decode(call.input)
+            except (msgspec.DecodeError, RecursionError):
+                values = {"": call.input}
+            if isinstance(values, dict):
+                yield from (each[:_LONGEST_VALUE] for each in values.values() if type(each) is str)
+
+
+def _searched(texts: Iterable[str]) -> str:
+    """Join texts, as far as they are searched; half a surrogate pair is no text to SQLite."""
+    parts, room = [], _LONGEST_TEXT
+    for text in dict.fromkeys(texts):
+        parts.append(text[:room])
+        room -= len(text)
+        if room <= 0:
+            break
+    return "\n".join(part for part in parts if part).encode("utf-8", "replace").decode()
+
+
+def week_rows(lake: Lake, week: str) -> dict[str, dict[str, Any]]:
+    """Return what the other tables say of a week's sessions: columns and values by session id."""
+    found: dict[str, dict[str, Any]] = defaultdict(dict)
+    for row in lake.read("session_metadata", week, SessionMetadataRow):
+        found[row.session_id].update(fingerprint=row.prompt_fingerprint, task=row.task)
+        if row.model:
+            found[row.session_id]["model"] = row.model
+    for scored in lake.read("session_scores", week, _Scored):
+        if "quality" not in found[scored.session_id] or scored.status == "ok":
+            found[scored.session_id].update(_of_scores(scored))
+    judged: dict[str, list[_Judged]] = defaultdict(list)
+    for judgement in lake.read("judge_evaluations", week, _Judged):
+        judged[judgement.session_id].append(judgement)
+    for session_id, judgements in judged.items():
+        weights = [(each.weight, each.score) for each in judgements if each.score is not None]
+        whole = sum(weight for weight, _ in weights)
+        columns = found[session_id]
+        columns["judges"] = sum(w * score for w, score in weights) / whole if whole else None
+        failures = [f"{each.judge}: {each.failure}" for each in judgements if each.failure]
+        columns["failed"] = "; ".join(filter(None, [columns.get("failed", ""), *failures]))
+        costs = [columns.get("cost_usd"), *(each.cost_usd for each in judgements)]
+        known = [cost for cost in costs if cost is not None]
+        columns["cost_usd"] = sum(known) if len(known) == len(costs) else None
+    return found
+
+
+def _of_scores(row: _Scored) -> dict[str, Any]:
+    success = row.success
+    rank = None if success is None else success.probability
+    columns: dict[str, Any] = dict.fromkeys(BY_NAME)
+    columns |= {verdict.dimension: verdict.value for verdict in row.verdicts}
+    text, turn = _first_reason(row)
+    return columns | {
+        "quality": row.overall_quality,
+        "success": "" if success is None else success.shown,
+        "success_rank": success.rank if success is not None and rank is None else rank,
+        "reason": shorten(text, _REASON),
+        "reason_turn": turn,
+        "uncertain": row.uncertain,
+        "failed": row.failure if row.status == "failed" else "",
+        "cost_usd": row.cost_usd,
+    }
+
+
+def _first_reason(row: _Scored) -> tuple[str, int | None]:
+    """Return what moved a session most towards the side that it is on, and where it is seen."""
+    is_bad = row.overall_quality is not None and row.overall_quality < _MIDDLE
+    reasons = row.success.reasons if row.success is not None else ()
+    own_side = [reason for reason in reasons if (reason.effect < 0) == is_bad]
+    for reason in own_side or reasons:
+        turn = reason.evidence[0].turn if reason.evidence else None
+        return sentence(reason.text, reason.evidence), turn
+    marks = [(verdict.value, verdict) for verdict in row.verdicts if verdict.value is not None]
+    if not marks:
+        return "", None
+    chosen = (min if is_bad else max)(marks, key=lambda mark: mark[0])[1]
+    return chosen.rationale, chosen.evidence[0].turn if chosen.evidence else None
+
+
+Said = tuple[str, str, str, str, str]
+"""A session, a label's name and value, its source, and who said it."""
+Outcome = tuple[str, str, str]
+"""``yes`` or ``no``, who says so, and the session."""
+
+
+def labels_of(lake: Lake) -> tuple[list[Said], list[Outcome]]:
+    """Return what people said of sessions, and what became of the work of each."""
+    said = list(all_labels(lake, PEOPLE))
+    roll = Roll(labelled_sessions(lake)) if said else None
+    labels: list[Said] = [
+        (roll.find(label.session_id), label.name, label.value, label.source, label.rater)
+        for label in said
+        if roll is not None and not label.loose
+    ]
+    outcomes: list[Outcome] = [
+        ("yes" if outcome.success else "no", outcome.source, session_id)
+        for session_id, outcome in success_labels(lake, WITHOUT_CHECKS - PEOPLE).items()
+    ]
+    return labels, outcomes

@@ -1,0 +1,185 @@
+"""Templates: what they may call, and how a page is made of one.
+
+Everything from a session is data: it is escaped, and control characters, which a terminal or a
+reader's eye would obey, are shown as U+FFFD, in every page alike.
+"""
+
+from __future__ import annotations
+
+from datetime import datetime
+from functools import cache
+from typing import Annotated, Any
+from urllib.parse import parse_qsl
+
+from fastapi import Depends, Request
+from fastapi.responses import HTMLResponse
+from jinja2 import Environment, PackageLoader, StrictUndefined
+from markupsafe import Markup
+
+from debrief.errors import InputError, without_controls
+from debrief.lake import Lake
+from debrief.scoring.dimensions import BY_NAME
+from debrief.settings import Settings
+from debrief.view import links
+from debrief.view.index import Index
+
+_SHORT_ID = 8
+_LONGEST_FORM = 100_000
+"""Bytes of a form."""
+_GOOD, _FAIR = 0.7, 0.45
+"""Scores from which on a chip is green, or amber; red below."""
+
+
+class PageContext:
+    """What a page is made from: a parameter of every page's function.
+
+    Args:
+        request: that is answered.
+    """
+
+    def __init__(self, request: Request) -> None:
+        self.request = request
+        state = request.app.state
+        self.lake: Lake = state.lake
+        self.settings: Settings = state.settings
+        self.index: Index = state.index
+        self.index.follow()
+
+    def render(self, template: str, *, status: int = 200, **values: Any) -> HTMLResponse:
+        """Return a page.
+
+        Args:
+            template: a file in ``templates/``; it extends ``base.html`` and takes ``title``.
+            status: of the answer.
+            values: what the template shows.
+        """
+        text = (
+            environment()
+            .get_template(template)
+            .render(
+                path=self.request.url.path,
+                progress=self.index.progress,
+                dagster=self.settings.ui_url,
+                lake=self.lake.url,
+                **values,
+            )
+        )
+        return HTMLResponse(text, status)
+
+
+Page = Annotated[PageContext, Depends(PageContext)]
+
+
+async def _form(request: Request) -> dict[str, str]:
+    body = await request.body()
+    if len(body) > _LONGEST_FORM:
+        raise InputError("the form", f"is longer than {_LONGEST_FORM:,} bytes", "Write less.")
+    return dict(parse_qsl(body.decode("utf-8", "replace"), keep_blank_values=True))
+
+
+Form = Annotated[dict[str, str], Depends(_form)]
+"""The fields of a form that was posted, by name."""
+
+
+@cache
+def environment() -> Environment:
+    """Return the templates' environment; a page's module may add filters of its own."""
+    made = Environment(
+        loader=PackageLoader("debrief.view"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        finalize=_without_controls,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    made.globals["links"] = links
+    made.globals["dimensions"] = BY_NAME
+    made.filters |= {
+        "score": score,
+        "score_class": score_class,
+        "time": time,
+        "day": day,
+        "tokens": tokens,
+        "short_id": short_id,
+        "seconds": seconds,
+        "words": words,
+        "markdown": markdown,
+    }
+    return made
+
+
+def _without_controls(value: Any) -> Any:
+    return without_controls(value) if type(value) is str else value
+
+
+def score(value: float | None) -> str:
+    """Return a score from 0 to 1 as people read it; a dash where there is none."""
+    return "–" if value is None else f"{value:.2f}"
+
+
+def score_class(value: float | None) -> str:
+    """Return the class of a score's chip: ``good``, ``fair``, ``bad`` or ``none``."""
+    if value is None:
+        return "none"
+    return "good" if value >= _GOOD else "fair" if value >= _FAIR else "bad"
+
+
+def time(moment: datetime | None) -> str:
+    """Return a time in UTC to the minute."""
+    return "–" if moment is None else f"{moment:%Y-%m-%d %H:%M}"
+
+
+def day(moment: datetime | None) -> str:
+    """Return a day, such as ``3 Nov 2026``."""
+    return "–" if moment is None else f"{moment.day} {moment:%b %Y}"
+
+
+def tokens(number: float | None) -> str:
+    """Return a number of tokens in three digits: ``812``, ``45.3k``, ``1.20M``.
+
+    >>> tokens(45_310)
+    '45.3k'
+    """
+    if number is None:
+        return "–"
+    for size, unit in ((1e9, "G"), (1e6, "M"), (1e3, "k")):
+        if number >= size:
+            value = number / size
+            return f"{value:.{2 if value < 10 else 1 if value < 100 else 0}f}{unit}"
+    return f"{number:.0f}"
+
+
+def seconds(number: float | None) -> str:
+    """Return a length of time in its two largest units.
+
+    >>> seconds(3_700)
+    '1 h 1 min'
+    """
+    if number is None:
+        return "–"
+    whole = round(number)
+    parts = ((whole // 86_400, "d"), (whole // 3_600 % 24, "h"), (whole // 60 % 60, "min"))
+    shown = [f"{count} {unit}" for count, unit in parts if count]
+    return " ".join(shown[:2]) or f"{whole} s"
+
+
+def short_id(session_id: str) -> str:
+    """Return the beginning of an id, which is enough to find its session by."""
+    return session_id[:_SHORT_ID]
+
+
+def words(name: str) -> str:
+    """Return a name of the code as words: ``task completion``."""
+    return name.replace("_", " ")
+
+
+def markdown(text: str) -> Markup:
+    """Return Markdown as HTML; HTML in it is shown and not obeyed, and nothing is loaded."""
+    return Markup(_reader().render(without_controls(text)))
+
+
+@cache
+def _reader() -> Any:
+    from markdown_it import MarkdownIt
+
+    return MarkdownIt("commonmark", {"html": False}).enable("table").disable("image")

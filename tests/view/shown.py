@@ -1,0 +1,140 @@
+"""A lake of few sessions, and its pages on loopback."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any, get_args
+
+import httpx
+from fastapi import FastAPI
+
+from debrief.evidence import Evidence
+from debrief.keys import week_of
+from debrief.lake import Lake
+from debrief.recorder.service.running import ServiceLimits, listen, make_server, url_of
+from debrief.scoring.model import DimensionName, Reason, SessionScores, SuccessEstimate, Verdict
+from debrief.sessions.model import Message, Session, ToolCall, Turn, Usage
+from debrief.settings import Settings, load_settings
+from debrief.snapshots.model import PromptSnapshotRow, SessionMetadataRow
+from debrief.view.app import make_app
+
+MONDAY = datetime(2026, 11, 2, 9, tzinfo=UTC)
+TOOL_CALL = ToolCall(
+    id="c1",
+    name="Bash",
+    input='{"command": "pytest -q shop/cart.py"}',
+    result="1 failed",
+    status="failed",
+    exit_code=1,
+)
+
+
+def session_of(session_id: str, prompt: str = "Fix the cart.", **changes: Any) -> Session:
+    """A session of one turn with one failed call."""
+    answer = Message(id="m", model="opus", text="The cart adds up now.", calls=(TOOL_CALL,))
+    started = changes.pop("started", MONDAY)
+    fields = {
+        "source": "claude-code",
+        "tool": "claude-code",
+        "models": ("opus",),
+        "task": "shop",
+        "repository": "shop",
+        "started": started,
+        "ended": started + timedelta(minutes=12),
+        "turns": (Turn(number=1, prompt=prompt, messages=(answer,)),),
+        "usage": Usage(1_000, 500, 200, 90_000),
+        "digest": f"digest of {session_id}",
+    }
+    return Session(id=session_id, **{**fields, **changes})
+
+
+def scores_of(session: Session, quality: float, reason: str = "The last check failed") -> Any:
+    """Scores of a session that all dimensions agree on."""
+    place = Evidence(1, "c1", "1 failed")
+    estimate = SuccessEstimate(
+        kind="coding",
+        rank=quality,
+        reasons=(Reason(reason, quality - 0.5, (place,)),),
+    )
+    return SessionScores(
+        session_id=session.id,
+        session_digest=session.digest,
+        started=session.started,
+        ended=session.ended,
+        task=session.task,
+        tool=session.tool,
+        model="offline",
+        scoring_fingerprint="scorer",
+        status="ok",
+        verdicts=tuple(
+            Verdict(dimension=name, value=quality, rationale=reason, evidence=(place,))
+            for name in get_args(DimensionName)
+        ),
+        overall_quality=quality,
+        success=estimate,
+    )
+
+
+def fill(lake: Lake, sessions: Sequence[tuple[Session, float | None]]) -> None:
+    """Write sessions with their quality, each on prompts named after its task."""
+    weeks: dict[str, list[tuple[Session, float | None]]] = {}
+    for session, quality in sessions:
+        weeks.setdefault(week_of(session.started), []).append((session, quality))
+    for week, pairs in weeks.items():
+        lake.write("raw_sessions", week, [session for session, _ in pairs], Session)
+        scored = [scores_of(session, quality) for session, quality in pairs if quality is not None]
+        lake.write("session_scores", week, scored, SessionScores)
+        known = [
+            SessionMetadataRow(
+                session_id=session.id,
+                tool=session.tool,
+                model="opus",
+                recorded_at=session.started,
+                task=session.task,
+                repository=session.repository,
+                prompt_fingerprint="0aaad855",
+            )
+            for session, _ in pairs
+        ]
+        lake.write("session_metadata", week, known, SessionMetadataRow)
+        prompts = [
+            PromptSnapshotRow(
+                session_id=session.id,
+                origin="recorded",
+                main="# How we work\n\nRun the tests.",
+                prompt_fingerprint="0aaad855",
+            )
+            for session, _ in pairs
+        ]
+        lake.write("prompt_snapshots", week, prompts, PromptSnapshotRow)
+
+
+def settings_of(folder: Path, **variables: str) -> Settings:
+    """Settings whose home and lake are below a folder."""
+    return load_settings({"HOME": str(folder), "DEBRIEF_HOME": str(folder / "home"), **variables})
+
+
+def app_of(settings: Settings) -> FastAPI:
+    """The pages of the settings' lake, with an index that is up to date."""
+    app = make_app(Lake(settings.lake), settings)
+    app.state.index.refresh()
+    return app
+
+
+@contextmanager
+def served(settings: Settings) -> Iterator[httpx.Client]:
+    """The pages on loopback, and a client of them."""
+    with listen("127.0.0.1", 0) as listener:
+        server = make_server(app_of(settings), ServiceLimits())
+        thread = threading.Thread(target=server.run, args=([listener],))
+        thread.start()
+        try:
+            with httpx.Client(base_url=url_of(listener), timeout=60) as client:
+                yield client
+        finally:
+            server.should_exit = True
+            thread.join()

@@ -1,0 +1,128 @@
+"""The pages as a server: what they answer, what they refuse, and the command that starts them."""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import subprocess
+import sys
+from pathlib import Path
+
+import httpx
+import pytest
+
+from debrief.lake import Lake
+from tests.view.shown import MONDAY, fill, served, session_of, settings_of
+from tests.waiting import LONG
+
+PAGES = (
+    "/",
+    "/sessions",
+    "/sessions/one",
+    "/prompts",
+    "/prompts/0aaad855",
+    "/prompts/0aaad855/diff/0aaad855",
+    "/rubrics",
+    "/weeks",
+    f"/weeks/{MONDAY:%Y-%m-%d}",
+    "/training",
+    "/labels/next",
+    "/labels.csv",
+    "/advice",
+)
+
+
+def test_each_page_answers_and_may_load_nothing_from_elsewhere(tmp_path: Path) -> None:
+    settings = settings_of(tmp_path)
+    fill(Lake(settings.lake), [(session_of("one"), 0.3), (session_of("two", "Add a tax."), 0.9)])
+    with served(settings) as client:
+        for address in PAGES:
+            answer = client.get(address, follow_redirects=True)
+            assert answer.status_code == 200, address
+            policy = answer.headers["content-security-policy"]
+            assert policy.startswith("default-src 'none'; style-src 'self'"), address
+            assert " style=" not in answer.text, address
+
+
+def test_an_empty_lake_says_what_to_do(tmp_path: Path) -> None:
+    with served(settings_of(tmp_path)) as client:
+        assert "debrief run" in client.get("/").text
+        assert client.get("/sessions").status_code == 200
+
+
+def test_another_sites_name_that_resolves_to_this_machine_reads_nothing(tmp_path: Path) -> None:
+    settings = settings_of(tmp_path, DEBRIEF_VIEW_URL="https://debrief.team.example")
+    with served(settings) as client:
+        port = client.base_url.port
+        for host in ("evil.example", f"evil.example:{port}", "[", "127.0.0.1.evil.example"):
+            assert client.get("/", headers={"Host": host}).status_code == 421, host
+        for host in (f"localhost:{port}", "debrief.team.example"):
+            assert client.get("/", headers={"Host": host}).status_code == 200, host
+
+
+@pytest.mark.parametrize(
+    "headers",
+    [
+        {"Sec-Fetch-Site": "cross-site"},
+        {"Sec-Fetch-Site": "same-site"},
+        {"Origin": "http://evil.example"},
+        {"Origin": "null"},
+        {},
+    ],
+)
+def test_another_site_cannot_post(tmp_path: Path, headers: dict[str, str]) -> None:
+    with served(settings_of(tmp_path)) as client:
+        answer = client.post("/sessions/one/labels", data={"value": "good"}, headers=headers)
+    assert answer.status_code == 403
+
+
+def test_what_is_not_there_says_so_in_a_page(tmp_path: Path) -> None:
+    with served(settings_of(tmp_path)) as client:
+        for address in ("/nowhere", "/sessions/x%2Fy", "/prompts/0", "/weeks/2026-11-03"):
+            answer = client.get(address)
+            assert (answer.status_code, "<h1>Not found</h1>" in answer.text) == (404, True), address
+
+
+def test_a_damaged_table_is_named_with_the_next_move_and_costs_no_other_week(
+    tmp_path: Path,
+) -> None:
+    settings = settings_of(tmp_path)
+    fill(Lake(settings.lake), [(session_of("one"), 0.3)])
+    damaged = Path(settings.lake) / "raw_sessions" / "2026-11-09.parquet"
+    damaged.write_bytes(b"PAR1?")
+    with served(settings) as client:
+        text = client.get("/sessions").text
+    assert str(damaged) in text
+    assert "Remove the file; the next run makes it again." in text
+    assert "/sessions/one" in text
+
+
+def test_the_command_prints_its_address_and_ends_with_one_line_on_a_taken_port(
+    tmp_path: Path,
+) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = str(taken.getsockname()[1])
+        refused = _view(tmp_path, "--port", port)
+        assert refused.wait(LONG) == 1
+        assert refused.stdout is not None
+        (line,) = refused.stdout.read().splitlines()
+        assert line.endswith("Name another: --port")
+    process = _view(tmp_path, "--port", "0")
+    try:
+        assert process.stdout is not None
+        address = process.stdout.readline().split()[0]
+        assert httpx.get(address, timeout=LONG).status_code == 200
+    finally:
+        process.send_signal(signal.SIGTERM)
+        process.wait(LONG)
+
+
+def _view(home: Path, *options: str) -> subprocess.Popen[str]:
+    return subprocess.Popen(
+        [sys.executable, "-m", "pipelines.command", "view", *options],
+        env={**os.environ, "DEBRIEF_HOME": str(home)},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+    )

@@ -163,6 +163,8 @@ class Settings(BaseSettings):
     langfuse_requests_a_minute: Annotated[FiniteFloat, Field(gt=0)] | None = None
     """pace. Default: no limit"""
 
+    rater: str = ""
+    """who labels on the pages of `debrief view`. Default: the system's user"""
     labels: Folders = ()
     """CSV files with `session_id,name,value[,rater]`, separated as in `PATH`"""
     feedback: Folders = ()

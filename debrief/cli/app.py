@@ -66,6 +66,7 @@ for panel, commands in {
         sources.sources,
         view.view,
         score.score,
+        criteria.advice,
         outcomes.outcomes,
         outcomes.fit,
         validity.validity,

@@ -12,7 +12,7 @@ from debrief.errors import LangfuseError
 from debrief.lake import Lake
 from debrief.langfuse.client import LangfuseClient, RequestRefusedError, timestamp
 from debrief.langfuse.configs import NAMES, can_name_a_config
-from debrief.langfuse.outgoing import OutgoingScore, Redact, safe, score_id
+from debrief.langfuse.outgoing import LONGEST_COMMENT, OutgoingScore, Redact, safe, score_id
 from debrief.langfuse.sending import LACKING
 from debrief.outcomes.model import SUCCESS, Label, Labels, Source, success_of
 from debrief.outcomes.store import Roll, all_labels, labelled_sessions
@@ -32,25 +32,26 @@ def annotations_of(lake: Lake, redact: Redact = str) -> dict[str, list[OutgoingS
 
     Args:
         lake: with the table of labels and the sessions.
-        redact: takes secrets out of a name.
+        redact: takes secrets out of a name and a note.
     """
     sessions = labelled_sessions(lake)
     began, roll = {row.id: row.started for row in sessions}, Roll(sessions)
     last: dict[str, OutgoingScore] = {}
-    for label in all_labels(lake, ("person", "csv")):
+    for label in all_labels(lake, ("person", "view", "csv")):
         session = roll.find(label.session_id)
         name = OVERALL if label.name == "score" else label.name
         value = _annotated(name, label)
         if not session or value is None:
             continue
         rater = safe(label.rater or "somebody", redact)
+        note = f": {safe(label.detail, redact)}"[:LONGEST_COMMENT] if label.detail else ""
         identity = score_id(session, name, _LABELLED_IN, label.source, label.rater)
         last[identity] = OutgoingScore(
             id=identity,
             session_id=session,
             name=name,
             value=value,
-            comment=f"Labelled by {rater}",
+            comment=f"Labelled by {rater}{note}",
             metadata={_LABELLED_IN: label.source, "rater": rater},
             timestamp=timestamp(began[session]),
             source="ANNOTATION",

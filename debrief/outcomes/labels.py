@@ -15,7 +15,8 @@ import yaml
 from debrief.errors import InputError
 from debrief.files import read_text
 from debrief.markdown import front_matter
-from debrief.outcomes.model import SUCCESS, Label, Labels, Source, joined, success_of
+from debrief.outcomes.model import SUCCESS, UNSURE, Label, Labels, Source, joined, success_of
+from debrief.sessions.readers.values import moment
 
 _COLUMNS = ("session_id", "name", "value")
 _LINE = re.compile(r"^[ \t]*(?:[-*] +)?([A-Za-z][\w./-]{0,80})[ \t]*:[ \t]+(\S[^\n]{0,40}?)[ \t]*$")
@@ -24,7 +25,7 @@ _LINE = re.compile(r"^[ \t]*(?:[-*] +)?([A-Za-z][\w./-]{0,80})[ \t]*:[ \t]+(\S[^
 def labels_from_csv(path: Path) -> Labels:
     """Read a CSV file with the columns ``session_id,name,value`` and, if wanted, ``rater``; or
     ``session_id,success``. Either may have a ``task``, which several sessions were on, a
-    ``family`` and a ``kind``.
+    ``family`` and a ``kind``, a ``note`` and the time it was ``labelled_at``.
 
     A line that is short of something is reported, and costs no other.
 
@@ -56,6 +57,8 @@ def labels_from_csv(path: Path) -> Labels:
             name=given["name"] if columns is _COLUMNS else SUCCESS,
             value=given[columns[-1]],
             source="csv",
+            detail=given.get("note", ""),
+            observed_at=moment(given.get("labelled_at")),
             rater=given.get("rater", ""),
             origin=str(path),
             line=line,
@@ -63,7 +66,8 @@ def labels_from_csv(path: Path) -> Labels:
             family=given.get("family", ""),
             kind=given.get("kind", ""),
         )
-        if label.name == SUCCESS and success_of(label) is None:
+        unsure = label.value.casefold() == UNSURE
+        if label.name == SUCCESS and success_of(label) is None and not unsure:
             reason = f"success is {label.value!r}, which is neither yes nor no. Write 1 or 0."
             problems.append(f"{path}:{line}: {reason}")
         else:

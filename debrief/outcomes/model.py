@@ -16,6 +16,7 @@ from msgspec import Struct
 Source = Literal[
     "benchmark",
     "person",
+    "view",
     "csv",
     "langfuse",
     "ci",
@@ -27,10 +28,13 @@ Source = Literal[
     "check",
 ]
 """The first one that says something decides whether a session succeeded; people's are one.
-``person``: a ``human_feedback.md``. ``check``: the session's own last check."""
+``person``: a ``human_feedback.md``. ``view``: given on a page of ``debrief view``. ``check``: the
+session's own last check."""
 ALL_SOURCES: tuple[Source, ...] = get_args(Source)
-PEOPLE: frozenset[Source] = frozenset(["person", "csv", "langfuse"])
+PEOPLE: frozenset[Source] = frozenset(["person", "view", "csv", "langfuse"])
 SUCCESS = "success"
+UNSURE = "unsure"
+"""Of success: a person looked and cannot say."""
 YES = frozenset({"yes", "true", "good", "pass", "passed", "up", "👍", "✅"})
 NO = frozenset({"no", "false", "bad", "fail", "failed", "down", "👎", "❌"})
 _OF_COMPLETION = {"complete": True, "exceeded": True, "partial": False}
@@ -48,7 +52,7 @@ class Label(Struct, frozen=True, kw_only=True):
     """As given; of an outcome ``yes``, ``no``, or what is not decided yet, such as ``open``."""
     source: Source
     detail: str = ""
-    """What an outcome was seen by."""
+    """What an outcome was seen by; a person's note."""
     rater: str = ""
     origin: str = ""
     """The file, server or repository that it was read from."""

@@ -1,4 +1,7 @@
-"""The table of labels: one for people, benchmarks and outcomes, a partition a source."""
+"""The table of labels: one for people, benchmarks and outcomes, a partition a source.
+
+Of those given on pages each person has a partition, so that no two machines write the same.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +19,7 @@ from debrief.lake import Lake
 from debrief.outcomes.model import ALL_SOURCES, PEOPLE, SUCCESS, Label, Labels, Source, success_of
 
 LABELS = "labels"
-_ORDER = attrgetter("seen", "origin", "line", "session_id", "name", "rater", "detail")
+ORDER = attrgetter("seen", "origin", "line", "session_id", "name", "rater", "detail")
 """The last word of several comes last."""
 WITHOUT_CHECKS = frozenset(ALL_SOURCES) - {"check"}
 """A session's own last check is a fact that its scores are made from: no label to hold them
@@ -34,16 +37,18 @@ def put_labels(lake: Lake, found: Labels) -> None:
                 for label in lake.read(LABELS, source, Label)
                 if label.origin not in read and label.session_id not in read
             )
-            rows = sorted({*kept, *new}, key=_ORDER)
+            rows = sorted({*kept, *new}, key=ORDER)
             if rows or lake.stamp(LABELS, source) is not None:
                 lake.write(LABELS, source, rows, Label)
 
 
 def all_labels(lake: Lake, sources: Collection[str] = ALL_SOURCES) -> Iterator[Label]:
     """Yield the labels of some sources, those that decide first before the others."""
+    partitions = lake.partitions(LABELS)
     for source in ALL_SOURCES:
         if source in sources:
-            yield from lake.read(LABELS, source, Label)
+            own = [key for key in partitions if key.partition("/")[0] == source]
+            yield from lake.rows(LABELS, Label, own)
 
 
 class LabelledSession(Struct, frozen=True, kw_only=True):

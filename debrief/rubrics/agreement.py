@@ -137,7 +137,8 @@ def compare(labels: Labels, measures: Sequence[Measure], roll: Roll) -> Agreemen
     for label in labels.labels:
         targets = [n for n, measure in enumerate(measures) if measure.answers_to(label.name)]
         if not targets:
-            if not label.loose and label.name.casefold() != SUCCESS:
+            is_free = label.loose or label.source == "view"
+            if not is_free and label.name.casefold() != SUCCESS:
                 unmatched.append(Unmatched(label, _unknown(label.name)))
             continue
         session = roll.find(label.session_id)

@@ -66,7 +66,8 @@ def _words(score_name: ScoreName) -> str:
     return score_name.replace("_", " ")
 
 
-def _p_value(p: float | None) -> str:
+def p_value(p: float | None) -> str:
+    """Return a p-value to read; empty where there is none."""
     return "" if p is None else "under 0.001" if p < _SMALLEST_P else f"{p:.3f}"
 
 
@@ -76,7 +77,7 @@ def _table(rubrics: Sequence[Rubric]) -> list[str]:
             plain(rubric.name),
             f"{rubric.weight:.2f}",
             shown_effect(rubric.held_out_effect, rubric.held_out_low, rubric.held_out_high),
-            _p_value(rubric.corrected_p),
+            p_value(rubric.corrected_p),
             str(rubric.held_out_sessions),
         )
         for rubric in rubrics

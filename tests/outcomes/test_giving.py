@@ -1,0 +1,164 @@
+"""Labels that people give on pages: kept, replaced, taken back, exported, and counted."""
+
+from __future__ import annotations
+
+import multiprocessing
+from pathlib import Path
+
+import pytest
+
+from debrief.errors import InputError
+from debrief.keys import week_of
+from debrief.lake import Lake
+from debrief.outcomes.annotations import annotations_of
+from debrief.outcomes.giving import give_label, given_labels, label_of, labels_csv
+from debrief.outcomes.labels import labels_from_csv
+from debrief.outcomes.model import Label, Labels
+from debrief.outcomes.store import put_labels, success_labels
+from debrief.outcomes.worth import worth_of
+from debrief.redaction.redactor import Redactor
+from debrief.rubrics.agreement_report import store_agreement
+from debrief.scoring.model import SessionScores, SuccessEstimate
+from debrief.sessions.model import Session
+from debrief.validity.refitting import rows_of_lake
+from tests.training import scenario
+
+TOKEN = "ghp_" + "a8Kd93jfLs02mXq7Vb5nTz1RwYc6He4GuPio"
+SESSIONS = [scenario.session(f"s{number}") for number in range(1, 5)]
+
+
+@pytest.fixture
+def lake(tmp_path: Path) -> Lake:
+    lake = Lake(str(tmp_path / "lake"))
+    week = week_of(SESSIONS[0].started)
+    lake.write("raw_sessions", week, SESSIONS, Session)
+    lake.write("session_scores", week, map(scenario.scores, SESSIONS), SessionScores)
+    return lake
+
+
+def give(lake: Lake, session: str, name: str, value: str, note: str = "", by: str = "ada") -> None:
+    give_label(lake, Path(lake.url).parent, label_of(session, name, value, note, by))
+
+
+def said(lake: Lake) -> list[tuple[str, str, str, str]]:
+    labels = given_labels(lake)
+    return sorted((row.rater, row.session_id, row.name, row.value) for row in labels)
+
+
+def test_a_persons_label_replaces_their_own_of_before_and_nobody_elses(lake: Lake) -> None:
+    put_labels(
+        lake, Labels(labels=(Label(session_id="s1", name="success", value="no", source="ci"),))
+    )
+    give(lake, "s1", "success", "good")
+    give(lake, "s1", "success", "bad", by="Bob / QA")
+    give(lake, "s1", "flaky", "1")
+    give(lake, "s1", "success", "unsure")
+    assert said(lake) == [
+        ("Bob / QA", "s1", "success", "bad"),
+        ("ada", "s1", "flaky", "1"),
+        ("ada", "s1", "success", "unsure"),
+    ]
+    assert success_labels(lake)["s1"][:2] == (False, "view")
+    give(lake, "s1", "success", "", by="Bob / QA")
+    give(lake, "s1", "flaky", "")
+    assert said(lake) == [("ada", "s1", "success", "unsure")]
+    assert success_labels(lake)["s1"][:2] == (False, "ci")
+
+
+def _many(url: str, start: int) -> None:
+    for number in range(start, start + 10):
+        give(Lake(url), f"s{number}", "success", "good")
+
+
+def test_two_writers_at_once_lose_no_label(lake: Lake) -> None:
+    context = multiprocessing.get_context("spawn")
+    writers = [context.Process(target=_many, args=(lake.url, start)) for start in (0, 10)]
+    for writer in writers:
+        writer.start()
+    for writer in writers:
+        writer.join()
+    assert len(said(lake)) == 20
+
+
+def test_the_exported_file_is_one_that_labels_are_read_from(lake: Lake, tmp_path: Path) -> None:
+    give(lake, "s1", "success", "good", 'Tests, "all" of them\nwere run')
+    give(lake, "s2", "success", "unsure")
+    give(lake, "s3", "asks for proof", "4", "=1+1", by="<b>Bob</b>")
+    path = tmp_path / "labels.csv"
+    path.write_text(labels_csv(given_labels(lake)), newline="")
+    read = labels_from_csv(path)
+    assert read.problems == ()
+    fields = ("session_id", "name", "value", "rater", "detail", "observed_at")
+    assert {tuple(getattr(row, name) for name in fields) for row in read.labels} == {
+        tuple(getattr(row, name) for name in fields) for row in given_labels(lake)
+    }
+
+
+def test_labels_of_pages_count_wherever_peoples_labels_do(lake: Lake) -> None:
+    give(lake, "s1", "success", "good", f"works; the token was {TOKEN}")
+    give(lake, "s2", "success", "bad")
+    give(lake, "s3", "success", "unsure")
+    give(lake, "s1", "task_completion", "complete")
+    give(lake, "s2", "my own thought", "1")
+    agreement = store_agreement(lake, Labels())
+    assert [(row.name, row.labelled, row.agreed) for row in agreement.rows] == [
+        ("task_completion", 1, 1.0)
+    ]
+    assert (agreement.unmatched, agreement.problems) == ((), ())
+    assert [(row.success, row.source) for row in rows_of_lake(lake, {"view"})] == [
+        (True, "view"), (False, "view"),
+    ]  # fmt: skip
+    redactor = Redactor(b"0" * 32)
+    sent = annotations_of(lake, lambda text: redactor.redact(text).text)
+    assert {(one.session_id, one.name, one.value) for each in sent.values() for one in each} == {
+        ("s1", "success", 1.0), ("s1", "task_completion", "complete"), ("s2", "success", 0.0),
+        ("s2", "my own thought", 1.0),
+    }  # fmt: skip
+    (comment,) = (one.comment for one in sent["s1"] if one.name == "success")
+    assert comment.startswith("Labelled by ada: works; the token was ")
+    assert TOKEN not in comment
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "note", "reason"),
+    [
+        (" \n ", "1", "", "has no name"),
+        ("x" * 81, "1", "", "name: has more than 80 characters"),
+        ("x", "1" * 81, "", "value: has more than 80 characters"),
+        ("x", "1", "n" * 4_001, "note: has more than 4,000 characters"),
+    ],
+)
+def test_what_nobody_types_is_refused(name: str, value: str, note: str, reason: str) -> None:
+    with pytest.raises(InputError, match=reason):
+        label_of("s1", name, value, note, "ada")
+
+
+def test_what_a_terminal_would_obey_is_not_kept() -> None:
+    made = label_of("s1", "a\x1b[31m\n b", "1\u202e", "one\r\ntwo\x00", "ada")
+    assert (made.name, made.value, made.detail) == ("a\ufffd[31m b", "1\ufffd", "one\ntwo\ufffd")
+
+
+def test_a_label_teaches_most_where_nothing_tells_and_judges_disagree() -> None:
+    (one, *_) = SESSIONS
+    sure = SuccessEstimate(kind="coding", order=3.0, rank=0.98)
+    open_ = SuccessEstimate(kind="coding", order=0.1, rank=0.5)
+    mute = SuccessEstimate(kind="coding", cannot_tell="no check was run")
+    high, low = scenario.judgement(one, score=0.9), scenario.judgement(one, "tidy", 0.2)
+    told, parts = scenario.scores(one, success=sure), {"uncertain": True, "chunk_agreement": 0.4}
+    ranked = [
+        worth_of([scenario.scores(one, success=open_, **parts)], [high, low]),
+        worth_of([scenario.scores(one, success=open_)], [high, low]),
+        worth_of([scenario.scores(one, success=open_)], [high]),
+        worth_of([told], [high, low]),
+        worth_of([scenario.scores(one, success=mute)], []),
+        worth_of([told], [high, high]),
+        worth_of([scenario.scores(one, None)], [high, low]),
+    ]
+    assert [worth.value for worth in ranked] == sorted((w.value for w in ranked), reverse=True)
+    assert ranked[0].why == (
+        "Its success is hard to call (likelier than usual: top 50 %).",
+        "Judges differ: reuse (offline) says 0.90, tidy (offline) 0.20.",
+        "Its parts were scored differently (agreement 0.40).",
+    )
+    assert ranked[4].why == ("Nothing tells whether it succeeded: no check was run.",)
+    assert (ranked[-1].value, ranked[-1].why) == (0.0, ())

@@ -81,6 +81,15 @@ def export(
             "call a message, such as Llama 3.1's.",
         ),
     ] = False,
+    label_share: Annotated[
+        float | None,
+        typer.Option(
+            min=0.0,
+            max=0.5,
+            help="Of kto: the share of sessions at each end of overall quality that get a label "
+            "where neither an outcome nor P(success) tells; a third if not given.",
+        ),
+    ] = None,
     licence: Annotated[
         str, typer.Option(help="Under which it may be used, such as apache-2.0; for its page.")
     ] = "",
@@ -134,6 +143,7 @@ def export(
     from debrief.recorder.storage.rows import SessionFilter
     from debrief.settings import load_settings
     from debrief.training.options import training_options
+    from debrief.training.publishing.labels import LABEL_SHARE
     from debrief.training.publishing.publish import ExportOptions, publish
     from debrief.training.publishing.trajectories import ATIF, publish_trajectories
 
@@ -156,6 +166,7 @@ def export(
         subagents="subagents" in included,
         max_tokens=max_tokens,
         single_calls=single_calls,
+        label_share=LABEL_SHARE if label_share is None else label_share,
         licence=licence,
         refuse_undecided=bool(push),
     )
@@ -163,6 +174,7 @@ def export(
     of_sets |= {"--min-quality": min_quality > 0, "--single-calls": single_calls}
     of_sets |= {"--max-tokens": bool(max_tokens), "--one-file": one_file, "--push": bool(push)}
     of_sets |= {"--include": bool(included), "--licence": bool(licence)}
+    of_sets |= {"--label-share": label_share is not None}
     if form == ATIF:
         of_sets |= {"--status": status != "any", "--from-recorder": from_recorder}
         _refuse(of_sets, "is not of whole sessions", "Leave it out.")
@@ -172,6 +184,7 @@ def export(
         of_records = {"--url": bool(url), "--database": bool(database), "--since": bool(since)}
         of_records |= {"--split": split != "both", "--eval-share": eval_share is not None}
         _refuse(of_records, "is of records alone", "Add --from-recorder.")
+        _refuse({"--label-share": form != "kto" and label_share is not None}, "is of kto alone", "")
         _refuse({"--yes": yes, "--public": public} if not push else {}, "is of --push", "Add it.")
         if push:
             _check_push(to, licence)

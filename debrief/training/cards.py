@@ -31,10 +31,12 @@ class SetCounts:
     """What a training set comes to, counted as its lines go by, so that none has to be kept."""
 
     def __init__(self) -> None:
-        self.samples = self.train = self.sessions = self.ready = self.refused = 0
+        self.samples = self.train = self.sessions = self.ready = 0
         self.size = self.tokens = self.train_tokens = self.longest = self.messages = 0
         self.subagent_lines = self.subagent_tokens = 0
         """Of subagents' own conversations, which count in nothing else."""
+        self.subagents_left_out: Counter[str] = Counter()
+        """Lines of these that were left out, by reason; their sessions' own lines stay."""
         self.lengths: Counter[int] = Counter()
         """Lines by a power of two that their tokens are at most."""
         self.totals: Counter[str] = Counter()
@@ -132,7 +134,7 @@ def training_card(
         _sources(counts),
         _filters(options),
         _judges(counts, agreement),
-        _left_out(left_out),
+        _left_out(left_out, counts),
         _content(counts),
         _loading(fingerprint),
     ]
@@ -258,13 +260,17 @@ def _judges(counts: SetCounts, agreement: str) -> str:
     )
 
 
-def _left_out(left_out: Sequence[SkippedSessions]) -> str:
+def _left_out(left_out: Sequence[SkippedSessions], counts: SetCounts) -> str:
     rows = []
     for row in left_out:
         named = ", ".join(row.sessions[:_SESSIONS_NAMED])
         more = row.count - _SESSIONS_NAMED
         rows.append((row.reason, str(row.count), named + (f" and {more} more" if more > 0 else "")))
-    return "## Left out\n\n" + _table(("why", "sessions", "which"), rows, "Nothing was left out.")
+    parts = ["## Left out", _table(("why", "sessions", "which"), rows, "Nothing was left out.")]
+    if counts.subagents_left_out:
+        reasons = [(reason, str(count)) for reason, count in ranked(counts.subagents_left_out)]
+        parts.append(_table(("why", "lines of subagents, whose sessions are in it"), reasons))
+    return "\n\n".join(parts)
 
 
 def _content(counts: SetCounts) -> str:

@@ -39,11 +39,10 @@ def lengths_of(
         count: counts the tokens of a text.
     """
     beside = tokens_beside(tools)
-    both = [tokens_of([message], count) for message in messages]
-    words = [
-        size - count(message.reasoning_content)
-        for message, size in zip(messages, both, strict=True)
-    ]
+    words, both = (
+        [tokens_of([message], count, thinking=thinking) for message in messages]
+        for thinking in (False, True)
+    )
     return _lengths(messages, words, beside), _lengths(messages, both, beside)
 
 

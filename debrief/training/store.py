@@ -21,7 +21,7 @@ from debrief.errors import InputError
 from debrief.keys import digest_of
 from debrief.lake import Lake
 from debrief.outcomes.store import Success, success_labels
-from debrief.redaction.gate import gate_digest, secret_kinds
+from debrief.redaction.gate import gate_digest, refuse_secrets
 from debrief.rubrics.agreement_report import agreement_text
 from debrief.sessions.model import Session
 from debrief.tokens import count_tokens
@@ -46,7 +46,7 @@ from debrief.training.subagents import subagent_samples
 from debrief.training.windows import samples_of, tokens_of
 
 INDEX, LINES = "training_index", "training_lines"
-LINE_FORMAT = "11"
+LINE_FORMAT = "12"
 """Raised when the same sessions give other lines: every training set is written again."""
 
 
@@ -73,8 +73,8 @@ class TrainingSetRow(Struct, frozen=True, kw_only=True):
     """SHA-256 of the JSONL, in hex."""
     card_digest: str
     gate: str = ""
-    """Digest of the last gate's table, if every line has passed it; exports refuse any other set,
-    and do not search again."""
+    """Digest of the last gate's table, which every line has passed; exports refuse a set that has
+    passed another, and do not search again."""
 
 
 class LineRow(Struct, frozen=True, kw_only=True):
@@ -198,7 +198,7 @@ def store_training_set(
         below_bar=sum(row.count for row in below_bar(left_out)),
         lines_digest=content.hexdigest(),
         card_digest=_digest(card.encode()),
-        gate="" if counts.refused else gate_digest(),
+        gate=gate_digest(),
         **{name: getattr(counts, name) for name in _COUNTED},
     )
     lake.write(INDEX, f"{task}/{fingerprint}", [of_set], TrainingSetRow, lambda: inputs)
@@ -284,22 +284,32 @@ def _make_lines(
                     if options.max_tokens
                     else (sample,)
                 )
-                samples += tuple(
-                    subagent_samples(session, sample, options.max_tokens, options.system_prompt)
-                )
-                lines = [checked_line(sample) for sample in samples]
+                made = [(each, _searched_line(each)) for each in samples]
             except InputError as refusal:
                 selection.left_out[session.id] = refusal.reason
                 continue
+            for each in subagent_samples(
+                session, sample, options.max_tokens, options.system_prompt
+            ):
+                try:
+                    made.append((each, _searched_line(each)))
+                except InputError as refusal:
+                    counts.subagents_left_out[refusal.reason] += 1
             rows[session.id] = []
-            for sample, line in zip(samples, lines, strict=True):
-                row = line_row(sample, line, scratch.tell())
+            for each, line in made:
+                row = line_row(each, line, scratch.tell())
                 row = replace(row, undecided=session.unsure_redactions)
                 rows[session.id].append(row)
                 scratch.write(line)
-                counts.add_line(sample.metadata, row.size, row.messages, row.tokens)
-                counts.refused += bool(secret_kinds(line))
+                counts.add_line(each.metadata, row.size, row.messages, row.tokens)
     return rows
+
+
+def _searched_line(sample: SampleLine) -> bytes:
+    """Return a line that is valid and has passed the last gate; raise InputError for any other."""
+    line = checked_line(sample)
+    refuse_secrets(f"session {sample.metadata.session_id}", line)
+    return line
 
 
 def line_row(sample: SampleLine, line: bytes, offset: int) -> LineRow:

@@ -4,9 +4,8 @@ A window of a long conversation is a conversation itself: it begins with the sys
 prompt and ends on an assistant message without calls. It is cut between turns where it can be; a
 turn that is too long by itself is cut between its steps (an assistant message with its results),
 the prompt being repeated with a remark; and of a step that is too long the thinking is left out,
-and the results are cut. A step
-whose calls alone are over the budget is left out, as arguments cannot be cut and stay arguments;
-what follows it begins with the remark.
+where it counts, and the results are cut. A step whose calls alone are over the budget is left out,
+as arguments cannot be cut and stay arguments; what follows it begins with the remark.
 """
 
 from __future__ import annotations
@@ -33,7 +32,9 @@ Messages = Sequence[ChatMessage]
 Count = Callable[[str], int]
 
 
-def samples_of(sample: SampleLine, max_tokens: int, reminder: str = "") -> tuple[SampleLine, ...]:
+def samples_of(
+    sample: SampleLine, max_tokens: int, reminder: str = "", *, thinking: bool = False
+) -> tuple[SampleLine, ...]:
     """Return a session's line as lines of at most ``max_tokens`` each, itself when it fits.
 
     Counted are the texts and calls, the tools, and what chat templates usually write around them,
@@ -45,6 +46,7 @@ def samples_of(sample: SampleLine, max_tokens: int, reminder: str = "") -> tuple
         sample: of a session.
         max_tokens: of each line.
         reminder: what its first prompt begins with, and that of each window is to.
+        thinking: what the model thought counts; exports leave it out unless asked for it.
 
     Raises:
         InputError: the tools or the system message leave less than half of the tokens, or
@@ -67,7 +69,9 @@ def samples_of(sample: SampleLine, max_tokens: int, reminder: str = "") -> tuple
         raise InputError(culprit, f"its tools leave less than half of {max_tokens} tokens")
     # The same texts are counted whole, by turn and by step.
     count = cache(count_tokens)
-    windows = windows_of(sample.messages, left, count, AROUND_A_MESSAGE, reminder)
+    windows = windows_of(
+        sample.messages, left, count, AROUND_A_MESSAGE, reminder, thinking=thinking
+    )
     if not windows:
         raise InputError(culprit, f"nothing of it fits {max_tokens} tokens")
     return tuple(
@@ -89,18 +93,26 @@ def tokens_beside(tools: str) -> int:
     return AROUND_A_LINE + count_tokens(tools) * 4 // 3
 
 
-def tokens_of(messages: Messages, count: Count) -> int:
-    """Return the tokens of the messages' texts and thinking, their calls' names and arguments."""
+def tokens_of(messages: Messages, count: Count, *, thinking: bool = False) -> int:
+    """Return the tokens of the messages' texts, their calls' names and arguments, and, where it
+    counts, what the model thought."""
     total = 0
     for message in messages:
-        total += count(message.content) + count(message.reasoning_content)
+        total += count(message.content)
+        total += count(message.reasoning_content) if thinking else 0
         for call in message.tool_calls or ():
             total += count(call.function.name) + count(call.function.arguments)
     return total
 
 
 def windows_of(
-    messages: Messages, budget: int, count: Count, beside: int = 0, reminder: str = ""
+    messages: Messages,
+    budget: int,
+    count: Count,
+    beside: int = 0,
+    reminder: str = "",
+    *,
+    thinking: bool = False,
 ) -> tuple[tuple[ChatMessage, ...], ...]:
     """Return the windows of a conversation, in order: itself alone when it fits.
 
@@ -110,20 +122,28 @@ def windows_of(
         count: counts the tokens of a text.
         beside: tokens of each message beside its text and its calls' names and arguments.
         reminder: what the first prompt begins with, and that of each window is to.
+        thinking: what the model thought counts.
 
     Raises:
         InputError: the system message and the reminder leave less than half of the budget.
     """
-    if tokens_of(messages, count) + beside * len(messages) <= budget:
+    if tokens_of(messages, count, thinking=thinking) + beside * len(messages) <= budget:
         return (tuple(messages),)
-    return _Cutter(messages, budget, count, beside, reminder).windows()
+    return _Cutter(messages, budget, count, beside, reminder, thinking).windows()
 
 
 class _Cutter:
     def __init__(
-        self, messages: Messages, budget: int, count: Count, beside: int, reminder: str
+        self,
+        messages: Messages,
+        budget: int,
+        count: Count,
+        beside: int,
+        reminder: str,
+        thinking: bool,
     ) -> None:
         self._count = count
+        self._thinking = thinking
         self._beside = beside
         self._reminder = reminder
         self._system = [message for message in messages[:1] if message.role == "system"]
@@ -176,7 +196,8 @@ class _Cutter:
         left = self._budget - self._used
         if self._size(step) <= left:
             return step
-        said, results = replace(step[0], reasoning_content=""), step[1:]
+        said, results = step[0], step[1:]
+        said = replace(said, reasoning_content="") if self._thinking else said
         if self._size([said, *results]) <= left:
             return [said, *results]
         if not results:
@@ -199,7 +220,8 @@ class _Cutter:
         return replace(message, content=text)
 
     def _size(self, messages: Messages) -> int:
-        return tokens_of(messages, self._count) + self._beside * len(messages)
+        tokens = tokens_of(messages, self._count, thinking=self._thinking)
+        return tokens + self._beside * len(messages)
 
     def _add(self, messages: Messages) -> None:
         self._current += messages

@@ -37,7 +37,9 @@ ROUNDS = 5
 
 
 def made_up(number: int, kilobytes: int) -> Session:
-    """Return a session: a tenth of it words of the person and the model, the rest results."""
+    """Return a session: a tenth of it words of the person and the model, the rest results. Two
+    each began with the same words."""
+    opening = " ".join(random.Random(f"opening {number // 2}").choices(WORDS, k=60))
     draw = random.Random(number)
 
     def text(words: int) -> str:
@@ -53,14 +55,14 @@ def made_up(number: int, kilobytes: int) -> Session:
         for step in range(max(1, kilobytes // 10))
     ]
     turns = (
-        turn(text(60), *messages[:-1], says(text(60))),
+        turn(opening, *messages[:-1], says(text(60))),
         turn(text(30), says(text(50)), number=2),
     )
     return session(
         f"s{number:06d}",
         *(made_up(number - 1, kilobytes).turns if number % 50 == 49 else turns),
         started=MONDAY + timedelta(minutes=7 * number),
-        repository=f"repo{number % 40}",
+        repository=f"repo{number // 2 % 40}",
         lines_added=draw.randrange(200),
         digest=f"{number:064x}",
     )

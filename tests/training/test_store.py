@@ -18,7 +18,7 @@ from debrief.keys import week_of
 from debrief.lake import Lake
 from debrief.outcomes.store import Success
 from debrief.scoring.model import SessionScores, SuccessEstimate
-from debrief.sessions.model import Intervention, Session
+from debrief.sessions.model import Intervention, Session, Subagent
 from debrief.sessions.readers.values import declared_tools
 from debrief.snapshots.model import PromptSnapshotRow, SessionMetadataRow, SubagentPrompt
 from debrief.training.options import TrainingOptions
@@ -247,6 +247,21 @@ def test_a_planted_secret_is_in_no_file(tmp_path: Path, place: str) -> None:
     assert reasons(made) == {"the last gate still found a secret": (leaky.id,)}
     written = b"".join(path.read_bytes() for path in (tmp_path / "training").rglob("*.*"))
     assert KEY.encode() not in written
+
+
+def test_a_secret_in_a_subagents_line_leaves_out_that_line_alone(tmp_path: Path) -> None:
+    agents = [
+        Subagent(id=name, prompt="Look.", messages=(says(f"Seen. {text}"),), place="file")
+        for name, text in (("clean", ""), ("leaky", f"export AWS_ACCESS_KEY_ID={KEY}"))
+    ]
+    made = stored(lake_of(tmp_path, [session("s1", subagents=tuple(agents))]))
+    assert [row["metadata"]["session_id"] for row in lines(Lake(str(tmp_path)))] == [
+        "s1",
+        "s1/clean",
+    ]
+    assert (made.row.sessions, reasons(made)) == (1, {})
+    assert "| the last gate still found a secret | 1 |" in made.card
+    assert KEY not in made.card
 
 
 def test_unknown_fingerprints_are_a_pair_like_any_other(tmp_path: Path) -> None:

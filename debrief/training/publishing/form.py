@@ -78,12 +78,18 @@ def _arrow(column: Column) -> pa.DataType:
             return pa.type_for_alias(column)
 
 
+Standing = Literal["high", "low", ""]
+"""Where a session's overall quality stands among those of an export; empty: between."""
+
+
 class StoredLine(Struct, frozen=True):
     """A line of a training set, decoded as far as forms need it."""
 
     messages: tuple[ChatMessage, ...]
     tools: Raw
     metadata: Raw
+    standing: Standing = ""
+    """Not stored: it is for each export to say."""
 
     @property
     def session_id(self) -> str:
@@ -141,6 +147,8 @@ class Form(Struct, frozen=True, kw_only=True):
     """Its reader refuses lines with other columns."""
     of_records: bool = False
     """The form needs no scores: recorded sessions can be exported in it without the pipeline."""
+    of_labels: bool = False
+    """Its lines have a ``label`` and a ``label_source``, and its reader wants both labels."""
     min_lines: int = 0
     """Lines that its reader asks for at least."""
     extra_files: Callable[[Mapping[str, str]], dict[str, bytes]] = lambda files: {}

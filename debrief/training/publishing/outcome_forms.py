@@ -13,6 +13,7 @@ from debrief.training.model import ChatMessage, ScoreEntry, ToolSchema
 from debrief.training.publishing.form import (
     Form,
     Rating,
+    Standing,
     StoredLine,
     template_messages,
     trained_messages,
@@ -110,7 +111,6 @@ PREFERENCE = Form(
     pair=pair_line,
 )
 
-_DESIRABLE, _UNDESIRABLE = 0.7, 0.4
 _LIKELY, _UNLIKELY = 0.7, 0.3
 
 
@@ -120,22 +120,30 @@ def _kto(line: StoredLine) -> Iterator[dict[str, Any]]:
     asked = [place for place, one in enumerate(messages) if one.role == "user"]
     for start, end in zip(asked, [*asked[1:], len(messages)], strict=True):
         label: bool | None = None
-        reason = ""
+        source = reason = ""
         if end < len(messages):
-            if correction := correction_in(messages[end].content):
-                label, reason = False, f"the person corrected it: {correction}"
+            if correction := _correction(messages, end):
+                label, source, reason = False, "correction", correction
         elif rating.window == rating.windows and _is_trained(messages[start:]):
-            label, reason = _verdict(rating)
+            label, source, reason = _verdict(rating, line.standing)
         answers = _without_stand_in(messages[start + 1 : end])
         if label is not None and answers:
             yield {
                 "prompt": template_messages(messages[: start + 1]),
                 "completion": template_messages(answers),
                 "label": label,
+                "label_source": source,
                 "tools": bytes(line.tools).decode(),
                 "reason": reason,
                 "session_id": rating.session_id,
             }
+
+
+def _correction(messages: Messages, place: int) -> str | None:
+    """Return the words of a prompt that correct the work before it, which then has weight 0."""
+    if messages[place - 1].weight != 0:
+        return None
+    return correction_in(messages[place].content)
 
 
 def _is_trained(messages: Messages) -> bool:
@@ -152,25 +160,22 @@ def _without_stand_in(answers: Messages) -> Messages:
     return answers[:end]
 
 
-def _verdict(rating: Rating) -> tuple[bool | None, str]:
-    """Return whether a session's end is desirable, and by what: by an outcome, else by a clear
-    P(success), else by a clear overall quality; None when none of them says so."""
-    scores = {(entry.kind, entry.name): entry.value for entry in rating.scores}
+def _verdict(rating: Rating, standing: Standing) -> tuple[bool | None, str, str]:
+    """Return whether a session's end is desirable, by what, and why: by its outcome, else by a
+    clear P(success), else by where its overall quality stands; None when none of them says so."""
+    scores = {(entry.kind, entry.name): entry for entry in rating.scores}
     outcome = scores.get(("outcome", "success"))
     if outcome is not None:
-        return outcome > 0, "outcome"
-    probability = scores.get(("success", "probability"))
-    if probability is not None:
-        reason = f"P(success) {probability:.2f}"
-        return _sure(probability, _UNLIKELY, _LIKELY), reason
-    if not rating.scoring_model:
-        return None, ""
-    reason = f"overall quality {rating.overall_quality:.2f}"
-    return _sure(rating.overall_quality, _UNDESIRABLE, _DESIRABLE), reason
-
-
-def _sure(value: float, low: float, high: float) -> bool | None:
-    return True if value >= high else False if value <= low else None
+        return outcome.value > 0, "outcome", f"by {outcome.category}"
+    success = scores.get(("success", "probability"))
+    if success is not None:
+        chance = success.value
+        label = True if chance >= _LIKELY else False if chance <= _UNLIKELY else None
+        return label, "P(success)", f"{chance:.2f}"
+    if not standing:
+        return None, "", ""
+    reason = f"{rating.overall_quality:.2f}, among the {standing} ones of this export"
+    return standing == "high", "overall quality", reason
 
 
 KTO = Form(
@@ -180,17 +185,19 @@ KTO = Form(
         "prompt": ["json"],
         "completion": ["json"],
         "label": "bool",
-        **dict.fromkeys(("tools", "reason", "session_id"), "string"),
+        **dict.fromkeys(("label_source", "tools", "reason", "session_id"), "string"),
     },
     note=(
         "Answers that are desirable or not, unpaired, each with all that came before it. Not "
         "desirable is what the person's next words reject, undo or correct. The last answer of a "
         "session is as its outcome says, else its P(success) (desirable from "
-        f"{_LIKELY:g}, not up to {_UNLIKELY:g}), else its overall quality (from {_DESIRABLE:g}, up "
-        f"to {_UNDESIRABLE:g}); what lies between is left out. `reason` says which it was. The "
-        "results of calls are in `completion`: keep them out of the loss."
+        f"{_LIKELY:g}, not up to {_UNLIKELY:g}), else as its overall quality stands among the "
+        "sessions of this export: desirable at the upper end, not at the lower one. What lies "
+        "between is left out. `label_source` says which it was. The results of calls are in "
+        "`completion`: keep them out of the loss."
     ),
     convert=_kto,
+    of_labels=True,
 )
 
 
@@ -239,10 +246,10 @@ def _step_rewards(trajectory: Messages, reward: float) -> list[float]:
     """Return a reward for each assistant message of a trajectory: -1 for the last one before words
     that correct it, the session's reward for the last one, else 0."""
     rewards: list[float] = []
-    for message in trajectory:
+    for place, message in enumerate(trajectory):
         if message.role == "assistant":
             rewards.append(0.0)
-        elif message.role == "user" and rewards and correction_in(message.content):
+        elif message.role == "user" and rewards and _correction(trajectory, place):
             rewards[-1] = -1.0
     if rewards:
         rewards[-1] = reward

@@ -6,7 +6,7 @@ import hashlib
 import io
 import shutil
 import tempfile
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from itertools import groupby
 from operator import attrgetter
@@ -27,12 +27,14 @@ from debrief.training.model import SampleLine, Split, Status
 from debrief.training.publishing.folder import Published, PublishedFolder
 from debrief.training.publishing.form import (
     Form,
+    Standing,
     StoredLine,
     decoded,
     with_single_calls,
     without_reasoning,
 )
 from debrief.training.publishing.forms import form_named
+from debrief.training.publishing.labels import LABEL_SHARE, LabelCounts, standings
 from debrief.training.publishing.outcome_forms import MIN_MARGIN
 from debrief.training.publishing.page import ALL, SIDES, PublishedSet
 from debrief.training.samples import encode_line
@@ -73,6 +75,9 @@ class ExportOptions(Struct, frozen=True, kw_only=True):
     """Longer lines are cut into windows; 0 for no limit."""
     single_calls: bool = False
     """Calls made at once become one after the other."""
+    label_share: float = LABEL_SHARE
+    """Of the sessions at each end of overall quality, which get a label where the form wants one
+    and neither an outcome nor P(success) tells; 0 for none."""
     licence: str = ""
     """Of the whole, as an SPDX identifier."""
     refuse_undecided: bool = False
@@ -135,6 +140,9 @@ def publish(
             for row in one.rows:
                 kept.add(row.lengths[options.reasoning])
         before(kept, left_out)
+        qualities = {row.session_id: row.quality for one in chosen for row in one.rows}
+        ends = standings(qualities, options.label_share) if form.of_labels else {}
+        labels = LabelCounts(options.label_share)
         folder = stack.enter_context(
             PublishedFolder(
                 target,
@@ -146,15 +154,17 @@ def publish(
         )
         folder.notes = list(_notes(options, kept, left_out))
         for one in chosen:
-            made = folder.write_set(
-                one.of.task, one.of.fingerprint, _made_lines(lake, one, form, options)
-            )
+            lines = _made_lines(lake, one, form, options, ends)
+            lines = labels.counted(lines) if form.of_labels else lines
+            made = folder.write_set(one.of.task, one.of.fingerprint, lines)
             path = training_path(made.task, made.fingerprint, ".card.md")
             card = lake.read_bytes(path) if made.count else None
             if card is not None:
                 text = _published_card(card.decode(), made, options)
                 folder.write(f"{made.task}/{made.fingerprint}/card.md", text.encode())
-        return folder.finish()
+        folder.notes += [labels.note()] if form.of_labels else []
+        published = folder.finish()
+        return replace(published, warnings=(*published.warnings, *labels.warnings()))
 
 
 def _notes(options: ExportOptions, kept: ContextTable, left_out: dict[str, int]) -> Iterator[str]:
@@ -269,11 +279,11 @@ def _windows(line: bytes, row: LineRow, options: ExportOptions) -> Sequence[Samp
         return (sample,)
     prompt = next(one.content for one in sample.messages if one.role == "user")
     reminder = prompt.removesuffix(without_reminder(prompt))
-    return samples_of(sample, options.max_tokens, reminder)
+    return samples_of(sample, options.max_tokens, reminder, thinking=True)
 
 
 def _made_lines(
-    lake: Lake, chosen: _Chosen, form: Form, options: ExportOptions
+    lake: Lake, chosen: _Chosen, form: Form, options: ExportOptions, ends: Mapping[str, Standing]
 ) -> Iterator[tuple[Split, dict[str, Any]]]:
     """Yield the lines of one stored set that are exported, converted, with their sides."""
     path = training_path(chosen.of.task, chosen.of.fingerprint)
@@ -282,6 +292,8 @@ def _made_lines(
         if form.convert is not None:
             for row in chosen.rows:
                 source = _line(lake, path, file, row, options)
+                if row.session_id in ends:
+                    source = replace(source, standing=ends[row.session_id])
                 try:
                     for made in form.convert(source):
                         yield row.split, made

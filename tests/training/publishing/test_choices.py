@@ -155,6 +155,38 @@ def test_thinking_and_subagents_are_told_when_asked_for(tmp_path: Path) -> None:
         told(lake, tmp_path / "openai", form="openai", reasoning=True)
 
 
+def test_windows_in_the_lake_do_not_count_what_exports_leave_out(tmp_path: Path) -> None:
+    turns = [
+        turn(f"Do part {n}.", replace(says("Done."), thinking=f"word{n} " * 400), number=n)
+        for n in (1, 2)
+    ]
+    lake = lake_of(tmp_path / "lake", [session("long", *turns)])
+    assert stored(lake, eval_share=0.0, max_tokens=1_000).row.samples == 1
+    (line,) = windows(lake, tmp_path / "whole", 1_000)
+    assert [m["content"] for m in line["messages"] if m["role"] == "assistant"] == ["Done."] * 2
+    told(lake, tmp_path / "cut", max_tokens=1_000, reasoning=True, one_file=True)
+    cut = [json.loads(line) for line in (tmp_path / "cut" / "train.jsonl").open()]
+    assert [line["metadata"]["window"] for line in cut] == [1, 2]
+
+
+def test_labels_are_counted_on_the_page_and_one_label_alone_is_warned_of(tmp_path: Path) -> None:
+    undone = turn("No, that is wrong. Undo it.", says("Undone."), number=2)
+    sessions = [
+        session(f"s{n}", turn("Go.", says(f"Went to {n}.")), *[undone][: n % 2]) for n in range(6)
+    ]
+    quality = {one.id: 0.3 + 0.05 * n for n, one in enumerate(sessions)}
+    lake = lake_of(tmp_path / "lake", sessions, quality)
+    stored(lake, eval_share=0.0, near_duplicates="keep")
+    made = told(lake, tmp_path / "thirds", form="kto", one_file=True)
+    page = (tmp_path / "thirds" / "README.md").read_text()
+    assert "| correction | 0 | 3 |" in page
+    assert "| overall quality | 2 | 2 |" in page
+    assert made.warnings == ()
+    made = told(lake, tmp_path / "none", form="kto", one_file=True, label_share=0.0)
+    (warning,) = made.warnings
+    assert warning == "all 3 labels are undesirable: there is nothing to tell apart"
+
+
 def test_a_set_that_has_not_passed_the_gate_as_it_is_now_is_not_exported(
     lake: Lake, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

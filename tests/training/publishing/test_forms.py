@@ -8,14 +8,24 @@ from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from debrief.errors import InputError
 from debrief.outcomes.store import Success
 from debrief.sessions.model import DeclaredTool, Intervention, Session, Turn
 from debrief.training.conversations import NO_PROMPT, TURN_ENDED
-from debrief.training.publishing.form import decoded, encoded, with_single_calls, without_reasoning
+from debrief.training.model import SampleLine
+from debrief.training.publishing.form import (
+    Standing,
+    decoded,
+    encoded,
+    with_single_calls,
+    without_reasoning,
+)
 from debrief.training.publishing.forms import FORMS, form_named, made_in
+from debrief.training.publishing.labels import standings
+from debrief.training.publishing.outcome_forms import MIN_MARGIN
 from debrief.training.samples import encode_line
 from tests.training.publishing.readers import problems
 from tests.training.scenario import (
@@ -55,10 +65,13 @@ def stored(of: Session = BUSY) -> bytes:
     )
 
 
-def as_form(name: str, line: bytes, *, single_calls: bool = False) -> list[dict[str, Any]]:
+def as_form(
+    name: str, line: bytes, *, single_calls: bool = False, standing: Standing = "high"
+) -> list[dict[str, Any]]:
     convert = FORMS[name].convert
     assert convert is not None
-    one = decoded(line) if FORMS[name].takes_reasoning else without_reasoning(decoded(line))
+    one = replace(decoded(line), standing=standing)
+    one = one if FORMS[name].takes_reasoning else without_reasoning(one)
     made = [encoded(it) for it in convert(with_single_calls(one) if single_calls else one)]
     assert [problem for data in made for problem in problems(name, data)] == []
     return [json.loads(data) for data in made]
@@ -194,41 +207,58 @@ def test_a_call_that_holds_llama_factorys_tags_is_not_cut_there() -> None:
 UNDO = turn("No, that is wrong. Undo it.", says("Undone."), number=2)
 
 
-def labels(*turns: Turn, **fields: Any) -> list[tuple[str, bool, str]]:
-    of = session("s1", *turns)
-    made = as_form("kto", encode_line(line_of(of, scores=scores(of, **fields))))
-    return [(one["completion"][-1]["content"], one["label"], one["reason"]) for one in made]
+def labels(line: SampleLine, standing: Standing = "") -> list[tuple[str, bool, str, str]]:
+    return [
+        (one["completion"][-1]["content"], one["label"], one["label_source"], one["reason"])
+        for one in as_form("kto", encode_line(line), standing=standing)
+    ]
 
 
 def test_an_answer_that_the_person_corrects_is_not_desirable() -> None:
-    first, last = labels(turn("Go.", says("", LS), says("Gone.")), UNDO, quality=0.9)
-    assert first == ("Gone.", False, "the person corrected it: No, that is wrong. Undo it.")
-    assert last == ("Undone.", True, "overall quality 0.90")
+    of = session("s1", turn("Go.", says("", LS), says("Gone.")), UNDO)
+    first, last = labels(line_of(of, scores=scores(of, 0.4)), "high")
+    assert first == ("Gone.", False, "correction", "No, that is wrong. Undo it.")
+    assert last == ("Undone.", True, "overall quality", "0.40, among the high ones of this export")
 
 
 @pytest.mark.parametrize(
-    ("quality", "probability", "outcome", "label"),
+    ("standing", "probability", "outcome", "label"),
     [
-        (0.9, None, None, True),
-        (0.3, None, None, False),
-        (0.55, None, None, None),
-        (0.3, 0.8, None, True),
-        (0.9, 0.1, None, False),
-        (0.9, 0.5, None, None),
-        (0.9, 0.9, False, False),
-        (0.1, 0.1, True, True),
+        ("high", None, None, (True, "overall quality")),
+        ("low", None, None, (False, "overall quality")),
+        ("", None, None, None),
+        ("low", 0.8, None, (True, "P(success)")),
+        ("high", 0.1, None, (False, "P(success)")),
+        ("high", 0.5, None, None),
+        ("high", 0.9, False, (False, "outcome")),
+        ("low", 0.1, True, (True, "outcome")),
     ],
 )
-def test_a_sessions_end_is_labelled_by_outcome_then_success_then_quality(
-    quality: float, probability: float | None, outcome: bool | None, label: bool | None
+def test_a_sessions_end_is_labelled_by_outcome_then_success_then_where_it_stands(
+    standing: Standing,
+    probability: float | None,
+    outcome: bool | None,
+    label: tuple[bool, str] | None,
 ) -> None:
     of = session("s1", KNOWN)
-    rated = scores(of, quality)
+    rated = scores(of)
     estimate = replace(rated.success, probability=probability) if rated.success else None
     known = None if outcome is None else Success(outcome, "person", "s1")
     line = line_of(of, scores=replace(rated, success=estimate), outcome=known)
-    made = as_form("kto", encode_line(line))
-    assert [one["label"] for one in made] == ([] if label is None else [label])
+    assert [one[1:3] for one in labels(line, standing)] == ([label] if label else [])
+
+
+@given(st.dictionaries(st.text(), st.floats(0, 1)), st.floats(0, 0.5))
+def test_the_ends_of_an_export_are_apart_and_of_the_asked_size(
+    qualities: dict[str, float], share: float
+) -> None:
+    ends = standings(qualities, share)
+    low, high = ([qualities[one] for one in ends if ends[one] == end] for end in ("low", "high"))
+    assert len(low) == len(high) <= len(qualities) * share
+    rest = [quality for name, quality in qualities.items() if name not in ends]
+    if low:
+        assert min(high) - max(low) >= MIN_MARGIN
+        assert all(max(low) <= one <= min(high) for one in rest)
 
 
 def test_a_trajectory_has_its_beginning_its_check_and_its_rewards() -> None:

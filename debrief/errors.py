@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
+from typing import Self
 
 CONTROLS = re.compile(
     r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff]"
@@ -23,11 +25,21 @@ class DebriefError(Exception):
         next_move: what to do about it; empty when there is nothing to do.
     """
 
+    code: str = "failed"
+    """What programs know it by, where a command reports errors as JSON."""
+    facts: Mapping[str, object] = {}
+    """What programs read of it beside its words."""
+
     def __init__(self, culprit: str, reason: str, next_move: str = "") -> None:
         self.culprit = culprit
         self.reason = reason
         self.next_move = next_move
         super().__init__(str(self))
+
+    def known_as(self, code: str, **facts: object) -> Self:
+        """Return itself, with a code and facts for programs."""
+        self.code, self.facts = code, facts
+        return self
 
     def __str__(self) -> str:
         move = f" {self.next_move}" if self.next_move else ""

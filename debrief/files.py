@@ -7,7 +7,7 @@ import fcntl
 import os
 import shutil
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
@@ -35,7 +35,7 @@ def _make(folder: Path) -> None:
         sync_folder(folder.parent)
 
 
-def write_durably(path: Path, data: bytes) -> None:
+def write_durably(path: Path, data: bytes | Iterable[bytes]) -> None:
     """Write a file that its owner alone can read; a reader sees the old one or the whole new one.
 
     When this returns, the file survives a power cut. One process at a time may write it.
@@ -51,13 +51,13 @@ def write_durably(path: Path, data: bytes) -> None:
         ) from error
 
 
-def _write(path: Path, data: bytes) -> None:
+def _write(path: Path, data: bytes | Iterable[bytes]) -> None:
     unfinished = path.with_name(f".{path.name}.unfinished")
     unfinished.unlink(missing_ok=True)
     try:
         descriptor = os.open(unfinished, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
         with os.fdopen(descriptor, "wb") as file:
-            file.write(data)
+            file.writelines([data] if isinstance(data, bytes) else data)
             file.flush()
             os.fsync(file.fileno())
         unfinished.replace(path)

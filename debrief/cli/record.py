@@ -5,6 +5,7 @@ No name that a file has can give orders to the terminal: all pass through ``read
 
 from __future__ import annotations
 
+import codecs
 import sys
 from contextlib import nullcontext, suppress
 from pathlib import Path
@@ -12,25 +13,28 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from debrief.cli.record_files import record_apply, record_check, record_commands, record_schemas
+from debrief.cli.record_json import AsJson, RecordGroup, json_line, print_answer
 from debrief.cli.record_output import (
     command_line,
+    content,
     print_changes,
-    print_first,
     print_missing,
     print_sessions,
+    redactor_of,
+    settings_and_home,
 )
+from debrief.cli.record_server import record_export, record_history, record_mark, tasks_app
 from debrief.cli.serve import ready_rule
 from debrief.cli.shared import Repo, console, warn
-from debrief.errors import InputError, readable
-from debrief.markdown import counted
+from debrief.errors import InputError
 
 if TYPE_CHECKING:
     from debrief.recorder.client import RecorderClient
-    from debrief.recorder.state import RecorderHome
-    from debrief.redaction import Redactor
     from debrief.settings import Settings
 
 app = typer.Typer(
+    cls=RecordGroup,
     no_args_is_help=True,
     help="Record what you change yourself: a session with a task, a prompt, your changes exactly "
     "as git has them, and the commands that you ran. Start on a clean worktree, edit, stop.",
@@ -47,7 +51,6 @@ CreateTask = Annotated[
     str | None,
     typer.Option(metavar="NAME", help="Make the task on the server if it is not there, so named."),
 ]
-RecordFile = Annotated[Path, typer.Argument(metavar="FILE", help="A record's file.")]
 _TIMED_OUT = 124
 
 
@@ -65,6 +68,7 @@ def record_start(
     ] = False,
     ignore: Ignore = None,
     repo: Repo = Path(),
+    as_json: AsJson = False,
 ) -> None:
     """Start a session in a worktree in which nothing is changed yet.
 
@@ -73,15 +77,17 @@ def record_start(
     Where **DEBRIEF_RECORDER_URL** is set, you see at once what would keep the record from that
     server, such as a task that it does not have.
     """
-    from debrief.recorder.session import start
+    from debrief.recorder.answers import error_answer, session_answer
+    from debrief.recorder.session import session_of, start
     from debrief.recorder.state import NewSession
     from debrief.recorder.stopping import preflight_check
 
-    settings, home = _settings_and_home()
+    settings, home = settings_and_home()
     words = _text("prompt", prompt, prompt_file)
     if words is None:
         if not sys.stdin.isatty():
-            raise InputError("--prompt", "is missing", "Give it, or --prompt-file FILE.")
+            error = InputError("--prompt", "is missing", "Give it, or --prompt-file FILE.")
+            raise error.known_as("prompt-missing")
         words = str(typer.prompt("What is to be done?"))
     started = start(
         home,
@@ -94,13 +100,19 @@ def record_start(
             ignore=(*settings.recorder_ignore, *(ignore or ())),
         ),
     )
+    problem = preflight_check(settings, started.task_id)
+    if as_json:
+        rule, opened = ready_rule(settings.ready_rule), session_of(home, repo)
+        session = session_answer(home, opened, redactor_of(settings), rule)
+        print_answer({"session": session, "warning": problem and error_answer(problem)})
+        return
     out = console()
     out.print(
         f"Recording {started.worktree} for task {started.task_id}, from {started.base_ref[:12]} on."
     )
     out.print("Edit as usual; record checks with: debrief record run -- pnpm test")
     out.print("End with: debrief record stop")
-    if problem := preflight_check(settings, started.task_id):
+    if problem:
         warn(str(problem))
 
 
@@ -113,15 +125,23 @@ def record_run(
         float, typer.Option(min=0.1, max=86_400, help="Seconds until it is ended.")
     ] = 600,
     repo: Repo = Path(),
+    as_json: AsJson = False,
 ) -> None:
     """Run a command and record it with what it prints: **debrief record run -- pnpm test**.
 
     Allowed are pnpm's lint, test, build, install, add and remove. Ends with the command's own
-    exit code, and with 124 when it was ended at its time limit.
+    exit code, and with 124 when it was ended at its time limit. With **--json** it prints lines,
+    **{"output": …}** as it comes and **{"command": …}** at the end, and its own exit code is 0.
     """
-    from debrief.recorder.session import run
+    from debrief.recorder.answers import command_answer
+    from debrief.recorder.session import run, session_of
 
-    _, home = _settings_and_home()
+    _, home = settings_and_home()
+    if as_json:
+        run(home, repo, command, show=_JsonOutput().show, time_limit=time_limit)
+        ran = session_of(home, repo).folder.commands()[-1]
+        print(json_line({"command": command_answer(ran)}), flush=True)
+        return
     end = run(home, repo, command, show=_show, time_limit=time_limit)
     errors = console(stderr=True)
     if end.exit_code is None:
@@ -138,13 +158,20 @@ def record_status(
     everywhere: Annotated[
         bool, typer.Option("--all", help="All sessions of this machine, and records that wait.")
     ] = False,
+    as_json: AsJson = False,
 ) -> None:
     """Show what changed so far, which commands ran, and what a ready record still lacks."""
+    from debrief.recorder.answers import status_answer
     from debrief.recorder.checks import readiness
     from debrief.recorder.session import session_of, utc_now
     from debrief.recorder.stopping import record_so_far
 
-    settings, home = _settings_and_home()
+    settings, home = settings_and_home()
+    rule = ready_rule(settings.ready_rule)
+    if as_json:
+        redactor, ignore = redactor_of(settings), settings.recorder_ignore
+        print_answer(status_answer(home, repo, redactor, rule, ignore))
+        return
     if everywhere:
         print_sessions(home)
         return
@@ -167,9 +194,9 @@ def record_status(
         out.print(f"  {command_line(command, running=running)}")
     if not commands:
         out.print("  no command was run")
-    record = record_so_far(session, _redactor(settings), utc_now())
+    record = record_so_far(session, redactor_of(settings), utc_now())
     print_changes(record.meta)
-    print_missing(readiness(record, ready_rule(settings.ready_rule)))
+    print_missing(readiness(record, rule))
 
 
 @app.command("stop")
@@ -189,6 +216,7 @@ def record_stop(
         bool, typer.Option("--keep", help="Keep the record's file after it was sent.")
     ] = False,
     repo: Repo = Path(),
+    as_json: AsJson = False,
 ) -> None:
     """Make the record, verify that it rebuilds your changes, and send it.
 
@@ -196,18 +224,32 @@ def record_stop(
     before. A record that cannot be sent waits for **debrief record upload**; stopping again after
     a crash sends the same bytes, which the server has once.
     """
+    from debrief.recorder.answers import StoppedAnswer, plain
     from debrief.recorder.state import StopOptions
     from debrief.recorder.stopping import stop
 
-    settings, home = _settings_and_home()
+    settings, home = settings_and_home()
     rule = ready_rule(settings.ready_rule)
     options = StopOptions(
         summary=summary, ignore=tuple(ignore or ()), create_task=create_task, ready=ready, keep=keep
     )
-    redactor = _redactor(settings)
+    redactor = redactor_of(settings)
     with nullcontext(local.absolute()) if local is not None else _server(settings) as target:
         done = stop(home, repo, target, redactor=redactor, rule=rule, options=options)
     meta = done.record.meta
+    not_ready = done.receipt.not_ready if done.receipt is not None else done.not_ready
+    if as_json:
+        answer = StoppedAnswer(
+            session_id=str(meta.session_id),
+            sent=done.receipt is not None,
+            file=None if local is None else str(local.absolute()),
+            status=done.receipt.status if done.receipt is not None else "",
+            not_ready=list(not_ready),
+            size=done.size,
+            meta=plain(meta),
+        )
+        print_answer(answer)
+        return
     out = console()
     if done.made_before:
         out.print("The record was made by an earlier stop, and is as it was then.")
@@ -218,26 +260,43 @@ def record_stop(
         if keep:
             where += f", kept as {home.path / 'kept' / f'{meta.session_id}.json'}"
     out.print(f"Record {meta.session_id}: {done.size:,} bytes, {where}")
-    print_missing(done.receipt.not_ready if done.receipt is not None else done.not_ready)
+    print_missing(not_ready)
 
 
 @app.command("upload")
-def record_upload(create_task: CreateTask = None) -> None:
+def record_upload(create_task: CreateTask = None, as_json: AsJson = False) -> None:
     """Send the records that wait; exit code 1 if one still does."""
+    from debrief.recorder.answers import error_answer
     from debrief.recorder.stopping import send_waiting
 
-    settings, home = _settings_and_home()
+    settings, home = settings_and_home()
     out, errors = console(), console(stderr=True)
-    if not home.unsent():
-        out.print("No record waits.")
+    results: list[dict[str, object]] = []
+    if home.unsent():
+        with _server(settings) as server:
+            for sent in send_waiting(home, server, create_task):
+                done = sent.receipt
+                results.append(
+                    {
+                        "sessionId": sent.session_id,
+                        "status": done.status if done else "",
+                        "notReady": done.not_ready if done else [],
+                        "error": error_answer(sent.error) if sent.error else None,
+                    }
+                )
+                if as_json:
+                    continue
+                if done is not None:
+                    out.print(f"{sent.session_id}: sent, stored as {done.status}")
+                else:
+                    errors.print(f"{sent.session_id}: {sent.error}", style="red")
+    left = len(home.unsent())
+    if as_json:
+        print_answer({"sent": results, "waiting": left})
         return
-    with _server(settings) as server:
-        for sent in send_waiting(home, server, create_task):
-            if sent.receipt is not None:
-                out.print(f"{sent.session_id}: sent, stored as {sent.receipt.status}")
-            else:
-                errors.print(f"{sent.session_id}: {sent.error}", style="red")
-    if left := len(home.unsent()):
+    if not results:
+        out.print("No record waits.")
+    if left:
         wait = "waits" if left == 1 else "wait"
         line = f"debrief: {left} still {wait}. Again with: debrief record upload"
         errors.print(line, style="red")
@@ -252,94 +311,34 @@ def record_discard(
     ] = None,
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
     repo: Repo = Path(),
+    as_json: AsJson = False,
 ) -> None:
     """Forget the session. Your files stay as they are."""
     from debrief.recorder.session import discard
     from debrief.recorder.stopping import forget
 
-    _, home = _settings_and_home()
-    if not yes and sys.stdin.isatty():
+    _, home = settings_and_home()
+    if not (yes or as_json) and sys.stdin.isatty():
         typer.confirm("Forget what was recorded? Your files stay as they are.", abort=True)
     if session is None:
         discard(home, repo)
     elif not forget(home, session):
-        raise InputError(session, "is no session here", "See: debrief record status --all")
+        error = InputError(session, "is no session here", "See: debrief record status --all")
+        raise error.known_as("no-session")
+    if as_json:
+        print_answer({"discarded": True})
+        return
     console().print("Forgotten. Your files are as they were.")
 
 
-@app.command("apply")
-def record_apply(
-    file: RecordFile,
-    to: Annotated[
-        Path, typer.Option(metavar="FOLDER", help="The top of a clean checkout of its baseline.")
-    ] = Path(),
-) -> None:
-    """Apply a record's changes to a folder: all of them, verified, or none."""
-    from debrief.recorder.encoding import decode_record
-    from debrief.recorder.verification import replay
-
-    record = decode_record(_content(file), str(file))
-    changed = replay(record, to)
-    print_first(map(readable, changed))
-    paths = counted(len(changed), "path")
-    console().print(f"{paths} changed; the tree is {record.meta.final_tree}, as recorded.")
-
-
-@app.command("check")
-def record_check(file: RecordFile, repo: Repo = Path()) -> None:
-    """Show what is wrong with a record, what it lacks to be ready, and if it rebuilds its tree.
-
-    The last needs a repository that has its baseline. Exit code 1 if anything is wrong.
-    """
-    from debrief.recorder.checks import problems_of, readiness
-    from debrief.recorder.encoding import decode_record
-    from debrief.recorder.verification import rebuilds
-
-    settings, _ = _settings_and_home()
-    record = decode_record(_content(file), str(file))
-    meta = record.meta
-    out = console()
-    out.print(f"Record {meta.session_id} of task {meta.task_id}, {readable(meta.repo_name)}")
-    print_changes(meta)
-    problems = problems_of(record)
-    if not problems and meta.contents == "full":
-        differences = rebuilds(record, repo, _redactor(settings))
-        if differences is None:
-            out.print(f"Not rebuilt: no repository here has its baseline {meta.base_ref}.")
-        elif not differences:
-            out.print(f"It rebuilds its tree, {meta.final_tree}.")
-        problems += differences or []
-    for problem in problems:
-        console(stderr=True).print(f"debrief: {problem}", style="red")
-    if problems:
-        raise typer.Exit(1)
-    print_missing(readiness(record, ready_rule(settings.ready_rule)))
-
-
-@app.command("schemas")
-def record_schemas(
-    to: Annotated[Path, typer.Option("--to", metavar="DIR", help="A folder, made if need be.")],
-) -> None:
-    """Write the JSON Schemas of records, tools and the service's bodies, for other languages."""
-    from debrief.recorder.encoding import write_schemas
-
-    for path in write_schemas(to):
-        console().print(str(path))
-
-
-def _settings_and_home() -> tuple[Settings, RecorderHome]:
-    from debrief.recorder.state import RecorderHome
-    from debrief.settings import load_settings
-
-    settings = load_settings()
-    return settings, RecorderHome(settings.home)
-
-
-def _content(file: Path) -> bytes:
-    try:
-        return sys.stdin.buffer.read() if str(file) == "-" else file.read_bytes()
-    except OSError as error:
-        raise InputError(str(file), f"cannot be read: {error.strerror}") from error
+app.command("commands")(record_commands)
+app.command("apply")(record_apply)
+app.command("check")(record_check)
+app.command("schemas")(record_schemas)
+app.command("history")(record_history)
+app.command("mark")(record_mark)
+app.command("export")(record_export)
+app.add_typer(tasks_app, name="tasks")
 
 
 def _server(settings: Settings) -> RecorderClient:
@@ -348,19 +347,13 @@ def _server(settings: Settings) -> RecorderClient:
     return client_of(settings, "write", report=warn)
 
 
-def _redactor(settings: Settings) -> Redactor:
-    from debrief.redaction.redactor import Redactor, key_of
-
-    return Redactor(key_of(settings))
-
-
 def _text(name: str, given: str | None, file: Path | None) -> str | None:
     if given is not None and file is not None:
         raise InputError(f"--{name} and --{name}-file", "are both given", "Give one of them.")
     if file is None:
         return given
     try:
-        return _content(file).decode()
+        return content(file).decode()
     except UnicodeDecodeError as error:
         raise InputError(str(file), "is not UTF-8 text") from error
 
@@ -370,3 +363,15 @@ def _show(piece: bytes) -> None:
     with suppress(BrokenPipeError, ValueError):
         sys.stdout.buffer.write(piece)
         sys.stdout.buffer.flush()
+
+
+class _JsonOutput:
+    """Shows output as JSON lines; a character that two pieces share comes with the second."""
+
+    def __init__(self) -> None:
+        self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
+
+    def show(self, piece: bytes) -> None:
+        """Print a piece of output."""
+        with suppress(BrokenPipeError):
+            print(json_line({"output": self._decoder.decode(piece)}), flush=True)

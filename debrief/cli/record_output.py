@@ -5,7 +5,9 @@ No name that a file has can give orders to the terminal: all pass through ``read
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterable, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from debrief.cli.shared import console
@@ -15,8 +17,38 @@ from debrief.markdown import counted
 if TYPE_CHECKING:
     from debrief.recorder.contracts import Meta
     from debrief.recorder.state import RanCommand, RecorderHome
+    from debrief.redaction import Redactor
+    from debrief.settings import Settings
 
 _MOST_LINES = 30
+
+
+def settings_and_home() -> tuple[Settings, RecorderHome]:
+    """Return this machine's settings, and the recorder's folders."""
+    from debrief.recorder.state import RecorderHome
+    from debrief.settings import load_settings
+
+    settings = load_settings()
+    return settings, RecorderHome(settings.home)
+
+
+def content(file: Path) -> bytes:
+    """Return what a file holds; of ``-``, what is typed or piped.
+
+    Raises:
+        InputError: it cannot be read.
+    """
+    try:
+        return sys.stdin.buffer.read() if str(file) == "-" else file.read_bytes()
+    except OSError as error:
+        raise InputError(str(file), f"cannot be read: {error.strerror}") from error
+
+
+def redactor_of(settings: Settings) -> Redactor:
+    """Return what replaces secrets with this machine's key."""
+    from debrief.redaction.redactor import Redactor, key_of
+
+    return Redactor(key_of(settings))
 
 
 def print_sessions(home: RecorderHome) -> None:

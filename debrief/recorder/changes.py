@@ -109,7 +109,7 @@ def check_clean(root: Path, ignore: Sequence[str] = (), scratch: Path | None = N
         f"is not clean: {differ} from the last commit{names}{more}\n"
         "A record holds the changes from a commit on",
         "Commit them, stash them (git stash -u), or have git ignore them.",
-    )
+    ).known_as("not-clean", paths=paths)
 
 
 def find_changes(scratch: Scratch, base: str, ignore: Sequence[str] = ()) -> WorktreeChanges:

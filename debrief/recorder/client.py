@@ -10,10 +10,11 @@ from typing import IO, TYPE_CHECKING, Any, Literal, TypeVar
 from uuid import UUID
 
 import msgspec
-from msgspec import Struct
+from msgspec import Struct, structs
 
 from debrief.errors import ConfigurationError, DebriefError, flat
-from debrief.recorder.contracts import Meta, NewTask, Status
+from debrief.recorder.contracts import Meta, NewTask, Status, Task
+from debrief.recorder.encoding import upload_body
 from debrief.recorder.storage.rows import SessionFilter, StoredRecord
 from debrief.retry import RetryPolicy, retrying
 from debrief.settings import Settings
@@ -32,8 +33,13 @@ MAKE_TASK = "Make it there: debrief record upload --create-task NAME"
 """Next move of who sends the record of a task that is not there."""
 
 
+_CODES = {401: "token-wrong", 403: "token-scope", 404: "not-found", 409: "conflict"}
+
+
 class RecorderAwayError(DebriefError):
     """The server could not be reached, or stayed busy: the same request may succeed later."""
+
+    code = "api-away"
 
 
 class RecorderRefusedError(DebriefError):
@@ -50,6 +56,8 @@ class RecorderRefusedError(DebriefError):
         self, culprit: str, reasons: Sequence[str], next_move: str = "", status: int = 0
     ) -> None:
         self.reasons, self.status = list(reasons), status
+        code = "task-missing" if next_move == MAKE_TASK else _CODES.get(status, "api-refused")
+        self.known_as(code, reasons=self.reasons)
         text = "\n  ".join(self.reasons if len(self.reasons) < 2 else ["", *self.reasons])
         super().__init__(culprit, f"refused ({status}): {text}" if status else text, next_move)
 
@@ -144,15 +152,31 @@ class RecorderClient:
             raise RecorderRefusedError(self.url, ["stored other bytes than were sent"])
         return _receipt(answer)
 
-    def mark_ready(self, session_id: str) -> Receipt:
-        """Mark a stored session ready for training; errors as for ``send``."""
-        return _receipt(self._request("PATCH", f"/sessions/{session_id}", b'{"status":"ready"}'))
+    def mark(self, session_id: str, status: Status = "ready") -> Receipt:
+        """Mark a stored session as ready for training, or a draft; errors as for ``send``."""
+        body = msgspec.json.encode({"status": status})
+        return _receipt(self._request("PATCH", f"/sessions/{session_id}", body))
+
+    def status_of(self, session_id: str) -> Receipt:
+        """Return a stored session's status, for a token of scope ``read``; errors as ``send``."""
+        return _receipt(self._request("GET", f"/sessions/{session_id}"))
+
+    def tasks(self) -> list[Task]:
+        """Return all tasks, for a token of scope ``read``; errors as for ``send``."""
+        answer = self._request("GET", "/tasks")
+        try:
+            return [Task.model_validate(each) for each in answer["tasks"]]
+        except (KeyError, TypeError, ValueError):
+            raise _not_a_recorder(self.url) from None
+
+    def add_task(self, task: NewTask) -> None:
+        """Make a task; the same again changes nothing; errors as for ``send``."""
+        self._request("POST", "/tasks", task.model_dump_json(by_alias=True).encode())
 
     def ensure_task(self, task_id: str, name: str) -> None:
         """Make a task unless it exists; errors as for ``send``."""
-        body = NewTask(id=task_id, name=name).model_dump_json(by_alias=True).encode()
         try:
-            self._request("POST", "/tasks", body)
+            self.add_task(NewTask(id=task_id, name=name))
         except RecorderRefusedError as error:
             if error.status != 409:
                 raise
@@ -175,21 +199,27 @@ class RecorderClient:
         from debrief.sessions.readers.recorder.records import decode_meta
 
         statuses: tuple[Status, ...] = (filters.status,) if filters.status else ("draft", "ready")
-        since = filters.since.isoformat() if filters.since else ""
         for status in statuses:
-            params = {"format": "record", "manifest": "true", "limit": str(PAGE_SIZE)}
-            params |= {"status": status, "taskId": filters.task_id or "", "since": since}
-            sessions = PAGE_SIZE
-            while sessions == PAGE_SIZE:
-                with tempfile.TemporaryFile() as file:
-                    given = {name: value for name, value in params.items() if value}
-                    page = self._retry(partial(self._download_page, given, file))
-                    file.seek(0)
-                    for _ in range(page.lines):
-                        text = file.readline().removesuffix(b"\n")
-                        yield StoredRecord(UUID(decode_meta(text).session_id), status, text)
-                withheld |= {each["id"]: each["reason"] for each in page.reasons}
-                sessions, params["cursor"] = page.sessions, page.cursor
+            of_status = structs.replace(filters, status=status)
+            for line in self.lines("record", of_status, withheld):
+                text = line.removesuffix(b"\n")
+                yield StoredRecord(UUID(decode_meta(text).session_id), status, text)
+
+    def lines(self, form: str, filters: SessionFilter, withheld: dict[str, str]) -> Iterator[bytes]:
+        """Yield an export's lines in a form, each with its end; else as ``records``."""
+        params = {"format": form, "manifest": "true", "limit": str(PAGE_SIZE)}
+        params |= {"status": filters.status or "", "taskId": filters.task_id or ""}
+        params["since"] = filters.since.isoformat() if filters.since else ""
+        sessions = PAGE_SIZE
+        while sessions == PAGE_SIZE:
+            with tempfile.TemporaryFile() as file:
+                given = {name: value for name, value in params.items() if value}
+                page = self._retry(partial(self._download_page, given, file))
+                file.seek(0)
+                for _ in range(page.lines):
+                    yield file.readline()
+            withheld |= {each["id"]: each["reason"] for each in page.reasons}
+            sessions, params["cursor"] = page.sessions, page.cursor
 
     def _download_page(self, params: Mapping[str, str], file: IO[bytes]) -> _Manifest:
         """Write a page to an empty file; return the manifest at its end."""
@@ -220,7 +250,7 @@ class RecorderClient:
             headers = {"Content-Type": "application/json"}
             answer = self._http.request(method, path, content=body, headers=headers)
             if not answer.is_success:
-                raise self._error_of(answer, "write")
+                raise self._error_of(answer, "read" if method == "GET" else "write")
             content = _object_of(answer)
             if not content:
                 raise _not_a_recorder(self.url)
@@ -256,7 +286,7 @@ class RecorderClient:
 
 def client_of(
     settings: Settings,
-    scope: Literal["write", "export"],
+    scope: Literal["read", "write", "export"],
     policy: RetryPolicy = RETRIES,
     timeout: float = 60.0,
     report: Callable[[str], None] = lambda line: None,
@@ -279,20 +309,25 @@ def client_of(
 
     url, token = settings.recorder_url, settings.recorder_token
     if not url:
-        raise ConfigurationError(URL, "is not set", "Set it, or write a file: --local FILE")
+        move = "Set it, or write a file: --local FILE"
+        raise ConfigurationError(URL, "is not set", move).known_as("api-not-set")
     try:
         parts = httpx.URL(url)
         parts.raw_host.decode("ascii").encode("idna")
         is_plain = parts.host and (parts.port or 0) < 1 << 16 and not any(map(str.isspace, url))
     except (httpx.InvalidURL, UnicodeError) as error:
-        raise ConfigurationError(URL, f"is no address: {flat(error)}", _ADDRESS) from error
+        wrong = ConfigurationError(URL, f"is no address: {flat(error)}", _ADDRESS)
+        raise wrong.known_as("api-wrong") from error
     if not is_plain or parts.scheme not in ("http", "https") or parts.userinfo or parts.query:
-        raise ConfigurationError(URL, "is no plain address of a server", _ADDRESS)
+        wrong = ConfigurationError(URL, "is no plain address of a server", _ADDRESS)
+        raise wrong.known_as("api-wrong")
     if not token:
         move = f"Set it to a token with the scope {scope}: debrief tokens create NAME"
-        raise ConfigurationError(TOKEN, "is not set", f"{move} --scope {scope}")
+        missing = ConfigurationError(TOKEN, "is not set", f"{move} --scope {scope}")
+        raise missing.known_as("token-missing")
     if not token.isascii() or not token.isprintable() or " " in token:
-        raise ConfigurationError(TOKEN, "is no token: it has characters that none has")
+        wrong = ConfigurationError(TOKEN, "is no token: it has characters that none has")
+        raise wrong.known_as("token-wrong")
     if parts.scheme == "http" and not is_local(parts.host):
         report(f"{url}: whoever is on the way can read the token and the records. Use https.")
     return RecorderClient(url.rstrip("/"), token, policy, timeout, report)
@@ -301,20 +336,6 @@ def client_of(
 def is_local(host: str) -> bool:
     """Return whether only this machine can reach an address."""
     return host in ("localhost", "::1") or host.startswith("127.")
-
-
-def upload_body(record: bytes, meta: Meta) -> bytes:
-    """Return the body of ``POST /sessions``, which contains the record's bytes unchanged."""
-    fields = {
-        "id": str(meta.session_id),
-        "taskId": meta.task_id,
-        "repoName": meta.repo_name,
-        "repoRemote": meta.repo_remote,
-        "branch": meta.branch,
-        "baseRef": meta.base_ref,
-        "createdAt": meta.stopped_at.isoformat(),
-    }
-    return b'%s,"record":%s}' % (msgspec.json.encode(fields)[:-1], record)
 
 
 def _object_of(answer: httpx.Response) -> Mapping[str, Any]:

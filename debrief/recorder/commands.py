@@ -69,7 +69,8 @@ def check_command(cmd: str, args: Sequence[str], cwd: str = ".") -> None:
         shown = " ".join([cmd, *args])
         culprit = repr(shown if len(shown) <= 200 else f"{shown[:200]}…")
         allowed = ", ".join(table().patterns)
-        raise InputError(culprit, problem, f"Allowed are, after {table().program}: {allowed}.")
+        error = InputError(culprit, problem, f"Allowed are, after {table().program}: {allowed}.")
+        raise error.known_as("command-refused")
 
 
 def command_problem(cmd: str, args: Sequence[str], cwd: str = ".") -> str:

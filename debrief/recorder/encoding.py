@@ -27,7 +27,7 @@ from pydantic_core import PydanticSerializationError
 
 from debrief.errors import InputError
 from debrief.recorder import contracts
-from debrief.recorder.contracts import APPLY_PATCH, READ_FILE, Record
+from debrief.recorder.contracts import APPLY_PATCH, READ_FILE, Meta, Record
 from debrief.recorder.storage.rows import MalformedError, UnfitError
 
 MAX_BYTES = 8_000_000
@@ -122,6 +122,20 @@ def decode(model: type[Model], data: bytes | str, culprit: str, next_move: str =
             for item in items[:_MOST_REASONS]
         ]
         raise UnfitError(culprit, reasons, next_move) from error
+
+
+def upload_body(record: bytes, meta: Meta) -> bytes:
+    """Return the body of ``POST /sessions``, which contains the record's bytes unchanged."""
+    fields = {
+        "id": str(meta.session_id),
+        "taskId": meta.task_id,
+        "repoName": meta.repo_name,
+        "repoRemote": meta.repo_remote,
+        "branch": meta.branch,
+        "baseRef": meta.base_ref,
+        "createdAt": meta.stopped_at.isoformat(),
+    }
+    return b'%s,"record":%s}' % (msgspec.json.encode(fields)[:-1], record)
 
 
 def member(data: bytes, name: str) -> bytes:

@@ -146,7 +146,8 @@ def head_commit(folder: Path) -> str:
     """
     head = find_commit(folder, "HEAD", QUIET)
     if head is None:
-        raise InputError(str(folder), "has no commit yet", "Commit something first.")
+        error = InputError(str(folder), "has no commit yet", "Commit something first.")
+        raise error.known_as("no-commit")
     return head
 
 
@@ -177,7 +178,8 @@ def without_credentials(address: str) -> str:
 def _open_worktree(folder: Path) -> Repository:
     """Open a repository; an error says how to name another folder on the command line."""
     if not folder.is_dir():
-        raise InputError(str(folder), "is no folder", "Name a folder inside a git repository.")
+        error = InputError(str(folder), "is no folder", "Name a folder inside a git repository.")
+        raise error.known_as("no-folder")
     try:
         return open_repository(folder)
     except InputError as error:
@@ -186,12 +188,12 @@ def _open_worktree(folder: Path) -> Repository:
                 str(folder.resolve()),
                 "is in a bare repository, or in a .git folder: there are no files to record",
                 "Name a folder of its working tree: --repo FOLDER",
-            ) from error
+            ).known_as("not-a-repository") from error
         if "not a git repository" not in error.reason:
             raise
         raise InputError(
             str(folder.resolve()), "lies in no git repository", "Name one: --repo FOLDER"
-        ) from error
+        ).known_as("not-a-repository") from error
 
 
 def _ask(folder: Path, *arguments: str) -> bytes:

@@ -76,7 +76,8 @@ def start(home: RecorderHome, folder: Path, new: NewSession) -> Started:
             earlier = session.started()
             since = f"of task {earlier.task_id}, since {earlier.started_at:%F %T} UTC"
             move = "End it with: debrief record stop, or: debrief record discard"
-            raise InputError(earlier.worktree, f"has a session already, {since}", move)
+            error = InputError(earlier.worktree, f"has a session already, {since}", move)
+            raise error.known_as("session-exists", sessionId=earlier.id)
         check_clean(worktree, new.ignore, home.scratch(worktree))
         started = Started(
             id=str(uuid4()),
@@ -114,17 +115,20 @@ def run(
         ConfigurationError: the program is not there.
     """
     if not command:
-        raise InputError("run", "there is no command", "As: debrief record run -- pnpm test")
+        move = "As: debrief record run -- pnpm test"
+        raise InputError("run", "there is no command", move).known_as("command-refused")
     with opened(home, folder) as (worktree, session):
         cwd = folder.resolve().relative_to(worktree).as_posix()
         check_command(command[0], command[1:], cwd)
         if session.record() is not None:
             raise InputError(
                 "the session", "is stopped, and its record is made", "debrief record stop sends it."
-            )
+            ).known_as("session-stopped")
         program = shutil.which(command[0])
         if program is None:
-            raise ConfigurationError(command[0], "is not installed", "Install it, or mend PATH.")
+            move = "Install it, or mend PATH."
+            error = ConfigurationError(command[0], "is not installed", move)
+            raise error.known_as("program-missing")
         started = CommandStart(
             cmd=command[0],
             args=tuple(command[1:]),
@@ -227,9 +231,10 @@ def _missing(home: RecorderHome, worktree: Path) -> InputError:
             str(worktree),
             "has no session under way; the record of an earlier one is made and waits",
             f"Send it: debrief record upload. Or start another session: {begin}",
-        )
+        ).known_as("no-session")
     others = ". Those of other folders: debrief record status --all" if home.opened() else ""
-    return InputError(str(worktree), "has no session", f"Start one: {begin}{others}")
+    error = InputError(str(worktree), "has no session", f"Start one: {begin}{others}")
+    return error.known_as("no-session")
 
 
 def _is_of(session: SessionFolder, worktree: Path) -> bool:

@@ -12,6 +12,7 @@ Nothing of it is in the repository that is recorded. Below ``<DEBRIEF_HOME>/reco
         record.json                         the record; from here on it is sent as it is
     outbox/<session id>/                    the same folder, waiting for a server
     kept/<session id>.json                  records that were sent, where that was asked for
+    sent/<session id>.json                  what became of each record that was sent
     locks/  scratch/  trash/
 
 Every step between these states is one rename, so that a session is always in exactly one of them.
@@ -143,6 +144,20 @@ class StopOptions(Struct, frozen=True, kw_only=True):
     """Keep the record's file after it was sent."""
 
 
+class SentRecord(Struct, frozen=True, kw_only=True):
+    """A record that a server took."""
+
+    session_id: str
+    task_id: str
+    repo_name: str
+    stopped_at: datetime
+    size: int
+    status: str
+    not_ready: tuple[str, ...]
+    server: str
+    """Its address."""
+
+
 class SessionFolder:
     """The files of one session, wherever the folder is."""
 
@@ -262,7 +277,7 @@ class RecorderHome:
                     str(worktree),
                     "another process is at this worktree's session, such as a running command",
                     "Wait for its end, or interrupt it.",
-                )
+                ).known_as("busy")
             sweep(self.path / "trash")
             sweep(self.scratch(worktree))
             yield
@@ -276,7 +291,8 @@ class RecorderHome:
         """
         with locked(self.path / "locks" / session.path.name) as mine:
             if not (mine and session.exists):
-                raise InputError(name, "another process is using it", "Wait for its end.")
+                error = InputError(name, "another process is using it", "Wait for its end.")
+                raise error.known_as("busy")
             yield
 
     def scratch(self, worktree: Path) -> Path:
@@ -328,6 +344,17 @@ class RecorderHome:
         path = self.path / "kept" / f"{session_id}.json"
         make_folder(path.parent)
         write_durably(path, record)
+
+    def add_sent(self, sent: SentRecord) -> None:
+        """Remember a record that a server took."""
+        path = self.path / "sent" / f"{sent.session_id}.json"
+        make_folder(path.parent)
+        write_durably(path, _encode(sent))
+
+    def sent(self, most: int) -> list[SentRecord]:
+        """Return the records that were sent, the latest first; errors as for ``started``."""
+        records = [_read(path, SentRecord) for path in (self.path / "sent").glob("*.json")]
+        return sorted(records, key=lambda sent: sent.stopped_at, reverse=True)[:most]
 
     def remove(self, folder: SessionFolder) -> None:
         """End a session: its folder is gone in one step."""

@@ -35,6 +35,7 @@ from debrief.recorder.state import (
     HELD,
     RECORD,
     RecorderHome,
+    SentRecord,
     SessionFacts,
     SessionFolder,
     StopOptions,
@@ -167,7 +168,7 @@ def _stored(session: OpenSession, record: Record) -> bytes:
             str(session.worktree),
             f"nothing was changed and no command was run since the session began{left_out}",
             "Go on, or give it up: debrief record discard",
-        )
+        ).known_as("nothing-recorded")
     data = encode_record(record)
     if not meta.verified:
         why = "; ".join(meta.warnings) or "it does not rebuild the changes"
@@ -178,7 +179,7 @@ def _stored(session: OpenSession, record: Record) -> bytes:
             f"is held on this machine: {why}",
             "Mend that, or leave a file out with --ignore, and stop again; or give the session "
             "up: debrief record discard",
-        )
+        ).known_as("held", file=str(held), reasons=meta.warnings)
     if problems := problems_of(decode_record(data)):
         raise InputError("the record", f"would be refused: {'; '.join(problems)}", "Report this.")
     write_durably(session.folder.path / RECORD, data)
@@ -191,7 +192,8 @@ def _check_file(file: Path, data: bytes | None) -> None:
     if file.exists() or file.is_symlink():
         if data is not None and file.is_file() and file.read_bytes() == data:
             return
-        raise InputError(str(file), "is there already", "Name another file.")
+        error = InputError(str(file), "is there already", "Name another file.")
+        raise error.known_as("file-exists")
 
 
 UPLOAD = "debrief record upload"
@@ -227,12 +229,14 @@ def send_or_wait(home: RecorderHome, session: SessionFolder, server: RecorderCli
 
 
 def _waiting(home: RecorderHome, session: SessionFolder, error: DebriefError) -> WaitingError:
-    waiting = home.move_to_outbox(session, session.started().id)
+    session_id = session.started().id
+    waiting = home.move_to_outbox(session, session_id)
     reason = f"was not sent and waits: {error.culprit}: {error.reason}"
     move = error.next_move
     if UPLOAD not in move:
         move = f"{move} {'Then' if move else 'Later'} send it with: {UPLOAD}".lstrip()
-    return WaitingError(str(waiting.path / RECORD), reason, move)
+    kept = WaitingError(str(waiting.path / RECORD), reason, move)
+    return kept.known_as(error.code, **{**error.facts, "sessionId": session_id, "kept": True})
 
 
 def send_waiting(
@@ -317,13 +321,25 @@ def _send(home: RecorderHome, session: SessionFolder, server: RecorderClient) ->
     receipt = server.send(data, meta)
     if options.ready:
         try:
-            receipt = server.mark_ready(str(meta.session_id))
+            receipt = server.mark(str(meta.session_id))
         except RecorderRefusedError as error:
             # Being no more than a draft is no reason to send it again.
             reasons = receipt.not_ready or tuple(error.reasons)
             receipt = structs.replace(receipt, not_ready=reasons)
     if options.keep:
         home.keep(str(meta.session_id), data)
+    home.add_sent(
+        SentRecord(
+            session_id=str(meta.session_id),
+            task_id=meta.task_id,
+            repo_name=meta.repo_name,
+            stopped_at=meta.stopped_at,
+            size=len(data),
+            status=receipt.status,
+            not_ready=receipt.not_ready,
+            server=server.url,
+        )
+    )
     home.remove(session)
     return receipt
 

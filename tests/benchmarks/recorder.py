@@ -33,9 +33,8 @@ import psutil
 from msgspec import Struct
 
 from debrief.recorder.checks import ReadyRule
-from debrief.recorder.client import upload_body
 from debrief.recorder.contracts import NewTask
-from debrief.recorder.encoding import encode_record
+from debrief.recorder.encoding import encode_record, upload_body
 from debrief.recorder.postgres import DATABASE, EmbeddedPostgres, programs_folder
 from debrief.recorder.service.requests import Ingest
 from debrief.recorder.storage.store import RecordStore

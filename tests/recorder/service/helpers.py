@@ -18,9 +18,8 @@ from fastapi import FastAPI
 from msgspec import Struct
 
 from debrief.recorder.checks import ReadyRule
-from debrief.recorder.client import upload_body
 from debrief.recorder.contracts import NewTask, Record
-from debrief.recorder.encoding import encode_record
+from debrief.recorder.encoding import encode_record, upload_body
 from debrief.recorder.service.app import Service, create_app
 from debrief.recorder.service.requests import Ingest
 from debrief.recorder.service.running import (

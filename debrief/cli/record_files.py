@@ -1,0 +1,105 @@
+"""``debrief record``: what is done with a record's file, and what may be run."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from debrief.cli.record_json import AsJson, print_answer
+from debrief.cli.record_output import (
+    content,
+    print_changes,
+    print_first,
+    print_missing,
+    redactor_of,
+    settings_and_home,
+)
+from debrief.cli.serve import ready_rule
+from debrief.cli.shared import Repo, console
+from debrief.errors import readable
+from debrief.markdown import counted
+
+RecordFile = Annotated[Path, typer.Argument(metavar="FILE", help="A record's file.")]
+
+
+def record_apply(
+    file: RecordFile,
+    to: Annotated[
+        Path, typer.Option(metavar="FOLDER", help="The top of a clean checkout of its baseline.")
+    ] = Path(),
+) -> None:
+    """Apply a record's changes to a folder: all of them, verified, or none."""
+    from debrief.recorder.encoding import decode_record
+    from debrief.recorder.verification import replay
+
+    record = decode_record(content(file), str(file))
+    changed = replay(record, to)
+    print_first(map(readable, changed))
+    paths = counted(len(changed), "path")
+    console().print(f"{paths} changed; the tree is {record.meta.final_tree}, as recorded.")
+
+
+def record_check(file: RecordFile, repo: Repo = Path()) -> None:
+    """Show what is wrong with a record, what it lacks to be ready, and if it rebuilds its tree.
+
+    The last needs a repository that has its baseline. Exit code 1 if anything is wrong.
+    """
+    from debrief.recorder.checks import problems_of, readiness
+    from debrief.recorder.encoding import decode_record
+    from debrief.recorder.verification import rebuilds
+
+    settings, _ = settings_and_home()
+    record = decode_record(content(file), str(file))
+    meta = record.meta
+    out = console()
+    out.print(f"Record {meta.session_id} of task {meta.task_id}, {readable(meta.repo_name)}")
+    print_changes(meta)
+    problems = problems_of(record)
+    if not problems and meta.contents == "full":
+        differences = rebuilds(record, repo, redactor_of(settings))
+        if differences is None:
+            out.print(f"Not rebuilt: no repository here has its baseline {meta.base_ref}.")
+        elif not differences:
+            out.print(f"It rebuilds its tree, {meta.final_tree}.")
+        problems += differences or []
+    for problem in problems:
+        console(stderr=True).print(f"debrief: {problem}", style="red")
+    if problems:
+        raise typer.Exit(1)
+    print_missing(readiness(record, ready_rule(settings.ready_rule)))
+
+
+def record_schemas(
+    to: Annotated[Path, typer.Option("--to", metavar="DIR", help="A folder, made if need be.")],
+) -> None:
+    """Write the JSON Schemas of records, tools and the service's bodies, for other languages."""
+    from debrief.recorder.encoding import write_schemas
+
+    for path in write_schemas(to):
+        console().print(str(path))
+
+
+def record_commands(
+    command: Annotated[
+        list[str] | None, typer.Argument(metavar="-- COMMAND …", help="Would it be taken?")
+    ] = None,
+    repo: Repo = Path(),
+    as_json: AsJson = False,
+) -> None:
+    """Show which commands may be run here, or whether one would be: **-- pnpm test**."""
+    from debrief.recorder.answers import commands_answer
+
+    answer = commands_answer(command or ())
+    if as_json:
+        print_answer(answer)
+        return
+    out = console()
+    if answer.asked is not None:
+        asked = answer.asked
+        out.print("It would be run." if asked.accepted else f"{asked.reason}. {asked.next_move}")
+        return
+    for rule in answer.commands:
+        check = " (a check)" if rule.is_check else ""
+        out.print(f"{' '.join((rule.program, *rule.arguments))}{check}")

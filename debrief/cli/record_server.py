@@ -1,0 +1,171 @@
+"""``debrief record``: what concerns the server, such as tasks, the history of uploads, exports."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from debrief.cli.record_json import AsJson, RecordGroup, print_answer
+from debrief.cli.record_output import settings_and_home
+from debrief.cli.shared import chosen, console, warn
+from debrief.errors import InputError
+from debrief.markdown import counted
+
+if TYPE_CHECKING:
+    from debrief.recorder.contracts import Status
+
+tasks_app = typer.Typer(cls=RecordGroup, no_args_is_help=True, help="The server's tasks.")
+_STATUSES: Mapping[str, Status | None] = {"any": None, "ready": "ready", "draft": "draft"}
+
+
+@tasks_app.command("list")
+def tasks_list(as_json: AsJson = False) -> None:
+    """Show the server's tasks."""
+    from debrief.recorder.answers import plain_list
+    from debrief.recorder.client import client_of
+
+    settings, _ = settings_and_home()
+    with client_of(settings, "read", report=warn) as server:
+        tasks = server.tasks()
+    if as_json:
+        print_answer({"tasks": plain_list(tasks)})
+        return
+    for task in tasks:
+        console().print(f"{task.id}  {task.name}")
+    if not tasks:
+        console().print("There is no task yet. Make one: debrief record tasks create ID NAME")
+
+
+@tasks_app.command("create")
+def tasks_create(
+    id: Annotated[str, typer.Argument(help="Lower-case letters, digits and hyphens.")],
+    name: Annotated[str, typer.Argument(help="What people call it.")],
+    description: Annotated[str | None, typer.Option(help="What belongs to it.")] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Make a task on the server; the same one again changes nothing."""
+    from pydantic import ValidationError
+
+    from debrief.recorder.answers import plain
+    from debrief.recorder.client import client_of
+    from debrief.recorder.contracts import NewTask
+
+    settings, _ = settings_and_home()
+    try:
+        task = NewTask(id=id, name=name, description=description)
+    except ValidationError as error:
+        first = error.errors(include_url=False)[0]
+        place = ".".join(map(str, first["loc"]))
+        raise InputError(f"the task's {place}", first["msg"]).known_as("task-wrong") from error
+    with client_of(settings, "write", report=warn) as server:
+        server.add_task(task)
+    if as_json:
+        print_answer(plain(task))
+    else:
+        console().print(f"Task {task.id} is there.")
+
+
+def record_history(
+    limit: Annotated[int, typer.Option(min=1, max=500, help="How many at most.")] = 20,
+    as_json: AsJson = False,
+) -> None:
+    """Show this machine's records, with the status that the server has for them by now."""
+    from debrief.recorder.answers import history_answer
+    from debrief.recorder.client import client_of
+
+    settings, home = settings_and_home()
+    if settings.recorder_url and settings.recorder_token:
+        with client_of(settings, "read", report=warn) as server:
+            answer = history_answer(home, server, limit)
+    else:
+        answer = history_answer(home, None, limit)
+    if as_json:
+        print_answer(answer)
+        return
+    out = console()
+    for entry in answer.sessions:
+        state = entry.status or "waits to be sent"
+        out.print(f"{entry.session_id}  {entry.stopped_at:%F %R}  {entry.task_id}  {state}")
+    if not answer.sessions:
+        out.print("No record was sent, and none waits.")
+    if answer.error is not None:
+        warn(f"as they were when they were sent: {answer.error.message}")
+
+
+def record_mark(
+    session: Annotated[str, typer.Argument(metavar="ID", help="The stored session.")],
+    draft: Annotated[bool, typer.Option("--draft", help="Make it a draft again.")] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Mark a record on the server as ready for training, or with **--draft** as a draft again."""
+    from uuid import UUID
+
+    from debrief.recorder.client import RecorderRefusedError, client_of
+
+    settings, _ = settings_and_home()
+    try:
+        id = str(UUID(session))
+    except ValueError:
+        raise InputError(session, "is no session's id", "See: debrief record history") from None
+    with client_of(settings, "write", report=warn) as server:
+        try:
+            receipt = server.mark(id, "draft" if draft else "ready")
+        except RecorderRefusedError as error:
+            if error.code == "conflict":
+                error.known_as("not-ready", reasons=error.reasons)
+            raise
+    if as_json:
+        print_answer({"sessionId": id, "status": receipt.status, "notReady": receipt.not_ready})
+    else:
+        console().print(f"{id} is {receipt.status}.")
+
+
+def record_export(
+    task: Annotated[str, typer.Option(help="Of this task.")],
+    to: Annotated[Path, typer.Option(metavar="FILE", help="A new file.")],
+    form: Annotated[
+        str,
+        typer.Option(
+            "--form",
+            help="record, as it is stored, or messages, trl, axolotl, swift, sharegpt, openai, "
+            "mistral.",
+        ),
+    ] = "messages",
+    status: Annotated[str, typer.Option(help="any, ready or draft.")] = "ready",
+    as_json: AsJson = False,
+) -> None:
+    """Write a task's records to a file of JSON lines, as trainers read them.
+
+    For folders of all tasks with both splits: **debrief export --from-recorder**.
+    """
+    from debrief.files import write_durably
+    from debrief.recorder.client import client_of
+    from debrief.recorder.storage.rows import SessionFilter
+
+    settings, _ = settings_and_home()
+    only = SessionFilter(task_id=task, status=chosen("--status", status, _STATUSES))
+    if to.exists() or to.is_symlink():
+        error = InputError(str(to), "is there already", "Name another file.")
+        raise error.known_as("file-exists")
+    withheld: dict[str, str] = {}
+    count = 0
+
+    def counting(lines: Iterable[bytes]) -> Iterator[bytes]:
+        nonlocal count
+        for line in lines:
+            count += 1
+            yield line
+
+    with client_of(settings, "export", report=warn) as server:
+        write_durably(to, counting(server.lines(form, only, withheld)))
+    size = to.stat().st_size
+    if as_json:
+        answer = {"file": str(to.absolute()), "lines": count, "bytes": size, "withheld": withheld}
+        print_answer(answer)
+        return
+    console().print(f"{counted(count, 'line')}, {size:,} bytes: {to}")
+    for id, reason in withheld.items():
+        warn(f"{id} is left out: {reason}")

@@ -1,0 +1,358 @@
+"""What ``debrief record … --json`` answers: the recorder as an editor sees it.
+
+An editor shows these answers and decides nothing itself: what may be run, whether a session
+can start, and what a record lacks are the recorder's own answers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+from msgspec import Struct, structs
+from pydantic import BaseModel
+
+from debrief.errors import DebriefError, InputError
+from debrief.recorder.assembly import shown_output
+from debrief.recorder.changes import uncommitted_paths
+from debrief.recorder.checks import ReadyRule, readiness
+from debrief.recorder.client import RecorderClient
+from debrief.recorder.commands import check_command, is_validation, table
+from debrief.recorder.repository import baseline_of
+from debrief.recorder.session import TIME_LIMIT, OpenSession, session_of, utc_now
+from debrief.recorder.state import RanCommand, RecorderHome, SessionFolder
+from debrief.recorder.stopping import record_so_far
+from debrief.redaction import Redactor
+
+_MOST_OUTPUT = 4_000
+"""Characters of a command's output that a status has, from its end."""
+
+
+class _Answer(Struct, frozen=True, kw_only=True, rename="camel"):
+    """What all answers share: the names of JSON are in camel case."""
+
+
+class ErrorAnswer(_Answer, frozen=True, kw_only=True):
+    """An error, for programs."""
+
+    code: str
+    culprit: str
+    reason: str
+    next_move: str
+    message: str
+    """All three in one line."""
+    facts: dict[str, Any]
+
+
+class CommandAnswer(_Answer, frozen=True, kw_only=True):
+    """A command of the session under way."""
+
+    cmd: str
+    args: tuple[str, ...]
+    cwd: str
+    state: str
+    """``running``, ``ended``, or ``interrupted``: nobody saw its end."""
+    exit_code: int | None
+    ending: str
+    """How it ended where there is no exit code."""
+    duration_ms: int
+    is_check: bool
+    output: str
+    """Its end, at most 4,000 characters."""
+
+
+class SessionAnswer(_Answer, frozen=True, kw_only=True):
+    """The session under way."""
+
+    id: str
+    task_id: str
+    system: str | None
+    prompt: str
+    contents: str
+    worktree: str
+    repo_name: str
+    branch: str | None
+    base_ref: str
+    started_at: datetime
+    elapsed_seconds: float
+    state: str
+    """``recording``, ``running`` a command, or ``stopped``: its record is made, and not sent."""
+    commands: list[CommandAnswer]
+    changes: list[Any]
+    skipped: list[Any]
+    warnings: list[str]
+    redactions: int
+    not_ready: list[str]
+    """Why it would be a draft if it were stopped now."""
+
+
+class StatusAnswer(_Answer, frozen=True, kw_only=True):
+    """A worktree, and its session if there is one."""
+
+    worktree: str
+    repo_name: str
+    repo_remote: str | None
+    branch: str | None
+    head: str
+    session: SessionAnswer | None
+    not_clean: list[str]
+    """What keeps a session from being started; empty while there is one."""
+    waiting: int
+    """Records of this machine that wait to be sent."""
+
+
+class AskedAnswer(_Answer, frozen=True, kw_only=True):
+    """What the validator says of one command."""
+
+    command: list[str]
+    accepted: bool
+    reason: str
+    next_move: str
+    is_check: bool
+
+
+class RuleAnswer(_Answer, frozen=True, kw_only=True):
+    """A command that may be run."""
+
+    program: str
+    arguments: list[str]
+    """Words; ``<kind>`` stands for one argument of that kind, ``<kind>+`` for one or more."""
+    is_check: bool
+    time_limit: float
+    own: bool
+    """It is one of the repository's own rules."""
+
+
+class CommandsAnswer(_Answer, frozen=True, kw_only=True):
+    """Which commands may be run here."""
+
+    source: str | None
+    """The file of the repository's own rules; None without one."""
+    digest: str | None
+    """Of the repository's own rules."""
+    agreed: bool
+    """Its owner agreed to the repository's own rules; true where there are none."""
+    kinds: dict[str, str]
+    """A regular expression for each ``<kind>``; it matches the whole argument."""
+    commands: list[RuleAnswer]
+    asked: AskedAnswer | None = None
+
+
+class StoppedAnswer(_Answer, frozen=True, kw_only=True):
+    """A session that is over."""
+
+    session_id: str
+    sent: bool
+    file: str | None
+    status: str
+    not_ready: list[str]
+    size: int
+    meta: Any
+    """The record's own ``meta``."""
+
+
+class HistoryEntry(_Answer, frozen=True, kw_only=True):
+    """A record of this machine."""
+
+    session_id: str
+    task_id: str
+    repo_name: str
+    stopped_at: datetime
+    state: str
+    """``waiting`` to be sent, or ``sent``."""
+    status: str
+    """``draft`` or ``ready``; empty while it waits."""
+    not_ready: list[str]
+    size: int
+    server: str
+
+
+class HistoryAnswer(_Answer, frozen=True, kw_only=True):
+    """The records of this machine, the latest first."""
+
+    sessions: list[HistoryEntry]
+    error: ErrorAnswer | None
+    """Why the statuses are those of when the records were sent; None when the server was asked."""
+
+
+def error_answer(error: DebriefError) -> ErrorAnswer:
+    """Return an error as JSON has it."""
+    return ErrorAnswer(
+        code=error.code,
+        culprit=error.culprit,
+        reason=error.reason,
+        next_move=error.next_move,
+        message=str(error),
+        facts=dict(error.facts),
+    )
+
+
+def status_answer(
+    home: RecorderHome, folder: Path, redactor: Redactor, rule: ReadyRule, ignore: Sequence[str]
+) -> StatusAnswer:
+    """Describe the worktree that ``folder`` lies in, and its session.
+
+    Raises:
+        InputError: it is no worktree, or its session cannot be read.
+    """
+    baseline = baseline_of(folder)
+    try:
+        opened = session_of(home, folder)
+    except InputError as error:
+        if error.code != "no-session":
+            raise
+        opened = None
+    return StatusAnswer(
+        worktree=str(baseline.worktree),
+        repo_name=baseline.repo_name,
+        repo_remote=baseline.repo_remote,
+        branch=baseline.branch,
+        head=baseline.base_ref,
+        session=session_answer(home, opened, redactor, rule) if opened else None,
+        not_clean=[]
+        if opened
+        else uncommitted_paths(folder, ignore, home.scratch(baseline.worktree)),
+        waiting=len(home.unsent()),
+    )
+
+
+def session_answer(
+    home: RecorderHome, opened: OpenSession, redactor: Redactor, rule: ReadyRule
+) -> SessionAnswer:
+    """Describe a session as it is now; errors as for ``record_so_far``."""
+    started, now = opened.folder.started(), utc_now()
+    is_stopped = opened.folder.record() is not None
+    is_busy = not is_stopped and home.is_busy(opened.worktree)
+    commands = opened.folder.commands()
+    answers = [command_answer(each, is_running=is_busy) for each in commands]
+    record = None if is_stopped else record_so_far(opened, redactor, now)
+    state = "recording"
+    if is_stopped:
+        state = "stopped"
+    elif answers and answers[-1].state == "running":
+        state = "running"
+    facts = structs.asdict(started)
+    shared = SessionAnswer.__struct_fields__
+    return SessionAnswer(
+        **{name: value for name, value in facts.items() if name in shared},
+        elapsed_seconds=(now - started.started_at).total_seconds(),
+        state=state,
+        commands=answers,
+        changes=plain_list(record.meta.changes) if record else [],
+        skipped=plain_list(record.meta.skipped) if record else [],
+        warnings=record.meta.warnings if record else [],
+        redactions=record.meta.redactions.count if record else 0,
+        not_ready=readiness(record, rule) if record else [],
+    )
+
+
+def command_answer(command: RanCommand, *, is_running: bool = False) -> CommandAnswer:
+    """Describe a command; ``is_running``: one that has not ended is running."""
+    unended = "running" if is_running else "interrupted"
+    return CommandAnswer(
+        cmd=command.cmd,
+        args=command.args,
+        cwd=command.cwd,
+        state="ended" if command.is_over else unended,
+        exit_code=command.exit_code,
+        ending="" if is_running and not command.is_over else command.ending.strip("()"),
+        duration_ms=command.duration_ms,
+        is_check=is_validation(command.cmd, command.args),
+        output=shown_output(command)[0][-_MOST_OUTPUT:],
+    )
+
+
+def commands_answer(asked: Sequence[str] = (), cwd: str = ".") -> CommandsAnswer:
+    """Describe what may be run, and what the validator says of ``asked``."""
+    allowed = table()
+    rules = [
+        RuleAnswer(
+            program=allowed.program,
+            arguments=pattern.split(" "),
+            is_check=pattern.rpartition(" ")[2] in allowed.validation,
+            time_limit=TIME_LIMIT,
+            own=False,
+        )
+        for pattern in allowed.patterns
+    ]
+    return CommandsAnswer(
+        source=None,
+        digest=None,
+        agreed=True,
+        kinds=allowed.words,
+        commands=rules,
+        asked=_asked(asked, cwd) if asked else None,
+    )
+
+
+def _asked(command: Sequence[str], cwd: str) -> AskedAnswer:
+    reason = next_move = ""
+    try:
+        check_command(command[0], command[1:], cwd)
+    except InputError as error:
+        reason, next_move = error.reason, error.next_move
+    return AskedAnswer(
+        command=list(command),
+        accepted=not reason,
+        reason=reason,
+        next_move=next_move,
+        is_check=not reason and is_validation(command[0], command[1:]),
+    )
+
+
+def history_answer(home: RecorderHome, server: RecorderClient | None, most: int) -> HistoryAnswer:
+    """Return what waits and what was sent, with the statuses that the server has by now.
+
+    Args:
+        home: the recorder's folders.
+        server: is asked for the status of what it took; None: nobody is asked.
+        most: entries at most, of those that were sent.
+
+    Raises:
+        InputError: a file of them cannot be read.
+    """
+    entries = [entry for session in home.unsent() if (entry := _waiting(session))]
+    problem: ErrorAnswer | None = None
+    for sent in home.sent(most):
+        if server is not None and problem is None and server.url == sent.server:
+            try:
+                receipt = server.status_of(sent.session_id)
+                sent = structs.replace(sent, status=receipt.status, not_ready=receipt.not_ready)
+            except DebriefError as error:
+                if error.code != "not-found":
+                    problem = error_answer(error)
+        entries.append(HistoryEntry(**structs.asdict(sent), state="sent"))
+    entries.sort(key=lambda entry: entry.stopped_at, reverse=True)
+    return HistoryAnswer(sessions=entries, error=problem)
+
+
+def _waiting(session: SessionFolder) -> HistoryEntry | None:
+    from debrief.sessions.readers.recorder.records import decode_meta
+
+    data = session.record()
+    if data is None:
+        return None
+    meta = decode_meta(data)
+    return HistoryEntry(
+        session_id=meta.session_id,
+        task_id=meta.task_id,
+        repo_name=meta.repo_name,
+        stopped_at=meta.stopped_at,
+        state="waiting",
+        status="",
+        not_ready=[],
+        size=len(data),
+        server="",
+    )
+
+
+def plain(model: BaseModel) -> Any:
+    """Return a model of the contract as JSON has it."""
+    return model.model_dump(mode="json", by_alias=True)
+
+
+def plain_list(models: Sequence[BaseModel]) -> list[Any]:
+    """Return models of the contract as JSON has them."""
+    return [plain(model) for model in models]

@@ -1,0 +1,170 @@
+"""``debrief record … --json`` as an editor uses it: real repositories, service and database."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from typer.testing import CliRunner
+
+from debrief.cli.app import app
+from debrief.recorder.storage.store import RecordStore
+from tests.recorder.service.helpers import Api, running
+from tests.recorder.session_scenario import a_repository, add_pnpm
+from tests.snapshots.scenario import git, write
+
+runner = CliRunner()
+
+
+@pytest.fixture
+def shop(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("PATH", add_pnpm(tmp_path))
+    monkeypatch.setenv("DEBRIEF_HOME", str(tmp_path / "home"))
+    for name in ("URL", "TOKEN", "IGNORE"):
+        monkeypatch.delenv(f"DEBRIEF_RECORDER_{name}", raising=False)
+    folder = a_repository(tmp_path / "shop")
+    monkeypatch.chdir(folder)
+    return folder
+
+
+@pytest.fixture
+def api(record_store: RecordStore, monkeypatch: pytest.MonkeyPatch) -> Iterator[Api]:
+    with running(record_store) as api:
+        _, secret = record_store.add_token("editor", ("read", "write", "export"))
+        monkeypatch.setenv("DEBRIEF_RECORDER_URL", api.url)
+        monkeypatch.setenv("DEBRIEF_RECORDER_TOKEN", secret)
+        yield api
+
+
+def answer(*arguments: str) -> Any:
+    done = runner.invoke(app, ["record", *arguments])
+    assert done.exit_code == 0, done.output
+    return json.loads(done.stdout)
+
+
+def refusal(*arguments: str) -> Any:
+    """Return the error, which is the last line of the error output."""
+    done = runner.invoke(app, ["record", *arguments])
+    assert (done.exit_code, done.stdout) == (1, "")
+    return json.loads(done.stderr.splitlines()[-1])["error"]
+
+
+def begin(*more: str) -> Any:
+    return answer("start", "--task", "cart", "--prompt", "Add a discount.", "--json", *more)
+
+
+def test_a_session_from_its_task_to_the_exported_line(shop: Path, api: Api) -> None:
+    made = answer("tasks", "create", "cart", "Cart", "--description", "Prices", "--json")
+    assert made == {"id": "cart", "name": "Cart", "description": "Prices"}
+    (task,) = answer("tasks", "list", "--json")["tasks"]
+    assert (task["id"], task["description"]) == ("cart", "Prices")
+    before = answer("status", "--json")
+    assert (before["session"], before["notClean"], before["branch"]) == (None, [], "main")
+    session = begin()["session"]
+    assert (session["state"], session["baseRef"]) == ("recording", before["head"])
+    write(shop, {"src/new.ts": "export {};\n"})
+    lines = [json.loads(line) for line in runner_lines("run", "--json", "--", "pnpm", "test")]
+    ran = lines.pop()["command"]
+    assert "".join(line["output"] for line in lines) == "2 passed\na warning\ndone\n"
+    assert (ran["state"], ran["exitCode"], ran["isCheck"]) == ("ended", 0, True)
+    now = answer("status", "--json")["session"]
+    assert [change["path"] for change in now["changes"]] == ["src/new.ts"]
+    assert (now["commands"], now["notReady"]) == ([ran], [])
+    assert now["elapsedSeconds"] >= 0
+    done = answer("stop", "--json")
+    assert (done["sent"], done["status"], done["meta"]["verified"]) == (True, "draft", True)
+    id = done["sessionId"]
+    (entry,) = answer("history", "--json")["sessions"]
+    assert (entry["sessionId"], entry["state"], entry["status"]) == (id, "sent", "draft")
+    marked = answer("mark", id, "--json")
+    assert marked == {"sessionId": id, "status": "ready", "notReady": []}
+    assert answer("history", "--json")["sessions"][0]["status"] == "ready"
+    exported = answer("export", "--task", "cart", "--to", str(shop.parent / "cart.jsonl"), "--json")
+    assert (exported["lines"], exported["withheld"]) == (1, {})
+    (line,) = (shop.parent / "cart.jsonl").read_text().splitlines()
+    assert json.loads(line)["metadata"]["session_id"] == id
+    again = refusal("export", "--task", "cart", "--to", str(shop.parent / "cart.jsonl"), "--json")
+    assert again["code"] == "file-exists"
+
+
+def runner_lines(*arguments: str) -> list[str]:
+    done = runner.invoke(app, ["record", *arguments])
+    assert done.exit_code == 0, done.output
+    return done.stdout.splitlines()
+
+
+def test_a_command_that_fails_is_recorded_all_the_same(shop: Path) -> None:
+    begin()
+    ran = json.loads(runner_lines("run", "--json", "--", "pnpm", "lint")[-1])["command"]
+    assert (ran["exitCode"], ran["output"]) == (3, "src/cart.ts: 1 problem\n")
+
+
+def test_the_validator_says_what_it_takes_and_why_not(shop: Path) -> None:
+    known = answer("commands", "--json")
+    assert known["agreed"]
+    assert ["test"] in [rule["arguments"] for rule in known["commands"] if rule["isCheck"]]
+    taken = answer("commands", "--json", "--", "pnpm", "add", "left-pad")["asked"]
+    assert (taken["accepted"], taken["isCheck"]) == (True, False)
+    refused = answer("commands", "--json", "--", "pnpm", "add", "$(reboot)")["asked"]
+    assert (refused["accepted"], bool(refused["reason"])) == (False, True)
+
+
+def test_what_keeps_a_session_from_starting_is_told_by_its_code(
+    shop: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    start = ("start", "--task", "cart", "--prompt", "x", "--json")
+    write(shop, {"src/new.ts": "", "notes.txt": ""})
+    error = refusal(*start)
+    assert (error["code"], error["facts"]["paths"]) == ("not-clean", ["notes.txt", "src/new.ts"])
+    assert answer("status", "--json")["notClean"] == ["notes.txt", "src/new.ts"]
+    assert refusal(*start, "--repo", str(tmp_path))["code"] == "not-a-repository"
+    assert refusal(*start, "--repo", str(tmp_path / "nowhere"))["code"] == "no-folder"
+    (tmp_path / "empty").mkdir()
+    git(tmp_path / "empty", "init", "-q")
+    assert refusal(*start, "--repo", str(tmp_path / "empty"))["code"] == "no-commit"
+    assert refusal("stop", "--local", str(tmp_path / "x"), "--json")["code"] == "no-session"
+    assert refusal("tasks", "list", "--json")["code"] == "api-not-set"
+    monkeypatch.setenv("DEBRIEF_RECORDER_URL", "http://127.0.0.1:9")
+    assert refusal("tasks", "list", "--json")["code"] == "token-missing"
+
+
+def test_a_server_that_is_away_keeps_the_record_and_a_wrong_token_is_told(
+    shop: Path, api: Api, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    answer("tasks", "create", "cart", "Cart", "--json")
+    secret = "debrief_" + "x" * 43
+    monkeypatch.setenv("DEBRIEF_RECORDER_TOKEN", secret)
+    assert refusal("tasks", "list", "--json")["code"] == "token-wrong"
+    assert begin()["warning"]["code"] == "token-wrong"
+    write(shop, {"src/new.ts": "export {};\n"})
+    error = refusal("stop", "--json")
+    assert (error["code"], error["facts"]["kept"]) == ("token-wrong", True)
+    assert secret not in json.dumps(error)
+    (entry,) = answer("history", "--json")["sessions"]
+    assert (entry["state"], entry["sessionId"]) == ("waiting", error["facts"]["sessionId"])
+    _, secret = api.store.add_token("again", ("write",))
+    monkeypatch.setenv("DEBRIEF_RECORDER_TOKEN", secret)
+    sent = answer("upload", "--json")
+    assert ([each["error"] for each in sent["sent"]], sent["waiting"]) == ([None], 0)
+    known = answer("history", "--json")
+    assert (known["error"]["code"], known["sessions"][0]["status"]) == ("token-scope", "draft")
+
+
+def test_a_record_that_is_not_ready_is_told_why(shop: Path, api: Api) -> None:
+    answer("tasks", "create", "cart", "Cart", "--json")
+    begin()
+    write(shop, {"src/new.ts": "export {};\n"})
+    id = answer("stop", "--json")["sessionId"]
+    error = refusal("mark", id, "--json")
+    assert (error["code"], len(error["facts"]["reasons"])) == ("not-ready", 1)
+    assert refusal("mark", "1" * 8, "--json")["code"] == "failed"
+
+
+def test_discarding_ends_the_session(shop: Path) -> None:
+    begin()
+    assert refusal("start", "--task", "cart", "--prompt", "x", "--json")["code"] == "session-exists"
+    assert answer("discard", "--json") == {"discarded": True}
+    assert refusal("discard", "--json")["code"] == "no-session"

@@ -22,10 +22,13 @@ from debrief.scoring.dimensions import BY_NAME
 from debrief.settings import Settings
 from debrief.view import links
 from debrief.view.index import Index
+from debrief.view.marking import marked
 
 _SHORT_ID = 8
 _LONGEST_FORM = 100_000
 """Bytes of a form."""
+_LONGEST_CODE = 10_000
+"""Characters of code whose words are marked by kind."""
 _GOOD, _FAIR = 0.7, 0.45
 """Scores from which on a chip is green, or amber; red below."""
 
@@ -104,6 +107,7 @@ def environment() -> Environment:
         "seconds": seconds,
         "words": words,
         "markdown": markdown,
+        "marked": marked,
     }
     return made
 
@@ -182,4 +186,40 @@ def markdown(text: str) -> Markup:
 def _reader() -> Any:
     from markdown_it import MarkdownIt
 
-    return MarkdownIt("commonmark", {"html": False}).enable("table").disable("image")
+    made = MarkdownIt("commonmark", {"html": False, "highlight": highlighted})
+    made.add_render_rule("link_open", _link)
+    return made.enable("table").disable("image")
+
+
+def _link(renderer: Any, tokens: Any, place: int, options: Any, env: Any) -> str:
+    """Open a link: one to a file of somebody's machine leads nowhere, any other says not whence."""
+    token = tokens[place]
+    href = str(token.attrs.get("href", ""))
+    if href.startswith(("https://", "http://", "#")):
+        token.attrSet("rel", "noopener noreferrer")
+    else:
+        token.attrs = {"title": href}
+    return str(renderer.renderToken(tokens, place, options, env))
+
+
+def highlighted(code: str, language: str, attributes: str = "") -> str:
+    """Return code as HTML with its words marked by kind; empty where that is not worth its time.
+
+    Args:
+        code: the text.
+        language: its name, as Markdown has it, or a file's name.
+        attributes: what else Markdown says of it.
+    """
+    if not language or len(code) > _LONGEST_CODE:
+        return ""
+    from pygments import highlight
+    from pygments.formatters import HtmlFormatter
+    from pygments.lexers import get_lexer_by_name, get_lexer_for_filename
+    from pygments.util import ClassNotFound
+
+    try:
+        find = get_lexer_for_filename if "." in language else get_lexer_by_name
+        lexer = find(language, stripnl=False, ensurenl=False)
+    except ClassNotFound:
+        return ""
+    return str(highlight(code, lexer, HtmlFormatter(nowrap=True, classprefix="code-")))

@@ -1,0 +1,314 @@
+"""A session as people read it: steps in order, in parts that load one after the other, and the
+places that reasons cite."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Sequence
+from datetime import datetime
+from typing import Literal
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from debrief.evidence import Evidence
+from debrief.sessions.model import Intervention, Message, Session, Subagent, ToolCall, Turn
+from debrief.view.assessment import ShownReason
+from debrief.view.marking import Back, EvidenceMark, find
+
+StepKind = Literal["prompt", "expansion", "compaction", "thinking", "words", "call", "person"]
+_FULL, _OVERFULL = 40, 100
+"""Steps from which on a part ends with its turn, or within it."""
+
+
+class Step(Struct, frozen=True, kw_only=True, gc=False):
+    """One thing that was said or done."""
+
+    key: str
+    """Its own among the session's steps."""
+    kind: StepKind
+    text: str = ""
+    at: datetime | None = None
+    call: ToolCall | None = None
+    number: int = 0
+    """Of a call of a turn, from 1; 0 within a subagent."""
+    deed: str = ""
+    """Of a person's, what kind of intervention it is."""
+
+
+class ShownAgent(Struct, frozen=True, kw_only=True):
+    """A subagent's work."""
+
+    number: int
+    """From 1, in the session's order."""
+    agent: Subagent
+    steps: tuple[Step, ...]
+
+
+class ShownTurn(Struct, frozen=True, kw_only=True):
+    """A turn, or the part of one that is shown."""
+
+    turn: Turn
+    steps: tuple[Step, ...]
+    is_begun: bool = False
+    """It began in the part before."""
+
+
+class Part(Struct, frozen=True, kw_only=True):
+    """A stretch of the transcript that is loaded at once."""
+
+    number: int
+    """From 0."""
+    turns: tuple[ShownTurn, ...]
+
+    @property
+    def title(self) -> str:
+        """Return which turns these are."""
+        first, last = self.turns[0].turn.number, self.turns[-1].turn.number
+        if first == last:
+            return f"{'the rest of ' if self.turns[0].is_begun else ''}turn {first}"
+        return f"turns {first}–{last}"
+
+
+class CitedPlace(Struct, frozen=True, kw_only=True):
+    """Where one reason is seen."""
+
+    turn: int
+    quote: str = ""
+    mark: EvidenceMark | None = None
+    """None where the session has no such turn."""
+
+
+class ShownTranscript:
+    """A session's steps, parts and marks.
+
+    Args:
+        session: the session.
+        reasons: whose evidence is marked.
+    """
+
+    def __init__(self, session: Session, reasons: Sequence[ShownReason] = ()) -> None:
+        self.session = session
+        self.turns = [
+            ShownTurn(turn=turn, steps=tuple(_steps(turn, str(place))))
+            for place, turn in enumerate(session.turns)
+            if turn.number or turn.messages or turn.interventions
+        ]
+        self.agents = [
+            ShownAgent(number=n, agent=agent, steps=tuple(_of_agent(agent, f"agent-{n}")))
+            for n, agent in enumerate(session.subagents, 1)
+        ]
+        self._started: defaultdict[str, list[ShownAgent]] = defaultdict(list)
+        for agent in self.agents:
+            self._started[agent.agent.call_id].append(agent)
+        self.parts = _parts(self.turns)
+        self._part_of = {
+            step.key: part.number
+            for part in self.parts
+            for shown in part.turns
+            for step in shown.steps
+        }
+        self._anchors = {
+            anchor: part.number
+            for part in reversed(self.parts)
+            for shown in part.turns
+            for anchor in _anchors(shown)
+        }
+        self.places: dict[str, list[CitedPlace]] = {}
+        """By the id of a reason."""
+        self.marks: list[EvidenceMark] = []
+        self._marks_of: defaultdict[str, list[EvidenceMark]] = defaultdict(list)
+        self._mark(reasons)
+
+    def agents_of(self, call: ToolCall) -> Sequence[ShownAgent]:
+        """Return the subagents that a call started."""
+        return self._started.get(call.id, ()) if call.id else ()
+
+    def stray_agents(self) -> list[ShownAgent]:
+        """Return the subagents that no call of the transcript started."""
+        calls = {
+            step.call.id
+            for steps in (*(turn.steps for turn in self.turns), *(a.steps for a in self.agents))
+            for step in steps
+            if step.call is not None
+        }
+        return [agent for agent in self.agents if agent.agent.call_id not in calls]
+
+    def marks_of(self, step: Step) -> Sequence[EvidenceMark]:
+        """Return the marks within a step."""
+        return self._marks_of.get(step.key, ())
+
+    def part_with(self, anchor: str) -> Part | None:
+        """Return the part that an anchor is in (``turn-3``, ``turn-3-call-2``, ``mark-7``)."""
+        number = self._anchors.get(anchor)
+        return None if number is None else self.parts[number]
+
+    def text_at(self, anchor: str) -> str | None:
+        """Return the whole text of a call, or of the prompt of a turn; None without one."""
+        for shown in self.turns:
+            if anchor == f"turn-{shown.turn.number}":
+                return shown.turn.prompt
+            for step in shown.steps:
+                if step.call is not None and anchor_of(shown.turn, step) == anchor:
+                    return f"{step.call.name} {step.call.input}\n\n{step.call.result or ''}"
+        return None
+
+    def as_session(self, agent: ShownAgent) -> Session:
+        """Return a subagent's work as a session of one turn, so that it has a page like one."""
+        turn = Turn(number=1, prompt=agent.agent.prompt, messages=agent.agent.messages)
+        others = tuple(each.agent for each in self.agents if each is not agent)
+        title = agent.agent.description or agent.agent.type or "Subagent"
+        return replace(self.session, title=title, turns=(turn,), subagents=others)
+
+    def _mark(self, reasons: Iterable[ShownReason]) -> None:
+        """Find the place of each piece of evidence, and number the marks as they follow there."""
+        by_number = {shown.turn.number: shown for shown in self.turns}
+        calls = self._steps_of_calls()
+        order = {
+            step.key: place
+            for place, step in enumerate(s for shown in self.turns for s in shown.steps)
+        }
+        places: dict[tuple[int, str, str], list[ShownReason]] = {}
+        where: dict[tuple[int, str, str], tuple[int, Step, Step]] = {}
+        for reason in reasons:
+            for one in reason.evidence:
+                shown = by_number.get(one.turn)
+                target = None if shown is None else _target(shown, one, calls, self._started)
+                if target is None:
+                    self.places.setdefault(reason.id, []).append(
+                        CitedPlace(turn=one.turn, quote=one.quote)
+                    )
+                    continue
+                outer, inner = target
+                key = (one.turn, inner.key, one.quote)
+                where[key] = (order[outer.key], outer, inner)
+                if reason not in places.setdefault(key, []):
+                    places[key].append(reason)
+        numbered = sorted(places, key=lambda key: (where[key][0], key[1]))
+        for number, key in enumerate(numbered, 1):
+            backs = tuple(Back(f"#{each.id}", each.name) for each in places[key])
+            mark = EvidenceMark(number=number, turn=key[0], quote=key[2], backs=backs)
+            _, outer, inner = where[key]
+            self.marks.append(mark)
+            self._marks_of[inner.key].append(mark)
+            self._anchors[mark.anchor] = self._part_of[outer.key]
+            for reason in places[key]:
+                self.places.setdefault(reason.id, []).append(
+                    CitedPlace(turn=key[0], quote=key[2], mark=mark)
+                )
+
+    def _steps_of_calls(self) -> dict[str, tuple[Step, Step]]:
+        """Return by each call's id the step of a turn that it is in, and its own step."""
+        found: dict[str, tuple[Step, Step]] = {}
+        for shown in self.turns:
+            for outer in shown.steps:
+                left = [outer]
+                while left:
+                    step = left.pop()
+                    if step.call is None or step.call.id in found:
+                        continue
+                    found[step.call.id] = outer, step
+                    for agent in self.agents_of(step.call):
+                        left += agent.steps
+        return found
+
+
+def anchor_of(turn: Turn, step: Step) -> str:
+    """Return the anchor of a step of a turn; empty for one that has none."""
+    return f"turn-{turn.number}-call-{step.number}" if step.call is not None else ""
+
+
+def _anchors(shown: ShownTurn) -> Iterator[str]:
+    if not shown.is_begun:
+        yield f"turn-{shown.turn.number}"
+    yield from filter(None, (anchor_of(shown.turn, step) for step in shown.steps))
+
+
+def _target(
+    shown: ShownTurn,
+    place: Evidence,
+    calls: dict[str, tuple[Step, Step]],
+    started: dict[str, list[ShownAgent]],
+) -> tuple[Step, Step] | None:
+    """Return where evidence is marked: a step of its turn, and the same or one of a subagent's
+    within it."""
+    if place.call in calls:
+        return calls[place.call]
+    if not shown.steps:
+        return None
+    if place.quote:
+        for step in shown.steps:
+            if step.call is None and find(step.text, place.quote):
+                return step, step
+        for step in shown.steps:
+            for agent in started.get(step.call.id, ()) if step.call and step.call.id else ():
+                for inner in agent.steps:
+                    if inner.call is None and find(inner.text, place.quote):
+                        return step, inner
+        for step in shown.steps:
+            if step.call and find(f"{step.call.input}\n{step.call.result or ''}", place.quote):
+                return step, step
+    return shown.steps[0], shown.steps[0]
+
+
+def _steps(turn: Turn, key: str) -> Iterator[Step]:
+    """Yield a turn's steps; what the person did comes where it happened."""
+    place = 0
+    deeds = list(turn.interventions)
+    if turn.number:
+        yield Step(key=f"{key}.prompt", kind="prompt", text=turn.prompt, at=turn.at)
+    if turn.expansion:
+        yield Step(key=f"{key}.expansion", kind="expansion", text=turn.expansion)
+    if turn.compacted and not any(message.summary for message in turn.messages):
+        yield Step(key=f"{key}.compaction", kind="compaction")
+    number = 0
+    for message in turn.messages:
+        while deeds and deeds[0].at and message.at and deeds[0].at <= message.at:
+            yield _deed(deeds.pop(0), f"{key}.{(place := place + 1)}")
+        for step in _of_message(message, f"{key}.{(place := place + 1)}"):
+            if step.call is not None:
+                number += 1
+                yield replace(step, number=number)
+            else:
+                yield step
+    for deed in deeds:
+        yield _deed(deed, f"{key}.{(place := place + 1)}")
+
+
+def _of_agent(agent: Subagent, key: str) -> Iterator[Step]:
+    for place, message in enumerate(agent.messages):
+        yield from _of_message(message, f"{key}.{place}")
+
+
+def _of_message(message: Message, key: str) -> Iterator[Step]:
+    if message.summary:
+        yield Step(key=f"{key}.summary", kind="compaction", text=message.summary, at=message.at)
+    if message.thinking.strip():
+        yield Step(key=f"{key}.thinking", kind="thinking", text=message.thinking, at=message.at)
+    if message.text.strip():
+        yield Step(key=f"{key}.words", kind="words", text=message.text, at=message.at)
+    for place, call in enumerate(message.calls):
+        yield Step(key=f"{key}.{place}", kind="call", call=call, at=call.at or message.at)
+
+
+def _deed(deed: Intervention, key: str) -> Step:
+    return Step(key=key, kind="person", text=deed.text, at=deed.at, deed=deed.kind)
+
+
+def _parts(turns: Iterable[ShownTurn]) -> list[Part]:
+    """Cut turns into parts: between turns where that will do, within a long one where not."""
+    parts: list[list[ShownTurn]] = [[]]
+    count = 0
+    for shown in turns:
+        if count >= _FULL:
+            parts.append([])
+            count = 0
+        start = 0
+        while start < len(shown.steps) or not start:
+            steps = shown.steps[start : start + _OVERFULL - count]
+            parts[-1].append(ShownTurn(turn=shown.turn, steps=steps, is_begun=start > 0))
+            start, count = start + max(len(steps), 1), count + len(steps)
+            if count >= _OVERFULL:
+                parts.append([])
+                count = 0
+    return [Part(number=n, turns=tuple(part)) for n, part in enumerate(filter(None, parts))]

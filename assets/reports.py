@@ -91,7 +91,7 @@ def _done(materialization: dg.AssetMaterialization) -> Done:
 
 
 TABLE, MOVES, ALL = "fingerprint_leaderboard", "weekly_moves", "all"
-FORM = "2"
+FORM = "3"
 """Raised when the same sessions give other rows or pictures."""
 PAGE = "reports/fingerprint_leaderboard.md"
 

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Literal
 from msgspec import Struct
 
 from debrief.keys import week_after, week_of
-from debrief.markdown import table
+from debrief.markdown import plain, table
 from debrief.scoring.model import SessionScores
 from debrief.snapshots.model import UNKNOWN, SessionMetadataRow
 
@@ -31,6 +31,20 @@ FACTORS: tuple[Factor, ...] = ("tasks", "prompts", "model", "judges")
 
 _SHRINKAGE = 1.0
 _REACH = 1.96
+_LEVELS, _LEVELS_SHOWN = 6, 2
+"""Levels of a factor that are kept of a move, and shown in one line."""
+
+
+class LevelEffect(Struct, frozen=True):
+    """What one prompt, task, model or scorer did to a week's mean, by being used more or less."""
+
+    name: str
+    """A prompt's fingerprint, a task, a tool with its model, or a scorer's fingerprint."""
+    share_before: float
+    """Of the week before's sessions, from 0 to 1."""
+    share: float
+    value: float
+    """In points of overall quality."""
 
 
 class FactorEffect(Struct, frozen=True, kw_only=True):
@@ -42,6 +56,8 @@ class FactorEffect(Struct, frozen=True, kw_only=True):
     low: float
     """95 % interval, the shares of the levels taken as they are."""
     high: float
+    levels: tuple[LevelEffect, ...] = ()
+    """Those whose shares moved, the strongest first."""
 
 
 class WeeklyMove(Struct, frozen=True, kw_only=True):
@@ -119,14 +135,25 @@ def weekly_moves(
 
     moves = []
     for before, week in pairwise(sorted(places)):
-        shift = share(week) - share(before)
+        old, new = share(before), share(week)
+        shift = new - old
         parts = []
         for number, factor in enumerate(FACTORS):
             own = shift * (factors == number)
             value = float(own @ effects)
             reach = _REACH * max(0.0, float(own @ covariance @ own)) ** 0.5
             low, high = value - reach, value + reach
-            parts.append(FactorEffect(factor=factor, value=value, low=low, high=high))
+            moved = [
+                LevelEffect(
+                    columns[at][1], float(old[at]), float(new[at]), float((own * effects)[at])
+                )
+                for at in np.flatnonzero(own)
+            ]
+            moved.sort(key=lambda level: (-abs(level.value), level.name))
+            levels = tuple(moved[:_LEVELS])
+            parts.append(
+                FactorEffect(factor=factor, value=value, low=low, high=high, levels=levels)
+            )
         earlier, later = ([seen[place] for place in places[name]] for name in (before, week))
         mean_before, mean = (sum(one.quality for one in x) / len(x) for x in (earlier, later))
         moves.append(
@@ -183,7 +210,7 @@ def moves_markdown(moves: Sequence[WeeklyMove]) -> str:
             str(move.sessions),
             f"{move.mean:.2f}",
             f"**{_signed(move.moved)}**",
-            ", ".join(words.replace(" ", "\u00a0") for words in _contributions(move)),
+            ", ".join(_contributions(move)),
         ]
         for move in reversed(moves)
     ]
@@ -210,8 +237,14 @@ def _contributions(move: WeeklyMove) -> Iterator[str]:
     for part in move.parts:
         reach = (part.high - part.low) / 2
         if abs(part.value) >= 0.0005 or reach >= 0.0005:
-            yield f"{part.factor} {_signed(part.value)} ±{reach:.2f}"
-    yield f"the sessions themselves {_signed(move.rest)}"
+            named = "; ".join(map(_shown_level, part.levels[:_LEVELS_SHOWN]))
+            effect = f"{part.factor} {_signed(part.value)} ±{reach:.2f}".replace(" ", "\u00a0")
+            yield effect + (named and f" ({named})")
+    yield f"the sessions themselves {_signed(move.rest)}".replace(" ", "\u00a0")
+
+
+def _shown_level(level: LevelEffect) -> str:
+    return f"{plain(level.name)} {level.share_before:.0%} → {level.share:.0%}"
 
 
 def _signed(value: float) -> str:

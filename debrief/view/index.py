@@ -25,7 +25,7 @@ from debrief.lake import Lake
 from debrief.outcomes.store import LABELS
 from debrief.view.indexed import MADE_LATER, SessionRow, labels_of, texts_of_week, week_rows
 
-FORMAT = 1
+FORMAT = 2
 """Raised when the same lake gives another index: it is made anew."""
 PAUSE = 1.0
 """Seconds in which the lake's files are listed once at most."""
@@ -40,7 +40,7 @@ _SCHEMA = f"""
         {", ".join(f"{name} {'UNIQUE' if name == 'id' else ''}" for name in _COLUMNS)}
     );
     CREATE INDEX sessions_by_week ON sessions (week);
-    CREATE TABLE labels (session_id, name, value, source, rater);
+    CREATE TABLE labels (session_id, name, value, source, rater, said);
     CREATE INDEX labels_by_session ON labels (session_id);
     CREATE TABLE versions (table_name, week, version, PRIMARY KEY (table_name, week));
     CREATE VIRTUAL TABLE texts USING fts5 (prompts, answers, actions);
@@ -205,14 +205,13 @@ class Index:
         database.execute("DELETE FROM labels")
         database.execute("UPDATE sessions SET outcome = '', outcome_source = '', labels = ''")
         labels, outcomes = labels_of(self._lake)
-        database.executemany("INSERT INTO labels VALUES (?, ?, ?, ?, ?)", labels)
+        database.executemany("INSERT INTO labels VALUES (?, ?, ?, ?, ?, ?)", labels)
         database.executemany(
             "UPDATE sessions SET outcome = ?, outcome_source = ? WHERE id = ?", outcomes
         )
         database.execute(
-            "UPDATE sessions SET labels = (SELECT group_concat(said, ' · ') FROM (SELECT DISTINCT "
-            "CASE name WHEN 'success' THEN value ELSE name || ': ' || value END AS said "
-            "FROM labels WHERE session_id = sessions.id ORDER BY name)) "
+            "UPDATE sessions SET labels = (SELECT group_concat(said, ' · ') FROM "
+            "(SELECT DISTINCT said FROM labels WHERE session_id = sessions.id ORDER BY said)) "
             "WHERE id IN (SELECT session_id FROM labels)"
         )
 

@@ -14,7 +14,7 @@ from debrief.evidence import sentence
 from debrief.keys import week_of
 from debrief.lake import Lake
 from debrief.markdown import shorten
-from debrief.outcomes.model import PEOPLE
+from debrief.outcomes.model import PEOPLE, SUCCESS, YES, Label, success_of
 from debrief.outcomes.store import (
     WITHOUT_CHECKS,
     Roll,
@@ -262,23 +262,34 @@ def _first_reason(row: _Scored) -> tuple[str, int | None]:
     return chosen.rationale, chosen.evidence[0].turn if chosen.evidence else None
 
 
-Said = tuple[str, str, str, str, str]
-"""A session, a label's name and value, its source, and who said it."""
+Said = tuple[str, str, str, str, str, str]
+"""A session, a label's name and value, its source, who said it, and the label in words."""
 Outcome = tuple[str, str, str]
 """``yes`` or ``no``, who says so, and the session."""
 
 
 def labels_of(lake: Lake) -> tuple[list[Said], list[Outcome]]:
     """Return what people said of sessions, and what became of the work of each."""
-    said = list(all_labels(lake, PEOPLE))
-    roll = Roll(labelled_sessions(lake)) if said else None
+    found = [label for label in all_labels(lake, PEOPLE) if not label.loose]
+    roll = Roll(labelled_sessions(lake)) if found else None
     labels: list[Said] = [
-        (roll.find(label.session_id), label.name, label.value, label.source, label.rater)
-        for label in said
-        if roll is not None and not label.loose
+        (
+            roll.find(label.session_id) if roll is not None else "",
+            *(label.name, label.value, label.source, label.rater),
+            said_of(label),
+        )
+        for label in found
     ]
     outcomes: list[Outcome] = [
         ("yes" if outcome.success else "no", outcome.source, session_id)
         for session_id, outcome in success_labels(lake, WITHOUT_CHECKS - PEOPLE).items()
     ]
     return labels, outcomes
+
+
+def said_of(label: Label) -> str:
+    """Return a label in words: ``good``, ``bad``, or its name and value."""
+    if label.name.casefold() == SUCCESS:
+        success = success_of(label)
+        return label.value if success is None else "good" if success else "bad"
+    return label.name if label.value.casefold() in YES else f"{label.name}: {label.value}"

@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
-from fastapi import APIRouter, Response
+from fastapi import APIRouter, Request, Response
 
+from debrief.view.query import SCORES, SORTS, choices_of, query_of, search
 from debrief.view.templating import Page
 
 router = APIRouter()
-_SHOWN = 50
 
 
 @router.get("/sessions")
-def sessions(page: Page) -> Response:
-    """Show the sessions of all weeks, the worst first."""
-    found = page.index.sessions(order="quality IS NULL, quality, started DESC", limit=_SHOWN)
-    return page.render("sessions.html", title="Sessions", sessions=found)
+def sessions(page: Page, request: Request) -> Response:
+    """Show the sessions of all weeks that the address asks for, the worst first."""
+    return page.render(
+        "list.html",
+        title="Sessions",
+        found=search(page.index, query_of(request.query_params)),
+        choices=choices_of(page.index),
+        sorts=SORTS,
+        scores=SCORES,
+    )

@@ -6,7 +6,7 @@ reader's eye would obey, are shown as U+FFFD, in every page alike.
 
 from __future__ import annotations
 
-from datetime import datetime
+from datetime import date, datetime, timedelta
 from functools import cache
 from typing import Annotated, Any
 from urllib.parse import parse_qsl
@@ -14,7 +14,7 @@ from urllib.parse import parse_qsl
 from fastapi import Depends, Request
 from fastapi.responses import HTMLResponse
 from jinja2 import Environment, PackageLoader, StrictUndefined
-from markupsafe import Markup
+from markupsafe import Markup, escape
 
 from debrief.errors import InputError, without_controls
 from debrief.lake import Lake
@@ -23,6 +23,7 @@ from debrief.settings import Settings
 from debrief.view import links
 from debrief.view.index import Index
 from debrief.view.marking import marked
+from debrief.view.query import MARK, UNMARK
 
 _SHORT_ID = 8
 _LONGEST_FORM = 100_000
@@ -108,6 +109,9 @@ def environment() -> Environment:
         "words": words,
         "markdown": markdown,
         "marked": marked,
+        "excerpt": excerpt,
+        "week": week,
+        "signed": signed,
     }
     return made
 
@@ -165,6 +169,33 @@ def seconds(number: float | None) -> str:
     parts = ((whole // 86_400, "d"), (whole // 3_600 % 24, "h"), (whole // 60 % 60, "min"))
     shown = [f"{count} {unit}" for count, unit in parts if count]
     return " ".join(shown[:2]) or f"{whole} s"
+
+
+def week(monday: str) -> str:
+    """Return a week, named by its Monday, as people say it.
+
+    >>> week("2026-10-26")
+    '26 Oct – 1 Nov 2026'
+    """
+    first = date.fromisoformat(monday)
+    last = first + timedelta(days=6)
+    begin = f"{first.day}" if first.month == last.month else f"{first.day} {first:%b}"
+    begin += f" {first.year}" if first.year != last.year else ""
+    return f"{begin} – {last.day} {last:%b %Y}"
+
+
+def signed(number: float | None) -> str:
+    """Return a change with its sign: ``+0.12``, ``−0.06``, ``±0``."""
+    if number is None:
+        return "–"
+    text = f"{abs(number):.2f}"
+    return "±0" if text == "0.00" else f"{'+' if number > 0 else '−'}{text}"
+
+
+def excerpt(text: str) -> Markup:
+    """Return an excerpt of a search, with what was found marked."""
+    shown = escape(without_controls(" ".join(text.split())))
+    return Markup(shown.replace(MARK, Markup("<mark>")).replace(UNMARK, Markup("</mark>")))
 
 
 def short_id(session_id: str) -> str:

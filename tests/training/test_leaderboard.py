@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import re
 from datetime import timedelta
 from itertools import chain
 from typing import Any
@@ -188,6 +189,15 @@ def test_a_move_that_came_with_one_factor_is_put_down_to_it(factor: Factor, fiel
     assert move.moved == pytest.approx(0.2)
     assert part(move, factor) == pytest.approx(0.2, abs=0.03)
     assert move.rest == pytest.approx(0.0, abs=0.03)
+    levels = {
+        level.name.split()[-1]: level
+        for one in move.parts
+        for level in one.levels
+        if one.factor == factor
+    }
+    assert (levels["good"].share_before, levels["good"].share) == (0.25, 0.75)
+    assert levels["good"].value + levels["bad"].value == pytest.approx(part(move, factor))
+    assert re.search(r"\([a-z0-9 -]*(good 25% → 75%|bad 75% → 25%)", moves_markdown([move]))
     assert sum(abs(one.value) for one in move.parts) == pytest.approx(
         abs(part(move, factor)), abs=0.01
     )

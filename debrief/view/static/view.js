@@ -1,29 +1,34 @@
 // Keys: / searches, j and k go from row to row, enter opens one. Every page works without it.
 "use strict";
 
-const rows = () => [...document.querySelectorAll("[data-row]")];
-
 function go(step) {
-  const all = rows();
-  if (!all.length) return;
-  const now = all.findIndex((row) => row.classList.contains("at"));
-  const next = all[Math.max(0, Math.min(all.length - 1, now + step))];
-  all[now]?.classList.remove("at");
+  const rows = [...document.querySelectorAll("[data-row]")];
+  if (!rows.length) return;
+  const now = rows.findIndex((row) => row.classList.contains("at"));
+  const next = rows[Math.max(0, Math.min(rows.length - 1, now + step))];
+  rows[now]?.classList.remove("at");
   next.classList.add("at");
-  next.querySelector("a")?.focus({ preventScroll: true });
+  next.querySelector(".title, a")?.focus({ preventScroll: true });
   next.scrollIntoView({ block: "nearest" });
 }
 
 document.addEventListener("keydown", (event) => {
-  const typing = event.target.closest("input, textarea, select, [contenteditable]");
   if (event.ctrlKey || event.metaKey || event.altKey) return;
-  if (typing) {
+  if (event.target.closest("input, textarea, select, [contenteditable]")) {
     if (event.key === "Escape") event.target.blur();
-    return;
-  }
-  if (event.key === "/") {
+  } else if (event.key === "/") {
     event.preventDefault();
-    document.querySelector('[data-key="/"]')?.focus();
+    document.querySelector('[data-key="/"]')?.select();
   } else if (event.key === "j") go(1);
   else if (event.key === "k") go(-1);
 });
+
+// A choice shows at once, and an address has only what was chosen.
+for (const form of document.querySelectorAll("form[data-clean]")) {
+  form.addEventListener("change", (event) => {
+    if (event.target.matches("[data-submit]")) form.requestSubmit();
+  });
+  form.addEventListener("formdata", (event) => {
+    for (const [name, value] of [...event.formData]) if (!value) event.formData.delete(name);
+  });
+}

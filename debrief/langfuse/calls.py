@@ -25,6 +25,7 @@ class TracedCall:
     id: str
     name: str
     arguments: str
+    """Empty while nothing tells them."""
     key: str
     """The arguments in one spelling."""
     trace: str
@@ -112,8 +113,12 @@ class Calls:
         self._settled.update((id(one), one) for one in said)
         self._recognise(repeated, trace, turn)
         for one in repeated:
-            if one.known is not None and one.result is not None and one.known.result is None:
+            if one.known is None:
+                continue
+            if one.result is not None and one.known.result is None:
                 one.known.answer(one.result.text, one.result.status)
+            if not one.known.arguments:
+                one.known.arguments, one.known.key = one.call.arguments, one.call.key
         for result in loose:
             self._answer(result, trace, turn)
         unknown: dict[int, list[Repeat]] = {}

@@ -124,7 +124,8 @@ def _message(row: Row, calls: dict[str, Row], facts: Json) -> Iterator[Json]:
     content: list[Json] = [{"type": "text", "text": string(gave.get("content"))}]
     for id, call in made:
         given = decoded(calls.get(id, {}).get("input"))
-        content.append({"type": "tool_use", "id": id, "name": call.get("name"), "input": given})
+        known = {} if given in (None, "") else {"input": given}
+        content.append({"type": "tool_use", "id": id, "name": call.get("name"), **known})
     usage = mapping(row.get("usageDetails") or row.get("usage"))
     spent = {name: usage[key] for key, name in _SPENT.items() if key in usage}
     message = {

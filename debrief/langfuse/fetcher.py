@@ -17,7 +17,7 @@ from debrief.langfuse.assembly import Assembly
 from debrief.langfuse.claude_plugin import is_of_plugin, lacking_in, session_of_plugin
 from debrief.langfuse.client import LangfuseClient, Row
 from debrief.langfuse.messages import Memory
-from debrief.langfuse.rows import Span, fetch_rows
+from debrief.langfuse.rows import Span, fetch_rows, is_bare_trace
 from debrief.langfuse.traces import ServerTrace
 from debrief.sessions.model import Session, TranscriptRef, Usage
 from debrief.sessions.readers.values import moment
@@ -142,10 +142,11 @@ def _arrived(rows: Sequence[Row]) -> datetime | None:
 
 
 def _lacking(rows: Sequence[Row]) -> int:
-    """Return how many observations others speak of that are not there."""
+    """Return how many observations are not there that others speak of, or a trace came without."""
     known = {str(row.get("id")) for row in rows}
     parents = {str(row["parentObservationId"]) for row in rows if _is_below(row)}
-    return len(parents - known) + lacking_in(rows)
+    bare = sum(is_bare_trace(row) for row in rows)
+    return len(parents - known) + bare + lacking_in(rows)
 
 
 def _is_below(row: Row) -> bool:

@@ -23,8 +23,8 @@ from debrief.sessions.readers.values import first_string, mapping, moment
 
 _OF_MESSAGES = ("tool_call_id", "isError", "is_error")
 """Marks of an output that is a message or an answer of a server, and not the tool's own data."""
-_NONE = "{}"
-"""No arguments."""
+_NONE = ("", "{}")
+"""Arguments that nothing tells, and none."""
 _UNDER_WAY = 200
 """Calls of a tool that may wait for their results at once; of which an observation with other
 arguments may be."""
@@ -43,7 +43,7 @@ class Observed(Struct, frozen=True, eq=False):
     """Of the call that it is of, where the integration tells; empty where not."""
     name: str
     arguments: str
-    """As compact JSON text of an object."""
+    """As compact JSON text of an object; empty where it has no input."""
     key: str
     """The arguments in one spelling."""
     inner_key: str
@@ -64,7 +64,7 @@ class Observed(Struct, frozen=True, eq=False):
         given next tells more."""
         call.observed = True
         call.at = self.at or call.at
-        if call.arguments == _NONE:
+        if call.arguments in _NONE and self.arguments:
             call.arguments, call.key = self.arguments, self.key
         if call.result is None and self.result is not None:
             call.answer(self.result, self.status)
@@ -94,7 +94,7 @@ def observed_in(row: Row, is_a_tool_s: bool) -> Observed:
         call_id=_attribute(facts, vendors.OBSERVED_IDS) or first_string(message, "tool_call_id"),
         name=_attribute(facts, vendors.OBSERVED_NAMES)
         or str(row.get("name") or row.get("type") or "tool"),
-        arguments=arguments,
+        arguments="" if given in (None, "") else arguments,
         key=same_spelling(arguments),
         inner_key=same_spelling(arguments_of(_inside(given))),
         at=moment(row.get("startTime")),
@@ -130,7 +130,7 @@ def match(calls: Sequence[TracedCall], observed: Iterable[Observed]) -> list[Obs
     arguments_in = cache(orjson.loads)
 
     def more_arguments(one: Observed, call: TracedCall) -> bool:
-        called, given = arguments_in(call.arguments), arguments_in(one.arguments)
+        called, given = arguments_in(call.key), arguments_in(one.key)
         return bool(called.items() <= given.items())
 
     for fits in (more_arguments, _by_name_alone):

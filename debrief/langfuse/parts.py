@@ -30,9 +30,9 @@ class ReportedCall(Struct, frozen=True, gc=False):
     """Empty where the vendor gives calls none."""
     name: str
     arguments: str
-    """As compact JSON text of an object."""
+    """As compact JSON text of an object; empty where the message does not tell them."""
     key: str
-    """The arguments in one spelling, whatever order they were written in."""
+    """The arguments in one spelling, whatever order they were written in; of none ``{}``."""
 
 
 class ReportedResult(Struct, frozen=True, gc=False):
@@ -133,7 +133,9 @@ def call_of(item: Any) -> ReportedCall | None:
     if given is None:
         given = {key: item[key] for key in ("code", "queries") if item.get(key)}
     text = arguments_of(given)
-    return ReportedCall(first_string(item, *vendors.IDS), name, text, same_spelling(text))
+    is_given = given or any(key in holder for holder in (inner, item) for key in vendors.GIVEN)
+    id, key = first_string(item, *vendors.IDS), same_spelling(text)
+    return ReportedCall(id, name, text if is_given else "", key)
 
 
 def result_in(item: Json) -> ReportedResult | None:

@@ -26,6 +26,7 @@ WHOLE = "attributes,tools,cwd,git_branch"
 
 _TRACES_AT_ONCE = 50
 _AT_ONCE = 4
+_BARE = "isBareTrace"
 _OF_A_TRACE = ("input", "output", "tags", "environment")
 _MOMENT = timedelta(seconds=1)
 """Longer than a server's fractions of a second."""
@@ -148,13 +149,19 @@ def _of_trace(trace: Row) -> Iterator[Row]:
         else:
             yield {**name, **row, "isRootObservation": False}
     if len(roots) != 1:
-        yield _as_root(trace)
+        yield {**_as_root(trace), _BARE: not own}
+
+
+def is_bare_trace(row: Row) -> bool:
+    """Return whether a row stands for a trace without observations."""
+    return row.get(_BARE) is True
 
 
 def _as_root(trace: Row) -> Row:
     """Return a trace as the root observation that newer servers would show for it."""
+    facts = ("id", "name", "metadata", "createdAt", "updatedAt", *_OF_A_TRACE)
     return {
-        **{name: trace.get(name) for name in ("id", "name", "metadata", *_OF_A_TRACE)},
+        **{name: trace.get(name) for name in facts},
         "traceId": trace["id"],
         "type": "SPAN",
         "startTime": trace.get("timestamp"),

@@ -284,6 +284,8 @@ def _arguments(call: ToolCall) -> Raw | dict[str, str]:
         is_object = type(msgspec.json.decode(call.input)) is dict
     except (msgspec.DecodeError, RecursionError):
         is_object = False
+    if not call.input:
+        return {}
     return Raw(call.input.encode()) if is_object else {"input": call.input}
 
 

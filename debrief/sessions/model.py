@@ -55,7 +55,7 @@ class ToolCall(Struct, frozen=True, kw_only=True, gc=False):
     id: str
     name: str
     input: Json
-    """The arguments as compact JSON text of an object."""
+    """The arguments as compact JSON text of an object; empty where the source tells none."""
     result: str | None = None
     """The result as text; None when the transcript holds none."""
     status: CallStatus = "unanswered"

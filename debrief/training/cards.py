@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TypeVar
@@ -21,6 +22,7 @@ HOW_TO_LOAD = "## How to load it\n\n"
 _MOST_ROWS = 15
 _SESSIONS_NAMED = 5
 _SHORTEST = 1 << 10
+_REASONS = re.compile(r"(?:^|; )turn \d+: ([^:;]+)")
 _NOT = {True: "", False: "not "}
 
 
@@ -52,6 +54,8 @@ class SetCounts:
         self.tool_schemas: Counter[str] = Counter()
         self.scorers: Counter[tuple[str, str]] = Counter()
         self.languages: Counter[str] = Counter()
+        self.not_trained: Counter[str] = Counter()
+        """Turns with answers that are not trained on, by why."""
         self.judges: dict[tuple[str, str, float], list[float]] = defaultdict(list)
 
     @property
@@ -104,6 +108,7 @@ class SetCounts:
             for entry in sample.scores:
                 if entry.kind == "judge":
                     self.judges[entry.name, entry.model, entry.weight].append(entry.value)
+            self.not_trained.update(_REASONS.findall(sample.not_trained))
             if sample.windows > 1:
                 self.split_sessions += 1
                 self.windows += sample.windows
@@ -299,6 +304,10 @@ def _content(counts: SetCounts) -> str:
         ("languages, by changed lines", languages or "no edit recorded"),
         ("secrets replaced by placeholders", f"{counts.totals['redactions']:,}"),
         ("texts that stand for what was not recorded", f"{counts.totals['stand_ins']:,}"),
+        (
+            "turns with answers that carry weight 0, and why",
+            "; ".join(f"{count:,}: {why}" for why, count in ranked(counts.not_trained)) or "none",
+        ),
         (
             "subagents' own conversations, counted in nothing above",
             f"{counts.subagent_lines:,} lines of {counts.subagent_tokens:,} tokens",

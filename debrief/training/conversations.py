@@ -6,8 +6,8 @@ assistant message without calls. A slash command that the model took up is a use
 was typed. What the transcript lacks is neither invented nor left open: a fixed text in round
 brackets stands for it, and is counted. An assistant message of ours, one on a request that is not
 known or after a notice that is not told, one that the person interrupted before it came to its
-calls, one whose call was refused or has no result, and all that the person's next words reject,
-undo or correct carry ``weight`` 0, OpenAI's mark for what is not trained on.
+calls, one whose call was refused or lacks its result or its arguments, and all that the person's
+next words reject, undo or correct carry ``weight`` 0, OpenAI's mark for what is not trained on.
 """
 
 from __future__ import annotations
@@ -150,9 +150,12 @@ class ConversationBuilder:
             yield "the person refused a call"
         elif any(call.result is None for call in answer.calls):
             yield "a call has no result"
+        if any(not call.input for call in answer.calls):
+            yield "the arguments of a call are not known"
 
     def _call(self, call: ToolCall) -> ChatCall:
         arguments, text = call_arguments(call.input)
+        self.stand_ins += not call.input
         self.calls.append((call.name, arguments))
         return ChatCall(
             id=call_id(len(self.calls)),
@@ -312,8 +315,9 @@ def call_arguments(text: str) -> tuple[dict[str, object], str]:
 
     That is ``text`` itself, to the letter, where it is one. What is no object, such as the bare
     patch that some tools take, becomes ``{"input": …}``; and half a character, which JSON can
-    spell and UTF-8 cannot, is mended.
+    spell and UTF-8 cannot, is mended. Of arguments that are not known there are none.
     """
+    text = text or "{}"
     arguments = parsed_arguments(text)
     if arguments is not None:
         return arguments, text

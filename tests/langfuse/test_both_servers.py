@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from datetime import datetime, timedelta
 from hashlib import sha256
 from pathlib import Path
@@ -82,9 +82,11 @@ class Place:
         self._real.post("/otel/v1/traces", spans_of(self.shown.observations))
         until = time.monotonic() + PATIENCE
         while time.monotonic() < until:
-            found = list_session(self._real, self.session)
-            if found and found.listed("", START, "").observations >= len(self.shown.observations):
-                return
+            found, count = list_session(self._real, self.session), len(self.shown.observations)
+            if found and found.listed("", START, "").observations >= count:
+                with suppress(InputError):
+                    SessionFetcher(self._real).fetch_session(self.session, count=count)
+                    return
             time.sleep(0.5)
         raise AssertionError(f"{self.session} did not arrive in {PATIENCE} s")
 

@@ -7,12 +7,26 @@ from typing import Any
 
 import msgspec
 import pytest
+from msgspec import UNSET
 
 from debrief.langfuse.fetcher import SessionFetcher
 from debrief.redaction.redactor import Redactor
 from debrief.redaction.sessions import redact_session
+from debrief.training.cards import SetCounts, training_card
 from debrief.training.formats import validate_line
-from tests.langfuse.scenario import READ, TEST, DropIn, call, calls, client_of, says, tool, user
+from debrief.training.options import TrainingOptions
+from tests.langfuse.scenario import (
+    READ,
+    TEST,
+    DropIn,
+    call,
+    calls,
+    calls_of,
+    client_of,
+    says,
+    tool,
+    user,
+)
 from tests.langfuse.server import LangfuseServer, Mode
 from tests.training.scenario import line_of
 
@@ -55,3 +69,28 @@ def test_three_traces_of_a_client_become_one_turn_and_one_line(mode: Mode) -> No
         function = declared["function"]
         assert by_name[function["name"]]["description"] == function["description"]
         assert by_name[function["name"]]["parameters"] == function["parameters"]
+
+
+def test_a_call_whose_arguments_nobody_tells_is_not_trained_on() -> None:
+    untold = {"id": "c1", "type": "tool_use", "name": "run_tests"}
+    with LangfuseServer() as server:
+        agent = DropIn(server)
+        agent.asks(user("Fix the cart."), answers={"role": "assistant", "content": [untold]})
+        answers = calls(call("c2", "read_file", path="cart.py"))
+        agent.asks(tool("c1", "1 failed"), answers=answers)
+        agent.asks(tool("c2", "total = 0"), answers=says("It starts at 0."))
+        session = SessionFetcher(client_of(server)).fetch_session("s1")
+        agent.ran("t1", "run_tests", {"folder": "tests"}, "1 failed")
+        told = SessionFetcher(client_of(server)).fetch_session("s1")
+    assert [one.input for one in calls_of(session.turns[0])] == ["", '{"path":"cart.py"}']
+    line = line_of(session)
+    assert validate_line(msgspec.json.encode(line)) == []
+    answered = [message for message in line.messages if message.role == "assistant"]
+    assert [message.weight for message in answered] == [0, UNSET, UNSET]
+    assert line.metadata.not_trained == "turn 1: the arguments of a call are not known"
+    counts = SetCounts()
+    counts.add_line(line.metadata, 1, 1, 1)
+    card = training_card("t", "a-b", TrainingOptions(), 1, counts, [], "")
+    assert "1: the arguments of a call are not known" in card
+    assert calls_of(told.turns[0])[0].input == '{"folder":"tests"}'
+    assert line_of(told).metadata.not_trained == ""

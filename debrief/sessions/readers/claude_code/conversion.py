@@ -222,7 +222,7 @@ class TranscriptFile:
         thread.timeline.place(draft, call)
         self._calls[id] = thread
         if name in _DELEGATING_TOOLS:
-            self.tasks[id] = orjson.loads(call.input)
+            self.tasks[id] = orjson.loads(call.input or "{}")
         early = self._early.pop(id, None) if self._early else None
         if early is not None:
             self._result(*early)

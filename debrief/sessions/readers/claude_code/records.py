@@ -251,14 +251,17 @@ def pictures_in(content: Any) -> int:
 
 
 def arguments_of(given: msgspec.Raw) -> str:
-    """Return a call's arguments as compact JSON text of an object, straight from the transcript."""
+    """Return a call's arguments as compact JSON text of an object, straight from the transcript;
+    an empty text where it does not tell them."""
     data = bytes(given)
+    if not data:
+        return ""
     if data[:1] == b"{" and b"\\ud" not in data:
         try:
             return msgspec.json.format(data, indent=-1).decode()
         except UnicodeDecodeError:
             pass
-    value = mend(json.loads(data.decode(errors="replace"), strict=False)) if data else {}
+    value = mend(json.loads(data.decode(errors="replace"), strict=False))
     if type(value) is not dict:
         value = {} if value is None else {"input": value}
     return compact_json(value)

@@ -19,7 +19,6 @@ from debrief.markdown import counted
 
 if TYPE_CHECKING:
     from debrief.outcomes.model import Label
-    from debrief.validity.refitting import Gain
 
 _HEADINGS = ("source", "labels", "sessions", "success: yes", "no", "other")
 
@@ -128,7 +127,7 @@ def fit(
     from debrief.outcomes.store import WITHOUT_CHECKS
     from debrief.outcomes.tables import store_table
     from debrief.settings import load_settings
-    from debrief.validity.refitting import refit, rows_of_lake
+    from debrief.validity.refitting import gain_text, refit, rows_of_lake
 
     opened = Lake(lake or load_settings().lake)
     if shipped:
@@ -146,33 +145,9 @@ def fit(
         print_json({"stored": store, "kinds": made.gains})
         return
     for gain in made.gains:
-        console().print(_said(gain))
+        console().print(gain_text(gain))
     kinds = ", ".join(made.taken) or "nothing"
     if dry_run:
         console().print(f"Would be stored: {kinds}. Nothing was changed.")
     else:
         console().print(f"Stored: {kinds}." + " The next run scores with it." * store)
-
-
-def _said(gain: Gain) -> str:
-    """Return in words what refitting comes to for one kind of session."""
-    sources = ", ".join(f"{count} {source}" for source, count in gain.sources)
-    head = (
-        f"{gain.kind}: {counted(gain.sessions, 'labelled session')} ({sources}), "
-        f"{gain.succeeded} succeeded"
-    )
-    if gain.missing:
-        return f"{head}. {gain.missing}."
-    lines = [f"{head}; tested on {gain.tested} of held-out {gain.held_out}"]
-    for name, value, form in (
-        ("AUROC, table before", gain.shipped, ".3f"),
-        ("AUROC, refitted", gain.refitted, ".3f"),
-        ("AUROC gained", gain.gained, "+.3f"),
-        ("Brier score minus the base rate's", gain.brier, "+.3f"),
-    ):
-        if value is not None:
-            shown = [format(number, form) for number in (value.value, value.low, value.high)]
-            lines.append(f"  {name:34} {shown[0]} ({shown[1]} to {shown[2]})")
-    if gain.shortfall:
-        lines.append(f"  not taken: {gain.shortfall}; --force takes it all the same")
-    return "\n".join(lines)

@@ -3,16 +3,44 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from typing import Protocol
 
 from msgspec import Struct
 
-from debrief.judging.model import JudgeEvaluation
-from debrief.scoring.model import SessionScores, SuccessEstimate
+from debrief.scoring.model import SuccessEstimate
 
 _NOTHING_TELLS = 0.5
 """Less than the middle of success: ``debrief fit`` learns nothing from such a session."""
 _MIDDLE, _APART = 0.5, 0.25
 """From where on the middle of success, and a difference between scores, are worth a word."""
+
+
+class OneScorer(Protocol):
+    """What is read of a row of ``session_scores``."""
+
+    @property
+    def status(self) -> str: ...  # noqa: D102
+    @property
+    def model(self) -> str: ...  # noqa: D102
+    @property
+    def overall_quality(self) -> float | None: ...  # noqa: D102
+    @property
+    def uncertain(self) -> bool: ...  # noqa: D102
+    @property
+    def chunk_agreement(self) -> float | None: ...  # noqa: D102
+    @property
+    def success(self) -> SuccessEstimate | None: ...  # noqa: D102
+
+
+class OneJudge(Protocol):
+    """What is read of a row of ``judge_evaluations``."""
+
+    @property
+    def judge(self) -> str: ...  # noqa: D102
+    @property
+    def model(self) -> str: ...  # noqa: D102
+    @property
+    def score(self) -> float | None: ...  # noqa: D102
 
 
 class Worth(Struct, frozen=True):
@@ -23,7 +51,7 @@ class Worth(Struct, frozen=True):
     why: tuple[str, ...] = ()
 
 
-def worth_of(scores: Sequence[SessionScores], judgements: Sequence[JudgeEvaluation]) -> Worth:
+def worth_of(scores: Sequence[OneScorer], judgements: Sequence[OneJudge]) -> Worth:
     """Return how much a label of a session would teach.
 
     Args:
@@ -35,7 +63,7 @@ def worth_of(scores: Sequence[SessionScores], judgements: Sequence[JudgeEvaluati
 
 
 def _parts(
-    scores: Sequence[SessionScores], judgements: Sequence[JudgeEvaluation]
+    scores: Sequence[OneScorer], judgements: Sequence[OneJudge]
 ) -> Iterator[tuple[float, str]]:
     if not scores:
         return

@@ -15,12 +15,13 @@ from typing import TYPE_CHECKING, NamedTuple, get_args
 from msgspec import Struct
 from msgspec.structs import replace
 
-from debrief.keys import digest_of
+from debrief.keys import digest_of, week_of
 from debrief.lake import Lake
+from debrief.markdown import counted
 from debrief.offline.facts import Facts, facts_of
 from debrief.offline.fitting import LEAST, fit
 from debrief.offline.success import SuccessTable, TableKind, estimate
-from debrief.outcomes.store import success_labels
+from debrief.outcomes.store import labelled_sessions, success_labels
 from debrief.rubrics.measures import Coefficient
 from debrief.sessions.model import Session
 from debrief.sessions.store import SESSIONS_TABLE
@@ -93,6 +94,30 @@ class Gain(Struct, frozen=True, kw_only=True):
 _OTHER = {True: "success", False: "failure"}
 
 
+def gain_text(gain: Gain) -> str:
+    """Return in words what refitting comes to for one kind of session."""
+    sources = ", ".join(f"{count} {source}" for source, count in gain.sources)
+    head = (
+        f"{gain.kind}: {counted(gain.sessions, 'labelled session')} ({sources}), "
+        f"{gain.succeeded} succeeded"
+    )
+    if gain.missing:
+        return f"{head}. {gain.missing}."
+    lines = [f"{head}; tested on {gain.tested} of held-out {gain.held_out}"]
+    for name, value, form in (
+        ("AUROC, table before", gain.shipped, ".3f"),
+        ("AUROC, refitted", gain.refitted, ".3f"),
+        ("AUROC gained", gain.gained, "+.3f"),
+        ("Brier score minus the base rate's", gain.brier, "+.3f"),
+    ):
+        if value is not None:
+            shown = [format(number, form) for number in (value.value, value.low, value.high)]
+            lines.append(f"  {name:34} {shown[0]} ({shown[1]} to {shown[2]})")
+    if gain.shortfall:
+        lines.append(f"  not taken: {gain.shortfall}; --force takes it all the same")
+    return "\n".join(lines)
+
+
 class Refit(NamedTuple):
     """A refitted table, and what it gains."""
 
@@ -110,8 +135,9 @@ def rows_of_lake(lake: Lake, sources: Collection[str]) -> list[Row]:
         sources: that may say whether a session succeeded.
     """
     labels = success_labels(lake, sources)
+    starts = (one.started for one in labelled_sessions(lake) if one.id in labels)
     found: list[tuple[datetime, str, Row]] = []
-    for week in lake.partitions(SESSIONS_TABLE):
+    for week in sorted({week_of(started) for started in starts}):
         for session in lake.read(SESSIONS_TABLE, week, Session, ("id", labels.keys())):
             known = labels[session.id]
             row = Row(facts_of(session), known.success, known.task, week, known.source)

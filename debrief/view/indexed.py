@@ -22,6 +22,7 @@ from debrief.outcomes.store import (
     labelled_sessions,
     success_labels,
 )
+from debrief.outcomes.worth import worth_of
 from debrief.scoring.dimensions import BY_NAME
 from debrief.scoring.model import SuccessEstimate, Verdict
 from debrief.sessions.model import Message, Subagent, Turn, Usage
@@ -82,6 +83,9 @@ class SessionRow(Struct, frozen=True, kw_only=True):
     """Why it could not be scored or judged; empty when it could."""
     cost_usd: float | None = None
     """Of scoring and judging it; None when a price was not known."""
+    worth: float = 0.0
+    """How much a label of it would teach."""
+    worth_why: str = ""
     outcome: str = ""
     """``yes`` or ``no``, from what became of its work."""
     outcome_source: str = ""
@@ -91,8 +95,8 @@ class SessionRow(Struct, frozen=True, kw_only=True):
 
 MADE_LATER: dict[str, str] = {
     **dict.fromkeys((*BY_NAME, "quality", "judges", "success_rank", "reason_turn"), "NULL"),
-    **dict.fromkeys(("success", "reason", "failed"), "''"),
-    **{"cost_usd": "NULL", "uncertain": "0", "fingerprint": f"'{UNKNOWN}'"},
+    **dict.fromkeys(("success", "reason", "failed", "worth_why"), "''"),
+    **{"cost_usd": "NULL", "uncertain": "0", "worth": "0", "fingerprint": f"'{UNKNOWN}'"},
 }
 """The columns that other tables give, with what SQL sets them to where these have no row."""
 
@@ -121,9 +125,11 @@ class _Scored(Struct, frozen=True, kw_only=True):
 
     session_id: str
     status: str
+    model: str
     failure: str = ""
     verdicts: tuple[Verdict, ...] = ()
     overall_quality: float | None = None
+    chunk_agreement: float | None = None
     uncertain: bool = False
     success: SuccessEstimate | None = None
     cost_usd: float | None = None
@@ -135,6 +141,7 @@ class _Judged(Struct, frozen=True, kw_only=True):
     session_id: str
     status: str
     judge: str
+    model: str
     weight: float
     score: float | None = None
     failure: str = ""
@@ -210,7 +217,9 @@ def week_rows(lake: Lake, week: str) -> dict[str, dict[str, Any]]:
         found[row.session_id].update(fingerprint=row.prompt_fingerprint, task=row.task)
         if row.model:
             found[row.session_id]["model"] = row.model
+    scorers: dict[str, list[_Scored]] = defaultdict(list)
     for scored in lake.read("session_scores", week, _Scored):
+        scorers[scored.session_id].append(scored)
         if "quality" not in found[scored.session_id] or scored.status == "ok":
             found[scored.session_id].update(_of_scores(scored))
     judged: dict[str, list[_Judged]] = defaultdict(list)
@@ -226,6 +235,9 @@ def week_rows(lake: Lake, week: str) -> dict[str, dict[str, Any]]:
         costs = [columns.get("cost_usd"), *(each.cost_usd for each in judgements)]
         known = [cost for cost in costs if cost is not None]
         columns["cost_usd"] = sum(known) if len(known) == len(costs) else None
+    for session_id, rows in scorers.items():
+        worth = worth_of(rows, judged[session_id])
+        found[session_id].update(worth=worth.value, worth_why=" ".join(worth.why))
     return found
 
 

@@ -1,35 +1,193 @@
-"""Labels: what people say of sessions."""
+"""Labels: what people say of sessions, given while they read, and which session to label next."""
 
 from __future__ import annotations
 
-import csv
-import io
+from collections import Counter
+from functools import cache
+from typing import Annotated, Any
 
-from fastapi import APIRouter, Response
+from fastapi import APIRouter, Header, HTTPException, Response
+from fastapi.responses import RedirectResponse
+from msgspec import Struct
 
-from debrief.outcomes.store import all_labels
-from debrief.view.templating import Page
+from debrief.errors import InputError
+from debrief.lake import Lake
+from debrief.offline.fitting import LEAST
+from debrief.offline.success import shipped_table
+from debrief.outcomes.giving import give_label, given_labels, label_of, labels_csv, rater_of
+from debrief.outcomes.model import SUCCESS, UNSURE, Label
+from debrief.outcomes.store import WITHOUT_CHECKS
+from debrief.redaction.redactor import Redactor, key_of
+from debrief.rubrics.agreement import AGREEMENT, ALL, AgreementRow
+from debrief.rubrics.model import RUBRICS, Rubric
+from debrief.rubrics.probes import FEWEST_LABELS, PROBES, Probe
+from debrief.scoring.dimensions import BY_NAME, OVERALL
+from debrief.scoring.model import SCORE_NAMES, SessionScores
+from debrief.sessions.model import Session
+from debrief.sessions.store import SESSIONS_TABLE
+from debrief.validity.refitting import gain_text, refit, rows_of_lake
+from debrief.view.indexed import SessionRow
+from debrief.view.links import label_next_path, session_path
+from debrief.view.templating import Form, Page, PageContext, environment
 
 router = APIRouter()
-_SHOWN = 20
+_SAID = ("good", "bad", UNSURE)
+_SHOWN = 5
+
+
+class LabelsOn(Struct, frozen=True, kw_only=True):
+    """What the label bar of a session shows."""
+
+    rater: str
+    """Who labels here."""
+    own: Label | None
+    """What they said of its success."""
+    given: tuple[Label, ...]
+    """On pages, by whomever."""
+    others: tuple[tuple[str, str, str, str], ...]
+    """From elsewhere: name, value, source and rater."""
+    names: tuple[str, ...]
+    """That a label may have to be compared with a score."""
+
+
+def labels_on(page: PageContext, session_id: str) -> LabelsOn:
+    """Return the labels of a session, those that were given a moment ago included."""
+    rater = rater_of(page.settings)
+    given = tuple(one for one in given_labels(page.lake) if one.session_id == session_id)
+    others = page.index.select(
+        "SELECT name, value, source, rater FROM labels WHERE session_id = ? AND source != 'view'",
+        (session_id,),
+    )
+    own = (one for one in given if (one.name, one.rater) == (SUCCESS, rater))
+    return LabelsOn(
+        rater=rater,
+        own=next(own, None),
+        given=given,
+        others=tuple(map(tuple, others)),
+        names=_measured(page.lake),
+    )
+
+
+environment().globals["labels_on"] = labels_on
+
+
+def _measured(lake: Lake) -> tuple[str, ...]:
+    """Return the names of dimensions, judges and rubrics, which a label can be compared with."""
+    judges = (row.name for row in lake.read(PROBES, ALL, Probe) if row.kind == "judge")
+    rubrics = (row.key for row in lake.rows(RUBRICS, Rubric, SCORE_NAMES))
+    return tuple(dict.fromkeys((*BY_NAME, OVERALL, *sorted({*judges, *rubrics}))))
+
+
+@cache
+def _redactor(key: bytes) -> Redactor:
+    return Redactor(key)
+
+
+@router.post("/sessions/{session_id:path}/labels")
+def label(
+    page: Page, session_id: str, form: Form, x_part: Annotated[str, Header()] = ""
+) -> Response:
+    """Keep what a person says of a session; show the session again, or the next one to label."""
+    row = page.index.find(session_id)
+    if row is None:
+        raise InputError(session_id, "is no session of this lake", "Search the list of sessions.")
+    said, name, value = (form.get(field, "").strip() for field in ("say", "name", "value"))
+    if said in _SAID:
+        name, value = SUCCESS, said
+    elif said == "named" and not value:
+        if name in _measured(page.lake):
+            raise HTTPException(400, f"{name} needs a value, as its scores have")
+        value = "1"
+    elif said not in ("named", "clear"):
+        raise HTTPException(400, "is no label")
+    redactor = _redactor(key_of(page.settings))
+    try:
+        made = label_of(
+            session_id,
+            name,
+            "" if said == "clear" else value,
+            form.get("note", ""),
+            rater_of(page.settings),
+            lambda text: redactor.redact(text).text,
+        )
+    except InputError as error:
+        raise HTTPException(400, f"{error.reason}. {error.next_move}") from None
+    give_label(page.lake, page.settings.home, made)
+    page.index.expire()
+    if x_part:
+        return page.render("labels/bar.html", row=row)
+    then = label_next_path() if form.get("then") == "next" else session_path(session_id)
+    return RedirectResponse(then, 303)
 
 
 @router.get("/labels/next")
-def label_next(page: Page) -> Response:
-    """Show the sessions without a label whose quality is the least clear."""
-    where, order = "labels = '' AND quality IS NOT NULL", "uncertain DESC, abs(quality - 0.5)"
-    found = page.index.sessions(where, order=order, limit=_SHOWN)
-    return page.render("sessions.html", title="Label next", sessions=found)
+def label_next(page: Page, skip: int = 0) -> Response:
+    """Show the session whose label would teach most, and how far scores are known to be right."""
+    given = list(given_labels(page.lake))
+    labelled, skip = {one.session_id for one in given}, max(0, skip)
+    rows = page.index.sessions(
+        "labels = '' AND failed = '' AND quality IS NOT NULL",
+        order="worth DESC, id",
+        limit=skip + _SHOWN + len(labelled),
+    )
+    waiting = [row for row in rows if row.id not in labelled][skip:]
+    first = waiting[0] if waiting else None
+    return page.render(
+        "labels/next.html",
+        title="Label next",
+        row=first,
+        skip=skip,
+        waiting=waiting[1:_SHOWN],
+        lately=sorted(given, key=lambda one: one.seen, reverse=True)[:_SHOWN],
+        **(_excerpt(page, first) if first else {}),
+        **_known(page, given),
+    )
+
+
+def _excerpt(page: PageContext, row: SessionRow) -> dict[str, Any]:
+    """Return what a person needs to decide whether to read on: what was asked, answered, seen."""
+    only = {row.id}
+    session = next(page.lake.read(SESSIONS_TABLE, row.week, Session, ("id", only)), None)
+    scores = page.lake.read("session_scores", row.week, SessionScores, ("session_id", only))
+    estimate = next((each.success for each in scores if each.success), None)
+    turns = session.turns if session else ()
+    answers = [message.text for turn in turns for message in turn.messages if message.text.strip()]
+    return {
+        "prompt": next((turn.prompt for turn in turns if turn.prompt.strip()), ""),
+        "answer": answers[-1] if answers else "",
+        "reasons": estimate.reasons if estimate else (),
+    }
+
+
+def _known(page: PageContext, given: list[Label]) -> dict[str, Any]:
+    """Return how far agreement with people, and success, are known."""
+    counts = Counter(one.value for one in given if one.name == SUCCESS)
+    success = page.index.select(
+        "SELECT count(DISTINCT id) FROM sessions LEFT JOIN labels ON session_id = id "
+        "WHERE outcome != '' OR name = 'success'"
+    )
+    probes = list(page.lake.read(PROBES, ALL, Probe))
+    return {
+        "counts": [(said, counts[said]) for said in _SAID],
+        "others": sum(one.name != SUCCESS for one in given),
+        "agreement": list(page.lake.read(AGREEMENT, ALL, AgreementRow)),
+        "calibrated": [row for row in probes if row.brier is not None],
+        "fewest": FEWEST_LABELS,
+        "success": success[0][0],
+        "least": LEAST,
+    }
+
+
+@router.get("/labels/fit")
+def label_fit(page: Page) -> Response:
+    """Show what ``debrief fit`` would gain from the labels that there are; nothing is stored."""
+    gains = refit(rows_of_lake(page.lake, WITHOUT_CHECKS), shipped_table()).gains
+    return page.render(
+        "labels/fit.html", title="What a fit would gain", gains=map(gain_text, gains)
+    )
 
 
 @router.get("/labels.csv")
-def labels_csv(page: Page) -> Response:
-    """Give out all labels as a table."""
-    out = io.StringIO()
-    writer = csv.writer(out)
-    writer.writerow(("session_id", "name", "value", "source", "rater", "observed_at"))
-    for label in all_labels(page.lake):
-        when = label.observed_at.isoformat() if label.observed_at else ""
-        who = (label.source, label.rater, when)
-        writer.writerow((label.session_id, label.name, label.value, *who))
-    return Response(out.getvalue(), media_type="text/csv")
+def exported(page: Page) -> Response:
+    """Give out the labels that were given on pages, as ``DEBRIEF_LABELS`` takes them in."""
+    return Response(labels_csv(given_labels(page.lake)), media_type="text/csv")

@@ -66,6 +66,11 @@ def label_next_path() -> str:
     return "/labels/next"
 
 
+def labels_path(session_id: str) -> str:
+    """Return the path that labels of a session are posted to."""
+    return f"{session_path(session_id)}/labels"
+
+
 def advice_path() -> str:
     """Return the path of the proposed lines for a prompt."""
     return "/advice"

@@ -61,6 +61,7 @@ class PageContext:
             environment()
             .get_template(template)
             .render(
+                page=self,
                 path=self.request.url.path,
                 progress=self.index.progress,
                 dagster=self.settings.ui_url,
@@ -100,6 +101,7 @@ def environment() -> Environment:
     made.globals["dimensions"] = BY_NAME
     made.filters |= {
         "score": score,
+        "estimate": estimate,
         "score_class": score_class,
         "time": time,
         "day": day,
@@ -123,6 +125,16 @@ def _without_controls(value: Any) -> Any:
 def score(value: float | None) -> str:
     """Return a score from 0 to 1 as people read it; a dash where there is none."""
     return "–" if value is None else f"{value:.2f}"
+
+
+def estimate(
+    value: float | None, low: float | None = None, high: float | None = None, form: str = ".2f"
+) -> str:
+    """Return a measured value with its 95 % interval, where it has one."""
+    if value is None:
+        return "–"
+    interval = "" if low is None or high is None else f" ({low:{form}} to {high:{form}})"
+    return f"{value:{form}}{interval}"
 
 
 def score_class(value: float | None) -> str:

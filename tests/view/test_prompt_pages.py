@@ -1,0 +1,142 @@
+"""Prompts in the pages: names, texts, who ran with them, and what changed from one to the next."""
+
+from __future__ import annotations
+
+import re
+from datetime import timedelta
+from pathlib import Path
+
+from msgspec.structs import replace
+
+from debrief.lake import Lake
+from debrief.settings import Settings
+from debrief.snapshots.model import PromptSnapshotRow, SessionMetadataRow, SubagentPrompt
+from debrief.training.leaderboard import LeaderboardRow, leaderboard
+from debrief.view.prompts import diff_lines
+from tests.view.shown import MONDAY, fill, scores_of, served, session_of, settings_of
+
+OWN = {"Sec-Fetch-Site": "same-origin"}
+HOSTILE = "</pre><script>alert(1)</script>\x1b[31m"
+TEXTS = {
+    "aaaaaaaa": "# How we work\n\nRun the tests before you push.\n",
+    "bbbbbbbb": "# How we work\n\nRun all tests before you push.\nBe brief.\n",
+    "cccccccc": f"# {HOSTILE}\n\n" + "x" * 1_000_000 + "\n",
+}
+
+
+def shop(folder: Path) -> Settings:
+    """Six sessions, two on each prompt, a day each."""
+    settings = settings_of(folder)
+    lake = Lake(settings.lake)
+    keys = sorted([*TEXTS, *TEXTS])
+    sessions = [
+        session_of(f"s{day}", started=MONDAY + timedelta(days=day)) for day in range(len(keys))
+    ]
+    marks = [0.4, 0.5, 0.7, 0.8, 0.2, 0.3]
+    fill(lake, list(zip(sessions, marks, strict=True)))
+    week = f"{MONDAY:%Y-%m-%d}"
+    known = [
+        replace(row, prompt_fingerprint=key)
+        for row, key in zip(
+            lake.read("session_metadata", week, SessionMetadataRow), keys, strict=True
+        )
+    ]
+    lake.write("session_metadata", week, known, SessionMetadataRow)
+    prompts = [
+        PromptSnapshotRow(
+            session_id=one.id,
+            origin="recorded",
+            main=TEXTS[key],
+            subagents=(SubagentPrompt("tester", "Test it."),) if key == "bbbbbbbb" else (),
+            prompt_fingerprint=key,
+            note="the transcript",
+        )
+        for one, key in zip(sessions, keys, strict=True)
+    ]
+    lake.write("prompt_snapshots", week, prompts, PromptSnapshotRow)
+    scores = [scores_of(one, mark) for one, mark in zip(sessions, marks, strict=True)]
+    lake.write("fingerprint_leaderboard", "all", leaderboard(scores, known), LeaderboardRow)
+    return settings
+
+
+def words(page: str) -> str:
+    return " ".join(re.sub("<[^>]*>", " ", page).split())
+
+
+def test_each_prompt_has_a_name_its_days_its_sessions_and_its_quality(tmp_path: Path) -> None:
+    with served(shop(tmp_path)) as client:
+        page = client.get("/prompts").text
+    shown = words(page)
+    for text in (
+        "How we work · aaaaaaaa",
+        "How we work · bbbbbbbb",
+        "2026-11-04 to 2026-11-05 2 0.75 (0.11 to 1.00)",
+    ):
+        assert text in shown
+    assert '<a href="/prompts/aaaaaaaa/diff/bbbbbbbb">since the one before</a>' in page
+    assert '<a href="/sessions?fingerprint=bbbbbbbb">2</a>' in page
+    assert page.index("cccccccc") < page.index("bbbbbbbb") < page.index("aaaaaaaa")
+
+
+def test_a_prompts_page_has_all_its_texts_and_its_line_of_the_leaderboard(tmp_path: Path) -> None:
+    with served(shop(tmp_path)) as client:
+        page = client.get("/prompts/bbbbbbbb").text
+    shown = words(page)
+    for text in (
+        "in force 2026-11-04 to 2026-11-05 · 2 sessions · recorded: the transcript",
+        "1 claude-code · opus offline 2 0.75 (0.11 to 1.00)",
+        "Run all tests before you push.",
+        "Subagent tester 1 line, 8 characters Test it.",
+        "What changed since the one before",
+    ):
+        assert text in shown
+    assert page.index("/sessions/s2") < page.index("/sessions/s3")
+
+
+def test_a_person_gives_a_prompt_a_name_and_takes_it_back(tmp_path: Path) -> None:
+    with served(shop(tmp_path)) as client:
+        for name, expected in (
+            ("Strict & kind", "Strict &amp; kind"),
+            ("", "How we work · aaaaaaaa"),
+        ):
+            answer = client.post("/prompts/aaaaaaaa/name", data={"name": name}, headers=OWN)
+            assert (answer.status_code, answer.headers["location"]) == (303, "/prompts/aaaaaaaa")
+            assert f">{expected}</a>" in client.get("/prompts").text
+        too_long = client.post("/prompts/aaaaaaaa/name", data={"name": "x" * 61}, headers=OWN)
+        assert (too_long.status_code, "more than 60 characters" in too_long.text) == (400, True)
+        nowhere = client.post("/prompts/dddddddd/name", data={"name": "x"}, headers=OWN)
+        assert nowhere.status_code == 404
+
+
+def test_the_difference_marks_lines_words_and_files(tmp_path: Path) -> None:
+    with served(shop(tmp_path)) as client:
+        chosen = client.get("/prompts/aaaaaaaa/diff", params={"to": "bbbbbbbb"})
+        assert chosen.headers["location"] == "/prompts/aaaaaaaa/diff/bbbbbbbb"
+        page = client.get("/prompts/aaaaaaaa/diff/bbbbbbbb").text
+        assert "The texts are the same." in client.get("/prompts/aaaaaaaa/diff/aaaaaaaa").text
+        assert client.get("/prompts/aaaaaaaa/diff/dddddddd").status_code == 404
+    assert "Run <mark>the </mark>tests before you push." in page
+    assert "Run <mark>all </mark>tests before you push." in page
+    shown = words(page)
+    assert "Main prompt 2 lines added, 1 removed" in shown
+    assert "Subagent tester 1 line added, 0 removed" in shown
+
+
+def test_a_hostile_prompt_is_shown_and_not_obeyed(tmp_path: Path) -> None:
+    with served(shop(tmp_path)) as client:
+        for address in ("/prompts", "/prompts/cccccccc", "/prompts/bbbbbbbb/diff/cccccccc"):
+            answer = client.get(address)
+            assert answer.status_code == 200
+            assert "<script>alert" not in answer.text
+            assert "&lt;/pre&gt;&lt;script&gt;alert(1)&lt;/script&gt;\ufffd[31m" in answer.text
+
+
+def test_far_lines_are_left_out_of_a_difference() -> None:
+    old = [f"line {number}" for number in range(40)]
+    new = [*old[:2], "new", *old[2:38], "last", *old[38:]]
+    lines = list(diff_lines(old, new))
+    assert [line.kind for line in lines].count("gap") == 1
+    assert [(line.kind, line.new) for line in lines if line.kind == "added"] == [
+        ("added", 3), ("added", 40),
+    ]  # fmt: skip
+    assert len(lines) < 20

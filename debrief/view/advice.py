@@ -1,10 +1,10 @@
-"""Advice: lines for a prompt, proposed by rubrics that hold."""
+"""Advice: lines for a file that agents read, proposed by rubrics that hold."""
 
 from __future__ import annotations
 
 from fastapi import APIRouter, Response
 
-from debrief.rubrics.model import RUBRICS, Rubric
+from debrief.rubrics.advice import advice_markdown, advice_of
 from debrief.view.templating import Page
 
 router = APIRouter()
@@ -12,6 +12,7 @@ router = APIRouter()
 
 @router.get("/advice")
 def advice(page: Page) -> Response:
-    """Show the rubrics that hold on unseen sessions."""
-    rows = [row for row in page.lake.rows(RUBRICS, Rubric) if (row.held_out_low or 0) > 0]
-    return page.render("advice.html", title="Advice", rubrics=rows)
+    """Show the lines with their evidence, and what is missing for more."""
+    advised = advice_of(page.lake)
+    text = advice_markdown(advised)
+    return page.render("advice.html", title="Advice", advised=advised, text=text)

@@ -41,6 +41,11 @@ def rubrics_path() -> str:
     return "/rubrics"
 
 
+def rubric_path(score_name: str, key: str) -> str:
+    """Return the path of a rubric's page, or of a candidate's."""
+    return f"/rubrics/{_part(score_name)}/{_part(key)}"
+
+
 def weeks_path() -> str:
     """Return the path of the list of weeks."""
     return "/weeks"

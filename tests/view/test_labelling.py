@@ -114,7 +114,7 @@ def test_what_is_no_label_is_refused_in_a_page(
     settings: Settings, form: dict[str, str], reason: str
 ) -> None:
     with served(settings) as client:
-        answer = post(client, "open", **form)
+        answer = post(client, "open", OWN, **form)
         assert (answer.status_code, reason in answer.text) == (400, True)
         assert post(client, "nowhere", say="good").status_code == 404
     assert not list(given_labels(Lake(settings.lake)))

@@ -59,6 +59,15 @@ def prompts_known(page: PageContext) -> list[PromptUse]:
     return known
 
 
+def prompt_name(page: PageContext, fingerprint: str) -> str:
+    """Return the name of a fingerprint, for templates; itself when the lake has no such prompts."""
+    named = (prompt.name for prompt in prompts_known(page) if prompt.fingerprint == fingerprint)
+    return next(named, fingerprint)
+
+
+environment().globals["prompt_name"] = prompt_name
+
+
 def _rows(page: PageContext) -> list[PromptRow]:
     """Return all fingerprints, the one that was in force last first."""
     names = {prompt.fingerprint: prompt.name for prompt in prompts_known(page)}

@@ -9,7 +9,7 @@ document.addEventListener("keydown", (event) => {
   event.preventDefault();
   control.click();
   if (control.matches("summary") && control.parentElement.open)
-    control.parentElement.querySelector("input, textarea").focus();
+    control.parentElement.querySelector("input, textarea").select();
 });
 
 // Where the reader stays on the page, only the bar is loaded again.

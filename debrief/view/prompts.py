@@ -147,7 +147,7 @@ def compare(before: str, to: str) -> Response:
     return RedirectResponse(diff_path(before, to), 303)
 
 
-class DiffLine(Struct, frozen=True):
+class PromptDiffLine(Struct, frozen=True):
     """A line of a difference: its numbers on both sides, and its words with what changed."""
 
     kind: Literal["same", "added", "removed", "gap"]
@@ -169,7 +169,7 @@ def difference(page: Page, before: str, after: str) -> Response:
         for known in (old, new)
     ]
     files = [
-        (name, list(diff_lines(*(each.get(name, "").splitlines() for each in texts))))
+        (name, list(prompt_diff(*(each.get(name, "").splitlines() for each in texts))))
         for name in dict.fromkeys((*texts[0], *texts[1]))
     ]
     return page.render(
@@ -187,25 +187,25 @@ def _find(page: PageContext, fingerprint: str) -> PromptUse:
     raise InputError(fingerprint, "is no prompt of this lake", "Choose one of the list.")
 
 
-def diff_lines(old: Sequence[str], new: Sequence[str]) -> Iterator[DiffLine]:
+def prompt_diff(old: Sequence[str], new: Sequence[str]) -> Iterator[PromptDiffLine]:
     """Yield the lines that changed, with a few around them; nothing when none did."""
     groups = difflib.SequenceMatcher(None, old, new).get_grouped_opcodes(_CONTEXT)
     for number, group in enumerate(groups):
         if number:
-            yield DiffLine("gap", None, None)
+            yield PromptDiffLine("gap", None, None)
         for tag, old_from, old_to, new_from, new_to in group:
             if tag == "equal":
                 for place in range(old_to - old_from):
                     text = old[old_from + place]
                     at = old_from + place + 1, new_from + place + 1
-                    yield DiffLine("same", *at, ((text, False),))
+                    yield PromptDiffLine("same", *at, ((text, False),))
                 continue
             pairs = list(zip_longest(old[old_from:old_to], new[new_from:new_to]))
             words = [_changed_words(*pair) for pair in pairs]
             for place in range(old_to - old_from):
-                yield DiffLine("removed", old_from + place + 1, None, words[place][0])
+                yield PromptDiffLine("removed", old_from + place + 1, None, words[place][0])
             for place in range(new_to - new_from):
-                yield DiffLine("added", None, new_from + place + 1, words[place][1])
+                yield PromptDiffLine("added", None, new_from + place + 1, words[place][1])
 
 
 _Parts = tuple[tuple[str, bool], ...]

@@ -115,7 +115,14 @@ def fill(lake: Lake, sessions: Sequence[tuple[Session, float | None]]) -> None:
 
 def settings_of(folder: Path, **variables: str) -> Settings:
     """Settings whose home and lake are below a folder."""
-    return load_settings({"HOME": str(folder), "DEBRIEF_HOME": str(folder / "home"), **variables})
+    return load_settings(
+        {
+            "HOME": str(folder),
+            "DEBRIEF_HOME": str(folder / "home"),
+            "DEBRIEF_RATER": "ada",
+            **variables,
+        }
+    )
 
 
 def app_of(settings: Settings) -> FastAPI:

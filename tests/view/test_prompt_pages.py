@@ -12,7 +12,7 @@ from debrief.lake import Lake
 from debrief.settings import Settings
 from debrief.snapshots.model import PromptSnapshotRow, SessionMetadataRow, SubagentPrompt
 from debrief.training.leaderboard import LeaderboardRow, leaderboard
-from debrief.view.prompts import diff_lines
+from debrief.view.prompts import prompt_diff
 from tests.view.shown import MONDAY, fill, scores_of, served, session_of, settings_of
 
 OWN = {"Sec-Fetch-Site": "same-origin"}
@@ -134,7 +134,7 @@ def test_a_hostile_prompt_is_shown_and_not_obeyed(tmp_path: Path) -> None:
 def test_far_lines_are_left_out_of_a_difference() -> None:
     old = [f"line {number}" for number in range(40)]
     new = [*old[:2], "new", *old[2:38], "last", *old[38:]]
-    lines = list(diff_lines(old, new))
+    lines = list(prompt_diff(old, new))
     assert [line.kind for line in lines].count("gap") == 1
     assert [(line.kind, line.new) for line in lines if line.kind == "added"] == [
         ("added", 3), ("added", 40),

@@ -162,6 +162,7 @@ def _find_session(
     redact: Callable[[Session], Session],
 ) -> Session:
     from debrief.langfuse.client import langfuse_for, langfuse_from_settings
+    from debrief.langfuse.fetcher import StillArrivingError
     from debrief.sessions.sources import default_folders
     from debrief.sessions.store import session_in_file, session_in_folders, session_in_lake
     from debrief.sessions.transfer import split_locations
@@ -183,6 +184,8 @@ def _find_session(
         if client is not None:
             where += f" or on {client.host}"
             return _fetched(session, client, redact)
+    except StillArrivingError:
+        raise
     except InputError:
         pass
     raise InputError(

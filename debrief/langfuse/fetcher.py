@@ -28,6 +28,10 @@ _PATIENCE = timedelta(minutes=10)
 """How long after its latest observation arrived a session is waited for that lacks some."""
 
 
+class StillArrivingError(InputError):
+    """Not all of a session has reached the server yet."""
+
+
 class SessionFetcher:
     """Fetches sessions.
 
@@ -58,7 +62,8 @@ class SessionFetcher:
             count: how many observations it has at least, if that is known.
 
         Raises:
-            InputError: the server has nothing of it, or not yet all.
+            StillArrivingError: the server does not have all of it yet.
+            InputError: it has nothing of it.
             LangfuseAwayError, RequestRefusedError: it cannot be asked.
         """
         rows, path = fetch_rows(self.client, session_id, span, count), path_of(session_id)
@@ -69,7 +74,7 @@ class SessionFetcher:
             lacking = _lacking(rows)
         if lacking:
             reason = f"{lacking} of its observations are not there yet: it is still arriving"
-            raise InputError(path, reason, "Run again in some minutes.")
+            raise StillArrivingError(path, reason, "Run again in some minutes.")
         return session_of(session_id, rows, self._redact)
 
 

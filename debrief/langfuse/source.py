@@ -46,7 +46,10 @@ _CONVERSION = "4"
 """Raised when observations are made into sessions in another way: all are fetched again."""
 _SECRET_ID = "not fetched: its id holds a secret, which is not kept to ask for it"
 _LEFT_OUT = "left out: not in DEBRIEF_LANGFUSE_ENVIRONMENTS, or without DEBRIEF_LANGFUSE_TAGS"
-_ALL_GONE = "it shows none of the sessions that it had; nothing was taken out of the lake"
+_ALL_GONE = (
+    "it shows none of the sessions that it had; they stay in the lake unless the next listing of "
+    "everything shows none either"
+)
 _AT_ONCE = 4
 
 
@@ -80,6 +83,8 @@ class _Mark(Struct, frozen=True, kw_only=True):
     """When the latest listing of everything began."""
     ended: datetime | None = None
     """When the latest listing ended; None for an interrupted one."""
+    emptied: datetime | None = None
+    """When the listing of everything began that showed none of several sessions."""
 
 
 @dataclass(eq=False)
@@ -109,7 +114,7 @@ class LangfuseSource:
         remembered of it is returned, and an entry that says why there may be more.
         """
         listed, mark = self._remembered(lake)
-        if mark.ended is None or self.now() - mark.ended >= FRESH:
+        if not mark.ended or mark.emptied or self.now() - mark.ended >= FRESH:
             try:
                 self._list(lake, listed, mark, redactor)
             except DebriefError as error:
@@ -201,11 +206,14 @@ class LangfuseSource:
             remember()
         gone = [row for row in listed.values() if row.seen < mark.began and not row.is_gone]
         if gone and not self.keep_gone:
-            if not any(row.seen >= mark.began for row in listed.values()):
+            is_empty = not any(row.seen >= mark.began for row in listed.values())
+            if is_empty and len(gone) > 1 and mark.emptied in (None, mark.began):
+                mark = replace(mark, ended=self.now(), emptied=mark.began)
+                remember()
                 raise InputError(self.client.host, _ALL_GONE)
             for row in gone:
                 listed[row.id] = self._looked_for(lake, row)
-        mark = replace(mark, ended=self.now())
+        mark = replace(mark, ended=self.now(), emptied=None)
         remember()
 
     def _window(

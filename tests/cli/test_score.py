@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -186,6 +187,19 @@ def test_an_id_that_is_nowhere_here_is_looked_for_on_the_server(
     assert "overall_quality" in told.out
     with pytest.raises(InputError, match=f"no session in .* or on {server.host}"):
         score(session="s2", offline=True)
+
+
+@pytest.mark.parametrize("asked", ["session", "langfuse"])
+def test_a_session_that_is_still_arriving_is_told_with_what_to_do(
+    server: LangfuseServer, asked: str
+) -> None:
+    now = datetime.now(UTC).isoformat()
+    server.observations.append(
+        {**server.observations[-1], "id": "o9", "parentObservationId": "late", "updatedAt": now}
+    )
+    with pytest.raises(InputError, match=r"1 of its .* still arriving") as refused:
+        score(**{asked: "s1"}, offline=True)
+    assert refused.value.next_move == "Run again in some minutes."
 
 
 def test_without_a_server_it_is_said_how_one_is_searched() -> None:

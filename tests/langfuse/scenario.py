@@ -81,7 +81,7 @@ class Recorder:
             "model": "",
             "usageDetails": {},
             "tags": [],
-            "traceName": None,
+            "traceName": "turn",
             **fields,
         }
         self.server.observations.append(row)

@@ -1,7 +1,8 @@
 """A Langfuse server on loopback, with the manners of the real ones.
 
 It keeps scores, configs and observations in memory, and takes its time to show what it took. It
-drops in silence what a config forbids, and answers like a server of the mode that it is given.
+drops in silence what a config forbids, and answers like a server of the mode that it is given: in
+the shapes, and with the very errors, that were recorded of one (``recorded``).
 """
 
 from __future__ import annotations
@@ -14,29 +15,22 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from hashlib import sha256
 from typing import Any, Literal
-from urllib.parse import parse_qsl, unquote, urlsplit
+from urllib.parse import parse_qsl, urlsplit
 from uuid import uuid4
 
 from tests import http_server
 from tests.http_server import LoopbackServer, Reply
+from tests.langfuse.recorded import like, recorded
 
 Mode = Literal["events_only", "dual", "legacy", "old"]
 Wire = Literal["object", "list"]
 Json = dict[str, Any]
 
 API = "/api/public"
-NOT_HERE = (
-    "This endpoint is not available on deployments running in Langfuse v4 events_only mode. "
-    "Learn more about Langfuse v4 at: https://langfuse.com/docs/v4"
-)
 ON_CLOUD = "The observations v2 API is only available on Langfuse Cloud."
-ALWAYS_THERE = {
-    "projectId": "p1",
-    "source": "API",
-    "environment": "default",
-    "createdAt": "2026-10-05T12:00:00.000Z",
-    "updatedAt": "2026-10-05T12:00:00.000Z",
-}
+"""What versions 3.143 to 3.158 say, by their source."""
+TAKEN = "2026-10-05T12:00:00.000Z"
+"""When every score was."""
 TARGETS = ("sessionId", "traceId", "datasetRunId")
 
 
@@ -64,7 +58,8 @@ class LangfuseServer:
     """A server; use it as a context.
 
     Args:
-        mode: ``events_only``, ``dual`` and ``legacy`` are version 4, ``old`` is version 3.
+        mode: ``events_only``, ``dual`` and ``legacy`` are version 4, ``old`` is version 3, which
+            answers as version 4 without the preview of its new way does, but for observations.
         wire: whether scores are taken as an object (up to 4.16) or as a list (newer).
         looks: how often a score is asked for before it is shown.
     """
@@ -74,6 +69,7 @@ class LangfuseServer:
 
     def __init__(self, mode: Mode = "events_only", wire: Wire = "object", looks: int = 0) -> None:
         self.mode, self.wire, self.looks = mode, wire, looks
+        self._recorded = recorded("legacy-without-preview" if mode == "old" else mode)
         self.version = "3.150.0" if mode == "old" else "4.16.0"
         """Empty for a server that does not tell."""
         self.moved: set[str] = set()
@@ -128,13 +124,10 @@ class LangfuseServer:
         return [r for r in self.requests if r.method == method and r.path == f"{API}{path}"]
 
     def add_config(self, **config: Any) -> Json:
-        made = {"id": str(uuid4()), "projectId": "p1", "isArchived": False, "categories": None}
-        made |= {
-            "minValue": None,
-            "maxValue": None,
-            "createdAt": f"{len(self.configs):06}",
-            **config,
-        }
+        made = {"id": str(uuid4()), "projectId": "p1", "isArchived": False}
+        made |= {"createdAt": f"{len(self.configs):06}", "minValue": None, "maxValue": None}
+        _, example = self._as_recorded("config")
+        made = like(example, {**made, "description": None, "categories": None, **config})
         self.configs.append(made)
         return made
 
@@ -161,8 +154,8 @@ class LangfuseServer:
                 return hit.status, hit.headers, {"message": "not now"}
             keys = base64.b64encode(f"{self.public_key}:{self.secret_key}".encode()).decode()
             if authorization != f"Basic {keys}":
-                message = "Invalid credentials. Confirm that you've configured the correct host."
-                return 401, {}, {"message": message}
+                status, body = self._as_recorded("a wrong key")
+                return status, {}, body
             status, body = self._route(request)
             return status, {}, body
 
@@ -183,9 +176,16 @@ class LangfuseServer:
                 self.deletions.append(identity)
                 return 202, {"message": "Score deletion queued successfully"}
             case ("GET", ["v3", "scores"]) if self.mode != "old":
-                return 200, {"data": self._shown(request.query, "id"), "meta": {"limit": 100}}
+                limit = int(request.query.get("limit", 50))
+                is_whole = "subject" in request.query.get("fields", "")
+                wanted = "scores of a session" if is_whole else "scores by id"
+                example = self._example(wanted)
+                shown = [like(example, item) for item in self._shown(request.query, "id")]
+                return 200, {"data": shown, "meta": {"limit": limit}}
             case ("GET", ["v2", "scores"]) if self.mode != "events_only":
-                shown = [_as_v2(item) for item in self._shown(request.query, "scoreIds")]
+                example = self._example("older scores by id")
+                found = self._shown(request.query, "scoreIds")
+                shown = [like(example, _as_v2(item)) for item in found]
                 return 200, _paged(shown, request.query)
             case ("GET", ["v2", "observations"]) if self.mode != "old":
                 return self._observed(request.query)
@@ -198,30 +198,35 @@ class LangfuseServer:
                 return 200, _paged([self._with_ids(trace) for trace in own], request.query)
             case ("GET", ["traces", identity]) if self.mode != "events_only":
                 return self._trace(identity)
-            case ("GET", ["sessions", identity]) if self.mode != "events_only":
-                return self._session(unquote(identity))
             case _ if self.mode == "old":
                 return 404, {"message": "Not found"}
             case _:
-                return 404, {"message": NOT_HERE}
+                return self._as_recorded("traces")
+
+    def _as_recorded(self, asked: str) -> tuple[int, Json]:
+        answer = self._recorded[asked]
+        return answer["status"], answer["body"]
+
+    def _example(self, asked: str) -> Json:
+        example: Json = self._recorded[asked]["body"]["data"][0]
+        return example
 
     def _new_config(self, body: Json) -> tuple[int, Json]:
-        bare = body.get("dataType") == "CATEGORICAL" and not body.get("categories")
-        if bare or len(body["name"]) > 35:
-            return _invalid({"path": ["categories" if bare else "name"]})
+        if body.get("dataType") == "CATEGORICAL" and not body.get("categories"):
+            return self._as_recorded("config without categories")
+        if len(body["name"]) > 35:
+            return self._as_recorded("config with a long name")
         return 200, self.add_config(**body)
 
     def _take(self, body: Any) -> tuple[int, Any]:
-        if isinstance(body, list) != (self.wire == "list"):
-            wanted, given = ("object", "array") if self.wire == "object" else ("array", "object")
-            text = f"Invalid input: expected {wanted}, received {given}"
-            error = {"expected": wanted, "code": "invalid_type", "path": [], "message": text}
-            return _invalid(error)
         if self.wire == "object":
-            if message := _refusal(body):
-                return _invalid({"message": message})
-            return 200, {"id": self._keep(body)}
-        errors = [{"message": message} for item in body if (message := _refusal(item))]
+            wrong = "scores as a list" if isinstance(body, list) else _refusal(body)
+            return self._as_recorded(wrong) if wrong else (200, {"id": self._keep(body)})
+        if not isinstance(body, list):
+            text = "Invalid input: expected array, received object"
+            error = {"expected": "array", "code": "invalid_type", "path": [], "message": text}
+            return 400, {"message": "Invalid request data", "error": [error]}
+        errors = [{"message": wrong} for item in body if (wrong := _refusal(item))]
         for item in body:
             if not _refusal(item):
                 self._keep(item)
@@ -244,7 +249,7 @@ class LangfuseServer:
         elif body.get("source") == "ANNOTATION":
             return identity
         first = self.scores.get(identity, {})
-        kept["timestamp"] = ALWAYS_THERE["createdAt"]
+        kept["timestamp"] = TAKEN
         kept["environment"] = (first or body).get("environment", "default")
         kept["metadata"] = {**first.get("metadata", {}), **body.get("metadata", {})}
         self.scores[identity] = kept
@@ -261,7 +266,8 @@ class LangfuseServer:
         for identity, score in self.scores.items():
             kind = "session" if "sessionId" in score else "trace"
             subject = {"kind": kind, "id": score[f"{kind}Id"]}
-            item = {**ALWAYS_THERE, **score, by: identity, "subject": subject}
+            always = {"projectId": "p1", "source": "API"}
+            item = {**always, **score, by: identity, "subject": subject}
             if all(item.get(key) in known for key, known in wanted.items()):
                 self._asked[identity] += 1
                 if self._asked[identity] > self.looks:
@@ -271,8 +277,7 @@ class LangfuseServer:
     def _observed(self, query: Mapping[str, str]) -> tuple[int, Json]:
         limit = int(query.get("limit", 50))
         if limit > 1_000:
-            error = {"code": "too_big", "maximum": 1_000, "path": ["limit"]}
-            return _invalid(error)
+            return self._as_recorded("observations, too many")
         if limit > self.most_at_once:
             return 504, {"message": "Gateway timeout"}
         conditions = [
@@ -293,27 +298,25 @@ class LangfuseServer:
         end = start + min(limit, self.page)
         cursor = {"cursor": base64.b64encode(str(end).encode()).decode()}
         whole = query.get("expandMetadata", "").split(",")
-        shown = [_shortened(row, whole) for row in rows[start:end]]
+        asked = "observations" if "io" in query.get("fields", "") else "observations, listed"
+        shown = [like(self._example(asked), _shortened(row, whole)) for row in rows[start:end]]
         return 200, {"data": shown, "meta": cursor if end < len(rows) else {}}
-
-    def _session(self, identity: str) -> tuple[int, Json]:
-        traces = [trace for trace in self.traces if trace["sessionId"] == identity]
-        if not traces:
-            message = "Session not found within authorized project"
-            return 404, {"message": message, "error": "LangfuseNotFoundError"}
-        return 200, {"id": identity, "traces": traces}
 
     def _with_ids(self, trace: Json) -> Json:
         rows = self.observations
         ids = [row["id"] for row in rows if row["traceId"] == trace["id"]]
-        return {**trace, "observations": ids, "scores": []}
+        return like(self._example("traces"), {**trace, "observations": ids})
 
     def _trace(self, identity: str) -> tuple[int, Json]:
         for trace in self.traces:
             if trace["id"] == identity:
+                _, whole = self._as_recorded("trace")
+                (example,) = whole["observations"]
                 own = [row for row in self.observations if row["traceId"] == identity]
-                return 200, {**trace, "observations": own, "scores": []}
-        return 404, {"message": "Trace not found", "error": "LangfuseNotFoundError"}
+                return 200, like(
+                    whole, {**trace, "observations": [like(example, row) for row in own]}
+                )
+        return self._as_recorded("trace of nobody")
 
 
 def _is_one_of(column: str, value: str) -> Json:
@@ -345,16 +348,12 @@ def _paged(rows: list[Json], query: Mapping[str, str]) -> Json:
     return {"data": data, "meta": {"page": page, "limit": limit, **total}}
 
 
-def _invalid(error: Json) -> tuple[int, Json]:
-    return 400, {"message": "Invalid request data", "error": [error]}
-
-
 def _refusal(body: Json) -> str:
+    """Return under which name the refusal of a score was recorded; empty for none."""
     if sum(name in body for name in TARGETS) != 1:
-        return "Provide exactly one of the following: traceId, sessionId or datasetRunId."
-    if body.get("dataType") == "NUMERIC" and isinstance(body["value"], str):
-        return "Invalid input: expected number, received string"
-    return ""
+        return "score of nothing"
+    is_text = body.get("dataType") == "NUMERIC" and isinstance(body["value"], str)
+    return "score in words" if is_text else ""
 
 
 def _allowed(config: Json, value: str | float) -> bool:

@@ -16,8 +16,9 @@ from uuid import uuid4
 import pytest
 
 from debrief.langfuse.client import LangfuseClient, Row
+from debrief.langfuse.listing import list_session
 from tests.langfuse.scenario import Recorder, client_of
-from tests.langfuse.server import LangfuseServer
+from tests.langfuse.server import Json, LangfuseServer
 
 ADDRESS = os.environ.get("DEBRIEF_TEST_LANGFUSE", "")
 SITES = ["stand-in", *(["real"] if ADDRESS else [])]
@@ -43,19 +44,25 @@ class Site:
         """Bring the session there, and wait until it is shown."""
         if self.stand_in is not None:
             recorder = Recorder(self.stand_in, self.session)
-            recorder.root("t1", "Fix the cart.", "Fixed.", environment=ENVIRONMENT)
+            told: Json = {
+                "model": "gpt-4o",
+                "usageDetails": {"input": 10, "output": 5, "total": 15},
+            }
+            told |= {"environment": ENVIRONMENT, "isRootObservation": True}
+            recorder.generation("t1", "Fix the cart.", "Fixed.", **told)
+            recorder.keep("t1", "Fix the cart.", "Fixed.")
             return
         self.client.post("/otel/v1/traces", _trace(self.session))
         for _ in range(_PATIENCE):
-            if list(self.client.observations(sessionId=self.session)):
+            if list_session(self.client, self.session):
                 return
             time.sleep(1)
         pytest.fail("the server does not show a session that it took")
 
 
-def real_client() -> LangfuseClient:
+def real_client(address: str = ADDRESS) -> LangfuseClient:
     """Return a client of the real server."""
-    parts = urlsplit(ADDRESS)
+    parts = urlsplit(address)
     host = f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}"
     return LangfuseClient(host, parts.username or "", parts.password or "", timeout=120)
 
@@ -78,7 +85,15 @@ def open_site(name: str) -> Iterator[Site]:
 def _trace(session: str) -> object:
     """Return one span, as OpenTelemetry sends it."""
     now = str(time.time_ns())
-    told = {"session.id": session, "langfuse.environment": ENVIRONMENT}
+    told = {
+        "session.id": session,
+        "langfuse.environment": ENVIRONMENT,
+        "langfuse.observation.type": "generation",
+        "langfuse.observation.input": "Fix the cart.",
+        "langfuse.observation.output": "Fixed.",
+        "langfuse.observation.model.name": "gpt-4o",
+        "langfuse.observation.usage_details": '{"input": 10, "output": 5}',
+    }
     attributes = [{"key": key, "value": {"stringValue": text}} for key, text in told.items()]
     span = {
         "traceId": uuid4().hex,

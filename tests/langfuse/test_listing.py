@@ -70,17 +70,33 @@ def test_a_deleted_session_stays_where_that_is_wanted(server: LangfuseServer, la
     assert ([session.id for session in sessions], unread) == (["s0", "s1"], [])
 
 
-def test_a_server_that_shows_nothing_any_more_takes_nothing_out(
+def test_a_server_that_shows_none_of_many_sessions_is_believed_a_day_later(
     server: LangfuseServer, lake: Lake
 ) -> None:
     for number in range(2):
         Recorder(server, f"s{number}").trace(f"t{number}", "go", "Done.")
     taken(lake, source_of(server))
     server.observations.clear()
-    _, sessions, _ = taken(lake, source_of(server, START + timedelta(days=3)))
-    assert len(sessions) == 2
-    entries = source_of(server, START + timedelta(days=3)).scan(lake, REDACTOR)
-    assert "shows none of the sessions that it had" in entries[-1].reason
+    for hours in (0, 0, 1):
+        source = source_of(server, START + timedelta(days=3, hours=hours))
+        _, sessions, unread = taken(lake, source)
+        assert len(sessions) == 2
+        assert "shows none of the sessions that it had" in unread[-1].reason
+    _, sessions, unread = taken(lake, source_of(server, START + timedelta(days=4, hours=1)))
+    assert sessions == []
+    assert ["deleted on the server" in row.reason for row in unread] == [True, True]
+
+
+def test_the_only_session_of_a_server_leaves_the_lake_with_a_receipt(
+    server: LangfuseServer, lake: Lake
+) -> None:
+    Recorder(server).trace("t1", "go", "Done.")
+    taken(lake, source_of(server))
+    server.observations.clear()
+    _, sessions, (receipt,) = taken(lake, source_of(server, START + timedelta(days=3)))
+    assert (sessions, lake.partitions(FETCHED_TABLE)) == ([], [])
+    assert "deleted on the server" in receipt.reason
+    assert receipt.expected
 
 
 def test_a_run_over_many_weeks_lists_once(server: LangfuseServer, lake: Lake) -> None:

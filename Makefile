@@ -40,7 +40,8 @@ test-programs: .venv/.run
 test-langfuse: .venv/.test
 	@test -n "$(DEBRIEF_TEST_LANGFUSE)" || { echo "DEBRIEF_TEST_LANGFUSE names no server"; exit 1; }
 	DEBRIEF_TEST_LANGFUSE="$(DEBRIEF_TEST_LANGFUSE)" \
-		$(BIN)/pytest -n 0 tests/langfuse/test_both_servers.py tests/langfuse/test_writing.py
+		$(BIN)/pytest -n 0 tests/langfuse/test_both_servers.py \
+		tests/langfuse/test_shapes.py tests/langfuse/test_writing.py
 
 check: .venv/.test
 	$(BIN)/ruff format --check

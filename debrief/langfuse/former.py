@@ -1,4 +1,5 @@
-"""Scores under the ids of earlier versions, one for each scorer: found, and deleted once.
+"""Scores that a server shows already; those under the ids of earlier versions, one for each scorer,
+are deleted once.
 
 A server deletes by and by, at most one score every two minutes, and deletes by its id alone: also
 what was written anew under it meanwhile. So these ids are never written again, each deletion is
@@ -27,8 +28,9 @@ def is_former(receipt: ScoreReceipt) -> bool:
     return receipt.status == "replaced" or (stood and receipt.score_id != its_own)
 
 
-def former_scores(client: LangfuseClient, session: str, place: Destination) -> list[ScoreReceipt]:
-    """Return the scores of a session that stand under former ids, whichever machine wrote them.
+def standing_scores(client: LangfuseClient, session: str, place: Destination) -> list[ScoreReceipt]:
+    """Return the scores of a session that stand there, whichever machine wrote them: under their
+    own ids and under former ones.
 
     Raises:
         LangfuseAwayError: the server cannot be reached or stays busy.
@@ -52,7 +54,8 @@ def former_scores(client: LangfuseClient, session: str, place: Destination) -> l
         )
         for row in rows
         for scorer in [str((row.get("metadata") or {}).get("scoring_fingerprint"))]
-        if row["id"] == score_id(session, str(row["name"]), scorer)
+        for name in [str(row["name"])]
+        if row["id"] in (score_id(session, name), score_id(session, name, scorer))
     ]
 
 

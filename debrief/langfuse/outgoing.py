@@ -17,6 +17,7 @@ from debrief.keys import digest_of, week_of
 from debrief.langfuse.client import timestamp
 from debrief.langfuse.configs import config_request
 from debrief.scoring.dimensions import (
+    BY_NAME,
     OVERALL,
     calculate_overall_quality,
     verdict_on,
@@ -143,6 +144,34 @@ def outgoing_scores(row: SessionScores, redact: Redact = str) -> Iterator[Outgoi
         )
 
 
+def outdated_score(
+    row: SessionScores, name: str, value: str, redact: Redact = str
+) -> OutgoingScore:
+    """Return what takes the place of a score that an earlier scoring gave, and this one does not.
+
+    A server cannot be made to delete it without losing a later one of its id: so its value stays,
+    and it says that it is outdated.
+
+    Args:
+        row: the latest scoring.
+        name: of the score.
+        value: as the server shows it.
+        redact: as for ``outgoing_scores``.
+    """
+    is_category = name in BY_NAME and BY_NAME[name].kind == "categorical"
+    why = next((v.rationale for v in row.verdicts if v.dimension == name), "")
+    why = f"Outdated: the latest scoring gives no value. {why}".rstrip()
+    return OutgoingScore(
+        id=score_id(row.session_id, name),
+        session_id=row.session_id,
+        name=name,
+        value=value if is_category else float(value),
+        comment=_comment(row, why, redact),
+        metadata={**_metadata(row), "outdated": True},
+        timestamp=timestamp(row.started),
+    )
+
+
 def score_id(session_id: str, name: str, *more: str) -> str:
     """Return the one id of a session's score, whoever scores.
 
@@ -214,4 +243,5 @@ def _metadata(row: SessionScores) -> dict[str, str | int | float | bool]:
         "uncertain": row.uncertain,
         "injection_suspected": row.injection_suspected,
         "chunk_agreement": "" if row.chunk_agreement is None else row.chunk_agreement,
+        "outdated": False,
     }

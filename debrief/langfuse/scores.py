@@ -17,15 +17,17 @@ from msgspec.structs import replace
 
 from debrief.errors import LangfuseError
 from debrief.langfuse.client import LangfuseClient, RequestRefusedError, Row
-from debrief.langfuse.configs import score_configs
-from debrief.langfuse.former import delete_former, former_scores, is_former
+from debrief.langfuse.configs import NAMES, score_configs
+from debrief.langfuse.former import delete_former, is_former, standing_scores
 from debrief.langfuse.outgoing import (
     Destination,
     OutgoingScore,
     Redact,
     ScoreReceipt,
     evidence_link,
+    outdated_score,
     outgoing_scores,
+    score_id,
 )
 from debrief.langfuse.rows import first_trace_id
 from debrief.langfuse.sending import (
@@ -89,10 +91,10 @@ def write_scores(
     Returns:
         receipts in the order of ``scores``, then those of earlier runs that are still valid.
     """
-    writing = _Writing(client, options or WriteOptions(), previous)
+    writing = _Writing(client, options or WriteOptions(), previous, redact)
     for row in scores:
         if row.status == "ok":
-            writing.want(row, (annotations or {}).get(row.session_id, ()), redact)
+            writing.want(row, (annotations or {}).get(row.session_id, ()))
     return writing.receipts_after()
 
 
@@ -100,20 +102,24 @@ class _Writing:
     """One time that scores are written."""
 
     def __init__(
-        self, client: LangfuseClient, options: WriteOptions, previous: Iterable[ScoreReceipt]
+        self,
+        client: LangfuseClient,
+        options: WriteOptions,
+        previous: Iterable[ScoreReceipt],
+        redact: Redact,
     ) -> None:
         self.client, self.options, self.now = client, options, options.now()
+        self.redact = redact
         self.trusted_since = self.now - options.trusted_for
         self.before = {receipt.score_id: receipt for receipt in previous}
+        self.rows: dict[str, SessionScores] = {}
         self.wanted: dict[str, OutgoingScore] = {}
         self.receipts: dict[str, ScoreReceipt] = {}
 
-    def want(
-        self, row: SessionScores, annotations: Sequence[OutgoingScore], redact: Redact
-    ) -> None:
+    def want(self, row: SessionScores, annotations: Sequence[OutgoingScore]) -> None:
         """Take in what a session should have on the server."""
         try:
-            scores = list(outgoing_scores(row, redact))
+            scores = list(outgoing_scores(row, self.redact))
         except VerdictError as error:
             self.receipts[f"{row.session_id}:{error.culprit}"] = ScoreReceipt(
                 score_id=f"{row.session_id}:{error.culprit}",
@@ -125,18 +131,34 @@ class _Writing:
                 host=self.client.host,
             )
             return
+        self.rows[row.session_id] = row
         for score in (*scores, *annotations):
-            self.wanted[score.id] = score
-            self.receipts[score.id] = ScoreReceipt(
-                score_id=score.id,
-                session_id=score.session_id,
-                name=score.name,
-                value=score.value if isinstance(score.value, str) else format(score.value, ".6g"),
-                status="written",
-                host=self.client.host,
-                content_digest=score.digest,
-                checked=self.now,
-            )
+            self._take(score)
+        self._take_outdated(row)
+
+    def _take(self, score: OutgoingScore) -> None:
+        self.wanted[score.id] = score
+        self.receipts[score.id] = ScoreReceipt(
+            score_id=score.id,
+            session_id=score.session_id,
+            name=score.name,
+            value=score.value if isinstance(score.value, str) else format(score.value, ".6g"),
+            status="written",
+            host=self.client.host,
+            content_digest=score.digest,
+            checked=self.now,
+        )
+
+    def _take_outdated(self, row: SessionScores) -> list[OutgoingScore]:
+        """Take in the scores of a session that it had and has no more; return them."""
+        outdated = []
+        for name in NAMES:
+            id = score_id(row.session_id, name)
+            standing = None if id in self.wanted else self.before.get(id)
+            if standing and standing.status == "written" and standing.host == self.client.host:
+                outdated.append(outdated_score(row, name, standing.value, self.redact))
+                self._take(outdated[-1])
+        return outdated
 
     def receipts_after(self) -> list[ScoreReceipt]:
         """Write what is due; return all receipts."""
@@ -192,6 +214,8 @@ class _Writing:
         """
         destinations = self._destinations(due)
         due = [score for score in due if score.session_id in destinations]
+        for session in destinations:
+            due += self._take_outdated(self.rows[session])
         if not due:
             return
         configs = score_configs(self.client, (score.name for score in due))
@@ -223,14 +247,14 @@ class _Writing:
             try:
                 where = _destination(self.client, session, self.options)
                 if isinstance(where, Destination) and session not in known:
-                    former.extend(former_scores(self.client, session, where))
+                    standing.extend(standing_scores(self.client, session, where))
             except RequestRefusedError as error:
                 if error.status in (401, 403):
                     raise
                 return explained(error)
             return where
 
-        former: list[ScoreReceipt] = []
+        standing: list[ScoreReceipt] = []
         known = {
             one.session_id
             for one in self.before.values()
@@ -242,7 +266,7 @@ class _Writing:
                 found = dict(zip(sessions, pool.map(find, sessions), strict=True))
             finally:
                 pool.shutdown(cancel_futures=True)
-        for one in former:
+        for one in standing:
             self.before.setdefault(one.score_id, one)
         for score in due:
             where = found[score.session_id]

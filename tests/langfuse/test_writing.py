@@ -69,6 +69,29 @@ def test_another_scorers_scores_take_the_place_of_the_old_and_may_come_back(site
     assert {score["value"] for score in shown if score["name"] == "overall_quality"} == {0.698}
 
 
+@pytest.mark.parametrize("is_known", [True, False])
+def test_a_score_that_the_latest_scoring_does_not_give_says_so(site: Site, is_known: bool) -> None:
+    first = write_scores(site.client, [row_of(site)])
+    verdicts = tuple(
+        replace(verdict, value=None, category=None, rationale="Nothing to go by.")
+        if verdict.dimension == "security_compliance"
+        else verdict
+        for verdict in row_of(site).verdicts
+    )
+    fewer = replace(row_of(site, "offline"), verdicts=verdicts)
+    second = write_scores(site.client, [fewer], first if is_known else ())
+    assert statuses(second) == {"written": 7}
+    outdated = [score for score in site.scores() if score["metadata"]["outdated"]]
+    assert [(one["name"], one["value"]) for one in outdated] == [
+        ("security_compliance", "adequate")
+    ]
+    assert outdated[0]["comment"].startswith("Outdated: the latest scoring gives no value. Not")
+    assert {score["metadata"]["scorer"] for score in site.scores()} == {"offline"}
+    assert write_scores(site.client, [fewer], second) == second
+    write_scores(site.client, [row_of(site)], second)
+    assert {score["metadata"]["outdated"] for score in site.scores()} == {False}
+
+
 def test_machines_that_know_nothing_of_each_other_keep_one_score_each(site: Site) -> None:
     write_scores(site.client, [row_of(site)])
     write_scores(site.client, [row_of(site, "better")])

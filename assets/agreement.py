@@ -9,7 +9,7 @@ from pydantic import Field
 from assets import versions
 from assets.evaluations import judge_evaluations, session_scores
 from assets.partitions import all_of
-from assets.presentation import markdown, preview
+from assets.presentation import markdown, page_address, preview
 from assets.rubrics import rubric_evaluations
 from assets.weekly import KINDS, OWNERS
 from debrief.errors import InputError
@@ -28,6 +28,7 @@ from debrief.rubrics.agreement_report import (
 from debrief.rubrics.probes import ORDER_PROBES, OrderProbe, order_probes
 from debrief.sessions.model import Session
 from debrief.settings import load_settings
+from debrief.view import links
 from resources.services import EvaluatorResource, LangfuseResource
 from resources.storage import LakeResource
 
@@ -95,6 +96,7 @@ def judge_agreement(
         metadata={
             "dagster/row_count": len(agreement.rows),
             "agreement": markdown(page),
+            "shown_at": dg.MetadataValue.url(page_address(links.label_next_path())),
             "labels": agreement.labels,
             "matched": agreement.matched,
             "unmatched": len(agreement.unmatched),

@@ -10,6 +10,7 @@ import dagster as dg
 
 from debrief.markdown import plain, shorten
 from debrief.markdown import table as markdown_table
+from debrief.settings import load_settings
 
 PREVIEW_ROWS = 12
 _UUID = re.compile(r"\b([0-9a-f]{8})(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}\b")
@@ -46,6 +47,11 @@ def preview(
 def markdown(text: str) -> dg.MarkdownMetadataValue:
     """Return Markdown as metadata, so that the UI cuts none of its tables."""
     return dg.MetadataValue.md(text.ljust(_IN_A_WINDOW) if _is_wide(text) else text)
+
+
+def page_address(path: str) -> str:
+    """Return the address of a page of ``debrief view``, by its path."""
+    return load_settings().view_url.rstrip("/") + path
 
 
 def picture(png: bytes, words: str) -> dg.MarkdownMetadataValue:

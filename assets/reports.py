@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from assets import versions
 from assets.evaluations import judge_evaluations, session_scores
 from assets.partitions import all_of
-from assets.presentation import markdown, picture
+from assets.presentation import markdown, page_address, picture
 from assets.rubrics import rubric_evaluations, rubrics
 from assets.sessions import session_metadata
 from assets.training import FOLLOWS
@@ -32,6 +32,7 @@ from debrief.snapshots.model import SessionMetadataRow
 from debrief.training.decomposition import WeeklyMove, moves_markdown, weekly_moves
 from debrief.training.leaderboard import LeaderboardRow, leaderboard, leaderboard_markdown
 from debrief.training.plots import leaderboard_plot, moves_plot, scores_over_weeks_plot
+from debrief.view import links
 from debrief.weekly import Done, added_up, headline, page_of, report_of
 from resources.services import account_of
 
@@ -144,6 +145,7 @@ def fingerprint_leaderboard(context: dg.AssetExecutionContext) -> dg.Materialize
     return dg.MaterializeResult(
         metadata={
             "dagster/row_count": len(board.rows),
+            "shown_at": dg.MetadataValue.url(page_address(links.prompts_path())),
             "made_now": board.fresh,
             "leaderboard": markdown(ranking),
             "picture": drawn(
@@ -186,7 +188,8 @@ def weekly_report(run: StageRun, week: str) -> Metadata | None:
     done = run.once("done", lambda: done_with(run.context.instance, run.context.run))
     report = report_of(lake, week, done)
     stored = lake.read_bytes(report_path(week))
-    page = page_of(report)
+    link = page_address(links.week_path(week))
+    page = page_of(report, link)
     if stored is not None and not report.did_something:
         page = stored.decode()
     written = lake.write_bytes(report_path(week), page.encode())
@@ -201,6 +204,7 @@ def weekly_report(run: StageRun, week: str) -> Metadata | None:
     return {
         COUNT: len(report.now.heads),
         "page": markdown(page),
+        "shown_at": dg.MetadataValue.url(link),
         "path": dg.MetadataValue.path(written.path),
         "failures": len(report.now.failures),
         **{key: round(value, 6) for key, value in figures.items() if value is not None},

@@ -12,7 +12,7 @@ from pydantic import Field
 from assets import versions
 from assets.evaluations import evaluation_stage, score_check, session_scores
 from assets.partitions import all_of
-from assets.presentation import markdown, preview
+from assets.presentation import markdown, page_address, preview
 from assets.sessions import raw_sessions
 from assets.weekly import (
     KINDS,
@@ -68,6 +68,7 @@ from debrief.rubrics.trial import (
 from debrief.scoring.model import SCORE_NAMES, ScoreName, SessionScores
 from debrief.sessions.model import Session
 from debrief.summary import Evaluated
+from debrief.view import links
 from resources.storage import LakeResource
 
 
@@ -276,6 +277,7 @@ def rubrics(context: dg.AssetExecutionContext, config: Trials) -> dg.Materialize
             "dagster/row_count": len(rows),
             "made_now": fresh,
             "page": markdown(page),
+            "shown_at": dg.MetadataValue.url(page_address(links.rubrics_path())),
             "linter": preview(("score name", "rubric", "rule", "what"), marks),
             "mined": len(mined),
             "dropped_on_unseen_sessions": sum(not trial.kept for trial in trials.rows),

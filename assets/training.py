@@ -10,7 +10,7 @@ from assets import versions
 from assets.agreement import judge_agreement
 from assets.evaluations import judge_evaluations, session_scores
 from assets.partitions import PAIRS, all_of, pair_key, pair_of
-from assets.presentation import markdown, preview
+from assets.presentation import markdown, page_address, preview
 from assets.rubrics import rubric_evaluations
 from assets.sessions import prompt_snapshots, raw_sessions, session_metadata
 from assets.weekly import MODEL_POOL, OWNERS, RESOURCES, StageRun, explain_full_disk
@@ -35,6 +35,7 @@ from debrief.training.store import (
     training_set_of,
 )
 from debrief.training.trials import NEEDS_A_MODEL, PromptTrials
+from debrief.view import links
 from resources.storage import LakeResource
 
 FOLLOWS = dg.AutomationCondition.eager().without(~dg.AutomationCondition.any_deps_missing())
@@ -92,6 +93,7 @@ def training_sets(
     observed = observed_pairs(lake)
     options = options_chosen(load_settings(), config.model_dump())
     kinship, outcomes = read_kinship(lake), success_labels(lake)
+    pages = page_address("")
     for key in context.partition_keys:
         task, fingerprint = pair_of(key)
         members = observed.get((task, fingerprint))
@@ -120,6 +122,9 @@ def training_sets(
                 "in_short": summary,
                 "made_now": row.samples if stored.changed else 0,
                 "dagster/partition_row_count": row.samples,
+                "shown_at": dg.MetadataValue.url(
+                    pages + links.training_set_path(task, fingerprint)
+                ),
                 "path": dg.MetadataValue.path(stored.path),
                 "card": markdown(stored.card),
                 "train": row.train,

@@ -17,6 +17,7 @@ import dagster as dg
 import msgspec
 
 from assets.partitions import WEEKS, weekly_backfill_policy
+from assets.presentation import page_address
 from debrief.errors import DebriefError, ModelError
 from debrief.evaluators import Evaluators
 from debrief.keys import digest_of
@@ -24,6 +25,7 @@ from debrief.lake import Lake
 from debrief.models.usage import RunUsage
 from debrief.outcomes.tables import own_table
 from debrief.redaction.redactor import Redactor
+from debrief.view import links
 from resources.services import LangfuseResource, WebhookResource
 from resources.storage import Scope, SessionStore
 
@@ -237,12 +239,20 @@ def weekly_asset(**options: Any) -> Callable[[Callable[..., Any]], dg.AssetsDefi
     return decorate
 
 
+_PAGES = {
+    "prompt_snapshots": links.prompts_path(),
+    "extracted_rubrics": links.rubrics_path(),
+    "rubric_evaluations": links.rubrics_path(),
+}
+"""Where a stage's rows are shown, if not in the list of the week's sessions."""
+
+
 def _each_week(
     context: dg.AssetExecutionContext, one_week: Callable[[StageRun, str], Metadata | None]
 ) -> dg.MaterializeResult[None]:
     run = StageRun(context)
     weeks = list(context.partition_keys)
-    count = 0
+    pages, count = page_address(""), 0
     try:
         for number, week in enumerate(weeks, 1):
             found = one_week(run, week)
@@ -253,7 +263,11 @@ def _each_week(
             rows = metadata[COUNT]
             summary = metadata.pop("summary", "") or f"{rows} rows"
             run.log_progress(f"{week} ({number} of {len(weeks)}): {summary}")
-            context.add_asset_metadata({"in_short": summary, **metadata}, partition_key=week)
+            path = _PAGES.get(run.name) or links.sessions_path(week=week)
+            shown_at = dg.MetadataValue.url(pages + path)
+            context.add_asset_metadata(
+                {"in_short": summary, "shown_at": shown_at, **metadata}, partition_key=week
+            )
             count += rows
     except DebriefError as error:
         # Dagster's own message begins with a stack trace.

@@ -125,11 +125,16 @@ def report_of(lake: Lake, week: str, done: Iterable[Done] = ()) -> WeeklyReport:
     )
 
 
-def page_of(report: WeeklyReport) -> str:
-    """Return the report as Markdown."""
+def page_of(report: WeeklyReport, link: str = "") -> str:
+    """Return the report as Markdown.
+
+    Args:
+        report: of the week.
+        link: the address of the week's page of ``debrief view``, for the heading.
+    """
     whole = added_up("", report.done)
     parts = [
-        f"# The week of {report.week}",
+        f"# The week of {f'[{report.week}]({link})' if link else report.week}",
         headline(report) + ".",
         "## What was done",
         _done_table(report.done) if report.done else "Nothing but this page was made.",

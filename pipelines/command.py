@@ -178,6 +178,7 @@ def up(
     port: Annotated[int, typer.Option(min=1, max=65535, help="Of Dagster's UI.")] = 3000,
     api_port: Annotated[int, typer.Option(min=1, max=65535, help="Of the recorder's API.")] = 8484,
     metrics_port: Annotated[int, typer.Option(min=1, max=65535, help="Of the metrics.")] = 9464,
+    view_port: Annotated[int, typer.Option(min=1, max=65535, help="Of the pages.")] = 3001,
     public: Annotated[
         bool,
         typer.Option(
@@ -185,7 +186,7 @@ def up(
         ),
     ] = False,
 ) -> None:
-    """Start Dagster's UI and daemon, the recorder's API and the metrics, on one Postgres.
+    """Start Dagster's UI and daemon, pages, the recorder's API and metrics, on one Postgres.
 
     Without DATABASE_URL, Postgres comes along and is started here. What ends is started again;
     Ctrl-C, SIGTERM or **debrief down** ends all of it.
@@ -193,7 +194,7 @@ def up(
     from pipelines.up import Ports
     from pipelines.up import up as start
 
-    start(Ports(ui=port, api=api_port, metrics=metrics_port, public=public))
+    start(Ports(ui=port, api=api_port, metrics=metrics_port, view=view_port, public=public))
 
 
 @app.command(rich_help_panel=TEAM)

@@ -235,6 +235,7 @@ class Ports(Struct, frozen=True, kw_only=True):
     ui: int = 3000
     api: int = 8484
     metrics: int = 9464
+    view: int = 3001
     public: bool = False
     """On all addresses of the machine, not only on loopback."""
 
@@ -265,6 +266,7 @@ def up(ports: Ports, settings: Settings | None = None) -> None:
         _check_free(ports.host, ports.ui, "--port")
         _check_free(ports.host, ports.api, "--api-port")
         _check_free(ports.host, ports.metrics, "--metrics-port")
+        _check_free(ports.host, ports.view, "--view-port")
         if ports.public:
             warn(_PUBLIC_WARNING)
         code = make_socket_folder(home) / "code.sock"
@@ -313,6 +315,7 @@ def programs(settings: Settings, home: Path, code: Path, ports: Ports) -> list[P
         "PYTHONUNBUFFERED": "1",
         URL: settings.dagster_database_url or in_schema(settings.database_url or url_of(folder)),
         "DEBRIEF_UI_URL": settings.ui_url or f"http://{LOCAL}:{ports.ui}",
+        "DEBRIEF_VIEW_URL": view_url(settings, ports.view),
     }
     workspace = ("--workspace", str(home / "workspace.yaml"))
 
@@ -332,6 +335,7 @@ def programs(settings: Settings, home: Path, code: Path, ports: Ports) -> list[P
     ui = ("dagster_webserver", "--dagster-log-level", "warning", *workspace)
     api = ("pipelines.command", "serve")
     figures = ("pipelines.command", "metrics", "--serve")
+    pages = ("pipelines.command", "view")
     accepts = partial(_accepts, code)
     return [
         *([postgres] if is_embedded else []),
@@ -340,6 +344,7 @@ def programs(settings: Settings, home: Path, code: Path, ports: Ports) -> list[P
         server("webserver", *ui, port=ports.ui, path="/server_info", after=code_server),
         program("daemon", "dagster._daemon", "run", *workspace, after=code_server),
         server("metrics", *figures, port=ports.metrics, path="/health", after=code_server),
+        server("view", *pages, port=ports.view, path="/static/style.css"),
     ]
 
 
@@ -352,6 +357,12 @@ def _answers(port: int, path: str) -> bool:
         except (OSError, http.client.HTTPException):
             return False
     return True
+
+
+def view_url(settings: Settings, port: int) -> str:
+    """Return where people reach the pages that are started on a port."""
+    is_set = "view_url" in settings.model_fields_set
+    return settings.view_url if is_set else f"http://{LOCAL}:{port}"
 
 
 def _accepts(path: Path) -> bool:
@@ -379,6 +390,7 @@ def _greeting(settings: Settings, ports: Ports) -> str:
         [
             "Debrief is up. Ctrl-C, or `debrief down`, ends all of it.",
             f"  Dagster UI    http://{LOCAL}:{ports.ui}",
+            f"  pages         {view_url(settings, ports.view)}",
             f"  recorder API  http://{LOCAL}:{ports.api}   (a token: debrief tokens create NAME)",
             f"  metrics       http://{LOCAL}:{ports.metrics}/metrics",
             f"  Postgres      {database}",

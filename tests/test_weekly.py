@@ -92,6 +92,9 @@ def test_the_page_says_what_was_done_what_it_cost_and_what_changed(tmp_path: Pat
     )
     assert report.did_something
     assert page_of(report_of(lake_of(tmp_path), WEEK, done)) == page
+    linked = page_of(report, "http://pages/weeks/2026-10-12")
+    assert linked.startswith("# The week of [2026-10-12](http://pages/weeks/2026-10-12)\n")
+    assert linked.partition("\n")[2] == page.partition("\n")[2]
 
 
 def test_what_failed_is_told_with_its_reason_and_cannot_draw_on_the_page(tmp_path: Path) -> None:

@@ -11,15 +11,14 @@ from debrief.cli.shared import LakeUrl, console
 
 def view(
     lake: LakeUrl = "",
-    port: Annotated[
-        int, typer.Option(min=0, max=65535, help="Port on 127.0.0.1; 0 is any that is free.")
-    ] = 3001,
+    host: Annotated[str, typer.Option(help="The address to listen on.")] = "127.0.0.1",
+    port: Annotated[int, typer.Option(min=0, max=65535, help="0 is any that is free.")] = 3001,
     of_demo: Annotated[bool, typer.Option("--demo", help="Show the demo's lake.")] = False,
 ) -> None:
     """Show sessions, scores, prompts, rubrics and training sets in a browser.
 
-    It answers on this machine alone and asks nobody who they are; a team puts a proxy with a login
-    in front, and names its address in DEBRIEF_VIEW_URL. Ctrl-C or SIGTERM stops it.
+    It asks nobody who they are, and answers only to the names of this machine: a team puts a proxy
+    with a login in front, and names its address in DEBRIEF_VIEW_URL. Ctrl-C or SIGTERM stops it.
     """
     from debrief.lake import Lake
     from debrief.recorder.service.running import ServiceLimits, listen, run, url_of
@@ -27,7 +26,7 @@ def view(
     from debrief.view.app import make_app
 
     settings = load_settings()
-    with listen("127.0.0.1", port, "--port") as listener:
+    with listen(host, port) as listener:
         shown = lake or (str(settings.home / "demo") if of_demo else settings.lake)
         app = make_app(Lake(shown), settings)
         run(

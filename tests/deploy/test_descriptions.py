@@ -53,7 +53,7 @@ def commands() -> Iterator[list[str]]:
 
 
 def test_everything_that_up_starts_is_a_service() -> None:
-    assert {"postgres", "code", "webserver", "daemon", "api", "metrics"} <= set(SERVICES)
+    assert {"postgres", "code", "webserver", "daemon", "api", "metrics", "view"} <= set(SERVICES)
     assert COMPOSE["services"]["proxy"]["profiles"] == ["public"]
     workers = {n for n in SERVICES if COMPOSE["services"][n].get("profiles") == ["workers"]}
     assert workers == {"redis", "worker"}
@@ -119,7 +119,7 @@ def test_no_secret_stands_in_a_file(path: Path) -> None:
 def test_nothing_but_the_proxy_is_published_beyond_this_machine() -> None:
     services = COMPOSE["services"].items()
     published = [port for n, s in services if n != "proxy" for port in s.get("ports", [])]
-    assert len(published) == 3
+    assert len(published) == 4
     assert all(port.startswith("127.0.0.1:") for port in published)
 
 

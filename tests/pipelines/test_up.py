@@ -50,6 +50,7 @@ class Running:
         if words == ("up",):
             command += ["--port", str(self.ports.ui), "--api-port", str(self.ports.api)]
             command += ["--metrics-port", str(self.ports.metrics)]
+            command += ["--view-port", str(self.ports.view)]
         return command
 
     def wait_for(self, text: str) -> None:
@@ -74,10 +75,10 @@ class Running:
 
 def free_ports() -> Ports:
     ports = set[int]()
-    while len(ports) < 3:
+    while len(ports) < 4:
         ports.add(free_port())
-    ui, api, metrics = ports
-    return Ports(ui=ui, api=api, metrics=metrics)
+    ui, api, metrics, view = ports
+    return Ports(ui=ui, api=api, metrics=metrics, view=view)
 
 
 @pytest.fixture(scope="module")
@@ -89,9 +90,12 @@ def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
         whole.process.wait(180)
 
 
-def test_the_ui_the_api_and_the_metrics_answer(running: Running) -> None:
+def test_the_ui_the_pages_the_api_and_the_metrics_answer(running: Running) -> None:
     assert running.get(running.ports.ui, "/server_info")[0] == 200
     assert running.get(running.ports.api, "/health")[0] == 200
+    status, page = running.get(running.ports.view, "/")
+    assert status == 200
+    assert f'href="http://127.0.0.1:{running.ports.ui}">Run things in Dagster'.encode() in page
     status, text = running.get(running.ports.metrics, "/metrics")
     found = {metric.name for metric in text_string_to_metric_families(text.decode())}
     assert status == 200

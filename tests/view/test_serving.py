@@ -107,7 +107,7 @@ def test_the_command_prints_its_address_and_ends_with_one_line_on_a_taken_port(
         assert refused.wait(LONG) == 1
         assert refused.stdout is not None
         (line,) = refused.stdout.read().splitlines()
-        assert line.endswith("Name another: --port")
+        assert line.endswith("Name another: --host, --port")
     process = _view(tmp_path, "--port", "0")
     try:
         assert process.stdout is not None

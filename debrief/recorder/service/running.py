@@ -41,13 +41,8 @@ class ServiceLimits(Struct, frozen=True, kw_only=True):
     """Requests of one token at once."""
 
 
-def listen(host: str, port: int, options: str = "--host, --port") -> socket.socket:
+def listen(host: str, port: int) -> socket.socket:
     """Return a socket that takes connections; port 0 is any that is free.
-
-    Args:
-        host: the address of this machine to listen on.
-        port: of it.
-        options: that name another one.
 
     Raises:
         ConfigurationError: the address is not this machine's, or is taken.
@@ -60,7 +55,7 @@ def listen(host: str, port: int, options: str = "--host, --port") -> socket.sock
         raise ConfigurationError(
             f"{host}:{port}",
             f"cannot be listened on ({reason})",
-            f"Name another: {options}",
+            "Name another: --host, --port",
         ) from error
 
 

@@ -1,0 +1,24 @@
+// Bundles the extension and its page into out/, and with --tests the unit tests as well.
+import { readdir, rm } from "node:fs/promises";
+import { build } from "esbuild";
+
+const shared = {
+  bundle: true,
+  charset: "utf8",
+  legalComments: "none",
+  loader: { ".svg": "text", ".css": "text" },
+  logLevel: "warning",
+  target: "es2022",
+};
+
+await rm("out", { recursive: true, force: true });
+const onNode = { ...shared, platform: "node", format: "cjs", external: ["vscode"] };
+await build({ ...onNode, entryPoints: ["src/extension.ts"], outdir: "out", minify: true });
+await build({ ...shared, entryPoints: ["src/webview/page.ts"], outdir: "out", minify: true });
+await build({
+  ...shared, entryPoints: ["src/webview/page.css"], outdir: "out", minify: true, loader: {},
+});
+if (process.argv.includes("--tests")) {
+  const tests = (await readdir("test")).filter((name) => name.endsWith(".test.ts"));
+  await build({ ...onNode, entryPoints: tests.map((name) => `test/${name}`), outdir: "out/tests" });
+}

@@ -1,0 +1,177 @@
+/** What the recorder answers with `--json`, as the page shows it; `docs/recorder.md` has the forms. */
+
+import type { Action, Notice, Offer, RanCommand, Session, Task, Upload } from "./model";
+import { Refusal } from "./refusal";
+
+export interface Status {
+  worktree: string;
+  repoName: string;
+  branch: string | null;
+  head: string;
+  session: (Omit<Session, "commands" | "stopped"> & { state: string; commands: Ran[] }) | null;
+  notClean: string[];
+  waiting: number;
+}
+
+interface Ran {
+  cmd: string;
+  args: string[];
+  cwd: string;
+  state: "running" | "ended" | "interrupted";
+  exitCode: number | null;
+  ending: string;
+  durationMs: number;
+}
+
+interface Rule {
+  program: string;
+  arguments: string[];
+  isCheck: boolean;
+  timeLimit: number;
+  own: boolean;
+  /** Filled with the values that were given; null where one is missing. */
+  command: string[] | null;
+  problem: string;
+}
+
+export interface Commands {
+  source: string | null;
+  digest: string | null;
+  agreed: boolean;
+  kinds: Record<string, string>;
+  commands: Rule[];
+}
+
+export interface Stopped {
+  sessionId: string;
+  sent: boolean;
+  status: string;
+  notReady: string[];
+  meta: { changes: unknown[]; warnings: string[]; redactions: { count: number } };
+}
+
+export interface History {
+  sessions: (Omit<Upload, "isSent"> & { state: string })[];
+  error: Problem | null;
+}
+
+export interface Tasks {
+  tasks: Task[];
+}
+
+export interface Exported {
+  file: string;
+  lines: number;
+  withheld: Record<string, string>;
+}
+
+interface Problem {
+  code: string;
+  message: string;
+  details: { paths?: string[]; reasons?: string[]; kept?: boolean };
+}
+
+/** The buttons that mend what an error's code names. */
+const MOVES: Record<string, Action> = {
+  "api-not-set": "settings",
+  "api-wrong": "settings",
+  "api-away": "retry",
+  "token-missing": "setToken",
+  "token-wrong": "setToken",
+  "token-scope": "setToken",
+  "no-folder": "openFolder",
+  "not-a-repository": "openFolder",
+  "task-missing": "createTask",
+};
+
+/** The recorder speaks of its command line; a person at the editor has buttons. */
+const WORDS: Record<string, string> = {
+  "api-not-set": "No API is set. Records go to the address in the setting dataset.apiBaseUrl.",
+  "token-missing": "No API token is set. One is made with: debrief tokens create.",
+  "token-wrong": "The API refused the token. Set another one.",
+  "no-session": "No session is under way in this folder.",
+  "not-clean": "The worktree is not clean. Commit, stash or revert these, then start:",
+  "no-commit": "The repository has no commit yet. A session begins at a commit: make one.",
+  "not-a-repository": "This folder lies in no git repository. Open one, or make it one: git init.",
+};
+
+/** Return the refusal that the recorder ended with. */
+export function refusalOf(errors: string, program: string): Refusal {
+  const problem = problemIn(errors);
+  if (problem) return refusalFor(problem);
+  if (errors.includes("No such option: --json") || errors.includes("No such command")) {
+    return new Refusal("recorder.old", `${program} is too old for this extension. Update Debrief.`, {
+      action: "retry",
+    });
+  }
+  const last = errors.trim().split("\n").slice(-3);
+  return new Refusal("recorder.failed", `${program} failed:`, { details: last });
+}
+
+export function refusalFor(problem: Problem): Refusal {
+  const { code, details } = problem;
+  const action = MOVES[code];
+  const lines = details.paths ?? (details.reasons && details.reasons.length > 1 ? details.reasons : []);
+  const words = details.kept
+    ? `The record is kept on this machine until it can be sent. ${WORDS[code] ?? problem.message}`
+    : (WORDS[code] ?? problem.message);
+  return new Refusal(code, words, { details: lines, ...(action ? { action } : {}) });
+}
+
+function problemIn(errors: string): Problem | undefined {
+  for (const line of errors.trim().split("\n").reverse()) {
+    try {
+      const value = JSON.parse(line) as { error?: Problem };
+      if (value.error) return { ...value.error, details: value.error.details ?? {} };
+    } catch {
+      // A warning for people stands before it.
+    }
+  }
+  return undefined;
+}
+
+export function sessionOf(status: Status): Session | null {
+  if (!status.session) return null;
+  const { state, commands, ...session } = status.session;
+  return { ...session, stopped: state === "stopped", commands: commands.map(ranOf) };
+}
+
+function ranOf(ran: Ran): RanCommand {
+  const { cwd, exitCode, ending, durationMs } = ran;
+  const line = [ran.cmd, ...ran.args].join(" ");
+  return { line, cwd, running: ran.state === "running", exitCode, ending, durationMs };
+}
+
+/** Return the buttons: those with a filter where one is typed, those without one otherwise. */
+export function offersOf(answer: Commands, filter: string): Offer[] {
+  const takesFilter = (rule: Rule): boolean => rule.arguments.includes("<selector>");
+  return answer.commands
+    .filter((rule) => rule.own || takesFilter(rule) === (filter.trim() !== ""))
+    .map((rule) => ({
+      title: [rule.program, ...rule.arguments]
+        .filter((word) => !/^<.*>\+?$/.test(word) && word !== "--filter")
+        .join(" "),
+      argv: rule.command ?? [],
+      problem: rule.problem,
+      isCheck: rule.isCheck,
+      own: rule.own,
+      kinds: rule.arguments.flatMap((word) => /^<(.*)>\+?$/.exec(word)?.[1] ?? []),
+    }));
+}
+
+export function uploadsOf(history: History): Upload[] {
+  return history.sessions.map(({ state, ...upload }) => ({ ...upload, isSent: state === "sent" }));
+}
+
+/** Return what became of a session that was stopped. */
+export function endOf(stopped: Stopped): Notice {
+  const { changes, warnings, redactions } = stopped.meta;
+  const secrets = redactions.count ? [`${redactions.count} secrets were replaced`] : [];
+  const lacks = stopped.notReady.map((each) => `Not ready: ${each}`);
+  const files = `${changes.length} file${changes.length === 1 ? "" : "s"}`;
+  return {
+    level: warnings.length ? "warning" : "info",
+    text: `Sent and stored as ${stopped.status}: ${files}, verified to rebuild.`,
+    details: [...warnings, ...secrets, ...lacks],
+  };
+}

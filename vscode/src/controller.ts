@@ -1,0 +1,357 @@
+/** What the extension does: it asks the recorder, and tells the page. */
+
+import * as vscode from "vscode";
+
+import type { Commands, Exported, History, Status, Stopped, Tasks } from "./answers";
+import { endOf, offersOf, refusalFor, sessionOf, uploadsOf } from "./answers";
+import type { CommandInputs, Draft, Session, Task, Upload, ViewState } from "./model";
+import { Notices } from "./notices";
+import { follow, type Running } from "./recorder";
+import { Refusal } from "./refusal";
+import { Workspace } from "./workspace";
+
+const NO_DRAFT: Draft = { template: "", system: "", prompt: "" };
+/** Milliseconds after a file changed in which others may follow. */
+const SETTLE = 700;
+/** Milliseconds between two attempts to send what waits. */
+const RESEND = 60_000;
+/** Uploads that the history shows. */
+const SHOWN = 20;
+
+type Live = Pick<
+  ViewState,
+  "known" | "place" | "session" | "offers" | "rules" | "waiting" | "uploads" | "busy" | "tasks"
+>;
+const NOTHING: Omit<Live, "tasks" | "uploads" | "waiting" | "busy"> = {
+  ...{ known: false, place: null, session: null, offers: [], rules: null },
+};
+
+export class Controller implements vscode.Disposable {
+  private readonly changed = new vscode.EventEmitter<void>();
+  readonly onDidChange = this.changed.event;
+  readonly notices = new Notices();
+  private readonly disposables: vscode.Disposable[] = [];
+  private watcher: vscode.Disposable | undefined;
+  private settling: NodeJS.Timeout | undefined;
+  private resending: NodeJS.Timeout | undefined;
+  private reading: Promise<void> | undefined;
+  private readAgain = false;
+  private running: Running | undefined;
+  private inputs: CommandInputs = {};
+  private live: Live;
+
+  /**
+   * @param workspace the folder, its settings and the recorder's program
+   * @param memory what outlives the window: the task, the tasks last seen, what was typed
+   * @param output shows what commands print
+   */
+  constructor(
+    private readonly workspace: Workspace,
+    private readonly memory: Pick<vscode.ExtensionContext, "globalState" | "workspaceState">,
+    private readonly output: vscode.OutputChannel,
+  ) {
+    const tasks = memory.globalState.get<Task[]>("tasks", []);
+    this.live = { ...NOTHING, tasks, uploads: [], waiting: 0, busy: "" };
+    this.disposables.push(
+      this.changed,
+      this.notices,
+      workspace.onDidChange(() => void this.refresh()),
+      workspace.onDidChangeToken(() => void this.refreshServer()),
+    );
+  }
+
+  dispose(): void {
+    clearTimeout(this.settling);
+    clearTimeout(this.resending);
+    this.watcher?.dispose();
+    for (const each of this.disposables) each.dispose();
+  }
+
+  get state(): ViewState {
+    const { templates, neverContents, filters, timeLimit } = this.workspace.settings;
+    return {
+      ...this.live,
+      ...{ templates, neverContents, filters, timeLimit },
+      folders: this.workspace.folders,
+      folder: this.workspace.folder?.path ?? null,
+      notices: this.notices.list,
+      taskId: this.taskId,
+      draft: this.draft,
+    };
+  }
+
+  get session(): Session | null {
+    return this.live.session;
+  }
+
+  get taskId(): string | null {
+    return this.memory.globalState.get<string>("task") ?? null;
+  }
+
+  get draft(): Draft {
+    return this.memory.workspaceState.get<Draft>("draft", NO_DRAFT);
+  }
+
+  async saveDraft(draft: Draft): Promise<void> {
+    await this.memory.workspaceState.update("draft", draft);
+  }
+
+  /** Read everything again: the session, the tasks, the uploads. */
+  async refresh(): Promise<void> {
+    this.watch();
+    await Promise.all([this.refreshSession(), this.refreshServer()]);
+  }
+
+  /** Read the session again; a call while one runs is answered by one more after it. */
+  async refreshSession(): Promise<void> {
+    this.readAgain = true;
+    this.reading ??= this.readSession().finally(() => (this.reading = undefined));
+    await this.reading;
+  }
+
+  private async readSession(): Promise<void> {
+    while (this.readAgain) {
+      this.readAgain = false;
+      await this.notices.during("recorder", () => this.readOnce());
+    }
+    this.live.known = true;
+    this.resendLater();
+    this.update();
+  }
+
+  private async readOnce(): Promise<void> {
+    const before = this.session?.id;
+    this.notices.set("folder", this.workspace.missing);
+    if (!this.workspace.folder) {
+      Object.assign(this.live, NOTHING);
+      return;
+    }
+    const status = (await this.workspace.ask(["status", "--json"])) as Status;
+    this.live.session = sessionOf(status);
+    this.live.waiting = status.waiting;
+    this.live.place = status;
+    if (this.session?.id !== before) await this.readOffers();
+  }
+
+  /** Ask the API, through the recorder, for its tasks and what became of this machine's uploads. */
+  async refreshServer(): Promise<void> {
+    await this.notices.during("api", async () => {
+      const history = (await this.workspace.send(["history", `--limit=${SHOWN}`, "--json"])) as History;
+      this.live.uploads = uploadsOf(history);
+      this.update();
+      if (history.error) throw refusalFor(history.error);
+      this.live.tasks = ((await this.workspace.send(["tasks", "list", "--json"])) as Tasks).tasks;
+      await this.memory.globalState.update("tasks", this.live.tasks);
+    });
+    this.update();
+  }
+
+  async chooseFolder(path: string): Promise<void> {
+    await this.workspace.choose(path);
+    Object.assign(this.live, NOTHING);
+    this.notices.set("action", undefined);
+    await this.refresh();
+  }
+
+  async chooseTask(id: string): Promise<void> {
+    if (!this.live.tasks.some((each) => each.id === id)) return;
+    await this.memory.globalState.update("task", id);
+    this.update();
+  }
+
+  async createTask(task: Task): Promise<void> {
+    await this.act(`Creating task ${task.id}`, async () => {
+      const args = ["tasks", "create", "--json"];
+      if (task.description) args.push(`--description=${task.description}`);
+      await this.workspace.send([...args, "--", task.id, task.name]);
+      await this.memory.globalState.update("task", task.id);
+      await this.refreshServer();
+    });
+  }
+
+  async start(): Promise<void> {
+    await this.act("Starting", async () => {
+      const { path } = this.workspace.theFolder();
+      const taskId = this.taskId;
+      const draft = this.draft;
+      if (!taskId) {
+        const text = "Choose a task first, or create one.";
+        throw new Refusal("task-missing", text, { action: "createTask" });
+      }
+      if (!draft.prompt.trim()) {
+        throw new Refusal("prompt-missing", "Say in the prompt what is to be done.");
+      }
+      const unsaved = unsavedIn(path);
+      if (unsaved.length) {
+        const text = "Files have changes that are not saved. Save or revert them, then start:";
+        throw new Refusal("not-saved", text, { details: unsaved });
+      }
+      const args = ["start", "--json", `--task=${taskId}`, "--prompt-file=-"];
+      if (draft.system.trim()) args.push(`--system=${draft.system}`);
+      if (this.workspace.settings.neverContents) args.push("--no-contents");
+      await this.workspace.ask(args, draft.prompt);
+      await this.refreshSession();
+    });
+  }
+
+  /** Ask the validator which commands may run with what is typed beside the buttons. */
+  async setInputs(inputs: CommandInputs): Promise<void> {
+    this.inputs = inputs;
+    await this.notices.during("recorder", () => this.readOffers());
+    this.update();
+  }
+
+  private async readOffers(): Promise<void> {
+    if (!this.session) {
+      this.live.offers = [];
+      return;
+    }
+    const inputs = this.inputs;
+    const args = Object.entries(inputs).flatMap(([kind, value]) =>
+      value.split(/\s+/).flatMap((word) => (word ? [`--value=${kind}=${word}`] : [])),
+    );
+    const answer = (await this.workspace.ask(["commands", "--json", ...args])) as Commands;
+    if (inputs !== this.inputs) return;
+    this.live.offers = offersOf(answer, inputs.selector ?? "");
+    const own = answer.commands.filter((rule) => rule.own);
+    const commands = own.map((rule) => [rule.program, ...rule.arguments].join(" "));
+    this.live.rules = answer.source && !answer.agreed ? { source: answer.source, commands } : null;
+  }
+
+  /** Agree to the repository's own commands, which were shown. */
+  async agree(): Promise<void> {
+    await this.act("Agreeing", async () => {
+      await this.workspace.ask(["commands", "--agree", "--json"]);
+      await this.readOffers();
+    });
+  }
+
+  async run(argv: string[], timeLimit: number): Promise<void> {
+    const line = argv.join(" ");
+    await this.act(`Running ${line}`, async () => {
+      await vscode.workspace.saveAll(false);
+      this.output.appendLine(`\n$ ${line}`);
+      this.output.show(true);
+      const args = ["run", "--json", `--time-limit=${timeLimit}`, "--", ...argv];
+      const show = (text: string): void => this.output.append(text);
+      this.running = follow(await this.workspace.program(), args, this.workspace.call(), show);
+      const soon = setTimeout(() => void this.refreshSession(), SETTLE);
+      try {
+        await this.running.done;
+      } finally {
+        clearTimeout(soon);
+        this.running = undefined;
+        await this.refreshSession();
+      }
+    });
+  }
+
+  cancel(): void {
+    this.running?.interrupt();
+  }
+
+  async stop(summary: string, ready: boolean): Promise<void> {
+    await this.act("Making the record, verifying and sending it", async () => {
+      await vscode.workspace.saveAll(false);
+      const args = ["stop", "--json"];
+      if (summary.trim()) args.push(`--summary=${summary}`);
+      if (ready) args.push("--ready");
+      try {
+        const stopped = (await this.workspace.send(args)) as Stopped;
+        this.notices.set("action", endOf(stopped));
+        await this.saveDraft({ ...this.draft, prompt: "" });
+      } finally {
+        await this.refresh();
+      }
+    });
+  }
+
+  async discard(): Promise<void> {
+    await this.act("Discarding", async () => {
+      await this.workspace.ask(["discard", "--yes", "--json"]);
+      await this.refreshSession();
+    });
+  }
+
+  /** Send the records that wait. */
+  async send(): Promise<void> {
+    await this.act("Sending", async () => {
+      const answer = (await this.workspace.send(["upload", "--json"])) as {
+        sent: { error: Parameters<typeof refusalFor>[0] | null }[];
+      };
+      await this.refresh();
+      const failed = answer.sent.find((each) => each.error)?.error;
+      if (failed) throw refusalFor(failed);
+    });
+  }
+
+  async mark(id: string, status: Upload["status"]): Promise<void> {
+    await this.act(`Marking ${status}`, async () => {
+      const draft = status === "draft" ? ["--draft"] : [];
+      await this.workspace.send(["mark", "--json", ...draft, "--", id]);
+      await this.refreshServer();
+    });
+  }
+
+  async export(to: string, status: string, form: string): Promise<void> {
+    const task = this.taskId;
+    if (!task) return;
+    await this.act("Exporting", async () => {
+      const args = [`--task=${task}`, `--to=${to}`, `--status=${status}`, `--form=${form}`];
+      const done = (await this.workspace.send(["export", "--json", ...args])) as Exported;
+      const details = Object.entries(done.withheld).map(([id, why]) => `left out ${id}: ${why}`);
+      const text = `${done.lines} line${done.lines === 1 ? "" : "s"} of ${task} in ${done.file}`;
+      this.notices.set("action", { level: details.length ? "warning" : "info", text, details });
+    });
+  }
+
+  openFile(path: string): void {
+    const change = this.session?.changes.find((each) => each.path === path);
+    if (!this.session || !change || change.kind === "delete") return;
+    const file = vscode.Uri.joinPath(vscode.Uri.file(this.session.worktree), path);
+    void vscode.window.showTextDocument(file, { preview: true });
+  }
+
+  /** Do what a person asked for, one thing at a time; a refusal is told. */
+  private async act(words: string, work: () => Promise<void>): Promise<void> {
+    if (this.live.busy) return;
+    this.live.busy = words;
+    this.notices.set("action", undefined);
+    this.update();
+    await this.notices.during("action", work);
+    this.live.busy = "";
+    this.update();
+  }
+
+  private watch(): void {
+    this.watcher?.dispose();
+    const folder = this.workspace.folder;
+    if (!folder) return;
+    const pattern = new vscode.RelativePattern(vscode.Uri.file(folder.path), "**/*");
+    const watcher = vscode.workspace.createFileSystemWatcher(pattern);
+    const later = (): void => {
+      clearTimeout(this.settling);
+      this.settling = setTimeout(() => void this.refreshSession(), SETTLE);
+    };
+    watcher.onDidChange(later);
+    watcher.onDidCreate(later);
+    watcher.onDidDelete(later);
+    this.watcher = watcher;
+  }
+
+  private resendLater(): void {
+    clearTimeout(this.resending);
+    if (this.live.waiting) this.resending = setTimeout(() => void this.send(), RESEND);
+  }
+
+  private update(): void {
+    this.changed.fire();
+  }
+}
+
+function unsavedIn(folder: string): string[] {
+  return vscode.workspace.textDocuments
+    .filter((each) => each.isDirty && each.uri.scheme === "file")
+    .map((each) => each.uri.fsPath)
+    .filter((path) => path.startsWith(folder));
+}

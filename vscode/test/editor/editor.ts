@@ -1,0 +1,116 @@
+/** A real VS Code, code-server, driven in a headless browser. */
+
+import { join } from "node:path";
+import { chromium, type Browser, type FrameLocator, type Page } from "playwright-core";
+
+import { ended, freePort, until, type Stage } from "./stage";
+
+const CHROMIUM = process.env.DEBRIEF_CHROMIUM ?? "/usr/bin/chromium";
+const QUIET = [
+  ...["--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-sync"],
+  ...["--disable-background-networking", "--disable-component-update"],
+];
+
+export class Editor {
+  private browser!: Browser;
+  page!: Page;
+  private server!: ReturnType<Stage["start"]>;
+  private url = "";
+
+  constructor(private readonly stage: Stage) {}
+
+  /** Install the extension and open a folder or a `.code-workspace` file. */
+  async open(settings: Record<string, unknown>): Promise<void> {
+    const data = join(this.stage.root, "editor");
+    const port = await freePort();
+    this.url = `http://127.0.0.1:${port}`;
+    const base = {
+      "workbench.startupEditor": "none",
+      "security.workspace.trust.enabled": false,
+      "telemetry.telemetryLevel": "off",
+      "git.openRepositoryInParentFolders": "never",
+      "window.autoDetectColorScheme": false,
+      "extensions.ignoreRecommendations": true,
+      "chat.disableAIFeatures": true,
+      "workbench.secondarySideBar.defaultVisibility": "hidden",
+    };
+    this.stage.write(data, { "User/settings.json": JSON.stringify({ ...base, ...settings }) });
+    const shared = [
+      ...["--config", join(data, "config.yaml"), "--user-data-dir", data],
+      ...["--extensions-dir", join(data, "extensions")],
+    ];
+    this.stage.write(data, { "config.yaml": "" });
+    const program = join(this.stage.bin, "code-server");
+    this.stage.run(
+      this.stage.root,
+      program,
+      ...[...shared, "--install-extension", this.stage.places.vsix],
+    );
+    this.server = this.stage.start(program, [
+      ...shared,
+      ...["--auth", "none", "--bind-addr", `127.0.0.1:${port}`, "--disable-workspace-trust"],
+      ...["--disable-telemetry", "--disable-update-check", "--disable-getting-started-override"],
+    ]);
+    await until("the editor", async () => (await fetch(`${this.url}/healthz`)).ok);
+    this.browser = await chromium.launch({ executablePath: CHROMIUM, args: QUIET });
+    const viewport = { width: 1280, height: 860 };
+    this.page = await this.browser.newPage({ viewport, deviceScaleFactor: 1 });
+  }
+
+  /** Show a folder, and the extension's sidebar. */
+  async show(query: string): Promise<void> {
+    await this.page.goto(`${this.url}/?${query}`);
+    await this.page.locator(".monaco-workbench").waitFor({ timeout: 60_000 });
+    await this.page.locator(".activitybar").waitFor();
+    await this.sidebar();
+  }
+
+  async sidebar(): Promise<void> {
+    const tab = this.page.getByRole("tab", { name: /Session Recorder/ });
+    await tab.waitFor({ timeout: 60_000 });
+    if ((await tab.getAttribute("aria-selected")) !== "true") await tab.click();
+    await this.view.locator("body").waitFor({ timeout: 60_000 });
+  }
+
+  /** The extension's page. */
+  get view(): FrameLocator {
+    return this.page.frameLocator("iframe.webview").frameLocator("iframe#active-frame");
+  }
+
+  async command(title: string): Promise<void> {
+    await this.page.keyboard.press("F1");
+    const input = this.page.locator(".quick-input-widget input[type=text]");
+    await input.fill(`>${title}`);
+    await this.page.locator(".quick-input-list .monaco-list-row").first().waitFor();
+    await this.page.keyboard.press("Enter");
+  }
+
+  /** Answer the input box that is open. */
+  async answer(text: string): Promise<void> {
+    const input = this.page.locator(".quick-input-widget:visible input").first();
+    await input.waitFor();
+    await input.fill(text);
+    await this.page.waitForTimeout(150);
+    await this.page.keyboard.press("Enter");
+    await this.page.waitForTimeout(300);
+  }
+
+  /** Press a button of the dialog that is open. */
+  async confirm(button: string): Promise<void> {
+    await this.page.locator(".monaco-dialog-box").getByRole("button", { name: button }).click();
+  }
+
+  async says(text: string | RegExp, seconds = 30): Promise<void> {
+    await this.view.getByText(text).first().waitFor({ timeout: seconds * 1000 });
+  }
+
+  async picture(file: string): Promise<void> {
+    await this.page.screenshot({ path: file });
+  }
+
+  /** End the editor as a crash would, and open it again. */
+  async end(): Promise<void> {
+    await this.browser?.close();
+    if (this.server) await ended(this.server);
+  }
+}

@@ -6,7 +6,8 @@ UV := VIRTUAL_ENV=.venv $(BIN)/uv
 export PYTHONUTF8 = 1
 export LITELLM_LOCAL_MODEL_COST_MAP = True
 
-.PHONY: demo test check pytest test-shared test-programs test-langfuse validity wheel-test ui up locks clean
+.PHONY: demo test check pytest test-shared test-programs test-langfuse validity wheel-test ui up vscode \
+	vscode-check test-vscode locks clean
 
 demo: .venv/.run
 	@$(BIN)/debrief demo
@@ -20,7 +21,7 @@ up: .venv/.run
 
 # Both at once: tests wait for servers and processes half of their time.
 test: .venv/.test
-	@$(MAKE) --no-print-directory --jobs 2 --output-sync check pytest
+	@$(MAKE) --no-print-directory --jobs 3 --output-sync check pytest vscode-check
 
 pytest: .venv/.test
 	$(BIN)/python -m pytest -n 3 --hypothesis-seed=0
@@ -42,6 +43,31 @@ test-langfuse: .venv/.test
 	DEBRIEF_TEST_LANGFUSE="$(DEBRIEF_TEST_LANGFUSE)" \
 		$(BIN)/pytest -n 0 tests/langfuse/test_both_servers.py \
 		tests/langfuse/test_shapes.py tests/langfuse/test_writing.py
+
+# The editor's extension, as vscode/session-recorder.vsix.
+vscode: vscode/node_modules/.package-lock.json
+	@cd vscode && npm run --silent check && npm run --silent package
+
+vscode/node_modules/.package-lock.json: vscode/package-lock.json
+	@command -v npm >/dev/null || { echo "npm is needed: install Node.js 20 or newer"; exit 1; }
+	@cd vscode && npm ci --silent && touch node_modules/.package-lock.json
+
+# Its types and unit tests. Where there is no Node.js, or npm reaches no registry, this says so.
+vscode-check:
+	@if ! node -e 'process.exit(parseInt(process.versions.node) < 20)' 2>/dev/null; then \
+		echo "vscode: not tested, there is no Node.js 20 or newer"; \
+	elif test ! -e vscode/node_modules/.package-lock.json && ! (cd vscode && \
+		npm ci --silent --fetch-retries=0 --fetch-timeout=20000 >/dev/null 2>&1); then \
+		rm -rf vscode/node_modules; echo "vscode: not tested, npm cannot install what its tests take"; \
+	else cd vscode && npm run --silent check && npm test --silent; fi
+
+# The extension in a real editor: takes npm, Chromium (DEBRIEF_CHROMIUM), minutes and 1 GB.
+EDITOR_PROGRAMS ?= /tmp/debrief-editor
+test-vscode: .venv/.run vscode
+	@vscode/test/editor/install.sh "$(EDITOR_PROGRAMS)"
+	@cd vscode && node build.mjs --editor && \
+		node out/editor/story.js "$(CURDIR)/$(BIN)/debrief" "$(EDITOR_PROGRAMS)" \
+		"$(CURDIR)/vscode/session-recorder.vsix" $(PICTURES)
 
 check: .venv/.test
 	$(BIN)/ruff format --check
@@ -94,4 +120,4 @@ locks: .venv/bin/uv
 	$(COMPILE) --extra build --extra team -c $(LOCKS)/test.lock pyproject.toml -o $(LOCKS)/team.lock
 
 clean:
-	rm -rf .venv .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf .venv .mypy_cache .ruff_cache .pytest_cache .hypothesis vscode/node_modules vscode/out

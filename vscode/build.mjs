@@ -1,4 +1,4 @@
-// Bundles the extension and its page into out/, and with --tests the unit tests as well.
+// Bundles the extension and its page into out/; --tests and --editor, what tests them as well.
 import { readdir, rm } from "node:fs/promises";
 import { build } from "esbuild";
 
@@ -21,4 +21,8 @@ await build({
 if (process.argv.includes("--tests")) {
   const tests = (await readdir("test")).filter((name) => name.endsWith(".test.ts"));
   await build({ ...onNode, entryPoints: tests.map((name) => `test/${name}`), outdir: "out/tests" });
+}
+if (process.argv.includes("--editor")) {
+  const external = ["playwright-core"];
+  await build({ ...onNode, external, entryPoints: ["test/editor/story.ts"], outdir: "out/editor" });
 }

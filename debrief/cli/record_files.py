@@ -85,13 +85,21 @@ def record_commands(
     command: Annotated[
         list[str] | None, typer.Argument(metavar="-- COMMAND …", help="Would it be taken?")
     ] = None,
+    value: Annotated[
+        list[str] | None,
+        typer.Option(metavar="KIND=WORD", help="Fills the commands; may be given more than once."),
+    ] = None,
     repo: Repo = Path(),
     as_json: AsJson = False,
 ) -> None:
     """Show which commands may be run here, or whether one would be: **-- pnpm test**."""
     from debrief.recorder.answers import commands_answer
 
-    answer = commands_answer(command or ())
+    values: dict[str, list[str]] = {}
+    for each in value or ():
+        kind, _, word = each.partition("=")
+        values.setdefault(kind, []).append(word)
+    answer = commands_answer(command or (), values=values)
     if as_json:
         print_answer(answer)
         return

@@ -6,7 +6,8 @@ can start, and what a record lacks are the recorder's own answers.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import re
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -26,6 +27,7 @@ from debrief.recorder.state import RanCommand, RecorderHome, SessionFolder
 from debrief.recorder.stopping import record_so_far
 from debrief.redaction import Redactor
 
+_NO_VALUES: Mapping[str, Sequence[str]] = {}
 _MOST_OUTPUT = 4_000
 """Characters of a command's output that a status has, from its end."""
 
@@ -123,6 +125,8 @@ class RuleAnswer(_Answer, frozen=True, kw_only=True):
     time_limit: float
     own: bool
     """It is one of the repository's own rules."""
+    filled: AskedAnswer | None
+    """The command that it is with the values that were given; None where one is missing."""
 
 
 class CommandsAnswer(_Answer, frozen=True, kw_only=True):
@@ -264,8 +268,16 @@ def command_answer(command: RanCommand, *, is_running: bool = False) -> CommandA
     )
 
 
-def commands_answer(asked: Sequence[str] = (), cwd: str = ".") -> CommandsAnswer:
-    """Describe what may be run, and what the validator says of ``asked``."""
+def commands_answer(
+    asked: Sequence[str] = (), cwd: str = ".", values: Mapping[str, Sequence[str]] = _NO_VALUES
+) -> CommandsAnswer:
+    """Describe what may be run, and what the validator says of ``asked``.
+
+    Args:
+        asked: a command.
+        cwd: the folder that it would run in.
+        values: for each kind of argument, what the rules are filled with.
+    """
     allowed = table()
     rules = [
         RuleAnswer(
@@ -274,6 +286,7 @@ def commands_answer(asked: Sequence[str] = (), cwd: str = ".") -> CommandsAnswer
             is_check=pattern.rpartition(" ")[2] in allowed.validation,
             time_limit=TIME_LIMIT,
             own=False,
+            filled=_filled(allowed.program, pattern.split(" "), cwd, values),
         )
         for pattern in allowed.patterns
     ]
@@ -285,6 +298,19 @@ def commands_answer(asked: Sequence[str] = (), cwd: str = ".") -> CommandsAnswer
         commands=rules,
         asked=_asked(asked, cwd) if asked else None,
     )
+
+
+def _filled(
+    program: str, words: Sequence[str], cwd: str, values: Mapping[str, Sequence[str]]
+) -> AskedAnswer | None:
+    command = [program]
+    for word in words:
+        kind = re.fullmatch(r"<(.+)>\+?", word)
+        given = values.get(kind[1], ()) if kind else [word]
+        if not given:
+            return None
+        command += given
+    return _asked(command, cwd)
 
 
 def _asked(command: Sequence[str], cwd: str) -> AskedAnswer:

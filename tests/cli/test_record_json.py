@@ -110,6 +110,18 @@ def test_the_validator_says_what_it_takes_and_why_not(shop: Path) -> None:
     assert (taken["accepted"], taken["isCheck"]) == (True, False)
     refused = answer("commands", "--json", "--", "pnpm", "add", "$(reboot)")["asked"]
     assert (refused["accepted"], bool(refused["reason"])) == (False, True)
+    values = ("--value", "package=left-pad", "--value", "package=@types/node", "--value", "name=$x")
+    filled = {
+        " ".join(rule["arguments"]): rule["filled"]
+        for rule in answer("commands", "--json", *values)["commands"]
+    }
+    added = filled["add -D <package>+"]
+    assert added["command"] == ["pnpm", "add", "-D", "left-pad", "@types/node"]
+    assert (added["accepted"], filled["test"]["accepted"]) == (True, True)
+    assert (filled["remove <name>+"]["accepted"], filled["--filter <selector> test"]) == (
+        False,
+        None,
+    )
 
 
 def test_what_keeps_a_session_from_starting_is_told_by_its_code(

@@ -29,9 +29,8 @@ interface Rule {
   isCheck: boolean;
   timeLimit: number;
   own: boolean;
-  /** Filled with the values that were given; null where one is missing. */
-  command: string[] | null;
-  problem: string;
+  /** With the values that were given; null where one is missing. */
+  filled: { command: string[]; accepted: boolean; reason: string } | null;
 }
 
 export interface Commands {
@@ -68,7 +67,7 @@ export interface Exported {
 interface Problem {
   code: string;
   message: string;
-  details: { paths?: string[]; reasons?: string[]; kept?: boolean };
+  facts: { paths?: string[]; reasons?: string[]; kept?: boolean };
 }
 
 /** The buttons that mend what an error's code names. */
@@ -109,10 +108,10 @@ export function refusalOf(errors: string, program: string): Refusal {
 }
 
 export function refusalFor(problem: Problem): Refusal {
-  const { code, details } = problem;
+  const { code, facts } = problem;
   const action = MOVES[code];
-  const lines = details.paths ?? (details.reasons && details.reasons.length > 1 ? details.reasons : []);
-  const words = details.kept
+  const lines = facts.paths ?? (facts.reasons && facts.reasons.length > 1 ? facts.reasons : []);
+  const words = facts.kept
     ? `The record is kept on this machine until it can be sent. ${WORDS[code] ?? problem.message}`
     : (WORDS[code] ?? problem.message);
   return new Refusal(code, words, { details: lines, ...(action ? { action } : {}) });
@@ -122,7 +121,7 @@ function problemIn(errors: string): Problem | undefined {
   for (const line of errors.trim().split("\n").reverse()) {
     try {
       const value = JSON.parse(line) as { error?: Problem };
-      if (value.error) return { ...value.error, details: value.error.details ?? {} };
+      if (value.error) return { ...value.error, facts: value.error.facts ?? {} };
     } catch {
       // A warning for people stands before it.
     }
@@ -151,12 +150,17 @@ export function offersOf(answer: Commands, filter: string): Offer[] {
       title: [rule.program, ...rule.arguments]
         .filter((word) => !/^<.*>\+?$/.test(word) && word !== "--filter")
         .join(" "),
-      argv: rule.command ?? [],
-      problem: rule.problem,
+      argv: rule.filled?.command ?? [],
+      problem: problemOf(rule),
       isCheck: rule.isCheck,
       own: rule.own,
       kinds: rule.arguments.flatMap((word) => /^<(.*)>\+?$/.exec(word)?.[1] ?? []),
     }));
+}
+
+function problemOf(rule: Rule): string {
+  if (rule.filled) return rule.filled.accepted ? "" : rule.filled.reason;
+  return `Needs ${rule.arguments.filter((word) => word.startsWith("<")).join(" and ")}`;
 }
 
 export function uploadsOf(history: History): Upload[] {

@@ -8,6 +8,7 @@ import type { CommandInputs, Draft, Session, Task, Upload, ViewState } from "./m
 import { Notices } from "./notices";
 import { follow, type Running } from "./recorder";
 import { Refusal } from "./refusal";
+import { CommandTerminal } from "./terminal";
 import { Workspace } from "./workspace";
 
 const NO_DRAFT: Draft = { template: "", system: "", prompt: "" };
@@ -37,24 +38,24 @@ export class Controller implements vscode.Disposable {
   private reading: Promise<void> | undefined;
   private readAgain = false;
   private running: Running | undefined;
+  private readonly terminal = new CommandTerminal(() => this.cancel());
   private inputs: CommandInputs = {};
   private live: Live;
 
   /**
    * @param workspace the folder, its settings and the recorder's program
    * @param memory what outlives the window: the task, the tasks last seen, what was typed
-   * @param output shows what commands print
    */
   constructor(
     private readonly workspace: Workspace,
     private readonly memory: Pick<vscode.ExtensionContext, "globalState" | "workspaceState">,
-    private readonly output: vscode.OutputChannel,
   ) {
     const tasks = memory.globalState.get<Task[]>("tasks", []);
     this.live = { ...NOTHING, tasks, uploads: [], waiting: 0, busy: "" };
     this.disposables.push(
       this.changed,
       this.notices,
+      this.terminal,
       workspace.onDidChange(() => void this.refresh()),
       workspace.onDidChangeToken(() => void this.refreshServer()),
     );
@@ -126,6 +127,7 @@ export class Controller implements vscode.Disposable {
       Object.assign(this.live, NOTHING);
       return;
     }
+    this.live.place = null;
     const status = (await this.workspace.ask(["status", "--json"])) as Status;
     this.live.session = sessionOf(status);
     this.live.waiting = status.waiting;
@@ -230,10 +232,9 @@ export class Controller implements vscode.Disposable {
     const line = argv.join(" ");
     await this.act(`Running ${line}`, async () => {
       await vscode.workspace.saveAll(false);
-      this.output.appendLine(`\n$ ${line}`);
-      this.output.show(true);
+      this.terminal.begin(line);
       const args = ["run", "--json", `--time-limit=${timeLimit}`, "--", ...argv];
-      const show = (text: string): void => this.output.append(text);
+      const show = (text: string): void => this.terminal.write(text);
       this.running = follow(await this.workspace.program(), args, this.workspace.call(), show);
       const soon = setTimeout(() => void this.refreshSession(), SETTLE);
       try {

@@ -9,9 +9,8 @@ import { Workspace } from "./workspace";
 const SHOW = `${RecorderView.id}.focus`;
 
 export function activate(context: vscode.ExtensionContext): void {
-  const output = vscode.window.createOutputChannel("Session Recorder");
   const workspace = new Workspace(context);
-  const controller = new Controller(workspace, context, output);
+  const controller = new Controller(workspace, context);
   const ask = dialogs(controller, (token) => workspace.setToken(token));
   const view = new RecorderView(context.extensionUri, () => controller.state, handle);
   const status = vscode.window.createStatusBarItem("dataset.status", vscode.StatusBarAlignment.Left);
@@ -88,7 +87,6 @@ export function activate(context: vscode.ExtensionContext): void {
     openSettings: actions.settings,
   };
   context.subscriptions.push(
-    output,
     controller,
     status,
     controller.onDidChange(showStatus),
@@ -106,5 +104,5 @@ export function activate(context: vscode.ExtensionContext): void {
     ),
   );
   // What the recorder holds is read again, so that a session outlives the window; nobody waits.
-  void controller.refresh();
+  setImmediate(() => void controller.refresh());
 }

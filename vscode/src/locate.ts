@@ -30,14 +30,8 @@ export async function locate(setting: string, folders: string[], path: string): 
   }
   throw new Refusal(
     "recorder.missing",
-    "The recorder is not installed. It is the Python program debrief:",
-    {
-      details: [
-        "pip install <the folder of the Debrief checkout, or its wheel>",
-        "into this folder's .venv or anywhere on PATH, or name it in the setting dataset.recorderPath.",
-      ],
-      action: "settings",
-    },
+    "The recorder is not installed: no program debrief in this folder's .venv, nor on PATH. Install Debrief there with pip, from its checkout or its wheel, or name the program in the setting dataset.recorderPath.",
+    { action: "settings" },
   );
 }
 

@@ -1,5 +1,8 @@
 import type { Action, Notice } from "./model";
 
+/** What is only not done yet. */
+const TO_DO = ["api-not-set", "token-missing", "no-folder"];
+
 /** An error that a person can act on: what is wrong, and the next move. */
 export class Refusal extends Error {
   readonly details: string[];
@@ -21,7 +24,8 @@ export class Refusal extends Error {
   }
 
   get notice(): Notice {
+    const level = TO_DO.includes(this.code) ? "info" : "error";
     const action = this.action ? { action: this.action } : {};
-    return { level: "error", text: this.message, details: this.details, ...action };
+    return { level, text: this.message, details: this.details, ...action };
   }
 }

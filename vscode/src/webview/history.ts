@@ -71,8 +71,8 @@ function uploadRow(upload: Upload, busy: boolean): HTMLElement {
     { class: "upload" },
     make("span", { class: `badge ${status}` }, status),
     make("span", { class: "name" }, upload.taskId),
-    make("span", { class: "where" }, `${upload.repoName} · ${moment(upload.stoppedAt)}`),
     upload.isSent ? mark : null,
-    lacks && upload.isSent ? make("span", { class: "hint lacks" }, `Not ready: ${lacks}`) : null,
+    make("span", { class: "hint line" }, `${upload.repoName} · ${moment(upload.stoppedAt)}`),
+    lacks && upload.isSent ? make("span", { class: "hint line" }, `Not ready: ${lacks}`) : null,
   );
 }

@@ -63,7 +63,7 @@ export class Recording {
       make("label", { for: "ready" }, "Mark ready for training"),
     ),
     this.lacks,
-    make("div", { class: "beside" }, this.stop, this.discard),
+    make("div", { class: "beside end" }, this.stop, this.discard),
   );
   private session: Session | null = null;
   constructor() {

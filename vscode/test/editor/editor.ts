@@ -11,6 +11,8 @@ const QUIET = [
   ...["--disable-background-networking", "--disable-component-update"],
 ];
 
+type Settings = Record<string, unknown>;
+
 export class Editor {
   private browser!: Browser;
   page!: Page;
@@ -19,8 +21,8 @@ export class Editor {
 
   constructor(private readonly stage: Stage) {}
 
-  /** Install the extension and open a folder or a `.code-workspace` file. */
-  async open(settings: Record<string, unknown>): Promise<void> {
+  /** Install the extension and start the editor, with a person's settings and those of the machine. */
+  async open(settings: Settings, machine: Settings): Promise<void> {
     const data = join(this.stage.root, "editor");
     const port = await freePort();
     this.url = `http://127.0.0.1:${port}`;
@@ -34,12 +36,15 @@ export class Editor {
       "chat.disableAIFeatures": true,
       "workbench.secondarySideBar.defaultVisibility": "hidden",
     };
-    this.stage.write(data, { "User/settings.json": JSON.stringify({ ...base, ...settings }) });
+    this.stage.write(data, {
+      "User/settings.json": JSON.stringify({ ...base, ...settings }),
+      "Machine/settings.json": JSON.stringify(machine),
+      "config.yaml": "",
+    });
     const shared = [
       ...["--config", join(data, "config.yaml"), "--user-data-dir", data],
       ...["--extensions-dir", join(data, "extensions")],
     ];
-    this.stage.write(data, { "config.yaml": "" });
     const program = join(this.stage.bin, "code-server");
     this.stage.run(
       this.stage.root,
@@ -83,6 +88,22 @@ export class Editor {
     await input.fill(`>${title}`);
     await this.page.locator(".quick-input-list .monaco-list-row").first().waitFor();
     await this.page.keyboard.press("Enter");
+  }
+
+  /** Return the milliseconds that the extension's activation took, as the editor measured it. */
+  async activation(): Promise<number> {
+    await this.command("Developer: Show Running Extensions");
+    const rows = this.page.locator(".runtime-extensions-editor .monaco-list-row");
+    const row = rows.filter({ hasText: "Session Recorder" });
+    await rows.first().hover();
+    // The slowest come first, and the list holds no more than what is seen.
+    await until("its row", async () => {
+      await this.page.mouse.wheel(0, 200);
+      return row.isVisible();
+    });
+    const text = await row.getByText(/Activation: \d+ms/).innerText();
+    await this.page.keyboard.press("Escape");
+    return Number(/(\d+)ms/.exec(text)?.[1]);
   }
 
   /** Answer the input box that is open. */

@@ -9,7 +9,7 @@ import { dirname, join } from "node:path";
 export interface Places {
   /** The program `debrief`. */
   debrief: string;
-  /** Folder in which `node_modules` holds code-server, node and pnpm. */
+  /** Folder with `node` and `editor`, in which npm installed node, and code-server with pnpm. */
   programs: string;
   /** The packaged extension. */
   vsix: string;
@@ -26,8 +26,10 @@ export class Stage {
   constructor(readonly places: Places) {
     // Postgres of its own runs as another user when this one is root.
     chmodSync(this.root, 0o755);
-    this.bin = join(places.programs, "node_modules", ".bin");
+    this.bin = join(places.programs, "editor", "node_modules", ".bin");
     mkdirSync(this.home);
+    // The editor asks a login shell for its environment.
+    this.write(this.root, { ".profile": `export PATH="${this.env.PATH}"\n` });
   }
 
   /** Return the environment of everything that runs on this stage. */
@@ -36,7 +38,7 @@ export class Stage {
     const clean = Object.fromEntries(
       Object.entries(rest).filter(([name]) => !/^(DEBRIEF_|VSCODE_|npm_|DATABASE_URL)/.test(name)),
     );
-    const node = join(this.places.programs, "node_modules", "node", "bin");
+    const node = join(this.places.programs, "node", "node_modules", "node", "bin");
     const path = [node, this.bin, dirname(this.places.debrief), process.env.PATH].join(":");
     const xdg = ["CONFIG", "DATA", "CACHE", "STATE"].map((kind) => [
       `XDG_${kind}_HOME`,
@@ -51,7 +53,7 @@ export class Stage {
   }
 
   run(folder: string, program: string, ...args: string[]): string {
-    return execFileSync(program, args, { cwd: folder, env: this.env, encoding: "utf8" });
+    return execFileSync(program, args, { cwd: folder, env: this.env, encoding: "utf8", stdio: "pipe" });
   }
 
   git(folder: string, ...args: string[]): string {

@@ -121,7 +121,7 @@ export class Editor {
     await this.page.locator(".monaco-dialog-box").getByRole("button", { name: button }).click();
   }
 
-  async says(text: string | RegExp, seconds = 30): Promise<void> {
+  async says(text: string | RegExp, seconds = 90): Promise<void> {
     await this.view.getByText(text).first().waitFor({ timeout: seconds * 1000 });
   }
 

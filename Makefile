@@ -54,7 +54,7 @@ vscode/node_modules/.package-lock.json: vscode/package-lock.json
 
 # Its types and unit tests. Where there is no Node.js, or npm reaches no registry, this says so.
 vscode-check:
-	@if ! node -e 'process.exit(parseInt(process.versions.node) < 20)' 2>/dev/null; then \
+	@if ! node -e 'process.exit(parseInt(process.versions.node) < 20 ? 1 : 0)' 2>/dev/null; then \
 		echo "vscode: not tested, there is no Node.js 20 or newer"; \
 	elif test ! -e vscode/node_modules/.package-lock.json && ! (cd vscode && \
 		npm ci --silent --fetch-retries=0 --fetch-timeout=20000 >/dev/null 2>&1); then \

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import json
-import os
 import sys
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from datetime import timedelta
 from functools import partial
 from pathlib import Path
@@ -13,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from debrief.cli.finding import SESSION_HELP, find_session
 from debrief.cli.shared import (
     AsJson,
     LakeUrl,
@@ -29,7 +29,6 @@ from debrief.errors import DebriefError, InputError
 
 if TYPE_CHECKING:
     from debrief.lake import Lake
-    from debrief.langfuse.client import LangfuseClient
     from debrief.langfuse.outgoing import ScoreReceipt
     from debrief.offline.success import SuccessTable
     from debrief.redaction.redactor import Redactor
@@ -45,10 +44,7 @@ UNANSWERED = 3
 def score(
     session: Annotated[
         str,
-        typer.Argument(
-            help="An id in the lake or among this machine's transcripts (its beginning will do) "
-            "or on the Langfuse server, a transcript, or a folder of them."
-        ),
+        typer.Argument(help=f"{SESSION_HELP}, or a folder of them."),
     ] = "",
     langfuse: Annotated[
         str, typer.Option("--langfuse", help="The id of a session on the Langfuse server.")
@@ -127,7 +123,7 @@ def score(
         else:
             _score_many(whole, session or "the lake", scorer(), as_json, table)
         return
-    one = _find_session(session, langfuse, settings, opened, redact)
+    one = find_session(session, settings, opened, redact, langfuse)
     if answers:
         missing = [prompt for prompt in write_prompts(one, Path(answers)) if not prompt.is_answered]
         if missing:
@@ -152,56 +148,6 @@ def score(
         if store:
             print_receipts(console(), receipts)
     raise typer.Exit(int(any(one.status not in ("written", "replaced") for one in receipts)))
-
-
-def _find_session(
-    session: str,
-    langfuse: str,
-    settings: Settings,
-    lake: Lake,
-    redact: Callable[[Session], Session],
-) -> Session:
-    from debrief.langfuse.client import langfuse_for, langfuse_from_settings
-    from debrief.langfuse.fetcher import StillArrivingError
-    from debrief.sessions.sources import default_folders
-    from debrief.sessions.store import session_in_file, session_in_folders, session_in_lake
-    from debrief.sessions.transfer import split_locations
-
-    if langfuse:
-        return _fetched(langfuse, langfuse_for("--langfuse", settings), redact)
-    if Path(session).is_file():
-        return session_in_file(Path(session), redact)
-    one = session_in_lake(lake, session)
-    if one is None:
-        folders = [Path(each).expanduser() for each in split_locations(settings.sessions)]
-        folders = folders or default_folders(Path.home(), os.environ)
-        one = session_in_folders(folders, session, redact)
-    if one is not None:
-        return one
-    where = f"in {lake.url} or among this machine's transcripts"
-    try:
-        client = langfuse_from_settings(settings)
-        if client is not None:
-            where += f" or on {client.host}"
-            return _fetched(session, client, redact)
-    except StillArrivingError:
-        raise
-    except InputError:
-        pass
-    raise InputError(
-        session,
-        f"is no transcript, and no session {where}",
-        "debrief sources lists where they are looked for; on a Langfuse server they are, too, "
-        "once LANGFUSE_HOST and its keys are set.",
-    )
-
-
-def _fetched(session: str, client: LangfuseClient, redact: Callable[[Session], Session]) -> Session:
-    from debrief.langfuse.fetcher import SessionFetcher
-
-    with client:
-        console(stderr=True).print(f"Looking for {session} on {client.host} …")
-        return SessionFetcher(client, redact).fetch_session(session)
 
 
 def _score_many(

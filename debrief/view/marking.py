@@ -21,6 +21,7 @@ _NO_TEXT = re.compile(r"<[^>]*>|&#?\w+;")
 _CUT = re.compile(r"…|: ")
 _FEWEST = 6
 """Letters of a part of a quotation that are not found by chance."""
+_LONG_LINE = 200
 _MOST = 400
 """Letters of a quotation that are looked for."""
 
@@ -150,6 +151,7 @@ def clipped(text: str, head: int, tail: int, quotes: Sequence[str] = ()) -> list
         place = find(text, quote)
         if place is not None:
             spans.append((max(0, place[0] - tail // 2), min(len(text), place[1] + tail // 2)))
+    spans = [_whole_lines(text, *span) for span in spans]
     parts: list[str | Gap] = []
     end = 0
     for start, stop in sorted(spans):
@@ -159,3 +161,10 @@ def clipped(text: str, head: int, tail: int, quotes: Sequence[str] = ()) -> list
             parts.append(text[max(start, end) : stop])
             end = stop
     return parts
+
+
+def _whole_lines(text: str, start: int, stop: int) -> tuple[int, int]:
+    """Return a stretch that begins and ends with lines, where lines are not too long for that."""
+    before = text.rfind("\n", max(0, start - _LONG_LINE), start) + 1 if start else 0
+    after = text.find("\n", stop, stop + _LONG_LINE)
+    return before or start, stop if after < 0 else after

@@ -77,7 +77,7 @@ class SessionView:
         self.session = transcript.session
         self.path = path
         self._shown = frozenset(shown)
-        self._limits = limits or Limits()
+        self.limits = limits or Limits()
         self.marks_of = transcript.marks_of
         self.agents_of = transcript.agents_of
 
@@ -104,10 +104,18 @@ class SessionView:
         is_wrong = call.status in ("failed", "rejected") or bool(call.exit_code)
         return is_wrong and (call.result or "").count("\n") <= _OPEN_LINES
 
-    def clip(self, text: str, marks: Sequence[EvidenceMark]) -> list[str | Gap]:
-        """Return what is shown of a long text, and how much of it is not."""
+    def clip(
+        self, text: str, marks: Sequence[EvidenceMark], head: int | None = None
+    ) -> list[str | Gap]:
+        """Return what is shown of a long text, and how much of it is not.
+
+        Args:
+            text: however long.
+            marks: in it.
+            head: characters of its beginning; None: as the limits say.
+        """
         quotes = [mark.quote for mark in marks]
-        return clipped(text, self._limits.head, self._limits.tail, quotes)
+        return clipped(text, head or self.limits.head, self.limits.tail, quotes)
 
     def plain(self, output: str) -> str:
         """Return what a command printed without what colours a terminal."""
@@ -115,9 +123,9 @@ class SessionView:
 
     def markdown(self, text: str) -> Markup:
         """Return Markdown as HTML, cut where it is very long."""
-        left = len(text) - self._limits.prose
+        left = len(text) - self.limits.prose
         note = f"\n\n… {counted(left, 'character')} left out …" if left > 0 else ""
-        return markdown(text[: self._limits.prose] + note)
+        return markdown(text[: self.limits.prose] + note)
 
     def lines(self, diff: Sequence[DiffLine]) -> list[DiffLine]:
         """Return the lines of a diff that are shown."""
@@ -125,12 +133,12 @@ class SessionView:
             line
             if len(line.text) <= _LONGEST_LINE
             else DiffLine(line.kind, f"{line.text[:_LONGEST_LINE]}…")
-            for line in diff[: self._limits.lines]
+            for line in diff[: self.limits.lines]
         ]
 
     def lines_left_out(self, diff: Sequence[DiffLine]) -> int:
         """Return how many lines of a diff are not shown."""
-        return max(0, len(diff) - self._limits.lines)
+        return max(0, len(diff) - self.limits.lines)
 
     def first_line(self, text: str) -> str:
         """Return the beginning of a text on one line."""
@@ -154,7 +162,7 @@ class SessionView:
         """Return the steps of a subagent that are shown at its call: the first, and on to the last
         that a reason cites."""
         cited = (place for place, step in enumerate(agent.steps, 1) if self.marks_of(step))
-        return agent.steps[: max(self._limits.steps, *cited, 0)]
+        return agent.steps[: max(self.limits.steps, *cited, 0)]
 
     def left_of(self, agent: ShownAgent) -> int:
         """Return how many steps of a subagent are not shown at its call."""

@@ -30,6 +30,8 @@ _LONGEST_FORM = 100_000
 """Bytes of a form."""
 _LONGEST_CODE = 10_000
 """Characters of code whose words are marked by kind."""
+_LONGEST_TEXT = 50_000
+"""Characters of any one text on a page."""
 _GOOD, _FAIR = 0.7, 0.45
 """Scores from which on a chip is green, or amber; red below."""
 
@@ -119,7 +121,10 @@ def environment() -> Environment:
 
 
 def _without_controls(value: Any) -> Any:
-    return without_controls(value) if type(value) is str else value
+    if type(value) is not str:
+        return value
+    cut = f"{value[:_LONGEST_TEXT]}…" if len(value) > _LONGEST_TEXT else value
+    return without_controls(cut)
 
 
 def score(value: float | None) -> str:

@@ -1,0 +1,88 @@
+"""``debrief show``: one session as people read it, in the terminal or as one HTML file."""
+
+from __future__ import annotations
+
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from debrief.cli.finding import SESSION_HELP, find_session
+from debrief.cli.shared import LakeUrl, console
+from debrief.errors import InputError
+
+if TYPE_CHECKING:
+    from debrief.lake import Lake
+    from debrief.sessions.model import Session
+    from debrief.settings import Settings
+    from debrief.view.assessment import Assessment
+
+
+def show(
+    session: Annotated[str, typer.Argument(help=f"{SESSION_HELP}.")],
+    turn: Annotated[
+        int | None, typer.Option(min=0, metavar="N", help="That turn alone, with all it printed.")
+    ] = None,
+    html: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="Write one HTML file instead, which loads nothing."),
+    ] = None,
+    offline: Annotated[
+        bool,
+        typer.Option("--offline", help="Score it now, with no model, if the lake has no scores."),
+    ] = False,
+    lake: LakeUrl = "",
+) -> None:
+    """Show a session turn by turn, with its scores and where each reason is seen.
+
+    Calls are shown with the beginning and the end of what they printed; **--turn** shows all of it.
+    Nothing is kept, whatever **--offline** scores.
+    """
+    from debrief.lake import Lake
+    from debrief.redaction.redactor import Redactor, key_of
+    from debrief.redaction.sessions import redact_session
+    from debrief.settings import load_settings
+    from debrief.view.opening import file_of, opened
+
+    settings = load_settings()
+    redact = partial(redact_session, redactor=Redactor(key_of(settings)))
+    place = Lake(lake or settings.lake)
+    found = find_session(session, settings, place, redact)
+    one = opened(found, _assessed(found, place, settings, offline=offline), settings)
+    if html is not None:
+        try:
+            html.write_text(file_of(one), "utf-8")
+        except OSError as error:
+            raise InputError(str(html), f"cannot be written: {error.strerror}") from None
+        console().print(f"{html}: {found.id}")
+        return
+    from debrief.cli.show_text import print_session
+
+    if turn is not None and turn not in [each.number for each in found.turns]:
+        raise InputError("--turn", f"{found.id} has no turn {turn}")
+    print_session(console(), one, turn)
+
+
+def _assessed(session: Session, lake: Lake, settings: Settings, *, offline: bool) -> Assessment:
+    """Return what the lake says of a session; scores of now where it has none and some are due."""
+    from msgspec.structs import replace
+
+    from debrief.evaluators import make_evaluators
+    from debrief.keys import week_of
+    from debrief.outcomes.store import labels_of
+    from debrief.outcomes.tables import own_table
+    from debrief.scoring.scorer import score_session
+    from debrief.view.assessment import read_assessment
+    from debrief.view.opening import label_words
+
+    labels = label_words(
+        (label.name, label.value, label.source, label.rater or label.detail)
+        for label in labels_of(lake, session.id)
+    )
+    assessment = read_assessment(lake, week_of(session.started), session.id, labels)
+    if assessment.scores or not offline:
+        return assessment
+    table = own_table(lake)
+    scorer = make_evaluators(settings, offline=True, table=table).chunk_scorer
+    return replace(assessment, scores=(score_session(session, scorer, table=table),))

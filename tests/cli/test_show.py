@@ -1,0 +1,112 @@
+"""``debrief show``: a session in the terminal, and as one file that loads nothing."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from debrief.cli.show import show
+from debrief.errors import InputError
+from debrief.lake import Lake
+from tests.langfuse.test_source import transcript
+from tests.view.every_kind import fill_every_kind
+from tests.view.test_session import EVIL, LIVE, fill_hostile
+
+IDENTITY = "0b5f7c1e-1111-4222-8333-444455556666"
+
+
+@pytest.fixture(autouse=True)
+def lake(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Lake:
+    for name in ("LANGFUSE_HOST", "LANGFUSE_BASE_URL", "DEBRIEF_LAKE"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("DEBRIEF_HOME", str(tmp_path / "home"))
+    monkeypatch.setenv("DEBRIEF_SESSIONS", str(tmp_path / "projects"))
+    monkeypatch.setenv("COLUMNS", "100")
+    return Lake(str(tmp_path / "home" / "lake"))
+
+
+def test_a_session_is_printed_with_its_reasons_and_their_evidence(
+    lake: Lake, capsys: pytest.CaptureFixture[str]
+) -> None:
+    fill_every_kind(lake)
+    show("every-k")
+    printed = "\n".join(line.rstrip() for line in capsys.readouterr().out.splitlines())
+    for shown in (
+        "overall quality 0.30  by offline",
+        "task completion  partial 0.33 ± 0.10\n    The last check failed.\n    seen in turn 1",
+        "Turn 1  09:00  1 image ──",
+        "Thinking  The sign must be wrong.",
+        "● Edit  cart.py  +1 −1",
+        "    -total = a - b\n    +total = a + b\n    ↖ evidence for plan-compliance",
+        "● Edit  cart.py  refused",
+        "● Bash  cd shop &&  exit 1",
+        "    FAILED shop/test_cart.py - assert 3 == 4\n    1 failed\n    ↖ evidence for task completion",
+        "Interrupted",
+        "    ✓ Find it\n    ▸ Fix it\n    ○ Test it",
+        "    Subagent explorer: 1 message, 1 call",
+        "The conversation was compacted",
+        "the person went back to before it",
+    ):
+        assert shown in printed, shown
+
+
+def test_one_turn_is_printed_with_all_that_its_calls_gave(
+    lake: Lake, capsys: pytest.CaptureFixture[str]
+) -> None:
+    fill_every_kind(lake)
+    show("every-kind", turn=1)
+    printed = capsys.readouterr().out
+    assert "1→total = a - b" in printed
+    assert "Turn 2" not in printed
+    with pytest.raises(InputError, match="has no turn 7"):
+        show("every-kind", turn=7)
+
+
+def test_a_saved_file_holds_everything_and_loads_nothing(lake: Lake, tmp_path: Path) -> None:
+    session = fill_every_kind(lake)
+    show(session.id, html=tmp_path / "one.html")
+    saved = (tmp_path / "one.html").read_text()
+    assert "<script" not in saved
+    assert 'http-equiv="Content-Security-Policy" content="default-src' in saved
+    assert not re.search(r'(?:src|href)="(?!#)(?!https://)', saved)
+    assert "FAILED shop/test_cart.py" in saved
+    assert set(re.findall(r'href="#([^"]+)"', saved)) <= set(re.findall(r'id="([^"]+)"', saved))
+    with pytest.raises(InputError, match="cannot be written"):
+        show(session.id, html=tmp_path / "no" / "folder.html")
+
+
+def test_a_transcript_that_no_lake_has_is_shown_and_scored_when_asked(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = transcript(tmp_path / "projects", IDENTITY)
+    show(str(path))
+    assert "Nobody has scored it" in capsys.readouterr().out
+    show(IDENTITY[:8], offline=True)
+    printed = capsys.readouterr().out
+    assert "by offline" in printed
+    assert "task completion" in printed
+
+
+def test_nothing_that_a_terminal_or_a_browser_would_obey_gets_through(
+    lake: Lake, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    fill_hostile(lake, EVIL)
+    show("evil")
+    show("evil", turn=1)
+    printed = capsys.readouterr().out
+    assert "<script>alert(1)</script>" in printed
+    show("evil", html=tmp_path / "evil.html")
+    saved = (tmp_path / "evil.html").read_text()
+    assert not LIVE.search(saved)
+    for text in (printed, saved):
+        assert not re.search("[\x00\x07\x1b\u202e\u2066]", text)
+
+
+def test_what_is_long_in_every_field_is_cut_in_each(
+    lake: Lake, capsys: pytest.CaptureFixture[str]
+) -> None:
+    fill_hostile(lake, "<x>" * 100_000)
+    show("evil")
+    assert len(capsys.readouterr().out) < 1_500_000

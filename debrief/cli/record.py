@@ -215,6 +215,13 @@ def record_stop(
     keep: Annotated[
         bool, typer.Option("--keep", help="Keep the record's file after it was sent.")
     ] = False,
+    accept_skipped: Annotated[
+        bool,
+        typer.Option(
+            "--accept-skipped",
+            help="You saw what could not be recorded, and the record is whole without it.",
+        ),
+    ] = False,
     repo: Repo = Path(),
     as_json: AsJson = False,
 ) -> None:
@@ -231,7 +238,12 @@ def record_stop(
     settings, home = settings_and_home()
     rule = ready_rule(settings.ready_rule)
     options = StopOptions(
-        summary=summary, ignore=tuple(ignore or ()), create_task=create_task, ready=ready, keep=keep
+        summary=summary,
+        ignore=tuple(ignore or ()),
+        create_task=create_task,
+        ready=ready,
+        keep=keep,
+        accept_skipped=accept_skipped,
     )
     redactor = redactor_of(settings)
     with nullcontext(local.absolute()) if local is not None else _server(settings) as target:

@@ -30,8 +30,9 @@ from debrief.recorder.contracts import (
 )
 from debrief.recorder.encoding import MAX_BYTES, PATCHED, TOOLS, encode_arguments, encode_record
 from debrief.recorder.scratch import PLAIN, scratch_of
-from debrief.recorder.scrubbing import SecretLog, mask_changes, mask_facts, scrubbed
+from debrief.recorder.scrubbing import SecretLog, mask_facts, scrubbed
 from debrief.recorder.state import RanCommand, SessionFacts
+from debrief.recorder.steps import StepChanges
 from debrief.recorder.verification import round_trip
 from debrief.redaction import Redactor
 
@@ -39,13 +40,17 @@ RECORDER = f"debrief {__version__}"
 _MOST_NAMED = 10
 _FACTS = (
     *("task_id", "repo_name", "repo_remote", "branch", "base_ref", "started_at", "stopped_at"),
-    "contents",
+    *("contents", "others"),
 )
 """That ``meta`` has as they are."""
 
 
 def build_record(
-    root: Path, facts: SessionFacts, redactor: Redactor, scratch: Path | None = None
+    root: Path,
+    facts: SessionFacts,
+    redactor: Redactor,
+    scratch: Path | None = None,
+    objects: Path | None = None,
 ) -> Record:
     """Record a session's changes, replace their secrets, and verify the round trip.
 
@@ -57,18 +62,19 @@ def build_record(
         facts: all of the session but its changes.
         redactor: this machine's.
         scratch: the folder in which temporary files are made; the machine's usual one by default.
+        objects: the object store of what files were when commands were started.
 
     Raises:
         InputError: git cannot read the changes, or no record can hold them.
     """
     secrets = SecretLog(redactor)
-    with scratch_of(root, scratch) as opened:
-        changes = find_changes(opened, facts.base_ref, facts.ignore)
-        changes = mask_changes(opened, changes, secrets)
+    with scratch_of(root, scratch, objects) as opened:
+        kept = [command.state for command in facts.commands]
+        changes = find_changes(opened, facts.base_ref, facts.ignore, kept, secrets.clean)
         facts = mask_facts(facts, secrets)
         redactions = secrets.redactions()
         # Verified with its contents, though it may be sent without them.
-        whole = structs.replace(facts, contents="full", commands=())
+        whole = structs.replace(facts, contents="full")
         record = assemble(whole, changes, redactions=redactions)
         try:
             held = round_trip(opened, record, redactor if redactions.count else None)
@@ -105,27 +111,28 @@ def assemble(
         InputError: no record can hold so much, or a fact is not of the contract.
     """
     full = facts.contents == "full"
-    operations = operations_for(changes.files)
-    last = {run for run in facts.commands if run.tree in (changes.tree, changes.final_tree)}
     texts = {file.path: file.before.text for file in changes.files if file.before}
-    summaries = [change_of(op, texts.get(op.path, "")) for op in operations]
+    summaries = [change_of(op, texts.get(op.path, "")) for op in operations_for(changes.files)]
     summaries.sort(key=lambda change: (change.path, change.kind != "delete"))
+    patches = [number for number, step in enumerate(changes.steps) if step.files]
     messages = _Messages()
     try:
         if facts.system is not None:
             messages.add(contracts.SystemMessage(content=facts.system))
         messages.add(contracts.UserMessage(content=facts.prompt))
-        for file in changes.files if full else ():
-            if file.before:
-                messages.call(READ_FILE, contracts.ReadFile(path=file.path), file.before.text)
-        commands = [messages.run(run, full=full) for run in facts.commands if run not in last]
-        if full and operations:
-            messages.call(APPLY_PATCH, contracts.ApplyPatch(ops=operations), PATCHED)
-        commands += [
-            messages.run(run, full=full, on_final_tree=True)
-            for run in facts.commands
-            if run in last
-        ]
+        for path, text in first_versions(changes.steps) if full else ():
+            messages.call(READ_FILE, contracts.ReadFile(path=path), text)
+        steps: list[contracts.PatchStep] = []
+        commands: list[contracts.CommandSummary] = []
+        for number, step in enumerate(changes.steps):
+            if full and step.files:
+                patch = contracts.ApplyPatch(ops=operations_for(step.files))
+                call_id = messages.call(APPLY_PATCH, patch, PATCHED)
+                steps.append(contracts.PatchStep(call_id=call_id, tree=step.tree))
+            if number < len(facts.commands):
+                last = not patches or number >= patches[-1]
+                run = messages.run(facts.commands[number], full=full, on_final_tree=last)
+                commands.append(run)
         summary = facts.summary or closing_words(summaries, commands)
         messages.add(contracts.AssistantMessage(content=summary))
         meta = Meta(
@@ -134,13 +141,15 @@ def assemble(
             recorder=RECORDER,
             final_tree=changes.final_tree,
             verified=verified,
+            steps=steps,
             changes=summaries,
             skipped=[
                 contracts.Skipped(path=path, reason=reason) for path, reason in changes.skipped
             ],
+            skipped_accepted=facts.accept_skipped,
             commands=commands,
             redactions=redactions or contracts.Redactions(),
-            warnings=list(changes.warnings),
+            warnings=[*_warnings_of(facts), *changes.warnings],
         )
         return Record(messages=messages.all, tools=list(TOOLS), meta=meta)
     except ValidationError as error:
@@ -151,6 +160,29 @@ def assemble(
             f"{field}: {first['msg']}",
             "Record smaller changes, or ignore files that tools make.",
         ) from error
+
+
+def _warnings_of(facts: SessionFacts) -> list[str]:
+    others = facts.others
+    if others is None:
+        return []
+    if others.mixed:
+        return [f"the changes may hold those of others: {others.mixed}"]
+    came = "1 commit" if others.commits == 1 else f"{others.commits:,} commits"
+    files = "1 file" if others.files == 1 else f"{others.files:,} files"
+    return [
+        f"{came} of others came in: {files} that they changed are left out, and the patches apply "
+        f"to {facts.base_ref} instead of {others.first_base}"
+    ]
+
+
+def first_versions(steps: Sequence[StepChanges]) -> list[tuple[str, str]]:
+    """Return the files that steps update or delete, and did not create: path and text, by path."""
+    first: dict[str, Version | None] = {}
+    for step in steps:
+        for file in step.files:
+            first.setdefault(file.path, file.before)
+    return sorted((path, before.text) for path, before in first.items() if before)
 
 
 def operations_for(files: Sequence[ChangedFile]) -> list[contracts.Operation]:

@@ -9,7 +9,8 @@ ignores, are not seen, as git does not see them.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from itertools import pairwise
 from pathlib import Path
 
@@ -18,18 +19,21 @@ from msgspec import Struct, structs
 from debrief.errors import InputError, readable, shown
 from debrief.recorder.comparison import (
     ChangedFile,
-    Comparison,
     IgnoreRules,
     SkippedChange,
     Version,
     compare,
 )
-from debrief.recorder.contracts import MANY_FILES
+from debrief.recorder.contracts import IGNORED, MANY_FILES
 from debrief.recorder.encoding import MAX_STRING
 from debrief.recorder.repository import head_commit
 from debrief.recorder.scratch import Entry, Scratch, scratch_of
+from debrief.recorder.state import KeptState
+from debrief.recorder.steps import FileStates, StepChanges, Versions, file_states_of
 
 _MOST_NAMED, _MOST_PATHS = 5, 20
+_ONLY_SECRETS = "only secrets in it changed"
+Mask = Callable[[str], str]
 _EXACT = (
     *("-p", "--text", "--diff-filter=M", "--no-renames", "--no-ext-diff", "--no-textconv"),
     *("--no-color", "--full-index", "-U3", "--inter-hunk-context=0", "--diff-algorithm=myers"),
@@ -38,17 +42,21 @@ _SECTION = re.compile(rb"^diff --git ", re.MULTILINE)
 _INDEX = re.compile(rb"^index [0-9a-f]+\.\.[0-9a-f]+", re.MULTILINE)
 
 
+def _as_it_is(text: str) -> str:
+    return text
+
+
 class WorktreeChanges(Struct, frozen=True, kw_only=True):
     """All that changed between a commit and a working tree."""
 
     base: str
     """The commit."""
-    tree: str
-    """Id of the whole working tree's tree, as ``snapshot_tree`` gives it."""
     final_tree: str
     """Id of the tree that ``files`` make of the baseline's: what is skipped is as it was."""
     files: tuple[ChangedFile, ...]
     """By path."""
+    steps: tuple[StepChanges, ...]
+    """One for each command, which is what changed before it, and one for what came after them."""
     skipped: tuple[tuple[str, str], ...]
     """Path and reason, sorted; a folder that is ignored is one of them."""
     warnings: tuple[str, ...]
@@ -112,47 +120,102 @@ def check_clean(root: Path, ignore: Sequence[str] = (), scratch: Path | None = N
     ).known_as("not-clean", paths=paths)
 
 
-def find_changes(scratch: Scratch, base: str, ignore: Sequence[str] = ()) -> WorktreeChanges:
-    """Return what changed between a commit and the working tree.
+def find_changes(
+    scratch: Scratch,
+    base: str,
+    ignore: Sequence[str] = (),
+    kept: Sequence[KeptState | None] = (),
+    mask: Mask = _as_it_is,
+) -> WorktreeChanges:
+    """Return what changed between a commit and the working tree, step by step.
 
     Args:
         scratch: the open repository.
         base: id of a commit; HEAD may have moved on since.
         ignore: a person's own patterns of what to leave out, in the syntax of gitignore.
+        kept: the changed files when each command was started.
+        mask: replaces the secrets of a text, on both sides of every change.
 
     Raises:
         InputError: no such commit, or git cannot read the working tree.
     """
     scratch.add_all()
-    comparison = compare(scratch, base, IgnoreRules(ignore))
-    files, conflicting = _without_conflicts(comparison)
-    final_tree = scratch.tree_with(base, entries_of(files))
-    files = with_hunks(scratch, files, base, final_tree)
-    too_long = [file.path for file in files if len(file.hunks) > MAX_STRING]
+    rules = IgnoreRules(ignore)
+    comparison = compare(scratch, base, rules)
+    skipped = {item.path for item in comparison.skipped}
+
+    def is_left_out(path: str, in_baseline: bool) -> bool:
+        name = path.encode()
+        is_skipped = not skipped.isdisjoint([name, *_above(name)])
+        return is_skipped or bool(rules.match(name, in_baseline=in_baseline))
+
+    states = file_states_of(scratch, base, comparison.files, kept, is_left_out)
+    created = [path for path, version in states.states[0].items() if version is None]
+    conflicting = _conflicting(created, comparison.skipped)
+    states = states.without(item.shown for item in conflicting)
+    masked = states.mapped(partial(_masked, scratch, mask))
+    only_secrets = [
+        file.path
+        for file in states.changed(0, -1)
+        if all(state[file.path] == masked.states[0][file.path] for state in masked.states)
+    ]
+    masked = masked.without(only_secrets)
+    steps, files = _steps(scratch, base, masked)
+    too_long = {
+        file.path
+        for file in (*files, *(file for step in steps for file in step.files))
+        if len(file.hunks) > MAX_STRING
+    }
     if too_long:
-        files = [file for file in files if file.path not in too_long]
-        final_tree = scratch.tree_with(base, entries_of(files))
-    reason = f"its change is over {MAX_STRING:,} characters"
-    skipped = [(item.shown, item.reason) for item in (*comparison.skipped, *conflicting)]
-    skipped += [(path, reason) for path in too_long]
-    skipped += [
-        (path, "ignored" if count == 1 else f"ignored ({count:,} changed files)")
+        steps, files = _steps(scratch, base, masked.without(too_long))
+    left_out = [(item.shown, item.reason) for item in (*comparison.skipped, *conflicting)]
+    left_out += [(path, f"its change is over {MAX_STRING:,} characters") for path in too_long]
+    left_out += [(path, _ONLY_SECRETS) for path in only_secrets]
+    ignored = [
+        (path, IGNORED if count == 1 else f"{IGNORED} ({count:,} changed files)")
         for path, count in comparison.ignored.items()
     ]
     return WorktreeChanges(
         base=base,
-        tree=scratch.write_tree(),
-        final_tree=final_tree,
+        final_tree=steps[-1].tree,
         files=tuple(files),
-        skipped=tuple(sorted(skipped)),
-        warnings=_warnings(files, len(skipped)),
+        steps=tuple(steps),
+        skipped=tuple(sorted([*left_out, *ignored])),
+        warnings=_warnings(files, len(left_out) + len(ignored), states.delayed),
     )
 
 
-def entries_of(files: Iterable[ChangedFile], *, before: bool = False) -> dict[bytes, Entry | None]:
-    """Return what one side of the files puts into a tree: the later one by default."""
-    sides = ((file.path, file.before if before else file.after) for file in files)
-    return {path.encode(): Entry(side.mode, side.id) if side else None for path, side in sides}
+def _masked(scratch: Scratch, mask: Mask, version: Version) -> Version:
+    text = mask(version.text)
+    if text == version.text:
+        return version
+    return structs.replace(version, id=scratch.write_blobs([text])[0], text=text)
+
+
+def _steps(
+    scratch: Scratch, base: str, states: FileStates
+) -> tuple[list[StepChanges], list[ChangedFile]]:
+    """Return the steps, and what they come to, with hunks."""
+    there = {path: version for path, version in states.states[0].items() if version}
+    start = tree = scratch.tree_with(base, entries_of(there))
+    steps = []
+    for number in range(1, len(states.states)):
+        files = states.changed(number - 1, number)
+        if files:
+            after = {file.path: file.after for file in files}
+            before, tree = tree, scratch.tree_with(tree, entries_of(after))
+            files = with_hunks(scratch, files, before, tree)
+        steps.append(StepChanges(files=tuple(files), tree=tree))
+    changed = states.changed(0, -1)
+    return steps, with_hunks(scratch, changed, start, tree)
+
+
+def entries_of(versions: Versions) -> dict[bytes, Entry | None]:
+    """Return what some files put into a tree, or take out of it."""
+    return {
+        path.encode(): Entry(version.mode, version.id) if version else None
+        for path, version in versions.items()
+    }
 
 
 def with_hunks(
@@ -190,22 +253,17 @@ def _id(version: Version | None) -> str:
     return version.id if version else ""
 
 
-def _without_conflicts(
-    comparison: Comparison,
-) -> tuple[list[ChangedFile], list[SkippedChange]]:
-    """Skip created files that cannot be beside what is skipped, and so stays as it was."""
-    kept = {item.path for item in comparison.skipped if item.in_baseline}
+def _conflicting(created: Sequence[str], skipped: Sequence[SkippedChange]) -> list[SkippedChange]:
+    """Return the created files that cannot be beside what is skipped, and so stays as it was."""
+    kept = {item.path for item in skipped if item.in_baseline}
     folders = {above for path in kept for above in _above(path)}
-    fitting: list[ChangedFile] = []
-    conflicting: list[SkippedChange] = []
-    for file in comparison.files:
-        path = file.path.encode()
-        if file.before is None and (path in folders or kept.intersection(_above(path))):
-            reason = "it would be in the place of another one that is skipped"
-            conflicting.append(SkippedChange(path, reason))
-        else:
-            fitting.append(file)
-    return fitting, conflicting
+    paths = (path.encode() for path in created)
+    reason = "it would be in the place of another one that is skipped"
+    return [
+        SkippedChange(path, reason)
+        for path in paths
+        if path in folders or kept.intersection(_above(path))
+    ]
 
 
 def _above(path: bytes) -> list[bytes]:
@@ -213,19 +271,30 @@ def _above(path: bytes) -> list[bytes]:
     return [b"/".join(names[:count]) for count in range(1, len(names))]
 
 
-def _warnings(files: Sequence[ChangedFile], skipped: int) -> tuple[str, ...]:
+def _warnings(
+    files: Sequence[ChangedFile], skipped: int, delayed: Sequence[str]
+) -> tuple[str, ...]:
     warnings = []
     if len(files) > MANY_FILES:
         warnings.append(f"{len(files):,} files changed: over {MANY_FILES} are hard to learn from")
     # A file that got the lines with which git marks what it could not merge.
     conflicts = (one for one in files if _has_markers(one.after) and not _has_markers(one.before))
     if marked := sorted(shown(file.path) for file in conflicts):
-        more = f" and {len(marked) - _MOST_NAMED:,} more" if len(marked) > _MOST_NAMED else ""
-        warnings.append(f"conflict markers are left in {', '.join(marked[:_MOST_NAMED])}{more}")
+        warnings.append(f"conflict markers are left in {_first_of(marked)}")
+    if delayed:
+        warnings.append(
+            f"others changed {_first_of([shown(path) for path in delayed])} too: what was done "
+            "there before is in one patch with what was done after"
+        )
     if skipped:
         paths = "1 changed path is" if skipped == 1 else f"{skipped:,} changed paths are"
         warnings.append(f"{paths} not in the record; see skipped")
     return tuple(warnings)
+
+
+def _first_of(names: Sequence[str]) -> str:
+    more = f" and {len(names) - _MOST_NAMED:,} more" if len(names) > _MOST_NAMED else ""
+    return f"{', '.join(names[:_MOST_NAMED])}{more}"
 
 
 def _has_markers(version: Version | None) -> bool:

@@ -9,6 +9,7 @@ from itertools import islice, pairwise
 from msgspec import Struct
 
 from debrief.errors import InputError, shown
+from debrief.markdown import counted
 from debrief.recorder import contracts
 from debrief.recorder.commands import command_problem, is_validation
 from debrief.recorder.contracts import APPLY_PATCH, OUTPUT_LIMIT, READ_FILE, TRUNCATED, Meta, Record
@@ -21,15 +22,15 @@ RANK: dict[type, int] = {contracts.DeleteFile: 0, contracts.UpdateFile: 1, contr
 """The order of operations, before that of paths."""
 _MOST_PROBLEMS = 50
 _LONGEST_PLACEHOLDER = 128
-_ORDER = re.compile("s?(?:u(?:Fr)*(?:Cr)*(?:Pr(?:Cr)*)?t?)?")
+_ORDER = re.compile("s?(?:u(?:Fr)*(?:Cr)*(?:Pr(?:Cr)+)*(?:Pr)?t?)?")
 """Messages: system, user, calls that read a file, run a command or patch, each with its result, and
-the closing text."""
+the closing text. Between two patches a command was run."""
 _OUT_OF_ORDER = {
     **dict.fromkeys(("", "b"), "the assistant's closing words are missing"),
     "t": "comes after the assistant's closing words",
     "r": "a result without a call",
-    "F": "a file is read after commands or the patch",
-    "P": "a second patch",
+    "F": "a file is read after commands or a patch",
+    "P": "a second patch without a command before it",
     "C": "a call without a result",
 }
 _CREDENTIALS = re.compile(r"https?://[^/]*@|[a-z+]+://[^/@]*:[^/]*@", re.IGNORECASE)
@@ -65,7 +66,15 @@ def readiness(record: Record, rule: ReadyRule) -> list[str]:
     elif not meta.changes:
         reasons.append("it changes no file")
     if not meta.verified:
-        reasons.append("its patch was not verified to rebuild the final tree")
+        reasons.append("its patches were not verified to rebuild the final tree")
+    if meta.others and meta.others.mixed:
+        reasons.append(f"its changes may hold those of others: {meta.others.mixed}")
+    skipped = sum(not one.is_ignored for one in meta.skipped)
+    if skipped and not meta.skipped_accepted:
+        reasons.append(
+            f"{counted(skipped, 'changed path')} could not be recorded, and nobody said that it "
+            "is whole without"
+        )
     if meta.redactions.unsure:
         reasons.append(f"{meta.redactions.unsure} redactions have to be looked at")
     if not any(
@@ -125,16 +134,14 @@ def _problems(record: Record) -> Iterator[str]:
     if record.tools != list(TOOLS):
         yield "tools: not the definitions of the recorder's three tools"
     files: dict[str, str] = {}
-    ops: list[contracts.Operation] = []
+    patches: list[tuple[AnsweredCall, list[contracts.Operation]]] = []
     commands: list[tuple[AnsweredCall, contracts.RunCommand]] = []
-    patched: int | None = None
     for each in calls_of(record):
         try:
             if each.call.function.name == READ_FILE:
                 yield from _read(each, each.arguments(contracts.ReadFile).path, files)
             elif each.call.function.name == APPLY_PATCH:
-                patched = each.index
-                ops += each.arguments(contracts.ApplyPatch).ops
+                patches.append((each, each.arguments(contracts.ApplyPatch).ops))
                 if each.result != PATCHED:
                     yield f"messages[{each.index + 1}]: the result of a patch is {PATCHED}"
             else:
@@ -145,16 +152,22 @@ def _problems(record: Record) -> Iterator[str]:
         except InputError as error:
             yield str(error)
             return
-    yield from _patch(files, ops)
-    yield from _meta_problems(record.meta, files, ops, commands, patched)
+    operations = [ops for _, ops in patches]
+    final = _applied(files, operations)
+    if isinstance(final, str):
+        yield final
+    yield from _order(files, operations)
+    yield from _meta_problems(record.meta, files, patches, commands)
+    if record.meta.contents == "full" and not isinstance(final, str):
+        yield from _changes(record.meta, files, operations, final)
 
 
 def _linkage(record: Record) -> Iterator[str]:
     """Yield what is wrong with the order and the linkage of the record's messages.
 
     The order is: a system message if there is one, the user's, then each call followed by its own
-    result, and the assistant's closing words. Of the calls, files are read first, the patch is
-    applied at most once, and only commands come after it.
+    result, and the assistant's closing words. Of the calls, files are read first; then patches and
+    commands come as they came, with a command at least between two patches.
     """
     kinds = "".join(map(_kind, record.messages))
     match = _ORDER.match(kinds)
@@ -197,46 +210,58 @@ def _read(tool_call: AnsweredCall, path: str, files: dict[str, str]) -> Iterator
     files[path] = tool_call.result
 
 
-def _patch(files: dict[str, str], ops: Sequence[contracts.Operation]) -> Iterator[str]:
-    for before, after in pairwise(ops):
-        if (RANK[type(before)], before.path) >= (RANK[type(after)], after.path):
-            yield "apply_patch: operations are deletes, updates, creates, each once and by path"
-            break
-    needed = {op.path for op in ops if not isinstance(op, contracts.CreateFile)}
+def _order(
+    files: Mapping[str, str], patches: Sequence[Sequence[contracts.Operation]]
+) -> Iterator[str]:
+    for ops in patches:
+        for before, after in pairwise(ops):
+            if (RANK[type(before)], before.path) >= (RANK[type(after)], after.path):
+                yield "apply_patch: operations are deletes, updates, creates, each once and by path"
+                break
+    first: dict[str, contracts.Operation] = {}
+    for op in (op for ops in patches for op in ops):
+        first.setdefault(op.path, op)
+    needed = {path for path, op in first.items() if not isinstance(op, contracts.CreateFile)}
     for path in sorted(needed - files.keys()):
         yield f"apply_patch: {shown(path)} is changed, but was not read"
     for path in sorted(files.keys() - needed):
         yield f"apply_patch: {shown(path)} was read, but is not changed"
-    if needed <= files.keys():
-        try:
-            apply_operations({path: FileState(PLAIN, text) for path, text in files.items()}, ops)
-        except InputError as error:
-            yield f"apply_patch: {error}"
+
+
+def _applied(
+    files: Mapping[str, str], patches: Sequence[Sequence[contracts.Operation]]
+) -> dict[str, FileState] | str:
+    """Return the files after all patches, or why one cannot be applied."""
+    states = {path: FileState(PLAIN, text) for path, text in files.items()}
+    try:
+        for ops in patches:
+            states = apply_operations(states, ops)
+    except InputError as error:
+        return f"apply_patch: {error}"
+    return states
 
 
 def _meta_problems(
     meta: Meta,
     files: Mapping[str, str],
-    ops: Sequence[contracts.Operation],
+    patches: Sequence[tuple[AnsweredCall, list[contracts.Operation]]],
     commands: Sequence[tuple[AnsweredCall, contracts.RunCommand]],
-    patched: int | None,
 ) -> Iterator[str]:
-    """Yield where ``meta`` disagrees with the messages or with itself.
-
-    ``patched`` is the index of the message that calls the patch; None without a patch.
-    """
-    if meta.contents == "none":
-        if files or patched is not None or any(done.result for done, _ in commands):
-            yield "meta.contents: none, but the messages hold contents or outputs"
-    else:
-        yield from _changes(meta, files, ops)
-    yield from _commands(meta, commands, patched)
+    """Yield where ``meta`` disagrees with the messages or with itself."""
+    if meta.contents == "none" and (files or patches or any(done.result for done, _ in commands)):
+        yield "meta.contents: none, but the messages hold contents or outputs"
+    called = [each.call.id for each, _ in patches]
+    if [step.call_id for step in meta.steps] != called and (meta.version > 1 or len(called) > 1):
+        yield "meta.steps: not the patches of the messages, in their order"
+    elif meta.steps and meta.steps[-1].tree != meta.final_tree:
+        yield "meta.steps: the last one's tree is not finalTree"
+    yield from _commands(meta, commands, patches[-1][0].index if patches else None)
     both = {change.path for change in meta.changes} & {one.path for one in meta.skipped}
     for path in sorted(both):
         yield f"meta.skipped: {shown(path)} is among the changes too"
     if meta.stopped_at < meta.started_at:
         yield "meta.stoppedAt: before startedAt"
-    if len(meta.base_ref) != len(meta.final_tree):
+    if any(len(tree) != len(meta.base_ref) for tree in _ids_of(meta)):
         yield "meta.finalTree: of another length than baseRef"
     if meta.redactions.unsure > meta.redactions.count:
         yield "meta.redactions: more are unsure than there are"
@@ -244,22 +269,68 @@ def _meta_problems(
         yield "meta.repoRemote: holds a user name or a password"
 
 
+def _ids_of(meta: Meta) -> list[str]:
+    others = [meta.others.first_base] if meta.others else []
+    return [meta.final_tree, *(step.tree for step in meta.steps), *others]
+
+
 def _changes(
-    meta: Meta, files: Mapping[str, str], ops: Sequence[contracts.Operation]
+    meta: Meta,
+    files: Mapping[str, str],
+    patches: Sequence[Sequence[contracts.Operation]],
+    final: Mapping[str, FileState],
 ) -> Iterator[str]:
-    stated = {(change.path, change.kind): change for change in meta.changes}
+    """Yield where ``meta.changes`` is not what the patches come to.
+
+    What a file's only patch does is known exactly; of a file that several change, whether it is
+    there before and after, and by how many lines it grew.
+    """
+    stated: dict[tuple[str, str], contracts.FileChange] = {
+        (change.path, change.kind): change for change in meta.changes
+    }
     if len(stated) != len(meta.changes):
         yield "meta.changes: a change is listed twice"
-    for op in ops:
-        made = change_of(op, files.get(op.path, ""))
-        change = stated.pop((made.path, made.kind), None)
-        if change is None:
-            yield f"meta.changes: {shown(op.path)} ({made.kind}) is missing"
-        elif change != made:
-            numbers = f"adds {made.added} and removes {made.removed} lines"
-            yield f"meta.changes: {shown(op.path)} ({made.kind}) {numbers}"
+    by_path: dict[str, list[list[contracts.Operation]]] = {}
+    for ops in patches:
+        for path in dict.fromkeys(op.path for op in ops):
+            by_path.setdefault(path, []).append([op for op in ops if op.path == path])
+    for path, groups in by_path.items():
+        if len(groups) > 1:
+            found = [stated.pop((path, kind), None) for kind in ("delete", "update", "create")]
+            if problem := _net_problem(found, files.get(path), final.get(path)):
+                yield f"meta.changes: {shown(path)} {problem}"
+            continue
+        for op in groups[0]:
+            made = change_of(op, files.get(path, ""))
+            change = stated.pop((made.path, made.kind), None)
+            if change is None:
+                yield f"meta.changes: {shown(op.path)} ({made.kind}) is missing"
+            elif change != made:
+                numbers = f"adds {made.added} and removes {made.removed} lines"
+                yield f"meta.changes: {shown(op.path)} ({made.kind}) {numbers}"
     for path, other in stated:
         yield f"meta.changes: {shown(path)} ({other}) is not in the patch"
+
+
+def _net_problem(
+    found: Sequence[contracts.FileChange | None], before: str | None, after: FileState | None
+) -> str:
+    """Return why the changes stated of a file are not what several patches come to."""
+    deleted, updated, created = found
+    text = None if after is None else after.text
+    lines = line_count(before or ""), line_count(text or "")
+    if updated:
+        grew = updated.added - updated.removed == lines[1] - lines[0]
+        if None in (before, text) or deleted or created or not grew:
+            return f"(update) is not from {lines[0]} to {lines[1]} lines"
+        return ""
+    if before is not None and before == text and not (deleted or created):
+        return ""
+    if bool(deleted) != (before is not None) or (deleted and deleted.removed != lines[0]):
+        return f"(delete) is not of {lines[0]} lines"
+    if bool(created) != (text is not None) or (created and created.added != lines[1]):
+        return f"(create) is not of {lines[1]} lines"
+    return ""
 
 
 def _commands(
@@ -277,4 +348,4 @@ def _commands(
         if summary.truncated and meta.contents == "full" and not call.result.endswith(TRUNCATED):
             yield f"{place}: a truncated output without the marker"
         if patched is not None and summary.on_final_tree != (call.index > patched):
-            yield f"messages[{call.index}]: on the wrong side of the patch for onFinalTree"
+            yield f"messages[{call.index}]: on the wrong side of the last patch for onFinalTree"

@@ -30,6 +30,8 @@ TRUNCATED = "\n(truncated)"
 """Ends the output of a command that was cut at ``OUTPUT_LIMIT`` characters."""
 OUTPUT_LIMIT = 50_000
 MAX_MESSAGES = 5_000
+IGNORED = "ignored"
+"""Begins the reason of what was left out on purpose."""
 MANY_FILES = 50
 """Changed files above which a record carries a warning."""
 
@@ -71,12 +73,12 @@ def reading(pattern: str, read: Callable[[str], object]) -> BeforeValidator:
     return BeforeValidator(before)
 
 
-def _exactly(expected: object) -> BeforeValidator:
+def _exactly(*expected: object) -> BeforeValidator:
     """Make a validator that knows 1 from true and 0 from false."""
 
     def before(value: object) -> object:
-        if type(value) is not type(expected) or value != expected:
-            raise ValueError(f"should be {expected!r}")
+        if not any(type(value) is type(one) and value == one for one in expected):
+            raise ValueError(f"should be {' or '.join(map(repr, expected))}")
         return value
 
     return BeforeValidator(before)
@@ -215,7 +217,7 @@ class ApplyPatch(Contract):
 
 
 class RunCommand(Contract):
-    """Arguments of ``run_cmd``, which the allowlist has to take."""
+    """Arguments of ``run_cmd``, which the allowlist or the record's own rules have to take."""
 
     cmd: str
     args: list[str]
@@ -228,6 +230,11 @@ class Skipped(Contract):
 
     path: str
     reason: str
+
+    @property
+    def is_ignored(self) -> bool:
+        """Its owner, or the recorder's list of what tools make, leaves it out."""
+        return self.reason.startswith(IGNORED)
 
 
 class CommandSummary(Contract):
@@ -242,7 +249,8 @@ class CommandSummary(Contract):
     duration_ms: Count
     truncated: bool = False
     on_final_tree: bool = False
-    """It ran on the very tree that the record rebuilds, so its outcome speaks of the change."""
+    """It was started on the very tree that the record rebuilds, so its outcome speaks of the
+    change: no patch comes after it."""
 
 
 class FileChange(Contract):
@@ -252,6 +260,48 @@ class FileChange(Contract):
     kind: Kind
     added: Count
     removed: Count
+
+
+class PatchStep(Contract):
+    """A patch, and the tree that the files are when it was applied, after those before it."""
+
+    call_id: CallId
+    tree: CommitId
+
+
+class OthersWork(Contract):
+    """Commits that others made, or that were made earlier, and that a merge, a rebase, a pull or a
+    change of branches brought in during the session."""
+
+    first_base: CommitId
+    """The commit that the session began at. ``baseRef`` is the one that the patches apply to."""
+    commits: Count
+    files: Count
+    """That differ between the two commits."""
+    mixed: str = ""
+    """Why they cannot be separated from the session's own, so that the patches hold both; empty
+    where none of theirs is in a patch."""
+
+
+class CommandRule(Contract):
+    """A command that the owner of a repository adds to the allowlist."""
+
+    program: Annotated[str, StringConstraints(min_length=1, max_length=100)]
+    arguments: Annotated[list[Annotated[str, Field(max_length=214)]], Field(max_length=64)]
+    """Words; ``<kind>`` stands for one argument of a kind of the allowlist's ``words``, ``<kind>+``
+    for one or more."""
+    check: Annotated[bool, Field(strict=True)] = False
+    """It lints, tests or builds: its outcome validates a change."""
+    time_limit: Annotated[FiniteFloat, Field(gt=0, le=86_400)] = 600.0
+    """Seconds."""
+
+
+class CommandRules(Contract):
+    """The commands of a repository, as they were when the session began."""
+
+    digest: Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{64}$")]
+    """Of the rules; the person at the recorder agreed to it before one was run."""
+    commands: Annotated[list[CommandRule], Field(min_length=1, max_length=100)]
 
 
 class Redactions(Contract):
@@ -268,7 +318,8 @@ class Meta(Contract):
 
     model_config = ConfigDict(json_schema_extra={"description": "What the record tells of itself."})
     # As the published schemas have it.
-    version: Annotated[Literal[1], _exactly(1)] = 1
+    version: Annotated[Literal[1, 2], _exactly(1, 2)] = 2
+    """1: at most one patch, which all commands but those on its result come before."""
     session_id: Identity
     task_id: TaskId
     recorder: Name
@@ -279,6 +330,7 @@ class Meta(Contract):
     branch: Branch | None = None
     """None where HEAD was detached."""
     base_ref: CommitId
+    """The commit that the patches apply to."""
     final_tree: CommitId
     """Id of the git tree that applying the operations to ``base_ref`` gives, skipped files left
     as they are at the baseline; of the placeholders' side where secrets were replaced."""
@@ -286,9 +338,18 @@ class Meta(Contract):
     stopped_at: Moment
     contents: Contents = "full"
     verified: bool
-    """The operations were applied to the baseline and gave back ``final_tree``."""
+    """The operations were applied to the baseline, patch by patch, and gave back the tree of each
+    step, and ``final_tree``."""
+    steps: list[PatchStep] = []
+    """One for each patch, in their order; none in records of version 1."""
     changes: list[FileChange] = []
+    """From the baseline to ``final_tree``."""
     skipped: list[Skipped] = []
+    skipped_accepted: bool = False
+    """The person saw what is skipped, and takes the record for whole without it."""
+    others: OthersWork | None = None
+    rules: CommandRules | None = None
+    """The commands that the repository adds to the allowlist."""
     commands: list[CommandSummary] = []
     redactions: Redactions = Redactions()
     warnings: list[str] = []

@@ -300,14 +300,19 @@ def calls_of(record: Record, tool: str | None = None) -> Iterator[AnsweredCall]:
             yield AnsweredCall(call, answer.content, index)
 
 
-def operations_of(record: Record) -> list[contracts.Operation]:
-    """Return the operations of the record's patch; none if it has no patch.
+def patches_of(record: Record) -> list[list[contracts.Operation]]:
+    """Return the operations of each of the record's patches.
 
     Raises:
-        InputError: the arguments of the call are not of the contract.
+        InputError: the arguments of a call are not of the contract.
     """
-    patches = [each.arguments(contracts.ApplyPatch) for each in calls_of(record, APPLY_PATCH)]
-    return [op for patch in patches for op in patch.ops]
+    return [each.arguments(contracts.ApplyPatch).ops for each in calls_of(record, APPLY_PATCH)]
+
+
+def operations_of(record: Record) -> list[contracts.Operation]:
+    """Return the operations of all of the record's patches, one after the other; errors as of
+    ``patches_of``."""
+    return [op for patch in patches_of(record) for op in patch]
 
 
 def files_of(record: Record) -> dict[str, str]:

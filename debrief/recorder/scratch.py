@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from debrief.errors import InputError
+from debrief.files import make_folder
 from debrief.git import git
 from debrief.recorder.repository import QUIET, Repository, open_repository
 
@@ -35,6 +36,7 @@ _OURS = {
     "maintenance.auto": "false",
 }
 _TIMEOUT = 300.0
+_HASH = ("hash-object", "-w", "--no-filters", "--stdin-paths")
 
 
 class Entry(NamedTuple):
@@ -48,10 +50,10 @@ class Entry(NamedTuple):
 class Scratch:
     """Git, run over a repository without touching it. Made by ``scratch_of``."""
 
-    def __init__(self, repository: Repository, folder: Path) -> None:
+    def __init__(self, repository: Repository, folder: Path, kept: Path | None = None) -> None:
         self.repository = repository
         self.git_dir = folder / "git"
-        self.environment = _environment(repository, self.git_dir)
+        self.environment = _environment(repository, self.git_dir, kept)
         self.unreadable: list[bytes] = []
         """What ``add_all`` had to leave out; other repositories end in a slash."""
         for name in ("refs", "info", "objects/info", "objects/pack"):
@@ -153,12 +155,27 @@ class Scratch:
 
     def write_blobs(self, texts: Sequence[str]) -> list[str]:
         """Store texts as blobs, in our own git folder; return their ids."""
+        return self.git(*_HASH, data=self._files_of(texts)).decode().split()
+
+    def keep_blobs(self, texts: Sequence[str], folder: Path) -> list[str]:
+        """Store texts as blobs in an object store that outlives this one, whole and on disk.
+
+        Those that the repository has are stored as well: it may forget them at any time.
+        """
+        make_folder(folder)
+        environment = {**self.environment, "GIT_OBJECT_DIRECTORY": str(folder)}
+        environment["GIT_ALTERNATE_OBJECT_DIRECTORIES"] = ""
+        settings = ("-c", "core.fsync=loose-object", "-c", "core.sharedRepository=0600")
+        arguments = (*settings, *_HASH)
+        data = self._files_of(texts)
+        return git(self.git_dir, *arguments, data=data, environment=environment).decode().split()
+
+    def _files_of(self, texts: Sequence[str]) -> bytes:
+        """Write texts to files; return their paths, one a line."""
         names = [self.git_dir / f"blob-{number}" for number in range(len(texts))]
         for name, text in zip(names, texts, strict=True):
             name.write_bytes(text.encode())
-        paths = b"".join(os.fsencode(name) + b"\n" for name in names)
-        arguments = ("hash-object", "-w", "--no-filters", "--stdin-paths")
-        return self.git(*arguments, data=paths).decode().split()
+        return b"".join(os.fsencode(name) + b"\n" for name in names)
 
     def submodules(self) -> list[bytes]:
         """Return the paths at which the index has another repository."""
@@ -203,12 +220,15 @@ class Scratch:
 
 
 @contextmanager
-def scratch_of(folder: Path, parent: Path | None = None) -> Iterator[Scratch]:
+def scratch_of(
+    folder: Path, parent: Path | None = None, kept: Path | None = None
+) -> Iterator[Scratch]:
     """Put a git folder of our own over the repository that ``folder`` lies in; remove it after.
 
     Args:
         folder: anywhere in the working tree.
         parent: where the temporary folder is made; the machine's usual one by default.
+        kept: an object store that ``keep_blobs`` filled, to be read as well.
 
     Raises:
         InputError: no repository, or the temporary folder would lie in its working tree.
@@ -224,10 +244,11 @@ def scratch_of(folder: Path, parent: Path | None = None) -> Iterator[Scratch]:
                 "is for temporary files and lies in the repository",
                 "Set TMPDIR to a folder outside of it.",
             )
-        yield Scratch(repository, temporary)
+        yield Scratch(repository, temporary, kept)
 
 
-def _environment(repository: Repository, git_dir: Path) -> dict[str, str]:
+def _environment(repository: Repository, git_dir: Path, kept: Path | None) -> dict[str, str]:
+    stores = [repository.common_dir / "objects", *([kept] if kept else [])]
     settings = {**repository.settings, **_OURS}
     pairs = {"GIT_CONFIG_COUNT": str(len(settings))}
     for number, (key, value) in enumerate(settings.items()):
@@ -240,7 +261,7 @@ def _environment(repository: Repository, git_dir: Path) -> dict[str, str]:
         "GIT_DIR": str(git_dir),
         "GIT_WORK_TREE": str(repository.top),
         "GIT_OBJECT_DIRECTORY": str(git_dir / "objects"),
-        "GIT_ALTERNATE_OBJECT_DIRECTORIES": _quoted(repository.common_dir / "objects"),
+        "GIT_ALTERNATE_OBJECT_DIRECTORIES": ":".join(map(_quoted, stores)),
     }
 
 

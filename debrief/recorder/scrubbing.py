@@ -14,17 +14,13 @@ import msgspec
 from msgspec import Struct, structs
 
 from debrief.recorder import contracts
-from debrief.recorder.changes import WorktreeChanges, entries_of, with_hunks
-from debrief.recorder.comparison import Version
 from debrief.recorder.contracts import APPLY_PATCH, Meta, Record
 from debrief.recorder.encoding import encode_arguments, encode_record, operations_of
-from debrief.recorder.scratch import Scratch
 from debrief.recorder.state import SessionFacts
 from debrief.redaction import Finding, Redacted, Redactor
 
 _LONGEST_SCANNED = 400_000
 """Characters of an output that are searched for secrets; a record keeps far fewer."""
-_ONLY_SECRETS = "only secrets in it changed"
 _PLAIN = {
     *("version", "session_id", "task_id", "base_ref", "final_tree", "started_at", "stopped_at"),
     *("contents", "verified", "redactions", "parallel_tool_calls"),
@@ -87,41 +83,6 @@ def mask_facts(facts: SessionFacts, secrets: SecretLog) -> SessionFacts:
             for command in facts.commands
         ),
     )
-
-
-def mask_changes(scratch: Scratch, changes: WorktreeChanges, secrets: SecretLog) -> WorktreeChanges:
-    """Return the changes with placeholders on both sides; the very same ones without secrets.
-
-    Raises:
-        InputError: git cannot compare the two sides.
-    """
-    masked = [
-        structs.replace(
-            file,
-            before=_mask_version(scratch, file.before, secrets),
-            after=_mask_version(scratch, file.after, secrets),
-        )
-        for file in changes.files
-    ]
-    if masked == list(changes.files):
-        return changes
-    files = [file for file in masked if file.before != file.after]
-    same = [(file.path, _ONLY_SECRETS) for file in masked if file.before == file.after]
-    before = scratch.tree_with(changes.base, entries_of(files, before=True))
-    after = scratch.tree_with(before, entries_of(files))
-    return structs.replace(
-        changes,
-        final_tree=after,
-        files=tuple(with_hunks(scratch, files, before, after)),
-        skipped=tuple(sorted([*changes.skipped, *same])),
-    )
-
-
-def _mask_version(scratch: Scratch, version: Version | None, secrets: SecretLog) -> Version | None:
-    text = secrets.clean(version.text) if version else ""
-    if version is None or text == version.text:
-        return version
-    return structs.replace(version, id=scratch.write_blobs([text])[0], text=text)
 
 
 class Scrubbed(Struct, frozen=True, kw_only=True):

@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 import shutil
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import NamedTuple
@@ -18,12 +18,14 @@ from msgspec import structs
 from pydantic import TypeAdapter, ValidationError
 
 from debrief.errors import ConfigurationError, InputError
-from debrief.recorder.changes import check_clean, snapshot_tree
+from debrief.recorder.changes import check_clean
 from debrief.recorder.commands import check_command, execute
 from debrief.recorder.comparison import IgnoreRules
 from debrief.recorder.contracts import TaskId
 from debrief.recorder.encoding import MAX_STRING
+from debrief.recorder.others import base_of, reflog_size
 from debrief.recorder.repository import baseline_of, head_commit, worktree_of
+from debrief.recorder.scratch import scratch_of
 from debrief.recorder.state import (
     OUTPUT_KEPT,
     CommandEnd,
@@ -33,6 +35,7 @@ from debrief.recorder.state import (
     SessionFolder,
     Started,
 )
+from debrief.recorder.steps import keep_state
 
 TIME_LIMIT = 600.0
 """Seconds that a command may run by default."""
@@ -82,6 +85,7 @@ def start(home: RecorderHome, folder: Path, new: NewSession) -> Started:
         started = Started(
             id=str(uuid4()),
             started_at=utc_now(),
+            reflog_size=reflog_size(worktree),
             **structs.asdict(new),
             **{**structs.asdict(baseline), "worktree": _readable(worktree)},
         )
@@ -101,7 +105,8 @@ def run(
 ) -> CommandEnd:
     """Run a command of the allowlist in ``folder`` and record it with its output.
 
-    It is stored before it starts, its output as it comes, its end as soon as it ended.
+    It is stored before it starts, with the files as they are then; its output as it comes, its end
+    as soon as it ended.
 
     Args:
         home: the recorder's folders.
@@ -124,6 +129,10 @@ def run(
             raise InputError(
                 "the session", "is stopped, and its record is made", "debrief record stop sends it."
             ).known_as("session-stopped")
+        with scratch_of(worktree, home.scratch(worktree)) as scratch:
+            start = session.started()
+            base = base_of(worktree, start.base_ref, start.reflog_size).commit
+            state = keep_state(scratch, base, start.ignore, session.objects)
         program = shutil.which(command[0])
         if program is None:
             move = "Install it, or mend PATH."
@@ -135,6 +144,7 @@ def run(
             cwd=cwd,
             started_at=utc_now(),
             time_limit=time_limit,
+            state=state,
         )
         number = session.add_command(started)
         try:
@@ -151,9 +161,6 @@ def run(
             session.remove_command(number)
             raise
         session.end_command(number, end)
-        with suppress(InputError):
-            end = structs.replace(end, tree=snapshot_tree(worktree, home.scratch(worktree)))
-            session.end_command(number, end)
     return end
 
 

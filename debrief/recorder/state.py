@@ -4,7 +4,8 @@ Nothing of it is in the repository that is recorded. Below ``<DEBRIEF_HOME>/reco
 
     open/<digest of the worktree's path>/   a session under way, one a worktree
         session.json                        what it was started with; never changed
-        commands/00001.start.json           filed before the command is run
+        commands/00001.start.json           filed before the command is run, with the changed files
+        objects/                            their contents, as git stores them
         commands/00001.output               grows while it runs
         commands/00001.end.json             filed after it ended
         stop.json                           how it is to be stopped
@@ -37,7 +38,8 @@ from msgspec import Struct, structs
 
 from debrief.errors import InputError
 from debrief.files import locked, make_folder, move_folder, sweep, write_durably
-from debrief.recorder.contracts import OUTPUT_LIMIT, Contents
+from debrief.recorder.contracts import OUTPUT_LIMIT, Contents, OthersWork
+from debrief.recorder.scratch import Entry
 
 STATE_VERSION = 1
 RECORD, HELD, SESSION, STOP = "record.json", "held.json", "session.json", "stop.json"
@@ -76,7 +78,27 @@ class Started(NewSession, frozen=True, kw_only=True):
     branch: str | None = None
     """None where HEAD was detached."""
     base_ref: str
+    reflog_size: int | None = None
+    """Lines of HEAD's reflog; None in sessions of earlier versions."""
     started_at: datetime
+
+
+class KeptFile(Struct, frozen=True):
+    """A changed file, as it was when a command was started; None where there was none."""
+
+    path: str
+    before: Entry | None
+    """At the commit that the state is of."""
+    after: Entry | None
+    """Its blob is in the session's own object store."""
+
+
+class KeptState(Struct, frozen=True):
+    """The changed files when a command was started."""
+
+    base: str
+    """The commit that they differ from."""
+    files: tuple[KeptFile, ...]
 
 
 class CommandStart(Struct, frozen=True, kw_only=True):
@@ -88,6 +110,8 @@ class CommandStart(Struct, frozen=True, kw_only=True):
     started_at: datetime
     time_limit: float
     """Seconds."""
+    state: KeptState | None = None
+    """None in sessions of earlier versions."""
 
 
 class CommandEnd(Struct, frozen=True, kw_only=True):
@@ -101,8 +125,6 @@ class CommandEnd(Struct, frozen=True, kw_only=True):
     duration_ms: int
     cut: bool = False
     """More was printed than was kept, which is more than ``OUTPUT_LIMIT`` then."""
-    tree: str | None = None
-    """``snapshot_tree`` right after its end; None where git could not read the working tree."""
 
 
 class RanCommand(CommandEnd, frozen=True, kw_only=True):
@@ -117,6 +139,8 @@ class RanCommand(CommandEnd, frozen=True, kw_only=True):
     not UTF-8 and NULs are U+FFFD."""
     is_over: bool = True
     """False while it runs, and when the recorder was ended before it."""
+    state: KeptState | None = None
+    """As of ``CommandStart``."""
 
 
 class SessionFacts(Started, frozen=True, kw_only=True):
@@ -127,6 +151,10 @@ class SessionFacts(Started, frozen=True, kw_only=True):
     """In the order of their starts."""
     summary: str | None = None
     """The person's own closing words; None for those that are made from the facts."""
+    others: OthersWork | None = None
+    """What others brought in; ``base_ref`` is the commit that the changes start from then."""
+    accept_skipped: bool = False
+    """What is skipped was seen, and the record is whole without it."""
 
 
 class StopOptions(Struct, frozen=True, kw_only=True):
@@ -142,6 +170,8 @@ class StopOptions(Struct, frozen=True, kw_only=True):
     """Mark it ready on the server once it is there, if nothing is missing."""
     keep: bool = False
     """Keep the record's file after it was sent."""
+    accept_skipped: bool = False
+    """What is skipped was seen, and the record is whole without it."""
 
 
 class SentRecord(Struct, frozen=True, kw_only=True):
@@ -163,6 +193,11 @@ class SessionFolder:
 
     def __init__(self, path: Path) -> None:
         self.path = path
+
+    @property
+    def objects(self) -> Path:
+        """The object store of what files were when commands were started."""
+        return self.path / "objects"
 
     @property
     def exists(self) -> bool:
@@ -246,6 +281,7 @@ class SessionFolder:
             cwd=start.cwd,
             output=output.decode("utf-8", "replace").replace("\0", "\ufffd"),
             is_over=is_over,
+            state=start.state,
             **structs.asdict(end),
         )
 

@@ -29,6 +29,7 @@ from debrief.recorder.client import (
 )
 from debrief.recorder.contracts import NewTask, Record
 from debrief.recorder.encoding import decode_record, encode_record
+from debrief.recorder.others import base_of
 from debrief.recorder.repository import QUIET
 from debrief.recorder.session import OpenSession, check_text, opened, utc_now
 from debrief.recorder.state import (
@@ -147,6 +148,7 @@ def record_so_far(
             "stopped_at": max(stopped_at, started.started_at),
             "commands": tuple(session.folder.commands()),
             "summary": options.summary,
+            "accept_skipped": options.accept_skipped,
         }
     )
     if find_commit(session.worktree, facts.base_ref, QUIET) is None:
@@ -156,7 +158,9 @@ def record_so_far(
             "Fetch it from where it still is (git fetch REMOTE COMMIT), or give the session up: "
             "debrief record discard",
         )
-    return build_record(session.worktree, facts, redactor, scratch)
+    base = base_of(session.worktree, facts.base_ref, started.reflog_size)
+    facts = structs.replace(facts, base_ref=base.commit, others=base.others)
+    return build_record(session.worktree, facts, redactor, scratch, session.folder.objects)
 
 
 def _stored(session: OpenSession, record: Record) -> bytes:

@@ -7,6 +7,7 @@ checkout of its baseline.
 from __future__ import annotations
 
 import os
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from pathlib import Path
 
@@ -14,8 +15,8 @@ from debrief.errors import InputError, shown
 from debrief.git import find_commit
 from debrief.recorder.changes import check_clean, snapshot_tree
 from debrief.recorder.checks import problems_of
-from debrief.recorder.contracts import CreateFile, DeleteFile, Record
-from debrief.recorder.encoding import MAX_STRING, files_of, operations_of
+from debrief.recorder.contracts import Record
+from debrief.recorder.encoding import MAX_STRING, files_of, patches_of
 from debrief.recorder.patching import FileState, apply_operations, check_folders
 from debrief.recorder.repository import QUIET, head_commit, worktree_of
 from debrief.recorder.scratch import EXECUTABLE, LINK, PLAIN, SUBMODULE, Entry, Scratch, scratch_of
@@ -67,8 +68,8 @@ def round_trip(scratch: Scratch, record: Record, redactor: Redactor | None = Non
     meta = record.meta
     if meta.contents != "full":
         return ["a record without contents has no operations to verify"]
-    operations, texts = operations_of(record), files_of(record)
-    paths = {op.path.encode(): op.path for op in operations}
+    patches, texts = patches_of(record), files_of(record)
+    paths = {op.path.encode(): op.path for patch in patches for op in patch}
     baseline = scratch.entries(meta.base_ref)
     entries = {paths[path]: entry for path, entry in baseline.items() if path in paths}
     blobs = scratch.read_blobs(
@@ -91,17 +92,33 @@ def round_trip(scratch: Scratch, record: Record, redactor: Redactor | None = Non
         before[path] = FileState(mode, text)
     if problems:
         return problems
-    after = apply_operations(before, operations)
-    check_folders({os.fsdecode(path) for path in baseline} - before.keys() | after.keys())
-    ids = dict(zip(after, scratch.write_blobs([each.text for each in after.values()]), strict=True))
-    changes = {
-        key: Entry(after[path].mode, ids[path]) if path in after else None
-        for key, path in paths.items()
-    }
-    tree = scratch.tree_with(meta.base_ref, changes)
+    others = {os.fsdecode(path) for path in baseline} - before.keys()
+    tree = _tree_with(scratch, meta.base_ref, before, before.keys())
+    expected = [step.tree for step in meta.steps] or [meta.final_tree]
+    if len(expected) != max(1, len(patches)):
+        return [f"{len(meta.steps)} steps for {len(patches)} patches"]
+    for patch, due in zip(patches, expected, strict=False):
+        before = apply_operations(before, patch)
+        check_folders(others | before.keys())
+        tree = _tree_with(scratch, tree, before, {op.path for op in patch})
+        if tree != due:
+            return [f"the operations make the tree {tree} instead of {due}"]
     if tree != meta.final_tree:
         return [f"the operations make the tree {tree} instead of {meta.final_tree}"]
     return []
+
+
+def _tree_with(
+    scratch: Scratch, tree: str, files: Mapping[str, FileState], paths: Iterable[str]
+) -> str:
+    """Return a tree in which some paths are as ``files`` has them."""
+    states = {path: files.get(path) for path in paths}
+    ids = iter(scratch.write_blobs([state.text for state in states.values() if state]))
+    entries = {
+        path.encode(): Entry(state.mode, next(ids)) if state else None
+        for path, state in states.items()
+    }
+    return scratch.tree_with(tree, entries)
 
 
 def replay(record: Record, folder: Path) -> list[str]:
@@ -151,9 +168,9 @@ def replay(record: Record, folder: Path) -> list[str]:
 
 def _check_out(scratch: Scratch, record: Record) -> list[str]:
     """Turn the baseline's files into those of the final tree, all of them or none."""
-    top, operations = scratch.repository.top, operations_of(record)
-    deleted = {op.path for op in operations if isinstance(op, DeleteFile)}
-    created = {op.path for op in operations if isinstance(op, CreateFile)} - deleted
+    top, changes = scratch.repository.top, record.meta.changes
+    deleted = {change.path for change in changes if change.kind == "delete"}
+    created = {change.path for change in changes if change.kind == "create"} - deleted
     for path in sorted(created):
         target = top / path
         for each in (target, *target.rglob("*"), *target.parents[: path.count("/")]):
@@ -169,4 +186,4 @@ def _check_out(scratch: Scratch, record: Record) -> list[str]:
                 (top / path).unlink()
         scratch.git("read-tree", "-u", "--reset", record.meta.base_ref)
         raise
-    return sorted({op.path for op in operations})
+    return sorted({change.path for change in changes})

@@ -24,6 +24,7 @@ from debrief.recorder.contracts import (
     NewBenchmark,
     NewTask,
     Operation,
+    PatchStep,
     ReadFile,
     Record,
     RunCommand,
@@ -109,7 +110,7 @@ def build(
             call("repo.readFile", encode_arguments(ReadFile(path=op.path)), before[op.path])
     for args, output in earlier:
         run(args, output, False)
-    call("apply_patch", encode_arguments(ApplyPatch(ops=ops)), PATCHED)
+    patch = call("apply_patch", encode_arguments(ApplyPatch(ops=ops)), PATCHED)
     for args, output in final:
         run(args, output, True)
     messages.append(AssistantMessage(content="The total is right now."))
@@ -125,6 +126,7 @@ def build(
         "started_at": datetime(2026, 11, 2, 9, 0, tzinfo=UTC),
         "stopped_at": datetime(2026, 11, 2, 9, 42, tzinfo=UTC),
         "verified": True,
+        "steps": [PatchStep(call_id=patch, tree=meta.get("final_tree", "2" * 40))],
         "changes": [change_of(op, before.get(op.path, "")) for op in ops],
         "commands": commands,
     }
@@ -144,7 +146,7 @@ def without_contents() -> Record:
         one for part in (opening, early, late) for one in record["messages"][part]
     ]
     record["messages"][3]["content"] = record["messages"][5]["content"] = ""
-    record["meta"]["contents"] = "none"
+    record["meta"] |= {"contents": "none", "steps": []}
     return decode_record(json.dumps(record).encode())
 
 

@@ -16,7 +16,8 @@ from debrief.recorder.contracts import Operation, Record
 from debrief.recorder.encoding import decode_record, encode_record, operations_of
 from debrief.recorder.patching import FileState, apply_operations
 from debrief.recorder.scratch import scratch_of
-from debrief.recorder.state import RanCommand, SessionFacts
+from debrief.recorder.state import KeptState, RanCommand, SessionFacts
+from debrief.recorder.steps import keep_state
 from debrief.redaction import Redactor
 
 MOMENT = datetime(2026, 3, 4, 5, 6, tzinfo=UTC)
@@ -112,10 +113,18 @@ def facts(
     )
 
 
-def ran(tree: str | None, *args: str, output: str = "fine\n", exit_code: int = 0) -> RanCommand:
+def ran(
+    state: KeptState | None, *args: str, output: str = "fine\n", exit_code: int = 0
+) -> RanCommand:
     return RanCommand(
-        cmd="pnpm", args=args, output=output, exit_code=exit_code, duration_ms=12, tree=tree
+        cmd="pnpm", args=args, output=output, exit_code=exit_code, duration_ms=12, state=state
     )
+
+
+def kept(root: Path, objects: Path, base: str | None = None) -> KeptState:
+    """Keep the changed files as they are, seeing to it that the repository is not touched."""
+    with untouched(root), scratch_of(root) as scratch:
+        return keep_state(scratch, base or head(root), (), objects)
 
 
 def changes_between(root: Path, base: str, scratch: Path | None = None) -> WorktreeChanges:

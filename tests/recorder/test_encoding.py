@@ -225,7 +225,7 @@ def put(key: str, value: object, *way: int | str) -> Damage:
         (put("id", "call00001\n", "messages", 2, "tool_calls", 0), "tool_calls[0].id:"),
         (put("name", "rm", "messages", 2, "tool_calls", 0, "function"), "function.name: Input"),
         (put("arguments", {}, "messages", 2, "tool_calls", 0, "function"), "arguments: Input"),
-        (put("version", 2, "meta"), "meta.version: should be 1"),
+        (put("version", 3, "meta"), "meta.version: should be 1 or 2"),
         (put("version", True, "meta"), "meta.version:"),
         (put("version", 1.0, "meta"), "meta.version:"),
         (put("parallelToolCalls", 0, "meta"), "meta.parallelToolCalls:"),
@@ -281,7 +281,7 @@ def test_a_record_of_ours_is_one_by_the_schema_that_others_follow() -> None:
     ("way", "value"),
     [
         (("meta", "startedAt"), "1700000000"),
-        (("meta", "version"), 2),
+        (("meta", "version"), 3),
         (("meta", "session_id"), "x"),
         (("messages", 1, "content"), None),
         (("messages", 2, "tool_calls"), []),

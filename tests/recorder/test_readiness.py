@@ -3,8 +3,11 @@ from __future__ import annotations
 import pytest
 
 from debrief.recorder.checks import ReadyRule, is_validated, problems_of, readiness
-from debrief.recorder.contracts import Record, Redactions, Skipped
+from debrief.recorder.contracts import OthersWork, Record, Redactions, Skipped
 from tests.recorder.records import BEFORE, build, without_contents
+
+SKIPPED = [Skipped(path="logo.png", reason="binary: it has NUL bytes")]
+OTHERS = OthersWork(first_base="3" * 40, commits=1, files=2, mixed="a merge is under way")
 
 
 def test_a_record_without_contents_is_consistent_and_never_ready() -> None:
@@ -22,7 +25,7 @@ def test_a_record_without_contents_is_consistent_and_never_ready() -> None:
         (build(final=[]), ReadyRule(), []),
         (build(earlier=[], final=[]), ReadyRule(validation=False), []),
         (build(before=BEFORE, after=BEFORE), ReadyRule(), ["it changes no file"]),
-        (build(verified=False), ReadyRule(), ["its patch was not verified to rebuild the final tree"]),
+        (build(verified=False), ReadyRule(), ["its patches were not verified to rebuild the final tree"]),
         (
             build(redactions=Redactions(count=3, unsure=2, kinds=["password"])),
             ReadyRule(),
@@ -42,7 +45,18 @@ def test_a_record_without_contents_is_consistent_and_never_ready() -> None:
         (build(final=[]), ReadyRule(passed=True), ["no validation command passed"]),
         (build(final=[]), ReadyRule(validation=False, passed=True), []),
         (build(), ReadyRule(passed=True, on_final_tree=True), []),
-        (build(skipped=[Skipped(path="logo.png", reason="binary")]), ReadyRule(), []),
+        (build(skipped=[Skipped(path="dist/", reason="ignored (3 changed files)")]), ReadyRule(), []),
+        (build(skipped=SKIPPED, skipped_accepted=True), ReadyRule(), []),
+        (
+            build(skipped=SKIPPED),
+            ReadyRule(),
+            ["1 changed path could not be recorded, and nobody said that it is whole without"],
+        ),
+        (
+            build(others=OTHERS),
+            ReadyRule(),
+            ["its changes may hold those of others: a merge is under way"],
+        ),
     ],
 )  # fmt: skip
 def test_the_rule_says_why_a_record_may_not_train(

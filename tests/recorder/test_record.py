@@ -11,7 +11,7 @@ from msgspec import structs
 
 from debrief.errors import InputError
 from debrief.recorder.assembly import assemble, build_record, shown_output
-from debrief.recorder.changes import WorktreeChanges, snapshot_tree
+from debrief.recorder.changes import WorktreeChanges
 from debrief.recorder.checks import ReadyRule, problems_of, readiness
 from debrief.recorder.comparison import ChangedFile, Version
 from debrief.recorder.contracts import (
@@ -22,12 +22,14 @@ from debrief.recorder.contracts import (
     ToolMessage,
 )
 from debrief.recorder.encoding import calls_of, encode_record, files_of, operations_of
+from debrief.recorder.steps import StepChanges
 from debrief.recorder.verification import verify
 from tests.recorder.repositories import (
     REDACTOR,
     apply_to_folder,
     facts,
     head,
+    kept,
     kinds,
     ran,
     repository,
@@ -56,21 +58,22 @@ def steps(record: Record) -> list[str]:
 
 def test_the_messages_are_in_the_order_of_the_contract(tmp_path: Path) -> None:
     work = repository(tmp_path / "work", {"b": "1\n", "a": "1\n", "gone": "1\n"})
-    early = snapshot_tree(work)
+    objects = tmp_path / "objects"
+    early = kept(work, objects)
     write(work, {"b": "2\n", "a": "2\n", "c": "1\n"})
     (work / "gone").unlink()
-    late = snapshot_tree(work)
+    late = kept(work, objects)
     known = structs.replace(
         facts(
             head(work),
-            ran(late, "test", output="1 passed\n"),
             ran(early, "lint", exit_code=1),
-            ran(late, "build"),
             ran(None, "i"),
+            ran(late, "test", output="1 passed\n"),
+            ran(late, "build"),
         ),
         system="You are careful.",
     )
-    record = build_record(work, known, REDACTOR)
+    record = build_record(work, known, REDACTOR, objects=objects)
     assert problems_of(record) == []
     reads = [f"repo.readFile {path}" for path in ("a", "b", "gone")]
     calls = [*reads, "run_cmd", "run_cmd", "apply_patch", "run_cmd", "run_cmd"]
@@ -93,8 +96,10 @@ def test_the_messages_are_in_the_order_of_the_contract(tmp_path: Path) -> None:
 def test_the_same_session_gives_the_same_bytes(tmp_path: Path) -> None:
     work = repository(tmp_path / "work", {"a": "1\n"})
     write(work, {"a": f"2\nkey = '{TOKEN}'\n", "b": "x\n"})
-    known = facts(head(work), ran(snapshot_tree(work), "test"))
-    first, second = (encode_record(build_record(work, known, REDACTOR)) for _ in range(2))
+    objects = tmp_path / "objects"
+    known = facts(head(work), ran(kept(work, objects), "test"))
+    made = (build_record(work, known, REDACTOR, objects=objects) for _ in range(2))
+    first, second = map(encode_record, made)
     assert first == second
 
 
@@ -195,11 +200,12 @@ def test_a_secret_that_cannot_be_replaced_holds_the_record(tmp_path: Path) -> No
 
 def test_more_files_than_a_record_has_messages_are_refused() -> None:
     before = Version(mode="100644", id="1" * 40, text="1\n")
+    files = tuple(ChangedFile(path=f"f{n:04}", before=before, after=None) for n in range(2500))
     changes = WorktreeChanges(
         base="0" * 40,
-        tree="0" * 40,
         final_tree="0" * 40,
-        files=tuple(ChangedFile(path=f"f{n:04}", before=before, after=None) for n in range(2500)),
+        files=files,
+        steps=(StepChanges(files=files, tree="0" * 40),),
         skipped=(),
         warnings=(),
     )

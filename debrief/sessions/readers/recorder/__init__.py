@@ -174,10 +174,13 @@ class _Conversion:
     def _change(self, operation: records.RecordOperation) -> FileEdit:
         path = operation.path
         if operation.type == "create_file":
+            self._files[path] = operation.diff
             return created(path, operation.diff)
-        if operation.type == "update_file":
-            return from_unified(path, operation.diff)
         content = self._files.get(path)
+        if operation.type == "update_file":
+            if content is not None:
+                self._files[path] = _updated(content, operation.diff)
+            return from_unified(path, operation.diff)
         if content is None:
             self._report(f"{path} is deleted, and was never read: its lines do not count")
         return deleted(path, content or "")
@@ -186,6 +189,21 @@ class _Conversion:
         self._draft.report(0, mend_text(reason))
 
 
+def _updated(text: str, diff: str) -> str:
+    """Return a text after the hunks that its recorder made from it, but for the last line's end."""
+    old, new, at = text.split("\n"), [], 0
+    for line in diff.split("\n"):
+        if head := _HEAD.match(line):
+            start = int(head[1]) - (head[2] != "0")
+            new += old[at:start]
+            at = start
+        elif line.startswith((" ", "-", "+")):
+            at += line[0] != "+"
+            new += [line[1:]] if line[0] != "-" else []
+    return "\n".join([*new, *old[at:]])
+
+
+_HEAD = re.compile(r"@@ -(\d+)(?:,(\d+))? ")
 _BEGINNING = re.compile(rb'\A\s*\{\s*"(?:messages|meta|tools)"\s*:')
 _NAMES = (".record.json", ".record.jsonl")
 _MANIFEST = re.compile(rb'\A\s*\{\s*"manifest"\s*:')

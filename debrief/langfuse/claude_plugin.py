@@ -40,7 +40,7 @@ def is_of_plugin(rows: Iterable[Row]) -> bool:
     return (
         bool(messages)
         and all(name.startswith(_MESSAGES) for name in messages)
-        and any(_fact(row, "source") == TOOL for row in rows)
+        and any(fact_in(row, "source") == TOOL for row in rows)
     )
 
 
@@ -50,7 +50,7 @@ def lacking_in(rows: Iterable[Row]) -> int:
     there: defaultdict[str, int] = defaultdict(int)
     for row in rows:
         there[string(row.get("parentObservationId"))] += row.get("type") == "GENERATION"
-    roots = (row for row in rows if _fact(row, "source") == TOOL)
+    roots = (row for row in rows if fact_in(row, "source") == TOOL)
     counts = (
         _number(row, "assistant_message_count") - there[string(row.get("id"))] for row in roots
     )
@@ -83,12 +83,12 @@ class _Plugin:
 
     def records(self) -> Iterator[Json]:
         """Yield the records, turn by turn."""
-        roots = [row for row in self._rows if _fact(row, "source") == TOOL]
+        roots = [row for row in self._rows if fact_in(row, "source") == TOOL]
         for root in sorted(roots, key=self._began):
             where = {
-                "sessionId": _fact(root, "session_id"),
-                "cwd": _fact(root, "cwd"),
-                "gitBranch": _fact(root, "git_branch"),
+                "sessionId": fact_in(root, "session_id"),
+                "cwd": fact_in(root, "cwd"),
+                "gitBranch": fact_in(root, "git_branch"),
             }
             yield from self._thread(root, where)
 
@@ -98,7 +98,7 @@ class _Plugin:
     def _began(self, root: Row) -> str:
         """Return when a span began: with its first part, where it has the time of its sending, as
         those of prompts without a time have."""
-        return min(_time(row, "startTime") for row in (root, *self._below_of(root)))
+        return min(time_in(row, "startTime") for row in (root, *self._below_of(root)))
 
     def _thread(self, root: Row, facts: Json) -> Iterator[Json]:
         """Yield what was asked in a span, and what the model did, its subagents' work behind."""
@@ -107,7 +107,7 @@ class _Plugin:
         asked = {**facts, "type": "user", "timestamp": self._began(root), "message": message}
         yield {**asked, "isCompactSummary": True} if is_summary(text) else asked
         below = self._below_of(root)
-        calls = {_fact(row, "tool_id"): row for row in below if row.get("type") == "TOOL"}
+        calls = {fact_in(row, "tool_id"): row for row in below if row.get("type") == "TOOL"}
         for row in below:
             if row.get("type") == "GENERATION":
                 yield from _message(row, calls, facts)
@@ -135,13 +135,18 @@ def _message(row: Row, calls: dict[str, Row], facts: Json) -> Iterator[Json]:
         "content": content,
         **({"usage": spent} if spent else {}),
     }
-    began = min((_time(one, "startTime") for one in seen), default=_time(row, "endTime"))
+    began = min((time_in(one, "startTime") for one in seen), default=time_in(row, "endTime"))
     yield {**facts, "type": "assistant", "timestamp": began, "message": message}
-    for one in sorted(seen, key=lambda one: _time(one, "endTime")):
+    for one in sorted(seen, key=lambda one: time_in(one, "endTime")):
         if _object(one, "output_meta"):  # else nothing came back before the plugin looked
             result = _result(one)
             message = {"role": "user", "content": [result]}
-            yield {**facts, "type": "user", "timestamp": _time(one, "endTime"), "message": message}
+            yield {
+                **facts,
+                "type": "user",
+                "timestamp": time_in(one, "endTime"),
+                "message": message,
+            }
 
 
 def _result(row: Row) -> Json:
@@ -153,19 +158,22 @@ def _result(row: Row) -> Json:
     text = content if isinstance(content, str) else ""
     return {
         "type": "tool_result",
-        "tool_use_id": _fact(row, "tool_id"),
+        "tool_use_id": fact_in(row, "tool_id"),
         "content": content,
         "is_error": is_failure(text),
     }
 
 
-def _time(row: Row, name: str) -> str:
+def time_in(row: Row, name: str) -> str:
+    """Return a time of an observation as text; that of its start where it has none."""
     value = row.get(name) or row.get("startTime")
     return value.isoformat() if isinstance(value, datetime) else string(value)
 
 
-def _fact(row: Row, name: str) -> str:
-    return string(mapping(decoded(row.get("metadata"))).get(name))
+def fact_in(row: Row, name: str) -> str:
+    """Return a value of an observation's metadata as text; empty where there is none."""
+    found = mapping(decoded(row.get("metadata"))).get(name)
+    return str(found) if isinstance(found, int) else string(found)
 
 
 def _object(row: Row, name: str) -> Json:
@@ -173,5 +181,5 @@ def _object(row: Row, name: str) -> Json:
 
 
 def _number(row: Row, name: str) -> int:
-    found = mapping(decoded(row.get("metadata"))).get(name)
-    return int(found) if isinstance(found, str) and found.isdecimal() else whole_number(found)
+    found = fact_in(row, name)
+    return int(found) if found.isdecimal() else 0

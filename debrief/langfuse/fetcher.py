@@ -16,6 +16,11 @@ from debrief.keys import digest_of, slugify
 from debrief.langfuse.assembly import Assembly
 from debrief.langfuse.claude_plugin import is_of_plugin, lacking_in, session_of_plugin
 from debrief.langfuse.client import LangfuseClient, Row
+from debrief.langfuse.codex_plugin import (
+    is_of_codex_plugin,
+    lacking_calls,
+    session_of_codex_plugin,
+)
 from debrief.langfuse.messages import Memory
 from debrief.langfuse.rows import Span, fetch_rows, is_bare_trace
 from debrief.langfuse.traces import ServerTrace
@@ -97,7 +102,12 @@ def session_of(
         redact: applied before the digest is taken.
     """
     path = path_of(session_id)
-    session = session_of_plugin(path, rows) if is_of_plugin(rows) else _session_of_traces(rows)
+    if is_of_plugin(rows):
+        session = session_of_plugin(path, rows)
+    elif is_of_codex_plugin(rows):
+        session = session_of_codex_plugin(path, rows)
+    else:
+        session = _session_of_traces(rows)
     data = msgspec.json.encode((session.turns, session.declared_tools or ()))
     digest = hashlib.sha256(data).hexdigest()
     whole = TranscriptRef(path=path, digest=digest, size=len(data), records=len(rows))
@@ -151,7 +161,7 @@ def _lacking(rows: Sequence[Row]) -> int:
     known = {str(row.get("id")) for row in rows}
     parents = {str(row["parentObservationId"]) for row in rows if _is_below(row)}
     bare = sum(is_bare_trace(row) for row in rows)
-    return len(parents - known) + bare + lacking_in(rows)
+    return len(parents - known) + bare + lacking_in(rows) + lacking_calls(rows)
 
 
 def _is_below(row: Row) -> bool:

@@ -42,7 +42,7 @@ LOOKBACK = timedelta(days=7)
 FRESH = timedelta(minutes=2)
 """How long a listing holds: a run over many weeks asks for one."""
 
-_CONVERSION = "4"
+_CONVERSION = "5"
 """Raised when observations are made into sessions in another way: all are fetched again."""
 _SECRET_ID = "not fetched: its id holds a secret, which is not kept to ask for it"
 _LEFT_OUT = "left out: not in DEBRIEF_LANGFUSE_ENVIRONMENTS, or without DEBRIEF_LANGFUSE_TAGS"

@@ -25,6 +25,7 @@ from debrief.langfuse.client import LangfuseClient, RequestRefusedError
 from debrief.langfuse.fetcher import SessionFetcher
 from debrief.langfuse.listing import Listing, list_session
 from debrief.sessions.model import Session
+from tests.langfuse import test_codex_plugin
 from tests.langfuse.plugin import send
 from tests.langfuse.scenario import (
     START,
@@ -243,6 +244,13 @@ def test_the_plugin_s_session_is_that_of_its_transcript(place: Place, tmp_path: 
     read, there = common(place.fetch()), common(replace(log.read(tmp_path), id=place.session))
     assert (read.turns, read.usage, read.problems) == (there.turns, there.usage, there.problems)
     assert read == there
+
+
+def test_the_codex_plugin_s_session_is_that_of_its_rollout(place: Place, tmp_path: Path) -> None:
+    test_codex_plugin.send(place.shown, "t1", session=place.session)
+    place.arrive()
+    there = replace(test_codex_plugin.rollout(tmp_path), id=place.session)
+    assert test_codex_plugin.common(place.fetch()) == test_codex_plugin.common(there)
 
 
 def test_a_listing_shows_every_session_with_all_that_it_has(place: Place) -> None:

@@ -8,16 +8,17 @@ in the user's name, the record tells whose words they are, or their beginning do
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 
 from msgspec.structs import replace
 
-from debrief.sessions.readers.assembly import TranscriptDraft
+from debrief.sessions.model import Problem, Session
+from debrief.sessions.readers.assembly import TranscriptDraft, assemble
 from debrief.sessions.readers.base import Head, Peek, ToolNames, Transcript, TranscriptReader
 from debrief.sessions.readers.codex import history, records
 from debrief.sessions.readers.codex.conversion import Rollout
 from debrief.sessions.readers.compressed import SUFFIX
-from debrief.sessions.readers.files import Walk
+from debrief.sessions.readers.files import JsonLines, JsonRecord, Walk
 from debrief.sessions.readers.timeline import NO_USAGE
 from debrief.sessions.readers.values import string
 
@@ -97,6 +98,24 @@ class CodexReader(TranscriptReader):
             if draft.reported_usage is not None:
                 draft.reported_usage += child.reported_usage or NO_USAGE
             yield child
+
+
+def session_of_records(
+    path: str, records: Iterable[JsonRecord], problems: Sequence[Problem] = ()
+) -> Session:
+    """Return the session of records that were in a rollout, wherever they come from.
+
+    Args:
+        path: in place of the rollout's.
+        records: in their order.
+        problems: what is known to be missing.
+    """
+    draft, lines = TranscriptDraft(path), JsonLines(path)
+    rollout = Rollout(draft)
+    rollout.take(records, lines)
+    rollout.finish()
+    draft.problems = [*problems, *lines.problems]
+    return assemble(draft, source=READER.source, tool=READER.tool)
 
 
 def _rollouts(transcript: Transcript) -> tuple[str, ...]:

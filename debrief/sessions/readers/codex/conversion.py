@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from datetime import datetime
 
 from debrief.sessions.model import Usage
@@ -108,6 +108,11 @@ class Rollout:
             if (is_meta or copied.is_open) and copied.holds(record):
                 self._meter.inherit(mapping(record.get("payload")))
                 continue
+            self._add(record, lines)
+
+    def take(self, records: Iterable[JsonRecord], lines: JsonLines) -> None:
+        """Take records that are in no file; ``lines`` gets what is wrong with them."""
+        for record in records:
             self._add(record, lines)
 
     def _add(self, record: JsonRecord, lines: JsonLines) -> None:

@@ -6,7 +6,7 @@ UV := VIRTUAL_ENV=.venv $(BIN)/uv
 export PYTHONUTF8 = 1
 export LITELLM_LOCAL_MODEL_COST_MAP = True
 
-.PHONY: demo test check pytest test-shared test-programs test-langfuse validity wheel-test ui up vscode \
+.PHONY: demo test check pytest test-shared test-programs test-pages test-langfuse validity wheel-test ui up vscode \
 	vscode-check test-vscode locks clean
 
 demo: .venv/.run
@@ -35,6 +35,12 @@ PROGRAMS ?= /tmp/debrief-programs
 test-programs: .venv/.run
 	@command -v npm >/dev/null || { echo "npm is needed: install Node.js, which brings it"; exit 1; }
 	@$(BIN)/python -m tools.programs "$(PROGRAMS)" $(OPTIONS)
+
+# Every page in Chromium: accessibility, both colour schemes, two widths, a story by keys. Takes
+# npm, Chromium and a minute.
+PAGES ?= /tmp/debrief-pages
+test-pages: .venv/.test
+	@$(BIN)/python -m tests.view.browser "$(PAGES)"
 
 # The same stories on the stand-in and on a real server, whose project keeps what they send:
 # make test-langfuse DEBRIEF_TEST_LANGFUSE=http://<public key>:<secret key>@<host>

@@ -22,11 +22,12 @@ from debrief.keys import digest_of
 from debrief.models.answers import NEXT_RUN, Answer
 from debrief.models.usage import Budget, Meter, ModelUsage, Price
 from debrief.retry import RetryPolicy, retrying
-from debrief.state import State
 
 if TYPE_CHECKING:
     import dspy
     from dspy.lm15 import CacheConfig, Request, Response
+
+    from debrief.state import State
 
 _OUTPUT_WITHOUT_THINKING = frozenset({"gemini", "vertex", "vertex-express", "xai"})
 VERSION = "2"

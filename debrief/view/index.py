@@ -14,6 +14,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any
+from zlib import crc32
 
 import msgspec
 from msgspec import Struct
@@ -26,7 +27,7 @@ from debrief.outcomes.store import LABELS
 from debrief.view.indexed import MADE_LATER, SessionRow, labels_of, texts_of_week, week_rows
 
 FORMAT = 2
-"""Raised when the same lake gives another index: it is made anew."""
+"""Raised when the same lake gives other rows."""
 PAUSE = 1.0
 """Seconds in which the lake's files are listed once at most."""
 WAIT = 0.4
@@ -43,9 +44,12 @@ _SCHEMA = f"""
     CREATE TABLE labels (session_id, name, value, source, rater, said);
     CREATE INDEX labels_by_session ON labels (session_id);
     CREATE TABLE versions (table_name, week, version, PRIMARY KEY (table_name, week));
-    CREATE VIRTUAL TABLE texts USING fts5 (prompts, answers, actions);
-    PRAGMA user_version = {FORMAT};
+    CREATE VIRTUAL TABLE texts USING fts5 (
+        prompts, answers, actions, tokenize = 'porter unicode61'
+    );
 """
+_VERSION = crc32(f"{FORMAT} {_SCHEMA}".encode()) & 0x7FFF_FFFF
+"""In the file: one with other tables or columns is made anew."""
 
 
 class Progress(Struct, frozen=True):
@@ -80,13 +84,13 @@ class Index:
         self._checked = 0.0
         self._guard = threading.Lock()
         with locked(self.path.with_suffix(".lock"), timeout=10), self._opened() as database:
-            if database.execute("PRAGMA user_version").fetchone()[0] != FORMAT:
+            if database.execute("PRAGMA user_version").fetchone()[0] != _VERSION:
                 database.close()
                 for leftover in folder.glob(f"{self.path.name}*"):
                     leftover.unlink()
                 with self._opened() as new:
                     new.execute("PRAGMA journal_mode = WAL")
-                    new.executescript(_SCHEMA)
+                    new.executescript(f"{_SCHEMA} PRAGMA user_version = {_VERSION};")
 
     def select(self, sql: str, parameters: Sequence[Any] | dict[str, Any] = ()) -> list[Any]:
         """Return the rows of a query, each of which can be read by column and by place."""

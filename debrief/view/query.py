@@ -211,13 +211,9 @@ def _condition(query: ListQuery) -> tuple[str, dict[str, Any]]:
 
 
 def _full_text(q: str) -> str:
-    """Return what FTS5 searches for: phrases as they are, words also as the beginning of one."""
-    found = []
-    for phrase, word in _WORD.findall(q):
-        text = (phrase or word).replace('"', " ").strip()
-        if any(char.isalnum() for char in text):
-            found.append(f'"{text}"' + ("" if phrase else "*"))
-    return " ".join(found)
+    """Return what FTS5 searches for: each word and each phrase, none of it as an operator."""
+    texts = ((phrase or word).replace('"', " ") for phrase, word in _WORD.findall(q))
+    return " ".join(f'"{text}"' for text in texts if any(char.isalnum() for char in text))
 
 
 def _excerpts(index: Index, words: str | None, numbers: list[int]) -> dict[str, str]:

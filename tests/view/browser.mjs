@@ -1,0 +1,93 @@
+// Opens the pages in Chromium; see browser.py. Arguments: node_modules, and what to open as JSON.
+import { createRequire } from "node:module";
+import { readFileSync } from "node:fs";
+
+const [modules, work] = process.argv.slice(2);
+const { browser: executablePath, pages, story } = JSON.parse(work);
+const require = createRequire(`${modules}/x.js`);
+const { chromium } = require("playwright-core");
+const axe = readFileSync(require.resolve("axe-core/axe.min.js"), "utf8");
+const args = ["--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run",
+  "--disable-background-networking", "--disable-component-update", "--disable-sync"];
+const browser = await chromium.launch({ executablePath, args });
+const problems = [];
+
+async function open(address, options) {
+  const own = new URL(address).origin;
+  // axe is a script of ours that the pages' policy would refuse.
+  const context = await browser.newContext({ bypassCSP: true, ...options });
+  const page = await context.newPage();
+  page.on("request", (request) => {
+    const url = new URL(request.url());
+    if (url.protocol !== "data:" && url.origin !== own) problems.push(`${page.url()} asks ${url}`);
+  });
+  page.on("pageerror", (error) => problems.push(`${page.url()}: ${error.message}`));
+  return page;
+}
+
+for (const colorScheme of ["light", "dark"]) {
+  for (const width of [1280, 390]) {
+    const page = await open(pages[0], { colorScheme, viewport: { width, height: 900 } });
+    for (const address of pages) {
+      const answer = await page.goto(address);
+      if (answer.status() >= 500) problems.push(`${address} answers ${answer.status()}`);
+      const place = `${new URL(address).pathname} ${colorScheme} ${width}`;
+      const wider = await page.evaluate(() => document.documentElement.scrollWidth - innerWidth);
+      if (wider > 0) problems.push(`${place}: ${wider} pixels wider than the window`);
+      await page.evaluate(axe);
+      const { violations } = await page.evaluate(() => axe.run());
+      for (const { id, impact, nodes } of violations) {
+        const line = `${place}: ${impact} ${id}: ${nodes.slice(0, 3).map((node) => node.html.slice(0, 120)).join(" | ")}`;
+        if (["serious", "critical"].includes(impact)) problems.push(line);
+        else console.log(`  minor: ${line}`);
+      }
+    }
+    console.log(`${pages.length} pages, ${colorScheme}, ${width} wide`);
+    await page.context().close();
+  }
+}
+
+function check(holds, what) {
+  if (!holds) problems.push(`the story: ${what}`);
+}
+
+// With the policy in force: no script of the hostile session may run.
+const page = await open(story, { bypassCSP: false, viewport: { width: 1280, height: 900 } });
+page.on("dialog", (dialog) => { problems.push(`a dialog: ${dialog.message()}`); dialog.dismiss(); });
+await page.goto(story);
+await page.keyboard.press("/");
+await page.keyboard.type("cart");
+await page.keyboard.press("Enter");
+await page.waitForURL("**/sessions?q=cart*");
+await page.selectOption("select[name=task]", "shop");
+await page.waitForURL("**task=shop*");
+check(!page.url().includes("tool="), "an address has only what was chosen");
+await page.locator("text=Fix the cart").first().waitFor();
+check((await page.locator("tbody tr").count()) === 2, "two sessions of the shop have the word");
+await page.keyboard.press("j");
+await page.keyboard.press("j");
+await page.keyboard.press("k");
+await page.keyboard.press("j");
+await page.keyboard.press("Enter");
+await page.waitForURL("**/sessions/carts*");
+await page.keyboard.press("b");
+await page.locator(".labels .said >> text=bad").waitFor();
+await page.goto(`${story}/labels/next`);
+const first = await page.locator("h1").innerText();
+await page.keyboard.press("g");
+await page.waitForFunction((was) => document.querySelector("h1").innerText !== was, first);
+const csv = await (await page.request.get(`${story}/labels.csv`)).text();
+check(/carts,success,(bad|no)/.test(csv), "the first label is kept");
+check(csv.trim().split("\n").length === 3, "the second label is kept");
+check(csv.includes("ada"), "who labelled is kept");
+for (const address of ["/", "/sessions", "/sessions?sort=title", "/weeks"]) await page.goto(story + address);
+const hostile = page.locator('a.title[href*="%3Cb%3E"]').first();
+await page.goto(`${story}/sessions`);
+await hostile.click();
+await page.waitForLoadState("networkidle");
+check((await page.locator("img[src=x]").count()) === 0, "a session's markup is no markup");
+console.log("the story of finding, reading and labelling");
+
+await browser.close();
+for (const problem of [...new Set(problems)]) console.error(`WRONG ${problem}`);
+process.exit(problems.length ? 1 : 0);

@@ -1,0 +1,108 @@
+"""The pages in a real browser: whether everybody can use them, and a story of reading and labelling.
+
+``python -m tests.view.browser FOLDER`` installs playwright-core and axe-core from npm into FOLDER,
+runs the demo there, and opens every page in Chromium, light and dark, wide and narrow: axe finds
+nothing serious, nothing is wider than the window, nothing is asked of any other host, no script
+fails. Then sessions are found, filtered, read and labelled by keys, in a lake with a hostile one.
+``make test-pages`` does the same; CHROMIUM names the browser.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from contextlib import ExitStack
+from pathlib import Path
+
+import httpx
+
+from debrief.lake import Lake
+from debrief.settings import load_settings
+from debrief.training.store import INDEX, TrainingSetRow
+from debrief.view import links
+from debrief.view.index import Index
+from tests.machine import clean_environment
+from tests.view.shown import fill, served, session_of, settings_of
+from tests.view.test_lists import hostile_session
+
+PACKAGES = ("playwright-core@1.65.1", "axe-core@4.14.1")
+_BROWSERS = ("chromium", "chromium-browser", "google-chrome", "chrome")
+_SCRIPT = Path(__file__).with_suffix(".mjs")
+
+
+def main(folder: Path) -> int:
+    """Do all of it; return the exit code."""
+    folder.mkdir(parents=True, exist_ok=True)
+    browser = os.environ.get("CHROMIUM") or next(filter(None, map(shutil.which, _BROWSERS)), None)
+    missing = [name for name in ("node", "npm") if shutil.which(name) is None]
+    missing += [] if browser else ["Chromium (or name one: CHROMIUM=/path)"]
+    if missing:
+        print(f"Needed and not found: {', '.join(missing)}")
+        return 1
+    if not (folder / "node_modules" / "axe-core").is_dir():
+        subprocess.run(
+            ["npm", "install", "--silent", "--no-save", *PACKAGES], cwd=folder, check=True
+        )
+    demo = folder / "home" / "demo"
+    if not (demo / "reports").is_dir():
+        home = clean_environment(HOME=str(folder), DEBRIEF_HOME=str(folder / "home"))
+        debrief = [sys.executable, "-m", "pipelines.command", "demo"]
+        subprocess.run(debrief, env=home, check=True, stdout=subprocess.DEVNULL)
+    with ExitStack() as stack:
+        settings = settings_of(folder, DEBRIEF_LAKE=str(demo))
+        shown = stack.enter_context(served(settings))
+        story = settings_of(folder / "story", DEBRIEF_RATER="ada")
+        shutil.rmtree(folder / "story", ignore_errors=True)
+        fill(
+            Lake(story.lake),
+            [
+                (hostile_session(), 0.2),
+                (session_of("cart", "Fix the cart's total."), 0.4),
+                (session_of("tax", "Add a tax to the invoice.", task="billing"), 0.9),
+                (session_of("carts", "Rename the cart."), 0.6),
+            ],
+        )
+        told = stack.enter_context(served(story))
+        work = {
+            "browser": browser,
+            "pages": [
+                str(shown.base_url) + path for path in _addresses(demo, settings.home, shown)
+            ],
+            "story": str(told.base_url),
+        }
+        command = ["node", str(_SCRIPT), str(folder / "node_modules"), json.dumps(work)]
+        return subprocess.run(command).returncode
+
+
+def _addresses(lake: Path, home: Path, client: httpx.Client) -> list[str]:
+    """Return the path of one page of each kind."""
+    rows = Index(Lake(str(lake)), home / "view").sessions(order="quality")
+    known = [row.fingerprint for row in rows if row.fingerprint != "unknown"]
+    before, after = list(dict.fromkeys(known))[:2]
+    made = next(Lake(str(lake)).rows(INDEX, TrainingSetRow))
+    return [
+        "/",
+        "/sessions",
+        "/sessions?q=the&quality_max=0.9&sort=-tokens",
+        links.session_path(rows[0].id),
+        links.prompts_path(),
+        links.prompt_path(before),
+        links.diff_path(before, after),
+        links.rubrics_path(),
+        links.weeks_path(),
+        links.week_path(rows[0].week),
+        links.training_path(),
+        links.training_set_path(made.task, made.fingerprint),
+        links.label_next_path(),
+        links.advice_path(),
+        "/labels/fit",
+        "/nowhere",
+    ]
+
+
+if __name__ == "__main__":
+    load_settings()
+    sys.exit(main(Path(sys.argv[1])))

@@ -1,28 +1,230 @@
-"""Training sets: the list of them, and the lines of one."""
+"""Training sets: the list of them, and of one its card, its lines as chat, and what it left out."""
 
 from __future__ import annotations
 
-from fastapi import APIRouter, Response
+import re
+from collections.abc import Iterator, Sequence
+from typing import Annotated
+
+import msgspec
+from fastapi import APIRouter, Query, Response
+from msgspec import Struct
 
 from debrief.errors import InputError
-from debrief.training.store import INDEX, LINES, LineRow, TrainingSetRow, training_set_of
-from debrief.view.templating import Page
+from debrief.lake import Lake
+from debrief.sessions.model import Turn
+from debrief.sessions.store import SESSIONS_TABLE
+from debrief.training.conversations import TURN_ENDED
+from debrief.training.model import ChatMessage, SampleLine
+from debrief.training.store import (
+    INDEX,
+    LINES,
+    LineRow,
+    TrainingSetRow,
+    training_path,
+    training_set_of,
+)
+from debrief.view.links import training_set_path
+from debrief.view.marking import Gap, clipped
+from debrief.view.prompts import prompts_known
+from debrief.view.templating import Page, PageContext
 
 router = APIRouter()
+_NEAR = 25
+"""Lines that are listed before and after the one that is shown."""
+_MESSAGES = 150
+"""Messages of a line that are shown at once."""
+_HEAD, _TAIL = 6_000, 2_000
+_REASON = re.compile(r"(?:^|; )turn (\d+): ")
+
+
+class SetRow(Struct, frozen=True, kw_only=True):
+    """A training set as the list shows it."""
+
+    row: TrainingSetRow
+    quality: float | None
+    """The mean of its lines."""
+
+
+class ChatCallView(Struct, frozen=True, kw_only=True):
+    """A call in a message."""
+
+    name: str
+    arguments: str
+    """Indented JSON."""
+
+
+class ChatView(Struct, frozen=True, kw_only=True):
+    """A message of a line, as it is shown."""
+
+    role: str
+    turn: int | None
+    """Of the session; None where its words are nowhere in it."""
+    content: str
+    thinking: str
+    calls: tuple[ChatCallView, ...]
+    is_trained: bool
+    why_not: str = ""
+
+    @property
+    def parts(self) -> list[str | Gap]:
+        """Return the content as far as it is shown."""
+        return clipped(self.content, _HEAD, _TAIL)
+
+
+class _Quality(Struct, frozen=True):
+    quality: float
+
+
+class _Turns(Struct, frozen=True):
+    id: str
+    turns: tuple[Turn, ...]
 
 
 @router.get("/training")
 def training_sets(page: Page) -> Response:
-    """List the training sets."""
-    rows = list(page.lake.rows(INDEX, TrainingSetRow))
-    return page.render("training/list.html", title="Training sets", sets=rows)
+    """List the training sets, the largest first."""
+    known: dict[str, tuple[tuple[str, str], SetRow]] = page.request.app.state.__dict__.setdefault(
+        "training_sets", {}
+    )
+    now, lines = page.lake.versions(INDEX), page.lake.versions(LINES)
+    for key, version in now.items():
+        versions = version, lines.get(key, "")
+        if key not in known or known[key][0] != versions:
+            row = next(page.lake.read(INDEX, key, TrainingSetRow))
+            qualities = [each.quality for each in page.lake.read(LINES, key, _Quality)]
+            mean = sum(qualities) / len(qualities) if qualities else None
+            known[key] = versions, SetRow(row=row, quality=mean)
+    sets = sorted(
+        (known[key][1] for key in now), key=lambda each: (-each.row.samples, each.row.task)
+    )
+    filled = [each for each in sets if each.row.samples]
+    return page.render(
+        "training/list.html",
+        title="Training sets",
+        names={prompt.fingerprint: prompt.name for prompt in prompts_known(page)},
+        filled=filled,
+        empty=sets[len(filled) :],
+        samples=sum(each.row.samples for each in filled),
+        tokens=sum(each.row.tokens for each in filled),
+    )
 
 
 @router.get("/training/{task}/{pair}")
-def training_set(page: Page, task: str, pair: str) -> Response:
-    """Show what a training set holds, and what it leaves out."""
-    row = training_set_of(page.lake, task, pair)
+def training_set(
+    page: Page,
+    task: str,
+    pair: str,
+    line: Annotated[int, Query(ge=1)] = 1,
+    start: Annotated[int, Query(ge=0)] = 0,
+    raw: bool = False,
+) -> Response:
+    """Show what a training set holds, one line of it as chat, and what it leaves out.
+
+    Args:
+        page: made by the application.
+        task: the set's.
+        pair: its prompt and eval fingerprints.
+        line: which line is shown, from 1.
+        start: the first of its messages that is shown, from 0.
+        raw: give out the line itself.
+    """
+    key = f"{task}/{pair}"
+    row = training_set_of(page.lake, task, pair) if key in page.lake.versions(INDEX) else None
     if row is None:
-        raise InputError(f"{task}/{pair}", "is no training set", "Choose one of the list.")
-    lines = list(page.lake.read(LINES, f"{task}/{pair}", LineRow))
-    return page.render("training/set.html", title=f"{task}/{pair}", row=row, lines=lines)
+        raise InputError(key, "is no training set", "Choose one of the list.")
+    lines = list(page.lake.read(LINES, key, LineRow))
+    if line > max(1, len(lines)):
+        raise InputError(key, f"has no line {line}")
+    data = _bytes_of(page.lake, row, lines[line - 1]) if lines else b""
+    if raw and data:
+        return Response(data, media_type="application/json")
+    sample = msgspec.json.decode(data, type=SampleLine) if data else None
+    messages = _chat(page, sample) if sample else []
+    card = page.lake.read_bytes(training_path(task, pair, ".card.md")) or b""
+    first = max(0, line - 1 - _NEAR)
+    return page.render(
+        "training/set.html",
+        title=f"Training set {task}",
+        row=row,
+        address=training_set_path(task, pair),
+        prompt=pair.rpartition("-")[0],
+        card=card.decode("utf-8", "replace").partition("\n")[2],
+        lines=list(enumerate(lines, 1))[first : line + _NEAR],
+        count=len(lines),
+        line=line,
+        sample=sample,
+        messages=messages[start : start + _MESSAGES],
+        start=start,
+        left=max(0, len(messages) - start - _MESSAGES),
+        titles=_titles(page, [each.session_id for each in lines[first : line + _NEAR]]),
+    )
+
+
+def _bytes_of(lake: Lake, row: TrainingSetRow, line: LineRow) -> bytes:
+    with lake.open_bytes(training_path(row.task, row.fingerprint)) as file:
+        if file is None:
+            raise InputError(
+                f"{row.task}/{row.fingerprint}", "has no file of lines", "Make it again."
+            )
+        file.seek(line.offset)
+        return file.read(line.size)
+
+
+def _titles(page: PageContext, ids: Sequence[str]) -> dict[str, str]:
+    marks = ", ".join("?" * len(ids))
+    found = page.index.select(f"SELECT id, title FROM sessions WHERE id IN ({marks})", ids)
+    return {row["id"]: row["title"] for row in found}
+
+
+def _chat(page: PageContext, sample: SampleLine) -> list[ChatView]:
+    """Return a line's messages, with the reason of each that is not trained on."""
+    said = _REASON.split(sample.metadata.not_trained)[1:]
+    reasons: dict[int, list[str]] = {}
+    for turn, reason in zip(said[::2], said[1::2], strict=True):
+        reasons.setdefault(int(turn), []).append(reason)
+    turns = _turns(page, sample)
+    return [
+        _shown(message, turn, reasons.get(turn or 0, []))
+        for message, turn in zip(sample.messages, turns, strict=True)
+    ]
+
+
+def _turns(page: PageContext, sample: SampleLine) -> Iterator[int | None]:
+    """Yield the turn of each message: that whose prompt the last request holds."""
+    row = page.index.find(sample.metadata.session_id)
+    only = ("id", {sample.metadata.session_id})
+    read = page.lake.read(SESSIONS_TABLE, row.week, _Turns, only) if row is not None else ()
+    prompts = [(turn.number, turn.prompt.strip()) for session in read for turn in session.turns]
+    place, now = 0, None
+    for message in sample.messages:
+        if message.role == "user":
+            for further, (number, prompt) in enumerate(prompts[place:], place):
+                if prompt and prompt in message.content:
+                    place, now = further + 1, number
+                    break
+        yield now
+
+
+def _shown(message: ChatMessage, turn: int | None, reasons: Sequence[str]) -> ChatView:
+    is_trained = message.role == "assistant" and message.weight != 0
+    why_not = ""
+    if message.role == "assistant" and not is_trained:
+        is_ours = message.content == TURN_ENDED
+        why_not = "it stands for what was not recorded" if is_ours else "; ".join(reasons)
+    return ChatView(
+        role=message.role,
+        turn=turn,
+        content=message.content,
+        thinking=message.reasoning_content,
+        calls=tuple(
+            ChatCallView(name=call.function.name, arguments=_indented(call.function.arguments))
+            for call in message.tool_calls or ()
+        ),
+        is_trained=is_trained,
+        why_not=why_not,
+    )
+
+
+def _indented(arguments: str) -> str:
+    return msgspec.json.format(arguments)

@@ -1,0 +1,129 @@
+"""The pages of training sets: what each holds and leaves out, and its lines as chat with weights."""
+
+from __future__ import annotations
+
+import json
+import re
+from datetime import timedelta
+from html import unescape
+from pathlib import Path
+
+from debrief.lake import Lake
+from debrief.sessions.model import Message, Session
+from tests.training.lakes import TASK, lake_of, stored
+from tests.training.scenario import FINGERPRINT, MONDAY, call, says, session, turn
+from tests.view.every_kind import page_of
+from tests.view.shown import served, settings_of
+from tests.view.test_session import EVIL, LIVE
+
+ADDRESS = f"/training/{TASK}/{FINGERPRINT}"
+
+
+def fill_training(folder: Path, *sessions: Session, **quality: float) -> Lake:
+    lake = lake_of(folder, sessions, quality)
+    stored(lake)
+    return lake
+
+
+def corrected() -> Session:
+    return session(
+        "corrected",
+        turn("Fix the tax.", says("Looking.", call(result="tax.py")), says("Done: 19 %.")),
+        turn("No, that's wrong. Undo it.", says("Undone, sorry."), number=2),
+        started=MONDAY,
+    )
+
+
+def shown(page: str) -> str:
+    """What a page says, without its tags."""
+    return " ".join(unescape(re.sub(r"<[^>]+>", " ", page)).split())
+
+
+def test_the_list_names_each_set_with_its_samples_and_quality(tmp_path: Path) -> None:
+    settings = settings_of(tmp_path)
+    fill_training(Path(settings.lake), corrected(), session("poor", started=MONDAY), poor=0.2)
+    with served(settings) as client:
+        page = page_of(client, "/training")
+        assert f'href="{ADDRESS}"' in page
+        assert "2 samples of" in shown(page)
+        assert '<span class="chip bad">0.45</span>' in page
+        stored(Lake(settings.lake), min_overall_quality=0.5)
+        assert '<span class="chip good">0.70</span>' in page_of(client, "/training")
+
+
+def test_a_line_is_shown_as_chat_with_what_is_not_trained_on_and_why(tmp_path: Path) -> None:
+    settings = settings_of(tmp_path)
+    lake = fill_training(
+        Path(settings.lake), corrected(), session("next", started=MONDAY + timedelta(days=1))
+    )
+    with served(settings) as client:
+        page = page_of(client, ADDRESS)
+        said = shown(page)
+        raw = client.get(f"{ADDRESS}?raw=1")
+        second = page_of(client, f"{ADDRESS}?line=2")
+    assert "Line 1 of 2" in said
+    assert re.search(r"user turn 1 (?:.* )?Fix the tax\.", said)
+    assert "assistant weight 0 the person corrected it" in said
+    assert "assistant trained on Undone, sorry." in said
+    assert '<a class="dim" href="/sessions/corrected#turn-2">turn 2</a>' in page
+    assert "tax.py" in said
+    assert f'href="{ADDRESS}?line=2#line-2" rel="next"' in page
+    data = lake.read_bytes(f"training/{TASK}/{FINGERPRINT}.jsonl") or b""
+    assert raw.json() == json.loads(data.splitlines()[0])
+    assert 'id="line-2"' in second
+    assert "Fix the retry loop of next" in shown(second)
+
+
+def test_what_was_left_out_is_named_with_its_reason_and_the_card_is_there(tmp_path: Path) -> None:
+    settings = settings_of(tmp_path)
+    lake = lake_of(
+        Path(settings.lake), [corrected(), session("poor", started=MONDAY)], {"poor": 0.2}
+    )
+    stored(lake, min_overall_quality=0.5)
+    with served(settings) as client:
+        page = page_of(client, ADDRESS)
+    assert "Left out: 1 of 2 sessions" in shown(page)
+    assert '<a href="/sessions/poor">poor</a>' in page
+    assert "0.5" in shown(page)
+    assert "What is in it" in shown(page)
+
+
+def test_a_long_line_is_shown_in_stretches(tmp_path: Path) -> None:
+    settings = settings_of(tmp_path)
+    steps = [says(f"Step {n}.", call(arguments={"command": f"make {n}"})) for n in range(120)]
+    fill_training(Path(settings.lake), session("long", turn("Go.", *steps, says("All done."))))
+    with served(settings) as client:
+        page = page_of(client, ADDRESS)
+        further = re.search(r'href="([^"]+start=[^"]+)"', page)
+        assert further
+        rest = page_of(client, unescape(further[1]))
+    assert "All done." not in page
+    assert "All done." in rest
+    assert re.findall(r"Step (\d+)\.", page + rest) == [str(n) for n in range(120)]
+
+
+def test_a_hostile_line_is_shown_and_not_obeyed(tmp_path: Path) -> None:
+    settings = settings_of(tmp_path)
+    evil = Message(
+        id="m", model="m", text=EVIL, thinking=EVIL, calls=(call("Bash", {EVIL: EVIL}, EVIL),)
+    )
+    long = says("y" * 1_000_000)
+    fill_training(Path(settings.lake), session("evil", turn(EVIL, evil, long)))
+    with served(settings) as client:
+        page = page_of(client, ADDRESS)
+    assert not LIVE.search(page)
+    assert not re.search("[\x00\x07\x1b\u202e\u2066]", page)
+    assert "&lt;script&gt;" in page
+    assert len(page) < 200_000
+
+
+def test_what_is_no_set_and_no_line_is_said_so(tmp_path: Path) -> None:
+    settings = settings_of(tmp_path)
+    fill_training(Path(settings.lake), corrected())
+    with served(settings) as client:
+        for address in (
+            f"{ADDRESS}?line=9",
+            "/training/none/x-y",
+            "/training/..%2f/x",
+        ):
+            assert client.get(address).status_code == 404, address

@@ -179,6 +179,9 @@ class Settings(BaseSettings):
     ready_rule: str = ""
     """what a session needs to be `ready` besides a verified patch: `passed`, `final-tree`.
     Default: a validation command"""
+    recorder_programs: Names = ()
+    """programs, commas between, that records may have run to be taken. Default: all that their own
+    rules name"""
     recorder_url: str = ""
     """where `debrief record stop` sends to, and `debrief export --from-recorder` reads from"""
     recorder_token: Secret = ""

@@ -31,6 +31,7 @@ from debrief.errors import InputError
 
 if TYPE_CHECKING:
     from debrief.recorder.client import RecorderClient
+    from debrief.recorder.contracts import CommandRules
     from debrief.settings import Settings
 
 app = typer.Typer(
@@ -122,27 +123,31 @@ def record_start(
 def record_run(
     command: Annotated[list[str], typer.Argument(metavar="-- pnpm …", help="The command.")],
     time_limit: Annotated[
-        float, typer.Option(min=0.1, max=86_400, help="Seconds until it is ended.")
-    ] = 600,
+        float | None,
+        typer.Option(min=0.1, max=86_400, help="Seconds until it is ended; 600 if none is said."),
+    ] = None,
     repo: Repo = Path(),
     as_json: AsJson = False,
 ) -> None:
     """Run a command and record it with what it prints: **debrief record run -- pnpm test**.
 
-    Allowed are pnpm's lint, test, build, install, add and remove. Ends with the command's own
-    exit code, and with 124 when it was ended at its time limit. With **--json** it prints lines,
-    **{"output": …}** as it comes and **{"command": …}** at the end, and its own exit code is 0.
+    Allowed are pnpm's lint, test, build, install, add and remove, and what the repository adds in
+    **.debrief/recorder.toml** (**debrief record commands**), once you have agreed to it. Ends with
+    the command's own exit code, and with 124 when it was ended at its time limit. With **--json**
+    it prints lines, **{"output": …}** as it comes and **{"command": …}** at the end, and its own
+    exit code is 0.
     """
-    from debrief.recorder.answers import command_answer
+    from debrief.recorder.answers import command_answer, rules_here
     from debrief.recorder.session import run, session_of
 
     _, home = settings_and_home()
     if as_json:
         run(home, repo, command, show=_JsonOutput().show, time_limit=time_limit)
         ran = session_of(home, repo).folder.commands()[-1]
-        print(json_line({"command": command_answer(ran)}), flush=True)
+        answer = command_answer(ran, rules_here(home, repo))
+        print(json_line({"command": answer}), flush=True)
         return
-    end = run(home, repo, command, show=_show, time_limit=time_limit)
+    end = run(home, repo, command, show=_show, time_limit=time_limit, agrees=_agrees)
     errors = console(stderr=True)
     if end.exit_code is None:
         errors.print(f"debrief: recorded as {end.ending.strip('()')}", style="red")
@@ -368,6 +373,17 @@ def _text(name: str, given: str | None, file: Path | None) -> str | None:
         return content(file).decode()
     except UnicodeDecodeError as error:
         raise InputError(str(file), "is not UTF-8 text") from error
+
+
+def _agrees(rules: CommandRules) -> bool:
+    """Ask once about a repository's own commands; without a terminal nobody agrees."""
+    if not sys.stdin.isatty():
+        return False
+    errors = console(stderr=True)
+    errors.print("This repository lets the recorder run, beside pnpm:")
+    for rule in rules.commands:
+        errors.print(f"  {' '.join((rule.program, *rule.arguments))}")
+    return typer.confirm("Do you agree to that?", err=True)
 
 
 def _show(piece: bytes) -> None:

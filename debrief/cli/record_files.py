@@ -18,7 +18,7 @@ from debrief.cli.record_output import (
 )
 from debrief.cli.serve import ready_rule
 from debrief.cli.shared import Repo, console
-from debrief.errors import readable
+from debrief.errors import InputError, readable
 from debrief.markdown import counted
 
 RecordFile = Annotated[Path, typer.Argument(metavar="FILE", help="A record's file.")]
@@ -89,17 +89,34 @@ def record_commands(
         list[str] | None,
         typer.Option(metavar="KIND=WORD", help="Fills the commands; may be given more than once."),
     ] = None,
+    yes: Annotated[
+        bool, typer.Option("--yes", "-y", help="Agree to the repository's own commands.")
+    ] = False,
+    digest: Annotated[
+        str, typer.Option(help="With --yes: only if that is the digest of its commands.")
+    ] = "",
     repo: Repo = Path(),
     as_json: AsJson = False,
 ) -> None:
-    """Show which commands may be run here, or whether one would be: **-- pnpm test**."""
-    from debrief.recorder.answers import commands_answer
+    """Show which commands may be run here, or whether one would be: **-- pnpm test**.
+
+    A repository adds its own in **.debrief/recorder.toml**. None of them is run before you have
+    seen and agreed to them, with **--yes** or when the first one is run.
+    """
+    from debrief.recorder.answers import commands_answer, rules_here
 
     values: dict[str, list[str]] = {}
     for each in value or ():
         kind, _, word = each.partition("=")
         values.setdefault(kind, []).append(word)
-    answer = commands_answer(command or (), values=values)
+    _, home = settings_and_home()
+    if yes and (rules := rules_here(home, repo)):
+        if digest and digest != rules.digest:
+            move = "See them: debrief record commands"
+            error = InputError("--digest", "is not that of the repository's commands by now", move)
+            raise error.known_as("rules-changed", digest=rules.digest)
+        home.agree(rules)
+    answer = commands_answer(home, repo, command or (), values)
     if as_json:
         print_answer(answer)
         return
@@ -109,5 +126,8 @@ def record_commands(
         out.print("It would be run." if asked.accepted else f"{asked.reason}. {asked.next_move}")
         return
     for rule in answer.commands:
-        check = " (a check)" if rule.is_check else ""
-        out.print(f"{' '.join((rule.program, *rule.arguments))}{check}")
+        check = ", a check" if rule.is_check else ""
+        own = f"{answer.source}, at most {rule.time_limit:g} s" if rule.own else "built in"
+        out.print(f"{' '.join((rule.program, *rule.arguments))}  ({own}{check})")
+    if not answer.agreed:
+        out.print(f"Nobody here agreed to those of {answer.source}: debrief record commands --yes")

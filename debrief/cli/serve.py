@@ -115,7 +115,7 @@ def serve(
         if token_file is not None:
             write_token(store, token_file)
         start_logging(level)
-        service = Service(store, Ingest(redactor, rule), limits)
+        service = Service(store, Ingest(redactor, rule, settings.recorder_programs), limits)
         run(create_app(service), limits, listener, greet)
 
 

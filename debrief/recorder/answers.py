@@ -16,14 +16,22 @@ from msgspec import Struct, structs
 from pydantic import BaseModel
 
 from debrief.errors import DebriefError, InputError
+from debrief.recorder.allowlist import (
+    RULES_FILE,
+    check_command,
+    default_rules,
+    is_validation,
+    read_rules,
+    table,
+)
 from debrief.recorder.assembly import shown_output
 from debrief.recorder.changes import uncommitted_paths
 from debrief.recorder.checks import ReadyRule, readiness
 from debrief.recorder.client import RecorderClient
-from debrief.recorder.commands import check_command, is_validation, table
-from debrief.recorder.repository import baseline_of
-from debrief.recorder.session import TIME_LIMIT, OpenSession, session_of, utc_now
-from debrief.recorder.state import RanCommand, RecorderHome, SessionFolder
+from debrief.recorder.contracts import CommandRule, CommandRules
+from debrief.recorder.repository import baseline_of, worktree_of
+from debrief.recorder.session import OpenSession, session_of, utc_now
+from debrief.recorder.state import RanCommand, RecorderHome, SessionFolder, rules_of
 from debrief.recorder.stopping import record_so_far
 from debrief.redaction import Redactor
 
@@ -230,7 +238,8 @@ def session_answer(
     is_stopped = opened.folder.record() is not None
     is_busy = not is_stopped and home.is_busy(opened.worktree)
     commands = opened.folder.commands()
-    answers = [command_answer(each, is_running=is_busy) for each in commands]
+    rules = rules_of(started)
+    answers = [command_answer(each, rules, is_running=is_busy) for each in commands]
     record = None if is_stopped else record_so_far(opened, redactor, now)
     state = "recording"
     if is_stopped:
@@ -252,7 +261,9 @@ def session_answer(
     )
 
 
-def command_answer(command: RanCommand, *, is_running: bool = False) -> CommandAnswer:
+def command_answer(
+    command: RanCommand, rules: CommandRules | None, *, is_running: bool = False
+) -> CommandAnswer:
     """Describe a command; ``is_running``: one that has not ended is running."""
     unended = "running" if is_running else "interrupted"
     return CommandAnswer(
@@ -263,60 +274,85 @@ def command_answer(command: RanCommand, *, is_running: bool = False) -> CommandA
         exit_code=command.exit_code,
         ending="" if is_running and not command.is_over else command.ending.strip("()"),
         duration_ms=command.duration_ms,
-        is_check=is_validation(command.cmd, command.args),
+        is_check=is_validation(command.cmd, command.args, rules),
         output=shown_output(command)[0][-_MOST_OUTPUT:],
     )
 
 
+def rules_here(home: RecorderHome, folder: Path) -> CommandRules | None:
+    """Return the repository's own rules: those of the session under way, else of its file.
+
+    Raises:
+        InputError: ``folder`` lies in no worktree, or the rules are wrong.
+    """
+    worktree = worktree_of(folder)
+    session = home.session(worktree)
+    return rules_of(session.started()) if session.exists else read_rules(worktree)
+
+
 def commands_answer(
-    asked: Sequence[str] = (), cwd: str = ".", values: Mapping[str, Sequence[str]] = _NO_VALUES
+    home: RecorderHome,
+    folder: Path,
+    asked: Sequence[str] = (),
+    values: Mapping[str, Sequence[str]] = _NO_VALUES,
 ) -> CommandsAnswer:
     """Describe what may be run, and what the validator says of ``asked``.
 
     Args:
+        home: the recorder's folders.
+        folder: where it would run.
         asked: a command.
-        cwd: the folder that it would run in.
         values: for each kind of argument, what the rules are filled with.
+
+    Raises:
+        InputError: the repository's rules are wrong.
     """
-    allowed = table()
-    rules = [
-        RuleAnswer(
-            program=allowed.program,
-            arguments=pattern.split(" "),
-            is_check=pattern.rpartition(" ")[2] in allowed.validation,
-            time_limit=TIME_LIMIT,
-            own=False,
-            filled=_filled(allowed.program, pattern.split(" "), cwd, values),
-        )
-        for pattern in allowed.patterns
-    ]
+    rules, cwd = None, "."
+    try:
+        cwd = folder.resolve().relative_to(worktree_of(folder)).as_posix()
+        rules = rules_here(home, folder)
+    except InputError as error:
+        if error.code != "not-a-repository":
+            raise
+    own = rules.commands if rules else []
     return CommandsAnswer(
-        source=None,
-        digest=None,
-        agreed=True,
-        kinds=allowed.words,
-        commands=rules,
-        asked=_asked(asked, cwd) if asked else None,
+        source=RULES_FILE if rules else None,
+        digest=rules.digest if rules else None,
+        agreed=rules is None or home.has_agreed(rules.digest),
+        kinds=table().words,
+        commands=[
+            RuleAnswer(
+                program=rule.program,
+                arguments=rule.arguments,
+                is_check=rule.check,
+                time_limit=rule.time_limit,
+                own=number >= len(default_rules()),
+                filled=_filled(rule, cwd, rules, values),
+            )
+            for number, rule in enumerate((*default_rules(), *own))
+        ],
+        asked=_asked(asked, cwd, rules) if asked else None,
     )
 
 
 def _filled(
-    program: str, words: Sequence[str], cwd: str, values: Mapping[str, Sequence[str]]
+    rule: CommandRule, cwd: str, rules: CommandRules | None, values: Mapping[str, Sequence[str]]
 ) -> AskedAnswer | None:
-    command = [program]
-    for word in words:
+    command = [rule.program]
+    for word in rule.arguments:
         kind = re.fullmatch(r"<(.+)>\+?", word)
         given = values.get(kind[1], ()) if kind else [word]
         if not given:
             return None
         command += given
-    return _asked(command, cwd)
+    return _asked(command, cwd, rules)
 
 
-def _asked(command: Sequence[str], cwd: str) -> AskedAnswer:
+def _asked(command: Sequence[str], cwd: str, rules: CommandRules | None) -> AskedAnswer:
     reason = next_move = ""
+    is_check = False
     try:
-        check_command(command[0], command[1:], cwd)
+        is_check = check_command(command[0], command[1:], cwd, rules).check
     except InputError as error:
         reason, next_move = error.reason, error.next_move
     return AskedAnswer(
@@ -324,7 +360,7 @@ def _asked(command: Sequence[str], cwd: str) -> AskedAnswer:
         accepted=not reason,
         reason=reason,
         next_move=next_move,
-        is_check=not reason and is_validation(command[0], command[1:]),
+        is_check=is_check,
     )
 
 

@@ -28,10 +28,16 @@ from debrief.recorder.contracts import (
     Meta,
     Record,
 )
-from debrief.recorder.encoding import MAX_BYTES, PATCHED, TOOLS, encode_arguments, encode_record
+from debrief.recorder.encoding import (
+    MAX_BYTES,
+    PATCHED,
+    encode_arguments,
+    encode_record,
+    tools_for,
+)
 from debrief.recorder.scratch import PLAIN, scratch_of
 from debrief.recorder.scrubbing import SecretLog, mask_facts, scrubbed
-from debrief.recorder.state import RanCommand, SessionFacts
+from debrief.recorder.state import RanCommand, SessionFacts, rules_of
 from debrief.recorder.steps import StepChanges
 from debrief.recorder.verification import round_trip
 from debrief.redaction import Redactor
@@ -147,11 +153,13 @@ def assemble(
                 contracts.Skipped(path=path, reason=reason) for path, reason in changes.skipped
             ],
             skipped_accepted=facts.accept_skipped,
+            rules=rules_of(facts),
             commands=commands,
             redactions=redactions or contracts.Redactions(),
             warnings=[*_warnings_of(facts), *changes.warnings],
         )
-        return Record(messages=messages.all, tools=list(TOOLS), meta=meta)
+        tools = list(tools_for(meta.rules))
+        return Record(messages=messages.all, tools=tools, meta=meta)
     except ValidationError as error:
         first = error.errors(include_url=False, include_context=False, include_input=False)[0]
         field = ".".join(str(step) for step in first["loc"])

@@ -11,9 +11,9 @@ from msgspec import Struct
 from debrief.errors import InputError, shown
 from debrief.markdown import counted
 from debrief.recorder import contracts
-from debrief.recorder.commands import command_problem, is_validation
+from debrief.recorder.allowlist import command_problem, is_validation, rules_problems
 from debrief.recorder.contracts import APPLY_PATCH, OUTPUT_LIMIT, READ_FILE, TRUNCATED, Meta, Record
-from debrief.recorder.encoding import PATCHED, TOOLS, AnsweredCall, calls_of
+from debrief.recorder.encoding import PATCHED, AnsweredCall, calls_of, tools_for
 from debrief.recorder.patching import FileState, apply_operations
 from debrief.recorder.repository import path_problem
 from debrief.recorder.scratch import PLAIN
@@ -51,8 +51,8 @@ def problems_of(record: Record) -> list[str]:
     """Return what is wrong with the record, in words; empty when it is consistent.
 
     A consistent record's calls and results are linked and in order, its commands are of the
-    allowlist, its operations apply to the files that it holds, and its ``meta`` agrees with its
-    messages. At most 50 problems are returned.
+    allowlist or of the rules that it holds, its operations apply to the files that it holds, and
+    its ``meta`` agrees with its messages. At most 50 problems are returned.
     """
     return list(islice(_problems(record), _MOST_PROBLEMS))
 
@@ -84,7 +84,7 @@ def readiness(record: Record, rule: ReadyRule) -> list[str]:
     ran = validations_of(record)
     counting = [one for one in ran if one.on_final_tree or not rule.on_final_tree]
     if rule.validation and not ran:
-        reasons.append("no validation command (lint, test or build) was run")
+        reasons.append(f"no validation command ({_checks_of(meta)}) was run")
     elif rule.validation and not counting:
         reasons.append("no validation command ran on the final tree")
     elif rule.validation and rule.passed and not any(one.exit_code == 0 for one in counting):
@@ -92,9 +92,17 @@ def readiness(record: Record, rule: ReadyRule) -> list[str]:
     return reasons
 
 
+def _checks_of(meta: Meta) -> str:
+    """Return the names of a repository's checks."""
+    rules = meta.rules.commands if meta.rules else []
+    own = [" ".join((rule.program, *rule.arguments)) for rule in rules if rule.check]
+    return ", ".join([*own, "pnpm lint, test or build"]) if own else "lint, test or build"
+
+
 def validations_of(record: Record) -> list[contracts.CommandSummary]:
     """Return the commands of the record that lint, test or build."""
-    return [one for one in record.meta.commands if is_validation(one.cmd, one.args)]
+    meta = record.meta
+    return [one for one in meta.commands if is_validation(one.cmd, one.args, meta.rules)]
 
 
 def is_validated(record: Record) -> bool:
@@ -131,7 +139,10 @@ def _problems(record: Record) -> Iterator[str]:
     if unlinked:
         yield from unlinked
         return
-    if record.tools != list(TOOLS):
+    rules = record.meta.rules
+    if rules is not None:
+        yield from (f"meta.rules: {problem}" for problem in rules_problems(rules))
+    if record.tools != list(tools_for(rules)):
         yield "tools: not the definitions of the recorder's three tools"
     files: dict[str, str] = {}
     patches: list[tuple[AnsweredCall, list[contracts.Operation]]] = []
@@ -147,7 +158,7 @@ def _problems(record: Record) -> Iterator[str]:
             else:
                 command = each.arguments(contracts.RunCommand)
                 commands.append((each, command))
-                if problem := command_problem(command.cmd, command.args, command.cwd):
+                if problem := command_problem(command.cmd, command.args, command.cwd, rules):
                     yield f"messages[{each.index}]: {problem}"
         except InputError as error:
             yield str(error)

@@ -1,16 +1,8 @@
-"""The commands that a session may run, and how they are run.
-
-They are those of one table, ``allowlist.json``, and nothing outside of it. The table is data so
-that recorders in other languages, their buttons and the server read the very same one. A command
-is never handed to a shell; that shell characters are refused all the same is for those who will
-run a recorded command some day. Output is seen at once and kept in order, and a command's end is
-certain.
-"""
+"""How a recorded command is run: never by a shell, its output at once, its end certain."""
 
 from __future__ import annotations
 
 import os
-import re
 import select
 import signal
 import subprocess
@@ -18,105 +10,12 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from functools import cache, lru_cache
-from importlib.resources import files
 from pathlib import Path
 from types import FrameType
 from typing import IO
 
-import msgspec
-from msgspec import Struct
-
-from debrief.errors import ConfigurationError, InputError
+from debrief.errors import ConfigurationError
 from debrief.recorder.state import CommandEnd
-
-
-class Table(Struct, frozen=True, forbid_unknown_fields=True):
-    """The allowlist as ``allowlist.json`` has it."""
-
-    version: int
-    program: str
-    rule: str
-    words: dict[str, str]
-    """Regular expressions that read the same in every dialect, each for a whole argument."""
-    longest_word: int
-    """Characters of an argument or a working directory."""
-    most_arguments: int
-    validation: tuple[str, ...]
-    """Words after which a command validates a change."""
-    patterns: tuple[str, ...]
-
-
-@cache
-def table() -> Table:
-    """Return the allowlist."""
-    data = files("debrief.recorder").joinpath("allowlist.json").read_bytes()
-    return msgspec.json.decode(data, type=Table)
-
-
-def check_command(cmd: str, args: Sequence[str], cwd: str = ".") -> None:
-    """Refuse a command that the allowlist does not have.
-
-    Args:
-        cmd: the program.
-        args: its arguments, as they are handed to it.
-        cwd: the folder that it runs in, relative to the repository's top folder.
-
-    Raises:
-        InputError: it is not in the allowlist; says what is.
-    """
-    if problem := command_problem(cmd, args, cwd):
-        shown = " ".join([cmd, *args])
-        culprit = repr(shown if len(shown) <= 200 else f"{shown[:200]}…")
-        allowed = ", ".join(table().patterns)
-        error = InputError(culprit, problem, f"Allowed are, after {table().program}: {allowed}.")
-        raise error.known_as("command-refused")
-
-
-def command_problem(cmd: str, args: Sequence[str], cwd: str = ".") -> str:
-    """Return why the allowlist does not have a command; empty when it has it."""
-    allowed = table()
-    if cmd != allowed.program:
-        return f"the program is not {allowed.program}"
-    if len(args) > allowed.most_arguments:
-        return f"over {allowed.most_arguments} arguments"
-    if len(cwd) > allowed.longest_word or not re.fullmatch(allowed.words["folder"], cwd):
-        return "the working directory is not a plain folder inside of the repository"
-    for number, arg in enumerate(args, 1):
-        if len(arg) > allowed.longest_word:
-            return f"argument {number} is over {allowed.longest_word} characters long"
-    if not _pattern_of(tuple(args)):
-        return "no pattern of the allowlist has these arguments"
-    return ""
-
-
-def is_validation(cmd: str, args: Sequence[str]) -> bool:
-    """Return whether a command of the allowlist lints, tests or builds."""
-    pattern = _pattern_of(tuple(args)) if cmd == table().program else ""
-    return pattern.rpartition(" ")[2] in table().validation
-
-
-@lru_cache(maxsize=256)
-def _pattern_of(args: tuple[str, ...]) -> str:
-    """Return the pattern that some arguments are of; empty if there is none."""
-    line = "".join(f"{arg}\0" for arg in args)
-    if line.count("\0") != len(args):
-        return ""
-    return next((name for name, pattern in _patterns().items() if pattern.fullmatch(line)), "")
-
-
-@cache
-def _patterns() -> dict[str, re.Pattern[str]]:
-    """Return an expression for each pattern, in which a NUL ends every word."""
-    words = {f"<{name}>": rf"(?:{word})\0" for name, word in table().words.items()}
-    words |= {f"{name}+": f"(?:{word})+" for name, word in words.items()}
-    return {
-        pattern: re.compile(
-            "".join(words.get(word, rf"{re.escape(word)}\0") for word in pattern.split(" "))
-        )
-        for pattern in table().patterns
-    }
-
 
 _POLL = 0.1
 """Seconds between two looks at a command that prints nothing."""

@@ -11,6 +11,7 @@ change.
 
 from __future__ import annotations
 
+import copy
 import json
 import math
 import re
@@ -18,7 +19,7 @@ from collections import Counter
 from collections.abc import Iterator
 from itertools import pairwise
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import msgspec
 from msgspec import Struct
@@ -67,7 +68,19 @@ TOOLS = tuple(
     contracts.ToolDefinition(**tool)
     for tool in json.loads((FOLDER / _TOOLS_FILE).read_text(encoding="utf-8"))
 )
-"""The definitions in every record, in this order."""
+"""The definitions in every record of a repository without rules of its own, in this order."""
+
+
+def tools_for(rules: contracts.CommandRules | None) -> tuple[contracts.ToolDefinition, ...]:
+    """Return the definitions of a record's tools: ``run_cmd`` names what may be run."""
+    if rules is None:
+        return TOOLS
+    *others, run = TOOLS
+    function = copy.deepcopy(run.function)
+    function["description"] = "Run a command of the repository."
+    known: Any = function["parameters"]
+    known["properties"]["cmd"]["enum"] += sorted({rule.program for rule in rules.commands})
+    return (*others, run.model_copy(update={"function": function}))
 
 
 def encode_record(record: Record) -> bytes:

@@ -23,7 +23,7 @@ _LONGEST_SCANNED = 400_000
 """Characters of an output that are searched for secrets; a record keeps far fewer."""
 _PLAIN = {
     *("version", "session_id", "task_id", "base_ref", "final_tree", "started_at", "stopped_at"),
-    *("contents", "verified", "redactions", "parallel_tool_calls"),
+    *("contents", "verified", "redactions", "parallel_tool_calls", "steps"),
 }
 """Fields of ``meta`` whose forms have no room for a secret, though some look like one."""
 _NONE = contracts.Redactions()

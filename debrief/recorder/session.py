@@ -18,10 +18,11 @@ from msgspec import structs
 from pydantic import TypeAdapter, ValidationError
 
 from debrief.errors import ConfigurationError, InputError
+from debrief.recorder.allowlist import RULES_FILE, check_command, default_rules, read_rules
 from debrief.recorder.changes import check_clean
-from debrief.recorder.commands import check_command, execute
+from debrief.recorder.commands import execute
 from debrief.recorder.comparison import IgnoreRules
-from debrief.recorder.contracts import TaskId
+from debrief.recorder.contracts import CommandRules, TaskId
 from debrief.recorder.encoding import MAX_STRING
 from debrief.recorder.others import base_of, reflog_size
 from debrief.recorder.repository import baseline_of, head_commit, worktree_of
@@ -34,11 +35,9 @@ from debrief.recorder.state import (
     RecorderHome,
     SessionFolder,
     Started,
+    rules_of,
 )
 from debrief.recorder.steps import keep_state
-
-TIME_LIMIT = 600.0
-"""Seconds that a command may run by default."""
 
 _GRACE = 5.0
 """Seconds between the request to a command to end, and the end by force."""
@@ -60,8 +59,8 @@ def start(home: RecorderHome, folder: Path, new: NewSession) -> Started:
     """Start a session in the worktree that ``folder`` lies in.
 
     Raises:
-        InputError: there is a session, no repository or no commit; the worktree is not clean; or
-            ``new`` is not of the contract.
+        InputError: there is a session, no repository or no commit; the worktree is not clean; its
+            file of rules is wrong; or ``new`` is not of the contract.
         ConfigurationError: sessions would be kept in the worktree.
     """
     _check(new)
@@ -82,10 +81,12 @@ def start(home: RecorderHome, folder: Path, new: NewSession) -> Started:
             error = InputError(earlier.worktree, f"has a session already, {since}", move)
             raise error.known_as("session-exists", sessionId=earlier.id)
         check_clean(worktree, new.ignore, home.scratch(worktree))
+        rules = read_rules(worktree)
         started = Started(
             id=str(uuid4()),
             started_at=utc_now(),
             reflog_size=reflog_size(worktree),
+            rules=rules.model_dump_json(by_alias=True) if rules else "",
             **structs.asdict(new),
             **{**structs.asdict(baseline), "worktree": _readable(worktree)},
         )
@@ -101,7 +102,8 @@ def run(
     command: Sequence[str],
     *,
     show: Callable[[bytes], None],
-    time_limit: float = TIME_LIMIT,
+    time_limit: float | None = None,
+    agrees: Callable[[CommandRules], bool] = lambda rules: False,
 ) -> CommandEnd:
     """Run a command of the allowlist in ``folder`` and record it with its output.
 
@@ -113,10 +115,12 @@ def run(
         folder: where it runs, in the worktree of a session.
         command: program and arguments.
         show: is called with each piece of output as it comes.
-        time_limit: seconds, after which it is ended with all that it started.
+        time_limit: seconds, after which it is ended with all that it started; its rule's if None.
+        agrees: asks the person about a repository's rules, once for each digest.
 
     Raises:
-        InputError: there is no session, or the allowlist does not have the command.
+        InputError: there is no session, no rule has the command, or it is one of the repository's
+            own and the person has not agreed to them.
         ConfigurationError: the program is not there.
     """
     if not command:
@@ -124,7 +128,11 @@ def run(
         raise InputError("run", "there is no command", move).known_as("command-refused")
     with opened(home, folder) as (worktree, session):
         cwd = folder.resolve().relative_to(worktree).as_posix()
-        check_command(command[0], command[1:], cwd)
+        rules = rules_of(session.started())
+        rule = check_command(command[0], command[1:], cwd, rules)
+        time_limit = rule.time_limit if time_limit is None else time_limit
+        if rules is not None and rule not in default_rules():
+            _check_agreement(home, rules, agrees)
         if session.record() is not None:
             raise InputError(
                 "the session", "is stopped, and its record is made", "debrief record stop sends it."
@@ -162,6 +170,19 @@ def run(
             raise
         session.end_command(number, end)
     return end
+
+
+def _check_agreement(
+    home: RecorderHome, rules: CommandRules, agrees: Callable[[CommandRules], bool]
+) -> None:
+    """Refuse a command of rules that nobody agreed to: the repository may be anybody's."""
+    if home.has_agreed(rules.digest):
+        return
+    if not agrees(rules):
+        move = "See them, and agree with: debrief record commands --yes"
+        error = InputError(RULES_FILE, "has commands that nobody here agreed to", move)
+        raise error.known_as("rules-not-agreed", digest=rules.digest)
+    home.agree(rules)
 
 
 def discard(home: RecorderHome, folder: Path) -> None:

@@ -14,6 +14,7 @@ Nothing of it is in the repository that is recorded. Below ``<DEBRIEF_HOME>/reco
     outbox/<session id>/                    the same folder, waiting for a server
     kept/<session id>.json                  records that were sent, where that was asked for
     sent/<session id>.json                  what became of each record that was sent
+    agreed/<digest>.json                    rules of repositories that the person agreed to
     locks/  scratch/  trash/
 
 Every step between these states is one rename, so that a session is always in exactly one of them.
@@ -38,7 +39,7 @@ from msgspec import Struct, structs
 
 from debrief.errors import InputError
 from debrief.files import locked, make_folder, move_folder, sweep, write_durably
-from debrief.recorder.contracts import OUTPUT_LIMIT, Contents, OthersWork
+from debrief.recorder.contracts import OUTPUT_LIMIT, CommandRules, Contents, OthersWork
 from debrief.recorder.scratch import Entry
 
 STATE_VERSION = 1
@@ -78,6 +79,8 @@ class Started(NewSession, frozen=True, kw_only=True):
     branch: str | None = None
     """None where HEAD was detached."""
     base_ref: str
+    rules: str = ""
+    """The repository's own rules, as JSON; empty without any."""
     reflog_size: int | None = None
     """Lines of HEAD's reflog; None in sessions of earlier versions."""
     started_at: datetime
@@ -155,6 +158,11 @@ class SessionFacts(Started, frozen=True, kw_only=True):
     """What others brought in; ``base_ref`` is the commit that the changes start from then."""
     accept_skipped: bool = False
     """What is skipped was seen, and the record is whole without it."""
+
+
+def rules_of(started: Started) -> CommandRules | None:
+    """Return the repository's own rules, as they were at the start; None without any."""
+    return CommandRules.model_validate_json(started.rules) if started.rules else None
 
 
 class StopOptions(Struct, frozen=True, kw_only=True):
@@ -391,6 +399,16 @@ class RecorderHome:
         """Return the records that were sent, the latest first; errors as for ``started``."""
         records = [_read(path, SentRecord) for path in (self.path / "sent").glob("*.json")]
         return sorted(records, key=lambda sent: sent.stopped_at, reverse=True)[:most]
+
+    def has_agreed(self, digest: str) -> bool:
+        """Return whether the person agreed to a repository's rules."""
+        return (self.path / "agreed" / f"{digest}.json").is_file()
+
+    def agree(self, rules: CommandRules) -> None:
+        """Remember that the person saw rules and agreed to them."""
+        path = self.path / "agreed" / f"{rules.digest}.json"
+        make_folder(path.parent)
+        write_durably(path, rules.model_dump_json(by_alias=True).encode() + b"\n")
 
     def remove(self, folder: SessionFolder) -> None:
         """End a session: its folder is gone in one step."""

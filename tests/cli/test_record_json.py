@@ -180,3 +180,24 @@ def test_discarding_ends_the_session(shop: Path) -> None:
     assert refusal("start", "--task", "cart", "--prompt", "x", "--json")["code"] == "session-exists"
     assert answer("discard", "--json") == {"discarded": True}
     assert refusal("discard", "--json")["code"] == "no-session"
+
+
+def test_a_repositorys_own_commands_are_shown_agreed_to_and_run(shop: Path) -> None:
+    text = '[[commands]]\nprogram = "git"\narguments = ["status"]\ncheck = true\ntime_limit = 5\n'
+    write(shop, {".debrief/recorder.toml": text})
+    git(shop, "add", "-A", "-f")
+    git(shop, "commit", "-q", "-m", "rules")
+    begin()
+    known = answer("commands", "--json")
+    assert (known["source"], known["agreed"]) == (".debrief/recorder.toml", False)
+    own = [rule for rule in known["commands"] if rule["own"]]
+    assert [(rule["program"], rule["arguments"], rule["timeLimit"]) for rule in own] == [
+        ("git", ["status"], 5.0)
+    ]
+    error = refusal("run", "--json", "--", "git", "status")
+    assert (error["code"], error["facts"]["digest"]) == ("rules-not-agreed", known["digest"])
+    stale = refusal("commands", "--yes", "--digest", "0" * 64, "--json")
+    assert (stale["code"], stale["facts"]["digest"]) == ("rules-changed", known["digest"])
+    assert answer("commands", "--yes", "--digest", known["digest"], "--json")["agreed"]
+    ran = json.loads(runner_lines("run", "--json", "--", "git", "status")[-1])["command"]
+    assert (ran["exitCode"], ran["isCheck"]) == (0, True)

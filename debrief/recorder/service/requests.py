@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from datetime import UTC, datetime
 from email.message import EmailMessage
 from hashlib import sha256
@@ -295,11 +295,13 @@ class Ingest:
     Args:
         redactor: replaces secrets that a recorder let through.
         rule: when a record may be marked ready.
+        programs: that records may have run; all that their own rules name, if there is none.
     """
 
-    def __init__(self, redactor: Redactor, rule: ReadyRule) -> None:
+    def __init__(self, redactor: Redactor, rule: ReadyRule, programs: Collection[str] = ()) -> None:
         self._redactor = redactor
         self._rule = rule
+        self._programs = programs
 
     def check(self, body: bytes) -> NewRow:
         """Return the row that a request's body makes; always a draft.
@@ -312,6 +314,12 @@ class Ingest:
         upload = decode(Upload, body, "body", next_move=SCHEMA)
         if reasons := contradictions(upload) + problems_of(upload.record):
             raise UnfitError("record", reasons, "Record the session again, or correct its record.")
+        ran = {command.cmd for command in upload.record.meta.commands}
+        if self._programs and (refused := sorted(ran.difference(self._programs))):
+            reasons = [
+                f"the program {program} is not one that this service takes" for program in refused
+            ]
+            raise UnfitError("record", reasons, "Ask who runs the service.")
         sent = member(body, "record")
         text, record = sent, upload.record
         if clean := scrubbed(record, self._redactor):

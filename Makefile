@@ -11,17 +11,18 @@ export LITELLM_LOCAL_MODEL_COST_MAP = True
 
 demo: .venv/.run
 	@$(BIN)/debrief demo
-	@echo 'From this folder: make ui'
 
+# The UI on the demo's lake; another port: make ui PORT=3100.
 ui: .venv/.run
-	@$(BIN)/debrief ui --demo
+	@exec $(BIN)/debrief ui --demo $(if $(PORT),--port $(PORT))
 
 up: .venv/.run
 	@exec $(BIN)/debrief up
 
 # Both at once: tests wait for servers and processes half of their time.
 test: .venv/.test
-	@$(MAKE) --no-print-directory --jobs 3 --output-sync check pytest vscode-check
+	@echo 'Checks and tests, side by side: several minutes; the first failure of each ends it.'
+	@$(MAKE) --no-print-directory --jobs 3 --output-sync=line check pytest vscode-check
 
 pytest: .venv/.test
 	$(BIN)/python -m pytest -n 3 --hypothesis-seed=0
@@ -101,18 +102,23 @@ wheel-test: .venv/.run
 .venv/bin/uv: $(LOCKS)/tools.lock
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
 		{ echo "Python 3.11 or newer is needed; name one: make PYTHON=python3.12"; exit 1; }
+	@echo 'Setting up in .venv, once (1 of 3): a virtual environment, and uv to install with'
 	@$(PYTHON) -m venv --without-pip .venv
 	@$(PYTHON) -m pip --python .venv/bin/python install --quiet --disable-pip-version-check \
 		--require-hashes -r $(LOCKS)/tools.lock
 	@touch $@
 
 .venv/.run: $(LOCKS)/run.lock pyproject.toml | .venv/bin/uv
+	@echo 'Setting up (2 of 3): packages of $(LOCKS)/run.lock, about a minute with a good connection'
 	@test -e .venv/.test || $(UV) pip install --quiet --compile-bytecode --require-hashes -r $(LOCKS)/run.lock
+	@echo 'Setting up (3 of 3): Debrief itself'
 	@$(UV) pip install --quiet --no-deps --no-build-isolation -e .
 	@touch $@
 
 .venv/.test: $(LOCKS)/test.lock pyproject.toml | .venv/bin/uv
+	@echo 'Setting up (2 of 3): packages of $(LOCKS)/test.lock, a minute or two'
 	@$(UV) pip install --quiet --require-hashes -r $(LOCKS)/test.lock
+	@echo 'Setting up (3 of 3): Debrief itself'
 	@$(UV) pip install --quiet --no-deps --no-build-isolation -e .
 	@touch $@ .venv/.run
 

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterable
+from collections import Counter, defaultdict
+from collections.abc import Collection, Iterable, Sequence
 
 from msgspec import Struct
 
+from debrief.evidence import sentence
 from debrief.lake import Lake
-from debrief.sessions.model import Problem, SessionHead, UnreadTranscript
+from debrief.scoring.model import SuccessEstimate, Verdict
+from debrief.sessions.model import Problem, SessionHead, Turn, UnreadTranscript
 from debrief.sessions.store import SESSIONS_TABLE, UNREAD_TABLE
 
 
@@ -139,3 +141,105 @@ def content_of(lake: Lake, weeks: Iterable[str]) -> Content:
 def _unread(row: UnreadTranscript | Problem) -> Failure:
     place = f"{row.path}:{row.line}" if row.line else row.path
     return Failure("reading", place, row.reason)
+
+
+_MIDDLE = 0.5
+"""Below this quality, what speaks against a session is its first reason."""
+
+
+class RankedSession(Struct, frozen=True, kw_only=True):
+    """One of the best or worst sessions."""
+
+    id: str
+    quality: float
+    title: str
+    """Its own, else its first prompt."""
+    reason: str
+    """What moved its score most."""
+
+
+class _Scored(Struct, frozen=True, kw_only=True):
+    session_id: str
+    overall_quality: float | None = None
+    verdicts: tuple[Verdict, ...] = ()
+    success: SuccessEstimate | None = None
+
+
+class _Titled(Struct, frozen=True, kw_only=True):
+    id: str
+    title: str = ""
+
+
+class _Asked(Struct, frozen=True, kw_only=True):
+    id: str
+    turns: tuple[Turn, ...] = ()
+
+
+def ranked_sessions(
+    lake: Lake, weeks: Iterable[str], most: int
+) -> tuple[list[RankedSession], list[RankedSession]]:
+    """Return the worst sessions of some weeks, the worst first, and the best, the best first.
+
+    A session is in one of both at most.
+    """
+    rows = [
+        (row.overall_quality, row.session_id, week, row)
+        for week in weeks
+        for row in lake.read("session_scores", week, _Scored)
+        if row.overall_quality is not None
+    ]
+    rows.sort(key=lambda row: row[:2])
+    count = min(most, len(rows) // 2)
+    sides = rows[:count], rows[::-1][:count]
+    by_week: dict[str, set[str]] = defaultdict(set)
+    for _, session_id, week, _row in (*sides[0], *sides[1]):
+        by_week[week].add(session_id)
+    titles: dict[str, str] = {}
+    for week, ids in by_week.items():
+        titles |= titles_of(lake, week, ids)
+    worst, best = (
+        [
+            RankedSession(
+                id=session_id,
+                quality=quality,
+                title=titles.get(session_id, ""),
+                reason=first_reason(quality, row.success, row.verdicts)[0],
+            )
+            for quality, session_id, _, row in side
+        ]
+        for side in sides
+    )
+    return worst, best
+
+
+def titles_of(lake: Lake, week: str, ids: Collection[str]) -> dict[str, str]:
+    """Return the titles of some sessions of a week by their ids, else their first prompts."""
+    titled = lake.read(SESSIONS_TABLE, week, _Titled, ("id", ids))
+    found = {row.id: row.title for row in titled if row.title}
+    rest = set(ids) - found.keys()
+    for asked in lake.read(SESSIONS_TABLE, week, _Asked, ("id", rest)) if rest else ():
+        found[asked.id] = next((turn.prompt for turn in asked.turns if turn.prompt), "")
+    return found
+
+
+def first_reason(
+    quality: float | None, success: SuccessEstimate | None, verdicts: Sequence[Verdict]
+) -> tuple[str, int | None]:
+    """Return what moved a session most towards the side that it is on, and the turn that shows it.
+
+    Args:
+        quality: overall.
+        success: its estimate, whose reasons come first.
+        verdicts: on its dimensions.
+    """
+    is_bad = quality is not None and quality < _MIDDLE
+    reasons = success.reasons if success is not None else ()
+    own = [(sentence(r.text, r.evidence), r.evidence) for r in reasons if (r.effect < 0) == is_bad]
+    marks = [(v.value, v) for v in verdicts if v.value is not None]
+    marks.sort(key=lambda mark: mark[0], reverse=not is_bad)
+    said = [(v.rationale, v.evidence) for value, v in marks if (value < _MIDDLE) == is_bad]
+    others = [(v.rationale, v.evidence) for _, v in marks]
+    # What can be looked up in the session tells more than a count.
+    shown = [each for each in (*own, *said) if each[1]]
+    text, evidence = next(iter([*shown, *own, *said, *others]), ("", ()))
+    return text, evidence[0].turn if evidence else None

@@ -24,8 +24,9 @@ from debrief.training.selection import observed_pairs
 from debrief.weekly import Done, added_up
 from pipelines.definitions import defs
 from pipelines.instance import open_instance
-from pipelines.launching import carry_out, end_dead_runs, ranges, show_progress, weeks_with_sessions
+from pipelines.launching import carry_out, end_dead_runs, ranges, weeks_with_sessions
 from pipelines.options import RunOptions, run_config
+from pipelines.progress import shown_progress
 from resources.storage import Scope, Where, facts_of
 
 READING = "raw_sessions"
@@ -68,7 +69,7 @@ def run_backfill(options: RunOptions, request: Backfill) -> None:
     """
     limit = request.max_cost_usd
     if limit is not None and not limit >= 0:
-        raise InputError(f"--max-cost-usd {limit}", "is no limit", "Give a number from 0 up.")
+        raise InputError(f"--max-cost {limit}", "is no limit", "Give a number from 0 up.")
     settings = options.settings()
     resources = options.resources(settings)
     resources["scope"] = {
@@ -83,15 +84,12 @@ def run_backfill(options: RunOptions, request: Backfill) -> None:
     weeks = _weeks(lake, request, known)
     if not (weeks if stages else _pairs(lake, request, weeks)):
         raise _nothing_to_take(lake, request, sorted(known))
-    show_progress()
     spans = ranges(sorted(known), set(weeks))
     parts: list[Done] = []
     with open_instance(settings) as instance:
         end_dead_runs(instance)
-        show_progress(False)
         if not _agree(request, stages, of_pairs, spans, resources):
             return
-        show_progress()
 
         def make(assets: list[str], span: Span) -> None:
             evaluator = dict(resources["evaluator"])
@@ -103,13 +101,14 @@ def run_backfill(options: RunOptions, request: Backfill) -> None:
             parts.extend(done_in(outcome.events))
             outcome.check()
 
-        for span in _spans(stages, spans):
-            make(stages, span)
-        if of_pairs:
-            pairs = _pairs(lake, request, weeks)
-            add_pairs(instance, map(pair_of, pairs))
-            for span in ranges(instance.get_dynamic_partitions("pair"), pairs):
-                make(of_pairs, span)
+        with shown_progress(settings):
+            for span in _spans(stages, spans):
+                make(stages, span)
+            if of_pairs:
+                pairs = _pairs(lake, request, weeks)
+                add_pairs(instance, map(pair_of, pairs))
+                for span in ranges(instance.get_dynamic_partitions("pair"), pairs):
+                    make(of_pairs, span)
     done = added_up("", parts)
     asked = f", {done.calls} calls, {_cost(done)}" if done.calls else ""
     failed = f", {done.failed} failed: the next run tries them again" if done.failed else ""
@@ -205,7 +204,7 @@ def _agree(
         screen.print(f"  estimate · {stage}: {done.calls:,} calls, {tokens}, {_cost(done)}")
         costs = costs or done.cost_usd != 0
         if limit is not None and (done.cost_usd or 0) > limit:
-            screen.print(f"  more than --max-cost-usd {limit:g}: what is over it is left for later")
+            screen.print(f"  more than --max-cost {limit:g}: what is over it is left for later")
     if request.downstream:
         screen.print("What follows a stage that is due is known once that was done.")
     if request.dry_run:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gc
-import os
 import signal
 import sys
 from typing import Annotated
@@ -21,6 +20,7 @@ from debrief.cli.shared import (
     SecondModel,
     Sessions,
     console,
+    existing_lake,
 )
 
 Weeks = Annotated[
@@ -36,15 +36,15 @@ Weeks = Annotated[
 
 @app.command()
 def demo(lake: LakeUrl = "") -> None:
-    """Run the whole graph on the bundled sample sessions: no key, no network, half a minute.
+    """Run the whole graph on the bundled sample sessions: no key, no network, a quarter minute.
 
     The samples are made up, and with them every difference between them: nothing is a finding.
     """
     from pipelines.launching import run_graph
     from pipelines.options import demo_options
 
-    run_graph(demo_options(lake), weeks=(), ui_command="debrief ui --demo" if not lake else None)
-    console().print("These sessions are made up, and so are their scores' differences and rubrics.")
+    run_graph(demo_options(lake), weeks=(), of_demo=not lake)
+    console().print("These sessions are made up, and so is all that sets them apart.")
 
 
 @app.command()
@@ -100,7 +100,7 @@ def backfill(
     ] = False,
     dry_run: DryRun = False,
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Agree to the costs.")] = False,
-    max_cost_usd: MaxCost = None,
+    max_cost: MaxCost = None,
     sessions: Sessions = None,
     offline: Offline = False,
     model: Model = "",
@@ -134,7 +134,7 @@ def backfill(
             downstream=downstream,
             yes=yes,
             dry_run=dry_run,
-            max_cost_usd=max_cost_usd,
+            max_cost_usd=max_cost,
         ),
     )
 
@@ -145,28 +145,21 @@ def ui(
     lake: LakeUrl = "",
     sessions: Sessions = None,
     offline: Offline = False,
-    port: Annotated[int, typer.Option(help="Port on 127.0.0.1.")] = 3000,
+    port: Annotated[int, typer.Option(min=1, max=65535, help="Port on 127.0.0.1.")] = 3000,
+    open_page: Annotated[
+        bool, typer.Option("--open", help="Open the page in a browser when it answers.")
+    ] = False,
 ) -> None:
-    """Open the Dagster UI on a lake, with its schedule and backfills.
+    """Start the Dagster UI on a lake, with its schedule and backfills.
 
     Ctrl-C or SIGTERM stops it.
     """
-    from pipelines.instance import open_instance, prepare_home, prepare_workspace
-    from pipelines.launching import end_dead_runs
     from pipelines.options import RunOptions, demo_options
+    from pipelines.ui import start_ui
 
+    existing_lake(lake)
     own = RunOptions(sessions=tuple(sessions or ()), lake=lake, offline=offline)
-    options = demo_options(lake) if of_demo else own
-    settings = options.settings()
-    with open_instance(settings) as instance:
-        end_dead_runs(instance)
-    workspace = prepare_workspace(prepare_home(settings))
-    arguments = [sys.executable, "-m", "dagster", "dev", "-w", str(workspace)]
-    arguments += ["-h", "127.0.0.1", "-p", str(port)]
-    typer.echo(f"http://127.0.0.1:{port}  (Ctrl-C stops it)")
-    # What a script starts in the background ignores Ctrl-C, and Dagster would ignore SIGTERM too.
-    signal.signal(signal.SIGINT, signal.SIG_DFL)
-    os.execve(sys.executable, arguments, options.environment())
+    start_ui(demo_options(lake) if of_demo else own, port, open_page=open_page)
 
 
 runs = typer.Typer(no_args_is_help=True, help="What Dagster remembers of runs, looked after.")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import logging
 import os
+import shlex
 import socket
 import sqlite3
 import subprocess
@@ -17,12 +18,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct
+from rich.console import Console
 
-from debrief.cli.results import print_summary
 from debrief.cli.shared import console
-from debrief.errors import DebriefError
+from debrief.cli.summary import print_summary, print_tables
+from debrief.errors import DebriefError, InputError, readable
 from debrief.settings import load_settings
 from pipelines.options import RunOptions, run_config
+from pipelines.progress import shown_progress, stopped
 
 if TYPE_CHECKING:
     import dagster as dg
@@ -30,6 +33,7 @@ if TYPE_CHECKING:
     from debrief.lake import Lake
 
 _progress = logging.getLogger("debrief.progress")
+_LOG_WIDTH = 120
 PROCESS_TAG = "debrief/process"
 """Of a run that a command carries out itself: the machine and the process."""
 
@@ -41,11 +45,11 @@ _APART = {
 """Steps that training sets do not need: when they fail, the run goes on to its end, and fails."""
 
 
-def run_graph(options: RunOptions, weeks: tuple[str, ...], ui_command: str | None = None) -> None:
+def run_graph(options: RunOptions, weeks: tuple[str, ...], *, of_demo: bool = False) -> None:
     """Run the whole graph and print what came of it.
 
     Raises:
-        DebriefError: an option is wrong, or a stage failed as a whole.
+        DebriefError: an option is wrong, somebody stopped it, or a stage failed as a whole.
     """
     settings = options.settings()
     resources = options.resources(settings)
@@ -57,24 +61,28 @@ def run_graph(options: RunOptions, weeks: tuple[str, ...], ui_command: str | Non
 
         EvaluatorResource(**resources["evaluator"]).open()
     screen.print(f"Debrief: sessions → {settings.lake}")
-    from debrief.lake import Lake
-    from pipelines.instance import open_instance
+    with shown_progress(settings) as log:
+        from debrief.lake import Lake
+        from pipelines.instance import open_instance
 
-    show_progress()
-    lake = Lake(settings.lake)
-    graph = None
-    found = weeks_with_sessions(lake, resources, weeks)
-    with open_instance(settings) as instance:
-        end_dead_runs(instance)
-        if found:
-            first = found[-1] if _is_up_to_date(lake, found, resources) else found[0]
-            graph = carry_out(instance, "whole_graph", (first, found[-1]), run_config(resources))
-            if not graph.failed_steps <= _APART:
-                graph.check()
-            take_training_sets(instance, lake, found, resources)
-    print_summary(lake, found, screen)
-    screen.print(f"Took {time.monotonic() - started:.0f} s. Everything is in {settings.lake}")
-    screen.print(f"Look at it: {ui_command or _ui_command(options)}")
+        lake, graph = Lake(settings.lake), None
+        found = weeks_with_sessions(lake, resources, weeks)
+        with open_instance(settings) as instance:
+            end_dead_runs(instance)
+            if found:
+                first = found[-1] if _is_up_to_date(lake, found, resources) else found[0]
+                config = run_config(resources)
+                graph = carry_out(instance, "whole_graph", (first, found[-1]), config)
+                if not graph.failed_steps <= _APART:
+                    graph.check()
+                take_training_sets(instance, lake, found, resources)
+        with log.open("a", encoding="utf-8") as file:
+            print_tables(lake, found, Console(file=file, width=_LOG_WIDTH))
+    where = " --demo" if of_demo else f" --lake {shlex.quote(options.lake)}" * bool(options.lake)
+    print_summary(lake, found, screen, where)
+    screen.print(
+        f"Took {time.monotonic() - started:.0f} s. All tables and lines: {readable(str(log))}"
+    )
     if graph is not None:
         graph.check()
 
@@ -103,7 +111,7 @@ def weeks_with_sessions(
     """Search the folders, and return the weeks that hold sessions, among ``weeks`` if given.
 
     Raises:
-        InputError: no session is anywhere, in the lake neither.
+        InputError: no session is anywhere, in the lake neither, or none in ``weeks``.
     """
     from debrief.sessions.scanning import is_reported
     from debrief.sessions.sources import no_session_in
@@ -113,12 +121,17 @@ def weeks_with_sessions(
     store = SessionStore(**resources["sessions"])
     places = store.places()
     scan = scan_into(lake, places, store.redactor(), store.servers())
+    known = scan.weeks()
     if not (any(entry.session_id for entry in scan.entries) or lake.partitions(SESSIONS_TABLE)):
         raise no_session_in(places)
-    taken = [week for week in scan.weeks() if week in weeks or not weeks]
+    taken = [week for week in known if week in weeks or not weeks]
+    if weeks and not taken:
+        asked = weeks[0] if len(weeks) == 1 else f"{weeks[0]}..{weeks[-1]}"
+        there = f"There are sessions from {known[0]} to {known[-1]}." if known else ""
+        raise InputError(f"--week {asked}", "no session in that week", there)
     count = sum(map(is_reported, scan.entries))
     _progress.info(
-        "found %d transcripts in %d weeks; taking %d weeks", count, len(scan.weeks()), len(taken)
+        "found %d transcripts in %d weeks; taking %d weeks", count, len(known), len(taken)
     )
     return taken
 
@@ -175,9 +188,7 @@ class RunOutcome(Struct, frozen=True):
         from pipelines.jobs import failure_in, was_interrupted
 
         if was_interrupted(self.events):
-            raise DebriefError(
-                "The run", "was stopped; what was finished stays", "The same command goes on."
-            )
+            raise stopped()
         if not self.success:
             step, reason = failure_in(self.events, self.job)
             raise DebriefError(
@@ -310,30 +321,3 @@ def end_dead_runs(instance: dg.DagsterInstance) -> None:
                 run, "The command that carried it out was killed; what was finished stays."
             )
             console(stderr=True).print(f"Killed earlier, now marked as failed: {run.run_id[:8]}")
-
-
-def _ui_command(options: RunOptions) -> str:
-    words = ["debrief ui"]
-    words += [f"--lake {options.lake}"] if options.lake else []
-    words += [f"--sessions {folder}" for folder in options.sessions]
-    words += ["--offline"] if options.offline else []
-    return " ".join(words)
-
-
-class _Lines(logging.Handler):
-    """Prints what a stage says."""
-
-    def emit(self, record: logging.LogRecord) -> None:
-        console(stderr=True).print(f"  {record.getMessage()}")
-
-
-def show_progress(shown: bool = True) -> None:
-    """Print what stages say to standard error, without Dagster's bookkeeping, from now on or not.
-
-    Args:
-        shown: False while something is tried and not kept.
-    """
-    _progress.setLevel(logging.INFO if shown else logging.WARNING)
-    _progress.propagate = False
-    if not _progress.handlers:
-        _progress.addHandler(_Lines())

@@ -263,10 +263,10 @@ def up(ports: Ports, settings: Settings | None = None) -> None:
                 "End that one with `debrief down`, or set DEBRIEF_HOME to another folder.",
             )
         (home / _PROCESS).write_text(str(os.getpid()))
-        _check_free(ports.host, ports.ui, "--port")
-        _check_free(ports.host, ports.api, "--api-port")
-        _check_free(ports.host, ports.metrics, "--metrics-port")
-        _check_free(ports.host, ports.view, "--view-port")
+        check_free(ports.host, ports.ui, "--port")
+        check_free(ports.host, ports.api, "--api-port")
+        check_free(ports.host, ports.metrics, "--metrics-port")
+        check_free(ports.host, ports.view, "--view-port")
         if ports.public:
             warn(_PUBLIC_WARNING)
         code = make_socket_folder(home) / "code.sock"
@@ -325,7 +325,7 @@ def programs(settings: Settings, home: Path, code: Path, ports: Ports) -> list[P
 
     def server(name: str, *command: str, port: int, path: str, **options: Any) -> Program:
         command = (*command, "--host", ports.host, "--port", str(port))
-        return program(name, *command, ready=lambda: _answers(port, path), **options)
+        return program(name, *command, ready=lambda: answers(port, path), **options)
 
     postgres = program(
         "postgres", "debrief.recorder.postgres", ready=lambda: is_running(folder), stop_timeout=90.0
@@ -348,7 +348,7 @@ def programs(settings: Settings, home: Path, code: Path, ports: Ports) -> list[P
     ]
 
 
-def _answers(port: int, path: str) -> bool:
+def answers(port: int, path: str) -> bool:
     """Return whether a server on this machine answers, whatever it says."""
     with closing(http.client.HTTPConnection(LOCAL, port, timeout=1)) as connection:
         try:
@@ -370,12 +370,19 @@ def _accepts(path: Path) -> bool:
         return client.connect_ex(str(path)) == 0
 
 
-def _check_free(host: str, port: int, option: str) -> None:
+def check_free(host: str, port: int, option: str) -> None:
+    """Raise when a port cannot be listened on.
+
+    Raises:
+        ConfigurationError: it cannot; ``option`` names another one.
+    """
     try:
         socket.create_server((host, port)).close()
     except OSError as error:
         raise ConfigurationError(
-            f"{host}:{port}", f"cannot be listened on ({error.strerror})", f"Name another: {option}"
+            f"{host}:{port}",
+            f"cannot be listened on ({os.strerror(error.errno or 0)})",
+            f"Name another: {option}",
         ) from error
 
 

@@ -37,7 +37,7 @@ app = typer.Typer(
     help=(
         "Turns the coding-agent sessions you already have into judged, scored, secrets-free "
         "training data, and says why each score is what it is.\n\n"
-        "Start with **debrief demo** (sample sessions, no key, half a minute), then "
+        "Start with **debrief demo** (sample sessions, no key, a quarter minute), then "
         "**debrief run** on your own."
     ),
 )

@@ -15,6 +15,7 @@ from debrief.cli.shared import (
     LakeUrl,
     chosen,
     console,
+    existing_lake,
     warn,
 )
 from debrief.errors import ConfigurationError
@@ -148,6 +149,7 @@ def export(
     from debrief.training.publishing.trajectories import ATIF, publish_trajectories
 
     settings = load_settings()
+    opened = Lake(existing_lake(lake) or settings.lake)
     included = set(filter(None, map(str.strip, include.split(","))))
     if unknown := included - {"reasoning", "subagents"}:
         raise ConfigurationError(f"--include {min(unknown)}", "is not known", _INCLUDED)
@@ -178,7 +180,7 @@ def export(
     if form == ATIF:
         of_sets |= {"--status": status != "any", "--from-recorder": from_recorder}
         _refuse(of_sets, "is not of whole sessions", "Leave it out.")
-        _print_trajectories(to, publish_trajectories(Lake(lake or settings.lake), to, task))
+        _print_trajectories(to, publish_trajectories(opened, to, task))
         return
     if not from_recorder:
         of_records = {"--url": bool(url), "--database": bool(database), "--since": bool(since)}
@@ -188,7 +190,7 @@ def export(
         _refuse({"--yes": yes, "--public": public} if not push else {}, "is of --push", "Add it.")
         if push:
             _check_push(to, licence)
-        published = publish(Lake(lake or settings.lake), to, options, _print_contexts)
+        published = publish(opened, to, options, _print_contexts)
         _print_sets(published)
         if published.files:
             _print_end(published.target, published.changed, loadable=True)

@@ -1,10 +1,9 @@
-"""What ``debrief score`` prints, and the table that a run ends with."""
+"""What ``debrief score`` prints."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
-from pathlib import Path
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -17,19 +16,15 @@ from debrief.cli.shared import print_unwrapped
 from debrief.evidence import sentence
 from debrief.markdown import counted, shorten
 from debrief.models.fencing import make_visible
-from debrief.rubrics.model import ALL, SEARCHES, Rubric, RubricSearch
-from debrief.rubrics.page import shown_effect
 from debrief.scoring.dimensions import BY_NAME
 from debrief.scoring.flips import Movement, flips_table
-from debrief.scoring.model import SCORE_NAMES, ScoreName, SessionScores, Verdict
+from debrief.scoring.model import SessionScores, Verdict
 from debrief.scoring.model_scorer import cited_turns
 from debrief.sessions.model import Session
-from debrief.summary import Content, Evaluated, Failure, content_of
 
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from debrief.lake import Lake
     from debrief.langfuse.outgoing import ScoreReceipt
     from debrief.outcomes.model import Label
 
@@ -221,126 +216,3 @@ def _interval(row: SessionScores) -> str:
 def _plain(text: str) -> Text:
     """Return text that cannot move a terminal's cursor, whatever a session holds."""
     return Text(make_visible(text))
-
-
-_SHOWN = 8
-
-
-def print_summary(lake: Lake, weeks: Iterable[str], console: Console) -> None:
-    """Print what was read, scored, found and written, and what failed and why."""
-    from debrief.training.store import INDEX, TrainingSetRow, training_path
-
-    content = content_of(lake, weeks)
-    rubrics = {name: list(lake.read("rubrics", name, Rubric)) for name in SCORE_NAMES}
-    sets = lake.rows(INDEX, TrainingSetRow)
-    samples = {lake.path(training_path(row.task, row.fingerprint)): row.samples for row in sets}
-    console.print()
-    console.print(_figures(content, sum(map(len, rubrics.values())), samples))
-    if any(rubrics.values()):
-        console.print(_rubrics(rubrics))
-    for search in lake.read(SEARCHES, ALL, RubricSearch):
-        if not search.kept:
-            console.print(f"Rubrics, {search.score_name}: {search.said}")
-    _training_sets(samples, console)
-    _bar(lake, console)
-    _list(console, "Failed", content.failures, "red")
-    _list(console, "Skipped, while everything around it was read", content.passed_over, "yellow")
-
-
-def _figures(content: Content, rubrics: int, samples: Mapping[str, int]) -> Table:
-    def sessions(rows: Iterable[Evaluated]) -> int:
-        return len({row.session_id for row in rows})
-
-    table = Table(box=box.SIMPLE, title="Results", title_justify="left", show_header=False)
-    table.add_column("")
-    table.add_column("", justify="right")
-    table.add_column("")
-    weeks, heads, failed = content.weeks, content.heads, content.failures
-    judged = [row for row in content.judged if row.status == "ok"]
-    scored = [row for row in content.scored if row.status == "ok"]
-    chunked = sessions(row for row in content.scored if row.chunk_agreement is not None)
-    held = sum(row.status == "ok" for row in content.held)
-    skipped = sum(len(head.problems) for head in heads)
-    empty = sum(row.expected for row in content.unread)
-    models = sorted({row.model for row in (*content.judged, *content.scored)})
-    cost = "cost not known" if content.cost_usd is None else f"cost ${content.cost_usd:.2f}"
-    for row in (
-        ("weeks", len(weeks), f"{weeks[0]} … {weeks[-1]}" if weeks else ""),
-        ("sessions read", len(heads), ", ".join(f"{n} {tool}" for tool, n in content.by_tool)),
-        ("", "", f"{skipped} places skipped, {empty} files without a session"),
-        ("judged", sessions(judged), f"by {', '.join(models) or 'nobody'}; {cost}"),
-        ("scored", sessions(scored), f"{chunked} of them in several chunks" if chunked else ""),
-        ("rubrics", rubrics, f"{held} sessions judged by one"),
-        ("training sets", len(samples), f"{sum(samples.values())} samples"),
-        ("failed", len(failed), "retried by the next run" if failed else ""),
-    ):
-        table.add_row(*map(str, row))
-    return table
-
-
-def _rubrics(sets: Mapping[ScoreName, Sequence[Rubric]]) -> Table:
-    table = Table(box=box.SIMPLE_HEAD, title="Rubrics: what sets good sessions apart")
-    table.title_justify = "left"
-    table.add_column("score name")
-    table.add_column("rubric")
-    table.add_column("effect on unseen sessions", justify="right")
-    for name, rubrics in sets.items():
-        for place, rubric in enumerate(rubrics[:_SHOWN]):
-            effect = shown_effect(rubric.held_out_effect, rubric.held_out_low, rubric.held_out_high)
-            table.add_row("" if place else name, rubric.name, effect)
-    return table
-
-
-def _training_sets(samples: Mapping[str, int], console: Console) -> None:
-    filled = filter(samples.__getitem__, samples)
-    shown = sorted(filled, key=lambda path: (-samples[path], path))
-    if not samples:
-        return
-    console.print("Training sets, by samples:")
-    for path in shown[: 2 * _SHOWN]:
-        console.print(f"  {samples[path]:4}  {_short(path)}")
-    rest = sum(samples[path] for path in shown[2 * _SHOWN :])
-    if rest:
-        console.print(f"  {rest:4}  in {len(shown) - 2 * _SHOWN} others beside them")
-    if len(shown) < len(samples):
-        console.print(f"     0  in {len(samples) - len(shown)} more: their cards say why")
-    console.print()
-
-
-def _bar(lake: Lake, console: Console) -> None:
-    """Name the bar of the training sets, and how many sessions are below it."""
-    from debrief.training.selection import below_bar
-    from debrief.training.store import INDEX, TrainingSetRow
-
-    rows = list(lake.rows(INDEX, TrainingSetRow))
-    below: Counter[str] = Counter()
-    for row in rows:
-        below.update({left.reason: left.count for left in below_bar(row.left_out)})
-    if rows:
-        bars = " / ".join(sorted({row.bar for row in rows}))
-        counts = "; ".join(f"{reason} ({count})" for reason, count in below.most_common())
-        console.print(f"Below the bar of the training sets ({bars}): {counts or 'no session'}.")
-        if counts:
-            settings = (
-                f"DEBRIEF_TRAINING_ALLOW_{of}=1" for of in ("BROKEN_OFF", "FAILED", "UNKNOWN")
-            )
-            console.print(f"To take them: {', '.join(settings)}.")
-        console.print()
-
-
-def _list(console: Console, title: str, failures: tuple[Failure, ...], style: str) -> None:
-    if not failures:
-        return
-    console.print(f"{title} ({len(failures)}):", style=style)
-    for failure in failures[:_SHOWN]:
-        console.print(f"  {failure.stage}: {_short(failure.culprit)}: {failure.reason}")
-    rest = Counter(failure.reason for failure in failures[_SHOWN:])
-    for reason, count in rest.most_common(_SHOWN):
-        console.print(f"  … and {count} more: {reason}")
-    if len(rest) > _SHOWN:
-        console.print(f"  … and {len(rest) - _SHOWN} other reasons, in the UI under raw_sessions")
-
-
-def _short(path: str) -> str:
-    home = str(Path.home())
-    return f"~{path[len(home) :]}" if path.startswith(f"{home}/") else path

@@ -23,6 +23,7 @@ from debrief.cli.shared import (
     User,
     check_models,
     console,
+    existing_lake,
     print_json,
 )
 from debrief.errors import DebriefError, InputError
@@ -108,7 +109,7 @@ def score(
         by = make_evaluators(settings, offline=no_model, model=model, samples=samples, table=table)
         return by.chunk_scorer
 
-    opened = Lake(lake or settings.lake)
+    opened = Lake(existing_lake(lake) or settings.lake)
     table = own_table(opened)
     if everything or (session and Path(session).is_dir()):
         if store or answers:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
@@ -18,6 +19,7 @@ from debrief.errors import (
     ConfigurationError,
     DebriefError,
     InputError,
+    readable,
     without_controls,
 )
 
@@ -39,6 +41,35 @@ class ErrorReportingGroup(TyperGroup):
             message = without_secrets().redact(str(error)).text
             console(stderr=True).print(f"debrief: {message}", style="red")
             raise typer.Exit(1) from None
+        except OSError as error:
+            if error.errno not in _OF_THE_DISK or not error.filename:
+                raise
+            said = f"{readable(os.fsdecode(error.filename))}: {error.strerror}."
+            console(stderr=True).print(f"debrief: {said} {_MEND}", style="red")
+            raise typer.Exit(1) from None
+
+    def get_params(self, ctx: Any) -> list[Any]:
+        """Return the own options."""
+        return _plain_flags(super().get_params(ctx))
+
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:
+        """Return the command of a name; its help shows flags without a type."""
+        found = super().get_command(ctx, cmd_name)
+        for command in (found, *getattr(found, "commands", {}).values()):
+            if command is not None:
+                _plain_flags(command.get_params(ctx))
+        return found
+
+
+def _plain_flags(options: list[Any]) -> list[Any]:
+    for option in options:
+        if getattr(option, "is_flag", False):
+            option.metavar = ""
+    return options
+
+
+_OF_THE_DISK = {errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOTDIR, errno.ENOSPC, errno.EDQUOT}
+_MEND = "Make it writable, or name other folders: DEBRIEF_HOME, DEBRIEF_LAKE."
 
 
 def console(stderr: bool = False) -> Console:
@@ -109,6 +140,17 @@ def check_models(offline: bool, model: str) -> None:
     """
     if offline and model:
         raise ConfigurationError("--offline and --model", "exclude each other", "Give one of them.")
+
+
+def existing_lake(url: str) -> str:
+    """Return the lake that an option names, for commands that only read one.
+
+    Raises:
+        InputError: it is a folder of this machine, and is not there.
+    """
+    if url and "://" not in url and not Path(url).expanduser().is_dir():
+        raise InputError(f"--lake {url}", "is no folder", "debrief run --lake makes one.")
+    return url
 
 
 def chosen(option: str, given: str, known: Mapping[str, Chosen]) -> Chosen:
@@ -185,7 +227,10 @@ Offline = Annotated[
     bool,
     typer.Option("--offline", help="Ask no model: the deterministic offline evaluator."),
 ]
-MaxCost = Annotated[float | None, typer.Option(help="In USD: no new call once so much is spent.")]
+MaxCost = Annotated[
+    float | None,
+    typer.Option("--max-cost", metavar="USD", help="No new call once so many dollars are spent."),
+]
 DryRun = Annotated[
     bool, typer.Option("--dry-run", help="Say what would be done and what it would cost, no more.")
 ]

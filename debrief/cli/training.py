@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from rich.progress import Progress
 
-from debrief.cli.shared import DryRun, LakeUrl, MaxCost, Repo, console, cost_text
+from debrief.cli.shared import DryRun, LakeUrl, MaxCost, Repo, console, cost_text, existing_lake
 from debrief.errors import ConfigurationError, InputError
 
 if TYPE_CHECKING:
@@ -72,7 +72,7 @@ def train(
     judge = litellm_name(ask or settings.model)
     names = [litellm_name(each) or judge for each in (actor, ask or settings.model, rewriter)]
     found = [
-        *lessons_of(Lake(lake or settings.lake), only),
+        *lessons_of(Lake(existing_lake(lake) or settings.lake), only),
         *plan_lessons(home / "training_data", only),
     ]
     missing = [] if judge or dry_run else [f"{NEEDS_A_MODEL}: name one with --ask"]

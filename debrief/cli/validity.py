@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from rich.progress import Progress
 
-from debrief.cli.shared import LakeUrl, MaxCost, Model, console, warn
+from debrief.cli.shared import LakeUrl, MaxCost, Model, console, existing_lake, warn
 
 if TYPE_CHECKING:
     from debrief.validity.measuring import Measured
@@ -85,7 +85,7 @@ def measured(
     settings, table = load_settings(), None
     found = [batches_of_folder(folder, sample) for folder in folders]
     if not folders:
-        opened = Lake(lake or settings.lake)
+        opened = Lake(existing_lake(lake) or settings.lake)
         found = [(batches_of_lake(opened, sample), [])]
         if (table := own_table(opened)) is not None:
             warn(f"{opened.url} has a table fitted to these labels; debrief fit tests it on others")

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from debrief.cli.shared import LakeUrl, console
+from debrief.cli.shared import LakeUrl, console, existing_lake
 
 
 def view(
@@ -27,7 +27,7 @@ def view(
 
     settings = load_settings()
     with listen(host, port) as listener:
-        shown = lake or (str(settings.home / "demo") if of_demo else settings.lake)
+        shown = existing_lake(lake) or (str(settings.home / "demo") if of_demo else settings.lake)
         app = make_app(Lake(shown), settings)
         run(
             app,

@@ -10,7 +10,6 @@ from typing import Any
 import msgspec
 from msgspec import Struct
 
-from debrief.evidence import sentence
 from debrief.keys import week_of
 from debrief.lake import Lake
 from debrief.markdown import shorten
@@ -28,14 +27,13 @@ from debrief.scoring.model import SuccessEstimate, Verdict
 from debrief.sessions.model import Message, Subagent, Turn, Usage
 from debrief.sessions.store import SESSIONS_TABLE
 from debrief.snapshots.model import UNKNOWN, SessionMetadataRow
+from debrief.summary import first_reason
 
 _TITLE, _REASON = 160, 240
 """Characters of a list's cells."""
 _LONGEST_VALUE, _LONGEST_TEXT = 2_000, 60_000
 """Characters that are searched of one argument of a call, and of all prompts, answers or calls of
 a session."""
-_MIDDLE = 0.5
-"""Below this quality, what speaks against a session is its first reason."""
 
 
 class SessionRow(Struct, frozen=True, kw_only=True):
@@ -246,7 +244,7 @@ def _of_scores(row: _Scored) -> dict[str, Any]:
     rank = None if success is None else success.probability
     columns: dict[str, Any] = dict.fromkeys(BY_NAME)
     columns |= {verdict.dimension: verdict.value for verdict in row.verdicts}
-    text, turn = _first_reason(row)
+    text, turn = first_reason(row.overall_quality, success, row.verdicts)
     return columns | {
         "quality": row.overall_quality,
         "success": "" if success is None else success.shown,
@@ -257,21 +255,6 @@ def _of_scores(row: _Scored) -> dict[str, Any]:
         "failed": row.failure if row.status == "failed" else "",
         "cost_usd": row.cost_usd,
     }
-
-
-def _first_reason(row: _Scored) -> tuple[str, int | None]:
-    """Return what moved a session most towards the side that it is on, and where it is seen."""
-    is_bad = row.overall_quality is not None and row.overall_quality < _MIDDLE
-    reasons = row.success.reasons if row.success is not None else ()
-    own_side = [reason for reason in reasons if (reason.effect < 0) == is_bad]
-    for reason in own_side or reasons:
-        turn = reason.evidence[0].turn if reason.evidence else None
-        return sentence(reason.text, reason.evidence), turn
-    marks = [(verdict.value, verdict) for verdict in row.verdicts if verdict.value is not None]
-    if not marks:
-        return "", None
-    chosen = (min if is_bad else max)(marks, key=lambda mark: mark[0])[1]
-    return chosen.rationale, chosen.evidence[0].turn if chosen.evidence else None
 
 
 Said = tuple[str, str, str, str, str, str]

@@ -165,8 +165,8 @@ REFUSED = {
     ),
     "a task that is none": ([*SETS, "--task", "nobody"], "fits no session. There are: "),
     "half": ([*SCORES, "--where", "tool"], "no condition"),
-    "a debt": ([*SCORES, "--max-cost-usd", "-1"], "is no limit"),
-    "no number": ([*SCORES, "--max-cost-usd", "nan"], "is no limit"),
+    "a debt": ([*SCORES, "--max-cost", "-1"], "is no limit"),
+    "no number": ([*SCORES, "--max-cost", "nan"], "is no limit"),
 }
 
 
@@ -276,9 +276,9 @@ def test_with_a_model_costs_are_told_first_agreed_to_and_bounded(tmp_path: Path)
         assert "judge_evaluations: 6 calls" in refused.all
         assert "nobody agreed. Add --yes." in refused.all
         assert len(server.calls) == 0
-        bounded = run(*judge, "--yes", "--max-cost-usd", "0.001")
+        bounded = run(*judge, "--yes", "--max-cost", "0.001")
         assert bounded.code == 0, bounded.all
-        assert "more than --max-cost-usd 0.001" in bounded.all
+        assert "more than --max-cost 0.001" in bounded.all
         assert len(server.calls) == 0
         assert "6 failed: the next run tries them again" in bounded.all
         agreed = run(*judge, "--yes")

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+import re
+import shlex
+import shutil
 from pathlib import Path
 
 import dagster as dg
@@ -40,15 +43,43 @@ def rows_of(demo: Demo, table: str, row_type: type[Row]) -> list[Row]:
     return [row for week in WEEKS for row in demo.lake.read(table, week, row_type)]
 
 
-def test_it_succeeds_shows_progress_and_says_what_to_do_next(demo: Demo) -> None:
+def log_of(demo: Demo) -> str:
+    return (demo.home.path / ".debrief/logs/runs.log").read_text()
+
+
+def test_it_succeeds_and_says_in_fifteen_lines_what_a_person_wants_to_know(demo: Demo) -> None:
     assert demo.first.code == 0, demo.first.err
-    assert "raw_sessions 2026-10-05 (1 of 5)" in demo.first.err
-    for said in ("sessions read", "rubrics", "training", "Took", "debrief ui --demo"):
-        assert said in demo.first.out
+    lines = demo.first.out.strip().splitlines()
+    assert len(lines) <= 15
+    assert lines[1].startswith("36 sessions in 5 weeks")
+    worst = [line for line in lines if line.startswith("  worst")]
+    assert len(worst) == 3
+    assert worst[0].split()[2] == "Duplicates:"
+    assert "breaks off" in worst[0]
+    assert sum(line.startswith("  best") for line in lines) == 3
+    assert any(re.match(r"Holds on unseen sessions: .+ \(\+0\.\d+ to \+\d", each) for each in lines)
+    assert any("33 samples in 11 sets; left out 3 sessions" in line for line in lines)
+    assert "made up" in lines[-1]
+
+
+def test_its_last_lines_name_the_log_and_a_command_that_can_be_pasted(demo: Demo) -> None:
+    command = re.findall(r"^Look at it: (.+)$", demo.first.out, re.MULTILINE)
+    assert len(command) == 1
+    program, *arguments = shlex.split(command[0])
+    assert arguments == ["view", "--demo"]
+    assert shutil.which(Path(__file__).parents[2] / program)
+    assert str(demo.home.path / ".debrief/logs/runs.log") in demo.first.out
+
+
+def test_where_no_line_can_move_each_stage_says_one_and_the_log_has_all(demo: Demo) -> None:
+    said = [line.split()[0] for line in demo.first.err.splitlines()]
+    assert said.count("raw_sessions") == 1
+    assert len(said) < 25
+    assert all(f"raw_sessions {week}" in log_of(demo) for week in WEEKS)
 
 
 def test_every_sample_session_is_read_judged_scored_and_exported(demo: Demo) -> None:
-    told = " ".join(demo.first.out.split())
+    told = " ".join(log_of(demo).split())
     for words in (
         *(f"weeks 5 {WEEKS[0]} … {WEEKS[-1]}", "sessions read 36 27 claude-code, 9 droid"),
         *("judged 36 by offline; cost $0.00", "scored 36", "33 samples", "failed 0"),
@@ -61,7 +92,7 @@ def test_what_was_passed_over_is_told_with_file_line_and_reason(demo: Demo) -> N
     assert any(name.endswith(":35") and "cut short" in reason for name, reason in told)
     assert any("not UTF-8" in reason for _, reason in told)
     assert any("no prompt and no answer" in reason for _, reason in told)
-    assert "cut short" in demo.first.out
+    assert "cut short" in log_of(demo)
     unread = rows_of(demo, "unread_transcripts", UnreadTranscript)
     assert unread
     assert all(each.expected and each.reason for each in unread)

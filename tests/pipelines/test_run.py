@@ -72,6 +72,9 @@ class Run(Struct, frozen=True):
     home: Home
     folder: Path
 
+    def log(self) -> str:
+        return (self.home.path / ".debrief/logs/runs.log").read_text()
+
     def sessions(self) -> dict[str, Session]:
         return {row.id: row for row in self.lake.read("raw_sessions", WEEK, Session)}
 
@@ -128,7 +131,7 @@ def test_a_bad_place_is_told_with_file_line_and_reason(
     (problem,) = run.sessions()[session].problems
     assert (problem.line, Path(problem.path).stem) == (line, session)
     assert reason in problem.reason
-    assert f"{session}.jsonl:{line}" in run.said.out
+    assert f"{session}.jsonl:{line}" in run.log()
 
 
 @pytest.mark.parametrize("session", ["doubled", "unknown-type"])

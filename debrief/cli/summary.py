@@ -1,0 +1,251 @@
+"""What a run ends with: a summary for a person, and all the tables for the log."""
+
+from __future__ import annotations
+
+import shutil
+import sys
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from os.path import relpath
+from pathlib import Path
+from shlex import quote
+from typing import TYPE_CHECKING
+
+from rich import box
+from rich.table import Table
+from rich.text import Text
+
+from debrief.markdown import counted, shorten
+from debrief.models.fencing import make_visible
+from debrief.rubrics.model import ALL, SEARCHES, Rubric, RubricSearch
+from debrief.rubrics.page import shown_effect
+from debrief.scoring.model import SCORE_NAMES, ScoreName
+from debrief.summary import (
+    Content,
+    Evaluated,
+    Failure,
+    RankedSession,
+    content_of,
+    ranked_sessions,
+)
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from debrief.lake import Lake
+    from debrief.training.store import TrainingSetRow
+
+_EACH = 3
+"""Of the worst and of the best sessions."""
+_TITLE = 40
+_NEGLIGIBLE = 0.147
+"""Of Cliff's delta; what may be as small as that holds weakly."""
+
+
+def print_summary(lake: Lake, weeks: Iterable[str], console: Console, where: str = "") -> None:
+    """Print a run in a dozen lines: the worst and best sessions and why, what holds on unseen
+    sessions, what was left out, and how to look at it.
+
+    Args:
+        lake: what the run wrote.
+        weeks: that it took.
+        console: to print on.
+        where: options of ``debrief view`` that name the lake.
+    """
+    from debrief.training.store import INDEX, TrainingSetRow
+
+    content = content_of(lake, weeks)
+    console.print(_headline(content))
+    ranked = ranked_sessions(lake, content.weeks, _EACH)
+    for side, sessions in zip(("worst", "best"), ranked, strict=True):
+        for session in sessions:
+            console.print(_session_line(side, session, console.width))
+    console.print(_holding(lake))
+    sets = list(lake.rows(INDEX, TrainingSetRow))
+    if sets:
+        console.print(_training_line(sets))
+    if content.failures:
+        first = content.failures[0]
+        rest = f", and {len(content.failures) - 1} more" * (len(content.failures) > 1)
+        line = f"Failed: {first.stage}: {_short(first.culprit)}: {first.reason}{rest}"
+        console.print(Text(make_visible(line)), style="red")
+    if content.passed_over:
+        skipped = counted(len(content.passed_over), "transcript")
+        console.print(f"Not read: {skipped} or parts of them; the log says which and why")
+    console.print(f"Look at it: {command_name()} view{where}")
+
+
+def command_name() -> str:
+    """Return what to type for this very program: its name, or its path where that is not found."""
+    program = Path(sys.executable).with_name("debrief")
+    found = shutil.which("debrief")
+    if not program.exists() or (found and Path(found).samefile(program)):
+        return "debrief"
+    return quote(min(str(program), relpath(program), key=len))
+
+
+def _headline(content: Content) -> str:
+    weeks = content.weeks
+    span = f" ({weeks[0]} to {weeks[-1]})" if len(weeks) > 1 else f" ({weeks[0]})" if weeks else ""
+    tools = ", ".join(f"{count} {tool}" for tool, count in content.by_tool)
+    quality = "" if content.quality is None else f"; mean quality {content.quality:.2f}"
+    sessions = counted(len(content.heads), "session")
+    return f"{sessions} in {counted(len(weeks), 'week')}{span}: {tools}{quality}"
+
+
+def _session_line(side: str, session: RankedSession, width: int) -> Text:
+    title = make_visible(shorten(session.title or session.id, _TITLE))
+    line = Text.assemble(f"  {side:5} {session.quality:.2f}  ", (title, "bold"), ": ")
+    # Cut by hand: the console breaks no line, so that commands can be copied.
+    return line.append(shorten(make_visible(session.reason), max(20, width - line.cell_len)))
+
+
+def _holding(lake: Lake) -> str:
+    """Say what tells good sessions from bad ones among those that nothing was mined from."""
+    rubrics = [rubric for name in SCORE_NAMES for rubric in lake.read("rubrics", name, Rubric)]
+    if not rubrics:
+        searches = list(lake.read(SEARCHES, ALL, RubricSearch))
+        needed = max((search.needed for search in searches), default=0)
+        more = f"; {needed} more are needed to tell" if needed else ""
+        return f"No habit tells good sessions from bad ones on unseen sessions yet{more}."
+    rubrics.sort(key=lambda rubric: -(rubric.held_out_low or 0.0))
+    first = rubrics[0]
+    effect = shown_effect(first.held_out_effect, first.held_out_low, first.held_out_high)
+    holds = "Holds" if (first.held_out_low or 0.0) >= _NEGLIGIBLE else "May hold weakly"
+    rest = f" and {counted(len(rubrics) - 1, 'more rubric')}" * (len(rubrics) > 1)
+    return f"{holds} on unseen sessions: {make_visible(first.name)}, effect {effect}{rest}"
+
+
+def _training_line(rows: Sequence[TrainingSetRow]) -> str:
+    from debrief.training.selection import below_bar
+
+    out: Counter[str] = Counter()
+    for row in rows:
+        out.update({left.reason: left.count for left in below_bar(row.left_out)})
+    samples = counted(sum(row.samples for row in rows), "sample")
+    reasons = "; ".join(f"{reason} ({count})" for reason, count in out.most_common(2))
+    left = f"; left out {counted(out.total(), 'session')}: {reasons}" if out else ""
+    return f"Training sets: {samples} in {counted(len(rows), 'set')}{left}"
+
+
+_SHOWN = 8
+
+
+def print_tables(lake: Lake, weeks: Iterable[str], console: Console) -> None:
+    """Print all of what was read, scored, found and written, and what failed and why."""
+    from debrief.training.store import INDEX, TrainingSetRow, training_path
+
+    content = content_of(lake, weeks)
+    rubrics = {name: list(lake.read("rubrics", name, Rubric)) for name in SCORE_NAMES}
+    sets = lake.rows(INDEX, TrainingSetRow)
+    samples = {lake.path(training_path(row.task, row.fingerprint)): row.samples for row in sets}
+    console.print()
+    console.print(_figures(content, sum(map(len, rubrics.values())), samples))
+    if any(rubrics.values()):
+        console.print(_rubrics(rubrics))
+    for search in lake.read(SEARCHES, ALL, RubricSearch):
+        if not search.kept:
+            console.print(f"Rubrics, {search.score_name}: {search.said}")
+    _training_sets(samples, console)
+    _bar(lake, console)
+    _list(console, "Failed", content.failures, "red")
+    _list(console, "Skipped, while all around it was read", content.passed_over, "yellow")
+
+
+def _figures(content: Content, rubrics: int, samples: Mapping[str, int]) -> Table:
+    def sessions(rows: Iterable[Evaluated]) -> int:
+        return len({row.session_id for row in rows})
+
+    table = Table(box=box.SIMPLE, title="Results", title_justify="left", show_header=False)
+    table.add_column("")
+    table.add_column("", justify="right")
+    table.add_column("")
+    weeks, heads, failed = content.weeks, content.heads, content.failures
+    judged = [row for row in content.judged if row.status == "ok"]
+    scored = [row for row in content.scored if row.status == "ok"]
+    chunked = sessions(row for row in content.scored if row.chunk_agreement is not None)
+    held = sum(row.status == "ok" for row in content.held)
+    skipped = sum(len(head.problems) for head in heads)
+    empty = sum(row.expected for row in content.unread)
+    models = sorted({row.model for row in (*content.judged, *content.scored)})
+    cost = "cost not known" if content.cost_usd is None else f"cost ${content.cost_usd:.2f}"
+    for row in (
+        ("weeks", len(weeks), f"{weeks[0]} … {weeks[-1]}" if weeks else ""),
+        ("sessions read", len(heads), ", ".join(f"{n} {tool}" for tool, n in content.by_tool)),
+        ("", "", f"{skipped} parts of transcripts skipped, {empty} files without a session"),
+        ("judged", sessions(judged), f"by {', '.join(models) or 'no one yet'}; {cost}"),
+        ("scored", sessions(scored), f"{chunked} of them in several chunks" if chunked else ""),
+        ("rubrics", rubrics, f"{held} evaluations of sessions by them"),
+        ("training sets", len(samples), f"{sum(samples.values())} samples"),
+        ("failed", len(failed), "retried by the next run" if failed else ""),
+    ):
+        table.add_row(*map(str, row))
+    return table
+
+
+def _rubrics(sets: Mapping[ScoreName, Sequence[Rubric]]) -> Table:
+    table = Table(box=box.SIMPLE_HEAD, title="Rubrics that hold on unseen sessions")
+    table.title_justify = "left"
+    table.add_column("score name")
+    table.add_column("rubric")
+    table.add_column("effect on unseen sessions", justify="right")
+    for name, rubrics in sets.items():
+        for place, rubric in enumerate(rubrics[:_SHOWN]):
+            effect = shown_effect(rubric.held_out_effect, rubric.held_out_low, rubric.held_out_high)
+            table.add_row("" if place else name, rubric.name, effect)
+    return table
+
+
+def _training_sets(samples: Mapping[str, int], console: Console) -> None:
+    filled = filter(samples.__getitem__, samples)
+    shown = sorted(filled, key=lambda path: (-samples[path], path))
+    if not samples:
+        return
+    console.print("Training sets, by samples:")
+    for path in shown[: 2 * _SHOWN]:
+        console.print(f"  {samples[path]:4}  {_short(path)}")
+    rest = sum(samples[path] for path in shown[2 * _SHOWN :])
+    if rest:
+        console.print(f"  {rest:4}  in {len(shown) - 2 * _SHOWN} others beside them")
+    if len(shown) < len(samples):
+        console.print(f"     0  in {len(samples) - len(shown)} more: their cards say why")
+    console.print()
+
+
+def _bar(lake: Lake, console: Console) -> None:
+    """Name the bar of the training sets, and how many sessions are below it."""
+    from debrief.training.selection import below_bar
+    from debrief.training.store import INDEX, TrainingSetRow
+
+    rows = list(lake.rows(INDEX, TrainingSetRow))
+    below: Counter[str] = Counter()
+    for row in rows:
+        below.update({left.reason: left.count for left in below_bar(row.left_out)})
+    if rows:
+        bars = " / ".join(sorted({row.bar for row in rows}))
+        counts = "; ".join(f"{reason} ({count})" for reason, count in below.most_common())
+        console.print(f"Below the bar of the training sets ({bars}): {counts or 'no session'}.")
+        if counts:
+            settings = (
+                f"DEBRIEF_TRAINING_ALLOW_{of}=1" for of in ("BROKEN_OFF", "FAILED", "UNKNOWN")
+            )
+            console.print(f"To take them: {', '.join(settings)}.")
+        console.print()
+
+
+def _list(console: Console, title: str, failures: tuple[Failure, ...], style: str) -> None:
+    if not failures:
+        return
+    console.print(f"{title} ({len(failures)}):", style=style)
+    for failure in failures[:_SHOWN]:
+        console.print(f"  {failure.stage}: {_short(failure.culprit)}: {failure.reason}")
+    rest = Counter(failure.reason for failure in failures[_SHOWN:])
+    for reason, count in rest.most_common(_SHOWN):
+        console.print(f"  … and {count} more: {reason}")
+    if len(rest) > _SHOWN:
+        console.print(f"  … and {len(rest) - _SHOWN} other reasons, in the UI under raw_sessions")
+
+
+def _short(path: str) -> str:
+    home = str(Path.home())
+    return f"~{path[len(home) :]}" if path.startswith(f"{home}/") else path

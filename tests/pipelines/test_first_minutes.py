@@ -1,0 +1,127 @@
+"""What goes wrong for a newcomer: each ends in one plain line that says what to do."""
+
+from __future__ import annotations
+
+import shutil
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from debrief.samples import folder
+from tests.pipelines.conftest import Demo, Home, Said
+from tests.ports import free_port
+from tests.waiting import LONG, wait_until
+
+SAMPLES = ("run", "--offline", "--sessions", str(folder()))
+
+
+def only_line(said: Said) -> str:
+    """Return what the command says of its failure, beside the lines of its progress."""
+    assert said.code == 1, said.all
+    assert "Traceback" not in said.all
+    lines = [line for line in said.err.splitlines() if not line.startswith("  ")]
+    assert len(lines) == 1, said.err
+    return lines[0]
+
+
+def test_a_week_without_a_session_is_no_success_and_says_where_sessions_are(home: Home) -> None:
+    said = home.debrief(*SAMPLES, "--lake", str(home.path / "lake"), "--week", "2031-01-06")
+    line = only_line(said)
+    assert "2031-01-06: no session in that week" in line
+    assert "from 2026-10-05 to 2026-11-02" in line
+
+
+@pytest.mark.parametrize("table", ["session_scores", "scan"])
+def test_a_damaged_table_is_named_with_the_next_move(
+    demo: Demo, home: Home, tmp_path: Path, table: str
+) -> None:
+    lake = tmp_path / "lake"
+    shutil.copytree(demo.lake.path("raw_sessions").removesuffix("/raw_sessions"), lake)
+    damaged = sorted((lake / table).glob("*.parquet"))[-1]
+    damaged.write_bytes(b"hello")
+    line = only_line(home.debrief(*SAMPLES, "--lake", str(lake)))
+    assert str(damaged) in line
+    assert "Remove the file; the next run makes it again" in line
+
+
+@pytest.mark.parametrize("command", [["demo"], ["ui", "--demo"], ["view"], ["score", "--all"]])
+def test_a_home_that_cannot_be_written_is_named(tmp_path: Path, command: list[str]) -> None:
+    (tmp_path / "file").write_text("no folder")
+    line = only_line(Home(tmp_path / "file").debrief(*command))
+    assert str(tmp_path / "file") in line
+    assert "Not a directory" in line
+
+
+@pytest.mark.parametrize(
+    "command",
+    [["ui"], ["view"], ["score", "--all"], ["export", "--to", "there"]],
+)
+def test_what_only_reads_makes_no_lake(home: Home, command: list[str]) -> None:
+    lake = home.path / "nowhere" / "lake"
+    assert f"--lake {lake}: is no folder" in only_line(home.debrief(*command, "--lake", str(lake)))
+    assert not lake.parent.exists()
+
+
+def start(home: Home, *arguments: str) -> subprocess.Popen[str]:
+    return subprocess.Popen(
+        [sys.executable, "-m", "pipelines.command", *arguments],
+        env=home.environment(PYTHONUNBUFFERED="1"),
+        cwd=Path(__file__).parents[2],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+
+
+@pytest.mark.parametrize(
+    ("number", "until"), [(signal.SIGTERM, "  raw_sessions"), (signal.SIGINT, "found")]
+)
+def test_a_run_that_was_stopped_says_that_the_same_command_goes_on(
+    home: Home, number: signal.Signals, until: str
+) -> None:
+    lake = ("--lake", str(home.path / "lake"))
+    running = start(home, *SAMPLES, *lake)
+    assert running.stderr is not None
+    said = ""
+    while until not in said:
+        said += running.stderr.readline()
+    running.send_signal(number)
+    out, err = running.communicate(timeout=LONG)
+    line = only_line(Said(running.returncode, out, err))
+    assert line.endswith("was stopped; what was finished stays. The same command goes on.")
+    again = home.debrief(*SAMPLES, *lake)
+    assert again.code == 0, again.err
+    assert "36 sessions in 5 weeks" in again.out
+
+
+@pytest.fixture
+def ui(home: Home) -> Iterator[tuple[int, Home]]:
+    port = free_port()
+    running = start(home, "ui", "--port", str(port))
+    try:
+        assert running.stdout is not None
+        said: list[str] = []
+        wait_until(lambda: said.append(str(running.stdout.readline())) or port_of(said))  # type: ignore[func-returns-value,union-attr]
+        assert f"http://127.0.0.1:{port}" in said[-1]
+        yield port, home
+    finally:
+        running.send_signal(signal.SIGTERM)
+        _, err = running.communicate(timeout=LONG)
+        assert err == ""
+
+
+def port_of(said: list[str]) -> bool:
+    return "http://" in said[-1]
+
+
+def test_a_second_ui_ends_with_one_line_and_starts_no_second_daemon(ui: tuple[int, Home]) -> None:
+    port, home = ui
+    taken = only_line(home.debrief("ui", "--port", str(port)))
+    assert f"127.0.0.1:{port}: cannot be listened on (Address already in use)" in taken
+    assert "--port" in taken
+    beside = only_line(home.debrief("ui", "--port", str(free_port())))
+    assert f"is shown already. Look at http://127.0.0.1:{port}" in beside

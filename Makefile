@@ -6,7 +6,7 @@ UV := VIRTUAL_ENV=.venv $(BIN)/uv
 export PYTHONUTF8 = 1
 export LITELLM_LOCAL_MODEL_COST_MAP = True
 
-.PHONY: demo test check pytest test-shared test-programs test-pages test-langfuse validity wheel-test ui up vscode \
+.PHONY: demo test check pytest test-shared test-programs test-trainers test-pages test-langfuse validity wheel-test ui up vscode \
 	vscode-check test-vscode locks clean
 
 demo: .venv/.run
@@ -42,6 +42,11 @@ test-programs: .venv/.run
 PAGES ?= /tmp/debrief-pages
 test-pages: .venv/.test
 	@$(BIN)/python -m tests.view.browser "$(PAGES)"
+# The recipes of docs/training-sets.md with the real trainers, and what they train on, on tiny random
+# models: takes minutes and 3 GB. pip has to find PyTorch's build without CUDA.
+TRAINERS ?= /tmp/debrief-trainers
+test-trainers: .venv/.test
+	@$(BIN)/python -m tools.trainers "$(TRAINERS)" $(OPTIONS)
 
 # The same stories on the stand-in and on a real server, whose project keeps what they send:
 # make test-langfuse DEBRIEF_TEST_LANGFUSE=http://<public key>:<secret key>@<host>

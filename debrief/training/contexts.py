@@ -58,16 +58,20 @@ def _lengths(messages: Sequence[ChatMessage], sizes: Sequence[int], end: int) ->
 
 
 class ContextTable:
-    """What contexts keep of lines, counted as they go by."""
+    """What contexts keep of lines, counted as they go by.
 
-    def __init__(self) -> None:
-        self.lines = self._trained = 0
+    Args:
+        trained: tokens of the answers that are trained on, before anything was cut or left out.
+    """
+
+    def __init__(self, trained: int) -> None:
+        self.lines = 0
+        self._trained = trained
         self._kept, self._whole, self._empty = ([0] * len(CONTEXTS) for _ in range(3))
 
     def add(self, lengths: Lengths) -> None:
         """Count a line in."""
         self.lines += 1
-        self._trained += lengths.trained
         for place, context in enumerate(CONTEXTS):
             self._kept[place] += lengths.kept[place]
             self._whole[place] += lengths.tokens <= context

@@ -128,7 +128,8 @@ class SampleMetadata(Struct, frozen=True, kw_only=True):
     """``recorder``, ``capture`` or ``transcript``, which name it, or ``history``: the branch's last
     commit before the session began. Empty when not known."""
     check_command: str
-    """The last shell command that tests, lints, checks types or builds; empty for none."""
+    """The last shell command that tests, lints, checks types or builds, and, where there is such a
+    one, does nothing with git beside; empty for none."""
     started: str
     """UTC, ISO 8601 with six digits of a second."""
     ended: str

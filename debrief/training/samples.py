@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 
 from debrief.errors import InputError
 from debrief.judging.evaluation import weighted_average
 from debrief.judging.model import JudgeEvaluation
+from debrief.offline.shell import simple_commands
 from debrief.outcomes.store import Success
 from debrief.rubrics.model import RubricEvaluation
 from debrief.scoring.dimensions import DIMENSIONS
@@ -105,7 +105,7 @@ def sample_of(
             licence=label(metadata.licence),
             base_commit=label(metadata.base_commit),
             base_commit_origin=metadata.base_commit_origin,
-            check_command=label(_last(validation_commands(session))),
+            check_command=label(_check(validation_commands(session))),
             started=time_text(session.started),
             ended=time_text(session.ended),
             prompt_fingerprint=metadata.prompt_fingerprint,
@@ -150,8 +150,15 @@ def weight_by_success(scores: SessionScores, outcome: Success | None) -> float:
     return 1.0 if known is None else known
 
 
-def _last(texts: Iterable[str]) -> str:
-    return next(iter(deque(texts, maxlen=1)), "")
+def _check(commands: Iterable[str]) -> str:
+    """Return the last command that checked the work; one that uses git beside, such as to commit,
+    only where there is no other."""
+    last = alone = ""
+    for command in commands:
+        last = command
+        if all(words[0] != "git" for words in simple_commands(command)):
+            alone = command
+    return alone or last
 
 
 def encode_line(sample: SampleLine) -> bytes:

@@ -46,7 +46,7 @@ from debrief.training.subagents import subagent_samples
 from debrief.training.windows import samples_of, tokens_of
 
 INDEX, LINES = "training_index", "training_lines"
-LINE_FORMAT = "12"
+LINE_FORMAT = "13"
 """Raised when the same sessions give other lines: every training set is written again."""
 
 

@@ -28,6 +28,11 @@ a third longer."""
 CONTINUED = "(continued: earlier steps on this are not shown)"
 TRUNCATED = "... (truncated)"
 
+_LEAST = 4
+_NO_ROOM = (
+    "what the model was given before the first prompt leaves less than a quarter of the tokens"
+)
+
 Messages = Sequence[ChatMessage]
 Count = Callable[[str], int]
 
@@ -49,8 +54,8 @@ def samples_of(
         thinking: what the model thought counts; exports leave it out unless asked for it.
 
     Raises:
-        InputError: the tools or the system message leave less than half of the tokens, or
-            nothing fits.
+        InputError: the tools, or what the model was given before the first prompt, leave less than
+            a quarter of the tokens, or nothing fits.
     """
     from debrief.tokens import count_tokens
 
@@ -65,8 +70,8 @@ def samples_of(
         }
         sample = replace(sample, tools=without_uncalled(sample.tools, called))
         left = beside(sample.tools)
-    if left < max_tokens / 2:
-        raise InputError(culprit, f"its tools leave less than half of {max_tokens} tokens")
+    if left < max_tokens / _LEAST:
+        raise InputError(culprit, f"its tools leave less than a quarter of {max_tokens} tokens")
     # The same texts are counted whole, by turn and by step.
     count = cache(count_tokens)
     windows = windows_of(
@@ -125,7 +130,7 @@ def windows_of(
         thinking: what the model thought counts.
 
     Raises:
-        InputError: the system message and the reminder leave less than half of the budget.
+        InputError: the system message and the reminder leave less than a quarter of the budget.
     """
     if tokens_of(messages, count, thinking=thinking) + beside * len(messages) <= budget:
         return (tuple(messages),)
@@ -153,11 +158,8 @@ class _Cutter:
         # Every window may need a closing message of ours.
         closing = self._size(ending_on_words([ChatMessage(role="tool", content="")])[1:])
         self._budget = budget - self._size(self._system) - count(reminder) - closing
-        if self._budget < budget / 2:
-            raise InputError(
-                "what the model was given before the first prompt",
-                f"leaves less than half of {budget} tokens for the rest",
-            )
+        if self._budget < budget / _LEAST:
+            raise InputError("the conversation", _NO_ROOM)
         self._windows: list[list[ChatMessage]] = []
         self._current: list[ChatMessage] = []
         self._used = 0

@@ -24,8 +24,8 @@ MAY_REFUSE = {"llama3_1": "This model only supports single tool-calls at once!"}
 
 def render_all(rows: list[dict[str, Any]], may_refuse: dict[str, str]) -> list[str]:
     """Render every line through every template; return the first template's texts."""
-    import trl  # type: ignore[import-not-found]
-    from transformers.utils.chat_template_utils import (  # type: ignore[import-not-found]
+    import trl
+    from transformers.utils.chat_template_utils import (
         render_jinja_template,
     )
 
@@ -57,10 +57,10 @@ def render_all(rows: list[dict[str, Any]], may_refuse: dict[str, str]) -> list[s
 
 def tune(dataset: Any, texts: list[str], steps: int) -> list[float]:
     """Tune a tiny random model; return the loss of each step."""
-    import torch  # type: ignore[import-not-found]
+    import torch
     import trl
     from tokenizers import ByteLevelBPETokenizer
-    from transformers import (  # type: ignore[import-not-found]
+    from transformers import (
         LlamaConfig,
         LlamaForCausalLM,
         PreTrainedTokenizerFast,

@@ -262,8 +262,8 @@ def test_what_follows_a_step_that_was_left_out_says_that_it_goes_on() -> None:
 
 
 def test_a_system_message_over_the_budget_is_refused() -> None:
-    with pytest.raises(InputError, match="less than half of 100 tokens"):
-        windows_of(talk(turn("Go.", says(text(90))), system=text(60)), 100, words)
+    with pytest.raises(InputError, match="leaves less than a quarter of the tokens"):
+        windows_of(talk(turn("Go.", says(text(90))), system=text(80)), 100, words)
 
 
 @given(sessions(), st.integers(200, 400), st.sampled_from([0, 3]))
@@ -307,8 +307,8 @@ def test_a_line_s_tokens_count_its_tools_and_what_a_template_writes_around() -> 
     assert [one.metadata.window for one in windows] == [1, 2]
     for one in windows:
         assert count_tokens(rendered(one)) <= 2_400
-    with pytest.raises(InputError, match="tools leave less than half of 1500 tokens"):
-        samples_of(line, 1_500)
+    with pytest.raises(InputError, match="tools leave less than a quarter of 1000 tokens"):
+        samples_of(line, 1_000)
 
 
 def test_a_prompt_of_300_000_tokens_is_whole_in_a_line_and_cut_in_windows() -> None:

@@ -130,12 +130,13 @@ def publish(
         raise InputError(f"form {form.name}", "is of scores, and nobody scored a subagent alone")
     if options.single_calls:
         form = replace(form, note=f"{form.note} {_SINGLE_CALLS}")
-    kept, left_out = ContextTable(), dict[str, int]()
+    left_out: dict[str, int] = {}
     with tempfile.TemporaryFile() as scratch, ExitStack() as stack:
-        chosen = [
-            _cut(lake, one, options, left_out, scratch) if options.max_tokens else one
-            for one in _chosen(lake, options)
-        ]
+        chosen = _chosen(lake, options)
+        lengths = [row.lengths[options.reasoning] for one in chosen for row in one.rows]
+        kept = ContextTable(sum(each.trained for each in lengths))
+        if options.max_tokens:
+            chosen = [_cut(lake, one, options, left_out, scratch) for one in chosen]
         for one in chosen:
             for row in one.rows:
                 kept.add(row.lengths[options.reasoning])
@@ -171,8 +172,9 @@ def _notes(options: ExportOptions, kept: ContextTable, left_out: dict[str, int])
     yield "## Filters\n\n" + table(("filter", "chosen"), options.choices)
     yield (
         "## What contexts keep\n\nOf the lines that this was made of, when a trainer cuts them at "
-        "so many tokens (o200k_base, with tools and what chat templates usually write).\n\n"
-        + table(HEADER, kept.rows())
+        "so many tokens (o200k_base, with tools and what chat templates usually write). Tokens are "
+        "those of all answers that were chosen and are trained on, before any was cut or left out."
+        "\n\n" + table(HEADER, kept.rows())
     )
     if left_out:
         rows = [(reason, str(count)) for reason, count in sorted(left_out.items())]

@@ -264,7 +264,8 @@ def test_the_ends_of_an_export_are_apart_and_of_the_asked_size(
 def test_a_trajectory_has_its_beginning_its_check_and_its_rewards() -> None:
     tested = call("Bash", {"command": "cd app && uv run pytest -q"}, "2 passed")
     linted = call("Bash", {"command": "ruff check"}, "ok")
-    turns = (turn("Go.", says("", linted), says("", tested), says("Gone.")), UNDO)
+    gone = call("Bash", {"command": "pytest -q && git commit -am Gone"}, "2 passed")
+    turns = (turn("Go.", says("", linted), says("", tested, gone), says("Gone.")), UNDO)
     of = session("s1", *turns)
     line = line_of(of, metadata=metadata(of, base_commit="1" * 40), scores=scores(of, 0.9))
     (made,) = as_form("rl", encode_line(line))

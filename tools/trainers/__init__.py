@@ -1,0 +1,1 @@
+"""Loads every form of the training sets with the trainers that take it."""

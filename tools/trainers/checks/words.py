@@ -1,0 +1,79 @@
+"""Whether what a trainer trains on is what the model said and called, and nothing else."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Sequence
+from itertools import groupby
+from operator import itemgetter
+from pathlib import Path
+from typing import Any
+
+Line = dict[str, Any]
+_MARKUP = {
+    *("name", "arguments", "parameters", "parameter", "function", "functions", "tool", "call"),
+    *("calls", "arg", "key", "value", "think", "im", "start", "end", "assistant", "eot", "id"),
+    *("analysis", "commentary", "final", "channel", "message", "constrain", "json", "to"),
+    *("endoftext", "observation", "user", "eom", "header", "begin", "turn", "model", "return"),
+}  # fmt: skip
+"""What templates write around words."""
+
+
+def lines_of(form: str, *sides: str) -> list[Line]:
+    """Return the exported lines of a form."""
+    paths = [Path(f"sets/{form}/{side}.jsonl") for side in sides or ("train", "eval")]
+    return [
+        json.loads(line) for path in paths if path.exists() for line in path.open(encoding="utf-8")
+    ]
+
+
+def runs_of(tokenizer: Any, ids: Sequence[int], mask: Sequence[bool]) -> list[str]:
+    """Return the texts that are trained on, one for each run of tokens."""
+    pairs = groupby(zip(ids, mask, strict=True), key=itemgetter(1))
+    runs = [[token for token, _ in group] for is_trained, group in pairs if is_trained]
+    return [tokenizer.decode(run) for run in runs]
+
+
+def says_the_same(runs: Sequence[str], answers: Sequence[Line]) -> bool:
+    """Return whether each run holds the words and calls of one answer, and but markup beside."""
+    return len(runs) == len(answers) and all(map(_holds, runs, answers))
+
+
+def _holds(run: str, answer: Line) -> bool:
+    for part in sorted(_parts(answer), key=len, reverse=True):
+        spelled = {part, part.strip(), json.dumps(part, ensure_ascii=False)[1:-1]}
+        spelled |= {json.dumps(part)[1:-1], part.capitalize()}
+        found = next((one for one in sorted(spelled, key=len, reverse=True) if one in run), None)
+        if found is None:
+            return False
+        run = run.replace(found, " ", 1)
+    return set(re.findall(r"\w+", run.replace("_", " "))) <= _MARKUP
+
+
+def _parts(answer: Line) -> Iterator[str]:
+    """Yield the texts that an answer consists of."""
+    yield answer["content"].strip()
+    for call in answer.get("tool_calls") or ():
+        arguments = call["function"]["arguments"]
+        yield call["function"]["name"]
+        yield from _leaves(json.loads(arguments) if isinstance(arguments, str) else arguments)
+
+
+def _leaves(value: Any) -> Iterator[str]:
+    if isinstance(value, dict):
+        for key, item in value.items():
+            yield key
+            yield from _leaves(item)
+    elif isinstance(value, list):
+        for item in value:
+            yield from _leaves(item)
+    else:
+        yield value if isinstance(value, str) else json.dumps(value)
+
+
+def answers_of(messages: Sequence[Line], flag: str = "") -> list[Line]:
+    """Return the answers among messages, those alone whose flag is set where there is one."""
+    return [
+        one for one in messages if one["role"] == "assistant" and (not flag or one.get(flag, True))
+    ]

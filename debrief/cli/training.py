@@ -127,16 +127,19 @@ def _of_one_prompt_set(
         lacks = f"hold {len(samples)} such samples, and of none are the prompts known"
         move = "Take others, or capture prompts: debrief hooks install."
         raise InputError("the lake and the repository", "; ".join([lacks, *missing]), move)
-    if len(sets) > 1:
-        choices = ", ".join(
-            f"--fingerprint {name} --tool {tool} ({shortfall(each, options) or 'enough samples'})"
-            for (name, tool), each in sorted(sets.items(), key=lambda item: -len(item[1]))
-        )
+    short = {of: shortfall(each, options) for of, each in sets.items()}
+    enough = [of for of, lack in short.items() if not lack]
+    if not enough:
+        most = max(sets, key=lambda of: len(sets[of]))
+        name, tool = most
+        missing.append(f"those of --fingerprint {name} --tool {tool} are {short[most]}")
+        missing += ["all others have less"] if len(sets) > 1 else []
+    elif len(sets) > 1:
+        choices = ", ".join(f"--fingerprint {name} --tool {tool}" for name, tool in enough)
         missing.append(f"ran with several prompts or tools: choose one of {choices}")
-    else:
-        missing += filter(None, [shortfall(known, options)])
+        missing += ["the others have too few samples"] if len(enough) < len(sets) else []
     if missing:
-        raise InputError("the samples", "; ".join(missing), MORE_SAMPLES if len(sets) == 1 else "")
+        raise InputError("the samples", "; ".join(missing), "" if enough else MORE_SAMPLES)
     return known
 
 

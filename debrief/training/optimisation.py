@@ -179,13 +179,12 @@ def shortfall(samples: Sequence[TrainingSample], options: OptimiserOptions) -> s
         options: how many of them may be taken.
     """
     train, held_out = (side[: options.most_samples] for side in sides_of(samples))
-    lacks = [] if train else ["none is on the training side (at least 1 is needed)"]
-    if len(held_out) < LEAST_HELD_OUT:
-        lacks.append(
-            f"{len(held_out)} held-out ones are too few to tell better prompts from chance "
-            f"(at least {LEAST_HELD_OUT} are needed)"
-        )
-    return f"do not do: {' and '.join(lacks)}" if lacks else ""
+    if train and len(held_out) >= LEAST_HELD_OUT:
+        return ""
+    return (
+        f"too few: {len(train)} to train on and {len(held_out)} held out, and from 1 and "
+        f"{LEAST_HELD_OUT} on better prompts can be told from chance"
+    )
 
 
 def sides_of(

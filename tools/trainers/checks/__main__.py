@@ -47,8 +47,7 @@ def _make_model() -> None:
     pairs.decoder = decoders.ByteLevel()
     letters = pre_tokenizers.ByteLevel.alphabet()
     trainer = trainers.BpeTrainer(vocab_size=16_000, special_tokens=marks, initial_alphabet=letters)
-    with Path("sets/messages/train.jsonl").open(encoding="utf-8") as lines:
-        pairs.train_from_iterator(lines, trainer)
+    pairs.train([f"sets/messages/{side}.jsonl" for side in ("train", "eval")], trainer)
     tokenizer = PreTrainedTokenizerFast(
         tokenizer_object=pairs, eos_token="<|im_end|>", pad_token="<|endoftext|>"
     )

@@ -90,8 +90,8 @@ def swift(recipe: str) -> dict[str, Any]:
     from swift.pipelines import SwiftSft
 
     _, _, *given = shlex.split(recipe)
-    small = ["--max_steps", "2", "--torch_dtype", "float32", "--report_to", "none"]
-    ran = SwiftSft([*given, *small])
+    small = "--max_steps 2 --torch_dtype float32 --report_to none --dataset_shuffle false"
+    ran = SwiftSft([*given, *small.split()])
     ran.main()
     loaded = sum(map(len, ran._prepare_dataset()))
     ran.template.max_length = _UNCUT

@@ -6,8 +6,9 @@ assistant message without calls. A slash command that the model took up is a use
 was typed. What the transcript lacks is neither invented nor left open: a fixed text in round
 brackets stands for it, and is counted. An assistant message of ours, one on a request that is not
 known or after a notice that is not told, one that the person interrupted before it came to its
-calls, one whose call was refused or lacks its result or its arguments, and all that the person's
-next words reject, undo or correct carry ``weight`` 0, OpenAI's mark for what is not trained on.
+calls, one whose call was refused or has no result, those on a request of which a call's arguments
+are not known, and all that the person's next words reject, undo or correct carry ``weight`` 0,
+OpenAI's mark for what is not trained on.
 """
 
 from __future__ import annotations
@@ -56,6 +57,8 @@ class ConversationBuilder:
         """The turn of the last answer."""
         self._is_known = True
         """Whether the last request is."""
+        self._has_arguments = True
+        """Whether those of all calls on the last request are known."""
         self._reminder = reminder
         """What the first prompt begins with."""
         self._messages: list[ChatMessage] = []
@@ -95,6 +98,8 @@ class ConversationBuilder:
         elif request.answers and (request.is_notice or self._last in ("", "system")):
             self.stand_ins += 1
             self._ask(NO_PROMPT, is_known=False)
+        calls = (call for answer in request.answers for call in answer.calls)
+        self._has_arguments = all(call.input for call in calls)
         for place, answer in enumerate(request.answers):
             if answer.summary and place:
                 self._ask(answer.summary, is_known=True)
@@ -150,7 +155,7 @@ class ConversationBuilder:
             yield "the person refused a call"
         elif any(call.result is None for call in answer.calls):
             yield "a call has no result"
-        if any(not call.input for call in answer.calls):
+        if not self._has_arguments:
             yield "the arguments of a call are not known"
 
     def _call(self, call: ToolCall) -> ChatCall:

@@ -9,6 +9,7 @@ import msgspec
 import pytest
 from msgspec import UNSET
 
+from debrief.errors import InputError
 from debrief.langfuse.fetcher import SessionFetcher
 from debrief.redaction.redactor import Redactor
 from debrief.redaction.sessions import redact_session
@@ -72,6 +73,7 @@ def test_three_traces_of_a_client_become_one_turn_and_one_line(mode: Mode) -> No
 
 
 def test_a_call_whose_arguments_nobody_tells_is_not_trained_on() -> None:
+    """Nor is what is said on the same request: forms without weights leave that out whole."""
     untold = {"id": "c1", "type": "tool_use", "name": "run_tests"}
     with LangfuseServer() as server:
         agent = DropIn(server)
@@ -79,6 +81,9 @@ def test_a_call_whose_arguments_nobody_tells_is_not_trained_on() -> None:
         answers = calls(call("c2", "read_file", path="cart.py"))
         agent.asks(tool("c1", "1 failed"), answers=answers)
         agent.asks(tool("c2", "total = 0"), answers=says("It starts at 0."))
+        with pytest.raises(InputError, match="no answer in full"):
+            line_of(SessionFetcher(client_of(server)).fetch_session("s1"))
+        agent.asks(user("Thanks."), answers=says("You are welcome."))
         session = SessionFetcher(client_of(server)).fetch_session("s1")
         agent.ran("t1", "run_tests", {"folder": "tests"}, "1 failed")
         told = SessionFetcher(client_of(server)).fetch_session("s1")
@@ -86,7 +91,7 @@ def test_a_call_whose_arguments_nobody_tells_is_not_trained_on() -> None:
     line = line_of(session)
     assert validate_line(msgspec.json.encode(line)) == []
     answered = [message for message in line.messages if message.role == "assistant"]
-    assert [message.weight for message in answered] == [0, UNSET, UNSET]
+    assert [message.weight for message in answered] == [0, 0, 0, UNSET]
     assert line.metadata.not_trained == "turn 1: the arguments of a call are not known"
     counts = SetCounts()
     counts.add_line(line.metadata, 1, 1, 1)

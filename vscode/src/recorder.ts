@@ -19,14 +19,11 @@ export interface Call {
 export async function ask(program: string, args: string[], call: Call): Promise<unknown> {
   const child = start(program, args, call);
   const [out, errors, code] = await Promise.all([all(child.stdout), all(child.stderr), end(child)]);
-  try {
-    if (code === 0) return JSON.parse(out) as unknown;
-  } catch {
-    throw new Refusal("recorder.failed", `${program} gave no answer that can be read.`, {
-      details: [out.slice(0, 200)],
-    });
-  }
-  throw refusalOf(errors, program);
+  if (code !== 0) throw refusalOf(errors, program);
+  const answer = parsed(out);
+  if (answer !== undefined) return answer;
+  const text = `${program} gave no answer that can be read.`;
+  throw new Refusal("recorder.failed", text, { details: [out.slice(0, 200)] });
 }
 
 export interface Running {
@@ -46,8 +43,8 @@ export function follow(
   const errors = all(child.stderr);
   if (child.stdout) {
     createInterface({ input: child.stdout }).on("line", (line) => {
-      const { output } = JSON.parse(line) as { output?: string };
-      if (output) show(output);
+      const piece = parsed(line) as { output?: unknown } | undefined;
+      if (typeof piece?.output === "string") show(piece.output);
     });
   }
   const done = end(child).then(async (code) => {
@@ -82,4 +79,12 @@ function end(child: ChildProcess): Promise<number | null> {
     });
     child.once("close", resolve);
   });
+}
+
+function parsed(text: string): unknown {
+  try {
+    return JSON.parse(text) as unknown;
+  } catch {
+    return undefined;
+  }
 }

@@ -4,7 +4,7 @@ import * as vscode from "vscode";
 
 import type { Commands, Exported, History, Status, Stopped, Tasks } from "./answers";
 import { endOf, offersOf, refusalFor, sessionOf, uploadsOf } from "./answers";
-import type { CommandInputs, Draft, Session, Task, Upload, ViewState } from "./model";
+import type { CommandInputs, Draft, Session, StopOptions, Task, Upload, ViewState } from "./model";
 import { Notices } from "./notices";
 import { follow, type Running } from "./recorder";
 import { Refusal } from "./refusal";
@@ -251,12 +251,13 @@ export class Controller implements vscode.Disposable {
     this.running?.interrupt();
   }
 
-  async stop(summary: string, ready: boolean): Promise<void> {
+  async stop({ summary, ready, acceptSkipped }: StopOptions): Promise<void> {
     await this.act("Making the record, verifying and sending it", async () => {
       await vscode.workspace.saveAll(false);
       const args = ["stop", "--json"];
       if (summary.trim()) args.push(`--summary=${summary}`);
       if (ready) args.push("--ready");
+      if (acceptSkipped) args.push("--accept-skipped");
       try {
         const stopped = (await this.workspace.send(args)) as Stopped;
         this.notices.set("action", endOf(stopped));

@@ -126,6 +126,6 @@ export function dialogs(controller: Controller, store: (token: string) => Promis
     if (file) await controller.export(file.fsPath, which.status, format.label);
   };
 
-  const stop = (): Promise<void> => controller.stop("", false);
+  const stop = (): Promise<void> => controller.stop({ summary: "", ready: false, acceptSkipped: false });
   return { selectTask, createTask, start, stop, discard, setToken, exportTask };
 }

@@ -50,7 +50,7 @@ export function activate(context: vscode.ExtensionContext): void {
       case "cancel":
         return controller.cancel();
       case "stop":
-        return void controller.stop(request.summary, request.ready);
+        return void controller.stop(request.options);
       case "discard":
         return void ask.discard();
       case "mark":

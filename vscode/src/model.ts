@@ -130,6 +130,15 @@ export interface ViewState {
 /** What is typed beside the buttons of commands, by kind. */
 export type CommandInputs = Record<string, string>;
 
+export interface StopOptions {
+  /** Closing words; empty for those made from the facts. */
+  summary: string;
+  /** Mark it ready, if nothing is missing. */
+  ready: boolean;
+  /** It may be ready without the changes that are left out. */
+  acceptSkipped: boolean;
+}
+
 export type Request =
   | { type: "shown" }
   | { type: "chooseFolder"; path: string }
@@ -141,7 +150,7 @@ export type Request =
   | { type: "run"; argv: string[]; timeLimit: number }
   | { type: "agree" }
   | { type: "cancel" }
-  | { type: "stop"; summary: string; ready: boolean }
+  | { type: "stop"; options: StopOptions }
   | { type: "discard" }
   | { type: "mark"; id: string; status: "draft" | "ready" }
   | { type: "export" }

@@ -40,7 +40,7 @@ const REQUESTS: Record<Request["type"], Record<string, Check>> = {
   run: { argv: texts, timeLimit: seconds },
   agree: {},
   cancel: {},
-  stop: { summary: text, ready: flag },
+  stop: { options: shape({ summary: text, ready: flag, acceptSkipped: flag }) },
   discard: {},
   mark: { id: text, status },
   export: {},

@@ -9,7 +9,7 @@ const TAKEN = [
   { type: "draft", draft: { template: "", system: "", prompt: "Add a discount." } },
   { type: "inputs", inputs: { selector: "web", package: "left-pad" } },
   { type: "run", argv: ["pnpm", "test"], timeLimit: 600 },
-  { type: "stop", summary: "", ready: true },
+  { type: "stop", options: { summary: "", ready: true, acceptSkipped: false } },
   { type: "mark", id: "1", status: "draft" },
   { type: "act", action: "setToken" },
 ];
@@ -33,7 +33,7 @@ const DROPPED: [string, unknown][] = [
   ["a status that there is not", { type: "mark", id: "1", status: "best" }],
   ["an action that there is not", { type: "act", action: "toString" }],
   ["a kind that becomes an option", { type: "inputs", inputs: { "--agree": "x" } }],
-  ["a text without end", { type: "stop", summary: "x".repeat(1_000_001), ready: true }],
+  ["a text without end", { type: "chooseTask", id: "x".repeat(1_000_001) }],
 ];
 for (const [what, message] of DROPPED) {
   test(`a message is dropped: ${what}`, () => {

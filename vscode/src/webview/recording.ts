@@ -27,6 +27,13 @@ export class Recording {
     id: "ready",
     change: () => keep({ ready: this.ready.checked }),
   });
+  private readonly accept = make("input", { type: "checkbox", id: "accept" });
+  private readonly accepting = make(
+    "div",
+    { class: "check" },
+    this.accept,
+    make("label", { for: "accept" }, "Leave out what cannot be recorded"),
+  );
   private readonly stop = make(
     "button",
     { class: "primary", click: () => this.stopped() },
@@ -62,6 +69,7 @@ export class Recording {
       this.ready,
       make("label", { for: "ready" }, "Mark ready for training"),
     ),
+    this.accepting,
     this.lacks,
     make("div", { class: "beside end" }, this.stop, this.discard),
   );
@@ -84,6 +92,7 @@ export class Recording {
     this.updateFiles(session);
     this.commands.update(session, state);
     const { notReady } = session;
+    this.accepting.hidden = !session.skipped.length;
     fill(this.lacks, notReady, () => notReady.map((each) => remark(`Not ready: ${each}`, "info")));
     this.stop.disabled = this.discard.disabled = state.busy !== "";
   }
@@ -123,12 +132,15 @@ export class Recording {
   }
 
   private stopped(): void {
-    post({ type: "stop", summary: this.summary.value, ready: this.ready.checked });
+    const { summary, ready, accept } = this;
+    const options = { summary: summary.value, ready: ready.checked, acceptSkipped: accept.checked };
+    post({ type: "stop", options });
   }
 
   /** The next session has closing words of its own. */
   private forget(): void {
     this.summary.value = "";
+    this.accept.checked = false;
     keep({ summary: "" });
   }
 }

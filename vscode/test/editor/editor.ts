@@ -1,7 +1,7 @@
 /** A real VS Code, code-server, driven in a headless browser. */
 
 import { join } from "node:path";
-import { chromium, type Browser, type FrameLocator, type Page } from "playwright-core";
+import { chromium, type Browser, type FrameLocator, type Locator, type Page } from "playwright-core";
 
 import { ended, freePort, until, type Stage } from "./stage";
 
@@ -90,20 +90,23 @@ export class Editor {
     await this.page.keyboard.press("Enter");
   }
 
-  /** Return the milliseconds that the extension's activation took, as the editor measured it. */
-  async activation(): Promise<number> {
+  /** Return the milliseconds that activations took, as the editor measured them. */
+  async activation(): Promise<{ own: number; slowest: number }> {
     await this.command("Developer: Show Running Extensions");
     const rows = this.page.locator(".runtime-extensions-editor .monaco-list-row");
     const row = rows.filter({ hasText: "Session Recorder" });
+    const time = async (each: Locator): Promise<number> =>
+      Number(/(\d+)ms/.exec(await each.getByText(/Activation: \d+ms/).innerText())?.[1]);
+    const slowest = await time(rows.first());
     await rows.first().hover();
     // The slowest come first, and the list holds no more than what is seen.
     await until("its row", async () => {
       await this.page.mouse.wheel(0, 200);
       return row.isVisible();
     });
-    const text = await row.getByText(/Activation: \d+ms/).innerText();
+    const own = await time(row);
     await this.page.keyboard.press("Escape");
-    return Number(/(\d+)ms/.exec(text)?.[1]);
+    return { own, slowest };
   }
 
   /** Answer the input box that is open. */

@@ -154,6 +154,7 @@ export function offersOf(answer: Commands, filter: string): Offer[] {
       problem: problemOf(rule),
       isCheck: rule.isCheck,
       own: rule.own,
+      timeLimit: rule.timeLimit,
       kinds: rule.arguments.flatMap((word) => /^<(.*)>\+?$/.exec(word)?.[1] ?? []),
     }));
 }

@@ -217,13 +217,14 @@ export class Controller implements vscode.Disposable {
     this.live.offers = offersOf(answer, inputs.selector ?? "");
     const own = answer.commands.filter((rule) => rule.own);
     const commands = own.map((rule) => [rule.program, ...rule.arguments].join(" "));
-    this.live.rules = answer.source && !answer.agreed ? { source: answer.source, commands } : null;
+    const { source, digest, agreed } = answer;
+    this.live.rules = source && digest && !agreed ? { source, digest, commands } : null;
   }
 
   /** Agree to the repository's own commands, which were shown. */
-  async agree(): Promise<void> {
+  async agree(digest: string): Promise<void> {
     await this.act("Agreeing", async () => {
-      await this.workspace.ask(["commands", "--agree", "--json"]);
+      await this.workspace.ask(["commands", "--yes", `--digest=${digest}`, "--json"]);
       await this.readOffers();
     });
   }
@@ -233,7 +234,8 @@ export class Controller implements vscode.Disposable {
     await this.act(`Running ${line}`, async () => {
       await vscode.workspace.saveAll(false);
       this.terminal.begin(line);
-      const args = ["run", "--json", `--time-limit=${timeLimit}`, "--", ...argv];
+      const limit = timeLimit ? [`--time-limit=${timeLimit}`] : [];
+      const args = ["run", "--json", ...limit, "--", ...argv];
       const show = (text: string): void => this.terminal.write(text);
       this.running = follow(await this.workspace.program(), args, this.workspace.call(), show);
       const soon = setTimeout(() => void this.refreshSession(), SETTLE);

@@ -46,7 +46,7 @@ export function activate(context: vscode.ExtensionContext): void {
       case "run":
         return void controller.run(request.argv, request.timeLimit);
       case "agree":
-        return void controller.agree();
+        return void controller.agree(request.digest);
       case "cancel":
         return controller.cancel();
       case "stop":

@@ -54,6 +54,8 @@ export interface Offer {
   isCheck: boolean;
   /** The repository's owner added it. */
   own: boolean;
+  /** Seconds that it may take. */
+  timeLimit: number;
   /** The kinds of values that it takes, such as `package`. */
   kinds: string[];
 }
@@ -111,6 +113,7 @@ export interface ViewState {
   /** Contents of files are never recorded. */
   neverContents: boolean;
   filters: string[];
+  /** Seconds that any command may take; 0 for each one's own limit. */
   timeLimit: number;
   /** False until the recorder was asked once. */
   known: boolean;
@@ -119,7 +122,7 @@ export interface ViewState {
   session: Session | null;
   offers: Offer[];
   /** The repository's own commands that its person has not agreed to yet. */
-  rules: { source: string; commands: string[] } | null;
+  rules: { source: string; digest: string; commands: string[] } | null;
   /** How many records of this machine wait to be sent. */
   waiting: number;
   uploads: Upload[];
@@ -148,7 +151,7 @@ export type Request =
   | { type: "start" }
   | { type: "inputs"; inputs: CommandInputs }
   | { type: "run"; argv: string[]; timeLimit: number }
-  | { type: "agree" }
+  | { type: "agree"; digest: string }
   | { type: "cancel" }
   | { type: "stop"; options: StopOptions }
   | { type: "discard" }

@@ -8,7 +8,7 @@ const LONGEST = 1_000_000;
 const text: Check = (value) => typeof value === "string" && value.length <= LONGEST;
 const texts: Check = (value) => Array.isArray(value) && value.length <= 100 && value.every(text);
 const flag: Check = (value) => typeof value === "boolean";
-const seconds: Check = (value) => typeof value === "number" && value >= 1 && value <= 86_400;
+const seconds: Check = (value) => typeof value === "number" && value >= 0 && value <= 86_400;
 const status: Check = (value) => value === "draft" || value === "ready";
 const action: Check = (value) => typeof value === "string" && Object.hasOwn(ACTIONS, value);
 
@@ -38,7 +38,7 @@ const REQUESTS: Record<Request["type"], Record<string, Check>> = {
   start: {},
   inputs: { inputs: values },
   run: { argv: texts, timeLimit: seconds },
-  agree: {},
+  agree: { digest: text },
   cancel: {},
   stop: { options: shape({ summary: text, ready: flag, acceptSkipped: flag }) },
   discard: {},

@@ -19,7 +19,7 @@ export function settingsOf(folder?: vscode.Uri): Settings {
     neverContents: isOnAnywhere(section, "neverUploadFileContents"),
     ignore: texts(section.get("ignore")),
     filters: texts(section.get("commandFilters")),
-    timeLimit: section.get("timeLimitSeconds", 600),
+    timeLimit: section.get("timeLimitSeconds", 0),
     templates: Object.entries(templates).map(([name, text]) => ({ name, text: String(text) })),
     recorderPath: section.get("recorderPath", "").trim(),
   };

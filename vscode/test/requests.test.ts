@@ -29,7 +29,7 @@ const DROPPED: [string, unknown][] = [
   ["a field too many", { type: "start", force: true }],
   ["a field of another type", { type: "chooseFolder", path: 1 }],
   ["a program that is no text", { type: "run", argv: ["pnpm", null], timeLimit: 600 }],
-  ["no time limit", { type: "run", argv: ["pnpm", "test"], timeLimit: Infinity }],
+  ["a time limit without end", { type: "run", argv: ["pnpm", "test"], timeLimit: Infinity }],
   ["a status that there is not", { type: "mark", id: "1", status: "best" }],
   ["an action that there is not", { type: "act", action: "toString" }],
   ["a kind that becomes an option", { type: "inputs", inputs: { "--agree": "x" } }],

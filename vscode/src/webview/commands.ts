@@ -16,7 +16,7 @@ export class Commands {
   private readonly filters = make("datalist", { id: "filters" });
   private readonly filter = this.input("none", "filters");
   private readonly packages = this.input("names, with spaces between");
-  private readonly limit = make("input", { type: "number", min: "1", max: "86400" });
+  private readonly limit = make("input", { type: "number", min: "1", max: "86400", placeholder: "its own" });
   private readonly own = make("div", { class: "grid" });
   private readonly problem = make("p", { class: "hint", role: "status", "aria-live": "polite" });
   private readonly ran = make("ol", { class: "rows", "aria-label": "Commands that ran" });
@@ -49,7 +49,7 @@ export class Commands {
 
   update(session: Session, state: ViewState): void {
     this.element.hidden = session.stopped;
-    if (document.activeElement !== this.limit) this.limit.value ||= String(state.timeLimit);
+    if (document.activeElement !== this.limit) this.limit.value ||= state.timeLimit ? String(state.timeLimit) : "";
     fill(this.filters, state.filters, () => state.filters.map((value) => make("option", { value })));
     const isBusy = state.busy !== "" || session.commands.some((each) => each.running);
     const checks = state.offers.filter((each) => each.isCheck);
@@ -77,7 +77,7 @@ export class Commands {
               {},
               make("p", {}, `${rules.source} adds commands. They run once you agree:`),
               make("ul", {}, ...rules.commands.map((each) => make("li", {}, each))),
-              make("button", { class: "secondary", click: () => post({ type: "agree" }) }, "Agree"),
+              make("button", { class: "secondary", click: () => post({ type: "agree", digest: rules.digest }) }, "Agree"),
             ),
           ]
         : [],
@@ -122,13 +122,13 @@ export class Commands {
 
   private button(offer: Offer, isBusy: boolean): HTMLElement {
     const click = (): void =>
-      post({ type: "run", argv: offer.argv, timeLimit: Number(this.limit.value) || 600 });
+      post({ type: "run", argv: offer.argv, timeLimit: Number(this.limit.value) });
     return make(
       "button",
       {
         class: "secondary",
         disabled: offer.problem !== "" || isBusy,
-        title: offer.problem || offer.argv.join(" "),
+        title: offer.problem || `${offer.argv.join(" ")}, at most ${offer.timeLimit} s`,
         click,
       },
       offer.title,

@@ -3,7 +3,7 @@ import { Commands } from "./commands";
 import { field, fill, icon, make } from "./dom";
 import { keep, kept, post } from "./host";
 import { ICONS } from "./icons";
-import { elapsed } from "./words";
+import { elapsed, shortIds } from "./words";
 
 const SIGNS = { create: "A", update: "M", delete: "D" } as const;
 const KINDS = { create: "created", update: "changed", delete: "deleted" } as const;
@@ -150,7 +150,7 @@ function fact(name: string, value: string): HTMLElement[] {
 }
 
 function remark(text: string, level: "warning" | "info" | "error"): HTMLElement {
-  return make("li", { class: level }, icon(ICONS[level]), make("span", {}, text));
+  return make("li", { class: level }, icon(ICONS[level]), make("span", {}, shortIds(text)));
 }
 
 function fileRow(change: FileChange): HTMLElement {

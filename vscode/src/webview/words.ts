@@ -27,3 +27,8 @@ export function moment(iso: string, now: Date = new Date()): string {
 export function counted(count: number, noun: string): string {
   return `${count} ${noun}${count === 1 ? "" : "s"}`;
 }
+
+/** Cut the ids of commits in a text as git shows them. */
+export function shortIds(text: string): string {
+  return text.replace(/\b([0-9a-f]{8})([0-9a-f]{32}|[0-9a-f]{56})\b/g, "$1");
+}

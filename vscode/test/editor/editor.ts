@@ -11,6 +11,17 @@ const QUIET = [
   ...["--disable-background-networking", "--disable-component-update"],
 ];
 
+const BASE = {
+  "workbench.startupEditor": "none",
+  "security.workspace.trust.enabled": false,
+  "telemetry.telemetryLevel": "off",
+  "git.openRepositoryInParentFolders": "never",
+  "window.autoDetectColorScheme": false,
+  "extensions.ignoreRecommendations": true,
+  "chat.disableAIFeatures": true,
+  "workbench.secondarySideBar.defaultVisibility": "hidden",
+};
+
 type Settings = Record<string, unknown>;
 
 export class Editor {
@@ -21,23 +32,20 @@ export class Editor {
 
   constructor(private readonly stage: Stage) {}
 
+  /** Write a person's settings; the editor follows them at once. */
+  settle(settings: Settings): void {
+    this.stage.write(join(this.stage.root, "editor"), {
+      "User/settings.json": JSON.stringify({ ...BASE, ...settings }),
+    });
+  }
+
   /** Install the extension and start the editor, with a person's settings and those of the machine. */
   async open(settings: Settings, machine: Settings): Promise<void> {
     const data = join(this.stage.root, "editor");
     const port = await freePort();
     this.url = `http://127.0.0.1:${port}`;
-    const base = {
-      "workbench.startupEditor": "none",
-      "security.workspace.trust.enabled": false,
-      "telemetry.telemetryLevel": "off",
-      "git.openRepositoryInParentFolders": "never",
-      "window.autoDetectColorScheme": false,
-      "extensions.ignoreRecommendations": true,
-      "chat.disableAIFeatures": true,
-      "workbench.secondarySideBar.defaultVisibility": "hidden",
-    };
+    this.settle(settings);
     this.stage.write(data, {
-      "User/settings.json": JSON.stringify({ ...base, ...settings }),
       "Machine/settings.json": JSON.stringify(machine),
       "config.yaml": "",
     });

@@ -182,7 +182,7 @@ async function main(): Promise<void> {
   stage.write(shop, { "cart.js": `${DISCOUNT}exports.round = (sum) => Math.round(sum * 100) / 100;\n` });
   stage.git(shop, "commit", "-qam", "Round");
   stage.git(shop, "merge", "-q", "--no-ff", "-m", "Merge others", "others");
-  await editor.says(/merge/i);
+  await editor.says(/1 commit of others came in/);
   await picture("merge");
 
   began("the API is away: the record is kept, and sent later");
@@ -196,7 +196,7 @@ async function main(): Promise<void> {
   await view().getByText("waits to be sent").waitFor({ state: "hidden" });
   const records = await stored();
   assert.equal(records.length, 2);
-  assert.match(records[1]?.meta.warnings.join() ?? "", /merge/i);
+  assert.match(records[1]?.meta.warnings.join() ?? "", /commit of others came in/);
   const patches = records[1]?.messages.flatMap((each) => each.tool_calls ?? []) ?? [];
   assert.ok(!JSON.stringify(patches).includes("shipping.js"));
 
@@ -224,6 +224,9 @@ async function main(): Promise<void> {
   await editor.confirm("Discard");
   await editor.says("Not clean: 1 file");
   assert.equal(readFileSync(join(shop, "idea.txt"), "utf8"), "?\n");
+  editor.settle({ ...settings, "workbench.colorTheme": "Default Light Modern" });
+  await view().locator("body.vscode-light").waitFor();
+  await picture("light");
 
   began("the extension is activated in no time");
   await editor.page.reload();

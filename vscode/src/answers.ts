@@ -66,6 +66,8 @@ export interface Exported {
 
 interface Problem {
   code: string;
+  culprit: string;
+  reason: string;
   message: string;
   facts: { paths?: string[]; reasons?: string[]; kept?: boolean };
 }
@@ -85,6 +87,7 @@ const MOVES: Record<string, Action> = {
 
 /** The recorder speaks of its command line; a person at the editor has buttons. */
 const WORDS: Record<string, string> = {
+  "api-away": "The API does not answer.",
   "api-not-set": "No API is set. Records go to the address in the setting dataset.apiBaseUrl.",
   "token-missing": "No API token is set. One is made with: debrief tokens create.",
   "token-wrong": "The API refused the token. Set another one.",
@@ -110,11 +113,16 @@ export function refusalOf(errors: string, program: string): Refusal {
 export function refusalFor(problem: Problem): Refusal {
   const { code, facts } = problem;
   const action = MOVES[code];
-  const lines = facts.paths ?? (facts.reasons && facts.reasons.length > 1 ? facts.reasons : []);
-  const words = facts.kept
-    ? `The record is kept on this machine until it can be sent. ${WORDS[code] ?? problem.message}`
-    : (WORDS[code] ?? problem.message);
-  return new Refusal(code, words, { details: lines, ...(action ? { action } : {}) });
+  const more = action ? { action } : {};
+  if (facts.kept) {
+    const why = WORDS[code] ?? facts.reasons?.join("; ") ?? problem.reason;
+    const text = `The record is kept on this machine, and is sent when the API takes it. ${why}`;
+    return new Refusal("kept", text, more);
+  }
+  const away = code === "api-away" ? [`${problem.culprit}: ${problem.reason}`] : undefined;
+  const several = facts.reasons && facts.reasons.length > 1 ? facts.reasons : [];
+  const details = facts.paths ?? away ?? several;
+  return new Refusal(code, WORDS[code] ?? problem.message, { details, ...more });
 }
 
 function problemIn(errors: string): Problem | undefined {

@@ -263,9 +263,9 @@ export class Controller implements vscode.Disposable {
       try {
         const stopped = (await this.workspace.send(args)) as Stopped;
         this.notices.set("action", endOf(stopped));
-        await this.saveDraft({ ...this.draft, prompt: "" });
       } finally {
         await this.refresh();
+        if (!this.session) await this.saveDraft({ ...this.draft, prompt: "" });
       }
     });
   }

@@ -1,7 +1,12 @@
 import type { Action, Notice } from "./model";
 
-/** What is only not done yet. */
-const TO_DO = ["api-not-set", "token-missing", "no-folder"];
+/** What is no failure: only not done yet, or done later. */
+const LEVELS: Record<string, Notice["level"]> = {
+  "api-not-set": "info",
+  "token-missing": "info",
+  "no-folder": "info",
+  kept: "warning",
+};
 
 /** An error that a person can act on: what is wrong, and the next move. */
 export class Refusal extends Error {
@@ -24,7 +29,7 @@ export class Refusal extends Error {
   }
 
   get notice(): Notice {
-    const level = TO_DO.includes(this.code) ? "info" : "error";
+    const level = LEVELS[this.code] ?? "error";
     const action = this.action ? { action: this.action } : {};
     return { level, text: this.message, details: this.details, ...action };
   }

@@ -4,7 +4,7 @@ import { test } from "node:test";
 import { endOf, offersOf, refusalOf, sessionOf, type Commands, type Status } from "../src/answers";
 
 function error(code: string, facts: object = {}, message = "The reason. The next move."): string {
-  const problem = { code, culprit: "", reason: "", nextMove: "", message, facts };
+  const problem = { code, culprit: "x", reason: "is wrong", nextMove: "", message, facts };
   return `debrief: a warning for people\n${JSON.stringify({ error: problem })}\n`;
 }
 
@@ -19,8 +19,9 @@ test("a wrong token has the button that sets another", () => {
 });
 
 test("a record that is kept is told as kept, with the reason", () => {
-  const refusal = refusalOf(error("api-away", { kept: true }, "It cannot be reached."), "debrief");
-  assert.match(refusal.message, /kept on this machine .* cannot be reached/);
+  const refusal = refusalOf(error("api-away", { kept: true }), "debrief");
+  assert.match(refusal.message, /kept on this machine, .* The API does not answer/);
+  assert.equal(refusal.notice.level, "warning");
 });
 
 test("an error without words of the extension's own has the recorder's", () => {

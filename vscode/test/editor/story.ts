@@ -225,7 +225,10 @@ async function main(): Promise<void> {
   await editor.says("Not clean: 1 file");
   assert.equal(readFileSync(join(shop, "idea.txt"), "utf8"), "?\n");
   editor.settle({ ...settings, "workbench.colorTheme": "Default Light Modern" });
+  await editor.page.reload();
+  await editor.sidebar();
   await view().locator("body.vscode-light").waitFor();
+  await editor.says("Make draft");
   await picture("light");
 
   began("the extension is activated in no time");

@@ -73,7 +73,7 @@ def test_each_prompt_has_a_name_its_days_its_sessions_and_its_quality(tmp_path: 
         "2026-11-04 to 2026-11-05 2 0.75 (0.11 to 1.00)",
     ):
         assert text in shown
-    assert '<a href="/prompts/aaaaaaaa/diff/bbbbbbbb">what changed</a>' in page
+    assert '<a href="/prompts/aaaaaaaa/diff/bbbbbbbb">from the one before</a>' in page
     assert '<a href="/sessions?fingerprint=bbbbbbbb">2</a>' in page
     assert page.index("cccccccc") < page.index("bbbbbbbb") < page.index("aaaaaaaa")
 

@@ -29,6 +29,7 @@ from debrief.judging.model import JudgeEvaluation
 from debrief.keys import digest_of
 from debrief.scoring.model import SessionScores
 from debrief.snapshots.model import SessionMetadataRow
+from debrief.snapshots.prompts import fingerprint_names
 from debrief.training.decomposition import WeeklyMove, moves_markdown, weekly_moves
 from debrief.training.leaderboard import LeaderboardRow, leaderboard, leaderboard_markdown
 from debrief.training.plots import leaderboard_plot, moves_plot, scores_over_weeks_plot
@@ -132,7 +133,8 @@ def fingerprint_leaderboard(context: dg.AssetExecutionContext) -> dg.Materialize
     )
     moves = fill(run, MOVES, ALL, WeeklyMove, inputs, lambda _: weekly_moves(scores(), metadata()))
     unchanged = board.skipped and moves.skipped
-    ranking, moved = leaderboard_markdown(board.rows), moves_markdown(moves.rows)
+    names = fingerprint_names(lake)
+    ranking, moved = leaderboard_markdown(board.rows, names), moves_markdown(moves.rows, names)
     lake.write_bytes(PAGE, f"{ranking}\n## What moved the weekly mean\n\n{moved}".encode())
 
     def drawn(name: str, words: str, plot: Callable[[], bytes]) -> dg.MarkdownMetadataValue:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from urllib.parse import urlsplit
 
 from msgspec import Struct
@@ -18,6 +18,7 @@ from debrief.rubrics.model import SETS, Rubric
 from debrief.rubrics.page import compare_rubrics, shown_effect
 from debrief.scoring.model import SCORE_NAMES
 from debrief.settings import Settings
+from debrief.snapshots.prompts import fingerprint_names
 from debrief.summary import Content, Failure, content_of
 from debrief.training.decomposition import WeeklyMove, moves_markdown
 
@@ -93,6 +94,8 @@ class WeeklyReport(Struct, frozen=True, kw_only=True):
     """What the run did for this week and for stages without weeks, one a stage."""
     move: WeeklyMove | None
     """How the mean came about from that of the week before; None without one to compare with."""
+    names: Mapping[str, str]
+    """Of prompts, by fingerprint."""
     rubrics: tuple[str, ...]
     """What changed about the final rubrics, in words."""
 
@@ -121,6 +124,7 @@ def report_of(lake: Lake, week: str, done: Iterable[Done] = ()) -> WeeklyReport:
             by_stage(part for part in done if part.partition == week or not is_week(part.partition))
         ),
         move=move,
+        names=fingerprint_names(lake) if move else {},
         rubrics=tuple(_rubric_changes(lake, week)),
     )
 
@@ -144,7 +148,9 @@ def page_of(report: WeeklyReport, link: str = "") -> str:
         _failures(report.now.failures),
         "## What changed since the week before",
         _figures_table(report),
-        moves_markdown([report.move]) if report.move else "No week before it to explain it by.",
+        moves_markdown([report.move], report.names)
+        if report.move
+        else "No week before it to explain it by.",
         "\n".join(f"- {line}" for line in report.rubrics) or "The rubrics are what they were.",
     ]
     return "\n\n".join(part.rstrip("\n") for part in parts) + "\n"

@@ -11,7 +11,7 @@ changed together cannot be separated, which is said.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import combinations, pairwise
 from typing import TYPE_CHECKING, Literal
 
@@ -200,7 +200,7 @@ def _together(seen: Sequence[_Observation]) -> Iterator[str]:
             yield f"{one} and {other}"
 
 
-def moves_markdown(moves: Sequence[WeeklyMove]) -> str:
+def moves_markdown(moves: Sequence[WeeklyMove], names: Mapping[str, str] = {}) -> str:
     """Return the rows as a Markdown table with few columns, the latest week first."""
     if not moves:
         return "No two weeks with scored sessions yet: nothing can have moved.\n"
@@ -210,7 +210,7 @@ def moves_markdown(moves: Sequence[WeeklyMove]) -> str:
             str(move.sessions),
             f"{move.mean:.2f}",
             f"**{_signed(move.moved)}**",
-            ", ".join(_contributions(move)),
+            ", ".join(_contributions(move, names)),
         ]
         for move in reversed(moves)
     ]
@@ -232,19 +232,20 @@ def moves_markdown(moves: Sequence[WeeklyMove]) -> str:
     return "\n\n".join([table(["week", "n", "mean", "moved", "with"], rows), *notes]) + "\n"
 
 
-def _contributions(move: WeeklyMove) -> Iterator[str]:
+def _contributions(move: WeeklyMove, names: Mapping[str, str]) -> Iterator[str]:
     """Yield what each factor did that did anything, with its interval, and what is left."""
     for part in move.parts:
         reach = (part.high - part.low) / 2
         if abs(part.value) >= 0.0005 or reach >= 0.0005:
-            named = "; ".join(map(_shown_level, part.levels[:_LEVELS_SHOWN]))
+            named = "; ".join(_shown_level(one, names) for one in part.levels[:_LEVELS_SHOWN])
             effect = f"{part.factor} {_signed(part.value)} ±{reach:.2f}".replace(" ", "\u00a0")
             yield effect + (named and f" ({named})")
     yield f"the sessions themselves {_signed(move.rest)}".replace(" ", "\u00a0")
 
 
-def _shown_level(level: LevelEffect) -> str:
-    return f"{plain(level.name)} {level.share_before:.0%} → {level.share:.0%}"
+def _shown_level(level: LevelEffect, names: Mapping[str, str]) -> str:
+    name = names.get(level.name, level.name)
+    return f"{plain(name)} {level.share_before:.0%} → {level.share:.0%}"
 
 
 def _signed(value: float) -> str:

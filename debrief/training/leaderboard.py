@@ -7,7 +7,7 @@ Two sessions' qualities are comparable when the same judges (eval fingerprint) a
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from msgspec import Struct
@@ -170,8 +170,13 @@ def estimate(
     return MeanEstimate(count=count, mean=mean, low=max(lower, mean - reach), high=max(mean, high))
 
 
-def leaderboard_markdown(rows: Sequence[LeaderboardRow]) -> str:
-    """Return the leaderboard as Markdown, a table for each group."""
+def leaderboard_markdown(rows: Sequence[LeaderboardRow], names: Mapping[str, str] = {}) -> str:
+    """Return the leaderboard as Markdown, a table for each group.
+
+    Args:
+        rows: in order.
+        names: of prompts, by fingerprint.
+    """
     if not rows:
         return "No scored session yet: score a week first.\n"
     parts = []
@@ -181,7 +186,11 @@ def leaderboard_markdown(rows: Sequence[LeaderboardRow]) -> str:
         compared = table(
             ["#", "prompts", "tool", "model", "n", *(words for words, _ in MEASURES.values())],
             [
-                [*_who(row), str(row.sessions), *(_cell(getattr(row, name)) for name in MEASURES)]
+                [
+                    *_who(row, names),
+                    str(row.sessions),
+                    *(_cell(getattr(row, name)) for name in MEASURES),
+                ]
                 for row in group
             ],
         )
@@ -190,7 +199,7 @@ def leaderboard_markdown(rows: Sequence[LeaderboardRow]) -> str:
             f"{plain(first.scoring_model)} (`{first.scoring_fingerprint}`): "
             f"{sessions} sessions\n\n{compared}"
         )
-        parts += _each_judge(group)
+        parts += _each_judge(group, names)
     note = (
         "Means with 95 % intervals over sessions (Student's t); no interval below two sessions. "
         "Overlapping intervals do not tell which is better. Groups are not comparable."
@@ -198,22 +207,25 @@ def leaderboard_markdown(rows: Sequence[LeaderboardRow]) -> str:
     return "\n\n".join([*parts, note]) + "\n"
 
 
-def _each_judge(group: Sequence[LeaderboardRow]) -> Iterator[str]:
+def _each_judge(group: Sequence[LeaderboardRow], names: Mapping[str, str]) -> Iterator[str]:
     """Yield a table of the judges of a group, where there are several."""
-    names = sorted({one.judge for row in group for one in row.by_judge})
-    if len(names) < 2:
+    judges = sorted({one.judge for row in group for one in row.by_judge})
+    if len(judges) < 2:
         return
     rows = []
     for row in group:
         scores = {one.judge: one.score for one in row.by_judge}
-        rows.append([*_who(row), *(_cell(scores.get(name, _NOTHING)) for name in names)])
+        rows.append([*_who(row, names), *(_cell(scores.get(name, _NOTHING)) for name in judges)])
     yield "Each judge by itself:\n\n" + table(
-        ["#", "prompts", "tool", "model", *map(plain, names)], rows
+        ["#", "prompts", "tool", "model", *map(plain, judges)], rows
     )
 
 
-def _who(row: LeaderboardRow) -> list[str]:
-    return [str(row.rank), f"`{row.prompt_fingerprint}`", plain(row.tool), plain(row.model)]
+def _who(row: LeaderboardRow, names: Mapping[str, str]) -> list[str]:
+    key = row.prompt_fingerprint
+    name = names.get(key, "")
+    prompts = plain(name) if name.endswith(key) else f"{plain(name)} `{key}`".strip()
+    return [str(row.rank), prompts, plain(row.tool), plain(row.model)]
 
 
 def groups_of(rows: Iterable[LeaderboardRow]) -> list[list[LeaderboardRow]]:

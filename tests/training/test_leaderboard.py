@@ -94,6 +94,9 @@ def test_each_judge_has_an_interval_of_its_own_over_what_it_did_not_fail_on() ->
     page = leaderboard_markdown(rows)
     assert "| # | prompts | tool | model | plan | reuse |" in page
     assert "| `bbbb` | claude-code | opus | – | 0.50 |" in page
+    page = leaderboard_markdown(rows, {"bbbb": "Shop", "aaaa": "Shop · aaaa"})
+    assert "| Shop `bbbb` | claude-code | opus | – | 0.50 |" in page
+    assert "| Shop · aaaa | claude-code |" in page
 
 
 def test_a_session_without_judges_is_in_the_group_of_unknown_ones() -> None:
@@ -198,6 +201,8 @@ def test_a_move_that_came_with_one_factor_is_put_down_to_it(factor: Factor, fiel
     assert (levels["good"].share_before, levels["good"].share) == (0.25, 0.75)
     assert levels["good"].value + levels["bad"].value == pytest.approx(part(move, factor))
     assert re.search(r"\([a-z0-9 -]*(good 25% → 75%|bad 75% → 25%)", moves_markdown([move]))
+    if factor == "prompts":
+        assert "Shop 25% → 75%" in moves_markdown([move], {"good": "Shop"})
     assert sum(abs(one.value) for one in move.parts) == pytest.approx(
         abs(part(move, factor)), abs=0.01
     )

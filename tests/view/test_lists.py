@@ -130,7 +130,7 @@ def test_home_names_what_moved_the_week(client: httpx.Client) -> None:
     text = " ".join(client.get("/").text.split())
     assert "2 – 8 Nov 2026" in text
     assert "against 26 Oct – 1 Nov 2026" in text
-    assert '<a href="/prompts/0aaad855">0aaad855</a> <small>25% → 75%' in text
+    assert '<a href="/prompts/0aaad855">How we work</a> <small>25% → 75%' in text
     assert text.index("Fix the cart") < text.index("Best sessions") < text.index("Add a tax")
     week = client.get("/weeks/2026-11-02").text
     assert "0aaad855" in week

@@ -20,6 +20,7 @@ from pathlib import Path
 import httpx
 
 from debrief.lake import Lake
+from debrief.rubrics.model import TRIALS, RubricTrial
 from debrief.settings import load_settings
 from debrief.training.store import INDEX, TrainingSetRow
 from debrief.view import links
@@ -83,6 +84,7 @@ def _addresses(lake: Path, home: Path, client: httpx.Client) -> list[str]:
     known = [row.fingerprint for row in rows if row.fingerprint != "unknown"]
     before, after = list(dict.fromkeys(known))[:2]
     made = next(Lake(str(lake)).rows(INDEX, TrainingSetRow))
+    trial = next(Lake(str(lake)).rows(TRIALS, RubricTrial))
     return [
         "/",
         "/sessions",
@@ -92,6 +94,7 @@ def _addresses(lake: Path, home: Path, client: httpx.Client) -> list[str]:
         links.prompt_path(before),
         links.diff_path(before, after),
         links.rubrics_path(),
+        links.rubric_path(trial.score_name, trial.key),
         links.weeks_path(),
         links.week_path(rows[0].week),
         links.training_path(),

@@ -146,6 +146,7 @@ def score_class(value: float | None) -> str:
     """Return the class of a score's chip: ``good``, ``fair``, ``bad`` or ``none``."""
     if value is None:
         return "none"
+    value = round(value, 2)  # as it is shown
     return "good" if value >= _GOOD else "fair" if value >= _FAIR else "bad"
 
 

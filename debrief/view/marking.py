@@ -122,10 +122,11 @@ def _wrapped(html: str, place: tuple[int, int], mark: EvidenceMark, backs: str) 
             parts.append(f'<mark class="evidence"{identity}>{piece}</mark>')
             identity = ""
     after = html[place[1] :]
-    is_in_link = "".join(parts).count("<a ") > "".join(parts).count("</a>")
-    if is_in_link:
-        head, tag, after = after.partition("</a>")
-        parts += [head, tag]
+    for opened, closed in (("<a ", "</a>"), ("<summary", "</summary>")):  # no link may be in these
+        begun = "".join(parts)
+        if begun.count(opened) > begun.count(closed):
+            head, tag, after = after.partition(closed)
+            parts += [head, tag]
     return "".join([*parts, backs, after])
 
 

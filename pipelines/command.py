@@ -146,11 +146,12 @@ def ui(
     sessions: Sessions = None,
     offline: Offline = False,
     port: Annotated[int, typer.Option(min=1, max=65535, help="Port on 127.0.0.1.")] = 3000,
+    view_port: Annotated[int, typer.Option(min=1, max=65535, help="Of the pages.")] = 3001,
     open_page: Annotated[
         bool, typer.Option("--open", help="Open the page in a browser when it answers.")
     ] = False,
 ) -> None:
-    """Start the Dagster UI on a lake, with its schedule and backfills.
+    """Start the Dagster UI on a lake, with its schedule and backfills, and the pages beside it.
 
     Ctrl-C or SIGTERM stops it.
     """
@@ -159,7 +160,7 @@ def ui(
 
     existing_lake(lake)
     own = RunOptions(sessions=tuple(sessions or ()), lake=lake, offline=offline)
-    start_ui(demo_options(lake) if of_demo else own, port, open_page=open_page)
+    start_ui(demo_options(lake) if of_demo else own, port, view_port, open_page=open_page)
 
 
 runs = typer.Typer(no_args_is_help=True, help="What Dagster remembers of runs, looked after.")

@@ -1,4 +1,4 @@
-"""``debrief ui``: Dagster's UI on a lake, kept running until it is stopped."""
+"""``debrief ui``: Dagster's UI and the pages on a lake, kept running until they are stopped."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from debrief.files import locked
 from pipelines.instance import open_instance, prepare_home, prepare_workspace
 from pipelines.launching import end_dead_runs
 from pipelines.options import RunOptions
-from pipelines.up import LOCAL, Program, Restarts, Supervisor, answers, check_free
+from pipelines.up import LOCAL, Program, Restarts, Supervisor, answers, check_free, view_url
 
 
-def start_ui(options: RunOptions, port: int, *, open_page: bool) -> None:
-    """Start the UI with its daemon, say its address when it answers, and wait until it is stopped.
+def start_ui(options: RunOptions, port: int, view_port: int, *, open_page: bool) -> None:
+    """Start UI, daemon and pages, say their addresses when they answer, and wait until the end.
 
     Raises:
-        ConfigurationError: the port is taken, or another ``debrief ui`` shows this lake: two
+        ConfigurationError: a port is taken, or another ``debrief ui`` shows this lake: two
             daemons on one storage would do the same work twice.
         GaveUpError: Dagster ended by itself.
     """
@@ -32,22 +32,37 @@ def start_ui(options: RunOptions, port: int, *, open_page: bool) -> None:
             raise ConfigurationError(
                 settings.lake, "is shown already", f"Look at {lock.read_text()}"
             )
+        check_free(LOCAL, view_port, "--view-port")
         lock.write_text(address, encoding="utf-8")
         with open_instance(settings) as instance:
             end_dead_runs(instance)
         command = ["-m", "dagster", "dev", "-w", str(prepare_workspace(home))]
         command += ["-h", LOCAL, "-p", str(port), "--log-level", "warning"]
+        pages = view_url(settings, view_port)
+        environment = {
+            **options.environment(),
+            "PYTHONWARNINGS": "ignore",
+            "DEBRIEF_UI_URL": settings.ui_url or address,
+            "DEBRIEF_VIEW_URL": pages,
+        }
         dagster = Program(
             name="dagster",
             command=(sys.executable, *command),
-            environment={**options.environment(), "PYTHONWARNINGS": "ignore"},
+            environment=environment,
             ready=lambda: answers(port, "/server_info"),
+        )
+        view = Program(
+            name="view",
+            command=(sys.executable, "-m", "pipelines.command", "view", "--port", str(view_port)),
+            environment=environment,
+            ready=lambda: answers(view_port, "/static/style.css"),
         )
 
         def say() -> None:
-            out.print(f"{address}  (Ctrl-C stops it)")
+            out.print(f"{address}  Dagster: run things  (Ctrl-C stops it)")
+            out.print(f"{pages}  the pages: read sessions, scores, prompts")
             if open_page:
                 webbrowser.open(address)
 
         out.print(f"Starting Dagster's UI on {settings.lake}; its log is {logs / 'dagster.log'}")
-        Supervisor([dagster], logs, restarts=Restarts(most=0), report=out.print).run(say)
+        Supervisor([dagster, view], logs, restarts=Restarts(most=0), report=out.print).run(say)

@@ -9,6 +9,7 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
+import httpx
 import pytest
 
 from debrief.samples import folder
@@ -100,13 +101,16 @@ def test_a_run_that_was_stopped_says_that_the_same_command_goes_on(
 
 @pytest.fixture
 def ui(home: Home) -> Iterator[tuple[int, Home]]:
-    port = free_port()
-    running = start(home, "ui", "--port", str(port))
+    port, view_port = free_port(), free_port()
+    running = start(home, "ui", "--port", str(port), "--view-port", str(view_port))
     try:
         assert running.stdout is not None
         said: list[str] = []
         wait_until(lambda: said.append(str(running.stdout.readline())) or port_of(said))  # type: ignore[func-returns-value,union-attr]
         assert f"http://127.0.0.1:{port}" in said[-1]
+        pages = str(running.stdout.readline()).split()[0]
+        assert pages == f"http://127.0.0.1:{view_port}"
+        assert f'href="http://127.0.0.1:{port}">Run things in Dagster' in httpx.get(pages).text
         yield port, home
     finally:
         running.send_signal(signal.SIGTERM)

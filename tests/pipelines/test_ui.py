@@ -34,7 +34,8 @@ def test_what_a_script_started_in_the_background_can_be_stopped(
 ) -> None:
     monkeypatch.setenv("DAGSTER_HOME", "")
     port = free_port()
-    ui = [sys.executable, "-m", "pipelines.command", "ui", "--port", str(port)]
+    ports = ["--port", str(port), "--view-port", str(free_port())]
+    ui = [sys.executable, "-m", "pipelines.command", "ui", *ports]
     process = subprocess.Popen(
         [sys.executable, "-c", IGNORES_CTRL_C, *ui],
         env=Home(tmp_path).environment(),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
-from datetime import UTC, datetime
+from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -115,7 +115,11 @@ def export(
     url: Annotated[str, typer.Option(help="Of records: the address of their API.")] = "",
     database: Annotated[str, typer.Option(help="Of records: the address of their database.")] = "",
     since: Annotated[
-        str, typer.Option(help="Of records: stopped on that day or later, as 2026-01-31.")
+        str,
+        typer.Option(
+            help="Of records: stopped on that day or later, as 2026-01-31, or at that time or "
+            "later, as 2026-01-31T12:00:00Z."
+        ),
     ] = "",
     split: Annotated[str, typer.Option(help="Of records: both, train or eval.")] = "both",
     eval_share: Annotated[
@@ -326,10 +330,9 @@ def _print_end(target: str, changed: bool, loadable: bool) -> None:
 
 
 def _since(text: str) -> datetime | None:
-    if not text:
-        return None
+    from debrief.recorder.storage.rows import moment_of
+
     try:
-        moment = datetime.fromisoformat(text)
-    except ValueError:
-        raise ConfigurationError(f"--since {text}", "is no date", "As 2026-01-31.") from None
-    return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
+        return moment_of(text) if text else None
+    except ValueError as error:
+        raise ConfigurationError(f"--since {text}", str(error), "As 2026-01-31.") from None

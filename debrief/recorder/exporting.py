@@ -10,11 +10,12 @@ from __future__ import annotations
 import os
 import tempfile
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from datetime import datetime
 from typing import IO
 from uuid import UUID
 
+import msgspec
 from msgspec import UNSET, Struct
 from msgspec.structs import replace
 
@@ -22,7 +23,8 @@ from debrief.errors import InputError
 from debrief.keys import digest_of
 from debrief.lake import Lake
 from debrief.markdown import plain, table
-from debrief.recorder.storage.rows import StoredRecord
+from debrief.recorder.contracts import Status
+from debrief.recorder.storage.rows import MadeLine, StoredRecord
 from debrief.redaction import contains_secret
 from debrief.redaction.gate import refuse_secrets
 from debrief.scoring.efficiency import user_turn_efficiency
@@ -70,8 +72,27 @@ class RecordLine(Struct, frozen=True, kw_only=True):
     """In its stored form, validated."""
 
 
+LINE_VERSION = 1
+"""Of the way in which a record becomes a training line; raised when that changes."""
+
+
+def made_line(record: StoredRecord) -> MadeLine:
+    """Return the line that is stored beside a record, from which each form is made.
+
+    Args:
+        record: that was searched for secrets, of which the line has no others.
+    """
+    try:
+        return MadeLine(LINE_VERSION, training_line(record, searched=True, compared=False).line)
+    except InputError as refusal:
+        return MadeLine(LINE_VERSION, b"", refusal.reason)
+
+
 def lines_of(
-    form: str, records: Iterable[StoredRecord], split: Split | None = None
+    form: str,
+    records: Iterable[StoredRecord],
+    split: Split | None = None,
+    keep: Callable[[UUID, MadeLine], None] = lambda id, made: None,
 ) -> Iterator[ExportedLine]:
     """Yield the line of each record, in order, one at a time.
 
@@ -82,19 +103,51 @@ def lines_of(
         form: one of ``EXPORT_FORMS``; ``record`` is the stored bytes themselves.
         records: of a store, searched for secrets before they were stored, and not again.
         split: only records of this side of the train/eval split.
+        keep: stores the line of a record that came without it, so that it is made once.
     """
     for record in records:
         try:
-            if split is not None and _side_of(_session_of(record)) != split:
-                continue
             if form == "record":
+                if split is not None and _side_of(_session_of(record)) != split:
+                    continue
                 line = record_line(record, searched=True)
             else:
-                line = encoded(made_in(form, training_line(record, searched=True).line))
+                made = record.made
+                if made is None:
+                    made = made_line(record)
+                    keep(record.id, made)
+                if not made.line:
+                    raise InputError(f"session {record.id}", made.reason)
+                if split is not None and _STORED.decode(made.line).metadata.split != split:
+                    continue
+                line = encoded(made_in(form, _with_status(made.line, record.status)))
         except InputError as refusal:
             yield ExportedLine(record.id, b"", refusal.reason)
         else:
             yield ExportedLine(record.id, line)
+
+
+class _Metadata(Struct, frozen=True):
+    split: Split
+    status: Status
+
+
+class _Line(Struct, frozen=True):
+    metadata: _Metadata
+
+
+_STORED = msgspec.json.Decoder(_Line)
+
+
+def _with_status(line: bytes, status: Status) -> bytes:
+    """Return a line with the status that its session has by now."""
+    if _STORED.decode(line).metadata.status == status:
+        return line
+    parts = msgspec.json.decode(line, type=dict[str, msgspec.Raw])
+    metadata = msgspec.json.decode(parts["metadata"], type=dict[str, msgspec.Raw])
+    metadata["status"] = msgspec.Raw(msgspec.json.encode(status))
+    parts["metadata"] = msgspec.Raw(msgspec.json.encode(metadata))
+    return msgspec.json.encode(parts) + b"\n"
 
 
 def record_line(record: StoredRecord, *, searched: bool = False) -> bytes:
@@ -118,7 +171,11 @@ def _side_of(session: Session, eval_share: float = EVAL_SHARE) -> Split:
 
 
 def training_line(
-    record: StoredRecord, eval_share: float = EVAL_SHARE, *, searched: bool = False
+    record: StoredRecord,
+    eval_share: float = EVAL_SHARE,
+    *,
+    searched: bool = False,
+    compared: bool = True,
 ) -> RecordLine:
     """Return a record as a line of a training set.
 
@@ -126,6 +183,7 @@ def training_line(
         record: of a store or a server.
         eval_share: held out for evaluation.
         searched: it was searched for secrets before it was stored.
+        compared: it is to be compared with others, as a set's sessions are.
 
     Raises:
         InputError: it is not a record, gives no line, or its line contains a secret.
@@ -136,7 +194,7 @@ def training_line(
     snapshot = snapshot_row(head, _NO_CAPTURES)
     metadata = metadata_row(head, snapshot, _NO_CAPTURES)
     scores = _unscored(session)
-    candidate = candidate_of(traits_of(session), metadata, scores)
+    candidate = candidate_of(traits_of(session, compared=compared), metadata, scores)
     reason = reason_against(candidate, _OPTIONS)
     if reason is not None:
         raise InputError(f"session {session.id}", reason)

@@ -255,8 +255,9 @@ class SessionTraits(Struct, frozen=True, kw_only=True):
     """Of the way they were read off."""
 
 
-def traits_of(session: Session) -> SessionTraits:
-    """Read the traits of a session."""
+def traits_of(session: Session, *, compared: bool = True) -> SessionTraits:
+    """Read the traits of a session; without those that only comparisons with others need, if it is
+    not to be ``compared``."""
     messages = conversation_of(session).close()
     answered = is_answered(messages)
     return SessionTraits(
@@ -275,8 +276,8 @@ def traits_of(session: Session) -> SessionTraits:
         languages=tuple(
             LanguageLines(language, lines) for language, lines in languages_of(session).items()
         ),
-        signature=signature_of(session) if answered else b"",
-        message_marks=message_marks(session) if answered else b"",
+        signature=signature_of(session) if answered and compared else b"",
+        message_marks=message_marks(session) if answered and compared else b"",
     )
 
 

@@ -2,7 +2,7 @@
 
 ``uploads``: records of 47 kB a second into ``debrief serve``, which shares one processor with its
 Postgres, every commit on disk; by the clock and by the processor time of both. ``exports``: rows
-a second out of ``RecordStore.export`` against ``psql`` and COPY. ``cases``: schemathesis makes
+a second out of ``RecordStore.export`` in every form, against ``psql`` and COPY. ``cases``: schemathesis makes
 requests of all kinds from the API's own document; fails when an answer was a server error or broke
 the document.
 """
@@ -35,6 +35,7 @@ from msgspec import Struct
 from debrief.recorder.checks import ReadyRule
 from debrief.recorder.contracts import NewTask
 from debrief.recorder.encoding import encode_record, upload_body
+from debrief.recorder.exporting import EXPORT_FORMS, LINE_VERSION, lines_of
 from debrief.recorder.postgres import DATABASE, EmbeddedPostgres, programs_folder
 from debrief.recorder.service.requests import Ingest
 from debrief.recorder.storage.store import RecordStore
@@ -59,9 +60,9 @@ expected-statuses = ["400", "401", "403", "404", "405", "406", "409", "413", "41
 """A body that is too long is refused as such, whatever else is wrong with it."""
 COPIES = """
 INSERT INTO sessions (id, task_id, repo_name, base_ref, created_at, record_text, size, sha256,
-    verified, files, validated, redactions)
+    verified, files, validated, redactions, line, line_version)
 SELECT gen_random_uuid(), task_id, repo_name, base_ref, created_at, record_text, size, sha256,
-    verified, files, validated, redactions
+    verified, files, validated, redactions, line, line_version
 FROM sessions, generate_series(2, {})
 """
 
@@ -165,13 +166,20 @@ def exports(folder: Path, chosen: Namespace) -> int:
         execute(server, COPIES.format(chosen.copies), DATABASE)
         copy = [str(programs_folder() / "psql"), server.url, "-X", "-c"]
         copy.append("COPY (SELECT record_text FROM sessions) TO STDOUT")
-        for _ in range(chosen.rounds):
-            plain = seconds(lambda: subprocess.run(copy, stdout=subprocess.DEVNULL, check=True))
-            began = time.perf_counter()
-            sizes = [len(row.text) for row in store.export()]
-            took = time.perf_counter() - began
-            rate = f"{len(sizes) / took:,.0f} a second, {plain / took:.2f} times psql (≥ 0.4)"
-            show(f"{len(sizes):,} records, {sum(sizes) / 1e6:,.0f} MB", rate)
+        for form in EXPORT_FORMS:
+            lines = None if form == "record" else LINE_VERSION
+            ratios, rates, sizes = [], [], [0]
+            for _ in range(chosen.rounds):
+                plain = seconds(lambda: subprocess.run(copy, stdout=subprocess.DEVNULL, check=True))
+                began = time.perf_counter()
+                sizes = [len(one.line) for one in lines_of(form, store.export(lines=lines))]
+                took = time.perf_counter() - began
+                ratios.append(plain / took)
+                rates.append(len(sizes) / took)
+            size = f"{len(sizes):,} lines, {sum(sizes) / 1e6:,.0f} MB"
+            rate = f"{min(rates):,.0f} to {max(rates):,.0f} a second"
+            times = f"{min(ratios):.2f} to {max(ratios):.2f} times psql (≥ 0.4)"
+            show(f"{form}: {size}", f"{rate}, {times}")
     show("peak memory", f"{resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024:.0f} MB")
     return 0
 

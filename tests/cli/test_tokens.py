@@ -84,7 +84,7 @@ def test_a_database_that_went_back_is_not_migrated_by_the_way(debrief: Debrief) 
     assert (status.exit_code, "debrief database migrate" in status.output) == (1, True)
     assert debrief("tokens", "create", "ci").exit_code == 0
     assert debrief("database", "migrate", "--to", "0009").exit_code == 1
-    assert "Migrated the database from 0003 to 0002." in (
+    assert "Migrated the database from 0004 to 0002." in (
         debrief("database", "migrate", "--to", "0002").stdout
     )
     done = debrief("tokens", "list")

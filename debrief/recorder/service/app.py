@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeVar
 from uuid import UUID
@@ -28,7 +28,7 @@ from debrief.recorder.contracts import (
     TaskId,
     Upload,
 )
-from debrief.recorder.exporting import ExportedLine, lines_of
+from debrief.recorder.exporting import LINE_VERSION, ExportedLine, lines_of
 from debrief.recorder.service.problems import (
     EXPORT_ANSWER,
     RECORD_ANSWER,
@@ -246,7 +246,9 @@ async def export_lines(service: _Service, query: Annotated[ExportQuery, Query()]
 
     service.exports += 1
     try:
-        export = await run_sync(service.store.export, query.filters, query.cursor, query.limit)
+        lines = None if query.format == "record" else LINE_VERSION
+        chosen = (query.filters, query.cursor, query.limit, lines)
+        export = await run_sync(service.store.export, *chosen)
     except BaseException:
         service.exports -= 1
         raise
@@ -299,7 +301,8 @@ class ExportResponse(StreamingResponse):
         headers = {"Debrief-Cursor": export.end}
         if query.split is None:
             headers["Debrief-Count"] = str(export.count)
-        super().__init__(_chunks(export, query), media_type=MEDIA_TYPE, headers=headers)
+        lines = lines_of(query.format, export, query.split, service.store.keep_line)
+        super().__init__(_chunks(export, query, lines), media_type=MEDIA_TYPE, headers=headers)
         self._export = export
         self._service = service
 
@@ -316,11 +319,11 @@ class ExportResponse(StreamingResponse):
             self._service.exports -= 1
 
 
-def _chunks(export: Export, query: ExportQuery) -> Iterator[bytes]:
+def _chunks(export: Export, query: ExportQuery, lines: Iterable[ExportedLine]) -> Iterator[bytes]:
     chunk = bytearray()
     count = 0
     withheld: list[ExportedLine] = []
-    for line in lines_of(query.format, export, query.split):
+    for line in lines:
         if not line.line:
             withheld.append(line)
             continue

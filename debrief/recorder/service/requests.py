@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable, Collection
-from datetime import UTC, datetime
 from email.message import EmailMessage
 from hashlib import sha256
 from threading import Lock
@@ -18,7 +17,6 @@ from fastapi import Depends, Request
 from fastapi.security import HTTPBearer
 from fastapi.security.http import HTTPAuthorizationCredentials
 from pydantic import (
-    AfterValidator,
     AwareDatetime,
     BaseModel,
     BeforeValidator,
@@ -32,9 +30,17 @@ from starlette.requests import ClientDisconnect
 from debrief.recorder.checks import ReadyRule, is_validated, problems_of, readiness
 from debrief.recorder.contracts import Contract, TaskId, Upload, reading
 from debrief.recorder.encoding import MAX_BYTES, SCHEMA, decode, decode_record, member
+from debrief.recorder.exporting import made_line
 from debrief.recorder.scrubbing import scrubbed
 from debrief.recorder.service.problems import RefusedError
-from debrief.recorder.storage.rows import NewRow, Scope, SessionFilter, UnfitError
+from debrief.recorder.storage.rows import (
+    NewRow,
+    Scope,
+    SessionFilter,
+    StoredRecord,
+    UnfitError,
+    moment_of,
+)
 from debrief.redaction import Redactor
 from debrief.training.model import Split
 
@@ -97,19 +103,8 @@ def _is_json(kind: str) -> bool:
     return header.get_content_type() == "application/json" and is_utf8
 
 
-def _check_moment(value: object) -> object:
-    """Refuse numbers, which pydantic would read as seconds since 1970."""
-    if isinstance(value, str) and not re.match(r"[0-9]{4}-[0-9]{2}-[0-9]{2}[Tt ]", value):
-        raise ValueError("is not a time such as 2026-01-31T00:00:00Z")
-    if isinstance(value, str) and re.search(r":[0-9.]+ [0-9]{2}:?[0-9]{2}$", value):
-        raise ValueError("has a space for the + of its zone: write %2B")
-    return value
-
-
-def _to_utc(moment: datetime) -> datetime:
-    if not 1 < moment.year < 9999:
-        raise ValueError("is out of range: years 2 to 9998")
-    return moment.astimezone(UTC)
+def _read_moment(value: object) -> object:
+    return moment_of(value) if isinstance(value, str) else value
 
 
 _Text = Annotated[
@@ -118,7 +113,7 @@ _Text = Annotated[
 _Cursor = Annotated[
     str, StringConstraints(min_length=1, max_length=200, pattern=r"^[A-Za-z0-9_.:=-]+$")
 ]
-_QueryTime = Annotated[AwareDatetime, BeforeValidator(_check_moment), AfterValidator(_to_utc)]
+_QueryTime = Annotated[AwareDatetime, BeforeValidator(_read_moment)]
 _Digits = reading("^[0-9]{1,10}$", int)
 """Pydantic would take +5, 1_0 and the digits of other scripts as well."""
 _PageSize = Annotated[int, Field(ge=1, le=500), _Digits]
@@ -136,9 +131,9 @@ class _SessionFilterQuery(_Query):
     task_id: TaskId | None = None
     """Of this task."""
     since: _QueryTime | None = None
-    """Stopped then or later, as 2026-01-31T00:00:00Z."""
+    """Stopped then or later: a day, which begins in UTC, or a time, as 2026-01-31T00:00:00Z."""
     until: _QueryTime | None = None
-    """Stopped before then."""
+    """Stopped before then, as of ``since``."""
     status: Literal["any", "draft", "ready"] = "any"
     """Of this status."""
     repo_name: _Text | None = None
@@ -334,7 +329,9 @@ class Ingest:
         if text is not sent:
             kinds = ", ".join(record.meta.redactions.kinds)
             reasons.insert(0, f"the service replaced secrets that its recorder left in ({kinds})")
+        made = made_line(StoredRecord(upload.id, "draft", text))
         return NewRow(
+            made=made,
             **upload.model_dump(exclude={"record"}),
             sha256=sha256(sent).hexdigest(),
             text=text,

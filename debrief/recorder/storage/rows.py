@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import Generic, Literal, TypeVar
 from uuid import UUID
 
@@ -16,6 +17,17 @@ T = TypeVar("T")
 
 Scope = Literal["read", "write", "export"]
 SCOPES: tuple[Scope, ...] = ("read", "write", "export")
+
+
+class MadeLine(Struct, frozen=True, gc=False):
+    """A record as a line of a training set, from which every form is made; stored beside it."""
+
+    version: int
+    """Of the way in which it was made."""
+    line: bytes
+    """With its line end; empty if there is none."""
+    reason: str = ""
+    """Why there is none."""
 
 
 class NewRow(Struct, frozen=True, kw_only=True):
@@ -42,6 +54,8 @@ class NewRow(Struct, frozen=True, kw_only=True):
     redactions: int
     not_ready: tuple[str, ...] = ()
     """Why it cannot be marked ready, in words."""
+    made: MadeLine | None = None
+    """None: the first export makes it."""
 
 
 class SessionFilter(Struct, frozen=True, kw_only=True):
@@ -84,7 +98,8 @@ class StoredRecord(Struct, frozen=True, gc=False):
     """Of the session."""
     status: Status
     text: bytes
-    """The stored record's exact bytes."""
+    """The stored record's exact bytes; empty where ``made`` was asked for and is there."""
+    made: MadeLine | None = None
 
 
 class Token(Struct, frozen=True):
@@ -96,6 +111,26 @@ class Token(Struct, frozen=True):
     last_used_at: datetime | None = None
     """To the minute."""
     revoked_at: datetime | None = None
+
+
+def moment_of(text: str) -> datetime:
+    """Return the moment that a day (its beginning in UTC) or a time with its zone names.
+
+    Raises:
+        ValueError: it names none; says why.
+    """
+    if re.fullmatch(r"[0-9]{4}-[0-9]{2}-[0-9]{2}", text):
+        text += "T00:00:00Z"
+    if not re.match(r"[0-9]{4}-[0-9]{2}-[0-9]{2}[Tt ]", text):
+        raise ValueError("is neither a day such as 2026-01-31 nor a time as 2026-01-31T00:00:00Z")
+    if re.search(r":[0-9.]+ [0-9]{2}:?[0-9]{2}$", text):
+        raise ValueError("has a space for the + of its zone: write %2B")
+    moment = datetime.fromisoformat(text.upper())
+    if moment.tzinfo is None:
+        raise ValueError("has no zone: end it with Z for UTC")
+    if not 1 < moment.year < 9999:
+        raise ValueError("is out of range: years 2 to 9998")
+    return moment.astimezone(UTC)
 
 
 class StorageError(DebriefError):

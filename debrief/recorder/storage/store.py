@@ -26,6 +26,7 @@ from debrief.recorder.storage.listing import Export, lock_numbering, settled_row
 from debrief.recorder.storage.rows import (
     SCOPES,
     ConflictError,
+    MadeLine,
     NewRow,
     NotFoundError,
     Page,
@@ -103,6 +104,8 @@ class RecordStore(Database):
         with self._transaction() as connection:
             values = structs.asdict(row)
             text = values.pop("text")
+            values |= _line_values(row.made)
+            del values["made"]
             values |= {
                 "record_text": text.decode(),
                 "size": len(text),
@@ -202,8 +205,11 @@ class RecordStore(Database):
         filters: SessionFilter = _ALL_SESSIONS,
         cursor: str | None = None,
         limit: int | None = None,
+        lines: int | None = None,
     ) -> Export:
         """Return the records after ``cursor`` in the order they were received, with their count.
+
+        With ``lines`` their training lines of that version are read instead, where they are made.
 
         Memory does not grow with their number. The export is read from one snapshot and uses a
         connection until it is exhausted or closed.
@@ -213,9 +219,15 @@ class RecordStore(Database):
         """
         with explained(), ExitStack() as opened:
             connection = opened.enter_context(self._engine.connect())
-            export = Export(connection, _conditions(filters), cursor, limit)
+            export = Export(connection, _conditions(filters), cursor, limit, lines)
             opened.pop_all()
             return export
+
+    def keep_line(self, id: UUID, made: MadeLine) -> None:
+        """Store the training line of a record that has none, or one of another version."""
+        statement = sa.update(_TABLE).where(_TABLE.c.id == id).values(_line_values(made))
+        with self._transaction() as connection:
+            connection.execute(statement)
 
     def add_benchmark(self, new: NewBenchmark) -> Benchmark:
         """Store a figure that was measured on a version of an adapter.
@@ -337,6 +349,13 @@ class RecordStore(Database):
         last = rows[limit - 1]["position"] if more else max(settled.last, settled.after)
         items = tuple(_read(model, row) for row in rows[:limit])
         return Page(items=items, cursor=settled.cursor(last), more=more)
+
+
+def _line_values(made: MadeLine | None) -> dict[str, object]:
+    if made is None:
+        return {}
+    line = made.line.decode() or None
+    return {"line": line, "line_reason": made.reason, "line_version": made.version}
 
 
 def _conditions(filters: SessionFilter) -> list[sa.ColumnElement[bool]]:

@@ -9,8 +9,9 @@ import httpx
 import pytest
 
 from debrief.recorder.encoding import encode_record
-from debrief.recorder.exporting import EXPORT_FORMS
+from debrief.recorder.exporting import EXPORT_FORMS, LINE_VERSION, lines_of
 from debrief.recorder.service.running import ServiceLimits
+from debrief.recorder.storage.rows import MadeLine, StoredRecord
 from debrief.recorder.storage.store import RecordStore
 from debrief.training.selection import side_of
 from tests.recorder.records import BEFORE, as_json, build, row
@@ -177,3 +178,76 @@ def test_more_exports_at_once_than_there_may_be_are_told_to_come_again(
 
     assert_problem(refusal, 503, "1 exports run already")
     assert refusal.headers["retry-after"]
+
+
+def _made(store: RecordStore) -> list[bool]:
+    """Return of each record whether its line is made, in the order of receipt."""
+    return [found.made is not None for found in store.export(lines=LINE_VERSION)]
+
+
+def test_a_records_line_is_made_when_it_is_stored_and_follows_its_status(
+    record_store: RecordStore,
+) -> None:
+    ensure_task(record_store)
+    with running(record_store) as api, api.client() as client:
+        id = stored(client)
+        assert _made(record_store) == [True]
+        (draft,) = _lines(client.get("/export.jsonl?format=messages"))
+        client.patch(f"/sessions/{id}", json={"status": "ready"})
+        (ready,) = _lines(client.get("/export.jsonl?format=messages"))
+        assert (draft["metadata"].pop("status"), ready["metadata"].pop("status")) == (
+            "draft",
+            "ready",
+        )
+        assert draft == ready
+        for form in EXPORT_FORMS[1:]:
+            kept = client.get("/export.jsonl", params={"format": form}).content
+            text = record_store.record_text(id)
+            (made,) = lines_of(form, [StoredRecord(id, "ready", text)])
+            assert kept == made.line
+        sides = [
+            len(_lines(client.get("/export.jsonl", params={"format": "openai", "split": side})))
+            for side in ("train", "eval")
+        ]
+        assert sorted(sides) == [0, 1]
+
+
+def test_records_of_before_get_their_lines_by_the_first_export_and_go_on_where_it_broke_off(
+    record_store: RecordStore,
+) -> None:
+    ensure_task(record_store)
+    records = [new_record() for _ in range(3)]
+    for record in records:
+        text = encode_record(record)
+        record_store.add_session(row(id=record.meta.session_id, text=text))
+    damaged = row(text=b'{"messages": [], "tools": [], "meta": {}}')
+    record_store.add_session(damaged)
+    assert _made(record_store) == [False] * 4
+    with record_store.export(lines=LINE_VERSION) as export:
+        next(lines_of("messages", export, keep=record_store.keep_line))
+    assert _made(record_store) == [True, False, False, False]
+    with running(record_store) as api, api.client("export") as client:
+        first = client.get("/export.jsonl?format=messages&manifest=true")
+        assert _made(record_store) == [True] * 4
+        again = client.get("/export.jsonl?format=messages&manifest=true")
+    assert first.content == again.content
+    *lines, manifest = _lines(again)
+    assert [line["metadata"]["session_id"] for line in lines] == [
+        str(record.meta.session_id) for record in records
+    ]
+    (reason,) = manifest["manifest"]["reasons"]
+    assert reason["id"] == str(damaged.id)
+    assert "is no record" in reason["reason"]
+
+
+def test_a_line_of_another_version_is_made_again(record_store: RecordStore) -> None:
+    ensure_task(record_store)
+    record = new_record()
+    row_of = row(id=record.meta.session_id, text=encode_record(record))
+    record_store.add_session(row_of)
+    record_store.keep_line(row_of.id, MadeLine(LINE_VERSION + 1, b"{}\n"))
+    assert _made(record_store) == [False]
+    with record_store.export(lines=LINE_VERSION) as export:
+        (line,) = lines_of("messages", export, keep=record_store.keep_line)
+    assert line.line.startswith(b'{"messages":')
+    assert _made(record_store) == [True]

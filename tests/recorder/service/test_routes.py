@@ -89,6 +89,8 @@ def test_sessions_are_listed_by_pages_and_filters(record_store: RecordStore) -> 
         assert found(since="2026-11-02T09:42:00Z") == [*ids, other]
         assert found(until="2026-11-02T09:42:00+00:00") == []
         assert found(since="2026-11-02T09:42:00.001Z") == []
+        assert found(since="2026-11-02", until="2026-11-03") == [*ids, other]
+        assert found(since="2026-11-03") == found(until="2026-11-02") == []
         late = str(stored(client))
         assert found(cursor=rest["cursor"], taskId="cart") == [late]
 
@@ -108,7 +110,7 @@ BAD_VALUES = [
     ("/sessions", "status", "done"),
     ("/sessions", "since", "yesterday"),
     ("/sessions", "since", "0.5"),
-    ("/sessions", "since", "2026-11-02"),
+    ("/sessions", "since", "2026-11-31"),
     ("/sessions", "since", "2026-11-02T09:42:00"),
     ("/sessions", "until", "0001-01-01T00:00:00+14:00"),
     ("/sessions", "until", "9999-12-31T23:59:59-14:00"),

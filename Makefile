@@ -6,7 +6,7 @@ UV := VIRTUAL_ENV=.venv $(BIN)/uv
 export PYTHONUTF8 = 1
 export LITELLM_LOCAL_MODEL_COST_MAP = True
 
-.PHONY: demo test check pytest test-shared test-programs test-trainers test-pages test-langfuse validity wheel-test ui up vscode \
+.PHONY: demo pictures test check pytest test-shared test-programs test-trainers test-pages test-langfuse validity wheel-test ui up vscode \
 	vscode-check test-vscode locks clean
 
 demo: .venv/.run
@@ -47,6 +47,11 @@ test-pages: .venv/.test
 TRAINERS ?= /tmp/debrief-trainers
 test-trainers: .venv/.test
 	@$(BIN)/python -m tools.trainers "$(TRAINERS)" $(OPTIONS)
+
+# The README's pictures, from the demo: takes npm, Chromium (CHROMIUM names one) and a minute or two.
+PICTURES_IN ?= /tmp/debrief-pictures
+pictures: .venv/.run
+	@$(BIN)/python -m tools.pictures "$(PICTURES_IN)"
 
 # The same stories on the stand-in and on a real server, whose project keeps what they send:
 # make test-langfuse DEBRIEF_TEST_LANGFUSE=http://<public key>:<secret key>@<host>

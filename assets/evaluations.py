@@ -9,7 +9,7 @@ import dagster as dg
 
 from assets import versions
 from assets.partitions import add_pairs
-from assets.presentation import preview
+from assets.presentation import PREVIEW_ROWS, preview, session_links
 from assets.sessions import raw_sessions, session_metadata
 from assets.weekly import (
     COUNT,
@@ -37,6 +37,7 @@ from debrief.scoring.dimensions import problems_of
 from debrief.scoring.model import SessionScores
 from debrief.scoring.scorer import score_week
 from debrief.sessions.model import Session, SessionHead
+from debrief.summary import first_reason
 from debrief.training.selection import observed_pairs
 from resources.storage import LakeResource
 
@@ -188,10 +189,15 @@ def judge_evaluations(run: StageRun, week: str, filled: Filled[JudgeEvaluation])
     current = [row for row in filled.rows if row.eval_fingerprint == fingerprint]
     failed = sum(row.status == "failed" for row in current)
     mean = weighted_average(current)
+    worst_first = sorted(current, key=lambda row: -1.0 if row.score is None else row.score)
+    shown = session_links(run.lake, week, {row.session_id for row in worst_first[:PREVIEW_ROWS]})
     return {
         "judgements": preview(
             ("session", "judge", "score", "feedback or failure"),
-            [(r.session_id, r.judge, r.score, r.feedback or r.failure) for r in current],
+            [
+                (shown.get(r.session_id), r.judge, r.score, r.feedback or r.failure)
+                for r in worst_first
+            ],
         ),
         **({"weighted_mean": round(mean, 4)} if mean is not None else {}),
         "failed": failed,
@@ -244,9 +250,12 @@ def session_scores(run: StageRun, week: str, filled: Filled[SessionScores]) -> M
     scored = sum(row.status == "ok" for row in current)
     chunked = sum(len(row.chunks) > 1 for row in current)
     silent = scored - len(scores)
+    worst_first = sorted(current, key=_badness)
+    shown = session_links(run.lake, week, {row.session_id for row in worst_first[:PREVIEW_ROWS]})
     return {
         "scores": preview(
-            ("session", "overall", *_NAMES, "chunks"), [_line(row) for row in current]
+            ("session", "overall", "first reason", *_NAMES),
+            [(shown.get(row.session_id), *_line(row)) for row in worst_first],
         ),
         **({"mean_overall_quality": round(sum(scores) / len(scores), 4)} if scores else {}),
         "in_several_chunks": chunked,
@@ -260,11 +269,17 @@ def session_scores(run: StageRun, week: str, filled: Filled[SessionScores]) -> M
 _NAMES = ("task", "execution", "tools", "resources", "security", "user")
 
 
+def _badness(row: SessionScores) -> tuple[bool, bool, float]:
+    """Return what puts failures first, then the worst sessions, and those without a score last."""
+    return row.status != "failed", row.overall_quality is None, row.overall_quality or 0.0
+
+
 def _line(row: SessionScores) -> tuple[object, ...]:
     if row.status == "failed":
-        return (row.session_id, row.failure, *("" for _ in _NAMES), "")
+        return ("failed", row.failure, *("" for _ in _NAMES))
     values = tuple("–" if v.value is None else v.category or v.value for v in row.verdicts)
-    return (row.session_id, row.overall_quality, *values, len(row.chunks))
+    reason, _ = first_reason(row.overall_quality, row.success, row.verdicts)
+    return (row.overall_quality, reason, *values)
 
 
 session_scores_within_range = score_check(

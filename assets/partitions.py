@@ -4,11 +4,17 @@ from collections.abc import Iterable
 
 import dagster as dg
 
-from debrief.keys import FIRST_WEEK
 from debrief.settings import load_settings
 
-WEEKS = dg.WeeklyPartitionsDefinition(start_date=FIRST_WEEK, day_offset=1, end_offset=1)
-"""Monday to Sunday, UTC; the week under way is one of them."""
+WEEKS = dg.WeeklyPartitionsDefinition(
+    start_date=load_settings().first_week, day_offset=1, end_offset=1
+)
+"""Monday to Sunday, UTC; the week under way is one of them.
+
+Dagster fixes the first when the code is loaded. All processes of one UI have it from the setting,
+and commands take every week since 2022, so no older week is lost: the UI lists it when it starts
+again.
+"""
 
 PAIRS = dg.DynamicPartitionsDefinition(name="pair")
 """``<task>.<prompt fingerprint>-<eval fingerprint>``; only observed pairs are partitions."""

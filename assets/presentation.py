@@ -2,21 +2,24 @@
 
 import base64
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from itertools import zip_longest
 from typing import Any
 
 import dagster as dg
 
+from debrief.lake import Lake
 from debrief.markdown import plain, shorten
 from debrief.markdown import table as markdown_table
 from debrief.settings import load_settings
+from debrief.summary import titles_of
+from debrief.view import links
 
 PREVIEW_ROWS = 12
 _UUID = re.compile(r"\b([0-9a-f]{8})(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}\b")
 _BAR = re.compile(r"(?<!\\)\|")
 _BREAKS = re.compile(r"(?<=-)| ")
-_CELL = 90
+_CELL, _TITLE = 90, 60
 _ON_ONE_LINE = 20
 """Characters of a cell that is not broken at its spaces: times, and pairs of figures."""
 _IN_A_WINDOW = 1_000
@@ -54,6 +57,22 @@ def page_address(path: str) -> str:
     return load_settings().view_url.rstrip("/") + path
 
 
+class Link(str):
+    """A cell that leads to a page."""
+
+    __slots__ = ()
+
+
+def session_links(lake: Lake, week: str, ids: Collection[str]) -> dict[str, Link]:
+    """Return a link to the page of each session, where all of its texts are, under its title."""
+    pages, titles = page_address(""), titles_of(lake, week, ids)
+    found = {}
+    for each in ids:
+        words = plain(shorten(titles.get(each) or _UUID.sub(r"\1", each), _TITLE))
+        found[each] = Link(f"[{words}]({pages}{links.session_path(each)})")
+    return found
+
+
 def picture(png: bytes, words: str) -> dg.MarkdownMetadataValue:
     """Return a picture as metadata, with words for those who cannot see it."""
     data = base64.b64encode(png).decode("ascii")
@@ -79,6 +98,8 @@ def _longest_word(cell: str) -> int:
 
 
 def _cell(value: Any) -> str:
+    if isinstance(value, Link):
+        return value
     if value is None:
         return "–"
     text = f"{value:.3g}" if isinstance(value, float) else str(value)

@@ -7,7 +7,7 @@ import dagster as dg
 from msgspec import UNSET
 
 from assets import versions
-from assets.presentation import preview
+from assets.presentation import PREVIEW_ROWS, preview, session_links
 from assets.weekly import (
     COUNT,
     Filled,
@@ -65,13 +65,14 @@ def raw_sessions(run: StageRun, week: str) -> Metadata | None:
     heads = list(lake.read(TABLE, week, SessionHead))
     unread = list(lake.read(UNREAD, week, UnreadTranscript))
     failed = sum(not row.expected for row in unread)
+    shown = session_links(lake, week, {head.id for head in heads[:PREVIEW_ROWS]})
     return {
         COUNT: len(heads),
         "sessions": preview(
             ("session", "started", "tool", "task", "lines +/−", "output tokens", "secrets"),
             [
                 (
-                    head.id,
+                    shown.get(head.id),
                     f"{head.started:%a %d %b %H:%M}",
                     head.tool,
                     head.task,

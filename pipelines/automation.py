@@ -10,6 +10,7 @@ import msgspec
 from debrief.keys import digest_of, week_after, week_of
 from debrief.sessions.scanning import Scan, ScanEntry
 from debrief.sessions.store import SESSIONS_TABLE, read_from, scan_into
+from debrief.settings import load_settings
 from pipelines.jobs import range_tags, whole_graph
 from resources.storage import LakeResource, SessionStore
 
@@ -36,9 +37,12 @@ def weeks_at(tick: datetime) -> tuple[str, str]:
         f"{LATE_WEEKS} weeks before it."
     ),
 )
-def weekly(context: dg.ScheduleEvaluationContext) -> dg.RunRequest:
+def weekly(context: dg.ScheduleEvaluationContext) -> dg.RunRequest | dg.SkipReason:
     """Take the week before the one that the tick was scheduled in."""
     first, last = weeks_at(context.scheduled_execution_time)
+    first = max(first, load_settings().first_week)
+    if last < first:
+        return dg.SkipReason("No week of those that are listed has ended.")
     return dg.RunRequest(run_key=last, tags={**range_tags(first, last), "debrief/week": last})
 
 
@@ -122,7 +126,10 @@ def new_sessions(
         stamp = tables.stamp(SESSIONS_TABLE, week)
         return stamp is not None and stamp.inputs == read_from(scan, week, redactor)
 
-    due = due_weeks(scan, is_current, marks, datetime.now(UTC))
+    found, begin = due_weeks(scan, is_current, marks, datetime.now(UTC)), load_settings().first_week
+    due = {week: mark for week, mark in found.items() if week >= begin}
+    if found and not due:
+        return dg.SkipReason(f"What is new is older than {begin}: start `debrief ui` again.")
     if not due:
         return dg.SkipReason("No session is new or changed, or those that are are under way.")
     cursor = {week: mark for week, mark in {**marks, **due}.items() if week in scan.weeks()}

@@ -5,6 +5,8 @@ from typing import Any
 import dagster as dg
 
 from assets import agreement, evaluations, reports, rubrics, sessions, training
+from debrief.sessions.transfer import split_locations
+from debrief.settings import load_settings, variable_of
 from pipelines.automation import following, new_sessions, weekly
 from pipelines.jobs import JOBS, killed_runs, quiet_logger
 from pipelines.pruning import nightly_pruning, prune_runs
@@ -13,10 +15,13 @@ from resources.storage import LakeResource, ScopeResource, SessionStore
 
 STAGES = [sessions, evaluations, rubrics, agreement, training, reports]
 
+_SET = {name: load_settings().variable(variable_of(name)) for name in ("lake", "sessions", "model")}
+"""What the environment sets stands in the launchpad as it is in force."""
+
 RESOURCES: dict[str, Any] = {
-    "lake": LakeResource(),
-    "sessions": SessionStore(),
-    "evaluator": EvaluatorResource(),
+    "lake": LakeResource(url=_SET["lake"]),
+    "sessions": SessionStore(folders=split_locations(_SET["sessions"])),
+    "evaluator": EvaluatorResource(offline=load_settings().offline, model=_SET["model"]),
     "langfuse": LangfuseResource(),
     "scope": ScopeResource(),
     "webhook": WebhookResource(),

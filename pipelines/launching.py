@@ -36,6 +36,8 @@ _progress = logging.getLogger("debrief.progress")
 _LOG_WIDTH = 120
 PROCESS_TAG = "debrief/process"
 """Of a run that a command carries out itself: the machine and the process."""
+_BY_TAG = "user"
+"""Dagster's tag of who launched a run; without it, its pages say "manually"."""
 
 _APART = {
     "judge_agreement",
@@ -228,6 +230,7 @@ def carry_out(
             asset_selection=[dg.AssetKey(name) for name in assets] or None,
             tags={
                 PROCESS_TAG: f"{socket.gethostname()} {os.getpid()}",
+                _BY_TAG: "the debrief command",
                 **(range_tags(*partitions) if partitions else {}),
             },
             run_config=config,

@@ -8,6 +8,10 @@ import webbrowser
 from debrief.cli.shared import console
 from debrief.errors import ConfigurationError
 from debrief.files import locked
+from debrief.lake import Lake
+from debrief.sessions.scanning import ScanEntry, is_reported
+from debrief.sessions.store import SCAN_PARTITION, SCAN_TABLE, SESSIONS_TABLE
+from debrief.settings import Settings
 from pipelines.instance import open_instance, prepare_home, prepare_workspace
 from pipelines.launching import end_dead_runs
 from pipelines.options import RunOptions
@@ -42,6 +46,8 @@ def start_ui(options: RunOptions, port: int, view_port: int, *, open_page: bool)
         environment = {
             **options.environment(),
             "PYTHONWARNINGS": "ignore",
+            "DEBRIEF_LAKE": settings.lake,
+            "DEBRIEF_FIRST_WEEK": first_week(settings),
             "DEBRIEF_UI_URL": settings.ui_url or address,
             "DEBRIEF_VIEW_URL": pages,
         }
@@ -66,3 +72,13 @@ def start_ui(options: RunOptions, port: int, view_port: int, *, open_page: bool)
 
         out.print(f"Starting Dagster's UI on {settings.lake}; its log is {logs / 'dagster.log'}")
         Supervisor([dagster, view], logs, restarts=Restarts(most=0), report=out.print).run(say)
+
+
+def first_week(settings: Settings) -> str:
+    """Return the first week that the UI lists: that of the settings, else the lake's first."""
+    if "first_week" in settings.model_fields_set:
+        return settings.first_week
+    lake = Lake(settings.lake)
+    found = lake.read(SCAN_TABLE, SCAN_PARTITION, ScanEntry)
+    weeks = {entry.week for entry in found if is_reported(entry)}
+    return min(weeks | set(lake.partitions(SESSIONS_TABLE)), default=settings.first_week)

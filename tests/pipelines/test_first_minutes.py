@@ -7,12 +7,17 @@ import signal
 import subprocess
 import sys
 from collections.abc import Iterator
+from datetime import UTC, datetime
 from pathlib import Path
 
+import dagster as dg
 import httpx
 import pytest
 
 from debrief.samples import folder
+from debrief.settings import load_settings
+from pipelines.automation import weekly
+from pipelines.ui import first_week
 from tests.pipelines.conftest import Demo, Home, Said
 from tests.ports import free_port
 from tests.waiting import LONG, wait_until
@@ -65,6 +70,45 @@ def test_what_only_reads_makes_no_lake(home: Home, command: list[str]) -> None:
     lake = home.path / "nowhere" / "lake"
     assert f"--lake {lake}: is no folder" in only_line(home.debrief(*command, "--lake", str(lake)))
     assert not lake.parent.exists()
+
+
+def test_the_ui_lists_weeks_from_the_first_with_sessions(demo: Demo) -> None:
+    home = {"DEBRIEF_HOME": str(demo.home.path / ".debrief"), "DEBRIEF_LAKE": demo.lake.url}
+    assert first_week(load_settings(home)) == "2026-10-05"
+    assert first_week(load_settings({**home, "DEBRIEF_FIRST_WEEK": "2026-01-05"})) == "2026-01-05"
+    assert first_week(load_settings({**home, "DEBRIEF_LAKE": "/no/lake"})) == "2022-01-03"
+    listed = subprocess.run(
+        [sys.executable, "-c", "from assets.partitions import WEEKS; print(WEEKS.get_first_partition_key())"],
+        env=demo.home.environment(DEBRIEF_FIRST_WEEK="2026-10-05"),
+        cwd=Path(__file__).parents[2],
+        capture_output=True,
+        text=True,
+    )  # fmt: skip
+    assert listed.stdout.strip() == "2026-10-05"
+
+
+def test_the_schedule_takes_no_week_before_those_that_are_listed(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("DEBRIEF_FIRST_WEEK", "2026-11-09")
+    tick = dg.build_schedule_context(scheduled_execution_time=datetime(2026, 11, 23, 3, tzinfo=UTC))
+    asked = weekly(tick)
+    assert isinstance(asked, dg.RunRequest)
+    assert asked.tags["dagster/asset_partition_range_start"] == "2026-11-09"
+    early = dg.build_schedule_context(scheduled_execution_time=datetime(2026, 11, 9, 3, tzinfo=UTC))
+    assert isinstance(weekly(early), dg.SkipReason)
+
+
+def test_previews_begin_with_the_worst_and_lead_to_its_page(demo: Demo) -> None:
+    with dg.DagsterInstance.from_config(str(demo.home.path / ".debrief/demo/.dagster")) as instance:
+        event = instance.get_latest_materialization_event(dg.AssetKey("session_scores"))
+    assert event is not None
+    assert event.asset_materialization is not None
+    shown = str(event.asset_materialization.metadata["scores"].value).splitlines()[2:]
+    marks = [float(row.split(" | ")[1]) for row in shown if row.startswith("| [")]
+    assert marks == sorted(marks)
+    assert "| [Upload](http://127.0.0.1:3001/sessions/" in shown[0]
+    assert "breaks off" in shown[0]
 
 
 def start(home: Home, *arguments: str) -> subprocess.Popen[str]:

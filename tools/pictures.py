@@ -1,0 +1,91 @@
+"""The README's pictures: a session's page and the lineage, as the demo shows them.
+
+``python -m tools.pictures FOLDER`` installs playwright-core from npm into FOLDER, runs the demo
+there, and photographs both in Chromium into ``docs/pictures``. ``make pictures`` does the same;
+CHROMIUM names the browser.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import socket
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+
+from PIL import Image
+
+from debrief.lake import Lake
+from debrief.summary import ranked_sessions
+from debrief.view import links
+
+PICTURES = Path(__file__).parents[1] / "docs" / "pictures"
+_DEBRIEF = (sys.executable, "-m", "pipelines.command")
+_BROWSERS = ("chromium", "chromium-browser", "google-chrome", "chrome")
+_WIDTH, _COLOURS = 1_200, 128
+"""Of a picture; with more, it is too heavy for a README."""
+
+
+def main(folder: Path) -> int:
+    """Take both pictures; return the exit code."""
+    folder.mkdir(parents=True, exist_ok=True)
+    browser = os.environ.get("CHROMIUM") or next(filter(None, map(shutil.which, _BROWSERS)), None)
+    missing = [name for name in ("node", "npm") if shutil.which(name) is None]
+    missing += [] if browser else ["Chromium (or name one: CHROMIUM=/path)"]
+    if missing:
+        print(f"Needed and not found: {', '.join(missing)}")
+        return 1
+    if not (folder / "node_modules" / "playwright-core").is_dir():
+        packages = ["npm", "install", "--silent", "--no-save", "playwright-core@1.65.1"]
+        subprocess.run(packages, cwd=folder, check=True)
+    home = folder / "home"
+    environment = {**os.environ, "DEBRIEF_HOME": str(home), "DEBRIEF_RATER": "sam"}
+    subprocess.run([*_DEBRIEF, "demo"], env=environment, check=True)
+    lake = Lake(str(home / "demo"))
+    worst, _ = ranked_sessions(lake, lake.partitions("session_scores"), 1)
+    with ExitStack() as stack:
+        pages = stack.enter_context(_started("view", environment))
+        ui = stack.enter_context(_started("ui", environment))
+        work = {
+            "browser": browser,
+            "session": pages + links.session_path(worst[0].id),
+            "lineage": f"{ui}/asset-groups",
+            "to": str(folder),
+        }
+        script = str(Path(__file__).with_suffix(".mjs"))
+        command = ["node", script, str(folder / "node_modules"), json.dumps(work)]
+        subprocess.run(command, check=True)
+    PICTURES.mkdir(parents=True, exist_ok=True)
+    for name in ("session", "lineage"):
+        with Image.open(folder / f"{name}.png") as picture:
+            picture.thumbnail((_WIDTH, _WIDTH))
+            small = picture.convert("RGB").quantize(_COLOURS)
+            small.save(PICTURES / f"{name}.png", optimize=True)
+    return 0
+
+
+@contextmanager
+def _started(command: str, environment: dict[str, str]) -> Iterator[str]:
+    """Start a server on the demo's lake; yield its address when it answers."""
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = free.getsockname()[1]
+    server = subprocess.Popen(
+        [*_DEBRIEF, command, "--demo", "--port", str(port)],
+        env={**environment, "PYTHONUNBUFFERED": "1"},
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    try:
+        assert server.stdout is not None
+        yield next(line.split()[0] for line in server.stdout if line.startswith("http://"))
+    finally:
+        server.terminate()
+        server.wait()
+
+
+if __name__ == "__main__":
+    sys.exit(main(Path(sys.argv[1])))

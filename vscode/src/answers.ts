@@ -159,7 +159,7 @@ export function offersOf(answer: Commands, filter: string): Offer[] {
         .filter((word) => !/^<.*>\+?$/.test(word) && word !== "--filter")
         .join(" "),
       argv: rule.filled?.command ?? [],
-      problem: problemOf(rule),
+      problem: rule.own && !answer.agreed ? "Agree to it first" : problemOf(rule),
       isCheck: rule.isCheck,
       own: rule.own,
       timeLimit: rule.timeLimit,

@@ -31,6 +31,8 @@ export class Controller implements vscode.Disposable {
   private readonly changed = new vscode.EventEmitter<void>();
   readonly onDidChange = this.changed.event;
   readonly notices = new Notices();
+  /** Whether anybody sees what is read; a page that is shown again asks for all of it. */
+  isShown = (): boolean => false;
   private readonly disposables: vscode.Disposable[] = [];
   private watcher: vscode.Disposable | undefined;
   private settling: NodeJS.Timeout | undefined;
@@ -132,7 +134,7 @@ export class Controller implements vscode.Disposable {
     this.live.session = sessionOf(status);
     this.live.waiting = status.waiting;
     this.live.place = status;
-    if (this.session?.id !== before) await this.readOffers();
+    if (this.session?.id !== before || !this.live.offers.length) await this.readOffers();
   }
 
   /** Ask the API, through the recorder, for its tasks and what became of this machine's uploads. */
@@ -334,6 +336,7 @@ export class Controller implements vscode.Disposable {
     const pattern = new vscode.RelativePattern(vscode.Uri.file(folder.path), "**/*");
     const watcher = vscode.workspace.createFileSystemWatcher(pattern);
     const later = (): void => {
+      if (!this.isShown()) return;
       clearTimeout(this.settling);
       this.settling = setTimeout(() => void this.refreshSession(), SETTLE);
     };
@@ -345,7 +348,13 @@ export class Controller implements vscode.Disposable {
 
   private resendLater(): void {
     clearTimeout(this.resending);
-    if (this.live.waiting) this.resending = setTimeout(() => void this.send(), RESEND);
+    if (this.live.waiting) this.resending = setTimeout(() => void this.resend(), RESEND);
+  }
+
+  /** Send what waits without a word; the API's notice tells whether it is still away. */
+  private async resend(): Promise<void> {
+    if (!this.live.busy) await this.workspace.send(["upload", "--json"]).catch(() => undefined);
+    await this.refresh();
   }
 
   private update(): void {

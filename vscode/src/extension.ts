@@ -13,6 +13,7 @@ export function activate(context: vscode.ExtensionContext): void {
   const controller = new Controller(workspace, context);
   const ask = dialogs(controller, (token) => workspace.setToken(token));
   const view = new RecorderView(context.extensionUri, () => controller.state, handle);
+  controller.isShown = () => view.visible;
   const status = vscode.window.createStatusBarItem("dataset.status", vscode.StatusBarAlignment.Left);
   status.name = "Session Recorder";
   status.command = SHOW;

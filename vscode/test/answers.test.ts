@@ -70,6 +70,12 @@ test("with a filter the buttons are those that take one, and the repository's ow
   assert.deepEqual(titles, ["pnpm test", "uv run pytest"]);
 });
 
+test("a repository's own command cannot be pressed before its person agreed", () => {
+  const offers = offersOf({ ...COMMANDS, agreed: false }, "");
+  assert.deepEqual(offers.filter((each) => each.problem === "Agree to it first").length, 1);
+  assert.equal(offers[0]?.problem, "");
+});
+
 test("a session that was stopped is told apart from one under way", () => {
   const session = { id: "1", state: "stopped", commands: [] };
   assert.equal(sessionOf({ session } as unknown as Status)?.stopped, true);

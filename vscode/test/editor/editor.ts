@@ -29,6 +29,7 @@ export class Editor {
   page!: Page;
   private server!: ReturnType<Stage["start"]>;
   private url = "";
+  private arguments: string[] = [];
 
   constructor(private readonly stage: Stage) {}
 
@@ -39,7 +40,7 @@ export class Editor {
     });
   }
 
-  /** Install the extension and start the editor, with a person's settings and those of the machine. */
+  /** Install the extension and start the editor, with a person's settings and the machine's. */
   async open(settings: Settings, machine: Settings): Promise<void> {
     const data = join(this.stage.root, "editor");
     const port = await freePort();
@@ -59,15 +60,26 @@ export class Editor {
       program,
       ...[...shared, "--install-extension", this.stage.places.vsix],
     );
-    this.server = this.stage.start(program, [
+    this.arguments = [
       ...shared,
       ...["--auth", "none", "--bind-addr", `127.0.0.1:${port}`, "--disable-workspace-trust"],
       ...["--disable-telemetry", "--disable-update-check", "--disable-getting-started-override"],
-    ]);
-    await until("the editor", async () => (await fetch(`${this.url}/healthz`)).ok);
+    ];
+    await this.start();
     this.browser = await chromium.launch({ executablePath: CHROMIUM, args: QUIET });
     const viewport = { width: 1280, height: 860 };
     this.page = await this.browser.newPage({ viewport, deviceScaleFactor: 1 });
+  }
+
+  private async start(): Promise<void> {
+    this.server = this.stage.start(join(this.stage.bin, "code-server"), this.arguments);
+    await until("the editor", async () => (await fetch(`${this.url}/healthz`)).ok);
+  }
+
+  /** End the editor's server without a warning, and start it again. */
+  async crash(): Promise<void> {
+    await ended(this.server, "SIGKILL");
+    await this.start();
   }
 
   /** Show a folder, and the extension's sidebar. */
@@ -137,10 +149,12 @@ export class Editor {
   }
 
   async picture(file: string): Promise<void> {
+    // No tip and no hover is in the way.
+    await this.page.mouse.move(640, 20);
+    await this.page.waitForTimeout(1000);
     await this.page.screenshot({ path: file });
   }
 
-  /** End the editor as a crash would, and open it again. */
   async end(): Promise<void> {
     await this.browser?.close();
     if (this.server) await ended(this.server);

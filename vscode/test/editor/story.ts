@@ -19,6 +19,12 @@ const SHOP = {
   )}\n`,
   "cart.js": `exports.total = (items) => items.reduce((sum, item) => sum + item.price, 0);\n`,
 };
+const RULES = `[[commands]]
+program = "npm"
+arguments = ["test"]
+check = true
+time_limit = 120
+`;
 const TEST = `const { test } = require("node:test");
 const assert = require("node:assert");
 const { total } = require("./cart");
@@ -153,6 +159,7 @@ async function main(): Promise<void> {
   const file = join(stage.root, "record.json");
   writeFileSync(file, await stage.get(`/sessions/${first.meta.sessionId}/record`));
   assert.match(stage.run(shop, debrief, "record", "check", file), /It rebuilds its tree/);
+  stage.write(shop, { ".debrief/recorder.toml": RULES });
   stage.git(shop, "add", "-A");
   stage.git(shop, "commit", "-qm", "Discount");
 
@@ -185,6 +192,15 @@ async function main(): Promise<void> {
   await editor.says(/1 commit of others came in/);
   await picture("merge");
 
+  began("a repository's own command runs once a person agreed to it");
+  assert.ok(await button("npm test").isDisabled());
+  await editor.says("adds commands");
+  await button("Agree").click();
+  await until("the button", () => button("npm test").isEnabled());
+  await button("npm test").click();
+  await editor.says(/exit code 0,/);
+  await picture("rules");
+
   began("the API is away: the record is kept, and sent later");
   await ended(api);
   await button("Stop and upload").click();
@@ -199,6 +215,9 @@ async function main(): Promise<void> {
   assert.match(records[1]?.meta.warnings.join() ?? "", /commit of others came in/);
   const patches = records[1]?.messages.flatMap((each) => each.tool_calls ?? []) ?? [];
   assert.ok(!JSON.stringify(patches).includes("shipping.js"));
+  assert.deepEqual(JSON.parse(patches.at(-1)?.function.arguments ?? ""), {
+    ...{ cmd: "npm", args: ["test"], cwd: "." },
+  });
 
   began("of several folders one is chosen; no folder and no repository are told");
   const plain = join(stage.root, "plain");
@@ -213,11 +232,14 @@ async function main(): Promise<void> {
   await editor.show("ew=true");
   await editor.says("No folder is open");
 
-  began("discard forgets the session and keeps the files");
+  began("a session survives a crash of the editor; discarded, it is forgotten and the files stay");
   await editor.show(`folder=${shop}`);
   await editor.says("Clean: a session can start", 60);
   await view().getByLabel("Prompt", { exact: true }).fill("Try something.");
   await button("Start session").click();
+  await editor.says("Recording");
+  await editor.crash();
+  await editor.show(`folder=${shop}`);
   await editor.says("Recording");
   stage.write(shop, { "idea.txt": "?\n" });
   await editor.command("Dataset: Discard Session");

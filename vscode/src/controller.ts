@@ -353,8 +353,11 @@ export class Controller implements vscode.Disposable {
 
   /** Send what waits without a word; the API's notice tells whether it is still away. */
   private async resend(): Promise<void> {
-    if (!this.live.busy) await this.workspace.send(["upload", "--json"]).catch(() => undefined);
+    if (this.live.busy) return this.resendLater();
+    await this.workspace.send(["upload", "--json"]).catch(() => undefined);
     await this.refresh();
+    if (!this.live.waiting) this.notices.set("action", undefined);
+    this.update();
   }
 
   private update(): void {

@@ -58,8 +58,10 @@ export class Commands {
     fill(this.others, [others, isBusy], () => others.map((each) => this.button(each, isBusy)));
     this.updateOwn(state.offers.filter((each) => each.own));
     this.updateRules(state);
-    // Of a button that lacks a value nothing is said: it is plain to see.
-    const wrong = state.offers.find((each) => each.problem && each.argv.length);
+    // Of a button that lacks a value, or an agreement, nothing is said: it is plain to see.
+    const wrong = state.offers.find(
+      (each) => each.problem && each.argv.length && !(each.own && state.rules),
+    );
     this.problem.textContent = wrong ? `${wrong.argv.join(" ")}: ${wrong.problem}` : "";
     this.problem.hidden = !wrong;
     fill(this.ran, session.commands, () => session.commands.map(ranRow));

@@ -150,7 +150,7 @@ export class Editor {
 
   async picture(file: string): Promise<void> {
     // No tip and no hover is in the way.
-    await this.page.mouse.move(640, 20);
+    await this.page.mouse.move(1100, 200);
     await this.page.waitForTimeout(1000);
     await this.page.screenshot({ path: file });
   }

@@ -108,7 +108,7 @@ export class Controller implements vscode.Disposable {
   /** Read the session again; a call while one runs is answered by one more after it. */
   async refreshSession(): Promise<void> {
     this.readAgain = true;
-    this.reading ??= this.readSession().finally(() => (this.reading = undefined));
+    this.reading ??= this.readSession();
     await this.reading;
   }
 
@@ -117,6 +117,7 @@ export class Controller implements vscode.Disposable {
       this.readAgain = false;
       await this.notices.during("recorder", () => this.readOnce());
     }
+    this.reading = undefined;
     this.live.known = true;
     this.resendLater();
     this.update();

@@ -83,14 +83,22 @@ class Index:
         self._worker: threading.Thread | None = None
         self._checked = 0.0
         self._guard = threading.Lock()
-        with locked(self.path.with_suffix(".lock"), timeout=10), self._opened() as database:
-            if database.execute("PRAGMA user_version").fetchone()[0] != _VERSION:
-                database.close()
+        with locked(self.path.with_suffix(".lock"), timeout=10):
+            if self._version() != _VERSION:
                 for leftover in folder.glob(f"{self.path.name}*"):
                     leftover.unlink()
                 with self._opened() as new:
                     new.execute("PRAGMA journal_mode = WAL")
                     new.executescript(f"{_SCHEMA} PRAGMA user_version = {_VERSION};")
+
+    def _version(self) -> int:
+        """Return the file's version; -1 for a damaged one, which is made anew like any other."""
+        try:
+            with self._opened() as database:
+                version: int = database.execute("PRAGMA user_version").fetchone()[0]
+                return version
+        except sqlite3.DatabaseError:
+            return -1
 
     def select(self, sql: str, parameters: Sequence[Any] | dict[str, Any] = ()) -> list[Any]:
         """Return the rows of a query, each of which can be read by column and by place."""

@@ -13,7 +13,7 @@ import httpx
 import pytest
 
 from debrief.lake import Lake
-from tests.view.shown import MONDAY, fill, served, session_of, settings_of
+from tests.view.shown import MONDAY, app_of, fill, served, session_of, settings_of
 from tests.waiting import LONG
 
 PAGES = (
@@ -96,6 +96,14 @@ def test_a_damaged_table_is_named_with_the_next_move_and_costs_no_other_week(
     assert str(damaged) in text
     assert "Remove the file; the next run makes it again." in text
     assert "/sessions/one" in text
+
+
+def test_a_damaged_index_is_made_anew(tmp_path: Path) -> None:
+    settings = settings_of(tmp_path)
+    fill(Lake(settings.lake), [(session_of("one"), 0.3)])
+    app_of(settings).state.index.path.write_bytes(b"no database, " * 1_000)
+    with served(settings) as client:
+        assert "/sessions/one" in client.get("/sessions").text
 
 
 def test_the_command_prints_its_address_and_ends_with_one_line_on_a_taken_port(

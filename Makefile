@@ -42,6 +42,7 @@ test-programs: .venv/.run
 PAGES ?= /tmp/debrief-pages
 test-pages: .venv/.test
 	@$(BIN)/python -m tests.view.browser "$(PAGES)"
+
 # The recipes of docs/training-sets.md with the real trainers, and what they train on, on tiny random
 # models: takes minutes and 3 GB. pip has to find PyTorch's build without CUDA.
 TRAINERS ?= /tmp/debrief-trainers

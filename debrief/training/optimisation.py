@@ -13,8 +13,8 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterable, Sequence
-from functools import partial
 from importlib import import_module
+from types import SimpleNamespace
 from typing import Any, TypeAlias
 
 from msgspec import Struct
@@ -254,10 +254,16 @@ def _evolved(
 
 
 def _silence_bars() -> None:
-    """Leave GEPA's own bars and news out: who launched it has a bar over the whole run."""
+    """Leave GEPA's and DSPy's own bars and news out: who launched it has one over the whole run."""
+    bars: Any = import_module("tqdm")
+
+    class Silent(bars.tqdm):  # type: ignore[misc]
+        def __init__(self, *args: Any, **options: Any) -> None:
+            super().__init__(*args, **{**options, "disable": True})
+
     engine: Any = import_module("gepa.core.engine")
-    if not isinstance(engine.tqdm, partial):
-        engine.tqdm = partial(engine.tqdm, disable=True)
+    parallel: Any = import_module("dspy.utils.parallelizer")
+    engine.tqdm, parallel.tqdm = Silent, SimpleNamespace(tqdm=Silent)
     logging.getLogger("dspy").setLevel(logging.WARNING)
 
 

@@ -351,7 +351,7 @@ def test_no_bar_of_others_is_shown(
     server: OpenAIServer, tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
     propose(samples(), trials(server, tmp_path), OptimiserOptions(trials=12))
-    assert capfd.readouterr().err == ""
+    assert capfd.readouterr() == ("", "")
 
 
 def test_a_dry_run_asks_nothing(command: Any, server: OpenAIServer) -> None:

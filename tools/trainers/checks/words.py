@@ -18,6 +18,7 @@ _MARKUP = {
     *("endoftext", "observation", "user", "eom", "header", "begin", "turn", "model", "return"),
 }  # fmt: skip
 """What templates write around words."""
+_MARKS_ALONE = re.compile(r"(\s|<[^<>\s]*>)*")
 
 
 def lines_of(form: str, *sides: str) -> list[Line]:
@@ -37,7 +38,8 @@ def runs_of(tokenizer: Any, ids: Sequence[int], mask: Sequence[bool]) -> list[st
 
 def says_the_same(runs: Sequence[str], answers: Sequence[Line]) -> bool:
     """Return whether each run holds the words and calls of one answer, and but markup beside."""
-    return len(runs) == len(answers) and all(map(_holds, runs, answers))
+    said = [run for run in runs if not _MARKS_ALONE.fullmatch(run)]
+    return len(said) == len(answers) and all(map(_holds, said, answers))
 
 
 def _holds(run: str, answer: Line) -> bool:

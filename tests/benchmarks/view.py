@@ -41,6 +41,11 @@ PAGES = {
     "label next": "/labels/next",
     "one session": "/sessions/session-00007",
 }
+LONG = {
+    "a session of 50,000 lines, opened (< 1 s)": "/sessions/long",
+    "its last turns, by a link": "/sessions/long?at=turn-250",
+    "its next part, scrolled to": "/sessions/long?part=1&fragment=1",
+}
 _WEEKS, _TURNS, _WORDS = 40, 6, 120
 _REPEATS = 5
 
@@ -53,6 +58,7 @@ def main() -> None:
         lake = chosen.lake or str(scratch / "lake")
         if not chosen.lake:
             fill(Lake(lake), list(_sessions(chosen.sessions)))
+            fill(Lake(lake), [(_long_session(), 0.3)])
         show("sessions", f"{chosen.sessions:,}" if not chosen.lake else lake)
         with _served(lake, scratch) as (server, client, first):
             show("first answer without an index (< 1.5 s)", first_shown(server, first))
@@ -64,6 +70,10 @@ def main() -> None:
             for name, address in PAGES.items():
                 costs = [_cost(server, client, address) for _ in range(_REPEATS)]
                 show(f"{name} (< 0.5 CPU s)", f"{statistics.median(costs):.3f} CPU s")
+            for name, address in {} if chosen.lake else LONG.items():
+                began = time.monotonic()
+                cost = _cost(server, client, address)
+                show(name, f"{time.monotonic() - began:.2f} s, {cost:.2f} CPU s")
 
 
 def _sessions(count: int) -> Iterator[tuple[Session, float]]:
@@ -95,6 +105,31 @@ def _answer(text: str, chance: random.Random) -> Message:
         id="c1", name="Edit", input=f'{{"file_path": "{path}"}}', result=text, status="ok"
     )
     return Message(id="m", model="m", text=text, calls=(call,))
+
+
+def _long_session() -> Session:
+    """A session whose transcript has a line for each of 25,000 calls and one for each result."""
+
+    def message(turn: int, place: int) -> Message:
+        call = ToolCall(
+            id=f"c{turn}-{place}",
+            name="Bash",
+            input=f'{{"command": "pytest tests/test_{place}.py"}}',
+            result=f"test {place} passed\n" * 20,
+            status="ok",
+        )
+        text = f"Step **{place}** of turn {turn}."
+        return Message(id=f"m{turn}-{place}", model="m", text=text, calls=(call,))
+
+    turns = tuple(
+        Turn(
+            number=turn,
+            prompt=f"Go on with {turn}.",
+            messages=tuple(message(turn, place) for place in range(100)),
+        )
+        for turn in range(1, 251)
+    )
+    return session_of("long", turns=turns, started=MONDAY + timedelta(weeks=1))
 
 
 @contextmanager

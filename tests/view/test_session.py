@@ -61,6 +61,7 @@ def test_each_reason_leads_to_a_mark_and_each_mark_back_to_its_reasons(tmp_path:
         ("<pre>one\n  two</pre>", "ONE two", ">one\n  two</mark>"),
         ("<p>the end of it all</p>", "ls…: the end of it…", ">the end of it</mark>"),
         ('<p><a href="x">click here</a></p>', "click", 'click</mark> here</a><a class="back"'),
+        ("<summary>rm x</summary><p>y</p>", "rm x", '</mark></summary><a class="back"'),
         ("<p title='secret word'>public</p>", "secret word", 'class="evidence-here" id="mark-1"'),
         ("<p>nothing</p>", "?!", 'class="evidence-here" id="mark-1"'),
     ],

@@ -90,21 +90,18 @@ function goTurn(by) {
   } else if (by > 0) transcript.querySelector("a[data-fragment]")?.scrollIntoView();
 }
 
+// Marks are numbered as they follow in the transcript, whatever parts of it are loaded.
 function goEvidence() {
-  const next = step("[id^='mark-']", 1, innerHeight / 2);
-  document.querySelectorAll("mark.at").forEach((one) => one.classList.remove("at"));
+  const marks = [...transcript.querySelectorAll("[id^='mark-']")];
+  const below = marks.find((one) => one.getBoundingClientRect().top > 0) ?? marks[0];
+  const now = marks.find((one) => one.classList.contains("now"))?.id ?? location.hash.slice(1);
+  const number = now.startsWith("mark-") ? Number(now.slice(5)) + 1 : Number(below?.id.slice(5) ?? 1);
+  const next = document.getElementById(`mark-${number}`);
+  marks.forEach((one) => one.classList.remove("now", "at"));
   if (next) {
     next.classList.add("now", "at");
     show(next);
-    return;
-  }
-  const last = [...transcript.querySelectorAll("[id^='mark-']")].pop();
-  const after = last ? Number(last.id.slice(5)) : 0;
-  const further = [...beside.querySelectorAll("a[href*='at=mark-']")]
-    .map((link) => ({ link, number: Number(link.hash.slice(6)) }))
-    .filter((one) => one.number > after)
-    .sort((a, b) => a.number - b.number)[0];
-  further?.link.click();
+  } else beside.querySelector(`a[href$="#mark-${number}"]`)?.click();
 }
 
 function foldAll() {

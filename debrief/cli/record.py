@@ -80,7 +80,7 @@ def record_start(
     """
     from debrief.recorder.answers import error_answer, session_answer
     from debrief.recorder.session import session_of, start
-    from debrief.recorder.state import NewSession
+    from debrief.recorder.session_facts import NewSession
     from debrief.recorder.stopping import preflight_check
 
     settings, home = settings_and_home()
@@ -236,8 +236,9 @@ def record_stop(
     before. A record that cannot be sent waits for **debrief record upload**; stopping again after
     a crash sends the same bytes, which the server has once.
     """
-    from debrief.recorder.answers import StoppedAnswer, plain
-    from debrief.recorder.state import StopOptions
+    from debrief.recorder.answer_forms import StoppedAnswer
+    from debrief.recorder.answers import plain
+    from debrief.recorder.session_facts import StopOptions
     from debrief.recorder.stopping import stop
 
     settings, home = settings_and_home()

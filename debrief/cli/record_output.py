@@ -16,7 +16,8 @@ from debrief.markdown import counted
 
 if TYPE_CHECKING:
     from debrief.recorder.contracts import Meta
-    from debrief.recorder.state import RanCommand, RecorderHome
+    from debrief.recorder.session_facts import RanCommand
+    from debrief.recorder.state import RecorderHome
     from debrief.redaction import Redactor
     from debrief.settings import Settings
 

@@ -50,8 +50,8 @@ def tasks_create(
     from pydantic import ValidationError
 
     from debrief.recorder.answers import plain
+    from debrief.recorder.api_contracts import NewTask
     from debrief.recorder.client import client_of
-    from debrief.recorder.contracts import NewTask
 
     settings, _ = settings_and_home()
     try:

@@ -8,11 +8,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from msgspec import Struct, structs
+from msgspec import structs
 from pydantic import BaseModel
 
 from debrief.errors import DebriefError, InputError
@@ -24,6 +23,17 @@ from debrief.recorder.allowlist import (
     read_rules,
     table,
 )
+from debrief.recorder.answer_forms import (
+    AskedAnswer,
+    CommandAnswer,
+    CommandsAnswer,
+    ErrorAnswer,
+    HistoryAnswer,
+    HistoryEntry,
+    RuleAnswer,
+    SessionAnswer,
+    StatusAnswer,
+)
 from debrief.recorder.assembly import shown_output
 from debrief.recorder.changes import uncommitted_paths
 from debrief.recorder.checks import ReadyRule, readiness
@@ -31,162 +41,14 @@ from debrief.recorder.client import RecorderClient
 from debrief.recorder.contracts import CommandRule, CommandRules
 from debrief.recorder.repository import baseline_of, worktree_of
 from debrief.recorder.session import OpenSession, session_of, utc_now
-from debrief.recorder.state import RanCommand, RecorderHome, SessionFolder, rules_of
+from debrief.recorder.session_facts import RanCommand, rules_of
+from debrief.recorder.state import RecorderHome, SessionFolder
 from debrief.recorder.stopping import record_so_far
 from debrief.redaction import Redactor
 
 _NO_VALUES: Mapping[str, Sequence[str]] = {}
 _MOST_OUTPUT = 4_000
 """Characters of a command's output that a status has, from its end."""
-
-
-class _Answer(Struct, frozen=True, kw_only=True, rename="camel"):
-    """What all answers share: the names of JSON are in camel case."""
-
-
-class ErrorAnswer(_Answer, frozen=True, kw_only=True):
-    """An error, for programs."""
-
-    code: str
-    culprit: str
-    reason: str
-    next_move: str
-    message: str
-    """All three in one line."""
-    facts: dict[str, Any]
-
-
-class CommandAnswer(_Answer, frozen=True, kw_only=True):
-    """A command of the session under way."""
-
-    cmd: str
-    args: tuple[str, ...]
-    cwd: str
-    state: str
-    """``running``, ``ended``, or ``interrupted``: nobody saw its end."""
-    exit_code: int | None
-    ending: str
-    """How it ended where there is no exit code."""
-    duration_ms: int
-    is_check: bool
-    output: str
-    """Its end, at most 4,000 characters."""
-
-
-class SessionAnswer(_Answer, frozen=True, kw_only=True):
-    """The session under way."""
-
-    id: str
-    task_id: str
-    system: str | None
-    prompt: str
-    contents: str
-    worktree: str
-    repo_name: str
-    branch: str | None
-    base_ref: str
-    started_at: datetime
-    elapsed_seconds: float
-    state: str
-    """``recording``, ``running`` a command, or ``stopped``: its record is made, and not sent."""
-    commands: list[CommandAnswer]
-    changes: list[Any]
-    skipped: list[Any]
-    warnings: list[str]
-    redactions: int
-    not_ready: list[str]
-    """Why it would be a draft if it were stopped now."""
-
-
-class StatusAnswer(_Answer, frozen=True, kw_only=True):
-    """A worktree, and its session if there is one."""
-
-    worktree: str
-    repo_name: str
-    repo_remote: str | None
-    branch: str | None
-    head: str
-    session: SessionAnswer | None
-    not_clean: list[str]
-    """What keeps a session from being started; empty while there is one."""
-    waiting: int
-    """Records of this machine that wait to be sent."""
-
-
-class AskedAnswer(_Answer, frozen=True, kw_only=True):
-    """What the validator says of one command."""
-
-    command: list[str]
-    accepted: bool
-    reason: str
-    next_move: str
-    is_check: bool
-
-
-class RuleAnswer(_Answer, frozen=True, kw_only=True):
-    """A command that may be run."""
-
-    program: str
-    arguments: list[str]
-    """Words; ``<kind>`` stands for one argument of that kind, ``<kind>+`` for one or more."""
-    is_check: bool
-    time_limit: float
-    own: bool
-    """It is one of the repository's own rules."""
-    filled: AskedAnswer | None
-    """The command that it is with the values that were given; None where one is missing."""
-
-
-class CommandsAnswer(_Answer, frozen=True, kw_only=True):
-    """Which commands may be run here."""
-
-    source: str | None
-    """The file of the repository's own rules; None without one."""
-    digest: str | None
-    """Of the repository's own rules."""
-    agreed: bool
-    """Its owner agreed to the repository's own rules; true where there are none."""
-    kinds: dict[str, str]
-    """A regular expression for each ``<kind>``; it matches the whole argument."""
-    commands: list[RuleAnswer]
-    asked: AskedAnswer | None = None
-
-
-class StoppedAnswer(_Answer, frozen=True, kw_only=True):
-    """A session that is over."""
-
-    session_id: str
-    sent: bool
-    file: str | None
-    status: str
-    not_ready: list[str]
-    size: int
-    meta: Any
-    """The record's own ``meta``."""
-
-
-class HistoryEntry(_Answer, frozen=True, kw_only=True):
-    """A record of this machine."""
-
-    session_id: str
-    task_id: str
-    repo_name: str
-    stopped_at: datetime
-    state: str
-    """``waiting`` to be sent, or ``sent``."""
-    status: str
-    """``draft`` or ``ready``; empty while it waits."""
-    not_ready: list[str]
-    size: int
-    server: str
-
-
-class HistoryAnswer(_Answer, frozen=True, kw_only=True):
-    """The records of this machine, the latest first."""
-
-    sessions: list[HistoryEntry]
-    error: ErrorAnswer | None
-    """Why the statuses are those of when the records were sent; None when the server was asked."""
 
 
 def error_answer(error: DebriefError) -> ErrorAnswer:

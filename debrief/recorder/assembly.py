@@ -37,7 +37,7 @@ from debrief.recorder.encoding import (
 )
 from debrief.recorder.scratch import PLAIN, scratch_of
 from debrief.recorder.scrubbing import SecretLog, mask_facts, scrubbed
-from debrief.recorder.state import RanCommand, SessionFacts, rules_of
+from debrief.recorder.session_facts import RanCommand, SessionFacts, rules_of
 from debrief.recorder.steps import StepChanges
 from debrief.recorder.verification import round_trip
 from debrief.redaction import Redactor

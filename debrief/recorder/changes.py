@@ -28,7 +28,7 @@ from debrief.recorder.contracts import IGNORED, MANY_FILES
 from debrief.recorder.encoding import MAX_STRING
 from debrief.recorder.repository import head_commit
 from debrief.recorder.scratch import Entry, Scratch, scratch_of
-from debrief.recorder.state import KeptState
+from debrief.recorder.session_facts import KeptState
 from debrief.recorder.steps import FileStates, StepChanges, Versions, file_states_of
 
 _MOST_NAMED, _MOST_PATHS = 5, 20

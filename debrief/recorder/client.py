@@ -13,7 +13,8 @@ import msgspec
 from msgspec import Struct, structs
 
 from debrief.errors import ConfigurationError, DebriefError, flat
-from debrief.recorder.contracts import Meta, NewTask, Status, Task
+from debrief.recorder.api_contracts import NewTask, Task
+from debrief.recorder.contracts import Meta, Status
 from debrief.recorder.encoding import upload_body
 from debrief.recorder.storage.rows import SessionFilter, StoredRecord
 from debrief.retry import RetryPolicy, retrying

@@ -15,7 +15,7 @@ from types import FrameType
 from typing import IO
 
 from debrief.errors import ConfigurationError
-from debrief.recorder.state import CommandEnd
+from debrief.recorder.session_facts import CommandEnd
 
 _POLL = 0.1
 """Seconds between two looks at a command that prints nothing."""

@@ -28,6 +28,7 @@ from pydantic_core import PydanticSerializationError
 
 from debrief.errors import InputError
 from debrief.recorder import contracts
+from debrief.recorder.api_contracts import NewTask, StoredSession, Task, Upload
 from debrief.recorder.contracts import APPLY_PATCH, READ_FILE, Meta, Record
 from debrief.recorder.storage.rows import MalformedError, UnfitError
 
@@ -61,7 +62,7 @@ PATCHED = '{"ok":true}'
 """Result of ``apply_patch``."""
 _TOOLS_FILE = "tools.json"
 _MODELS = (
-    *(Record, contracts.Upload, contracts.NewTask, contracts.Task, contracts.StoredSession),
+    *(Record, Upload, NewTask, Task, StoredSession),
     *(contracts.ReadFile, contracts.ApplyPatch, contracts.RunCommand),
 )
 TOOLS = tuple(

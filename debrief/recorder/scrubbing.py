@@ -16,7 +16,7 @@ from msgspec import Struct, structs
 from debrief.recorder import contracts
 from debrief.recorder.contracts import APPLY_PATCH, Meta, Record
 from debrief.recorder.encoding import encode_arguments, encode_record, operations_of
-from debrief.recorder.state import SessionFacts
+from debrief.recorder.session_facts import SessionFacts
 from debrief.redaction import Finding, Redacted, Redactor
 
 _LONGEST_SCANNED = 400_000

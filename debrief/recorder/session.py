@@ -27,16 +27,8 @@ from debrief.recorder.encoding import MAX_STRING
 from debrief.recorder.others import base_of, reflog_size
 from debrief.recorder.repository import baseline_of, head_commit, worktree_of
 from debrief.recorder.scratch import scratch_of
-from debrief.recorder.state import (
-    OUTPUT_KEPT,
-    CommandEnd,
-    CommandStart,
-    NewSession,
-    RecorderHome,
-    SessionFolder,
-    Started,
-    rules_of,
-)
+from debrief.recorder.session_facts import CommandEnd, CommandStart, NewSession, Started, rules_of
+from debrief.recorder.state import OUTPUT_KEPT, RecorderHome, SessionFolder
 from debrief.recorder.steps import keep_state
 
 _GRACE = 5.0

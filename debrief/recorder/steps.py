@@ -16,7 +16,7 @@ from msgspec import Struct, structs
 from debrief.recorder.comparison import ChangedFile, IgnoreRules, Version, compare
 from debrief.recorder.encoding import MAX_STRING
 from debrief.recorder.scratch import EXECUTABLE, LINK, PLAIN, Entry, Scratch
-from debrief.recorder.state import KeptFile, KeptState
+from debrief.recorder.session_facts import KeptFile, KeptState
 
 Versions = Mapping[str, Version | None]
 """Files by path; None where there is none."""

@@ -32,8 +32,8 @@ import httpx
 import psutil
 from msgspec import Struct
 
+from debrief.recorder.api_contracts import NewTask
 from debrief.recorder.checks import ReadyRule
-from debrief.recorder.contracts import NewTask
 from debrief.recorder.encoding import encode_record, upload_body
 from debrief.recorder.exporting import EXPORT_FORMS, LINE_VERSION, lines_of
 from debrief.recorder.postgres import DATABASE, EmbeddedPostgres, programs_folder

@@ -18,7 +18,7 @@ from debrief.lake import Lake
 from debrief.recorder.checks import ReadyRule
 from debrief.recorder.client import RecorderClient
 from debrief.recorder.service.requests import Ingest
-from debrief.recorder.state import StopOptions
+from debrief.recorder.session_facts import StopOptions
 from debrief.recorder.storage.store import RecordStore
 from debrief.redaction import Redactor
 from debrief.sessions.model import Session

@@ -10,6 +10,7 @@ from hashlib import sha256
 from typing import Any
 from uuid import UUID, uuid4
 
+from debrief.recorder.api_contracts import NewBenchmark, NewTask
 from debrief.recorder.checks import change_of
 from debrief.recorder.contracts import (
     ApplyPatch,
@@ -21,8 +22,6 @@ from debrief.recorder.contracts import (
     Function,
     Message,
     Meta,
-    NewBenchmark,
-    NewTask,
     Operation,
     PatchStep,
     ReadFile,

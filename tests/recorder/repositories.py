@@ -16,7 +16,7 @@ from debrief.recorder.contracts import Operation, Record
 from debrief.recorder.encoding import decode_record, encode_record, operations_of
 from debrief.recorder.patching import FileState, apply_operations
 from debrief.recorder.scratch import scratch_of
-from debrief.recorder.state import KeptState, RanCommand, SessionFacts
+from debrief.recorder.session_facts import KeptState, RanCommand, SessionFacts
 from debrief.recorder.steps import keep_state
 from debrief.redaction import Redactor
 

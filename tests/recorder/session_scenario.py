@@ -21,7 +21,8 @@ from msgspec import structs
 from debrief.recorder.checks import ReadyRule
 from debrief.recorder.client import RETRIES, RecorderClient
 from debrief.recorder.session import run, start
-from debrief.recorder.state import CommandEnd, NewSession, RecorderHome, Started, StopOptions
+from debrief.recorder.session_facts import CommandEnd, NewSession, Started, StopOptions
+from debrief.recorder.state import RecorderHome
 from debrief.recorder.stopping import Stopped, stop
 from debrief.redaction import Redactor
 from debrief.retry import RetryPolicy

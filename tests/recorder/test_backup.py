@@ -7,8 +7,8 @@ from typer.testing import CliRunner
 
 from debrief.cli.app import app
 from debrief.errors import InputError
+from debrief.recorder.api_contracts import NewBenchmark
 from debrief.recorder.backup import backup, restore
-from debrief.recorder.contracts import NewBenchmark
 from debrief.recorder.postgres import EmbeddedPostgres
 from debrief.recorder.storage.rows import CursorError, StorageError
 from debrief.recorder.storage.store import RecordStore

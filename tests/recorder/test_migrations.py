@@ -9,7 +9,7 @@ import pytest
 import sqlalchemy as sa
 
 from debrief.errors import InputError
-from debrief.recorder.contracts import NewBenchmark
+from debrief.recorder.api_contracts import NewBenchmark
 from debrief.recorder.storage import listing as tables
 from debrief.recorder.storage.rows import StorageError
 from debrief.recorder.storage.store import RecordStore

@@ -9,7 +9,7 @@ import pytest
 
 from debrief.recorder.client import RecorderClient
 from debrief.recorder.encoding import encode_record
-from debrief.recorder.state import StopOptions
+from debrief.recorder.session_facts import StopOptions
 from debrief.recorder.stopping import WaitingError, preflight_check, send_waiting
 from debrief.recorder.storage.store import RecordStore
 from debrief.settings import load_settings

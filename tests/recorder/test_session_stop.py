@@ -13,7 +13,7 @@ from debrief.recorder.checks import problems_of
 from debrief.recorder.client import RecorderClient
 from debrief.recorder.encoding import calls_of, decode_record, operations_of
 from debrief.recorder.session import opened
-from debrief.recorder.state import StopOptions
+from debrief.recorder.session_facts import StopOptions
 from debrief.recorder.stopping import HeldError, WaitingError, forget, send_waiting
 from tests.recorder.repositories import apply_to_folder
 from tests.recorder.session_scenario import (

@@ -13,8 +13,9 @@ import pytest
 import sqlalchemy as sa
 
 from debrief.lake import Lake
+from debrief.recorder.api_contracts import StoredSession
 from debrief.recorder.checks import ReadyRule
-from debrief.recorder.contracts import Record, StoredSession
+from debrief.recorder.contracts import Record
 from debrief.recorder.encoding import encode_record
 from debrief.recorder.service.requests import Ingest
 from debrief.recorder.source import RecorderSource, recorder_source

@@ -15,7 +15,7 @@ from debrief.recorder.contracts import AssistantMessage, Record
 from debrief.recorder.encoding import decode_record, encode_record, files_of, patches_of
 from debrief.recorder.patching import FileState, apply_operations
 from debrief.recorder.session import session_of
-from debrief.recorder.state import StopOptions
+from debrief.recorder.session_facts import StopOptions
 from debrief.recorder.verification import replay, verify
 from debrief.sessions.readers.recorder import session_of as read_session
 from tests.machine import files_below

@@ -17,17 +17,15 @@ from pydantic import BaseModel
 
 from debrief import __version__
 from debrief.errors import DebriefError
-from debrief.recorder.contracts import (
+from debrief.recorder.api_contracts import (
     Benchmark,
-    Contract,
     NewBenchmark,
     NewTask,
-    Status,
     StoredSession,
     Task,
-    TaskId,
     Upload,
 )
+from debrief.recorder.contracts import Contract, Status, TaskId
 from debrief.recorder.exporting import LINE_VERSION, ExportedLine, lines_of
 from debrief.recorder.service.problems import (
     EXPORT_ANSWER,

@@ -27,8 +27,9 @@ from pydantic import (
 from pydantic.alias_generators import to_camel
 from starlette.requests import ClientDisconnect
 
+from debrief.recorder.api_contracts import Upload
 from debrief.recorder.checks import ReadyRule, is_validated, problems_of, readiness
-from debrief.recorder.contracts import Contract, TaskId, Upload, reading
+from debrief.recorder.contracts import Contract, TaskId, reading
 from debrief.recorder.encoding import MAX_BYTES, SCHEMA, decode, decode_record, member
 from debrief.recorder.exporting import made_line
 from debrief.recorder.scrubbing import scrubbed

@@ -19,7 +19,8 @@ from pydantic import BaseModel
 from sqlalchemy.dialects.postgresql import insert
 
 from debrief.errors import InputError
-from debrief.recorder.contracts import Benchmark, NewBenchmark, NewTask, Status, StoredSession, Task
+from debrief.recorder.api_contracts import Benchmark, NewBenchmark, NewTask, StoredSession, Task
+from debrief.recorder.contracts import Status
 from debrief.recorder.storage import listing as tables
 from debrief.recorder.storage.connecting import Database, explained
 from debrief.recorder.storage.listing import Export, lock_numbering, settled_rows

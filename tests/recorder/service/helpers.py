@@ -17,8 +17,9 @@ import sqlalchemy as sa
 from fastapi import FastAPI
 from msgspec import Struct
 
+from debrief.recorder.api_contracts import NewTask
 from debrief.recorder.checks import ReadyRule
-from debrief.recorder.contracts import NewTask, Record
+from debrief.recorder.contracts import Record
 from debrief.recorder.encoding import encode_record, upload_body
 from debrief.recorder.service.app import Service, create_app
 from debrief.recorder.service.requests import Ingest

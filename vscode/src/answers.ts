@@ -117,7 +117,8 @@ export function refusalFor(problem: Problem): Refusal {
   if (facts.kept) {
     const why = WORDS[code] ?? facts.reasons?.join("; ") ?? problem.reason;
     const text = `The record is kept on this machine, and is sent when the API takes it. ${why}`;
-    return new Refusal("kept", text, code === "api-away" ? { action: "send" } : more);
+    // What waits has a button of its own.
+    return new Refusal("kept", text, code === "api-away" ? {} : more);
   }
   const away = code === "api-away" ? [`${problem.culprit}: ${problem.reason}`] : undefined;
   const several = facts.reasons && facts.reasons.length > 1 ? facts.reasons : [];

@@ -79,6 +79,9 @@ export class Editor {
   /** End the editor's server without a warning, and start it again. */
   async crash(): Promise<void> {
     await ended(this.server, "SIGKILL");
+    // Its children see that it is gone, and go as well.
+    const answers = (): Promise<boolean> => fetch(`${this.url}/healthz`).then((answer) => answer.ok);
+    await until("its end", async () => !(await answers().catch(() => false)));
     await this.start();
   }
 

@@ -35,7 +35,11 @@ Weeks = Annotated[
 
 
 @app.command()
-def demo(lake: LakeUrl = "") -> None:
+def demo(
+    lake: Annotated[
+        str, typer.Option("--lake", help="The lake's folder. Default: ~/.debrief/demo.")
+    ] = "",
+) -> None:
     """Run the whole graph on the bundled sample sessions: no key, no network, a quarter minute.
 
     The samples are made up, and with them every difference between them: nothing is a finding.

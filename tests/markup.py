@@ -20,12 +20,17 @@ def tokens_of(page: str) -> Iterator[Token]:
         yield from (token, *(token.children or ()))
 
 
+_OUR_PAGE = re.compile(r"http://127\.0\.0\.1:3001/weeks/\d{4}-\d\d-\d\d")
+_OUR_PICTURE = re.compile(r"data:image/png;base64,[\w+/=]+")
+
+
 def _is_ours(token: Token) -> bool:
-    return str(token.attrs.get("src", "")).startswith("data:image/png;base64,")
+    source, target = (str(token.attrs.get(name, "")) for name in ("src", "href"))
+    return bool(_OUR_PICTURE.fullmatch(source) or _OUR_PAGE.fullmatch(target))
 
 
 def signs_of_life(page: str) -> list[str]:
-    """Return the images, links and HTML that a viewer would make of a page, our pictures apart."""
+    """Return the images, links and HTML that a viewer would make of a page, our own apart."""
     return [
         token.content or str(token.attrs)
         for token in tokens_of(page)

@@ -76,6 +76,8 @@ class CallExtra(Struct, frozen=True, kw_only=True, omit_defaults=True):
     removed: Count = 0
     patch: str = ""
     estimated: bool = False
+    without_input: bool = False
+    """Nobody knows its arguments; an empty object would say that it had none."""
 
 
 class StepExtra(Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -271,6 +273,7 @@ def _call_extra(call: ToolCall, name: str, at: datetime | None) -> CallExtra:
         removed=call.removed,
         patch=call.patch,
         estimated=call.estimated,
+        without_input=not call.input,
     )
 
 

@@ -18,7 +18,6 @@ from assets.training import (
     training_lines_valid,
     training_sets,
 )
-from debrief.errors import InputError
 from debrief.lake import Lake
 from debrief.rubrics.agreement import AGREEMENT, ALL, AgreementRow
 from debrief.training.candidates import CandidateRow
@@ -73,16 +72,37 @@ def test_a_pair_s_files_are_written_shown_and_checked(lake: Lake) -> None:
     assert lake.read_bytes(training_path(TASK, FINGERPRINT))
 
 
-def test_what_redaction_does_not_see_blocks_what_is_made_of_the_set(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.setenv("DEBRIEF_HOME", str(tmp_path / "home"))
+def _with_an_unseen_secret(monkeypatch: pytest.MonkeyPatch, folder: Path) -> tuple[Lake, str]:
+    """Return a lake of ten sessions, one with a secret, and switch the first search off."""
+    monkeypatch.setenv("DEBRIEF_HOME", str(folder / "home"))
     for blind in ("debrief.redaction.contains_secret", "assets.training.contains_secret"):
         monkeypatch.setattr(blind, lambda data: [])
     secret = Maker(51).github()
     first, *others = team(10)
     turns = (replace(first.turns[0], prompt=f"curl -d key%3D{secret}"), *first.turns[1:])
-    lake = lake_of(tmp_path / "lake", [replace(first, turns=turns), *others])
+    return lake_of(folder / "lake", [replace(first, turns=turns), *others]), secret
+
+
+def test_a_line_with_a_secret_that_redaction_does_not_see_is_left_out(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lake, secret = _with_an_unseen_secret(monkeypatch, tmp_path)
+    result = run(lake, training_sets, no_secret_in_training_sets)
+    (check,) = result.get_asset_check_evaluations()
+    assert check.passed
+    assert "a secret that redaction did not see" in metadata(result)["left_out"]
+    publish(lake, str(tmp_path / "out"), ExportOptions(form="messages"))
+    files = [path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()]
+    stored = [data for data in files if data.startswith(b'{"messages"')]
+    assert sum(len(data.splitlines()) for data in stored) == 2 * 9
+    assert not any(secret.encode() in data for data in stored)
+
+
+def test_a_secret_in_a_finished_set_blocks_what_is_made_of_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    lake, secret = _with_an_unseen_secret(monkeypatch, tmp_path)
+    monkeypatch.setattr("debrief.training.store.refuse_secrets", lambda name, data: None)
     result = run(lake, training_sets, no_secret_in_training_sets)
     (check,) = result.get_asset_check_evaluations()
     assert not check.passed
@@ -92,10 +112,6 @@ def test_what_redaction_does_not_see_blocks_what_is_made_of_the_set(
     number = next(n for n, row in enumerate(rows, 1) if secret.encode() in row)
     told = f"{name}, line {number}: github: the last gate found a secret that redaction did not see"
     assert told in capfd.readouterr().err
-    with pytest.raises(InputError, match="has not passed the last gate"):
-        publish(lake, str(tmp_path / "out"), ExportOptions(form="messages"))
-    files = [path.read_bytes() for path in (tmp_path / "out").rglob("*") if path.is_file()]
-    assert not any(secret.encode() in data for data in files)
 
 
 def test_what_is_chosen_at_launch_or_by_a_setting_is_left_out_by_reason(
@@ -189,5 +205,5 @@ def test_a_pair_that_gives_no_candidate_says_why(lake: Lake, server: OpenAIServe
     result = run(lake, prompt_candidates, evaluator=EvaluatorResource(model="openai/tiny"))
     shown = metadata(result, "prompt_candidates")
     assert shown["outcome"] == "not_possible"
-    assert "0 held-out ones are too few" in shown["report"]
+    assert "too few: 10 to train on and 0 held out" in shown["report"]
     assert server.calls == []

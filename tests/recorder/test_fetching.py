@@ -172,7 +172,7 @@ def test_the_command_gives_the_same_from_the_api_and_from_the_database(
     [
         (["--from-recorder", "--split", "half"], "both, train, eval"),
         (["--from-recorder", "--status", "done"], "any, ready, draft"),
-        (["--from-recorder", "--since", "soon"], "is no date"),
+        (["--from-recorder", "--since", "soon"], "is neither a day"),
         (["--from-recorder", "--eval-share", "2"], "eval_share"),
         (["--from-recorder", "--lake", "x"], "--lake"),
         (["--from-recorder", "--parquet"], "--parquet"),

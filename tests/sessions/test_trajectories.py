@@ -163,7 +163,9 @@ def held(session: Session) -> Session:
 
 def _compact(messages: tuple[Message, ...]) -> tuple[Message, ...]:
     return tuple(
-        replace(m, calls=tuple(replace(c, input=arguments_text(c.input)) for c in m.calls))
+        replace(
+            m, calls=tuple(replace(c, input=c.input and arguments_text(c.input)) for c in m.calls)
+        )
         for m in messages
     )
 

@@ -46,7 +46,7 @@ def test_the_list_names_each_set_with_its_samples_and_quality(tmp_path: Path) ->
         page = page_of(client, "/training")
         assert f'href="{ADDRESS}"' in page
         assert "2 samples of" in shown(page)
-        assert '<span class="chip bad">0.45</span>' in page
+        assert '<span class="chip fair">0.45</span>' in page
         stored(Lake(settings.lake), min_overall_quality=0.5)
         assert '<span class="chip good">0.70</span>' in page_of(client, "/training")
 

@@ -101,7 +101,7 @@ def _calls(step: JsonRecord, extras: tuple[CallExtra, ...]) -> list[CallDraft]:
         call = CallDraft(
             id=id if extra.id is None else extra.id,
             name=string(asked.get("function_name")),
-            input=arguments_text(asked.get("arguments")),
+            input="" if extra.without_input else arguments_text(asked.get("arguments")),
             at=moment(step.get("timestamp") if extra.at is UNSET else extra.at),
             result=result,
             status=extra.status or status_of(result),

@@ -72,6 +72,15 @@ class Home(Struct, frozen=True):
         return Lake(str(self.path / ".debrief" / "demo"))
 
 
+def only_line(said: Said) -> str:
+    """Return what the command says of its failure, beside the lines of its progress."""
+    assert said.code == 1, said.all
+    assert "Traceback" not in said.all
+    lines = [line for line in said.err.splitlines() if not line.startswith("  ")]
+    assert len(lines) == 1, said.err
+    return lines[0]
+
+
 _COMMAND = (sys.executable, "-m", "pipelines.command")
 
 

@@ -6,6 +6,8 @@ import json
 import re
 import shlex
 import shutil
+import subprocess
+import sys
 from pathlib import Path
 
 import dagster as dg
@@ -16,14 +18,17 @@ from debrief.lake import Row
 from debrief.langfuse.outgoing import ScoreReceipt
 from debrief.redaction import contains_secret
 from debrief.rubrics.model import ALL, SEARCHES, Rubric, RubricEvaluation, RubricSearch
+from debrief.samples import folder
 from debrief.scoring.model import SCORE_NAMES, SessionScores
 from debrief.sessions.model import Session, UnreadTranscript
+from debrief.settings import load_settings
 from debrief.snapshots.model import PromptSnapshotRow, SessionMetadataRow
 from debrief.summary import content_of
 from debrief.training.formats import validate_line
 from debrief.training.leaderboard import LeaderboardRow
 from debrief.training.selection import observed_pairs
-from tests.pipelines.conftest import Demo
+from pipelines.ui import first_week
+from tests.pipelines.conftest import Demo, Home, only_line
 from tools.samples.material import SECRETS
 
 WEEKS = ["2026-10-05", "2026-10-12", "2026-10-19", "2026-10-26", "2026-11-02"]
@@ -211,6 +216,48 @@ def test_each_week_has_a_page_in_the_lake(demo: Demo) -> None:
     last = demo.before["reports/2026-11-02.md"].decode()
     assert "| session_scores | 6 | 6 | 0 | 0 |" in last
     assert "Nothing: no model was asked." in last
+
+
+@pytest.mark.parametrize("table", ["session_scores", "scan"])
+def test_a_damaged_table_is_named_with_the_next_move(
+    demo: Demo, home: Home, tmp_path: Path, table: str
+) -> None:
+    lake = tmp_path / "lake"
+    shutil.copytree(demo.lake.path("raw_sessions").removesuffix("/raw_sessions"), lake)
+    damaged = sorted((lake / table).glob("*.parquet"))[-1]
+    damaged.write_bytes(b"hello")
+    line = only_line(
+        home.debrief("run", "--offline", "--sessions", str(folder()), "--lake", str(lake))
+    )
+    assert str(damaged) in line
+    assert "Remove the file; the next run makes it again" in line
+
+
+def test_the_ui_lists_weeks_from_the_first_with_sessions(demo: Demo) -> None:
+    home = {"DEBRIEF_HOME": str(demo.home.path / ".debrief"), "DEBRIEF_LAKE": demo.lake.url}
+    assert first_week(load_settings(home)) == "2026-10-05"
+    assert first_week(load_settings({**home, "DEBRIEF_FIRST_WEEK": "2026-01-05"})) == "2026-01-05"
+    assert first_week(load_settings({**home, "DEBRIEF_LAKE": "/no/lake"})) == "2022-01-03"
+    listed = subprocess.run(
+        [sys.executable, "-c", "from assets.partitions import WEEKS; print(WEEKS.get_first_partition_key())"],
+        env=demo.home.environment(DEBRIEF_FIRST_WEEK="2026-10-05"),
+        cwd=Path(__file__).parents[2],
+        capture_output=True,
+        text=True,
+    )  # fmt: skip
+    assert listed.stdout.strip() == "2026-10-05"
+
+
+def test_previews_begin_with_the_worst_and_lead_to_its_page(demo: Demo) -> None:
+    with dg.DagsterInstance.from_config(str(demo.home.path / ".debrief/demo/.dagster")) as instance:
+        event = instance.get_latest_materialization_event(dg.AssetKey("session_scores"))
+    assert event is not None
+    assert event.asset_materialization is not None
+    shown = str(event.asset_materialization.metadata["scores"].value).splitlines()[2:]
+    marks = [float(row.split(" | ")[1]) for row in shown if row.startswith("| [")]
+    assert marks == sorted(marks)
+    assert "| [Upload](http://127.0.0.1:3001/sessions/" in shown[0]
+    assert "breaks off" in shown[0]
 
 
 def test_a_backfill_of_one_task_takes_its_pairs_only(demo: Demo) -> None:

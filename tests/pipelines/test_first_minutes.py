@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 import signal
 import subprocess
 import sys
@@ -15,23 +14,12 @@ import httpx
 import pytest
 
 from debrief.samples import folder
-from debrief.settings import load_settings
 from pipelines.automation import weekly
-from pipelines.ui import first_week
-from tests.pipelines.conftest import Demo, Home, Said
+from tests.pipelines.conftest import Home, Said, only_line
 from tests.ports import free_port
 from tests.waiting import LONG, wait_until
 
 SAMPLES = ("run", "--offline", "--sessions", str(folder()))
-
-
-def only_line(said: Said) -> str:
-    """Return what the command says of its failure, beside the lines of its progress."""
-    assert said.code == 1, said.all
-    assert "Traceback" not in said.all
-    lines = [line for line in said.err.splitlines() if not line.startswith("  ")]
-    assert len(lines) == 1, said.err
-    return lines[0]
 
 
 def test_a_week_without_a_session_is_no_success_and_says_where_sessions_are(home: Home) -> None:
@@ -39,19 +27,6 @@ def test_a_week_without_a_session_is_no_success_and_says_where_sessions_are(home
     line = only_line(said)
     assert "2031-01-06: no session in that week" in line
     assert "from 2026-10-05 to 2026-11-02" in line
-
-
-@pytest.mark.parametrize("table", ["session_scores", "scan"])
-def test_a_damaged_table_is_named_with_the_next_move(
-    demo: Demo, home: Home, tmp_path: Path, table: str
-) -> None:
-    lake = tmp_path / "lake"
-    shutil.copytree(demo.lake.path("raw_sessions").removesuffix("/raw_sessions"), lake)
-    damaged = sorted((lake / table).glob("*.parquet"))[-1]
-    damaged.write_bytes(b"hello")
-    line = only_line(home.debrief(*SAMPLES, "--lake", str(lake)))
-    assert str(damaged) in line
-    assert "Remove the file; the next run makes it again" in line
 
 
 @pytest.mark.parametrize("command", [["demo"], ["ui", "--demo"], ["view"], ["score", "--all"]])
@@ -72,21 +47,6 @@ def test_what_only_reads_makes_no_lake(home: Home, command: list[str]) -> None:
     assert not lake.parent.exists()
 
 
-def test_the_ui_lists_weeks_from_the_first_with_sessions(demo: Demo) -> None:
-    home = {"DEBRIEF_HOME": str(demo.home.path / ".debrief"), "DEBRIEF_LAKE": demo.lake.url}
-    assert first_week(load_settings(home)) == "2026-10-05"
-    assert first_week(load_settings({**home, "DEBRIEF_FIRST_WEEK": "2026-01-05"})) == "2026-01-05"
-    assert first_week(load_settings({**home, "DEBRIEF_LAKE": "/no/lake"})) == "2022-01-03"
-    listed = subprocess.run(
-        [sys.executable, "-c", "from assets.partitions import WEEKS; print(WEEKS.get_first_partition_key())"],
-        env=demo.home.environment(DEBRIEF_FIRST_WEEK="2026-10-05"),
-        cwd=Path(__file__).parents[2],
-        capture_output=True,
-        text=True,
-    )  # fmt: skip
-    assert listed.stdout.strip() == "2026-10-05"
-
-
 def test_the_schedule_takes_no_week_before_those_that_are_listed(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -97,18 +57,6 @@ def test_the_schedule_takes_no_week_before_those_that_are_listed(
     assert asked.tags["dagster/asset_partition_range_start"] == "2026-11-09"
     early = dg.build_schedule_context(scheduled_execution_time=datetime(2026, 11, 9, 3, tzinfo=UTC))
     assert isinstance(weekly(early), dg.SkipReason)
-
-
-def test_previews_begin_with_the_worst_and_lead_to_its_page(demo: Demo) -> None:
-    with dg.DagsterInstance.from_config(str(demo.home.path / ".debrief/demo/.dagster")) as instance:
-        event = instance.get_latest_materialization_event(dg.AssetKey("session_scores"))
-    assert event is not None
-    assert event.asset_materialization is not None
-    shown = str(event.asset_materialization.metadata["scores"].value).splitlines()[2:]
-    marks = [float(row.split(" | ")[1]) for row in shown if row.startswith("| [")]
-    assert marks == sorted(marks)
-    assert "| [Upload](http://127.0.0.1:3001/sessions/" in shown[0]
-    assert "breaks off" in shown[0]
 
 
 def start(home: Home, *arguments: str) -> subprocess.Popen[str]:
@@ -128,8 +76,8 @@ def start(home: Home, *arguments: str) -> subprocess.Popen[str]:
 def test_a_run_that_was_stopped_says_that_the_same_command_goes_on(
     home: Home, number: signal.Signals, until: str
 ) -> None:
-    lake = ("--lake", str(home.path / "lake"))
-    running = start(home, *SAMPLES, *lake)
+    run = (*SAMPLES, "--week", "2026-11-02", "--lake", str(home.path / "lake"))
+    running = start(home, *run)
     assert running.stderr is not None
     said = ""
     while until not in said:
@@ -138,9 +86,9 @@ def test_a_run_that_was_stopped_says_that_the_same_command_goes_on(
     out, err = running.communicate(timeout=LONG)
     line = only_line(Said(running.returncode, out, err))
     assert line.endswith("was stopped; what was finished stays. The same command goes on.")
-    again = home.debrief(*SAMPLES, *lake)
+    again = home.debrief(*run)
     assert again.code == 0, again.err
-    assert "36 sessions in 5 weeks" in again.out
+    assert "sessions in 1 week" in again.out
 
 
 @pytest.fixture

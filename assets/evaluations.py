@@ -32,7 +32,7 @@ from debrief.lake import Lake
 from debrief.langfuse.outgoing import ScoreReceipt
 from debrief.langfuse.scores import write_scores
 from debrief.markdown import counted
-from debrief.outcomes.annotations import annotations_of
+from debrief.outcomes.labels import annotations_of
 from debrief.scoring.dimensions import problems_of
 from debrief.scoring.model import SessionScores
 from debrief.scoring.scorer import score_week

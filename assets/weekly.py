@@ -23,7 +23,7 @@ from debrief.evaluators import Evaluators
 from debrief.keys import digest_of
 from debrief.lake import Lake
 from debrief.models.usage import RunUsage
-from debrief.outcomes.tables import own_table
+from debrief.outcomes.store import own_table
 from debrief.redaction.redactor import Redactor
 from debrief.view import links
 from resources.services import LangfuseResource, WebhookResource

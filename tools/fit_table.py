@@ -20,7 +20,6 @@ from numpy.typing import NDArray
 
 from debrief.offline import success
 from debrief.offline.facts import facts_of
-from debrief.offline.fitting import minimum
 from debrief.offline.success import (
     GUARD_AT_MOST,
     GUARDS,
@@ -31,10 +30,10 @@ from debrief.offline.success import (
     TableKind,
     Term,
     estimate,
+    minimum,
     row_of,
 )
-from debrief.validity.labelled import batches_of_folder
-from debrief.validity.measuring import Measured
+from debrief.validity.measuring import Measured, batches_of_folder
 
 HELD = 0.02
 """How firmly weights are held to 0, by the importance of all sessions together."""

@@ -23,7 +23,6 @@ from debrief.cli import (
     sources,
     team,
     training,
-    validity,
     view,
 )
 from debrief.cli.shared import ErrorReportingGroup
@@ -71,7 +70,7 @@ for panel, commands in {
         criteria.advice,
         outcomes.outcomes,
         outcomes.fit,
-        validity.validity,
+        outcomes.validity,
         export.export,
         training.train,
     ),

@@ -254,7 +254,7 @@ def advice(
 
     Each line has its evidence. Nothing is proposed beyond what was found; what is missing is said.
     """
-    from debrief.rubrics.advice import advice_markdown, advice_of, advice_patch
+    from debrief.rubrics.page import advice_markdown, advice_of, advice_patch
 
     store = _open(lake)
     advised = advice_of(store)

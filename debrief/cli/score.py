@@ -85,12 +85,10 @@ def score(
     from debrief.cli.results import print_receipts, print_scores, report_of
     from debrief.evaluators import make_evaluators
     from debrief.lake import Lake
-    from debrief.outcomes.store import labels_of
-    from debrief.outcomes.tables import own_table
+    from debrief.outcomes.store import labels_of, own_table
     from debrief.redaction.redactor import Redactor, key_of
     from debrief.redaction.sessions import redact_session
-    from debrief.scoring.hand_scorer import AGENT, HandScorer, write_prompts
-    from debrief.scoring.scorer import score_session
+    from debrief.scoring.scorer import AGENT, HandScorer, score_session, write_prompts
     from debrief.sessions.store import sessions_in_folder, sessions_of_lake
     from debrief.settings import load_settings
 
@@ -196,7 +194,7 @@ def _store(
     from debrief.langfuse.outgoing import ScoreReceipt
     from debrief.langfuse.scores import WriteOptions
     from debrief.langfuse.session_scorer import SessionScorer
-    from debrief.outcomes.annotations import annotations_of
+    from debrief.outcomes.labels import annotations_of
 
     week = week_of(row.started)
     with langfuse_for("--store", settings) as client:

@@ -70,8 +70,7 @@ def _assessed(session: Session, lake: Lake, settings: Settings, *, offline: bool
 
     from debrief.evaluators import make_evaluators
     from debrief.keys import week_of
-    from debrief.outcomes.store import labels_of
-    from debrief.outcomes.tables import own_table
+    from debrief.outcomes.store import labels_of, own_table
     from debrief.scoring.scorer import score_session
     from debrief.view.assessment import read_assessment
     from debrief.view.opening import label_words

@@ -14,18 +14,6 @@ from msgspec import Struct
 
 from debrief.evidence import Evidence
 from debrief.markdown import shorten
-from debrief.offline.dialogue import approval_in, correction_in
-from debrief.offline.endings import (
-    Ending,
-    admission_in,
-    any_of,
-    ending_of,
-    farewell_in,
-    first_line,
-    label,
-    line_at,
-)
-from debrief.offline.hazards import Hazard, hazards_of
 from debrief.offline.shell import (
     CheckKind,
     arguments,
@@ -36,6 +24,20 @@ from debrief.offline.shell import (
     script_of,
     shell_command,
     writes_of,
+)
+from debrief.offline.signs import (
+    Ending,
+    Hazard,
+    admission_in,
+    any_of,
+    approval_in,
+    correction_in,
+    ending_of,
+    farewell_in,
+    first_line,
+    hazards_of,
+    label,
+    line_at,
 )
 from debrief.scoring.model import SessionKind
 from debrief.sessions.model import Message, Session, Subagent, ToolCall, Turn

@@ -2,27 +2,32 @@
 
 A table of a few weights, one for each kind of session, is all that decides. Before there are
 labels of the user's own it gives an order and no probability: from one family of sessions to the
-next, base rates run from 4 to 89 %, and no table can know them. After ``fitting.fit`` on labelled
+next, base rates run from 4 to 89 %, and no table can know them. After ``fit`` on labelled
 sessions it gives both. An end that breaks off, a failure that is admitted and a change that was
 never made are guards: they rank a session below all that end well, whatever else it shows.
 """
 
 from __future__ import annotations
 
+import datetime as dt
 import math
 from bisect import bisect_left
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 from importlib import resources
-from typing import Literal, get_args
+from typing import TYPE_CHECKING, Any, Literal, get_args
 
 import msgspec
 from msgspec import Struct
+from msgspec.structs import replace
 
 from debrief.evidence import Evidence
 from debrief.markdown import counted
 from debrief.offline.facts import Facts
 from debrief.scoring.model import Reason, SessionKind, SuccessEstimate
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
 
 TableKind = Literal["coding", "service"]
 GuardName = Literal["open", "admitted", "unchanged"]
@@ -154,9 +159,9 @@ def estimate(facts: Facts, table: SuccessTable) -> SuccessEstimate:
     reach = 1.96 * math.sqrt(max(0.0, _variance(row, kind.covariance)))
     return msgspec.structs.replace(
         estimated,
-        probability=_share(middle),
-        low=_share(middle - reach),
-        high=_share(middle + reach),
+        probability=_sigmoid(middle),
+        low=_sigmoid(middle - reach),
+        high=_sigmoid(middle + reach),
     )
 
 
@@ -176,7 +181,7 @@ def _variance(row: list[float], covariance: tuple[tuple[float, ...], ...]) -> fl
     )
 
 
-def _share(value: float) -> float:
+def _sigmoid(value: float) -> float:
     return 1 / (1 + math.exp(-max(-30.0, min(30.0, value))))
 
 
@@ -252,3 +257,143 @@ def shipped_table() -> SuccessTable:
     """Return the table that comes with the program."""
     text = (resources.files("debrief.offline") / "table.toml").read_bytes()
     return msgspec.toml.decode(text, type=SuccessTable)
+
+
+LEAST = 20
+"""Labelled sessions of a kind, with both outcomes among them, that a fit takes."""
+STRENGTH = 40.0
+"""How firmly weights are held to the earlier table, in sessions about."""
+
+
+def fit(
+    rows: Sequence[Facts],
+    labels: Sequence[bool],
+    tasks: Sequence[str],
+    prior: SuccessTable,
+    fitted_on: str = "labels of your own",
+    strength: float = STRENGTH,
+    least: int = LEAST,
+) -> SuccessTable:
+    """Return a table fitted to labelled sessions; of a kind with too few it stays the earlier one.
+
+    Args:
+        rows: the sessions' facts.
+        labels: whether each succeeded.
+        tasks: what each worked on; sessions of one task tell less than as many of several.
+        prior: the table that weights are drawn to.
+        fitted_on: what the sessions are, for the reader.
+        strength: how firmly.
+        least: labelled sessions of a kind that a fit takes.
+    """
+    kinds = {}
+    for kind in get_args(TableKind):
+        chosen = [
+            at
+            for at, facts in enumerate(rows)
+            if facts.kind == kind and not estimate(facts, prior).cannot_tell
+        ]
+        succeeded = sum(bool(labels[at]) for at in chosen)
+        earlier: KindTable = getattr(prior, kind)
+        kinds[kind] = earlier
+        if len(chosen) >= least and 0 < succeeded < len(chosen):
+            facts_ = [rows[at] for at in chosen]
+            found = _fitted(
+                [row_of(facts, earlier) for facts in facts_],
+                [bool(labels[at]) for at in chosen],
+                [tasks[at] for at in chosen],
+                earlier,
+                strength,
+            )
+            kinds[kind] = replace(
+                found,
+                fitted_on=fitted_on,
+                sessions=len(chosen),
+                succeeded=succeeded,
+                date=dt.datetime.now(dt.UTC).date().isoformat(),
+                licence="",
+            )
+    table = SuccessTable(**kinds)
+    return SuccessTable(**{kind: _with_deciles(kind, table, rows) for kind in get_args(TableKind)})
+
+
+def _fitted(
+    rows: list[list[float]],
+    labels: list[bool],
+    tasks: list[str],
+    prior: KindTable,
+    strength: float,
+) -> KindTable:
+    import numpy as np
+
+    x, y = np.array(rows), np.array(labels, dtype=float)
+    names = [*prior.terms, *prior.guards]
+    towards = np.array([*(t.weight for t in prior.terms.values()), *prior.guards.values(), 0.0])
+    held = np.array([strength] * len(names) + [0.1])
+    bounds = [_bounds(name) for name in names]
+    weights = minimum(x, y, np.ones(len(y)), towards, held, [*bounds, (None, None)])
+    share = 1 / (1 + np.exp(-(x @ weights)))
+    hessian = (x * (share * (1 - share))[:, None]).T @ x + np.diag(held)
+    inverse = np.linalg.inv(hessian)
+    _, place = np.unique(tasks, return_inverse=True)
+    scores: NDArray[Any] = np.zeros((place.max() + 1, x.shape[1]))
+    np.add.at(scores, place, x * (y - share)[:, None])
+    covariance = inverse @ (scores.T @ scores + np.diag(held)) @ inverse
+    found = [float(weight) for weight in weights]
+    terms = {
+        name: Term(term.mean, term.scale, weight)
+        for (name, term), weight in zip(prior.terms.items(), found, strict=False)
+    }
+    guards = dict(zip(GUARDS, found[len(terms) : -1], strict=True))
+    lines = tuple(tuple(map(float, line)) for line in covariance)
+    return replace(prior, terms=terms, guards=guards, intercept=found[-1], covariance=lines)
+
+
+def _bounds(name: str) -> tuple[float | None, float | None]:
+    if name in GUARDS:
+        return None, GUARD_AT_MOST
+    return (0.0, None) if name in SPEAKS_FOR else (None, 0.0)
+
+
+def minimum(
+    x: NDArray[Any],
+    y: NDArray[Any],
+    importance: NDArray[Any],
+    towards: NDArray[Any],
+    held: NDArray[Any],
+    bounds: list[tuple[float | None, float | None]],
+) -> NDArray[Any]:
+    """Return the weights within bounds that explain the labels best.
+
+    Args:
+        x: a row a session.
+        y: 1 for success.
+        importance: of each session.
+        towards: the weights that there is no reason to leave.
+        held: how firmly, by weight.
+        bounds: of each weight.
+    """
+    import numpy as np
+    from scipy.optimize import minimize
+
+    def loss(weights: NDArray[Any]) -> tuple[float, NDArray[Any]]:
+        odds, away = x @ weights, weights - towards
+        value = importance @ (np.logaddexp(0, odds) - y * odds) + 0.5 * held @ away**2
+        slope = x.T @ (importance * (1 / (1 + np.exp(-odds)) - y)) + held * away
+        return float(value), slope
+
+    found = minimize(loss, towards, jac=True, bounds=bounds, method="L-BFGS-B")
+    weights: NDArray[Any] = found.x
+    return weights
+
+
+def _with_deciles(kind: TableKind, table: SuccessTable, rows: Sequence[Facts]) -> KindTable:
+    """Return a kind's numbers with the deciles of its order over these sessions."""
+    import numpy as np
+
+    orders = [estimate(facts, table).order for facts in rows if facts.kind == kind]
+    known = [order for order in orders if order is not None]
+    numbers: KindTable = getattr(table, kind)
+    if len(known) < LEAST:
+        return numbers
+    deciles = np.quantile(known, np.linspace(0.1, 0.9, 9))
+    return replace(numbers, deciles=tuple(map(float, deciles)))

@@ -1,6 +1,6 @@
-"""The table of labels: one for people, benchmarks and outcomes, a partition a source.
+"""The table of labels, a partition a source, and the table of success that was fitted on it.
 
-Of those given on pages each person has a partition, so that no two machines write the same.
+Of labels given on pages each person has a partition, so that no two machines write the same.
 """
 
 from __future__ import annotations
@@ -12,10 +12,12 @@ from datetime import datetime
 from operator import attrgetter
 from typing import NamedTuple
 
+import msgspec
 from msgspec import Struct
 
 from debrief.keys import slugify
 from debrief.lake import Lake
+from debrief.offline.success import SuccessTable
 from debrief.outcomes.model import ALL_SOURCES, PEOPLE, SUCCESS, Label, Labels, Source, success_of
 
 LABELS = "labels"
@@ -149,3 +151,20 @@ def _core(id_: str) -> str:
     """Return what stays of an id when case, folders, prefixes, suffixes and dashes do not count."""
     last = re.split(r"[/\\:]", _SUFFIX.sub("", id_.strip().casefold()))[-1]
     return re.sub(r"[^a-z0-9]", "", last)
+
+
+_FILE = "success/table.json"
+
+
+def own_table(lake: Lake) -> SuccessTable | None:
+    """Return the table that ``debrief fit`` stored; None while that of the program is in force."""
+    stored = lake.read_bytes(_FILE)
+    return None if stored is None else msgspec.json.decode(stored, type=SuccessTable)
+
+
+def store_table(lake: Lake, table: SuccessTable | None) -> None:
+    """Store a table for the next run to score with; None goes back to that of the program."""
+    if table is None:
+        lake.remove(_FILE)
+    else:
+        lake.write_bytes(_FILE, msgspec.json.format(msgspec.json.encode(table)))

@@ -27,8 +27,8 @@ from debrief.recorder.contracts import Status
 from debrief.recorder.storage.rows import MadeLine, StoredRecord
 from debrief.redaction import contains_secret
 from debrief.redaction.gate import refuse_secrets
-from debrief.scoring.efficiency import user_turn_efficiency
 from debrief.scoring.model import SessionScores
+from debrief.scoring.scorer import user_turn_efficiency
 from debrief.sessions.model import Session, SessionHead
 from debrief.sessions.readers.recorder import session_of, stored_path
 from debrief.snapshots.captures import Captures

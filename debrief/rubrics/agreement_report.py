@@ -13,8 +13,7 @@ from debrief.keys import digest_of
 from debrief.lake import Lake
 from debrief.langfuse.client import LangfuseClient
 from debrief.markdown import plain, table
-from debrief.outcomes.annotations import labels_from_langfuse
-from debrief.outcomes.labels import labels_from_csv, labels_from_feedback
+from debrief.outcomes.labels import labels_from_csv, labels_from_feedback, labels_from_langfuse
 from debrief.outcomes.model import PEOPLE, Labels, joined
 from debrief.outcomes.store import (
     LABELS,

@@ -6,13 +6,19 @@ what they were and it was a success; failures are tried again. One failure never
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator
+from pathlib import Path
 
+import orjson
 from msgspec import Struct
 from msgspec.structs import replace
 
+from debrief.errors import InputError
 from debrief.evaluation import evaluate, failure_of, interval_of, version_of
+from debrief.judging.evaluation import is_generated
 from debrief.keys import digest_of
+from debrief.models.answers import Answer
 from debrief.models.injection import injection_signs
 from debrief.models.language_model import DryRunError
 from debrief.models.templates import SCORER, load_template
@@ -36,7 +42,6 @@ from debrief.scoring.dimensions import (
     calculate_overall_quality,
     combine,
 )
-from debrief.scoring.efficiency import token_efficiency, user_turn_efficiency
 from debrief.scoring.model import (
     Chunk,
     ChunkScorer,
@@ -45,8 +50,49 @@ from debrief.scoring.model import (
     SuccessEstimate,
     Trace,
 )
+from debrief.scoring.model_scorer import ModelChunkScorer, scoring_prompt
 from debrief.sessions.model import Session, texts_of
+from debrief.sessions.readers.patches import edits_of_call
 from debrief.tokens import ENCODING
+
+
+def token_efficiency(session: Session) -> float | None:
+    """Return lasting lines per 1,000 input and output tokens; None without tokens.
+
+    Tokens written to or read from a cache are left out: they would swamp the rest.
+    """
+    tokens = session.usage.input + session.usage.output
+    return 1_000 * lasting_lines(session) / tokens if tokens else None
+
+
+def user_turn_efficiency(session: Session) -> float | None:
+    """Return lasting lines per human turn; None without a human turn."""
+    return lasting_lines(session) / session.prompt_count if session.prompt_count else None
+
+
+def lasting_lines(session: Session) -> int:
+    """Return how many lines the session added or removed for good.
+
+    A line that it added to a file and removed again, or removed and put back, does not count; nor
+    do lock files and generated ones. A session whose edits are not told one by one counts as its
+    source says.
+    """
+    messages = [message for turn in session.turns for message in turn.messages]
+    messages += [message for agent in session.subagents for message in agent.messages]
+    edits = [edit for m in messages for call in m.calls for edit in edits_of_call(call)]
+    if not edits:
+        return session.growth
+    lines: Counter[tuple[str, str]] = Counter()
+    untold = 0
+    for edit in edits:
+        if is_generated(edit.path):
+            continue
+        if not edit.patch:
+            untold += edit.added + edit.removed
+        for line in edit.patch.split("\n"):
+            if line[:1] in ("+", "-"):
+                lines[edit.path, line[1:]] += 1 if line[0] == "+" else -1
+    return untold + sum(map(abs, lines.values()))
 
 
 class ChunkParameters(Struct, frozen=True):
@@ -226,3 +272,77 @@ def score_week(
         lambda session: score_session(session, scorer, parameters, table),
         workers=concurrency,
     )
+
+
+AGENT = "agent"
+"""The model's name of answers that do not say who gave them."""
+_MARK = "session.json"
+
+
+class PartPrompt(Struct, frozen=True):
+    """A part's prompt and the place of its answer."""
+
+    path: Path
+    answer: Path
+
+    @property
+    def is_answered(self) -> bool:
+        """Return whether somebody left an answer."""
+        return self.answer.is_file()
+
+
+class HandScorer:
+    """Takes the answers that stand in a folder; ``write_prompts`` made it."""
+
+    def __init__(self, folder: Path, model: str = AGENT) -> None:
+        self.model = model
+        self._folder = folder
+
+    def score_chunk(self, session: Session, chunk: Chunk) -> ChunkVerdicts:
+        """Check one part's answer.
+
+        Raises:
+            InputError: there is none.
+            ModelError: it cannot be used, and why.
+        """
+        prompt = _prompt(self._folder, chunk)
+        try:
+            text = prompt.answer.read_text(encoding="utf-8", errors="replace")
+        except OSError as error:
+            raise InputError(str(prompt.answer), f"cannot be read: {error.strerror}") from None
+        said = ModelChunkScorer(self.model, lambda _: Answer(text=text), attempts=1)
+        return said.score_chunk(session, chunk)
+
+
+def write_prompts(session: Session, folder: Path) -> list[PartPrompt]:
+    """Write the prompt of each part that has no answer yet; return all parts' prompts in order.
+
+    Raises:
+        InputError: the folder holds another session's prompts, or the session has no turns.
+    """
+    mark = {"session": session.id, "digest": digest_of(session.digest, DEFAULT)}
+    folder.mkdir(parents=True, exist_ok=True)
+    kept = folder / _MARK
+    if kept.is_file() and orjson.loads(kept.read_bytes()) != mark:
+        raise InputError(
+            str(folder),
+            "holds prompts of another session, or of this one before it went on",
+            "Name another folder.",
+        )
+    chunks = DEFAULT.chunks_of(session)
+    if not chunks:
+        raise InputError(session.id, "the session has no turns")
+    kept.write_bytes(orjson.dumps(mark))
+    prompts = []
+    for chunk in chunks:
+        prompt = _prompt(folder, chunk)
+        if not prompt.is_answered:
+            text = scoring_prompt(session, chunk)
+            prompt.path.write_text(text, encoding="utf-8", errors="replace")
+        prompts.append(prompt)
+    return prompts
+
+
+def _prompt(folder: Path, chunk: Chunk) -> PartPrompt:
+    name = f"part-{chunk.index + 1}-of-{chunk.count}"
+    return PartPrompt(folder / f"{name}.md", folder / f"{name}.answer.json")

@@ -19,8 +19,7 @@ from debrief.keys import digest_of, week_of
 from debrief.lake import Lake
 from debrief.markdown import counted
 from debrief.offline.facts import Facts, facts_of
-from debrief.offline.fitting import LEAST, fit
-from debrief.offline.success import SuccessTable, TableKind, estimate
+from debrief.offline.success import LEAST, SuccessTable, TableKind, estimate, fit
 from debrief.outcomes.store import labelled_sessions, success_labels
 from debrief.rubrics.measures import Coefficient
 from debrief.sessions.model import Session

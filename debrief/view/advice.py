@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from fastapi import APIRouter, Response
 
-from debrief.rubrics.advice import advice_markdown, advice_of
+from debrief.rubrics.page import advice_markdown, advice_of
 from debrief.view.templating import Page
 
 router = APIRouter()

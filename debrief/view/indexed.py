@@ -13,6 +13,7 @@ from msgspec import Struct
 from debrief.keys import week_of
 from debrief.lake import Lake
 from debrief.markdown import shorten
+from debrief.outcomes.giving import worth_of
 from debrief.outcomes.model import PEOPLE, SUCCESS, YES, Label, success_of
 from debrief.outcomes.store import (
     WITHOUT_CHECKS,
@@ -21,7 +22,6 @@ from debrief.outcomes.store import (
     labelled_sessions,
     success_labels,
 )
-from debrief.outcomes.worth import worth_of
 from debrief.scoring.dimensions import BY_NAME
 from debrief.scoring.model import SuccessEstimate, Verdict
 from debrief.sessions.model import Message, Subagent, Turn, Usage

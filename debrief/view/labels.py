@@ -12,8 +12,7 @@ from msgspec import Struct
 
 from debrief.errors import InputError
 from debrief.lake import Lake
-from debrief.offline.fitting import LEAST
-from debrief.offline.success import shipped_table
+from debrief.offline.success import LEAST, shipped_table
 from debrief.outcomes.giving import give_label, given_labels, label_of, labels_csv, rater_of
 from debrief.outcomes.model import SUCCESS, UNSURE, Label
 from debrief.outcomes.store import WITHOUT_CHECKS

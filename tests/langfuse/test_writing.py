@@ -24,7 +24,7 @@ from debrief.langfuse.outgoing import (
 )
 from debrief.langfuse.scores import WriteOptions, write_scores
 from debrief.langfuse.sending import send
-from debrief.outcomes.annotations import annotations_of, labels_from_langfuse
+from debrief.outcomes.labels import annotations_of, labels_from_langfuse
 from debrief.outcomes.model import Label, Labels, Source
 from debrief.outcomes.store import put_labels
 from debrief.scoring.model import SessionScores

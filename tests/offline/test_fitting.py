@@ -7,8 +7,7 @@ import random
 import pytest
 
 from debrief.offline.facts import Facts
-from debrief.offline.fitting import LEAST, fit
-from debrief.offline.success import SuccessTable, estimate, shipped_table
+from debrief.offline.success import LEAST, SuccessTable, estimate, fit, shipped_table
 from tests.offline.scenario import Story
 
 PRIOR = shipped_table()

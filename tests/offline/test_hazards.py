@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from debrief.offline.hazards import hazards_of
+from debrief.offline.signs import hazards_of
 from debrief.sessions.model import ToolCall
 
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from debrief.offline.dialogue import approval_in, correction_in, own_words
+from debrief.offline.signs import approval_in, correction_in, own_words
 
 CORRECTIONS = (
     "no, the other folder; Nope. Use the client that we have; that's wrong, it must be UTC; "

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from debrief.outcomes.annotations import labels_from_langfuse
+from debrief.outcomes.labels import labels_from_langfuse
 from tests.langfuse.scenario import client_of
 from tests.langfuse.server import Json, LangfuseServer, Request, Trouble
 

@@ -13,11 +13,10 @@ from typer.testing import CliRunner
 
 from debrief.cli.app import app
 from debrief.lake import Lake
-from debrief.rubrics.advice import HEADING, advise
 from debrief.rubrics.habits.catalogue import HABITS
 from debrief.rubrics.model import ALL, RUBRICS, SEARCHES, Rubric, RubricSearch, RubricTrial
-from debrief.rubrics.offline_miner import look_at
-from debrief.rubrics.permutation import search
+from debrief.rubrics.offline_miner import look_at, search
+from debrief.rubrics.page import HEADING, advise
 from debrief.rubrics.trial import Split, final_rubrics, searches_of
 from debrief.scoring.model import SCORE_NAMES
 from tests.rubrics.scenario import a_week, rubric

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import random
 
-from debrief.rubrics.offline_miner import look_at
-from debrief.rubrics.permutation import false_discoveries, search
+from debrief.rubrics.offline_miner import false_discoveries, look_at, search
 from debrief.scoring.model import SCORE_NAMES
 from tests.rubrics.scenario import BAD, GOOD, scores, session
 

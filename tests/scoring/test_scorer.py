@@ -10,12 +10,14 @@ from msgspec.structs import replace
 
 from debrief.offline.success import shipped_table
 from debrief.scoring.dimensions import problems_of
-from debrief.scoring.efficiency import lasting_lines, token_efficiency, user_turn_efficiency
 from debrief.scoring.model import Chunk, Verdict
 from debrief.scoring.scorer import (
     ChunkParameters,
+    lasting_lines,
     score_session,
     score_week,
+    token_efficiency,
+    user_turn_efficiency,
 )
 from debrief.sessions.model import Message, Session, Turn, Usage
 from debrief.sessions.readers.patches import created, replaced

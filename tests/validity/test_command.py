@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from debrief.cli.validity import validity
+from debrief.cli.outcomes import validity
 from debrief.scoring.dimensions import DIMENSIONS
 from debrief.validity.figures import FEWEST, MEAN
 from tests.models.openai_server import Call, OpenAIServer, Reply, judged

@@ -11,7 +11,7 @@ from debrief.lake import Lake
 from debrief.outcomes.model import Label, Labels
 from debrief.outcomes.store import put_labels
 from debrief.sessions.model import Session
-from debrief.validity.labelled import batches_of_folder, batches_of_lake
+from debrief.validity.measuring import batches_of_folder, batches_of_lake
 from tests.scoring.scenario import session
 from tests.validity.scenario import HEAD, labelled_folder
 

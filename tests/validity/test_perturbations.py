@@ -11,8 +11,7 @@ from debrief.offline.facts import facts_of
 from debrief.scoring.dimensions import OVERALL
 from debrief.sessions.model import Message, Session, Subagent
 from debrief.validity.figures import moves_of
-from debrief.validity.labelled import LabelledRun
-from debrief.validity.measuring import Measured
+from debrief.validity.measuring import LabelledRun, Measured
 from debrief.validity.perturbations import PERTURBATIONS
 from tests.scoring.scenario import call, session, turn
 from tools.validity.bars import bars_of

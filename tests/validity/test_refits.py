@@ -9,8 +9,7 @@ from debrief.evidence import Evidence
 from debrief.offline.facts import Facts
 from debrief.offline.success import shipped_table
 from debrief.validity.figures import figures_of
-from debrief.validity.labelled import LabelledRun
-from debrief.validity.measuring import Measured
+from debrief.validity.measuring import LabelledRun, Measured
 from tools.validity.bars import bars_of
 from tools.validity.refits import LEFT_OUT, REFITTED, REFITTED_PROBABILITY, with_refits
 

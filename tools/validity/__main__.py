@@ -16,12 +16,12 @@ from pathlib import Path
 import msgspec
 
 from debrief import samples
+from debrief.cli.outcomes import measured
 from debrief.cli.shared import console
-from debrief.cli.validity import measured
 from debrief.errors import DebriefError
 from debrief.markdown import table
+from debrief.validity.figures import report_markdown, report_of
 from debrief.validity.measuring import ORDER, shuffle_scores
-from debrief.validity.tables import report_markdown, report_of
 from tools.validity.bars import bars_of
 from tools.validity.refits import with_refits, without_family
 

@@ -6,11 +6,21 @@ from collections.abc import Iterator, Sequence
 
 from msgspec import Struct
 
-from debrief.rubrics.permutation import Shuffles
+from debrief.rubrics.offline_miner import Shuffles
 from debrief.scoring.dimensions import BY_NAME
-from debrief.validity.figures import AUROC, BRIER, CODING_MEAN, HALF, LEAD, MEAN, Figures, Moves
+from debrief.validity.figures import (
+    AUROC,
+    BRIER,
+    CODING_MEAN,
+    HALF,
+    LEAD,
+    MEAN,
+    Figures,
+    Moves,
+    interval,
+    number,
+)
 from debrief.validity.measuring import Measured
-from debrief.validity.tables import interval, number
 from tools.validity.refits import (
     BASE_RATE,
     LEFT_OUT,

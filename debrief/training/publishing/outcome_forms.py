@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 
-from debrief.offline.dialogue import correction_in
+from debrief.offline.signs import correction_in
 from debrief.training.conversations import TURN_ENDED
 from debrief.training.model import ChatMessage, ScoreEntry, ToolSchema
 from debrief.training.publishing.form import (

@@ -28,7 +28,6 @@ from debrief.rubrics.agreement_report import (
 from debrief.rubrics.probes import ORDER_PROBES, OrderProbe, order_probes
 from debrief.sessions.model import Session
 from debrief.settings import load_settings
-from debrief.view import links
 from resources.services import EvaluatorResource, LangfuseResource
 from resources.storage import LakeResource
 
@@ -96,7 +95,7 @@ def judge_agreement(
         metadata={
             "dagster/row_count": len(agreement.rows),
             "agreement": markdown(page),
-            "shown_at": dg.MetadataValue.url(page_address(links.label_next_path())),
+            "shown_at": dg.MetadataValue.url(page_address("/labels/next")),
             "labels": agreement.labels,
             "matched": agreement.matched,
             "unmatched": len(agreement.unmatched),

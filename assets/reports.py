@@ -147,7 +147,7 @@ def fingerprint_leaderboard(context: dg.AssetExecutionContext) -> dg.Materialize
     return dg.MaterializeResult(
         metadata={
             "dagster/row_count": len(board.rows),
-            "shown_at": dg.MetadataValue.url(page_address(links.prompts_path())),
+            "shown_at": dg.MetadataValue.url(page_address("/prompts")),
             "made_now": board.fresh,
             "leaderboard": markdown(ranking),
             "picture": drawn(
@@ -190,7 +190,7 @@ def weekly_report(run: StageRun, week: str) -> Metadata | None:
     done = run.once("done", lambda: done_with(run.context.instance, run.context.run))
     report = report_of(lake, week, done)
     stored = lake.read_bytes(report_path(week))
-    link = page_address(links.week_path(week))
+    link = page_address(links.page_path("weeks", week))
     page = page_of(report, link)
     if stored is not None and not report.did_something:
         page = stored.decode()

@@ -68,7 +68,6 @@ from debrief.rubrics.trial import (
 from debrief.scoring.model import SCORE_NAMES, ScoreName, SessionScores
 from debrief.sessions.model import Session
 from debrief.summary import Evaluated
-from debrief.view import links
 from resources.storage import LakeResource
 
 
@@ -277,7 +276,7 @@ def rubrics(context: dg.AssetExecutionContext, config: Trials) -> dg.Materialize
             "dagster/row_count": len(rows),
             "made_now": fresh,
             "page": markdown(page),
-            "shown_at": dg.MetadataValue.url(page_address(links.rubrics_path())),
+            "shown_at": dg.MetadataValue.url(page_address("/rubrics")),
             "linter": preview(("score name", "rubric", "rule", "what"), marks),
             "mined": len(mined),
             "dropped_on_unseen_sessions": sum(not trial.kept for trial in trials.rows),

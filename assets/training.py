@@ -123,7 +123,7 @@ def training_sets(
                 "made_now": row.samples if stored.changed else 0,
                 "dagster/partition_row_count": row.samples,
                 "shown_at": dg.MetadataValue.url(
-                    pages + links.training_set_path(task, fingerprint)
+                    pages + links.page_path("training", task, fingerprint)
                 ),
                 "path": dg.MetadataValue.path(stored.path),
                 "card": markdown(stored.card),

@@ -240,9 +240,9 @@ def weekly_asset(**options: Any) -> Callable[[Callable[..., Any]], dg.AssetsDefi
 
 
 _PAGES = {
-    "prompt_snapshots": links.prompts_path(),
-    "extracted_rubrics": links.rubrics_path(),
-    "rubric_evaluations": links.rubrics_path(),
+    "prompt_snapshots": "/prompts",
+    "extracted_rubrics": "/rubrics",
+    "rubric_evaluations": "/rubrics",
 }
 """Where a stage's rows are shown, if not in the list of the week's sessions."""
 

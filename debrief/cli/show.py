@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from debrief.lake import Lake
     from debrief.sessions.model import Session
     from debrief.settings import Settings
-    from debrief.view.assessment import Assessment
+    from debrief.view.reasons import Assessment
 
 
 def show(
@@ -43,16 +43,19 @@ def show(
     from debrief.redaction.redactor import Redactor, key_of
     from debrief.redaction.sessions import redact_session
     from debrief.settings import load_settings
-    from debrief.view.opening import file_of, opened
+    from debrief.view.figures import figure_of
+    from debrief.view.session import file_of
+    from debrief.view.transcript import ShownTranscript
 
     settings = load_settings()
     redact = partial(redact_session, redactor=Redactor(key_of(settings)))
     place = Lake(lake or settings.lake)
     found = find_session(session, settings, place, redact)
-    one = opened(found, _assessed(found, place, settings, offline=offline), settings)
+    transcript = ShownTranscript(found, _assessed(found, place, settings, offline=offline))
+    figure = figure_of(transcript, settings.prices)
     if html is not None:
         try:
-            html.write_text(file_of(one), "utf-8")
+            html.write_text(file_of(transcript, figure), "utf-8")
         except OSError as error:
             raise InputError(str(html), f"cannot be written: {error.strerror}") from None
         console().print(f"{html}: {found.id}")
@@ -61,7 +64,7 @@ def show(
 
     if turn is not None and turn not in [each.number for each in found.turns]:
         raise InputError("--turn", f"{found.id} has no turn {turn}")
-    print_session(console(), one, turn)
+    print_session(console(), transcript, figure, turn)
 
 
 def _assessed(session: Session, lake: Lake, settings: Settings, *, offline: bool) -> Assessment:
@@ -72,8 +75,8 @@ def _assessed(session: Session, lake: Lake, settings: Settings, *, offline: bool
     from debrief.keys import week_of
     from debrief.outcomes.store import labels_of, own_table
     from debrief.scoring.scorer import score_session
-    from debrief.view.assessment import read_assessment
-    from debrief.view.opening import label_words
+    from debrief.view.reasons import read_assessment
+    from debrief.view.session import label_words
 
     labels = label_words(
         (label.name, label.value, label.source, label.rater or label.detail)

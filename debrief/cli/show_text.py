@@ -10,17 +10,16 @@ from rich.rule import Rule
 from rich.text import Text
 
 from debrief.markdown import counted
-from debrief.view.marking import EvidenceMark, Gap, find
-from debrief.view.opening import title_of
-from debrief.view.session_view import OF_A_FILE, Limits, SessionView
+from debrief.view.reasons import EvidenceMark, Gap, find
+from debrief.view.session import DEEDS, OF_A_FILE, Limits, SessionView, title_of
 
 if TYPE_CHECKING:
     from rich.console import Console
 
     from debrief.sessions.model import ToolCall
-    from debrief.view.assessment import ShownReason
-    from debrief.view.opening import Opened
-    from debrief.view.transcript import ShownAgent, ShownTurn, Step
+    from debrief.view.figures import Figure
+    from debrief.view.reasons import ShownReason
+    from debrief.view.transcript import ShownAgent, ShownTranscript, ShownTurn, Step
 
 _BRIEF = Limits(head=300, tail=300, prose=6_000, lines=30, steps=20)
 _MARKED = "black on yellow"
@@ -31,16 +30,18 @@ _STATES = {"done": "✓", "doing": "▸", "open": "○"}
 _STATUS = {"failed": "failed", "rejected": "refused", "unanswered": "no answer"}
 
 
-def print_session(out: Console, one: Opened, turn: int | None = None) -> None:
+def print_session(
+    out: Console, transcript: ShownTranscript, figure: Figure | None, turn: int | None = None
+) -> None:
     """Print a session with its scores; of one turn alone all that it holds, without the scores."""
     limits = _BRIEF if turn is None else OF_A_FILE
-    printer = _Printer(out, SessionView(one.transcript, one.assessment, limits=limits))
+    printer = _Printer(out, SessionView(transcript, limits=limits))
     if turn is None:
-        printer.head(one)
-    for shown in one.transcript.turns:
+        printer.head(transcript, figure)
+    for shown in transcript.turns:
         if turn in (None, shown.turn.number):
             printer.turn(shown)
-    for agent in one.transcript.stray_agents() if turn is None else ():
+    for agent in transcript.stray_agents() if turn is None else ():
         printer.agent(agent, 0)
 
 
@@ -53,17 +54,17 @@ class _Printer:
         shown = Text(_cut(text, _LONGEST), style) if isinstance(text, str) else text
         self._out.print(Padding(shown, (0, 0, 0, indent)), soft_wrap=False)
 
-    def head(self, one: Opened) -> None:
-        session, main = one.session, one.assessment.main
+    def head(self, transcript: ShownTranscript, figure: Figure | None) -> None:
+        session, main = transcript.session, transcript.assessment.main
         self.line(title_of(session), style="bold")
         took = f"{session.started:%Y-%m-%d %H:%M} UTC, {counted(session.prompt_count, 'turn')}"
         lines = f"+{session.lines_added} −{session.lines_removed} lines"
         self.line(f"{session.id}  {session.tool}, {session.task}, {took}, {lines}", style="dim")
-        if one.figure is not None:
-            cost = f", about ${one.figure.cost:.2f}" if one.figure.cost else ""
-            context = f"context up to {one.figure.largest:,}"
-            self.line(f"{one.figure.tokens:,} tokens{cost}; {context}", style="dim")
-        for label in one.assessment.labels:
+        if figure is not None:
+            cost = f", about ${figure.cost:.2f}" if figure.cost else ""
+            context = f"context up to {figure.largest:,}"
+            self.line(f"{figure.tokens:,} tokens{cost}; {context}", style="dim")
+        for label in transcript.assessment.labels:
             self.line(f"label  {label}")
         if main is None:
             self.line("Nobody has scored it; --offline does.", style="dim")
@@ -74,7 +75,7 @@ class _Printer:
             self.line(f"could not be scored: {main.failure}", style="red")
         if main.success is not None:
             self.line(f"success: {main.success.shown}")
-        for reason in self._view.reasons:
+        for reason in transcript.reasons:
             self.reason(reason)
 
     def reason(self, reason: ShownReason) -> None:
@@ -83,7 +84,7 @@ class _Printer:
         for words, style in ((reason.failure, "red"), (reason.text, "")):
             if words:
                 self.line(words, 4, style)
-        places = self._view.places(reason)
+        places = self._view.transcript.places.get(reason.id)
         if places:
             turns = ", ".join(dict.fromkeys(str(place.turn) for place in places))
             self.line(f"seen in turn {turns}", 4, "dim")
@@ -111,7 +112,7 @@ class _Printer:
             self._out.print()
             self.line(self.words(step.text, marks, self._view.limits.prose), indent)
         elif step.kind == "person":
-            said = self.words(f"{self._view.deed(step.deed)}: {step.text}".rstrip(": "), marks)
+            said = self.words(f"{DEEDS[step.deed]}: {step.text}".rstrip(": "), marks)
             said.stylize("yellow")
             self.line(said, indent)
         else:
@@ -147,7 +148,7 @@ class _Printer:
                 for line in self._view.lines(shown.diff)
             )
             self.line(_cited(diff, marks), inner)
-        if left := self._view.lines_left_out(shown.diff):
+        if (left := len(shown.diff) - self._view.limits.lines) > 0:
             self.line(f"… {counted(left, 'line')} left out …", inner, "dim italic")
         for item in shown.items:
             self.line(f"{_STATES[item.state]} {item.text}", inner)
@@ -177,9 +178,10 @@ class _Printer:
         self.line(f"Subagent {name}: {self._view.work(agent)}", indent, "magenta")
         if indent > 16:
             return
-        for step in self._view.shown_of(agent):
+        steps = self._view.shown_of(agent)
+        for step in steps:
             self.step(step, indent + 2)
-        if left := self._view.left_of(agent):
+        if left := len(agent.steps) - len(steps):
             self.line(f"… {counted(left, 'step')} left out …", indent + 2, "dim italic")
 
     def words(self, text: str, marks: Sequence[EvidenceMark], head: int | None = None) -> Text:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from msgspec import Struct
@@ -16,22 +16,14 @@ WIDTH, HEIGHT = 300, 56
 _WIDEST = 12.0
 
 
-class Taken(Struct, frozen=True, kw_only=True):
-    """What a turn took, its subagents included."""
+class Bar(Struct, frozen=True, kw_only=True):
+    """What a turn took, its subagents included, as a bar in a drawing."""
 
     turn: int
     tokens: int
     """Input that was not in the provider's cache, and output."""
     cost: float | None
     """In USD; None when a model's price is not known."""
-    context: int
-    """Tokens of the longest prompt that the model was sent."""
-
-
-class Bar(Struct, frozen=True, kw_only=True):
-    """A turn's bar in a drawing."""
-
-    taken: Taken
     x: float
     y: float
     width: float
@@ -66,48 +58,51 @@ def figure_of(transcript: ShownTranscript, prices: Path) -> Figure | None:
     models = {message.model for message in (*own, *others)}
     known = {model: price_of(model, prices) for model in models}
     taken = [_taken(transcript, shown, known) for shown in transcript.turns]
-    if not any(each.tokens for each in taken):
+    most = max((tokens for tokens, _ in taken), default=0)
+    if not most:
         return None
-    most = max(each.tokens for each in taken)
     step = WIDTH / len(taken)
     bars = [
         Bar(
-            taken=each,
+            turn=shown.turn.number,
+            tokens=tokens,
+            cost=cost,
             x=round(place * step, 2),
-            y=round(HEIGHT - HEIGHT * each.tokens / most, 2),
+            y=round(HEIGHT - HEIGHT * tokens / most, 2),
             width=round(min(_WIDEST, max(step * 0.8, 0.5)), 2),
-            height=round(HEIGHT * each.tokens / most, 2),
+            height=round(HEIGHT * tokens / most, 2),
         )
-        for place, each in enumerate(taken)
+        for place, (shown, (tokens, cost)) in enumerate(zip(transcript.turns, taken, strict=True))
     ]
-    points, compactions = _growth(transcript.turns)
-    costs = [each.cost for each in taken]
+    sizes, compacted = _context(transcript.turns)
+    last, largest = len(sizes) - 1, max(sizes, default=0)
+    kept = range(0, len(sizes), max(1, len(sizes) // WIDTH)) if last > 0 else ()
+    points = (f"{WIDTH * n / last:.1f},{HEIGHT - HEIGHT * sizes[n] / largest:.1f}" for n in kept)
     return Figure(
         bars=tuple(bars),
-        line=points,
-        compactions=compactions,
-        largest=max(each.context for each in taken),
-        tokens=sum(each.tokens for each in taken),
-        cost=None if None in costs else sum(filter(None, costs)),
+        line=" ".join(points),
+        compactions=tuple(round(WIDTH * min(n, last) / last, 1) for n in compacted if kept),
+        largest=largest,
+        tokens=sum(bar.tokens for bar in bars),
+        cost=_sum(bar.cost for bar in bars),
     )
 
 
 def _taken(
     transcript: ShownTranscript, shown: ShownTurn, prices: Mapping[str, Price | None]
-) -> Taken:
+) -> tuple[int, float | None]:
+    """Return a turn's tokens, and what they cost."""
     own = shown.turn.messages
     calls = (call for message in own for call in message.calls)
     agents = (agent for call in calls for agent in transcript.agents_of(call))
     messages = [*own, *(message for agent in agents for message in agent.agent.messages)]
-    costs = [_cost(message, prices[message.model]) for message in messages]
-    return Taken(
-        turn=shown.turn.number,
-        tokens=sum(
-            each.usage.input + each.usage.cache_write + each.usage.output for each in messages
-        ),
-        cost=None if None in costs else sum(filter(None, costs)),
-        context=max((_context(message.usage) for message in own), default=0),
-    )
+    tokens = sum(each.usage.input + each.usage.cache_write + each.usage.output for each in messages)
+    return tokens, _sum(_cost(message, prices[message.model]) for message in messages)
+
+
+def _sum(costs: Iterable[float | None]) -> float | None:
+    known = list(costs)
+    return None if None in known else sum(filter(None, known))
 
 
 def _cost(message: Message, price: Price | None) -> float | None:
@@ -118,7 +113,7 @@ def _cost(message: Message, price: Price | None) -> float | None:
         return None
     return price.cost(
         ModelUsage(
-            input_tokens=_context(usage),
+            input_tokens=usage.input + usage.cache_write + usage.cache_read,
             output_tokens=usage.output,
             cache_read_tokens=usage.cache_read,
             cache_write_tokens=usage.cache_write,
@@ -126,21 +121,14 @@ def _cost(message: Message, price: Price | None) -> float | None:
     )
 
 
-def _context(usage: Usage) -> int:
-    return usage.input + usage.cache_write + usage.cache_read
-
-
-def _growth(turns: Iterable[ShownTurn]) -> tuple[str, tuple[float, ...]]:
-    """Return the points of the context's growth, and where the conversation was compacted."""
+def _context(turns: Iterable[ShownTurn]) -> tuple[list[int], list[int]]:
+    """Return the size of each prompt that the model was sent, and before which of them the
+    conversation was compacted."""
     sizes: list[int] = []
     compacted: list[int] = []
     for shown in turns:
         if shown.turn.compacted:
             compacted.append(len(sizes))
-        sizes += [size for each in shown.turn.messages if (size := _context(each.usage))]
-    if len(sizes) < 2:
-        return "", ()
-    most, last = max(sizes), len(sizes) - 1
-    kept: Sequence[int] = range(0, len(sizes), max(1, len(sizes) // WIDTH))
-    points = (f"{WIDTH * n / last:.1f},{HEIGHT - HEIGHT * sizes[n] / most:.1f}" for n in kept)
-    return " ".join(points), tuple(round(WIDTH * min(n, last) / last, 1) for n in compacted)
+        usages = (message.usage for message in shown.turn.messages)
+        sizes += filter(None, (each.input + each.cache_write + each.cache_read for each in usages))
+    return sizes, compacted

@@ -19,7 +19,7 @@ from zlib import crc32
 import msgspec
 from msgspec import Struct
 
-from debrief.errors import DebriefError
+from debrief.errors import DebriefError, InputError
 from debrief.files import locked
 from debrief.keys import digest_of
 from debrief.lake import Lake
@@ -106,9 +106,15 @@ class Index:
             database.row_factory = sqlite3.Row
             return database.execute(sql, parameters).fetchall()
 
-    def find(self, session_id: str) -> SessionRow | None:
-        """Return a session; None when there is none of that id."""
-        return next(iter(self.sessions("id = ?", (session_id,))), None)
+    def find(self, session_id: str) -> SessionRow:
+        """Return a session.
+
+        Raises:
+            InputError: there is none of that id.
+        """
+        for row in self.sessions("id = ?", (session_id,)):
+            return row
+        raise InputError(session_id, "is no session of this lake", "Search the list of sessions.")
 
     def sessions(
         self,
@@ -198,9 +204,7 @@ class Index:
                     database.execute("DELETE FROM sessions WHERE number = ?", (number,))
                 values = list(msgspec.to_builtins(session).values())
                 marks = ", ".join("?" * len(_COLUMNS))
-                added = database.execute(
-                    f"INSERT INTO sessions ({', '.join(_COLUMNS)}) VALUES ({marks})", values
-                )
+                added = database.execute(f"INSERT INTO sessions VALUES (NULL, {marks})", values)
                 database.execute(
                     "INSERT INTO texts (rowid, prompts, answers, actions) VALUES (?, ?, ?, ?)",
                     (added.lastrowid, *texts),

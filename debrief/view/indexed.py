@@ -10,6 +10,7 @@ from typing import Any
 import msgspec
 from msgspec import Struct
 
+from debrief.judging.model import JudgeEvaluation
 from debrief.keys import week_of
 from debrief.lake import Lake
 from debrief.markdown import shorten
@@ -23,8 +24,8 @@ from debrief.outcomes.store import (
     success_labels,
 )
 from debrief.scoring.dimensions import BY_NAME
-from debrief.scoring.model import SuccessEstimate, Verdict
-from debrief.sessions.model import Message, Subagent, Turn, Usage
+from debrief.scoring.model import SessionScores
+from debrief.sessions.model import Message, SessionHead, Subagent, Turn
 from debrief.sessions.store import SESSIONS_TABLE
 from debrief.snapshots.model import UNKNOWN, SessionMetadataRow
 from debrief.summary import first_reason
@@ -99,51 +100,12 @@ MADE_LATER: dict[str, str] = {
 """The columns that other tables give, with what SQL sets them to where these have no row."""
 
 
-class _Stored(Struct, frozen=True, kw_only=True):
+class _Stored(SessionHead, frozen=True, kw_only=True):
     """The columns of a session that the index reads."""
 
-    id: str
-    source: str
-    tool: str
-    models: tuple[str, ...] = ()
-    task: str
-    repository: str = ""
-    started: datetime
-    ended: datetime
     title: str = ""
     turns: tuple[Turn, ...] = ()
     subagents: tuple[Subagent, ...] = ()
-    usage: Usage = Usage()
-    lines_added: int = 0
-    lines_removed: int = 0
-
-
-class _Scored(Struct, frozen=True, kw_only=True):
-    """The columns of a session's scores that the index reads."""
-
-    session_id: str
-    status: str
-    model: str
-    failure: str = ""
-    verdicts: tuple[Verdict, ...] = ()
-    overall_quality: float | None = None
-    chunk_agreement: float | None = None
-    uncertain: bool = False
-    success: SuccessEstimate | None = None
-    cost_usd: float | None = None
-
-
-class _Judged(Struct, frozen=True, kw_only=True):
-    """The columns of a judgement that the index reads."""
-
-    session_id: str
-    status: str
-    judge: str
-    model: str
-    weight: float
-    score: float | None = None
-    failure: str = ""
-    cost_usd: float | None = None
 
 
 def texts_of_week(lake: Lake, week: str) -> Iterator[tuple[SessionRow, tuple[str, str, str]]]:
@@ -174,14 +136,9 @@ def texts_of_week(lake: Lake, week: str) -> Iterator[tuple[SessionRow, tuple[str
         ]
         said = [*prompts, *(deed.text for turn in session.turns for deed in turn.interventions)]
         answers = (message.text for message in messages)
-        yield (
-            row,
-            (
-                _searched([session.title, *said]),
-                _searched(answers),
-                _searched(_actions(messages)),
-            ),
-        )
+        texts = ([session.title, *said], answers, _actions(messages))
+        prompted, answered, done = map(_searched, texts)
+        yield row, (prompted, answered, done)
 
 
 def _actions(messages: Iterable[Message]) -> Iterator[str]:
@@ -215,13 +172,13 @@ def week_rows(lake: Lake, week: str) -> dict[str, dict[str, Any]]:
         found[row.session_id].update(fingerprint=row.prompt_fingerprint, task=row.task)
         if row.model:
             found[row.session_id]["model"] = row.model
-    scorers: dict[str, list[_Scored]] = defaultdict(list)
-    for scored in lake.read("session_scores", week, _Scored):
+    scorers: dict[str, list[SessionScores]] = defaultdict(list)
+    for scored in lake.read("session_scores", week, SessionScores):
         scorers[scored.session_id].append(scored)
         if "quality" not in found[scored.session_id] or scored.status == "ok":
             found[scored.session_id].update(_of_scores(scored))
-    judged: dict[str, list[_Judged]] = defaultdict(list)
-    for judgement in lake.read("judge_evaluations", week, _Judged):
+    judged: dict[str, list[JudgeEvaluation]] = defaultdict(list)
+    for judgement in lake.read("judge_evaluations", week, JudgeEvaluation):
         judged[judgement.session_id].append(judgement)
     for session_id, judgements in judged.items():
         weights = [(each.weight, each.score) for each in judgements if each.score is not None]
@@ -239,7 +196,7 @@ def week_rows(lake: Lake, week: str) -> dict[str, dict[str, Any]]:
     return found
 
 
-def _of_scores(row: _Scored) -> dict[str, Any]:
+def _of_scores(row: SessionScores) -> dict[str, Any]:
     success = row.success
     rank = None if success is None else success.probability
     columns: dict[str, Any] = dict.fromkeys(BY_NAME)
@@ -257,32 +214,30 @@ def _of_scores(row: _Scored) -> dict[str, Any]:
     }
 
 
-Said = tuple[str, str, str, str, str, str]
-"""A session, a label's name and value, its source, who said it, and the label in words."""
-Outcome = tuple[str, str, str]
-"""``yes`` or ``no``, who says so, and the session."""
+def labels_of(lake: Lake) -> tuple[list[tuple[str, ...]], list[tuple[str, ...]]]:
+    """Return what people said of sessions, and what became of the work of each.
 
-
-def labels_of(lake: Lake) -> tuple[list[Said], list[Outcome]]:
-    """Return what people said of sessions, and what became of the work of each."""
+    Of a label that is its session, name, value, source, who said it, and the label in words; of an
+    outcome ``yes`` or ``no``, who says so, and the session.
+    """
     found = [label for label in all_labels(lake, PEOPLE) if not label.loose]
     roll = Roll(labelled_sessions(lake)) if found else None
-    labels: list[Said] = [
+    labels: list[tuple[str, ...]] = [
         (
             roll.find(label.session_id) if roll is not None else "",
             *(label.name, label.value, label.source, label.rater),
-            said_of(label),
+            _said(label),
         )
         for label in found
     ]
-    outcomes: list[Outcome] = [
+    outcomes: list[tuple[str, ...]] = [
         ("yes" if outcome.success else "no", outcome.source, session_id)
         for session_id, outcome in success_labels(lake, WITHOUT_CHECKS - PEOPLE).items()
     ]
     return labels, outcomes
 
 
-def said_of(label: Label) -> str:
+def _said(label: Label) -> str:
     """Return a label in words: ``good``, ``bad``, or its name and value."""
     if label.name.casefold() == SUCCESS:
         success = success_of(label)

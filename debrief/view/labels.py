@@ -8,13 +8,12 @@ from typing import Annotated, Any
 
 from fastapi import APIRouter, Header, HTTPException, Response
 from fastapi.responses import RedirectResponse
-from msgspec import Struct
 
 from debrief.errors import InputError
 from debrief.lake import Lake
 from debrief.offline.success import LEAST, shipped_table
 from debrief.outcomes.giving import give_label, given_labels, label_of, labels_csv, rater_of
-from debrief.outcomes.model import SUCCESS, UNSURE, Label
+from debrief.outcomes.model import SUCCESS, UNSURE
 from debrief.outcomes.store import WITHOUT_CHECKS
 from debrief.redaction.redactor import Redactor, key_of
 from debrief.rubrics.agreement import AGREEMENT, ALL, AgreementRow
@@ -26,45 +25,36 @@ from debrief.sessions.model import Session
 from debrief.sessions.store import SESSIONS_TABLE
 from debrief.validity.refitting import gain_text, refit, rows_of_lake
 from debrief.view.indexed import SessionRow
-from debrief.view.links import label_next_path, session_path
+from debrief.view.links import session_path
 from debrief.view.templating import Form, Page, PageContext, environment
 
 router = APIRouter()
 _SAID = ("good", "bad", UNSURE)
 _SHOWN = 5
+_redactor = cache(Redactor)
 
 
-class LabelsOn(Struct, frozen=True, kw_only=True):
-    """What the label bar of a session shows."""
+def labels_on(page: PageContext, session_id: str) -> dict[str, Any]:
+    """Return what the label bar of a session shows, labels of a moment ago included.
 
-    rater: str
-    """Who labels here."""
-    own: Label | None
-    """What they said of its success."""
-    given: tuple[Label, ...]
-    """On pages, by whomever."""
-    others: tuple[tuple[str, str, str, str], ...]
-    """From elsewhere: name, value, source and rater."""
-    names: tuple[str, ...]
-    """That a label may have to be compared with a score."""
-
-
-def labels_on(page: PageContext, session_id: str) -> LabelsOn:
-    """Return the labels of a session, those that were given a moment ago included."""
+    That is who labels here, what they said of its success, the labels that were given on pages by
+    whomever, those from elsewhere (name, value, source, rater), and the names of what a label can
+    be compared with.
+    """
     rater = rater_of(page.settings)
-    given = tuple(one for one in given_labels(page.lake) if one.session_id == session_id)
-    others = page.index.select(
-        "SELECT name, value, source, rater FROM labels WHERE session_id = ? AND source != 'view'",
-        (session_id,),
-    )
+    given = [one for one in given_labels(page.lake) if one.session_id == session_id]
     own = (one for one in given if (one.name, one.rater) == (SUCCESS, rater))
-    return LabelsOn(
-        rater=rater,
-        own=next(own, None),
-        given=given,
-        others=tuple(map(tuple, others)),
-        names=_measured(page.lake),
-    )
+    return {
+        "rater": rater,
+        "own": next(own, None),
+        "given": given,
+        "others": page.index.select(
+            "SELECT name, value, source, rater FROM labels "
+            "WHERE session_id = ? AND source != 'view'",
+            (session_id,),
+        ),
+        "names": _measured(page.lake),
+    }
 
 
 environment().globals["labels_on"] = labels_on
@@ -77,19 +67,12 @@ def _measured(lake: Lake) -> tuple[str, ...]:
     return tuple(dict.fromkeys((*BY_NAME, OVERALL, *sorted({*judges, *rubrics}))))
 
 
-@cache
-def _redactor(key: bytes) -> Redactor:
-    return Redactor(key)
-
-
 @router.post("/sessions/{session_id:path}/labels")
 def label(
     page: Page, session_id: str, form: Form, x_part: Annotated[str, Header()] = ""
 ) -> Response:
     """Keep what a person says of a session; show the session again, or the next one to label."""
     row = page.index.find(session_id)
-    if row is None:
-        raise InputError(session_id, "is no session of this lake", "Search the list of sessions.")
     said, name, value = (form.get(field, "").strip() for field in ("say", "name", "value"))
     if said in _SAID:
         name, value = SUCCESS, said
@@ -115,7 +98,7 @@ def label(
     page.index.expire()
     if x_part:
         return page.render("labels/bar.html", row=row)
-    then = label_next_path() if form.get("then") == "next" else session_path(session_id)
+    then = "/labels/next" if form.get("then") == "next" else session_path(session_id)
     return RedirectResponse(then, 303)
 
 
@@ -131,6 +114,11 @@ def label_next(page: Page, skip: int = 0) -> Response:
     )
     waiting = [row for row in rows if row.id not in labelled][skip:]
     first = waiting[0] if waiting else None
+    counts = Counter(one.value for one in given if one.name == SUCCESS)
+    success = page.index.select(
+        "SELECT count(DISTINCT id) FROM sessions LEFT JOIN labels ON session_id = id "
+        "WHERE outcome != '' OR name = 'success'"
+    )
     return page.render(
         "labels/next.html",
         title="Label next",
@@ -138,8 +126,14 @@ def label_next(page: Page, skip: int = 0) -> Response:
         skip=skip,
         waiting=waiting[1:_SHOWN],
         lately=sorted(given, key=lambda one: one.seen, reverse=True)[:_SHOWN],
+        counts=[(said, counts[said]) for said in _SAID],
+        others=sum(one.name != SUCCESS for one in given),
+        agreement=list(page.lake.read(AGREEMENT, ALL, AgreementRow)),
+        calibrated=[row for row in page.lake.read(PROBES, ALL, Probe) if row.brier is not None],
+        fewest=FEWEST_LABELS,
+        success=success[0][0],
+        least=LEAST,
         **(_excerpt(page, first) if first else {}),
-        **_known(page, given),
     )
 
 
@@ -155,25 +149,6 @@ def _excerpt(page: PageContext, row: SessionRow) -> dict[str, Any]:
         "prompt": next((turn.prompt for turn in turns if turn.prompt.strip()), ""),
         "answer": answers[-1] if answers else "",
         "reasons": estimate.reasons if estimate else (),
-    }
-
-
-def _known(page: PageContext, given: list[Label]) -> dict[str, Any]:
-    """Return how far agreement with people, and success, are known."""
-    counts = Counter(one.value for one in given if one.name == SUCCESS)
-    success = page.index.select(
-        "SELECT count(DISTINCT id) FROM sessions LEFT JOIN labels ON session_id = id "
-        "WHERE outcome != '' OR name = 'success'"
-    )
-    probes = list(page.lake.read(PROBES, ALL, Probe))
-    return {
-        "counts": [(said, counts[said]) for said in _SAID],
-        "others": sum(one.name != SUCCESS for one in given),
-        "agreement": list(page.lake.read(AGREEMENT, ALL, AgreementRow)),
-        "calibrated": [row for row in probes if row.brier is not None],
-        "fewest": FEWEST_LABELS,
-        "success": success[0][0],
-        "least": LEAST,
     }
 
 

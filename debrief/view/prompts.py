@@ -1,14 +1,16 @@
-"""Prompts: each fingerprint with its name, texts and sessions, and the difference between two."""
+"""Prompts and rubrics: each fingerprint with its name, texts and sessions, and what changed between
+two; what sets good sessions apart, whether it holds, and sessions for and against it."""
 
 from __future__ import annotations
 
 import difflib
 import re
-from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import zip_longest
-from typing import Literal
+from statistics import median
+from typing import Any, Literal
 
+import msgspec
 from fastapi import APIRouter, HTTPException, Response
 from fastapi.responses import RedirectResponse
 from msgspec import Struct
@@ -16,21 +18,42 @@ from msgspec import Struct
 from debrief.errors import InputError
 from debrief.markdown import counted
 from debrief.outcomes.giving import rater_of
+from debrief.rubrics.linting import scale_points
+from debrief.rubrics.model import (
+    ALL,
+    EVALUATIONS,
+    EXTRACTED,
+    RUBRICS,
+    SEARCHES,
+    TRIALS,
+    ExtractedRubric,
+    Rubric,
+    RubricEvaluation,
+    RubricSearch,
+    RubricTrial,
+)
+from debrief.rubrics.page import p_value
+from debrief.rubrics.trial import MEANINGS
+from debrief.scoring.model import SCORE_NAMES, ScoreName
+from debrief.scoring.model_scorer import cited_turns
 from debrief.snapshots.model import UNKNOWN
 from debrief.snapshots.prompts import NAMES, SNAPSHOTS, PromptUse, name_prompt, prompts_in_use
 from debrief.training.leaderboard import LeaderboardRow, MeanEstimate, estimate
-from debrief.view.links import diff_path, prompt_path
+from debrief.view.indexed import SessionRow
+from debrief.view.links import page_path
 from debrief.view.templating import Form, Page, PageContext, environment
 
 router = APIRouter()
-environment().filters["counted"] = counted
-LEADERBOARD, ALL = "fingerprint_leaderboard", "all"
-_SHOWN = 5
+environment().filters |= {"counted": counted, "p_value": p_value}
+_WORST, _SIDE, _QUOTES = 5, 8, 5
+"""How many are shown: sessions of a prompt, sessions on each side of a rubric, quotes."""
 _CONTEXT = 3
 _MOST_WORDS = 2_000
 """Of two lines that are compared word by word: more would take long."""
 _ALIKE = 0.6
 """Share of words that two lines have in common, from which on the others are marked."""
+_HIGH, _LOW = 4, 2
+"""Levels from which on, and up to which, a session shows a rubric, or does not."""
 
 
 class PromptRow(Struct, frozen=True, kw_only=True):
@@ -71,35 +94,32 @@ environment().globals["prompt_name"] = prompt_name
 def _rows(page: PageContext) -> list[PromptRow]:
     """Return all fingerprints, the one that was in force last first."""
     names = {prompt.fingerprint: prompt.name for prompt in prompts_known(page)}
-    marks: dict[str, list[float]] = defaultdict(list)
-    tasks: dict[str, dict[str, int]] = defaultdict(lambda: defaultdict(int))
-    days: dict[str, list[str]] = defaultdict(list)
-    for fingerprint, task, started, quality in page.index.select(
-        "SELECT fingerprint, task, started, quality FROM sessions ORDER BY started"
+    most_used = (
+        "SELECT fingerprint, task FROM sessions GROUP BY 1, 2 ORDER BY count(*), min(started) DESC"
+    )
+    tasks = dict(map(tuple, page.index.select(most_used)))  # the last of a fingerprint stays
+    rows: list[tuple[str, PromptRow]] = []
+    before: dict[str, str] = {}
+    for fingerprint, first, last, sessions, qualities in page.index.select(
+        "SELECT fingerprint, min(started), max(started), count(*), json_group_array(quality) "
+        "FROM sessions GROUP BY fingerprint ORDER BY min(started)"
     ):
-        days[fingerprint].append(started)
-        tasks[fingerprint][task] += 1
-        if quality is not None:
-            marks[fingerprint].append(quality)
-    rows: list[PromptRow] = []
-    last: dict[str, str] = {}
-    for fingerprint, own in sorted(days.items(), key=lambda pair: pair[1][0]):
-        task = max(tasks[fingerprint], key=lambda name: tasks[fingerprint][name])
-        rows.append(
-            PromptRow(
-                fingerprint=fingerprint,
-                name=names.get(fingerprint, fingerprint),
-                since=own[0][:10],
-                until=own[-1][:10],
-                sessions=len(own),
-                quality=estimate(marks[fingerprint], 1.0),
-                task=task,
-                before=last.get(task, ""),
-            )
+        known = [value for value in msgspec.json.decode(qualities) if value is not None]
+        task = tasks[fingerprint]
+        row = PromptRow(
+            fingerprint=fingerprint,
+            name=names.get(fingerprint, fingerprint),
+            since=first[:10],
+            until=last[:10],
+            sessions=sessions,
+            quality=estimate(known, 1.0),
+            task=task,
+            before=before.get(task, ""),
         )
+        rows.append((last, row))
         if fingerprint != UNKNOWN:
-            last[task] = fingerprint
-    return sorted(rows, key=lambda row: days[row.fingerprint][-1], reverse=True)
+            before[task] = fingerprint
+    return [row for _, row in sorted(rows, key=lambda pair: pair[0], reverse=True)]
 
 
 @router.get("/prompts")
@@ -120,11 +140,11 @@ def prompt(page: Page, fingerprint: str) -> Response:
         others=[row for row in rows if row.fingerprint not in (fingerprint, UNKNOWN)],
         lines=[
             row
-            for row in page.lake.read(LEADERBOARD, ALL, LeaderboardRow)
+            for row in page.lake.read("fingerprint_leaderboard", ALL, LeaderboardRow)
             if row.prompt_fingerprint == fingerprint
         ],
         worst=page.index.sessions(
-            "fingerprint = ? AND quality IS NOT NULL", (fingerprint,), "quality", _SHOWN
+            "fingerprint = ? AND quality IS NOT NULL", (fingerprint,), "quality", _WORST
         ),
     )
 
@@ -138,13 +158,16 @@ def rename(page: Page, fingerprint: str, form: Form) -> Response:
         name_prompt(page.lake, page.settings.home, fingerprint, form.get("name", ""), rater)
     except InputError as error:
         raise HTTPException(400, error.reason) from None
-    return RedirectResponse(prompt_path(fingerprint), 303)
+    return RedirectResponse(page_path("prompts", fingerprint), 303)
 
 
 @router.get("/prompts/{before}/diff")
 def compare(before: str, to: str) -> Response:
     """Go to the difference from a prompt to one that was chosen."""
-    return RedirectResponse(diff_path(before, to), 303)
+    return RedirectResponse(page_path("prompts", before, "diff", to), 303)
+
+
+_Parts = tuple[tuple[str, bool], ...]
 
 
 class PromptDiffLine(Struct, frozen=True):
@@ -153,7 +176,7 @@ class PromptDiffLine(Struct, frozen=True):
     kind: Literal["same", "added", "removed", "gap"]
     old: int | None
     new: int | None
-    parts: tuple[tuple[str, bool], ...] = ()
+    parts: _Parts = ()
 
 
 @router.get("/prompts/{before}/diff/{after}")
@@ -208,9 +231,6 @@ def prompt_diff(old: Sequence[str], new: Sequence[str]) -> Iterator[PromptDiffLi
                 yield PromptDiffLine("added", None, new_from + place + 1, words[place][1])
 
 
-_Parts = tuple[tuple[str, bool], ...]
-
-
 def _changed_words(old: str | None, new: str | None) -> tuple[_Parts, _Parts]:
     """Return two lines in parts, each with whether it changed; whole where they are unlike."""
     whole = ((old or "", False),), ((new or "", False),)
@@ -228,3 +248,137 @@ def _changed_words(old: str | None, new: str | None) -> tuple[_Parts, _Parts]:
             if text := "".join(words[slice(*ends[start : start + 2])]):
                 side.append((text, tag != "equal"))
     return tuple(marked[0]), tuple(marked[1])
+
+
+class _Qualities(Struct, frozen=True, kw_only=True):
+    """The columns that say how good a session is, in each sense."""
+
+    session_id: str
+    overall_quality: float | None = None
+    token_efficiency: float | None = None
+    user_turn_efficiency: float | None = None
+
+    def value(self, score_name: ScoreName) -> float | None:
+        """Return what a score name means for the session, as ``rubrics.contrast`` has it."""
+        if score_name == "excellence":
+            return self.overall_quality
+        efficiency: float | None = getattr(self, score_name)
+        return efficiency or None
+
+
+class SessionSide(Struct, frozen=True, kw_only=True):
+    """A session that speaks for a rubric, or against it."""
+
+    row: SessionRow
+    level: int
+    value: float
+    """In the sense of the rubric's score name."""
+    is_good: bool
+    """Whether it is in the better half of the sessions judged."""
+    reasoning: str
+    turn: int | None
+    """That the reasoning cites first."""
+
+
+@router.get("/rubrics")
+def rubrics(page: Page) -> Response:
+    """Show what the search came to for each score name: what holds, and what was dropped."""
+    trials = list(page.lake.read(TRIALS, ALL, RubricTrial))
+    searches = {row.score_name: row for row in page.lake.read(SEARCHES, ALL, RubricSearch)}
+    parts = []
+    for name in SCORE_NAMES:
+        held = list(page.lake.read(RUBRICS, name, Rubric))
+        dropped = [one for one in trials if one.score_name == name and not one.kept]
+        dropped.sort(key=lambda one: (one.corrected_p is None, one.corrected_p, one.name))
+        if held or dropped or name in searches:
+            parts.append((name, MEANINGS[name], searches.get(name), held, dropped))
+    return page.render("rubrics/list.html", title="Rubrics", parts=parts)
+
+
+@router.get("/rubrics/{score_name}/{key}")
+def rubric(page: Page, score_name: str, key: str) -> Response:
+    """Show a rubric or a candidate, with what it was mined from and what other sessions say."""
+    trials = page.lake.read(TRIALS, ALL, RubricTrial)
+    trial = next((one for one in trials if (one.score_name, one.key) == (score_name, key)), None)
+    held = (one for one in page.lake.rows(RUBRICS, Rubric, SCORE_NAMES) if one.key == key)
+    shown = next((one for one in held if one.score_name == score_name), None)
+    one = shown or (trial.rubric if trial else None)
+    if one is None:
+        raise InputError(
+            f"{score_name}/{key}", "is no rubric of this lake", "Choose one of the list."
+        )
+    mined = (
+        row
+        for week in page.lake.partitions(EXTRACTED)
+        for row in page.lake.read(EXTRACTED, week, ExtractedRubric, ("id", one.sources))
+    )
+    quotes = list(dict.fromkeys(piece for row in mined for piece in row.evidence))[:_QUOTES]
+    titles = _sessions(page, {each.session_id for each in quotes})
+    return page.render(
+        "rubrics/rubric.html",
+        title=one.name,
+        rubric=one,
+        trial=trial,
+        meaning=MEANINGS[one.score_name],
+        scale=sorted(scale_points(one.scoring_criteria).items()),
+        quotes=[(each, titles.get(each.session_id)) for each in quotes],
+        sides=_sides(page, one) if shown else None,
+    )
+
+
+def _sessions(page: PageContext, ids: Iterable[str]) -> dict[str, SessionRow]:
+    chosen = list(ids)
+    marks = ", ".join("?" * len(chosen))
+    return {row.id: row for row in page.index.sessions(f"id IN ({marks})", chosen)}
+
+
+def _sides(page: PageContext, one: Rubric) -> dict[str, Any] | None:
+    """Return what sessions say of a rubric that it was not mined from.
+
+    Good sessions that show it and bad ones that do not speak for it, the others against it.
+    """
+    values = {
+        row.session_id: value
+        for row in page.lake.rows("session_scores", _Qualities)
+        if (value := row.value(one.score_name)) is not None
+    }
+    judged = {
+        row.session_id: row
+        for week in page.lake.partitions(EVALUATIONS)
+        for row in page.lake.read(EVALUATIONS, week, RubricEvaluation, ("rubric_key", {one.key}))
+        if row.score is not None
+        and row.score_name == one.score_name
+        and row.session_id in values
+        and row.session_id not in one.sessions
+    }
+    if not judged:
+        return None
+    middle = median(values[id_] for id_ in judged)
+    ranked = sorted(judged, key=lambda id_: (values[id_], id_))
+    from_ends = (ranked[n // 2 if n % 2 else -1 - n // 2] for n in range(len(ranked)))
+    sides: dict[bool, list[str]] = {True: [], False: []}
+    for id_ in from_ends:
+        level = judged[id_].score or 0
+        if not _LOW < level < _HIGH:
+            sides[(values[id_] > middle) == (level >= _HIGH)].append(id_)
+    rows = _sessions(page, [*sides[True][:_SIDE], *sides[False][:_SIDE]])
+
+    def shown(ids: list[str]) -> list[SessionSide]:
+        return [
+            SessionSide(
+                row=rows[id_],
+                level=judged[id_].score or 0,
+                value=values[id_],
+                is_good=values[id_] > middle,
+                reasoning=judged[id_].reasoning,
+                turn=next(cited_turns(judged[id_].reasoning), None),
+            )
+            for id_ in ids[:_SIDE]
+            if id_ in rows
+        ]
+
+    return {
+        "judged": len(judged),
+        "for": (len(sides[True]), shown(sides[True])),
+        "against": (len(sides[False]), shown(sides[False])),
+    }

@@ -17,12 +17,20 @@ from debrief.view.indexed import SessionRow
 from debrief.view.links import sessions_path
 
 ON_A_PAGE = 50
-EQUAL = ("task", "tool", "model", "fingerprint", "week", "source", "repository")
+_EQUAL = ("task", "tool", "model", "fingerprint", "week", "source", "repository")
 """Filters that name one value of the column of their name."""
 SCORES = ("quality", *BY_NAME, "judges", "success_rank")
 _MEASURES = ("turns", "tokens", "seconds", "lines_added", "lines_removed", "cost_usd")
-RANGES = (*SCORES, *_MEASURES)
-"""Columns that can be limited: by ``COLUMN_min`` and ``COLUMN_max``."""
+_LIMITS: Mapping[str, tuple[str, str]] = {
+    f"{column}_{side}": (column, sign)
+    for column in (*SCORES, *_MEASURES)
+    for side, sign in (("min", ">="), ("max", "<="))
+}
+"""Filters that limit a column, with how they do."""
+_FILTERS = ("q", *_EQUAL, *_LIMITS, "outcome", "label", "failed")
+"""Every parameter of an address that leaves sessions out. ``outcome`` is ``yes``, ``no``, or
+``none``: nothing is known of what became of the work; ``label`` what somebody said, ``any`` or
+``none``; ``failed`` those alone that could not be scored or judged."""
 SORTS: Mapping[str, str] = {
     "quality": "quality",
     "-quality": "quality, best first",
@@ -55,86 +63,58 @@ MARK, UNMARK = "\ue000", "\ue001"
 class ListQuery(Struct, frozen=True, kw_only=True):
     """A list of sessions that somebody asked for."""
 
-    q: str = ""
-    """Words that all have to be in it, and phrases in quotation marks."""
-    equal: dict[str, str] = {}
-    """Values by column."""
-    ranges: dict[str, float] = {}
-    """Limits by column, with ``_min`` or ``_max`` behind its name."""
-    outcome: str = ""
-    """``yes``, ``no``, or ``none``: nothing is known of what became of its work."""
-    label: str = ""
-    """What somebody said, ``any``, or ``none``."""
-    failed: bool = False
-    """Only those that could not be scored or judged."""
+    filters: dict[str, str] = {}
+    """By parameter of the address; none is empty."""
     sort: str = WORST_FIRST
     page: int = 1
 
-    @property
-    def address(self) -> str:
-        """Return the address of the list."""
-        return self.with_()
-
     def with_(self, **changes: Any) -> str:
-        """Return the address of the list with some parameters changed; empty ones are left out."""
-        given = {
-            "q": self.q,
-            **self.equal,
-            **{name: f"{limit:g}" for name, limit in self.ranges.items()},
-            "outcome": self.outcome,
-            "label": self.label,
-            "failed": "1" if self.failed else "",
-            "sort": "" if self.sort == WORST_FIRST else self.sort,
-            "page": "" if self.page == 1 else str(self.page),
-        }
-        return sessions_path(**{"page": "", **given, **({"page": ""} | changes)})
+        """Return the address of the list, from its first page on, with some parameters changed."""
+        sort = "" if self.sort == WORST_FIRST else self.sort
+        return sessions_path(**{**self.filters, "sort": sort, **changes})
+
+    @property
+    def is_limited(self) -> bool:
+        """Return whether the range of a column is limited."""
+        return any(name in _LIMITS for name in self.filters)
 
     @property
     def chosen(self) -> list[tuple[str, str]]:
         """Return each filter in words, with the address of the list without it."""
-        found = [(f"“{self.q}”", self.with_(q=""))] if self.q else []
-        found += [
-            (f"{name}: {value}", self.with_(**{name: ""})) for name, value in self.equal.items()
+        return [
+            (_in_words(name, value), self.with_(**{name: ""}))
+            for name, value in self.filters.items()
         ]
-        for name, limit in self.ranges.items():
-            column, _, side = name.rpartition("_")
-            sign = "≥" if side == "min" else "≤"
-            found.append((f"{column.replace('_', ' ')} {sign} {limit:g}", self.with_(**{name: ""})))
-        found += [(f"outcome: {self.outcome}", self.with_(outcome=""))] if self.outcome else []
-        found += [(f"label: {self.label}", self.with_(label=""))] if self.label else []
-        found += [("failed", self.with_(failed=""))] if self.failed else []
-        return found
+
+
+def _in_words(name: str, value: str) -> str:
+    if name in _LIMITS:
+        column, sign = _LIMITS[name]
+        return f"{column.replace('_', ' ')} {'≥' if sign == '>=' else '≤'} {value}"
+    return {"q": f"“{value}”", "failed": "failed"}.get(name, f"{name}: {value}")
 
 
 def query_of(parameters: Mapping[str, str]) -> ListQuery:
     """Read a query from an address; what means nothing is left out."""
     given = {name: without_controls(value).strip() for name, value in parameters.items()}
-    ranges: dict[str, float] = {}
-    for name in RANGES:
-        for side in ("min", "max"):
-            limit = _number(given.get(f"{name}_{side}", ""))
-            if limit is not None:
-                ranges[f"{name}_{side}"] = limit
-    sort = given.get("sort", "")
-    page = given.get("page", "")
+    for name in _LIMITS:
+        given[name] = _number(given.get(name, ""))
+    given["failed"] = "1" if given.get("failed") in ("1", "on", "yes") else ""
+    sort, page = given.get("sort", ""), given.get("page", "")
     return ListQuery(
-        q=given.get("q", ""),
-        equal={name: given[name] for name in EQUAL if given.get(name)},
-        ranges=ranges,
-        outcome=given.get("outcome", ""),
-        label=given.get("label", ""),
-        failed=given.get("failed", "") in ("1", "on", "yes"),
+        filters={name: given[name] for name in _FILTERS if given.get(name)},
         sort=sort if sort == "match" or sort.removeprefix("-") in _COLUMNS else WORST_FIRST,
         page=int(page) if page.isascii() and page.isdecimal() and 0 < len(page) < 7 else 1,
     )
 
 
-def _number(text: str) -> float | None:
+def _number(text: str) -> str:
+    """Return a limit as addresses have it; empty for what is no number."""
     try:
         number = float(text)
     except ValueError:
-        return None
-    return number if abs(number) < 1e15 else None
+        return ""
+    return f"{number:g}" if abs(number) < 1e15 else ""
 
 
 class FoundSessions(Struct, frozen=True, kw_only=True):
@@ -160,7 +140,7 @@ class FoundSessions(Struct, frozen=True, kw_only=True):
 
 def search(index: Index, query: ListQuery) -> FoundSessions:
     """Return the page of sessions that a query asks for."""
-    where, values = _condition(query)
+    where, values = _condition(query.filters)
     total = index.select(f"SELECT count(*) FROM sessions WHERE {where}", values)[0][0]
     query = replace(query, page=min(query.page, max(1, -(-total // ON_A_PAGE))))
     start = (query.page - 1) * ON_A_PAGE
@@ -178,35 +158,41 @@ def search(index: Index, query: ListQuery) -> FoundSessions:
         f"LIMIT {ON_A_PAGE} OFFSET {start}",
         values,
     )
+    excerpts: dict[str, str] = {}
+    if rows and "words" in values:
+        numbers = ", ".join(str(row["number"]) for row in rows)
+        texts = index.select(
+            "SELECT sessions.id, snippet(texts, -1, ?, ?, '…', 24) "
+            "FROM texts JOIN sessions ON sessions.number = texts.rowid "
+            f"WHERE texts MATCH ? AND texts.rowid IN ({numbers})",
+            (MARK, UNMARK, values["words"]),
+        )
+        excerpts = dict(map(tuple, texts))
     sessions = [msgspec.convert(dict(row), SessionRow, strict=False) for row in rows]
-    return FoundSessions(
-        query=query,
-        sessions=sessions,
-        excerpts=_excerpts(index, values.get("words"), [row["number"] for row in rows]),
-        total=total,
-    )
+    return FoundSessions(query=query, sessions=sessions, excerpts=excerpts, total=total)
 
 
-def _condition(query: ListQuery) -> tuple[str, dict[str, Any]]:
-    values: dict[str, Any] = dict(query.equal)
-    parts = [f"{name} = :{name}" for name in query.equal]
-    for name, limit in query.ranges.items():
-        column, _, side = name.rpartition("_")
-        parts.append(f"{column} {'>=' if side == 'min' else '<='} :{name}")
-        values[name] = limit
-    if query.outcome:
-        parts.append("outcome = :outcome")
-        values["outcome"] = "" if query.outcome == "none" else query.outcome
-    if query.label in ("any", "none"):
-        parts.append("labels != ''" if query.label == "any" else "labels = ''")
-    elif query.label:
-        parts.append("id IN (SELECT session_id FROM labels WHERE said = :label)")
-        values["label"] = query.label
-    if query.failed:
-        parts.append("failed != ''")
-    if words := _full_text(query.q):
-        parts.append("number IN (SELECT rowid FROM texts WHERE texts MATCH :words)")
-        values["words"] = words
+def _condition(filters: Mapping[str, str]) -> tuple[str, dict[str, Any]]:
+    """Return what filters ask for as an SQL expression, with its values by name."""
+    parts, values = [], dict[str, Any](filters)
+    for name, value in filters.items():
+        if name in _EQUAL:
+            parts.append(f"{name} = :{name}")
+        elif name in _LIMITS:
+            column, sign = _LIMITS[name]
+            parts.append(f"{column} {sign} :{name}")
+            values[name] = float(value)
+        elif name == "outcome":
+            parts.append("outcome = iif(:outcome = 'none', '', :outcome)")
+        elif name == "label" and value in ("any", "none"):
+            parts.append("labels != ''" if value == "any" else "labels = ''")
+        elif name == "label":
+            parts.append("id IN (SELECT session_id FROM labels WHERE said = :label)")
+        elif name == "failed":
+            parts.append("failed != ''")
+        elif words := _full_text(value):
+            parts.append("number IN (SELECT rowid FROM texts WHERE texts MATCH :words)")
+            values["words"] = words
     return " AND ".join(parts) or "true", values
 
 
@@ -216,43 +202,20 @@ def _full_text(q: str) -> str:
     return " ".join(f'"{text}"' for text in texts if any(char.isalnum() for char in text))
 
 
-def _excerpts(index: Index, words: str | None, numbers: list[int]) -> dict[str, str]:
-    if not words or not numbers:
-        return {}
-    marks = ", ".join(map(str, numbers))
-    rows = index.select(
-        "SELECT sessions.id, snippet(texts, -1, ?, ?, '…', 24) "
-        "FROM texts JOIN sessions ON sessions.number = texts.rowid "
-        f"WHERE texts MATCH ? AND texts.rowid IN ({marks})",
-        (MARK, UNMARK, words),
-    )
-    return dict(map(tuple, rows))
+def choices_of(index: Index) -> dict[str, list[tuple[str, int]]]:
+    """Return what the filters offer: values with how many sessions have them.
 
-
-class Choices(Struct, frozen=True, kw_only=True):
-    """What each filter of the form offers: values with how many sessions have them."""
-
-    equal: dict[str, list[tuple[str, int]]]
-    outcomes: list[tuple[str, int]]
-    labels: list[tuple[str, int]]
-    failed: int
-
-
-def choices_of(index: Index) -> Choices:
-    """Return what the filters offer; the most used first, weeks by their date."""
-
-    def values(column: str) -> list[tuple[str, int]]:
-        order = "1 DESC" if column == "week" else "2 DESC, 1"
-        rows = index.select(
+    The most used come first, weeks by their date.
+    """
+    offered = {
+        column: index.select(
             f"SELECT {column}, count(*) FROM sessions WHERE {column} != '' "
-            f"GROUP BY {column} ORDER BY {order}"
+            f"GROUP BY {column} ORDER BY {'1 DESC' if column == 'week' else '2 DESC, 1'}"
         )
-        return [(row[0], row[1]) for row in rows]
-
-    said = index.select("SELECT said, count(DISTINCT session_id) FROM labels GROUP BY said")
-    return Choices(
-        equal={name: values(name) for name in ("task", "tool", "model", "fingerprint", "week")},
-        outcomes=values("outcome"),
-        labels=[(row[0], row[1]) for row in said],
-        failed=index.select("SELECT count(*) FROM sessions WHERE failed != ''")[0][0],
+        for column in ("task", "tool", "model", "fingerprint", "week")
+    }
+    offered["label"] = index.select(
+        "SELECT said, count(DISTINCT session_id) FROM labels GROUP BY said"
     )
+    offered["failed"] = index.select("SELECT 'failed', count(*) FROM sessions WHERE failed != ''")
+    return {name: [(row[0], row[1]) for row in rows] for name, rows in offered.items()}

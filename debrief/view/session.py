@@ -1,48 +1,211 @@
-"""One session's page: its transcript in parts, with what was said of it beside it."""
+"""One session's page: its transcript in parts, with what was said of it beside it; or all of it in
+one file.
+
+The page, the saved file and ``debrief show`` ask the same ``SessionView`` how much is shown, what
+is unfolded and what links where; a file has no other pages to lead to, and shows more.
+"""
 
 from __future__ import annotations
 
 import re
 from collections import OrderedDict
+from collections.abc import Iterable, Sequence
+from pathlib import Path
 from typing import Annotated, Any
 
 import msgspec
 from fastapi import APIRouter, Query, Response
 from fastapi.responses import HTMLResponse, PlainTextResponse
+from markupsafe import Markup
 from msgspec import Struct
 
 from debrief.errors import InputError, without_controls
+from debrief.markdown import counted, shorten
 from debrief.rubrics.model import EVALUATIONS
-from debrief.sessions.model import Session
+from debrief.sessions.model import Session, ToolCall
 from debrief.sessions.store import SESSIONS_TABLE
 from debrief.training.store import LINES, LineRow
-from debrief.view.assessment import read_assessment
+from debrief.view.calls import DiffLine, ShownCall, shown_call
+from debrief.view.figures import Figure, figure_of
 from debrief.view.indexed import SessionRow
-from debrief.view.links import session_path, training_set_path
-from debrief.view.opening import Opened, file_of, label_words, opened, title_of
-from debrief.view.session_view import SessionView
-from debrief.view.templating import Page, PageContext, environment
-from debrief.view.transcript import ShownTranscript
+from debrief.view.links import page_path, session_path
+from debrief.view.reasons import EvidenceMark, Gap, clipped, read_assessment
+from debrief.view.templating import Page, PageContext, environment, markdown
+from debrief.view.transcript import Part, ShownAgent, ShownTranscript, Step
 
 router = APIRouter()
+_STATIC = Path(__file__).parent / "static"
 _TABLES = (SESSIONS_TABLE, "session_scores", "judge_evaluations", EVALUATIONS)
 _KEPT = 4
 """Sessions that stay in memory, so that the parts of a long one need not read it again."""
+_ANSI = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]|\x1b\][^\x07\x1b]*(?:\x07|\x1b\\)|\r(?=\n)")
+DEEDS = {
+    "interruption": "Interrupted",
+    "rejection": "Refused",
+    "answer": "Answered",
+    "remark": "Said meanwhile",
+    "slash_command": "Command",
+}
+"""What a person did, in words."""
+environment().globals["deeds"] = DEEDS
+_OPEN_LINES = 40
+"""Lines of a diff, or of what a failed call printed, that are shown without a click."""
+_LONGEST_LINE = 2_000
+_FIRST_WORDS = 110
 
 
-class TrainingLine(Struct, frozen=True):
-    """A session's line in a training set."""
+class Limits(Struct, frozen=True, kw_only=True):
+    """How much is shown of what may be of any length."""
 
-    href: str
-    pair: str
-    split: str
+    head: int = 4_000
+    """Characters of the beginning of an output or a prompt."""
+    tail: int = 2_000
+    """Characters of its end."""
+    prose: int = 30_000
+    """Characters of Markdown."""
+    lines: int = 400
+    """Lines of a diff."""
+    steps: int = 60
+    """Steps of a subagent within the session that it worked for."""
 
 
-class Neighbours(Struct, frozen=True):
-    """The sessions on the same task before and after one."""
+OF_A_PAGE = Limits()
+OF_A_FILE = Limits(head=30_000, tail=20_000, prose=200_000, lines=5_000, steps=100_000)
 
-    before: SessionRow | None
-    after: SessionRow | None
+
+class SessionView:
+    """A session for the templates.
+
+    Args:
+        transcript: what is shown.
+        path: of its page, up to where the query goes on; empty in a file.
+        part: the number of the part that is on the page; None: all are.
+        limits: how much is shown.
+    """
+
+    def __init__(
+        self,
+        transcript: ShownTranscript,
+        path: str = "",
+        part: int | None = None,
+        limits: Limits = OF_A_PAGE,
+    ) -> None:
+        self.transcript = transcript
+        self.session = transcript.session
+        self.path = path
+        self._part = part
+        self.limits = limits
+        self.marks_of = transcript.marks_of
+        self.agents_of = transcript.agents_of
+
+    def call(self, call: ToolCall) -> ShownCall:
+        """Return what is shown of a call beside its result."""
+        return shown_call(call, self.session.cwd, has_agent=bool(self.agents_of(call)))
+
+    def is_open(self, call: ToolCall, shown: ShownCall) -> bool:
+        """Return whether a call is unfolded from the start: what people want to see of it is
+        short, and not the usual."""
+        if shown.kind in ("todo", "plan", "question"):
+            return len(shown.items) != 1
+        if shown.kind == "edit":
+            return len(shown.diff) <= _OPEN_LINES
+        is_wrong = call.status in ("failed", "rejected") or bool(call.exit_code)
+        return is_wrong and (call.result or "").count("\n") <= _OPEN_LINES
+
+    def clip(
+        self, text: str, marks: Sequence[EvidenceMark], head: int | None = None
+    ) -> list[str | Gap]:
+        """Return what is shown of a long text, and how much of it is not.
+
+        Args:
+            text: however long.
+            marks: in it.
+            head: characters of its beginning; None: as the limits say.
+        """
+        quotes = [mark.quote for mark in marks]
+        return clipped(text, head or self.limits.head, self.limits.tail, quotes)
+
+    def plain(self, output: str) -> str:
+        """Return what a command printed without what colours a terminal."""
+        return _ANSI.sub("", output) if "\x1b" in output or "\r" in output else output
+
+    def markdown(self, text: str) -> Markup:
+        """Return Markdown as HTML, cut where it is very long."""
+        left = len(text) - self.limits.prose
+        note = f"\n\n… {counted(left, 'character')} left out …" if left > 0 else ""
+        return markdown(text[: self.limits.prose] + note)
+
+    def lines(self, diff: Sequence[DiffLine]) -> list[DiffLine]:
+        """Return the lines of a diff that are shown."""
+        return [
+            line
+            if len(line.text) <= _LONGEST_LINE
+            else DiffLine(line.kind, f"{line.text[:_LONGEST_LINE]}…")
+            for line in diff[: self.limits.lines]
+        ]
+
+    def first_line(self, text: str) -> str:
+        """Return the beginning of a text on one line."""
+        return shorten(text[: 4 * _FIRST_WORDS], _FIRST_WORDS)
+
+    def work(self, agent: ShownAgent) -> str:
+        """Return how much a subagent did."""
+        calls = sum(len(message.calls) for message in agent.agent.messages)
+        messages = counted(len(agent.agent.messages), "message")
+        return f"{messages}, {counted(calls, 'call')}"
+
+    def has_marks(self, agent: ShownAgent) -> bool:
+        """Return whether a reason cites a subagent's work."""
+        return any(map(self.marks_of, agent.steps))
+
+    def shown_of(self, agent: ShownAgent) -> Sequence[Step]:
+        """Return the steps of a subagent that are shown at its call: the first, and on to the last
+        that a reason cites."""
+        cited = (place for place, step in enumerate(agent.steps, 1) if self.marks_of(step))
+        return agent.steps[: max(self.limits.steps, *cited, 0)]
+
+    def href(self, anchor: str) -> str:
+        """Return the address of an anchor, on this page or in another part of the transcript."""
+        part = self.transcript.part_with(anchor)
+        if not self.path or part is None or part.number == self._part:
+            return f"#{anchor}"
+        return f"{self.path}at={anchor}#{anchor}"
+
+    def part_href(self, part: Part) -> str:
+        """Return the address of a page that begins with a part."""
+        return f"{self.path}part={part.number}"
+
+    def whole_href(self, anchor: str) -> str:
+        """Return the address of a call's or a prompt's whole text; empty in a file."""
+        return f"{self.path}whole={anchor}" if self.path else ""
+
+
+def title_of(session: Session) -> str:
+    """Return what a session is called: by itself, else by its first prompt."""
+    first = next((turn.prompt for turn in session.turns if turn.prompt.strip()), "")
+    return shorten(session.title or first, 160) or session.id
+
+
+def label_words(labels: Iterable[Sequence[str]]) -> tuple[str, ...]:
+    """Return labels in words: of each its name, its value, its source and who gave it."""
+    return tuple(
+        f"{name}: {value} ({', '.join(filter(None, (source, who)))})"
+        for name, value, source, who in labels
+    )
+
+
+def file_of(transcript: ShownTranscript, figure: Figure | None) -> str:
+    """Return a session as one HTML file, which loads nothing and needs no script."""
+    styles = "\n".join((_STATIC / name).read_text("utf-8") for name in ("style.css", "session.css"))
+    template = environment().get_template("session/file.html")
+    return template.render(
+        title=title_of(transcript.session),
+        view=SessionView(transcript, limits=OF_A_FILE),
+        figure=figure,
+        styles=styles,
+        row=None,
+        agent=0,
+    )
 
 
 @router.get("/sessions/{session_id:path}")
@@ -69,18 +232,16 @@ def session(
         save: give out one file that holds everything.
     """
     row = page.index.find(session_id)
-    if row is None:
-        raise InputError(session_id, "is no session of this lake", "Search the list of sessions.")
-    one = _opened(page, row)
-    path, transcript = session_path(session_id), one.transcript
+    transcript, figure = _opened(page, row)
     if save:
         name = re.sub(r"[^\w-]", "-", session_id, flags=re.ASCII)
         headers = {"Content-Disposition": f'attachment; filename="debrief-{name}.html"'}
-        return HTMLResponse(file_of(one), headers=headers)
+        return HTMLResponse(file_of(transcript, figure), headers=headers)
     if agent:
         if agent > len(transcript.agents):
             raise InputError(session_id, f"has no subagent {agent}")
-        transcript = ShownTranscript(transcript.as_session(transcript.agents[agent - 1]))
+        work = transcript.as_session(transcript.agents[agent - 1])
+        transcript, figure = ShownTranscript(work, transcript.assessment, marks=False), None
     if whole:
         text = transcript.text_at(whole)
         if text is None:
@@ -92,28 +253,30 @@ def session(
         raise InputError(session_id, f"has no part {part}")
     number = here.number if here else 0
     query = f"agent={agent}&" if agent else ""
-    view = SessionView(transcript, one.assessment, f"{path}?{query}", [number])
     values: dict[str, Any] = {
-        "view": view,
+        "view": SessionView(transcript, f"{session_path(session_id)}?{query}", number),
         "part": here,
         "next": parts[number + 1 : number + 2],
     }
     if fragment:
         return HTMLResponse(environment().get_template("session/part.html").render(values))
+    known = (row.task, msgspec.to_builtins(row.started), row.id)
+    earlier, later = (f"task = ? AND (started, id) {sign} (?, ?)" for sign in "<>")
     return page.render(
         "session/page.html",
         title=title_of(transcript.session),
         row=row,
         agent=agent,
         before=parts[:number],
-        figure=None if agent else one.figure,
-        neighbours=_neighbours(page, row),
+        figure=figure,
+        previous_rows=page.index.sessions(earlier, known, "started DESC, id DESC", 1),
+        next_rows=page.index.sessions(later, known, "started, id", 1),
         lines=_lines(page, row),
         **values,
     )
 
 
-def _opened(page: PageContext, row: SessionRow) -> Opened:
+def _opened(page: PageContext, row: SessionRow) -> tuple[ShownTranscript, Figure | None]:
     """Return a session as the lake has it now, from memory where nothing of it has changed."""
     stamps = [page.lake.stamp(table, row.week) for table in _TABLES]
     said = page.index.select(
@@ -121,38 +284,31 @@ def _opened(page: PageContext, row: SessionRow) -> Opened:
     )
     labels = label_words(tuple(each) for each in said)
     key = (row.id, labels, *(stamp and stamp.digest for stamp in stamps))
-    kept: OrderedDict[object, Opened] = page.request.app.state.__dict__.setdefault(
-        "opened", OrderedDict()
-    )
+    kept: OrderedDict[object, tuple[ShownTranscript, Figure | None]]
+    kept = page.request.app.state.__dict__.setdefault("opened", OrderedDict())
     one = kept.get(key)
     if one is None:
-        found = page.lake.read(SESSIONS_TABLE, row.week, Session, ("id", {row.id}))
+        found = next(page.lake.read(SESSIONS_TABLE, row.week, Session, ("id", {row.id})), None)
+        if found is None:
+            raise InputError(row.id, "is no longer in the lake", "Search the list of sessions.")
         assessment = read_assessment(page.lake, row.week, row.id, labels)
-        one = kept[key] = opened(next(found), assessment, page.settings)
+        transcript = ShownTranscript(found, assessment)
+        one = kept[key] = transcript, figure_of(transcript, page.settings.prices)
         while len(kept) > _KEPT:
             kept.popitem(last=False)
     return one
 
 
-def _neighbours(page: PageContext, row: SessionRow) -> Neighbours:
-    known = (row.task, msgspec.to_builtins(row.started), row.id)
-    earlier = "task = ? AND (started, id) < (?, ?)"
-    later = "task = ? AND (started, id) > (?, ?)"
-    before = page.index.sessions(earlier, known, "started DESC, id DESC", 1)
-    after = page.index.sessions(later, known, "started, id", 1)
-    return Neighbours(next(iter(before), None), next(iter(after), None))
-
-
-def _lines(page: PageContext, row: SessionRow) -> list[TrainingLine]:
-    """Return where a session is in training sets, one line for each set."""
-    found = []
+def _lines(page: PageContext, row: SessionRow) -> list[tuple[str, str, str]]:
+    """Return where a session is in training sets, one line for each set: address, split, pair."""
+    found: list[tuple[str, str, str]] = []
     for key in page.lake.partitions(LINES):
         task, _, pair = key.partition("/")
         if task == row.task:
             rows = page.lake.read(LINES, key, LineRow)
             for number, line in enumerate(rows, 1):
                 if line.session_id == row.id and not line.parent_session:
-                    href = f"{training_set_path(task, pair)}?line={number}#line-{number}"
-                    found.append(TrainingLine(href, pair, line.split))
+                    href = f"{page_path('training', task, pair)}?line={number}#line-{number}"
+                    found.append((href, line.split, pair))
                     break
     return found

@@ -22,8 +22,8 @@ from debrief.scoring.dimensions import BY_NAME
 from debrief.settings import Settings
 from debrief.view import links
 from debrief.view.index import Index
-from debrief.view.marking import marked
 from debrief.view.query import MARK, UNMARK
+from debrief.view.reasons import marked
 
 _SHORT_ID = 8
 _LONGEST_FORM = 100_000

@@ -24,9 +24,9 @@ from debrief.training.store import (
     training_path,
     training_set_of,
 )
-from debrief.view.links import training_set_path
-from debrief.view.marking import Gap, clipped
+from debrief.view.links import page_path
 from debrief.view.prompts import prompts_known
+from debrief.view.reasons import Gap, clipped
 from debrief.view.templating import Page, PageContext
 
 router = APIRouter()
@@ -38,22 +38,6 @@ _HEAD, _TAIL = 6_000, 2_000
 _REASON = re.compile(r"(?:^|; )turn (\d+): ")
 
 
-class SetRow(Struct, frozen=True, kw_only=True):
-    """A training set as the list shows it."""
-
-    row: TrainingSetRow
-    quality: float | None
-    """The mean of its lines."""
-
-
-class ChatCallView(Struct, frozen=True, kw_only=True):
-    """A call in a message."""
-
-    name: str
-    arguments: str
-    """Indented JSON."""
-
-
 class ChatView(Struct, frozen=True, kw_only=True):
     """A message of a line, as it is shown."""
 
@@ -62,7 +46,8 @@ class ChatView(Struct, frozen=True, kw_only=True):
     """Of the session; None where its words are nowhere in it."""
     content: str
     thinking: str
-    calls: tuple[ChatCallView, ...]
+    calls: tuple[tuple[str, str], ...]
+    """Each one's name, and its arguments as indented JSON."""
     is_trained: bool
     why_not: str = ""
 
@@ -84,9 +69,8 @@ class _Turns(Struct, frozen=True):
 @router.get("/training")
 def training_sets(page: Page) -> Response:
     """List the training sets, the largest first."""
-    known: dict[str, tuple[tuple[str, str], SetRow]] = page.request.app.state.__dict__.setdefault(
-        "training_sets", {}
-    )
+    known: dict[str, tuple[tuple[str, str], TrainingSetRow, float | None]]
+    known = page.request.app.state.__dict__.setdefault("training_sets", {})
     now, lines = page.lake.versions(INDEX), page.lake.versions(LINES)
     for key, version in now.items():
         versions = version, lines.get(key, "")
@@ -94,19 +78,19 @@ def training_sets(page: Page) -> Response:
             row = next(page.lake.read(INDEX, key, TrainingSetRow))
             qualities = [each.quality for each in page.lake.read(LINES, key, _Quality)]
             mean = sum(qualities) / len(qualities) if qualities else None
-            known[key] = versions, SetRow(row=row, quality=mean)
+            known[key] = versions, row, mean
     sets = sorted(
-        (known[key][1] for key in now), key=lambda each: (-each.row.samples, each.row.task)
+        (known[key][1:] for key in now), key=lambda each: (-each[0].samples, each[0].task)
     )
-    filled = [each for each in sets if each.row.samples]
+    filled = [each for each in sets if each[0].samples]
     return page.render(
         "training/list.html",
         title="Training sets",
         names={prompt.fingerprint: prompt.name for prompt in prompts_known(page)},
         filled=filled,
         empty=sets[len(filled) :],
-        samples=sum(each.row.samples for each in filled),
-        tokens=sum(each.row.tokens for each in filled),
+        samples=sum(row.samples for row, _ in filled),
+        tokens=sum(row.tokens for row, _ in filled),
     )
 
 
@@ -147,7 +131,7 @@ def training_set(
         "training/set.html",
         title=f"Training set {task}",
         row=row,
-        address=training_set_path(task, pair),
+        address=page_path("training", task, pair),
         prompt=pair.rpartition("-")[0],
         card=card.decode("utf-8", "replace").partition("\n")[2],
         lines=list(enumerate(lines, 1))[first : line + _NEAR],
@@ -192,10 +176,13 @@ def _chat(page: PageContext, sample: SampleLine) -> list[ChatView]:
 
 def _turns(page: PageContext, sample: SampleLine) -> Iterator[int | None]:
     """Yield the turn of each message: that whose prompt the last request holds."""
-    row = page.index.find(sample.metadata.session_id)
-    only = ("id", {sample.metadata.session_id})
-    read = page.lake.read(SESSIONS_TABLE, row.week, _Turns, only) if row is not None else ()
-    prompts = [(turn.number, turn.prompt.strip()) for session in read for turn in session.turns]
+    id_ = sample.metadata.session_id
+    prompts = [
+        (turn.number, turn.prompt.strip())
+        for row in page.index.sessions("id = ?", (id_,))
+        for session in page.lake.read(SESSIONS_TABLE, row.week, _Turns, ("id", {id_}))
+        for turn in session.turns
+    ]
     place, now = 0, None
     for message in sample.messages:
         if message.role == "user":
@@ -218,13 +205,9 @@ def _shown(message: ChatMessage, turn: int | None, reasons: Sequence[str]) -> Ch
         content=message.content,
         thinking=message.reasoning_content,
         calls=tuple(
-            ChatCallView(name=call.function.name, arguments=_indented(call.function.arguments))
+            (call.function.name, msgspec.json.format(call.function.arguments))
             for call in message.tool_calls or ()
         ),
         is_trained=is_trained,
         why_not=why_not,
     )
-
-
-def _indented(arguments: str) -> str:
-    return msgspec.json.format(arguments)

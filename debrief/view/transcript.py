@@ -13,8 +13,7 @@ from msgspec.structs import replace
 
 from debrief.evidence import Evidence
 from debrief.sessions.model import Intervention, Message, Session, Subagent, ToolCall, Turn
-from debrief.view.assessment import ShownReason
-from debrief.view.marking import Back, EvidenceMark, find
+from debrief.view.reasons import Assessment, Back, EvidenceMark, ShownReason, find, reasons_of
 
 StepKind = Literal["prompt", "expansion", "compaction", "thinking", "words", "call", "person"]
 _FULL, _OVERFULL = 40, 100
@@ -34,6 +33,10 @@ class Step(Struct, frozen=True, kw_only=True, gc=False):
     """Of a call of a turn, from 1; 0 within a subagent."""
     deed: str = ""
     """Of a person's, what kind of intervention it is."""
+
+    def anchor(self, turn: Turn) -> str:
+        """Return the id of its element in a turn; empty for a step that has none."""
+        return f"turn-{turn.number}-call-{self.number}" if self.call is not None else ""
 
 
 class ShownAgent(Struct, frozen=True, kw_only=True):
@@ -84,11 +87,14 @@ class ShownTranscript:
 
     Args:
         session: the session.
-        reasons: whose evidence is marked.
+        assessment: what was said of it.
+        marks: whether the evidence of its reasons is marked.
     """
 
-    def __init__(self, session: Session, reasons: Sequence[ShownReason] = ()) -> None:
+    def __init__(self, session: Session, assessment: Assessment, *, marks: bool = True) -> None:
         self.session = session
+        self.assessment = assessment
+        self.reasons = reasons_of(assessment)
         self.turns = [
             ShownTurn(turn=turn, steps=tuple(_steps(turn, str(place))))
             for place, turn in enumerate(session.turns)
@@ -118,7 +124,7 @@ class ShownTranscript:
         """By the id of a reason."""
         self.marks: list[EvidenceMark] = []
         self._marks_of: defaultdict[str, list[EvidenceMark]] = defaultdict(list)
-        self._mark(reasons)
+        self._mark(self.reasons if marks else ())
 
     def agents_of(self, call: ToolCall) -> Sequence[ShownAgent]:
         """Return the subagents that a call started."""
@@ -149,7 +155,7 @@ class ShownTranscript:
             if anchor == f"turn-{shown.turn.number}":
                 return shown.turn.prompt
             for step in shown.steps:
-                if step.call is not None and anchor_of(shown.turn, step) == anchor:
+                if step.call is not None and step.anchor(shown.turn) == anchor:
                     return f"{step.call.name} {step.call.input}\n\n{step.call.result or ''}"
         return None
 
@@ -213,15 +219,10 @@ class ShownTranscript:
         return found
 
 
-def anchor_of(turn: Turn, step: Step) -> str:
-    """Return the anchor of a step of a turn; empty for one that has none."""
-    return f"turn-{turn.number}-call-{step.number}" if step.call is not None else ""
-
-
 def _anchors(shown: ShownTurn) -> Iterator[str]:
     if not shown.is_begun:
         yield f"turn-{shown.turn.number}"
-    yield from filter(None, (anchor_of(shown.turn, step) for step in shown.steps))
+    yield from filter(None, (step.anchor(shown.turn) for step in shown.steps))
 
 
 def _target(

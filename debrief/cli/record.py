@@ -14,25 +14,32 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from debrief.cli.record_files import record_apply, record_check, record_commands, record_schemas
-from debrief.cli.record_json import AsJson, RecordGroup, json_line, print_answer
 from debrief.cli.record_output import (
+    AsJson,
+    RecordGroup,
     command_line,
     content,
+    json_line,
     print_changes,
     print_missing,
     print_sessions,
     redactor_of,
     settings_and_home,
 )
-from debrief.cli.record_server import record_export, record_history, record_mark, tasks_app
+from debrief.cli.record_server import (
+    CreateTask,
+    record_export,
+    record_history,
+    record_mark,
+    record_upload,
+    tasks_app,
+)
 from debrief.cli.serve import ready_rule
-from debrief.cli.shared import Repo, console, warn
+from debrief.cli.shared import Repo, console, print_json, warn
 from debrief.errors import InputError
 
 if TYPE_CHECKING:
-    from debrief.recorder.client import RecorderClient
     from debrief.recorder.contracts import CommandRules
-    from debrief.settings import Settings
 
 app = typer.Typer(
     cls=RecordGroup,
@@ -47,10 +54,6 @@ Ignore = Annotated[
         metavar="GLOB",
         help="Leave these paths out, in the syntax of gitignore; may be given more than once.",
     ),
-]
-CreateTask = Annotated[
-    str | None,
-    typer.Option(metavar="NAME", help="Make the task on the server if it is not there, so named."),
 ]
 _TIMED_OUT = 124
 
@@ -105,7 +108,7 @@ def record_start(
     if as_json:
         rule, opened = ready_rule(settings.ready_rule), session_of(home, repo)
         session = session_answer(home, opened, redactor_of(settings), rule)
-        print_answer({"session": session, "warning": problem and error_answer(problem)})
+        print_json({"session": session, "warning": problem and error_answer(problem)})
         return
     out = console()
     out.print(
@@ -175,7 +178,7 @@ def record_status(
     rule = ready_rule(settings.ready_rule)
     if as_json:
         redactor, ignore = redactor_of(settings), settings.recorder_ignore
-        print_answer(status_answer(home, repo, redactor, rule, ignore))
+        print_json(status_answer(home, repo, redactor, rule, ignore))
         return
     if everywhere:
         print_sessions(home)
@@ -236,8 +239,8 @@ def record_stop(
     before. A record that cannot be sent waits for **debrief record upload**; stopping again after
     a crash sends the same bytes, which the server has once.
     """
-    from debrief.recorder.answer_forms import StoppedAnswer
-    from debrief.recorder.answers import plain
+    from debrief.recorder.answers import StoppedAnswer, plain
+    from debrief.recorder.client import client_of
     from debrief.recorder.session_facts import StopOptions
     from debrief.recorder.stopping import stop
 
@@ -252,7 +255,8 @@ def record_stop(
         accept_skipped=accept_skipped,
     )
     redactor = redactor_of(settings)
-    with nullcontext(local.absolute()) if local is not None else _server(settings) as target:
+    server = nullcontext(local.absolute()) if local else client_of(settings, "write", report=warn)
+    with server as target:
         done = stop(home, repo, target, redactor=redactor, rule=rule, options=options)
     meta = done.record.meta
     not_ready = done.receipt.not_ready if done.receipt is not None else done.not_ready
@@ -266,7 +270,7 @@ def record_stop(
             size=done.size,
             meta=plain(meta),
         )
-        print_answer(answer)
+        print_json(answer)
         return
     out = console()
     if done.made_before:
@@ -279,46 +283,6 @@ def record_stop(
             where += f", kept as {home.path / 'kept' / f'{meta.session_id}.json'}"
     out.print(f"Record {meta.session_id}: {done.size:,} bytes, {where}")
     print_missing(not_ready)
-
-
-@app.command("upload")
-def record_upload(create_task: CreateTask = None, as_json: AsJson = False) -> None:
-    """Send the records that wait; exit code 1 if one still does."""
-    from debrief.recorder.answers import error_answer
-    from debrief.recorder.stopping import send_waiting
-
-    settings, home = settings_and_home()
-    out, errors = console(), console(stderr=True)
-    results: list[dict[str, object]] = []
-    if home.unsent():
-        with _server(settings) as server:
-            for sent in send_waiting(home, server, create_task):
-                done = sent.receipt
-                results.append(
-                    {
-                        "sessionId": sent.session_id,
-                        "status": done.status if done else "",
-                        "notReady": done.not_ready if done else [],
-                        "error": error_answer(sent.error) if sent.error else None,
-                    }
-                )
-                if as_json:
-                    continue
-                if done is not None:
-                    out.print(f"{sent.session_id}: sent, stored as {done.status}")
-                else:
-                    errors.print(f"{sent.session_id}: {sent.error}", style="red")
-    left = len(home.unsent())
-    if as_json:
-        print_answer({"sent": results, "waiting": left})
-        return
-    if not results:
-        out.print("No record waits.")
-    if left:
-        wait = "waits" if left == 1 else "wait"
-        line = f"debrief: {left} still {wait}. Again with: debrief record upload"
-        errors.print(line, style="red")
-        raise typer.Exit(1)
 
 
 @app.command("discard")
@@ -344,11 +308,12 @@ def record_discard(
         error = InputError(session, "is no session here", "See: debrief record status --all")
         raise error.known_as("no-session")
     if as_json:
-        print_answer({"discarded": True})
+        print_json({"discarded": True})
         return
     console().print("Forgotten. Your files are as they were.")
 
 
+app.command("upload")(record_upload)
 app.command("commands")(record_commands)
 app.command("apply")(record_apply)
 app.command("check")(record_check)
@@ -357,12 +322,6 @@ app.command("history")(record_history)
 app.command("mark")(record_mark)
 app.command("export")(record_export)
 app.add_typer(tasks_app, name="tasks")
-
-
-def _server(settings: Settings) -> RecorderClient:
-    from debrief.recorder.client import client_of
-
-    return client_of(settings, "write", report=warn)
 
 
 def _text(name: str, given: str | None, file: Path | None) -> str | None:

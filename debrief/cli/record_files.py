@@ -7,8 +7,8 @@ from typing import Annotated
 
 import typer
 
-from debrief.cli.record_json import AsJson, print_answer
 from debrief.cli.record_output import (
+    AsJson,
     content,
     print_changes,
     print_first,
@@ -17,7 +17,7 @@ from debrief.cli.record_output import (
     settings_and_home,
 )
 from debrief.cli.serve import ready_rule
-from debrief.cli.shared import Repo, console
+from debrief.cli.shared import Repo, console, print_json
 from debrief.errors import InputError, readable
 from debrief.markdown import counted
 
@@ -118,7 +118,7 @@ def record_commands(
         home.agree(rules)
     answer = commands_answer(home, repo, command or (), values)
     if as_json:
-        print_answer(answer)
+        print_json(answer)
         return
     out = console()
     if answer.asked is not None:

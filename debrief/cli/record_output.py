@@ -1,4 +1,4 @@
-"""What ``debrief record`` prints of sessions, commands and records.
+"""What ``debrief record`` prints of sessions, commands and records, and the option ``--json``.
 
 No name that a file has can give orders to the terminal: all pass through ``readable``.
 """
@@ -8,10 +8,13 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated, Any
 
-from debrief.cli.shared import console
-from debrief.errors import InputError, readable
+import typer
+from typer.core import TyperGroup
+
+from debrief.cli.shared import console, without_secrets
+from debrief.errors import DebriefError, InputError, readable
 from debrief.markdown import counted
 
 if TYPE_CHECKING:
@@ -20,6 +23,57 @@ if TYPE_CHECKING:
     from debrief.recorder.state import RecorderHome
     from debrief.redaction import Redactor
     from debrief.settings import Settings
+
+
+_KEY = "debrief.record.json"
+
+
+def _remember(context: typer.Context, is_given: bool) -> bool:
+    context.meta[_KEY] = is_given
+    return is_given
+
+
+AsJson = Annotated[
+    bool,
+    typer.Option(
+        "--json",
+        callback=_remember,
+        is_eager=True,
+        help="Answer in JSON, for programs; an error as well, on the error output.",
+    ),
+]
+
+
+class RecordGroup(TyperGroup):
+    """Commands whose errors are JSON where their answers would be."""
+
+    def invoke(self, ctx: Any) -> Any:
+        """Invoke the command that the arguments name."""
+        try:
+            return super().invoke(ctx)
+        except DebriefError as error:
+            if not ctx.meta.get(_KEY):
+                raise
+            print_error(error)
+            raise typer.Exit(1) from None
+
+
+def print_error(error: DebriefError) -> None:
+    """Print an error as one line of JSON to the error output, without secrets."""
+    from debrief.recorder.answers import error_answer
+
+    line = json_line({"error": error_answer(error)})
+    print(without_secrets().redact_json(line).text, file=sys.stderr, flush=True)
+
+
+def json_line(value: object) -> str:
+    """Return whatever msgspec encodes as one line of JSON, in ASCII."""
+    import json
+
+    import msgspec
+
+    return json.dumps(msgspec.to_builtins(value))
+
 
 _MOST_LINES = 30
 

@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from debrief.cli.record_json import AsJson, RecordGroup, print_answer
-from debrief.cli.record_output import settings_and_home
-from debrief.cli.shared import chosen, console, warn
+from debrief.cli.record_output import AsJson, RecordGroup, settings_and_home
+from debrief.cli.shared import chosen, console, print_json, warn
 from debrief.errors import InputError
 from debrief.markdown import counted
 
@@ -19,19 +18,23 @@ if TYPE_CHECKING:
 
 tasks_app = typer.Typer(cls=RecordGroup, no_args_is_help=True, help="The server's tasks.")
 _STATUSES: Mapping[str, Status | None] = {"any": None, "ready": "ready", "draft": "draft"}
+CreateTask = Annotated[
+    str | None,
+    typer.Option(metavar="NAME", help="Make the task on the server if it is not there, so named."),
+]
 
 
 @tasks_app.command("list")
 def tasks_list(as_json: AsJson = False) -> None:
     """Show the server's tasks."""
-    from debrief.recorder.answers import plain_list
+    from debrief.recorder.answers import plain
     from debrief.recorder.client import client_of
 
     settings, _ = settings_and_home()
     with client_of(settings, "read", report=warn) as server:
         tasks = server.tasks()
     if as_json:
-        print_answer({"tasks": plain_list(tasks)})
+        print_json({"tasks": [plain(task) for task in tasks]})
         return
     for task in tasks:
         console().print(f"{task.id}  {task.name}")
@@ -50,8 +53,8 @@ def tasks_create(
     from pydantic import ValidationError
 
     from debrief.recorder.answers import plain
-    from debrief.recorder.api_contracts import NewTask
     from debrief.recorder.client import client_of
+    from debrief.recorder.storage.rows import NewTask
 
     settings, _ = settings_and_home()
     try:
@@ -63,9 +66,49 @@ def tasks_create(
     with client_of(settings, "write", report=warn) as server:
         server.add_task(task)
     if as_json:
-        print_answer(plain(task))
+        print_json(plain(task))
     else:
         console().print(f"Task {task.id} is there.")
+
+
+def record_upload(create_task: CreateTask = None, as_json: AsJson = False) -> None:
+    """Send the records that wait; exit code 1 if one still does."""
+    from debrief.recorder.answers import error_answer
+    from debrief.recorder.client import client_of
+    from debrief.recorder.stopping import send_waiting
+
+    settings, home = settings_and_home()
+    out, errors = console(), console(stderr=True)
+    results: list[dict[str, object]] = []
+    if home.unsent():
+        with client_of(settings, "write", report=warn) as server:
+            for sent in send_waiting(home, server, create_task):
+                done = sent.receipt
+                results.append(
+                    {
+                        "sessionId": sent.session_id,
+                        "status": done.status if done else "",
+                        "notReady": done.not_ready if done else [],
+                        "error": error_answer(sent.error) if sent.error else None,
+                    }
+                )
+                if as_json:
+                    continue
+                if done is not None:
+                    out.print(f"{sent.session_id}: sent, stored as {done.status}")
+                else:
+                    errors.print(f"{sent.session_id}: {sent.error}", style="red")
+    left = len(home.unsent())
+    if as_json:
+        print_json({"sent": results, "waiting": left})
+        return
+    if not results:
+        out.print("No record waits.")
+    if left:
+        wait = "waits" if left == 1 else "wait"
+        line = f"debrief: {left} still {wait}. Again with: debrief record upload"
+        errors.print(line, style="red")
+        raise typer.Exit(1)
 
 
 def record_history(
@@ -83,7 +126,7 @@ def record_history(
     else:
         answer = history_answer(home, None, limit)
     if as_json:
-        print_answer(answer)
+        print_json(answer)
         return
     out = console()
     for entry in answer.sessions:
@@ -118,7 +161,7 @@ def record_mark(
                 error.known_as("not-ready", reasons=error.reasons)
             raise
     if as_json:
-        print_answer({"sessionId": id, "status": receipt.status, "notReady": receipt.not_ready})
+        print_json({"sessionId": id, "status": receipt.status, "notReady": receipt.not_ready})
     else:
         console().print(f"{id} is {receipt.status}.")
 
@@ -164,7 +207,7 @@ def record_export(
     size = to.stat().st_size
     if as_json:
         answer = {"file": str(to.absolute()), "lines": count, "bytes": size, "withheld": withheld}
-        print_answer(answer)
+        print_json(answer)
         return
     console().print(f"{counted(count, 'line')}, {size:,} bytes: {to}")
     for id, reason in withheld.items():

@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from msgspec import structs
+from msgspec import Struct, structs
 from pydantic import BaseModel
 
 from debrief.errors import DebriefError, InputError
@@ -23,30 +24,168 @@ from debrief.recorder.allowlist import (
     read_rules,
     table,
 )
-from debrief.recorder.answer_forms import (
-    AskedAnswer,
-    CommandAnswer,
-    CommandsAnswer,
-    ErrorAnswer,
-    HistoryAnswer,
-    HistoryEntry,
-    RuleAnswer,
-    SessionAnswer,
-    StatusAnswer,
-)
 from debrief.recorder.assembly import shown_output
-from debrief.recorder.changes import uncommitted_paths
 from debrief.recorder.checks import ReadyRule, readiness
 from debrief.recorder.client import RecorderClient
+from debrief.recorder.comparison import uncommitted_paths
 from debrief.recorder.contracts import CommandRule, CommandRules
 from debrief.recorder.repository import baseline_of, worktree_of
-from debrief.recorder.session import OpenSession, session_of, utc_now
+from debrief.recorder.session import OpenSession, utc_now
 from debrief.recorder.session_facts import RanCommand, rules_of
 from debrief.recorder.state import RecorderHome, SessionFolder
 from debrief.recorder.stopping import record_so_far
 from debrief.redaction import Redactor
 
-_NO_VALUES: Mapping[str, Sequence[str]] = {}
+
+class _Answer(Struct, frozen=True, kw_only=True, rename="camel"):
+    """What all answers share: the names of JSON are in camel case."""
+
+
+class ErrorAnswer(_Answer, frozen=True, kw_only=True):
+    """An error, for programs."""
+
+    code: str
+    culprit: str
+    reason: str
+    next_move: str
+    message: str
+    """All three in one line."""
+    facts: dict[str, Any]
+
+
+class CommandAnswer(_Answer, frozen=True, kw_only=True):
+    """A command of the session under way."""
+
+    cmd: str
+    args: tuple[str, ...]
+    cwd: str
+    state: str
+    """``running``, ``ended``, or ``interrupted``: nobody saw its end."""
+    exit_code: int | None
+    ending: str
+    """How it ended where there is no exit code."""
+    duration_ms: int
+    is_check: bool
+    output: str
+    """Its end, at most 4,000 characters."""
+
+
+class SessionAnswer(_Answer, frozen=True, kw_only=True):
+    """The session under way."""
+
+    id: str
+    task_id: str
+    system: str | None
+    prompt: str
+    contents: str
+    worktree: str
+    repo_name: str
+    branch: str | None
+    base_ref: str
+    started_at: datetime
+    elapsed_seconds: float
+    state: str
+    """``recording``, ``running`` a command, or ``stopped``: its record is made, and not sent."""
+    commands: list[CommandAnswer]
+    changes: list[Any]
+    skipped: list[Any]
+    warnings: list[str]
+    redactions: int
+    not_ready: list[str]
+    """Why it would be a draft if it were stopped now."""
+
+
+class StatusAnswer(_Answer, frozen=True, kw_only=True):
+    """A worktree, and its session if there is one."""
+
+    worktree: str
+    repo_name: str
+    repo_remote: str | None
+    branch: str | None
+    head: str
+    session: SessionAnswer | None
+    not_clean: list[str]
+    """What keeps a session from being started; empty while there is one."""
+    waiting: int
+    """Records of this machine that wait to be sent."""
+
+
+class AskedAnswer(_Answer, frozen=True, kw_only=True):
+    """What the validator says of one command."""
+
+    command: list[str]
+    accepted: bool
+    reason: str = ""
+    next_move: str = ""
+    is_check: bool = False
+
+
+class RuleAnswer(_Answer, frozen=True, kw_only=True):
+    """A command that may be run."""
+
+    program: str
+    arguments: list[str]
+    """Words; ``<kind>`` stands for one argument of that kind, ``<kind>+`` for one or more."""
+    is_check: bool
+    time_limit: float
+    own: bool
+    """It is one of the repository's own rules."""
+    filled: AskedAnswer | None
+    """The command that it is with the values that were given; None where one is missing."""
+
+
+class CommandsAnswer(_Answer, frozen=True, kw_only=True):
+    """Which commands may be run here."""
+
+    source: str | None
+    """The file of the repository's own rules; None without one."""
+    digest: str | None
+    """Of the repository's own rules."""
+    agreed: bool
+    """Its owner agreed to the repository's own rules; true where there are none."""
+    kinds: dict[str, str]
+    """A regular expression for each ``<kind>``; it matches the whole argument."""
+    commands: list[RuleAnswer]
+    asked: AskedAnswer | None = None
+
+
+class StoppedAnswer(_Answer, frozen=True, kw_only=True):
+    """A session that is over."""
+
+    session_id: str
+    sent: bool
+    file: str | None
+    status: str
+    not_ready: list[str]
+    size: int
+    meta: Any
+    """The record's own ``meta``."""
+
+
+class HistoryEntry(_Answer, frozen=True, kw_only=True):
+    """A record of this machine."""
+
+    session_id: str
+    task_id: str
+    repo_name: str
+    stopped_at: datetime
+    state: str
+    """``waiting`` to be sent, or ``sent``."""
+    status: str = ""
+    """``draft`` or ``ready``; empty while it waits."""
+    not_ready: list[str] = []
+    size: int
+    server: str = ""
+
+
+class HistoryAnswer(_Answer, frozen=True, kw_only=True):
+    """The records of this machine, the latest first."""
+
+    sessions: list[HistoryEntry]
+    error: ErrorAnswer | None
+    """Why the statuses are those of when the records were sent; None when the server was asked."""
+
+
 _MOST_OUTPUT = 4_000
 """Characters of a command's output that a status has, from its end."""
 
@@ -72,12 +211,8 @@ def status_answer(
         InputError: it is no worktree, or its session cannot be read.
     """
     baseline = baseline_of(folder)
-    try:
-        opened = session_of(home, folder)
-    except InputError as error:
-        if error.code != "no-session":
-            raise
-        opened = None
+    session = home.session(baseline.worktree)
+    opened = OpenSession(baseline.worktree, session) if session.exists else None
     return StatusAnswer(
         worktree=str(baseline.worktree),
         repo_name=baseline.repo_name,
@@ -103,20 +238,16 @@ def session_answer(
     rules = rules_of(started)
     answers = [command_answer(each, rules, is_running=is_busy) for each in commands]
     record = None if is_stopped else record_so_far(opened, redactor, now)
-    state = "recording"
-    if is_stopped:
-        state = "stopped"
-    elif answers and answers[-1].state == "running":
-        state = "running"
+    is_running = bool(answers) and answers[-1].state == "running"
     facts = structs.asdict(started)
     shared = SessionAnswer.__struct_fields__
     return SessionAnswer(
         **{name: value for name, value in facts.items() if name in shared},
         elapsed_seconds=(now - started.started_at).total_seconds(),
-        state=state,
+        state="stopped" if is_stopped else "running" if is_running else "recording",
         commands=answers,
-        changes=plain_list(record.meta.changes) if record else [],
-        skipped=plain_list(record.meta.skipped) if record else [],
+        changes=[plain(each) for each in record.meta.changes] if record else [],
+        skipped=[plain(each) for each in record.meta.skipped] if record else [],
         warnings=record.meta.warnings if record else [],
         redactions=record.meta.redactions.count if record else 0,
         not_ready=readiness(record, rule) if record else [],
@@ -156,7 +287,7 @@ def commands_answer(
     home: RecorderHome,
     folder: Path,
     asked: Sequence[str] = (),
-    values: Mapping[str, Sequence[str]] = _NO_VALUES,
+    values: Mapping[str, Sequence[str]] | None = None,
 ) -> CommandsAnswer:
     """Describe what may be run, and what the validator says of ``asked``.
 
@@ -189,7 +320,7 @@ def commands_answer(
                 is_check=rule.check,
                 time_limit=rule.time_limit,
                 own=number >= len(default_rules()),
-                filled=_filled(rule, cwd, rules, values),
+                filled=_filled(rule, cwd, rules, values or {}),
             )
             for number, rule in enumerate((*default_rules(), *own))
         ],
@@ -211,19 +342,13 @@ def _filled(
 
 
 def _asked(command: Sequence[str], cwd: str, rules: CommandRules | None) -> AskedAnswer:
-    reason = next_move = ""
-    is_check = False
     try:
-        is_check = check_command(command[0], command[1:], cwd, rules).check
+        rule = check_command(command[0], command[1:], cwd, rules)
     except InputError as error:
-        reason, next_move = error.reason, error.next_move
-    return AskedAnswer(
-        command=list(command),
-        accepted=not reason,
-        reason=reason,
-        next_move=next_move,
-        is_check=is_check,
-    )
+        return AskedAnswer(
+            command=list(command), accepted=False, reason=error.reason, next_move=error.next_move
+        )
+    return AskedAnswer(command=list(command), accepted=True, is_check=rule.check)
 
 
 def history_answer(home: RecorderHome, server: RecorderClient | None, most: int) -> HistoryAnswer:
@@ -265,18 +390,10 @@ def _waiting(session: SessionFolder) -> HistoryEntry | None:
         repo_name=meta.repo_name,
         stopped_at=meta.stopped_at,
         state="waiting",
-        status="",
-        not_ready=[],
         size=len(data),
-        server="",
     )
 
 
 def plain(model: BaseModel) -> Any:
     """Return a model of the contract as JSON has it."""
     return model.model_dump(mode="json", by_alias=True)
-
-
-def plain_list(models: Sequence[BaseModel]) -> list[Any]:
-    """Return models of the contract as JSON has them."""
-    return [plain(model) for model in models]

@@ -16,7 +16,7 @@ from pydantic import BaseModel, ValidationError
 from debrief import __version__
 from debrief.errors import InputError
 from debrief.recorder import contracts
-from debrief.recorder.changes import WorktreeChanges, find_changes
+from debrief.recorder.changes import StepChanges, WorktreeChanges, find_changes
 from debrief.recorder.checks import RANK, change_of
 from debrief.recorder.comparison import ChangedFile, Version
 from debrief.recorder.contracts import (
@@ -38,7 +38,6 @@ from debrief.recorder.encoding import (
 from debrief.recorder.scratch import PLAIN, scratch_of
 from debrief.recorder.scrubbing import SecretLog, mask_facts, scrubbed
 from debrief.recorder.session_facts import RanCommand, SessionFacts, rules_of
-from debrief.recorder.steps import StepChanges
 from debrief.recorder.verification import round_trip
 from debrief.redaction import Redactor
 

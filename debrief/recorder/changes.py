@@ -1,22 +1,26 @@
-"""What changed since a commit, exactly, without a trace in the repository.
+"""What changed since a commit, exactly and command by command, without a trace in the repository.
 
 Everything is in blob space: what git would commit, not what the checkout's line ends are. What a
 record cannot hold is left at the baseline and named with its reason, so that nothing is missed
 silently. Files that git was told to take for unchanged (``assume-unchanged``), and files that git
 ignores, are not seen, as git does not see them.
+
+When a command is started, the changed files are kept in an object store beside the session: the
+repository may forget them. At the end each such state is put on the commit that the record starts
+from; a step is what differs between two states that follow each other.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from itertools import pairwise
 from pathlib import Path
 
 from msgspec import Struct, structs
 
-from debrief.errors import InputError, readable, shown
+from debrief.errors import InputError, shown
 from debrief.recorder.comparison import (
     ChangedFile,
     IgnoreRules,
@@ -26,12 +30,161 @@ from debrief.recorder.comparison import (
 )
 from debrief.recorder.contracts import IGNORED, MANY_FILES
 from debrief.recorder.encoding import MAX_STRING
-from debrief.recorder.repository import head_commit
-from debrief.recorder.scratch import Entry, Scratch, scratch_of
-from debrief.recorder.session_facts import KeptState
-from debrief.recorder.steps import FileStates, StepChanges, Versions, file_states_of
+from debrief.recorder.scratch import EXECUTABLE, LINK, PLAIN, Entry, Scratch
+from debrief.recorder.session_facts import KeptFile, KeptState
 
-_MOST_NAMED, _MOST_PATHS = 5, 20
+Versions = Mapping[str, Version | None]
+"""Files by path; None where there is none."""
+
+
+class StepChanges(Struct, frozen=True, kw_only=True):
+    """The changes between two commands, and the tree that they make of the one before."""
+
+    files: tuple[ChangedFile, ...]
+    """By path; none where nothing changed."""
+    tree: str
+
+
+def keep_state(scratch: Scratch, base: str, ignore: Sequence[str], objects: Path) -> KeptState:
+    """Keep the changed files as they are now.
+
+    Args:
+        scratch: the open repository.
+        base: the commit that they differ from.
+        ignore: a person's own patterns of what to leave out.
+        objects: the object store that takes their contents.
+
+    Raises:
+        InputError: git cannot read the working tree.
+    """
+    scratch.add_all()
+    files = compare(scratch, base, IgnoreRules(ignore)).files
+    texts = [file.after.text for file in files if file.after]
+    ids = iter(scratch.keep_blobs(texts, objects) if texts else ())
+    return KeptState(
+        base,
+        tuple(
+            KeptFile(
+                file.path,
+                Entry(file.before.mode, file.before.id) if file.before else None,
+                Entry(file.after.mode, next(ids)) if file.after else None,
+            )
+            for file in files
+        ),
+    )
+
+
+class FileStates(Struct, frozen=True, kw_only=True):
+    """The changed files at the baseline, when each command was started, and at the end."""
+
+    states: tuple[Versions, ...]
+    """Of the same paths each, by path; the first is the baseline, the last the end."""
+    delayed: tuple[str, ...]
+    """Paths of which earlier states are not told: others changed them too."""
+
+    def without(self, paths: Iterable[str]) -> FileStates:
+        """Return it without some paths."""
+        left_out = frozenset(paths)
+        states = tuple(
+            {path: version for path, version in state.items() if path not in left_out}
+            for state in self.states
+        )
+        return structs.replace(self, states=states)
+
+    def mapped(self, change: Callable[[Version], Version]) -> FileStates:
+        """Return it with other versions in the place of its own."""
+        versions = (version for state in self.states for version in state.values() if version)
+        changed = {version: change(version) for version in dict.fromkeys(versions)}
+        states = tuple(
+            {path: changed[version] if version else None for path, version in state.items()}
+            for state in self.states
+        )
+        return structs.replace(self, states=states)
+
+    def changed(self, before: int, after: int) -> list[ChangedFile]:
+        """Return what differs between two of the states, by path and without hunks."""
+        first, last = self.states[before], self.states[after]
+        return [
+            ChangedFile(path=path, before=first[path], after=last[path])
+            for path in last
+            if first[path] != last[path]
+        ]
+
+
+def file_states_of(
+    scratch: Scratch,
+    base: str,
+    files: Sequence[ChangedFile],
+    kept: Sequence[KeptState | None],
+    is_left_out: Callable[[str, bool], bool],
+) -> FileStates:
+    """Put the kept states on the commit that a record starts from.
+
+    A file that others changed since is as that commit has it until the end: what was done to it
+    before cannot be separated from theirs.
+
+    Args:
+        scratch: the open repository, which reads the store of the kept states too.
+        base: the commit.
+        files: all that differs from it in the end.
+        kept: a state for each command; None where there is none: the one before stands for it.
+        is_left_out: whether a path is left out, and it is in the baseline.
+
+    Raises:
+        InputError: git cannot read what was kept.
+    """
+    at_base: dict[str, Version | None] = {file.path: file.before for file in files}
+    paths = {file.path for state in kept if state for file in state.files} - at_base.keys()
+    entries = scratch.entries(base) if any(kept) else {}
+    bases = {path: _plain(entries.get(path.encode())) for path in paths}
+    needed = {entry.id for entry in bases.values() if entry}
+    needed |= {file.after.id for state in kept if state for file in state.files if file.after}
+    blobs = scratch.read_blobs(needed, MAX_STRING) if needed else {}
+
+    def version(entry: Entry | None) -> Version | None:
+        content = blobs[entry.id] if entry else None
+        if entry is None or content is None:
+            return None
+        return Version(mode=entry.mode, id=entry.id, text=content.decode("utf-8", "replace"))
+
+    delayed: set[str] = set()
+    states: list[dict[str, Version | None]] = []
+    for state in kept:
+        if state is None:
+            states.append(dict(states[-1]) if states else {})
+            continue
+        changed: dict[str, Version | None] = {}
+        for file in state.files:
+            known = at_base.get(file.path)
+            is_known = file.path in at_base
+            here = (
+                (Entry(known.mode, known.id) if known else None) if is_known else bases[file.path]
+            )
+            if is_left_out(file.path, here is not None):
+                continue
+            if here != file.before:
+                delayed.add(file.path)
+            else:
+                changed[file.path] = version(file.after)
+        states.append(changed)
+    touched = {path for state in states for path in state}
+    at_base |= {path: version(bases[path]) for path in touched - at_base.keys()}
+    at_end = at_base | {file.path: file.after for file in files}
+    order = sorted(at_base, key=str.encode)
+    whole = [at_base, *({**at_base, **state} for state in states), at_end]
+    return FileStates(
+        states=tuple({path: state[path] for path in order} for state in whole),
+        delayed=tuple(sorted(delayed)),
+    )
+
+
+def _plain(entry: Entry | None) -> Entry | None:
+    if entry is None or entry.mode in (EXECUTABLE, LINK):
+        return entry
+    return Entry(PLAIN, entry.id)
+
+
+_MOST_NAMED = 5
 _ONLY_SECRETS = "only secrets in it changed"
 Mask = Callable[[str], str]
 _EXACT = (
@@ -40,10 +193,6 @@ _EXACT = (
 )
 _SECTION = re.compile(rb"^diff --git ", re.MULTILINE)
 _INDEX = re.compile(rb"^index [0-9a-f]+\.\.[0-9a-f]+", re.MULTILINE)
-
-
-def _as_it_is(text: str) -> str:
-    return text
 
 
 class WorktreeChanges(Struct, frozen=True, kw_only=True):
@@ -62,70 +211,12 @@ class WorktreeChanges(Struct, frozen=True, kw_only=True):
     warnings: tuple[str, ...]
 
 
-def snapshot_tree(root: Path, scratch: Path | None = None) -> str:
-    """Return the id of the tree that the working tree is: two are the same if their files are.
-
-    Args:
-        root: anywhere in the working tree.
-        scratch: the folder in which temporary files are made; the machine's usual one by default.
-
-    Raises:
-        InputError: no repository, or git cannot read the working tree.
-    """
-    with scratch_of(root, scratch) as opened:
-        opened.add_all()
-        return opened.write_tree()
-
-
-def uncommitted_paths(
-    root: Path, ignore: Sequence[str] = (), scratch: Path | None = None
-) -> list[str]:
-    """Return the paths that are not as in the last commit, new files included; none if clean.
-
-    A file whose bytes are the commit's is clean, whatever its line ends should be; so is one of
-    which only a program that is not run could decide.
-
-    Args:
-        root: anywhere in the working tree.
-        ignore: a person's own patterns of what no record holds.
-        scratch: as of ``snapshot_tree``.
-
-    Raises:
-        InputError: no repository or no commit, or git cannot read the working tree.
-    """
-    with scratch_of(root, scratch) as opened:
-        opened.add_all()
-        comparison = compare(opened, head_commit(root), IgnoreRules(ignore))
-    skipped = (item.shown for item in comparison.skipped if not item.is_unsure)
-    return sorted([*(file.path for file in comparison.files), *skipped])
-
-
-def check_clean(root: Path, ignore: Sequence[str] = (), scratch: Path | None = None) -> None:
-    """Refuse a working tree with ``uncommitted_paths``, which see for the arguments.
-
-    Raises:
-        InputError: something is changed; names the paths.
-    """
-    paths = uncommitted_paths(root, ignore, scratch)
-    if not paths:
-        return
-    names = "".join(f"\n  {readable(path)}" for path in paths[:_MOST_PATHS])
-    more = f"\n  and {len(paths) - _MOST_PATHS:,} more" if len(paths) > _MOST_PATHS else ""
-    differ = "1 path differs" if len(paths) == 1 else f"{len(paths):,} paths differ"
-    raise InputError(
-        str(root),
-        f"is not clean: {differ} from the last commit{names}{more}\n"
-        "A record holds the changes from a commit on",
-        "Commit them, stash them (git stash -u), or have git ignore them.",
-    ).known_as("not-clean", paths=paths)
-
-
 def find_changes(
     scratch: Scratch,
     base: str,
     ignore: Sequence[str] = (),
     kept: Sequence[KeptState | None] = (),
-    mask: Mask = _as_it_is,
+    mask: Mask = str,
 ) -> WorktreeChanges:
     """Return what changed between a commit and the working tree, step by step.
 

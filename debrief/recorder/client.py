@@ -13,10 +13,9 @@ import msgspec
 from msgspec import Struct, structs
 
 from debrief.errors import ConfigurationError, DebriefError, flat
-from debrief.recorder.api_contracts import NewTask, Task
 from debrief.recorder.contracts import Meta, Status
 from debrief.recorder.encoding import upload_body
-from debrief.recorder.storage.rows import SessionFilter, StoredRecord
+from debrief.recorder.storage.rows import NewTask, SessionFilter, StoredRecord, Task
 from debrief.retry import RetryPolicy, retrying
 from debrief.settings import Settings
 

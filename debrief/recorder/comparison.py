@@ -1,4 +1,4 @@
-"""The working tree compared with a commit: what differs, and which of it a record can hold."""
+"""The working tree compared with a commit: what differs, what a record can hold, what is clean."""
 
 from __future__ import annotations
 
@@ -9,16 +9,26 @@ import stat
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
+from pathlib import Path
 from typing import Literal, NamedTuple
 
 from msgspec import Struct
 from pathspec import GitIgnoreSpec
 
-from debrief.errors import InputError
+from debrief.errors import InputError, readable
 from debrief.git import find_commit
 from debrief.recorder.encoding import MAX_STRING
-from debrief.recorder.repository import QUIET, path_problem
-from debrief.recorder.scratch import EXECUTABLE, LINK, PLAIN, SUBMODULE, Entry, Scratch
+from debrief.recorder.repository import QUIET, head_commit
+from debrief.recorder.scratch import (
+    EXECUTABLE,
+    LINK,
+    PLAIN,
+    SUBMODULE,
+    Entry,
+    Scratch,
+    path_problem,
+    scratch_of,
+)
 
 GENERATED = (
     *(".agent-dataset/", ".debrief/", "node_modules/", ".pnpm-store/", ".next/", ".nuxt/"),
@@ -35,6 +45,7 @@ _POINTER = re.compile(
     rb"version https://git-lfs\.github\.com/spec/v1\n(?:[^\n]*\n)*?oid sha256:([0-9a-f]{64})\n"
 )
 _LFS = "lfs"
+_MOST_PATHS = 20
 _ANOTHER = "a submodule, or a repository of its own"
 
 
@@ -270,3 +281,61 @@ def _moved_submodules(scratch: Scratch, base: str, skipped: set[bytes]) -> Itera
         head = find_commit(folder, "HEAD", environment)
         if head and (path not in entries or entries[path].id != head):
             yield SkippedChange(path, _ANOTHER)
+
+
+def snapshot_tree(root: Path, scratch: Path | None = None) -> str:
+    """Return the id of the tree that the working tree is: two are the same if their files are.
+
+    Args:
+        root: anywhere in the working tree.
+        scratch: the folder in which temporary files are made; the machine's usual one by default.
+
+    Raises:
+        InputError: no repository, or git cannot read the working tree.
+    """
+    with scratch_of(root, scratch) as opened:
+        opened.add_all()
+        return opened.write_tree()
+
+
+def uncommitted_paths(
+    root: Path, ignore: Sequence[str] = (), scratch: Path | None = None
+) -> list[str]:
+    """Return the paths that are not as in the last commit, new files included; none if clean.
+
+    A file whose bytes are the commit's is clean, whatever its line ends should be; so is one of
+    which only a program that is not run could decide.
+
+    Args:
+        root: anywhere in the working tree.
+        ignore: a person's own patterns of what no record holds.
+        scratch: as of ``snapshot_tree``.
+
+    Raises:
+        InputError: no repository or no commit, or git cannot read the working tree.
+    """
+    with scratch_of(root, scratch) as opened:
+        opened.add_all()
+        comparison = compare(opened, head_commit(root), IgnoreRules(ignore))
+    skipped = (item.shown for item in comparison.skipped if not item.is_unsure)
+    return sorted([*(file.path for file in comparison.files), *skipped])
+
+
+def check_clean(root: Path, ignore: Sequence[str] = (), scratch: Path | None = None) -> None:
+    """Refuse a working tree with ``uncommitted_paths``, which see for the arguments.
+
+    Raises:
+        InputError: something is changed; names the paths.
+    """
+    paths = uncommitted_paths(root, ignore, scratch)
+    if not paths:
+        return
+    names = "".join(f"\n  {readable(path)}" for path in paths[:_MOST_PATHS])
+    more = f"\n  and {len(paths) - _MOST_PATHS:,} more" if len(paths) > _MOST_PATHS else ""
+    differ = "1 path differs" if len(paths) == 1 else f"{len(paths):,} paths differ"
+    raise InputError(
+        str(root),
+        f"is not clean: {differ} from the last commit{names}{more}\n"
+        "A record holds the changes from a commit on",
+        "Commit them, stash them (git stash -u), or have git ignore them.",
+    ).known_as("not-clean", paths=paths)

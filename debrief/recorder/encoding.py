@@ -28,9 +28,15 @@ from pydantic_core import PydanticSerializationError
 
 from debrief.errors import InputError
 from debrief.recorder import contracts
-from debrief.recorder.api_contracts import NewTask, StoredSession, Task, Upload
 from debrief.recorder.contracts import APPLY_PATCH, READ_FILE, Meta, Record
-from debrief.recorder.storage.rows import MalformedError, UnfitError
+from debrief.recorder.storage.rows import (
+    MalformedError,
+    NewTask,
+    StoredSession,
+    Task,
+    UnfitError,
+    Upload,
+)
 
 MAX_BYTES = 8_000_000
 """Of a record, and of the body that brings it."""

@@ -16,8 +16,7 @@ from msgspec import Struct
 
 from debrief.errors import InputError, shown
 from debrief.recorder.contracts import CreateFile, DeleteFile, Operation, UpdateFile
-from debrief.recorder.repository import path_problem
-from debrief.recorder.scratch import LINK, PLAIN
+from debrief.recorder.scratch import LINK, PLAIN, path_problem
 
 NO_LINE_END = "\\ No newline at end of file"
 _HEAD = re.compile(

@@ -1,13 +1,18 @@
 """A repository and its worktree: where they are, which commit HEAD is, what shapes their blobs.
 
 Nothing here runs a program that the repository names, fetches anything, or writes anywhere.
+
+HEAD's reflog says how each commit came to be checked out: made here, or brought in by a merge, a
+rebase, a pull or a change of branches. A session's changes are what differs from the newest commit
+that was not made in it, where such a commit holds none of the session's own.
 """
 
 from __future__ import annotations
 
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from itertools import pairwise
 from pathlib import Path
 from urllib.parse import urlsplit, urlunsplit
 
@@ -15,6 +20,7 @@ from msgspec import Struct
 
 from debrief.errors import InputError
 from debrief.git import find_commit, git
+from debrief.recorder.contracts import OthersWork
 
 _SETTINGS = {
     *("core.attributesfile", "core.autocrlf", "core.checkstat", "core.eol", "core.excludesfile"),
@@ -216,42 +222,176 @@ def _belongs(top: Path, git_dir: Path) -> bool:
         return False
 
 
-_LONGEST, _LONGEST_NAME, _DEEPEST = 4096, 255, 100
-_BETWEEN = re.compile(r"[/\\]")
-_SURROGATE = re.compile("[\ud800-\udfff]")
-_DRIVE = re.compile(r"[A-Za-z]:")
-_INVISIBLE = re.compile("[\u200c-\u200f\u202a-\u202e\u206a-\u206f\ufeff]")
-"""What some file systems drop from names."""
-_GIT = frozenset({".git", "git~1"})
+_FORMAT = "%x09%H%x00%P%x00%an%x01%ae%x01%at%x01%s%x00%cn%x01%ce%x01%ct%x00%gn%x01%ge%x01%gd%x00%gs"
+_COMMIT = re.compile(r"(commit( \((amend|initial)\))?|revert): ")
+_REPLAY = re.compile(r"(.*\((pick|reword|edit|continue)\)|cherry-pick|am): ")
+_SQUASH = re.compile(r".*\((squash|fixup)\): ")
+_MOVE = re.compile(r"(reset|checkout|clone|branch|merge|pull)\b|.*\((start|finish)\)|.*ast-forward")
+_SWITCH = re.compile(r"checkout: |.*\(start\): ")
+_UNDER_WAY = {"MERGE_HEAD": "a merge", "rebase-merge": "a rebase", "rebase-apply": "a rebase"}
+_BETWEEN = "commits of others came in between the session's own"
 
 
-def path_problem(path: str) -> str:
-    """Return why a record may not name ``path``; empty when it may.
+class Base(Struct, frozen=True, kw_only=True):
+    """The commit that a session's changes start from."""
 
-    Every name that is legal in a git tree is taken, quotes and line ends included, unless some
-    file system would take it for a place outside of the folder or inside of ``.git``.
+    commit: str
+    others: OthersWork | None = None
+
+
+class _Entry(Struct, frozen=True):
+    """A line of HEAD's reflog, and the commit that it left checked out."""
+
+    commit: str
+    parents: tuple[str, ...]
+    author: str
+    """With the time and the subject: a rebase keeps all of it."""
+    committer: str
+    actor: str
+    """Who moved HEAD, and when, as ``committer`` is written."""
+    message: str
+
+
+def reflog_size(worktree: Path) -> int:
+    """Return how many lines HEAD's reflog has."""
+    return len(_reflog(worktree))
+
+
+def base_of(worktree: Path, first: str, lines_before: int | None) -> Base:
+    """Return the commit that a session's changes start from by now.
+
+    Args:
+        worktree: the session's.
+        first: the commit that it began at.
+        lines_before: of HEAD's reflog, when it began; None: not known.
+
+    Raises:
+        InputError: git cannot tell the commits that came in.
     """
-    if not path:
-        return "an empty path"
-    if "\0" in path:
-        return "a path with the character NUL"
-    if _SURROGATE.search(path):
-        return "a path that is not UTF-8"
-    if path[0] in "/\\" or _DRIVE.match(path):
-        return "an absolute path"
-    if len(path.encode()) > _LONGEST:
-        return f"a path of over {_LONGEST:,} bytes"
-    if path.count("/") > _DEEPEST:
-        return f"a path of over {_DEEPEST} folders"
-    for name in path.split("/"):
-        if name in ("", "."):
-            return "a path that has an empty part or a dot for a folder"
-        if len(name.encode()) > _LONGEST_NAME:
-            return f"a name of over {_LONGEST_NAME} bytes"
-    for name in _BETWEEN.split(path):
-        if name.rstrip(" ") == "..":
-            return "a path that leaves its folder"
-        plain = _INVISIBLE.sub("", name).split(":")[0].rstrip(". ").lower()
-        if plain in _GIT:
-            return "a path inside of .git"
-    return ""
+    head = head_commit(worktree)
+    git_dir = open_repository(worktree).git_dir
+    for name, action in _UNDER_WAY.items():
+        if (git_dir / name).exists():
+            return _mixed(worktree, first, head, f"{action} is under way")
+    if head == first:
+        return Base(commit=first)
+    lines = _reflog(worktree)
+    count = -1 if lines_before is None else len(lines) - lines_before
+    if count < 1 or lines[0].commit != head or lines[count : count + 1][:1] == []:
+        return _mixed(worktree, first, head, "git's reflog does not say where commits came from")
+    if lines[count].commit != first:
+        return _mixed(worktree, first, head, "git's reflog does not say where commits came from")
+    history = _History(lines[: count + 1][::-1])
+    found = history.newest_of_others(head)
+    if _SQUASH in history.kinds:
+        return _mixed(worktree, first, head, "commits were squashed by a rebase")
+    if _holds(worktree, found, first, history.own):
+        tips = history.tips_of_others(head)
+        newest = _git(worktree, "merge-base", "--independent", *sorted(tips)).split()
+        if len(newest) > 1 or _holds(worktree, newest[0], first, history.own):
+            return _mixed(worktree, first, head, _BETWEEN)
+        found = newest[0]
+    if found == first or (_is_ancestor(worktree, found, first) and not history.switched_to(found)):
+        # Who goes back to an earlier commit undoes what came after it.
+        return Base(commit=first)
+    return Base(commit=found, others=_others(worktree, first, found))
+
+
+class _History:
+    """What the reflog says of the session's time; the first line is of the time before."""
+
+    def __init__(self, lines: Sequence[_Entry]) -> None:
+        self.own: dict[str, str] = {}
+        """Commits made in the session, and what HEAD was before each."""
+        self.kinds: set[re.Pattern[str]] = set()
+        self._merges: dict[str, tuple[str, ...]] = {}
+        self._lines = lines
+        authors: set[str] = set()
+        for before, line in pairwise(lines):
+            if line.commit == before.commit:
+                continue
+            if self._is_own(before, line, authors):
+                self.own.setdefault(line.commit, before.commit)
+                authors.add(line.author)
+            elif len(line.parents) > 1 and line.parents[0] == before.commit:
+                self._merges[line.commit] = line.parents
+
+    def _is_own(self, before: _Entry, line: _Entry, authors: set[str]) -> bool:
+        if line.parents not in ((before.commit,), before.parents):
+            return False
+        if _SQUASH.match(line.message) and line.author not in authors:
+            self.kinds.add(_SQUASH)
+        is_amended = line.parents == before.parents and before.commit in self.own
+        if _COMMIT.match(line.message) or is_amended:
+            return True
+        if _REPLAY.match(line.message) or _SQUASH.match(line.message):
+            return line.author in authors
+        # A program that words its lines in its own way.
+        return line.committer == line.actor and not _MOVE.match(line.message)
+
+    def newest_of_others(self, head: str) -> str:
+        """Return the newest commit below HEAD that was not made in the session."""
+        while head in self.own:
+            head = self.own[head]
+        return head
+
+    def tips_of_others(self, head: str) -> set[str]:
+        """Return the newest commits of others below HEAD, looking through the session's merges."""
+        tips: set[str] = set()
+        left = [head]
+        while left:
+            commit = self.newest_of_others(left.pop())
+            left += self._merges.get(commit, ())
+            if commit not in self._merges:
+                tips.add(commit)
+        return tips
+
+    def switched_to(self, commit: str) -> bool:
+        """Return whether HEAD went there by a change of branches or a rebase, and not a reset."""
+        reached = [line for line in self._lines[1:] if line.commit == commit]
+        return bool(reached) and bool(_SWITCH.match(reached[-1].message))
+
+
+def _reflog(worktree: Path) -> list[_Entry]:
+    """Return the lines of HEAD's reflog, the newest first; none where there is no reflog."""
+    try:
+        options = ("-g", "--date=unix", "--no-show-signature", "--no-patch", "--no-mailmap")
+        text = _git(worktree, "log", *options, f"--format={_FORMAT}", "HEAD")
+    except InputError:
+        return []
+    entries = []
+    for line in text.split("\n"):
+        if not line.startswith("\t"):
+            continue
+        commit, parents, author, committer, actor, message = line[1:].split("\0", 5)
+        actor = actor.removesuffix("}").replace("HEAD@{", "")
+        entries.append(_Entry(commit, tuple(parents.split()), author, committer, actor, message))
+    return entries
+
+
+def _holds(worktree: Path, commit: str, first: str, own: dict[str, str]) -> bool:
+    """Return whether a commit has one of the session's own among those before it."""
+    before = _git(worktree, "rev-list", commit, f"^{first}").split()
+    return not own.keys().isdisjoint(before)
+
+
+def _is_ancestor(worktree: Path, commit: str, of: str) -> bool:
+    return not _git(worktree, "rev-list", "-1", commit, f"^{of}").strip()
+
+
+def _mixed(worktree: Path, first: str, head: str, reason: str) -> Base:
+    return Base(commit=first, others=_others(worktree, first, head, reason))
+
+
+def _others(worktree: Path, first: str, commit: str, mixed: str = "") -> OthersWork:
+    paths = _git(worktree, "diff-tree", "-r", "--name-only", "--no-renames", "-z", first, commit)
+    return OthersWork(
+        first_base=first,
+        commits=int(_git(worktree, "rev-list", "--count", commit, f"^{first}")),
+        files=paths.count("\0"),
+        mixed=mixed,
+    )
+
+
+def _git(worktree: Path, *arguments: str) -> str:
+    return os.fsdecode(git(worktree, *arguments, environment=QUIET))

@@ -19,17 +19,15 @@ from pydantic import TypeAdapter, ValidationError
 
 from debrief.errors import ConfigurationError, InputError
 from debrief.recorder.allowlist import RULES_FILE, check_command, default_rules, read_rules
-from debrief.recorder.changes import check_clean
+from debrief.recorder.changes import keep_state
 from debrief.recorder.commands import execute
-from debrief.recorder.comparison import IgnoreRules
+from debrief.recorder.comparison import IgnoreRules, check_clean
 from debrief.recorder.contracts import CommandRules, TaskId
 from debrief.recorder.encoding import MAX_STRING
-from debrief.recorder.others import base_of, reflog_size
-from debrief.recorder.repository import baseline_of, head_commit, worktree_of
+from debrief.recorder.repository import base_of, baseline_of, head_commit, reflog_size, worktree_of
 from debrief.recorder.scratch import scratch_of
 from debrief.recorder.session_facts import CommandEnd, CommandStart, NewSession, Started, rules_of
 from debrief.recorder.state import OUTPUT_KEPT, RecorderHome, SessionFolder
-from debrief.recorder.steps import keep_state
 
 _GRACE = 5.0
 """Seconds between the request to a command to end, and the end by force."""

@@ -18,9 +18,8 @@ from msgspec.structs import replace
 from debrief.errors import DebriefError, InputError
 from debrief.keys import week_of
 from debrief.lake import Lake
-from debrief.recorder.api_contracts import StoredSession
 from debrief.recorder.contracts import Status
-from debrief.recorder.storage.rows import CursorError, NotFoundError
+from debrief.recorder.storage.rows import CursorError, NotFoundError, StoredSession
 from debrief.redaction.redactor import Redactor
 from debrief.sessions.model import Session
 from debrief.sessions.readers.base import NoSession, Transcript

@@ -17,7 +17,6 @@ from pydantic import ValidationError
 from debrief.errors import ConfigurationError, DebriefError, InputError
 from debrief.files import write_durably
 from debrief.git import find_commit
-from debrief.recorder.api_contracts import NewTask
 from debrief.recorder.assembly import build_record
 from debrief.recorder.checks import ReadyRule, problems_of, readiness
 from debrief.recorder.client import (
@@ -30,11 +29,11 @@ from debrief.recorder.client import (
 )
 from debrief.recorder.contracts import Record
 from debrief.recorder.encoding import decode_record, encode_record
-from debrief.recorder.others import base_of
-from debrief.recorder.repository import QUIET
+from debrief.recorder.repository import QUIET, base_of
 from debrief.recorder.session import OpenSession, check_text, opened, utc_now
 from debrief.recorder.session_facts import SentRecord, SessionFacts, StopOptions
 from debrief.recorder.state import HELD, RECORD, RecorderHome, SessionFolder
+from debrief.recorder.storage.rows import NewTask
 from debrief.redaction import Redactor
 from debrief.retry import RetryPolicy
 from debrief.settings import Settings

@@ -13,8 +13,8 @@ from pathlib import Path
 
 from debrief.errors import InputError, shown
 from debrief.git import find_commit
-from debrief.recorder.changes import check_clean, snapshot_tree
 from debrief.recorder.checks import problems_of
+from debrief.recorder.comparison import check_clean, snapshot_tree
 from debrief.recorder.contracts import Record
 from debrief.recorder.encoding import MAX_STRING, files_of, patches_of
 from debrief.recorder.patching import FileState, apply_operations, check_folders

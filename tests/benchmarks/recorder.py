@@ -32,12 +32,12 @@ import httpx
 import psutil
 from msgspec import Struct
 
-from debrief.recorder.api_contracts import NewTask
 from debrief.recorder.checks import ReadyRule
 from debrief.recorder.encoding import encode_record, upload_body
 from debrief.recorder.exporting import EXPORT_FORMS, LINE_VERSION, lines_of
 from debrief.recorder.postgres import DATABASE, EmbeddedPostgres, programs_folder
 from debrief.recorder.service.requests import Ingest
+from debrief.recorder.storage.rows import NewTask
 from debrief.recorder.storage.store import RecordStore
 from debrief.redaction import Redactor
 from tests.benchmarks.measuring import DEBRIEF, options, seconds, show

@@ -10,7 +10,6 @@ from hashlib import sha256
 from typing import Any
 from uuid import UUID, uuid4
 
-from debrief.recorder.api_contracts import NewBenchmark, NewTask
 from debrief.recorder.checks import change_of
 from debrief.recorder.contracts import (
     ApplyPatch,
@@ -33,7 +32,7 @@ from debrief.recorder.contracts import (
     UserMessage,
 )
 from debrief.recorder.encoding import PATCHED, TOOLS, decode_record, encode_arguments, encode_record
-from debrief.recorder.storage.rows import NewRow
+from debrief.recorder.storage.rows import NewBenchmark, NewRow, NewTask
 
 BEFORE = {
     "README.md": "# Shop\n\nRuns with Node.\n",

@@ -10,14 +10,13 @@ from pathlib import Path
 from uuid import UUID
 
 from debrief.recorder.assembly import build_record
-from debrief.recorder.changes import WorktreeChanges, find_changes
+from debrief.recorder.changes import WorktreeChanges, find_changes, keep_state
 from debrief.recorder.checks import problems_of
 from debrief.recorder.contracts import Operation, Record
 from debrief.recorder.encoding import decode_record, encode_record, operations_of
 from debrief.recorder.patching import FileState, apply_operations
 from debrief.recorder.scratch import scratch_of
 from debrief.recorder.session_facts import KeptState, RanCommand, SessionFacts
-from debrief.recorder.steps import keep_state
 from debrief.redaction import Redactor
 
 MOMENT = datetime(2026, 3, 4, 5, 6, tzinfo=UTC)

@@ -7,10 +7,9 @@ from typer.testing import CliRunner
 
 from debrief.cli.app import app
 from debrief.errors import InputError
-from debrief.recorder.api_contracts import NewBenchmark
 from debrief.recorder.backup import backup, restore
 from debrief.recorder.postgres import EmbeddedPostgres
-from debrief.recorder.storage.rows import CursorError, StorageError
+from debrief.recorder.storage.rows import CursorError, NewBenchmark, StorageError
 from debrief.recorder.storage.store import RecordStore
 from tests.postgres import TEMPLATE, database
 from tests.recorder.records import TEXT, row, task

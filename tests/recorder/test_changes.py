@@ -3,7 +3,7 @@
 import os
 from pathlib import Path
 
-from debrief.recorder.changes import snapshot_tree, uncommitted_paths
+from debrief.recorder.comparison import snapshot_tree, uncommitted_paths
 from debrief.recorder.encoding import files_of, operations_of
 from tests.recorder.repositories import (
     commit,

@@ -11,7 +11,7 @@ import pytest
 from debrief.errors import InputError
 from debrief.git import find_commit
 from debrief.recorder.assembly import build_record
-from debrief.recorder.changes import snapshot_tree, uncommitted_paths
+from debrief.recorder.comparison import snapshot_tree, uncommitted_paths
 from debrief.recorder.repository import QUIET, baseline_of, head_commit, open_repository
 from debrief.recorder.verification import verify
 from tests.recorder.repositories import (

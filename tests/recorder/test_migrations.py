@@ -9,9 +9,8 @@ import pytest
 import sqlalchemy as sa
 
 from debrief.errors import InputError
-from debrief.recorder.api_contracts import NewBenchmark
 from debrief.recorder.storage import listing as tables
-from debrief.recorder.storage.rows import StorageError
+from debrief.recorder.storage.rows import NewBenchmark, StorageError
 from debrief.recorder.storage.store import RecordStore
 from tests.recorder.records import TEXT, row, task
 

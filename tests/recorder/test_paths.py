@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from debrief.errors import readable
-from debrief.recorder.repository import path_problem
+from debrief.recorder.scratch import path_problem
 
 SAFE = [
     *(

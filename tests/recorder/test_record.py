@@ -11,7 +11,7 @@ from msgspec import structs
 
 from debrief.errors import InputError
 from debrief.recorder.assembly import assemble, build_record, shown_output
-from debrief.recorder.changes import WorktreeChanges
+from debrief.recorder.changes import StepChanges, WorktreeChanges
 from debrief.recorder.checks import ReadyRule, problems_of, readiness
 from debrief.recorder.comparison import ChangedFile, Version
 from debrief.recorder.contracts import (
@@ -22,7 +22,6 @@ from debrief.recorder.contracts import (
     ToolMessage,
 )
 from debrief.recorder.encoding import calls_of, encode_record, files_of, operations_of
-from debrief.recorder.steps import StepChanges
 from debrief.recorder.verification import verify
 from tests.recorder.repositories import (
     REDACTOR,

@@ -8,7 +8,7 @@ import pytest
 
 from debrief.errors import InputError
 from debrief.recorder.assembly import build_record
-from debrief.recorder.changes import uncommitted_paths
+from debrief.recorder.comparison import uncommitted_paths
 from debrief.recorder.encoding import files_of
 from debrief.recorder.repository import baseline_of, without_credentials
 from debrief.recorder.scratch import scratch_of

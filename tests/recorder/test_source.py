@@ -13,13 +13,12 @@ import pytest
 import sqlalchemy as sa
 
 from debrief.lake import Lake
-from debrief.recorder.api_contracts import StoredSession
 from debrief.recorder.checks import ReadyRule
 from debrief.recorder.contracts import Record
 from debrief.recorder.encoding import encode_record
 from debrief.recorder.service.requests import Ingest
 from debrief.recorder.source import RecorderSource, recorder_source
-from debrief.recorder.storage.rows import Page, StorageError
+from debrief.recorder.storage.rows import Page, StorageError, StoredSession
 from debrief.recorder.storage.store import RecordStore
 from debrief.redaction.redactor import Redactor
 from debrief.sessions.model import Session, UnreadTranscript

@@ -17,14 +17,6 @@ from pydantic import BaseModel
 
 from debrief import __version__
 from debrief.errors import DebriefError
-from debrief.recorder.api_contracts import (
-    Benchmark,
-    NewBenchmark,
-    NewTask,
-    StoredSession,
-    Task,
-    Upload,
-)
 from debrief.recorder.contracts import Contract, Status, TaskId
 from debrief.recorder.exporting import LINE_VERSION, ExportedLine, lines_of
 from debrief.recorder.service.problems import (
@@ -47,6 +39,14 @@ from debrief.recorder.service.requests import (
     record_body,
 )
 from debrief.recorder.service.running import LOGGER, RequestLog, ServiceLimits
+from debrief.recorder.storage.rows import (
+    Benchmark,
+    NewBenchmark,
+    NewTask,
+    StoredSession,
+    Task,
+    Upload,
+)
 from debrief.recorder.storage.store import RecordStore
 
 if TYPE_CHECKING:

@@ -27,7 +27,6 @@ from pydantic import (
 from pydantic.alias_generators import to_camel
 from starlette.requests import ClientDisconnect
 
-from debrief.recorder.api_contracts import Upload
 from debrief.recorder.checks import ReadyRule, is_validated, problems_of, readiness
 from debrief.recorder.contracts import Contract, TaskId, reading
 from debrief.recorder.encoding import MAX_BYTES, SCHEMA, decode, decode_record, member
@@ -40,6 +39,7 @@ from debrief.recorder.storage.rows import (
     SessionFilter,
     StoredRecord,
     UnfitError,
+    Upload,
     moment_of,
 )
 from debrief.redaction import Redactor

@@ -19,21 +19,25 @@ from pydantic import BaseModel
 from sqlalchemy.dialects.postgresql import insert
 
 from debrief.errors import InputError
-from debrief.recorder.api_contracts import Benchmark, NewBenchmark, NewTask, StoredSession, Task
 from debrief.recorder.contracts import Status
 from debrief.recorder.storage import listing as tables
 from debrief.recorder.storage.connecting import Database, explained
 from debrief.recorder.storage.listing import Export, lock_numbering, settled_rows
 from debrief.recorder.storage.rows import (
     SCOPES,
+    Benchmark,
     ConflictError,
     MadeLine,
+    NewBenchmark,
     NewRow,
+    NewTask,
     NotFoundError,
     Page,
     Scope,
     SessionFilter,
     StoreCounts,
+    StoredSession,
+    Task,
     Token,
 )
 

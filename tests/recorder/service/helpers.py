@@ -17,7 +17,6 @@ import sqlalchemy as sa
 from fastapi import FastAPI
 from msgspec import Struct
 
-from debrief.recorder.api_contracts import NewTask
 from debrief.recorder.checks import ReadyRule
 from debrief.recorder.contracts import Record
 from debrief.recorder.encoding import encode_record, upload_body
@@ -31,7 +30,7 @@ from debrief.recorder.service.running import (
     make_server,
     url_of,
 )
-from debrief.recorder.storage.rows import SCOPES, ConflictError
+from debrief.recorder.storage.rows import SCOPES, ConflictError, NewTask
 from debrief.recorder.storage.store import RecordStore
 from debrief.redaction import Redactor
 from tests.recorder.records import build, row

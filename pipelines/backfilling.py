@@ -24,7 +24,7 @@ from debrief.training.selection import observed_pairs
 from debrief.weekly import Done, added_up
 from pipelines.definitions import defs
 from pipelines.instance import open_instance
-from pipelines.launching import carry_out, end_dead_runs, ranges, weeks_with_sessions
+from pipelines.launching import carry_out, end_dead_runs, weeks_with_sessions
 from pipelines.options import RunOptions, run_config
 from pipelines.progress import shown_progress
 from resources.storage import Scope, Where, facts_of
@@ -55,8 +55,6 @@ class Backfill(Struct, frozen=True, kw_only=True):
 
 
 Resources = dict[str, dict[str, Any]]
-Span = tuple[str, str] | None
-"""The first and last partition of a run; None for stages without partitions."""
 
 
 def run_backfill(options: RunOptions, request: Backfill) -> None:
@@ -84,31 +82,29 @@ def run_backfill(options: RunOptions, request: Backfill) -> None:
     weeks = _weeks(lake, request, known)
     if not (weeks if stages else _pairs(lake, request, weeks)):
         raise _nothing_to_take(lake, request, sorted(known))
-    spans = ranges(sorted(known), set(weeks))
     parts: list[Done] = []
     with open_instance(settings) as instance:
         end_dead_runs(instance)
-        if not _agree(request, stages, of_pairs, spans, resources):
+        if not _agree(request, stages, of_pairs, weeks, resources):
             return
 
-        def make(assets: list[str], span: Span) -> None:
+        def make(assets: list[str], partitions: Sequence[str]) -> None:
             evaluator = dict(resources["evaluator"])
             if limit is not None:
                 spent = sum(part.cost_usd or 0.0 for part in parts)
                 evaluator["max_cost_usd"] = max(0.0, limit - spent)
             config = run_config({**resources, "evaluator": evaluator})
-            outcome = carry_out(instance, "", span, config, assets)
+            outcome = carry_out(instance, "", partitions, config, assets)
             parts.extend(done_in(outcome.events))
             outcome.check()
 
         with shown_progress(settings):
-            for span in _spans(stages, spans):
-                make(stages, span)
+            if stages:
+                make(stages, weeks if _has_weeks(stages) else ())
             if of_pairs:
-                pairs = _pairs(lake, request, weeks)
+                pairs = sorted(_pairs(lake, request, weeks))
                 add_pairs(instance, map(pair_of, pairs))
-                for span in ranges(instance.get_dynamic_partitions("pair"), pairs):
-                    make(of_pairs, span)
+                make(of_pairs, pairs)
     done = added_up("", parts)
     asked = f", {done.calls} calls, {_cost(done)}" if done.calls else ""
     failed = f", {done.failed} failed: the next run tries them again" if done.failed else ""
@@ -145,11 +141,9 @@ def _selection(request: Backfill) -> tuple[list[str], list[str]]:
     return parts
 
 
-def _spans(stages: Sequence[str], spans: Sequence[Span]) -> Sequence[Span]:
-    """Return the partitions of each run over some stages."""
+def _has_weeks(stages: Sequence[str]) -> bool:
     graph = defs.resolve_asset_graph()
-    is_weekly = any(graph.get(dg.AssetKey(name)).partitions_def for name in stages)
-    return spans if is_weekly else [None] * bool(stages)
+    return any(graph.get(dg.AssetKey(name)).partitions_def for name in stages)
 
 
 def _weeks(lake: Lake, request: Backfill, known: set[str]) -> list[str]:
@@ -181,7 +175,7 @@ def _agree(
     request: Backfill,
     stages: list[str],
     of_pairs: list[str],
-    spans: Sequence[Span],
+    weeks: Sequence[str],
     resources: Resources,
 ) -> bool:
     """Show what is due and what it would cost; return whether to go on.
@@ -196,7 +190,7 @@ def _agree(
         if stage in of_pairs or MODEL_POOL not in (graph.get(dg.AssetKey(stage)).pools or ()):
             screen.print(f"{stage}: what is up to date is skipped")
             continue
-        due, done = _rehearse(stage, spans, resources)
+        due, done = _rehearse(stage, weeks, resources)
         screen.print(f"{stage}: {due}")
         if offline:
             continue
@@ -219,26 +213,22 @@ def _agree(
     return True
 
 
-def _rehearse(stage: str, spans: Sequence[Span], resources: Resources) -> tuple[str, Done]:
+def _rehearse(stage: str, weeks: Sequence[str], resources: Resources) -> tuple[str, Done]:
     """Return what is due of a stage, and what it would take, by a dry run of it."""
     dry = {**resources, "evaluator": {**resources["evaluator"], "dry_run": True}}
-    events: list[dg.DagsterEvent] = []
-    runs = _spans([stage], spans)
+    taken = weeks if _has_weeks([stage]) else ()
     with dg.DagsterInstance.ephemeral() as instance:
-        for span in runs:
-            outcome = carry_out(instance, "", span, run_config(dry), [stage])
-            outcome.check()
-            events += outcome.events
-    done = added_up(stage, done_in(events))
-    if runs == [None]:
+        outcome = carry_out(instance, "", taken, run_config(dry), [stage])
+        outcome.check()
+    done = added_up(stage, done_in(outcome.events))
+    if not taken:
         return "all score names", done
     made = [
         event.step_materialization_data.materialization.metadata
-        for event in events
+        for event in outcome.events
         if event.event_type is dg.DagsterEventType.ASSET_MATERIALIZATION
     ]
     current = [bool(each["up_to_date"].value) for each in made if "up_to_date" in each]
-    weeks = [week for span in runs if span for week in span]
     due = f"{current.count(False)} weeks to make, {sum(current)} up to date"
     return f"{weeks[0]} … {weeks[-1]}: {due}", done
 

@@ -1,5 +1,6 @@
 """The composition root: everything that Dagster loads."""
 
+from collections.abc import Sequence
 from typing import Any
 
 import dagster as dg
@@ -27,9 +28,12 @@ RESOURCES: dict[str, Any] = {
     "webhook": WebhookResource(),
 }
 
+ASSETS: Sequence[Any] = dg.load_assets_from_modules(STAGES)
+CHECKS = dg.load_asset_checks_from_modules(STAGES)
+
 defs = dg.Definitions(
-    assets=dg.load_assets_from_modules(STAGES),
-    asset_checks=dg.load_asset_checks_from_modules(STAGES),
+    assets=ASSETS,
+    asset_checks=CHECKS,
     jobs=[*JOBS, prune_runs],
     schedules=[weekly, nightly_pruning],
     sensors=[new_sessions, following, killed_runs],
@@ -37,3 +41,24 @@ defs = dg.Definitions(
     loggers={"console": dg.colored_console_logger, "quiet": quiet_logger},
     executor=dg.in_process_executor,
 )
+
+
+def definitions_over(partitions: Sequence[str]) -> dg.Definitions:
+    """Return the graph as if there were no other partitions, for a run in this process.
+
+    A run takes a range, and Dagster stores two events for each asset and partition of it: years
+    of weeks without a session would cost more than the sessions do.
+    """
+    taken = dg.StaticPartitionsDefinition(partitions)
+
+    def limited(spec: dg.AssetSpec) -> dg.AssetSpec:
+        return spec.replace_attributes(partitions_def=spec.partitions_def and taken)
+
+    return dg.Definitions(
+        assets=dg.map_asset_specs(limited, ASSETS),
+        asset_checks=CHECKS,
+        jobs=JOBS,
+        resources=RESOURCES,
+        loggers=defs.loggers,
+        executor=dg.in_process_executor,
+    )

@@ -72,9 +72,9 @@ def run_graph(options: RunOptions, weeks: tuple[str, ...], *, of_demo: bool = Fa
         with open_instance(settings) as instance:
             end_dead_runs(instance)
             if found:
-                first = found[-1] if _is_up_to_date(lake, found, resources) else found[0]
+                taken = found[-1:] if _is_up_to_date(lake, found, resources) else found
                 config = run_config(resources)
-                graph = carry_out(instance, "whole_graph", (first, found[-1]), config)
+                graph = carry_out(instance, "whole_graph", taken, config)
                 if not graph.failed_steps <= _APART:
                     graph.check()
                 take_training_sets(instance, lake, found, resources)
@@ -151,20 +151,8 @@ def take_training_sets(
     """
     from assets.training import stale_pairs
 
-    stale = stale_pairs(lake, weeks)
-    for first, last in ranges(instance.get_dynamic_partitions("pair"), stale):
-        carry_out(instance, "training_sets_job", (first, last), run_config(resources)).check()
-
-
-def ranges(order: Sequence[str], keys: set[str]) -> list[tuple[str, str]]:
-    """Return the first and last of each run over neighbours in Dagster's order of partitions."""
-    found: list[tuple[str, str]] = []
-    open_range = False
-    for key in order:
-        if key in keys:
-            found[-1:] = [(found[-1][0], key)] if open_range else [*found[-1:], (key, key)]
-        open_range = key in keys
-    return found
+    if stale := stale_pairs(lake, weeks):
+        carry_out(instance, "training_sets_job", sorted(stale), run_config(resources)).check()
 
 
 class RunOutcome(Struct, frozen=True):
@@ -201,28 +189,29 @@ class RunOutcome(Struct, frozen=True):
 def carry_out(
     instance: dg.DagsterInstance,
     job: str,
-    partitions: tuple[str, str] | None,
+    partitions: Sequence[str],
     config: dict[str, Any],
     assets: Sequence[str] = (),
 ) -> RunOutcome:
-    """Run a job, or some assets of all, over a range of partitions, and wait until it has ended.
+    """Run a job, or some assets of all, over some partitions, and wait until it has ended.
 
     It runs in this process; where workers take runs (``DEBRIEF_LAUNCH=queue``), on one of them.
 
     Args:
         instance: where the run is recorded.
         job: its name; empty for a run over ``assets``.
-        partitions: the first and the last; None without any.
+        partitions: in Dagster's order; none for assets without.
         config: of the run.
         assets: those that are made.
     """
     import dagster as dg
 
-    from pipelines.definitions import defs
+    from pipelines.definitions import definitions_over
     from pipelines.jobs import range_tags
 
     if load_settings().launch == "queue" and not instance.is_ephemeral:
         return _hand_over(instance, job, partitions, config, assets)
+    defs = definitions_over(partitions)
     definition = defs.resolve_job_def(job) if job else defs.resolve_implicit_global_asset_job_def()
     with _events_kept_open(instance):
         result = definition.execute_in_process(
@@ -231,7 +220,7 @@ def carry_out(
             tags={
                 PROCESS_TAG: f"{socket.gethostname()} {os.getpid()}",
                 _BY_TAG: "the debrief command",
-                **(range_tags(*partitions) if partitions else {}),
+                **(range_tags(partitions[0], partitions[-1]) if partitions else {}),
             },
             run_config=config,
             raise_on_error=False,
@@ -255,6 +244,17 @@ def _events_kept_open(instance: dg.DagsterInstance) -> Iterator[None]:
         yield
 
 
+def ranges(order: Sequence[str], keys: set[str]) -> list[tuple[str, str]]:
+    """Return the first and last of each run over neighbours in Dagster's order of partitions."""
+    found: list[tuple[str, str]] = []
+    open_range = False
+    for key in order:
+        if key in keys:
+            found[-1:] = [(found[-1][0], key)] if open_range else [*found[-1:], (key, key)]
+        open_range = key in keys
+    return found
+
+
 _LAUNCH = """
 mutation Launch($run: ExecutionParams!) { launchRun(executionParams: $run) {
   __typename ... on LaunchRunSuccess { run { runId } } ... on PythonError { message } } }
@@ -265,32 +265,56 @@ _POLL = 2.0
 def _hand_over(
     instance: dg.DagsterInstance,
     job: str,
-    partitions: tuple[str, str] | None,
+    partitions: Sequence[str],
     config: dict[str, Any],
     assets: Sequence[str],
 ) -> RunOutcome:
-    """Launch a run as the UI does, by the instance's launcher, and wait for its end.
+    """Launch runs as the UI does, by the instance's launcher, and wait for the end of each.
+
+    Pairs take a run for each range of neighbours; weeks take one, from the first to the last.
 
     Raises:
-        DebriefError: it could not be launched, as when the broker is away.
+        DebriefError: one could not be launched, as when the broker is away.
     """
     import dagster as dg
 
     from pipelines.instance import dagster_home, prepare_workspace
     from pipelines.jobs import range_tags
 
-    tags = range_tags(*partitions) if partitions else {}
-    run = {
-        "selector": {
-            "repositoryLocationName": "debrief",
-            "repositoryName": "__repository__",
-            "pipelineName": job or "__ASSET_JOB",
-            "assetSelection": [{"path": [name]} for name in assets] or None,
-        },
-        "runConfigData": config,
-        "executionMetadata": {"tags": [{"key": k, "value": v} for k, v in tags.items()]},
-    }
     workspace = prepare_workspace(dagster_home(load_settings()))
+    name = job or ", ".join(assets)
+    spans = ranges(instance.get_dynamic_partitions("pair"), set(partitions))
+    weeks = range_tags(partitions[0], partitions[-1]) if partitions else {}
+    success, run_id = True, ""
+    events: list[dg.DagsterEvent] = []
+    for tags in [range_tags(*span) for span in spans] or [weeks]:
+        run = {
+            "selector": {
+                "repositoryLocationName": "debrief",
+                "repositoryName": "__repository__",
+                "pipelineName": job or "__ASSET_JOB",
+                "assetSelection": [{"path": [asset]} for asset in assets] or None,
+            },
+            "runConfigData": config,
+            "executionMetadata": {"tags": [{"key": k, "value": v} for k, v in tags.items()]},
+        }
+        run_id = _launch(workspace, run, job or "backfill")
+        while (record := instance.get_run_by_id(run_id)) and not record.is_finished:
+            time.sleep(_POLL)
+        logs = instance.all_logs(run_id)
+        events += [entry.dagster_event for entry in logs if entry.dagster_event]
+        success = record is not None and record.status is dg.DagsterRunStatus.SUCCESS
+        if not success:
+            break
+    return RunOutcome(run_id, name, success, events)
+
+
+def _launch(workspace: Path, run: dict[str, Any], name: str) -> str:
+    """Return the id of a run that was launched.
+
+    Raises:
+        DebriefError: it could not be.
+    """
     with tempfile.TemporaryDirectory() as folder:
         answer = Path(folder, "answer.json")
         command = [sys.executable, "-c", "from dagster_graphql.cli import main; main()"]
@@ -300,13 +324,8 @@ def _hand_over(
         found = json.loads(answer.read_text())["data"]["launchRun"] if answer.exists() else {}
     if found.get("__typename") != "LaunchRunSuccess":
         reason = found.get("message", "Dagster gave no answer")
-        raise DebriefError(job or "backfill", f"could not be launched: {reason}")
-    run_id = found["run"]["runId"]
-    while (record := instance.get_run_by_id(run_id)) and not record.is_finished:
-        time.sleep(_POLL)
-    events = [entry.dagster_event for entry in instance.all_logs(run_id) if entry.dagster_event]
-    success = record is not None and record.status is dg.DagsterRunStatus.SUCCESS
-    return RunOutcome(run_id, job or ", ".join(assets), success, events)
+        raise DebriefError(name, f"could not be launched: {reason}")
+    return str(found["run"]["runId"])
 
 
 def end_dead_runs(instance: dg.DagsterInstance) -> None:

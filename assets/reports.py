@@ -30,9 +30,19 @@ from debrief.keys import digest_of
 from debrief.scoring.model import SessionScores
 from debrief.snapshots.model import SessionMetadataRow
 from debrief.snapshots.prompts import fingerprint_names
-from debrief.training.decomposition import WeeklyMove, moves_markdown, weekly_moves
-from debrief.training.leaderboard import LeaderboardRow, leaderboard, leaderboard_markdown
-from debrief.training.plots import leaderboard_plot, moves_plot, scores_over_weeks_plot
+from debrief.training.decomposition import (
+    WeeklyMove,
+    moves_markdown,
+    moves_plot,
+    scores_over_weeks_plot,
+    weekly_moves,
+)
+from debrief.training.leaderboard import (
+    LeaderboardRow,
+    leaderboard,
+    leaderboard_markdown,
+    leaderboard_plot,
+)
 from debrief.view import links
 from debrief.weekly import Done, added_up, headline, page_of, report_of
 from resources.services import account_of

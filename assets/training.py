@@ -25,15 +25,11 @@ from debrief.settings import load_settings
 from debrief.training.candidates import store_candidate
 from debrief.training.formats import validate_line
 from debrief.training.kinship import read_kinship
+from debrief.training.model import training_path
 from debrief.training.optimisation import OptimiserOptions
 from debrief.training.options import TrainingOptions, options_chosen
 from debrief.training.selection import observed_pairs
-from debrief.training.store import (
-    is_current,
-    store_training_set,
-    training_path,
-    training_set_of,
-)
+from debrief.training.store import is_current, store_training_set, training_set_of
 from debrief.training.trials import NEEDS_A_MODEL, PromptTrials
 from debrief.view import links
 from resources.storage import LakeResource

@@ -18,17 +18,17 @@ from debrief.cli.shared import (
     existing_lake,
     warn,
 )
-from debrief.errors import ConfigurationError
-from debrief.markdown import counted
+from debrief.errors import ConfigurationError, InputError
+from debrief.markdown import counted, shorten
 
 if TYPE_CHECKING:
     from debrief.recorder.exporting import PublishedRecords
     from debrief.recorder.storage.rows import SessionFilter, StoredRecord
     from debrief.settings import Settings
-    from debrief.training.contexts import ContextTable
     from debrief.training.model import Split, Status
     from debrief.training.publishing.folder import Published
-    from debrief.training.publishing.trajectories import PublishedTrajectories
+    from debrief.training.publishing.publish import PublishedTrajectories
+    from debrief.training.windows import ContextTable
 
 _STATUSES: Mapping[str, Status | None] = {"any": None, "ready": "ready", "draft": "draft"}
 _SPLITS: Mapping[str, Split | None] = {"both": None, "train": "train", "eval": "eval"}
@@ -148,9 +148,13 @@ def export(
     from debrief.recorder.storage.rows import SessionFilter
     from debrief.settings import load_settings
     from debrief.training.options import training_options
-    from debrief.training.publishing.labels import LABEL_SHARE
-    from debrief.training.publishing.publish import ExportOptions, publish
-    from debrief.training.publishing.trajectories import ATIF, publish_trajectories
+    from debrief.training.publishing.outcome_forms import LABEL_SHARE
+    from debrief.training.publishing.publish import (
+        ATIF,
+        ExportOptions,
+        publish,
+        publish_trajectories,
+    )
 
     settings = load_settings()
     opened = Lake(existing_lake(lake) or settings.lake)
@@ -229,10 +233,11 @@ def _check_push(to: str, licence: str) -> None:
 
 
 def _push(folder: str, repository: str, *, public: bool, yes: bool) -> None:
-    from debrief.training.publishing.hub import files_to_push, push_folder
+    from debrief.training.publishing.folder import exported_files
 
     out = console()
-    files = files_to_push(Path(folder))
+    names = exported_files(Path(folder))
+    files = [(name, (Path(folder) / name).stat().st_size) for name in names]
     for name, size in files:
         out.print(f"{size:>14,}  {name}")
     total = f"{counted(len(files), 'file')}, {sum(size for _, size in files):,} bytes"
@@ -240,11 +245,47 @@ def _push(folder: str, repository: str, *, public: bool, yes: bool) -> None:
     if not yes:
         out.print(f"{total} would go to {repository} ({who}). Nothing was sent: add --yes.")
         return
-    out.print(f"{total} are at {push_folder(Path(folder), repository, public=public)}")
+    out.print(f"{total} are at {_pushed(folder, repository, names, public=public)}")
+
+
+_OURS = ["*.jsonl", "*.parquet", "*card.md", "dataset_info.json"]
+"""Files that a push takes away where they are no longer in the folder."""
+_REASON = 300
+_REPEAT = "Nothing of it is seen there. Repeat the command: what has arrived is not sent again."
+
+
+def _pushed(folder: str, repository: str, names: list[str], *, public: bool) -> str:
+    """Send an exported folder to a dataset, which is made if there is none, and return its address.
+
+    All of it becomes one commit, so whoever loads the dataset has the old state or the new one. The
+    token is where ``hf auth login`` puts it, or in ``HF_TOKEN``; it is never ours to keep.
+    """
+    from httpx import HTTPError
+    from huggingface_hub import HfApi
+    from huggingface_hub.errors import HFValidationError, LocalTokenNotFoundError
+
+    api, culprit = HfApi(), f"push to {repository}"
+    try:
+        api.create_repo(repository, repo_type="dataset", private=not public, exist_ok=True)
+        api.upload_folder(
+            repo_id=repository,
+            folder_path=folder,
+            repo_type="dataset",
+            commit_message="Training sets",
+            allow_patterns=names,
+            delete_patterns=_OURS,
+        )
+    except (LocalTokenNotFoundError, HFValidationError) as error:
+        reason = shorten(str(error), _REASON)
+        raise InputError(culprit, reason, "hf auth login keeps a token.") from error
+    except (HTTPError, OSError) as error:
+        refused = f"was refused: {shorten(str(error), _REASON)}"
+        raise InputError(culprit, refused, _REPEAT) from error
+    return f"{api.endpoint}/datasets/{repository}"
 
 
 def _print_contexts(kept: ContextTable, left_out: Mapping[str, int]) -> None:
-    from debrief.training.contexts import HEADER
+    from debrief.training.windows import HEADER
 
     table = Table(box=None, pad_edge=False)
     for heading in HEADER:

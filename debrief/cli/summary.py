@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from debrief.lake import Lake
-    from debrief.training.store import TrainingSetRow
+    from debrief.training.model import TrainingSetRow
 
 _EACH = 3
 """Of the worst and of the best sessions."""
@@ -52,7 +52,7 @@ def print_summary(lake: Lake, weeks: Iterable[str], console: Console, where: str
         console: to print on.
         where: options of ``debrief view`` that name the lake.
     """
-    from debrief.training.store import INDEX, TrainingSetRow
+    from debrief.training.model import INDEX, TrainingSetRow
 
     content = content_of(lake, weeks)
     console.print(_headline(content))
@@ -133,7 +133,7 @@ _SHOWN = 8
 
 def print_tables(lake: Lake, weeks: Iterable[str], console: Console) -> None:
     """Print all of what was read, scored, found and written, and what failed and why."""
-    from debrief.training.store import INDEX, TrainingSetRow, training_path
+    from debrief.training.model import INDEX, TrainingSetRow, training_path
 
     content = content_of(lake, weeks)
     rubrics = {name: list(lake.read("rubrics", name, Rubric)) for name in SCORE_NAMES}
@@ -214,8 +214,8 @@ def _training_sets(samples: Mapping[str, int], console: Console) -> None:
 
 def _bar(lake: Lake, console: Console) -> None:
     """Name the bar of the training sets, and how many sessions are below it."""
+    from debrief.training.model import INDEX, TrainingSetRow
     from debrief.training.selection import below_bar
-    from debrief.training.store import INDEX, TrainingSetRow
 
     rows = list(lake.rows(INDEX, TrainingSetRow))
     below: Counter[str] = Counter()

@@ -19,8 +19,8 @@ from debrief.redaction.gate import refuse_secrets
 from debrief.snapshots.capture import is_key, is_text, refuse_link
 from debrief.training.leaderboard import MeanEstimate
 from debrief.training.lessons import LessonFilter, lessons_of
+from debrief.training.model import LINES
 from debrief.training.optimisation import OptimiserOptions, Proposal, propose
-from debrief.training.store import LINES
 from debrief.training.trials import PromptTrials
 
 CANDIDATES = "prompts/candidates"

@@ -27,8 +27,8 @@ from msgspec.structs import replace
 
 from debrief.offline.signs import correction_in
 from debrief.sessions.model import Message, Session, ToolCall, Turn
+from debrief.training.given import Request, requests_in, thoughts_and_words
 from debrief.training.model import ChatCall, ChatFunction, ChatMessage
-from debrief.training.requests import Request, requests_in, thoughts_and_words
 
 NO_PROMPT = "(no prompt recorded)"
 NO_RESULT = "(no result recorded)"

@@ -1,13 +1,16 @@
-"""What a model was given before the first prompt: the system prompt, the person's own prompts."""
+"""What a model was given before the first prompt, and what it was asked in a turn and did on it."""
 
 from __future__ import annotations
 
 import re
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterator, Sequence
+from datetime import datetime
 from typing import Literal
 
 from msgspec import Struct
 
-from debrief.sessions.model import Session
+from debrief.sessions.model import Intervention, Message, Session, Turn
 from debrief.snapshots.model import PromptSnapshotRow
 from debrief.snapshots.prompt_files import prompt_files
 
@@ -71,3 +74,99 @@ def without_reminder(prompt: str) -> str:
     """Return the words of a line's prompt without the reminder that it begins with."""
     match = _REMINDER.match(prompt)
     return prompt[match.end() :] if match else prompt
+
+
+_TYPED = ("slash_command", "remark")
+_THOUGHTS = re.compile(r"\A\s*<(think|thinking)>(?P<thought>.*?)</\1>\s*", re.DOTALL)
+
+
+class Request(Struct, kw_only=True):
+    """What a person asked for, and what the model did on it."""
+
+    text: str
+    images: int = 0
+    answers: list[Message] = []
+    is_stopped: bool = False
+    """The person interrupted the model after the last answer: it was not at its end."""
+    is_notice: bool = False
+    """Nobody asked: the agent's program told the model something that is in no line."""
+    after_notices: list[int] = []
+    """Places of the answers before which it did so while the model worked."""
+
+
+def requests_in(turn: Turn, notices: Sequence[datetime] = ()) -> Iterator[Request]:
+    """Yield the requests of a turn: its prompt, remarks made while the model worked, the slash
+    commands that it took up, and notices on which it went on when it had come to its end.
+
+    A command is taken up when the model speaks before anything else is typed. Others, such as
+    ``/clear``, are a person's business with the program alone.
+
+    Args:
+        turn: of a session.
+        notices: the session's, in order.
+    """
+    typed = [one for one in turn.interventions if one.kind in _TYPED and one.text.strip()]
+    heard = bisect_left(notices, turn.at) if turn.at else 0
+    request = Request(text=_with_expansion(turn.prompt, turn.expansion), images=turn.images)
+    for message in turn.messages:
+        if not (thoughts_and_words(message)[1].strip() or message.calls):
+            continue
+        is_first = not request.answers
+        before = [
+            one for one in typed if (one.at <= message.at if one.at and message.at else is_first)
+        ]
+        typed = [one for one in typed if one not in before]
+        due = max(heard, bisect_right(notices, message.at) if message.at else 0)
+        is_noticed, heard = bool(request.answers) and due > heard, due
+        if not request.answers and (request.text.strip() or request.images):
+            # A prompt that nothing was said on before a command is what came of the command.
+            remarks = [_words(one) for one in before if one.kind == "remark"]
+            request.text = "\n\n".join(filter(None, [request.text, *remarks]))
+        elif before or (is_noticed and not request.answers[-1].calls):
+            yield request
+            words = "\n\n".join(map(_words, _heard(before)))
+            request = Request(text=words, is_notice=not before)
+        elif is_noticed:
+            request.after_notices.append(len(request.answers))
+        request.answers.append(message)
+    request.is_stopped = _is_stopped(turn, request.answers)
+    yield request
+    for remark in typed:
+        if remark.kind == "remark":
+            yield Request(text=_words(remark))
+
+
+def _is_stopped(turn: Turn, answers: Sequence[Message]) -> bool:
+    last = answers[-1].at if answers else None
+    stops = [one.at for one in turn.interventions if one.kind == "interruption"]
+    return any(at is None or last is None or at >= last for at in stops)
+
+
+def _heard(typed: Sequence[Intervention]) -> list[Intervention]:
+    """Return all remarks, and of the commands the last: that is the one that was taken up."""
+    commands = [one for one in typed if one.kind == "slash_command"]
+    return [one for one in typed if one.kind == "remark" or one is commands[-1]]
+
+
+def _words(typed: Intervention) -> str:
+    text = typed.text.strip()
+    words = text if typed.kind == "remark" or text.startswith("/") else f"/{text}"
+    return _with_expansion(words, typed.expansion)
+
+
+def _with_expansion(command: str, expansion: str) -> str:
+    """Return a slash command with the text that the model was given for it."""
+    return f"{command}\n\n{expansion.strip()}" if expansion.strip() else command
+
+
+def thoughts_and_words(message: Message) -> tuple[str, str]:
+    """Return what the model thought, and what it said without the thoughts written out before it.
+
+    >>> thoughts_and_words(Message(id="", model="", text="<think>A cat?</think>\\n\\nA cat."))
+    ('A cat?', 'A cat.')
+    """
+    written = _THOUGHTS.match(message.text) if "</think" in message.text else None
+    if written is None:
+        return message.thinking, message.text
+    thoughts = (message.thinking, written["thought"].strip())
+    return "\n\n".join(filter(None, thoughts)), message.text[written.end() :]

@@ -1,23 +1,33 @@
-"""The leaderboard: how prompts, tools and models compare, where they can be compared.
+"""The leaderboard: how prompts, tools and models compare, where they can be compared; its picture.
 
 Two sessions' qualities are comparable when the same judges (eval fingerprint) and the same scorer
 (scoring fingerprint) looked at them. Rows of one such group are ranked among themselves only.
+
+Pictures are PNG bytes that are the same for the same numbers, drawn with matplotlib's object
+interface on its Agg canvas: pyplot keeps global state that threads of one process would share.
 """
 
 from __future__ import annotations
 
+import io
+import math
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct
 from msgspec.structs import replace
 
 from debrief.judging.model import JudgeEvaluation
-from debrief.markdown import plain, table
+from debrief.markdown import plain, shorten, table
 from debrief.scoring.model import SessionScores
 from debrief.snapshots.model import UNKNOWN, SessionMetadataRow
 from debrief.training.samples import judges_mean
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
 
 MEASURES: dict[str, tuple[str, float | None]] = {
     "overall_quality": ("overall quality", 1.0),
@@ -258,3 +268,105 @@ def _cell(value: MeanEstimate) -> str:
     if value.low is None or value.high is None:
         return f"{value.mean:.2f}"
     return f"{value.mean:.2f} ({value.low:.2f} to {value.high:.2f})"
+
+
+COLOURS = ("#2b6cb0", "#c05621", "#2f855a", "#805ad5", "#b7791f", "#c53030")
+INK, GRID, GREY = "#2d3748", "#e2e8f0", "#a0aec0"
+_DPI = 112
+_MOST_ROWS = 20
+_LONGEST_NAME = 58
+_POINT: dict[str, Any] = {"fmt": "o", "capsize": 4, "markersize": 7, "linewidth": 2}
+_BESIDE: dict[str, Any] = {"xycoords": ("axes fraction", "data"), "va": "center", "fontsize": 9}
+
+
+def leaderboard_plot(rows: Sequence[LeaderboardRow]) -> bytes:
+    """Return a plot of overall quality with 95 % intervals: a row a candidate, a panel a group.
+
+    At most 20 rows are drawn, the first of each group; the title says so when there are more.
+    """
+    if not rows:
+        return notice("No scored session yet")
+    groups = groups_of(rows)[:_MOST_ROWS]
+    groups = [group[: _MOST_ROWS // len(groups)] for group in groups]
+    heights = [len(group) + 1.4 for group in groups]
+    figure = new_figure(9.5, 1.0 + 0.42 * sum(heights))
+    grid = figure.add_gridspec(len(groups), 1, height_ratios=heights)
+    shown = sum(map(len, groups))
+    title = "Overall quality by prompts, tool and model: mean and 95 % interval"
+    if shown < len(rows):
+        title += f"\n({shown} of {len(rows)} rows)"
+    figure.suptitle(title, fontsize=12, color=INK, fontweight="bold")
+    for number, group in enumerate(groups):
+        axes = figure.add_subplot(grid[number, 0])
+        _draw_group(axes, group, last=number == len(groups) - 1)
+    return png_of(figure)
+
+
+def _draw_group(axes: Axes, group: list[LeaderboardRow], *, last: bool) -> None:
+    places = list(range(len(group)))[::-1]
+    for place, row in zip(places, group, strict=True):
+        value = row.overall_quality
+        if value.mean is None:
+            continue
+        colour = COLOURS[0] if value.low is not None else GREY
+        axes.errorbar([value.mean], [place], xerr=error_bars([value]), color=colour, **_POINT)
+        text = f"{value.mean:.2f}   n = {row.sessions}"
+        axes.annotate(text, (1.02, place), color=INK, **_BESIDE)
+    first = group[0]
+    scorer = f"{shorten(first.scoring_model, 40)} ({first.scoring_fingerprint})"
+    style_axes(axes, f"eval {first.eval_fingerprint}, scored by {scorer}", size=9)
+    axes.set_yticks(places, [shorten(row.name, _LONGEST_NAME) for row in group], fontsize=9)
+    axes.set(ylim=(-0.7, len(group) - 0.3), xlim=(0, 1), xticks=[0, 0.2, 0.4, 0.6, 0.8, 1.0])
+    if last:
+        axes.set_xlabel("overall quality (0 to 1)", color=INK)
+
+
+def error_bars(estimates: Sequence[MeanEstimate]) -> list[list[float]]:
+    """Return the distances from the means down and up, not a number where none is known."""
+    reaches = [
+        (max(0.0, value.mean - value.low), max(0.0, value.high - value.mean))
+        if value.mean is not None and value.low is not None and value.high is not None
+        else (math.nan, math.nan)
+        for value in estimates
+    ]
+    return [list(side) for side in zip(*reaches, strict=True)]
+
+
+def new_figure(width: float, height: float) -> Figure:
+    """Return an empty picture, its size in inches."""
+    from matplotlib import rcParams
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.figure import Figure
+    from matplotlib.layout_engine import ConstrainedLayoutEngine
+
+    rcParams["text.parse_math"] = False  # a model's name is no formula
+    margins = ConstrainedLayoutEngine(w_pad=0.12, h_pad=0.08)
+    figure = Figure(figsize=(width, height), dpi=_DPI, layout=margins, facecolor="white")
+    FigureCanvasAgg(figure)
+    return figure
+
+
+def style_axes(axes: Axes, title: str, size: int = 12) -> None:
+    """Give axes their title, and the look of all our pictures."""
+    axes.set_title(title, fontsize=size, color=INK, loc="left")
+    axes.grid(True, color=GRID, linewidth=0.8)
+    axes.set_axisbelow(True)
+    for name in ("top", "right"):
+        axes.spines[name].set_visible(False)
+    for name in ("left", "bottom"):
+        axes.spines[name].set_color(GRID)
+    axes.tick_params(colors=INK, length=0)
+
+
+def notice(text: str) -> bytes:
+    """Return a picture that says why there is nothing to draw."""
+    figure = new_figure(6, 1.6)
+    figure.text(0.5, 0.5, text, ha="center", va="center", fontsize=12, color=INK)
+    return png_of(figure)
+
+
+def png_of(figure: Figure) -> bytes:
+    """Return a picture as PNG, without the time at which it was drawn."""
+    picture = io.BytesIO()
+    figure.savefig(picture, format="png", metadata={"Software": None, "Creation Time": None})
+    return picture.getvalue()

@@ -9,7 +9,6 @@ sample.
 from __future__ import annotations
 
 import json
-from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from datetime import UTC, datetime
 from pathlib import Path
@@ -33,13 +32,20 @@ from debrief.sessions.rendering import render_session
 from debrief.sessions.sources import read_week, scan
 from debrief.snapshots.capture import METADATA, PROMPTS, read_metadata, refuse_link
 from debrief.snapshots.captures import TRANSCRIPTS, read_capture
-from debrief.snapshots.model import UNKNOWN, PromptSnapshot
-from debrief.training.cards import ranked
+from debrief.snapshots.model import PromptSnapshot
 from debrief.training.conversations import NO_PROMPT
 from debrief.training.given import without_reminder
-from debrief.training.model import JudgeResult, SampleLine, TrainingSample
+from debrief.training.model import (
+    INDEX,
+    LINES,
+    JudgeResult,
+    LineRow,
+    SampleLine,
+    TrainingSample,
+    TrainingSetRow,
+    training_path,
+)
 from debrief.training.selection import side_of
-from debrief.training.store import INDEX, LINES, LineRow, TrainingSetRow, training_path
 
 FEEDBACK = "human_feedback.md"
 _Part = TypeVar("_Part")
@@ -103,12 +109,6 @@ def plan_lessons(folder: Path, chosen: LessonFilter) -> Iterator[TrainingSample]
         named = chosen.fingerprint in ("", prompt, f"{prompt}-{judges}")
         if named and sample.plan_content and sample.used_prompts and chosen.takes(sample):
             yield sample.model_copy(update={"split": side_of(place.name, _ANY_DAY)})
-
-
-def prompts_of(samples: Iterable[TrainingSample]) -> dict[str, int]:
-    """Return how many samples there are of each known prompt fingerprint, the most first."""
-    counts = Counter(sample.prompt_fingerprint for sample in samples if sample.used_prompts)
-    return {name: count for name, count in ranked(counts) if name and name != UNKNOWN}
 
 
 def findings_of(sample: TrainingSample) -> str:

@@ -221,3 +221,72 @@ class TrainingSample(BaseModel):
     eval_fingerprint: str | None = None
     split: Split | None = None
     """None for a sample that was not split yet."""
+
+
+class Lengths(Struct, frozen=True, kw_only=True):
+    """The tokens (o200k_base) of a line, with its tools and what chat templates usually write."""
+
+    tokens: int
+    trained: int
+    """Of the answers that are trained on."""
+    kept: tuple[int, ...]
+    """Of these, within each of ``CONTEXTS``."""
+
+
+INDEX, LINES = "training_index", "training_lines"
+
+
+class TrainingSetRow(Struct, frozen=True, kw_only=True):
+    """What is known of a pair's training set beside its files."""
+
+    task: str
+    fingerprint: str
+    considered: int
+    sessions: int = 0
+    samples: int
+    train: int
+    eval: int
+    tokens: int
+    left_out: tuple[SkippedSessions, ...] = ()
+    bar: str = ""
+    """What the bar left out, in words."""
+    below_bar: int = 0
+    """Sessions that it left out."""
+    lines_digest: str
+    """SHA-256 of the JSONL, in hex."""
+    card_digest: str
+    gate: str = ""
+    """Digest of the last gate's table, which every line has passed; exports refuse a set that has
+    passed another, and do not search again."""
+
+
+class LineRow(Struct, frozen=True, kw_only=True):
+    """One line of a training set: where it is, and how it is chosen."""
+
+    session_id: str
+    window: int
+    split: Split
+    status: Status = "draft"
+    quality: float
+    offset: int
+    """Bytes from the beginning of the file."""
+    size: int
+    """Bytes, line end included."""
+    opening: str
+    """Digest of its repository and of the person's first words, whatever their white space; that of
+    the line if nobody knows these."""
+    messages: int
+    tokens: int
+    lengths: tuple[Lengths, ...] = ()
+    """Without the model's thinking, and with it."""
+    parent_session: str = ""
+    """As in the line's metadata."""
+    undecided: int = 0
+    """Redactions of its session that nobody has decided on."""
+    digest: str
+    """SHA-256 of its bytes, in hex."""
+
+
+def training_path(task: str, fingerprint: str, suffix: str = ".jsonl") -> str:
+    """Return where a pair's file is in the lake."""
+    return f"training/{task}/{fingerprint}{suffix}"

@@ -8,32 +8,32 @@ alone; any other is made anew.
 from __future__ import annotations
 
 import hashlib
-import re
 import tempfile
 from collections.abc import Mapping
-from functools import cache
-from typing import IO
+from typing import IO, Any
 
+import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
 from debrief.errors import InputError
+from debrief.judging.model import JUDGE_SETS, Judge, JudgeEvaluation
 from debrief.keys import digest_of
 from debrief.lake import Lake
 from debrief.outcomes.store import Success, success_labels
 from debrief.redaction.gate import gate_digest, refuse_secrets
 from debrief.rubrics.agreement_report import agreement_text
+from debrief.rubrics.model import RubricEvaluation
+from debrief.scoring.model import SessionScores
 from debrief.sessions.model import Session
-from debrief.tokens import count_tokens
+from debrief.snapshots.fingerprint import eval_digest
+from debrief.snapshots.model import PromptSnapshotRow, SessionMetadataRow
 from debrief.training.cards import SetCounts, training_card
-from debrief.training.contexts import Lengths, lengths_of
-from debrief.training.conversations import NO_PROMPT, encode
-from debrief.training.given import given_to, without_reminder
+from debrief.training.given import given_to
 from debrief.training.kinship import Kinship, read_kinship
-from debrief.training.materials import Materials, read_materials
-from debrief.training.model import SampleLine, SkippedSessions, Split, Status
+from debrief.training.model import INDEX, LINES, LineRow, SampleLine, TrainingSetRow, training_path
 from debrief.training.options import TrainingOptions
-from debrief.training.samples import checked_line, sample_of, weight_by_success
+from debrief.training.samples import checked_line, sample_of, subagent_samples, weight_by_success
 from debrief.training.selection import (
     Members,
     SelectionResult,
@@ -42,66 +42,111 @@ from debrief.training.selection import (
     counted,
     select,
 )
-from debrief.training.subagents import subagent_samples
-from debrief.training.windows import samples_of, tokens_of
+from debrief.training.windows import line_row, samples_of
 
-INDEX, LINES = "training_index", "training_lines"
+_OFFLINE = "offline"
+_TABLES: dict[str, type[Struct]] = {
+    "judge_evaluations": JudgeEvaluation,
+    "prompt_snapshots": PromptSnapshotRow,
+    "rubric_evaluations": RubricEvaluation,
+    "session_metadata": SessionMetadataRow,
+    "session_scores": SessionScores,
+}
+_ENCODER = msgspec.msgpack.Encoder()
+
+
+class Material(Struct, frozen=True, kw_only=True):
+    """What the stages before training filed of one session."""
+
+    digest: str
+    """SHA-256 of all of it, in hex."""
+    metadata: SessionMetadataRow | None = None
+    scores: SessionScores | None = None
+    judgements: tuple[JudgeEvaluation, ...] = ()
+    rubric_evaluations: tuple[RubricEvaluation, ...] = ()
+    snapshot: PromptSnapshotRow | None = None
+    outcome: Success | None = None
+
+
+class Materials(Struct, frozen=True, kw_only=True):
+    """What a lake holds of a pair's sessions, beside the sessions themselves."""
+
+    eval_fingerprint: str
+    eval_digest: str
+    judged_by: set[str]
+    """Models that judged or scored."""
+    by_session: dict[str, Material]
+
+
+def read_materials(
+    lake: Lake, fingerprint: str, members: Members, outcomes: Mapping[str, Success]
+) -> Materials:
+    """Read what the stages before filed of a pair's sessions.
+
+    Scores and rubric scores are those of the evaluator that the pair's judges belong to, so that
+    the offline evaluator's never stand beside a model's.
+
+    Args:
+        lake: where the tables are.
+        fingerprint: the pair's fingerprints.
+        members: its session ids by week.
+        outcomes: which sessions succeeded, where a label says so.
+    """
+    eval_fingerprint = fingerprint.rpartition("-")[2]
+    judges = list(lake.read(JUDGE_SETS, eval_fingerprint, Judge))
+    digest = eval_digest(judges) if judges else ""
+    tables: dict[str, list[Any]] = {
+        name: [
+            row
+            for week, ids in sorted(members.items())
+            for row in lake.read(name, week, row_type, only=("session_id", ids))
+        ]
+        for name, row_type in _TABLES.items()
+    }
+    judgements = tables["judge_evaluations"] = [
+        row for row in tables["judge_evaluations"] if row.eval_fingerprint == eval_fingerprint
+    ]
+    offline = any(row.model == _OFFLINE for row in judgements)
+    for name in ("session_scores", "rubric_evaluations"):
+        tables[name] = [row for row in tables[name] if (row.model == _OFFLINE) == offline]
+    rows: dict[str, dict[str, list[Any]]] = {
+        session_id: {name: [] for name in _TABLES} for ids in members.values() for session_id in ids
+    }
+    for name, table in tables.items():
+        for row in table:
+            rows[row.session_id][name].append(row)
+    return Materials(
+        eval_fingerprint=eval_fingerprint,
+        eval_digest=digest,
+        judged_by={row.model for row in (*judgements, *tables["session_scores"])},
+        by_session={
+            name: _material(digest, filed, outcomes.get(name)) for name, filed in rows.items()
+        },
+    )
+
+
+def _material(eval_digest: str, tables: dict[str, list[Any]], outcome: Success | None) -> Material:
+    filed = {name: sorted(rows, key=_ENCODER.encode) for name, rows in tables.items()}
+    scores = sorted(
+        filed["session_scores"], key=lambda row: (row.status == "ok", row.scoring_fingerprint)
+    )
+    judgements = {row.judge: row for row in filed["judge_evaluations"]}
+    rubrics = {(row.score_name, row.rubric_key): row for row in filed["rubric_evaluations"]}
+    return Material(
+        digest=digest_of(eval_digest, filed, outcome),
+        metadata=next(reversed(filed["session_metadata"]), None),
+        scores=next(reversed(scores), None),
+        judgements=tuple(judgements.values()),
+        rubric_evaluations=tuple(rubrics.values()),
+        snapshot=next(reversed(filed["prompt_snapshots"]), None),
+        outcome=outcome,
+    )
+
+
 LINE_FORMAT = "13"
 """Raised when the same sessions give other lines: every training set is written again."""
 
-
 _COUNTED = ("sessions", "samples", "train", "eval", "tokens")
-
-
-class TrainingSetRow(Struct, frozen=True, kw_only=True):
-    """What is known of a pair's training set beside its files."""
-
-    task: str
-    fingerprint: str
-    considered: int
-    sessions: int = 0
-    samples: int
-    train: int
-    eval: int
-    tokens: int
-    left_out: tuple[SkippedSessions, ...] = ()
-    bar: str = ""
-    """What the bar left out, in words."""
-    below_bar: int = 0
-    """Sessions that it left out."""
-    lines_digest: str
-    """SHA-256 of the JSONL, in hex."""
-    card_digest: str
-    gate: str = ""
-    """Digest of the last gate's table, which every line has passed; exports refuse a set that has
-    passed another, and do not search again."""
-
-
-class LineRow(Struct, frozen=True, kw_only=True):
-    """One line of a training set: where it is, and how it is chosen."""
-
-    session_id: str
-    window: int
-    split: Split
-    status: Status = "draft"
-    quality: float
-    offset: int
-    """Bytes from the beginning of the file."""
-    size: int
-    """Bytes, line end included."""
-    opening: str
-    """Digest of its repository and of the person's first words, whatever their white space; that of
-    the line if nobody knows these."""
-    messages: int
-    tokens: int
-    lengths: tuple[Lengths, ...] = ()
-    """Without the model's thinking, and with it."""
-    parent_session: str = ""
-    """As in the line's metadata."""
-    undecided: int = 0
-    """Redactions of its session that nobody has decided on."""
-    digest: str
-    """SHA-256 of its bytes, in hex."""
 
 
 class StoredTrainingSet(Struct, frozen=True, kw_only=True):
@@ -112,11 +157,6 @@ class StoredTrainingSet(Struct, frozen=True, kw_only=True):
     card: str
     changed: bool
     """False when the same lines had been there before."""
-
-
-def training_path(task: str, fingerprint: str, suffix: str = ".jsonl") -> str:
-    """Return where a pair's file is in the lake."""
-    return f"training/{task}/{fingerprint}{suffix}"
 
 
 def training_set_of(lake: Lake, task: str, fingerprint: str) -> TrainingSetRow | None:
@@ -197,7 +237,7 @@ def store_training_set(
         bar=options.bar,
         below_bar=sum(row.count for row in below_bar(left_out)),
         lines_digest=content.hexdigest(),
-        card_digest=_digest(card.encode()),
+        card_digest=hashlib.sha256(card.encode()).hexdigest(),
         gate=gate_digest(),
         **{name: getattr(counts, name) for name in _COUNTED},
     )
@@ -312,26 +352,6 @@ def _searched_line(sample: SampleLine) -> bytes:
     return line
 
 
-def line_row(sample: SampleLine, line: bytes, offset: int) -> LineRow:
-    """Return the row of a line that stands at an offset of a file."""
-    metadata, count = sample.metadata, cache(count_tokens)
-    return LineRow(
-        session_id=metadata.session_id,
-        parent_session=metadata.parent_session,
-        window=metadata.window,
-        split=metadata.split,
-        status=metadata.status,
-        quality=metadata.overall_quality,
-        offset=offset,
-        size=len(line),
-        opening=opening_of(sample, line),
-        messages=len(sample.messages),
-        tokens=tokens_of(sample.messages, count),
-        lengths=lengths_of(sample.messages, encode(sample.tools).decode(), count),
-        digest=_digest(line),
-    )
-
-
 def _stored_set(lake: Lake, task: str, fingerprint: str, inputs: str) -> StoredTrainingSet | None:
     """Return the stored set if its inputs digest and file digests match."""
     partition, name = f"{task}/{fingerprint}", training_path(task, fingerprint)
@@ -340,24 +360,7 @@ def _stored_set(lake: Lake, task: str, fingerprint: str, inputs: str) -> StoredT
         return None
     card = lake.read_bytes(training_path(task, fingerprint, ".card.md")) or b""
     row = training_set_of(lake, task, fingerprint)
-    digests = lines.inputs, lake.digest_of_file(name), _digest(card)
+    digests = lines.inputs, lake.digest_of_file(name), hashlib.sha256(card).hexdigest()
     if row is None or digests != (row.lines_digest, row.lines_digest, row.card_digest):
         return None
     return StoredTrainingSet(row=row, path=lake.path(name), card=card.decode(), changed=False)
-
-
-_STAND_IN = re.compile(re.escape(NO_PROMPT) + r"|\(\d+ images?\)")
-
-
-def opening_of(sample: SampleLine, line: bytes) -> str:
-    """Return the digest of a line's repository and the person's first words; of the line if these
-    are not known."""
-    prompt = next(one.content for one in sample.messages if one.role == "user")
-    words = without_reminder(prompt)
-    if sample.metadata.window > 1 or _STAND_IN.match(words):
-        return _digest(line)
-    return digest_of(sample.metadata.repository, words.split())
-
-
-def _digest(data: bytes) -> str:
-    return hashlib.sha256(data).hexdigest()

@@ -10,15 +10,27 @@ as arguments cannot be cut and stay arguments; what follows it begins with the r
 
 from __future__ import annotations
 
+import hashlib
+import re
 from collections.abc import Callable, Sequence
 from functools import cache, lru_cache
 
 from msgspec.structs import replace
 
 from debrief.errors import InputError
-from debrief.training.conversations import encode, ending_on_words, is_trained_on, marked
+from debrief.keys import digest_of
+from debrief.tokens import count_tokens
+from debrief.training.conversations import NO_PROMPT, encode, ending_on_words, is_trained_on, marked
 from debrief.training.formats import without_uncalled
-from debrief.training.model import ChatMessage, Role, SampleLine, ToolSchema
+from debrief.training.given import without_reminder
+from debrief.training.model import (
+    ChatMessage,
+    Lengths,
+    LineRow,
+    Role,
+    SampleLine,
+    ToolSchema,
+)
 
 AROUND_A_LINE, AROUND_A_MESSAGE = 128, 32
 """Tokens that chat templates write, as measured on Qwen's, of which none of 960 lines of real
@@ -248,3 +260,102 @@ def _split(messages: Messages, role: Role) -> list[list[ChatMessage]]:
             parts.append([])
         parts[-1].append(message)
     return parts
+
+
+CONTEXTS = (4_096, 8_192, 32_768, 131_072)
+HEADER = ("context", "lines whole", "answers' tokens kept", "lines with none to train on")
+
+
+def lengths_of(
+    messages: Sequence[ChatMessage], tools: str, count: Count
+) -> tuple[Lengths, Lengths]:
+    """Return the lengths of a line without the model's thinking, and with it.
+
+    Args:
+        messages: of the line.
+        tools: of the line, as JSON.
+        count: counts the tokens of a text.
+    """
+    beside = tokens_beside(tools)
+    words, both = (
+        [tokens_of([message], count, thinking=thinking) for message in messages]
+        for thinking in (False, True)
+    )
+    return _lengths(messages, words, beside), _lengths(messages, both, beside)
+
+
+def _lengths(messages: Sequence[ChatMessage], sizes: Sequence[int], end: int) -> Lengths:
+    trained, kept = 0, [0] * len(CONTEXTS)
+    for message, size in zip(messages, sizes, strict=True):
+        end += size + AROUND_A_MESSAGE
+        if message.role == "assistant" and message.weight != 0:
+            trained += size
+            for place, context in enumerate(CONTEXTS):
+                kept[place] += max(0, size - max(0, end - context))
+    return Lengths(tokens=end, trained=trained, kept=tuple(kept))
+
+
+class ContextTable:
+    """What contexts keep of lines, counted as they go by.
+
+    Args:
+        trained: tokens of the answers that are trained on, before anything was cut or left out.
+    """
+
+    def __init__(self, trained: int) -> None:
+        self.lines = 0
+        self._trained = trained
+        self._kept, self._whole, self._empty = ([0] * len(CONTEXTS) for _ in range(3))
+
+    def add(self, lengths: Lengths) -> None:
+        """Count a line in."""
+        self.lines += 1
+        for place, context in enumerate(CONTEXTS):
+            self._kept[place] += lengths.kept[place]
+            self._whole[place] += lengths.tokens <= context
+            self._empty[place] += not lengths.kept[place]
+
+    def rows(self) -> list[tuple[str, ...]]:
+        """Return a row for each context, to stand below ``HEADER``."""
+        return [
+            (
+                f"{context:,}",
+                f"{self._whole[place]:,} of {self.lines:,}",
+                f"{self._kept[place] / max(1, self._trained):.1%}",
+                f"{self._empty[place]:,}",
+            )
+            for place, context in enumerate(CONTEXTS)
+        ]
+
+
+_STAND_IN = re.compile(re.escape(NO_PROMPT) + r"|\(\d+ images?\)")
+
+
+def opening_of(sample: SampleLine, line: bytes) -> str:
+    """Return the digest of a line's repository and the person's first words; of the line if these
+    are not known."""
+    prompt = next(one.content for one in sample.messages if one.role == "user")
+    words = without_reminder(prompt)
+    if sample.metadata.window > 1 or _STAND_IN.match(words):
+        return hashlib.sha256(line).hexdigest()
+    return digest_of(sample.metadata.repository, words.split())
+
+
+def line_row(sample: SampleLine, line: bytes, offset: int) -> LineRow:
+    """Return the row of a line that stands at an offset of a file."""
+    metadata, count = sample.metadata, cache(count_tokens)
+    return LineRow(
+        session_id=metadata.session_id,
+        parent_session=metadata.parent_session,
+        window=metadata.window,
+        split=metadata.split,
+        status=metadata.status,
+        quality=metadata.overall_quality,
+        offset=offset,
+        size=len(line),
+        opening=opening_of(sample, line),
+        messages=len(sample.messages),
+        tokens=tokens_of(sample.messages, count),
+        lengths=lengths_of(sample.messages, encode(sample.tools).decode(), count),
+        digest=hashlib.sha256(line).hexdigest(),
+    )

@@ -20,7 +20,7 @@ from debrief.rubrics.page import advice_markdown, advice_of
 from debrief.settings import Settings
 from debrief.summary import content_of
 from debrief.training.decomposition import WeeklyMove
-from debrief.training.store import INDEX, TrainingSetRow
+from debrief.training.model import INDEX, TrainingSetRow
 from debrief.view import labels, prompts, session, training
 from debrief.view.index import Index
 from debrief.view.query import SCORES, SORTS, choices_of, query_of, search

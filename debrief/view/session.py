@@ -24,7 +24,7 @@ from debrief.markdown import counted, shorten
 from debrief.rubrics.model import EVALUATIONS
 from debrief.sessions.model import Session, ToolCall
 from debrief.sessions.store import SESSIONS_TABLE
-from debrief.training.store import LINES, LineRow
+from debrief.training.model import LINES, LineRow
 from debrief.view.calls import DiffLine, ShownCall, shown_call
 from debrief.view.figures import Figure, figure_of
 from debrief.view.indexed import SessionRow

@@ -15,15 +15,16 @@ from debrief.lake import Lake
 from debrief.sessions.model import Turn
 from debrief.sessions.store import SESSIONS_TABLE
 from debrief.training.conversations import TURN_ENDED
-from debrief.training.model import ChatMessage, SampleLine
-from debrief.training.store import (
+from debrief.training.model import (
     INDEX,
     LINES,
+    ChatMessage,
     LineRow,
+    SampleLine,
     TrainingSetRow,
     training_path,
-    training_set_of,
 )
+from debrief.training.store import training_set_of
 from debrief.view.links import page_path
 from debrief.view.prompts import prompts_known
 from debrief.view.reasons import Gap, clipped

@@ -21,8 +21,8 @@ from assets.training import (
 from debrief.lake import Lake
 from debrief.rubrics.agreement import AGREEMENT, ALL, AgreementRow
 from debrief.training.candidates import CandidateRow
+from debrief.training.model import training_path
 from debrief.training.publishing.publish import ExportOptions, publish
-from debrief.training.store import training_path
 from resources.services import EvaluatorResource
 from tests.assets.running import resources
 from tests.models.openai_server import OpenAIServer

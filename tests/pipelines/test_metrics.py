@@ -16,7 +16,7 @@ from prometheus_client.parser import text_string_to_metric_families
 from debrief.errors import ConfigurationError, DebriefError
 from debrief.judging.model import JudgeEvaluation
 from debrief.lake import Lake
-from debrief.training.store import TrainingSetRow
+from debrief.training.model import TrainingSetRow
 from pipelines.metrics import (
     InstanceMetrics,
     LakeMetrics,

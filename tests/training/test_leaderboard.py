@@ -12,14 +12,21 @@ from hypothesis import strategies as st
 from debrief.judging.model import JudgeEvaluation
 from debrief.scoring.model import SessionScores
 from debrief.snapshots.model import SessionMetadataRow
-from debrief.training.decomposition import Factor, WeeklyMove, moves_markdown, weekly_moves
+from debrief.training.decomposition import (
+    Factor,
+    WeeklyMove,
+    moves_markdown,
+    moves_plot,
+    scores_over_weeks_plot,
+    weekly_moves,
+)
 from debrief.training.leaderboard import (
     LeaderboardRow,
     estimate,
     leaderboard,
     leaderboard_markdown,
+    leaderboard_plot,
 )
-from debrief.training.plots import leaderboard_plot, moves_plot, scores_over_weeks_plot
 from tests.training.scenario import MONDAY, judgement, metadata, scores, session
 
 PNG = b"\x89PNG\r\n\x1a\n"

@@ -16,7 +16,6 @@ from debrief.training.lessons import (
     lessons_of,
     load_training_sample,
     plan_lessons,
-    prompts_of,
 )
 from tests.training.lakes import TASK, lake_of, lake_of_lessons, stored
 from tests.training.scenario import FINGERPRINT, PROMPT, says, session, turn
@@ -126,7 +125,7 @@ def lake(tmp_path_factory: pytest.TempPathFactory) -> Lake:
 def test_lessons_are_the_lines_with_the_prompts_that_were_used(lake: Lake) -> None:
     found = list(lessons_of(lake, LessonFilter()))
     assert len(found) == 20
-    assert prompts_of(found) == {PROMPT: 20}
+    assert {one.prompt_fingerprint for one in found} == {PROMPT}
     one = found[0]
     assert one.plan_content == "Fix part 0 and its word0."
     assert one.used_prompts == PromptSnapshot(

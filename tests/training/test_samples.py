@@ -20,9 +20,8 @@ from debrief.tokens import count_tokens
 from debrief.training.conversations import TURN_ENDED
 from debrief.training.formats import validate_line
 from debrief.training.kinship import traits_of
-from debrief.training.model import ChatMessage, SampleLine
+from debrief.training.model import ChatMessage, SampleLine, training_path
 from debrief.training.samples import encode_line
-from debrief.training.store import training_path
 from debrief.training.windows import CONTINUED, TRUNCATED, samples_of, tokens_of, windows_of
 from tests.training.lakes import TASK, lake_of, stored
 from tests.training.scenario import (

@@ -21,9 +21,10 @@ from debrief.scoring.model import SessionScores, SuccessEstimate
 from debrief.sessions.model import Intervention, Session, Subagent
 from debrief.sessions.readers.values import declared_tools
 from debrief.snapshots.model import PromptSnapshotRow, SessionMetadataRow, SubagentPrompt
+from debrief.training.model import LINES, LineRow, training_path
 from debrief.training.options import TrainingOptions
 from debrief.training.selection import ACROSS, SUSPECTED, observed_pairs, side_of
-from debrief.training.store import LINES, LineRow, store_training_set, training_path
+from debrief.training.store import store_training_set
 from tests.training.lakes import TASK, add, lake_of, stored
 from tests.training.scenario import (
     FINGERPRINT,

@@ -12,10 +12,8 @@ from msgspec.structs import replace
 from debrief.sessions.model import Message, Session, Subagent
 from debrief.snapshots.model import SubagentPrompt
 from debrief.training.lessons import LessonFilter, lessons_of
-from debrief.training.model import SampleLine
-from debrief.training.samples import sample_of
-from debrief.training.store import LINES, LineRow
-from debrief.training.subagents import subagent_samples
+from debrief.training.model import LINES, LineRow, SampleLine
+from debrief.training.samples import sample_of, subagent_samples
 from tests.training.lakes import TASK, lake_of, stored
 from tests.training.scenario import (
     FINGERPRINT,

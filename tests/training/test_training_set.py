@@ -25,7 +25,7 @@ from debrief.sessions.model import Session
 from debrief.snapshots.model import SessionMetadataRow
 from debrief.training.conversations import encode
 from debrief.training.formats import validate_line
-from debrief.training.store import TrainingSetRow, training_path
+from debrief.training.model import TrainingSetRow, training_path
 from tests.training.lakes import TASK, lake_of, stored
 from tests.training.scenario import (
     EVAL,

@@ -22,7 +22,7 @@ import httpx
 from debrief.lake import Lake
 from debrief.rubrics.model import TRIALS, RubricTrial
 from debrief.settings import load_settings
-from debrief.training.store import INDEX, TrainingSetRow
+from debrief.training.model import INDEX, TrainingSetRow
 from debrief.view import links
 from debrief.view.index import Index
 from tests.machine import clean_environment

@@ -16,7 +16,7 @@ from debrief.judging.model import JudgeEvaluation
 from debrief.lake import Lake
 from debrief.scoring.model import Reason, SessionScores, SuccessEstimate, Verdict
 from debrief.sessions.model import Intervention, Message, Session, Subagent, ToolCall, Turn
-from debrief.training.store import LINES, LineRow
+from debrief.training.model import LINES, LineRow
 from debrief.view.reasons import Back, EvidenceMark, find, marked
 from tests.view.every_kind import SNAPSHOT, WEEK, call_of, fill_every_kind, page_of
 from tests.view.shown import fill, scores_of, served, session_of, settings_of

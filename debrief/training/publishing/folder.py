@@ -10,37 +10,138 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack
-from itertools import islice
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any
+from typing import Any
 
 import msgspec
 from msgspec import Struct
 
 from debrief.errors import InputError
 from debrief.lake import Creation, Lake
-from debrief.markdown import counted
+from debrief.markdown import counted, plain, table
 from debrief.redaction.gate import refuse_secrets
 from debrief.training.model import Split
 from debrief.training.publishing.form import (
-    Column,
     Columns,
     Form,
     as_features,
-    as_schema,
     encoded,
-)
-from debrief.training.publishing.page import (
-    ALL,
-    SIDES,
-    DataFile,
-    PublishedSet,
-    header,
-    page,
+    write_parquet,
 )
 
-if TYPE_CHECKING:
-    import pyarrow as pa
+SIDES: tuple[Split, ...] = ("train", "eval")
+ALL = "default"
+"""The configuration that holds all sets."""
+
+
+class PublishedSet(Struct, frozen=True, kw_only=True):
+    """What was exported of one training set."""
+
+    task: str
+    fingerprint: str
+    lines: dict[Split, int]
+    size: int
+    """Bytes of JSONL."""
+
+    @property
+    def name(self) -> str:
+        """The name under which a loader knows it."""
+        return f"{self.task}.{self.fingerprint}"
+
+    @property
+    def count(self) -> int:
+        """Its lines on both sides."""
+        return sum(self.lines.values())
+
+
+class DataFile(Struct, frozen=True, kw_only=True):
+    """A file of lines."""
+
+    config: str
+    """The set that it is of; empty for one of all sets."""
+    side: Split
+    path: str
+    """Relative to the folder."""
+    lines: int
+    size: int
+
+
+_SIZES = (("n<1K", 1_000), ("1K<n<10K", 10_000), ("10K<n<100K", 100_000), ("100K<n<1M", 10**6))
+
+
+def header(
+    data: Sequence[DataFile], features: list[dict[str, Any]], licence: str
+) -> dict[str, Any]:
+    """Return what a dataset's page tells loaders and the Hub."""
+    lines = sum(one.lines for one in data)
+    size = next((name for name, end in _SIZES if lines < end), "1M<n<10M")
+    header: dict[str, Any] = {"license": licence.lower()} if licence else {}
+    header |= {"task_categories": ["text-generation"], "size_categories": [size]}
+    header |= {"tags": ["coding-agents", "tool-use"], "configs": [], "dataset_info": []}
+    groups = {ALL: list(data)}
+    for one in data:
+        if one.config:
+            groups.setdefault(one.config, []).append(one)
+    for name, group in groups.items():
+        files, splits = [], []
+        for side in SIDES:
+            of_side = [one for one in group if one.side == side]
+            if of_side:
+                files.append({"split": side, "path": [one.path for one in of_side]})
+                size_of_side = sum(one.size for one in of_side)
+                count = sum(one.lines for one in of_side)
+                splits.append({"name": side, "num_bytes": size_of_side, "num_examples": count})
+        default = {"default": True} if name == ALL else {}
+        header["configs"].append({"config_name": name, "data_files": files, **default})
+        info = {"config_name": name, "features": features, "splits": splits}
+        header["dataset_info"].append(info)
+    return header
+
+
+def page(
+    head: dict[str, Any],
+    form: Form,
+    sets: Sequence[PublishedSet],
+    data: Sequence[DataFile],
+    notes: Sequence[str],
+    *,
+    parquet: bool,
+) -> str:
+    """Return the page of a folder: for people, and in its header for loaders and the Hub."""
+    import yaml
+
+    text = yaml.safe_dump(head, sort_keys=False, allow_unicode=True)
+    rows = [
+        (
+            f"`{plain(made.task)}`",
+            f"`{plain(made.fingerprint)}`",
+            str(made.lines["train"]),
+            str(made.lines["eval"]),
+            f"{made.size:,}",
+            f"[card]({made.task}/{made.fingerprint}/card.md)" if made.count else "",
+        )
+        for made in sets
+    ]
+    named = next((one.config for one in data if one.config), ALL)
+    beside = " The same lines are in the `.parquet` files beside them." if parquet else ""
+    body = f"""\
+# Training sets
+
+As `{form.name}`, read by {form.reader}. {form.note}{beside}
+
+{table(("task", "fingerprint", "train", "eval", "bytes", "card"), rows)}
+
+A card says where a set's sessions are from, who judged them, what was left out, \
+and under which licences the repositories stand.
+
+```python
+from datasets import load_dataset
+
+everything = load_dataset(".")
+one = load_dataset(".", "{named}")
+```"""
+    return "\n\n".join([f"---\n{text}---\n{body}", *notes]) + "\n"
+
 
 MANIFEST = ".debrief.json"
 
@@ -252,7 +353,7 @@ class _Sink:
                 if self.counts[side]:
                     lines = self._creation(f"{side}.jsonl").file
                     lines.seek(0)
-                    _write_parquet(lines, self._creation(f"{side}.parquet").file, self.parquet)
+                    write_parquet(lines, self._creation(f"{side}.parquet").file, self.parquet)
         self._stack.__exit__(kind, *error)
         self.written += [creation.name for creation in self._creations.values()]
         self.changed = any(creation.changed for creation in self._creations.values())
@@ -287,38 +388,3 @@ def _warnings(form: Form, sets: Iterable[PublishedSet], data: Sequence[DataFile]
             yield f"{made.name}: no line as {form.name}"
     if not data:
         yield f"no line as {form.name}: nothing was written"
-
-
-_LINES_A_BATCH = 64
-
-
-def _write_parquet(lines: IO[bytes], sink: IO[bytes], columns: Columns) -> None:
-    """Write lines of JSON as a Parquet file (zstd).
-
-    Columns of JSON are of Arrow's JSON type, which loaders decode again.
-    """
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
-    schema = as_schema(columns)
-    with pq.ParquetWriter(sink, schema, compression="zstd") as writer:
-        while rows := [msgspec.json.decode(line) for line in islice(lines, _LINES_A_BATCH)]:
-            arrays = [
-                _array([row[name] for row in rows], column, schema.field(name).type)
-                for name, column in columns.items()
-            ]
-            writer.write_table(pa.Table.from_arrays(arrays, schema=schema))
-
-
-def _array(values: list[Any], column: Column, kind: pa.DataType) -> pa.Array:
-    import pyarrow as pa
-
-    if column != ["json"]:
-        return pa.array(values, kind)
-    texts = pa.array(
-        [[msgspec.json.encode(item).decode() for item in value] for value in values],
-        pa.list_(pa.string()),
-    )
-    return pa.ListArray.from_arrays(
-        texts.offsets, pa.ExtensionArray.from_storage(pa.json_(), texts.values)
-    )

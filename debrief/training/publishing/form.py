@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import typing
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias, get_args, get_origin
+from itertools import islice
+from typing import IO, TYPE_CHECKING, Any, Literal, TypeAlias, get_args, get_origin
 
 import msgspec
 from msgspec import UNSET, Raw, Struct
@@ -18,6 +19,7 @@ from debrief.training.model import ChatMessage, ScoreEntry, Split
 
 if TYPE_CHECKING:
     import pyarrow as pa
+
 
 Column: TypeAlias = "str | list[Column] | dict[str, Column]"
 """A plain type's name, a list of a column, or a record of columns: ``["json"]`` is a list of
@@ -257,3 +259,38 @@ _ENCODER = msgspec.json.Encoder()
 _STORED = msgspec.json.Decoder(StoredLine)
 _NAME = msgspec.json.Decoder(_Name)
 _RATING = msgspec.json.Decoder(Rating)
+
+
+_LINES_A_BATCH = 64
+
+
+def write_parquet(lines: IO[bytes], sink: IO[bytes], columns: Columns) -> None:
+    """Write lines of JSON as a Parquet file (zstd).
+
+    Columns of JSON are of Arrow's JSON type, which loaders decode again.
+    """
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    schema = as_schema(columns)
+    with pq.ParquetWriter(sink, schema, compression="zstd") as writer:
+        while rows := [msgspec.json.decode(line) for line in islice(lines, _LINES_A_BATCH)]:
+            arrays = [
+                _array([row[name] for row in rows], column, schema.field(name).type)
+                for name, column in columns.items()
+            ]
+            writer.write_table(pa.Table.from_arrays(arrays, schema=schema))
+
+
+def _array(values: list[Any], column: Column, kind: pa.DataType) -> pa.Array:
+    import pyarrow as pa
+
+    if column != ["json"]:
+        return pa.array(values, kind)
+    texts = pa.array(
+        [[msgspec.json.encode(item).decode() for item in value] for value in values],
+        pa.list_(pa.string()),
+    )
+    return pa.ListArray.from_arrays(
+        texts.offsets, pa.ExtensionArray.from_storage(pa.json_(), texts.values)
+    )

@@ -1,24 +1,268 @@
-"""The forms in which training sets are exported, by name.
+"""The forms in which training sets are exported, by name, and those of conversations.
 
 ``debrief export`` and the recorder's exports take them from here.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping, Sequence
+from functools import lru_cache
 from typing import Any
 
+import msgspec
+from msgspec import Raw
+from msgspec.structs import replace
+
 from debrief.errors import InputError
-from debrief.training.publishing.chat_forms import (
-    AXOLOTL,
-    MESSAGES,
-    MISTRAL,
-    OPENAI,
-    SHAREGPT,
-    SWIFT,
-    TRL,
+from debrief.training.model import ChatMessage, SampleMetadata, ToolSchema
+from debrief.training.publishing.form import (
+    Form,
+    StoredLine,
+    column_of,
+    decoded,
+    template_messages,
+    trained_messages,
+    without_reasoning,
 )
-from debrief.training.publishing.form import Form, decoded, without_reasoning
 from debrief.training.publishing.outcome_forms import KTO, PREFERENCE, RL
+
+MESSAGES = Form(
+    name="messages",
+    reader="`datasets`, and whatever reads OpenAI's chat form",
+    columns={
+        "messages": ["json"],
+        "tools": ["json"],
+        "metadata": column_of(SampleMetadata),
+    },
+    note="The stored lines themselves, `arguments` as JSON text.",
+    convert=lambda line: (
+        {"messages": line.messages, "tools": line.tools, "metadata": line.metadata},
+    ),
+    of_records=True,
+)
+
+
+def _trl(line: StoredLine) -> Iterator[dict[str, Any]]:
+    yield {
+        "messages": template_messages(trained_messages(line.messages)),
+        "tools": bytes(line.tools).decode(),
+        "session_id": line.session_id,
+    }
+
+
+_TEXT_BESIDE = {"tools": "string", "session_id": "string"}
+TRL = Form(
+    name="trl",
+    reader="TRL's `SFTTrainer`",
+    columns={"messages": ["json"], **_TEXT_BESIDE},
+    note=(
+        "`arguments` are objects, as chat templates want them, and `tools` is JSON text, which TRL "
+        "reads. There are no weights: requests none of whose answers is to be trained on are left "
+        "out. A line whose end the transcript lacks ends on calls; a turn within it that has no "
+        "end, on results."
+    ),
+    convert=_trl,
+    of_records=True,
+)
+
+
+def _flagged(line: StoredLine, flag: str) -> Iterator[dict[str, Any]]:
+    """Yield a line whose assistant messages say whether they are trained on."""
+    messages: list[dict[str, Any]] = msgspec.to_builtins(line.messages)
+    for message in messages:
+        if message["role"] == "assistant":
+            message[flag] = message.pop("weight", 1) != 0
+    yield {
+        "messages": messages,
+        "tools": bytes(line.tools).decode(),
+        "session_id": line.session_id,
+    }
+
+
+AXOLOTL = Form(
+    name="axolotl",
+    reader="axolotl's `chat_template` datasets with `message_field_training: train`",
+    columns={"messages": ["json"], **_TEXT_BESIDE},
+    note=(
+        "`train` says of each assistant message whether it is trained on, so nothing is left out. "
+        "`arguments` and `tools` are JSON text, which axolotl reads."
+    ),
+    convert=lambda line: _flagged(line, "train"),
+    of_records=True,
+)
+SWIFT = Form(
+    name="swift",
+    reader="ms-swift's `swift sft`",
+    columns={"messages": ["json"], **_TEXT_BESIDE},
+    note=(
+        "`loss` says of each assistant message whether it is trained on, so nothing is left out. "
+        "`arguments` and `tools` are JSON text, which ms-swift reads."
+    ),
+    convert=lambda line: _flagged(line, "loss"),
+    of_records=True,
+)
+
+MIN_LINES = 10
+"""Lines that a file must have."""
+LONGEST_DESCRIPTION = 1_024
+"""Characters of a function's description; with more, the service refuses all functions."""
+_CUT = " …"
+_SCHEMAS = msgspec.json.Decoder(tuple[ToolSchema, ...])
+
+
+def _openai(line: StoredLine) -> Iterator[dict[str, Any]]:
+    yield {"messages": line.messages, "tools": _shortened(bytes(line.tools))}
+
+
+@lru_cache(maxsize=32)
+def _shortened(tools: bytes) -> Raw | list[ToolSchema]:
+    declared = _SCHEMAS.decode(tools)
+    if all(len(tool.function.description) <= LONGEST_DESCRIPTION for tool in declared):
+        return Raw(tools)
+    return [
+        replace(tool, function=replace(tool.function, description=_cut(tool.function.description)))
+        for tool in declared
+    ]
+
+
+def _cut(description: str) -> str:
+    if len(description) <= LONGEST_DESCRIPTION:
+        return description
+    kept = description[: LONGEST_DESCRIPTION - len(_CUT)]
+    return (kept.rpartition(" ")[0] or kept) + _CUT
+
+
+OPENAI = Form(
+    name="openai",
+    reader="OpenAI's fine-tuning service",
+    columns={"messages": ["json"], "tools": ["json"]},
+    note=(
+        f"`messages` and `tools` alone. The service asks for at least {MIN_LINES} lines a file, "
+        "which `--one-file` helps with, and cuts lines that are over its model's limit of tokens, "
+        "which `--max-tokens` prevents. `weight` 0 marks what is not trained on. Descriptions of "
+        f"tools are cut at {LONGEST_DESCRIPTION:,} characters, more of which the service does not "
+        "take."
+    ),
+    convert=_openai,
+    takes_reasoning=False,
+    is_closed=True,
+    of_records=True,
+    min_lines=MIN_LINES,
+)
+MISTRAL = Form(
+    name="mistral",
+    reader="Mistral's fine-tuning, by the rules of `mistral-common` from tokenizer v5 on",
+    columns={"messages": ["json"], "tools": ["json"]},
+    note=(
+        "`messages` and `tools` alone; `weight` 0 marks what is not trained on. Tokenizers before "
+        "v5 refuse words beside a call."
+    ),
+    convert=lambda line: ({"messages": line.messages, "tools": line.tools},),
+    takes_reasoning=False,
+    is_closed=True,
+    of_records=True,
+)
+
+_DATASET = {
+    "formatting": "sharegpt",
+    "columns": {"messages": "conversations", "system": "system", "tools": "tools"},
+}
+_SPEAKERS = ("human", "observation"), ("gpt", "function_call")
+_TAGS = ("<tool_call>", "</tool_call>", "<think>", "</think>")
+
+
+def _sharegpt(line: StoredLine) -> Iterator[dict[str, Any]]:
+    """Yield the stored line as strictly alternating turns: a human turn or an observation stands in
+    every odd place, the model's words or one call in every even one.
+
+    Raises:
+        ValueError: its turns do not alternate.
+    """
+    first = line.messages[0]
+    turns = _turns(line)
+    _check_order([turn["from"] for turn in turns])
+    functions = [tool.function for tool in _SCHEMAS.decode(line.tools)]
+    yield {
+        "conversations": turns,
+        "system": first.content if first.role == "system" else "",
+        "tools": msgspec.json.encode(functions).decode(),
+        "session_id": line.session_id,
+    }
+
+
+def _turns(line: StoredLine) -> list[dict[str, str]]:
+    results = {one.tool_call_id: one.content for one in line.messages if one.role == "tool"}
+    turns: list[dict[str, str]] = []
+    for message in trained_messages(line.messages, alternating=True):
+        if message.role == "user":
+            turns.append({"from": "human", "value": message.content})
+        elif message.tool_calls:
+            beside = _words(message)
+            for call in message.tool_calls:
+                name, arguments = call.function.name, call.function.arguments
+                called = f'{{"name":"{name}","arguments":{arguments}}}'
+                turns.append({"from": "function_call", "value": _called(beside, called)})
+                turns.append({"from": "observation", "value": results[call.id]})
+                beside = ""
+        elif message.role == "assistant":
+            turns.append({"from": "gpt", "value": _words(message)})
+    return turns[:-1] if turns and turns[-1]["from"] == "observation" else turns
+
+
+def _words(message: ChatMessage) -> str:
+    """Return what the model thought and said, as LLaMA-Factory reads them."""
+    thought = message.reasoning_content
+    return (f"<think>\n{thought}\n</think>\n\n" if thought else "") + message.content
+
+
+def _called(words: str, call: str) -> str:
+    """Return a call with the words beside it.
+
+    LLaMA-Factory looks for its tags in all of the value, so a call in which one stands has it
+    spelled otherwise, which JSON allows. Words that hold the tag of a call would be cut there.
+    """
+    if any(tag in call for tag in _TAGS):
+        call = call.replace("<", "\\u003c")
+    if not words.strip():
+        return call
+    words = words.replace("<tool_call>", "&lt;tool_call>")
+    return f"{words.rstrip()}\n<tool_call>\n{call}\n</tool_call>"
+
+
+def _check_order(speakers: Sequence[str]) -> None:
+    if len(speakers) % 2 or not speakers:
+        raise ValueError(f"{len(speakers)} turns, and there must be an even number of them")
+    for number, speaker in enumerate(speakers):
+        if speaker not in _SPEAKERS[number % 2]:
+            raise ValueError(f"turn {number}: {speaker} cannot stand here")
+
+
+def dataset_info(files: Mapping[str, str]) -> dict[str, bytes]:
+    """Return the file in which LLaMA-Factory looks for datasets."""
+    info = {name: {"file_name": file, **_DATASET} for name, file in files.items()}
+    return {"dataset_info.json": msgspec.json.format(msgspec.json.encode(info), indent=2) + b"\n"}
+
+
+SHAREGPT = Form(
+    name="sharegpt",
+    reader="LLaMA-Factory",
+    columns={
+        "conversations": [{"from": "string", "value": "string"}],
+        "system": "string",
+        **_TEXT_BESIDE,
+    },
+    note=(
+        "Calls made at once stand one after the other, each before its result; words beside calls "
+        "stand before the first, and the call between `<tool_call>` tags. Left out are requests "
+        "none of whose answers is to be trained on; a conversation whose end the transcript lacks "
+        "ends on a call, and within it a text in round brackets stands for an end, since turns "
+        "must alternate. `dataset_info.json` is for LLaMA-Factory."
+    ),
+    convert=_sharegpt,
+    of_records=True,
+    extra_files=dataset_info,
+)
+
 
 FORMS: dict[str, Form] = {
     form.name: form

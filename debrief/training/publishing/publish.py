@@ -1,4 +1,4 @@
-"""Export of stored training sets, line by line: decoded, converted to a form, encoded."""
+"""Export of stored training sets, line by line, and of whole sessions as trajectories in ATIF."""
 
 from __future__ import annotations
 
@@ -6,25 +6,43 @@ import hashlib
 import io
 import shutil
 import tempfile
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from itertools import groupby
 from operator import attrgetter
-from typing import IO, Any, TypeAlias
+from typing import IO, Any
 
 import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
 from debrief.errors import InputError
+from debrief.keys import slugify
 from debrief.lake import Lake
 from debrief.markdown import table
 from debrief.redaction.gate import gate_digest
+from debrief.sessions.atif import as_trajectory
+from debrief.sessions.store import sessions_of_lake
 from debrief.training.cards import HOW_TO_LOAD
-from debrief.training.contexts import HEADER, ContextTable
 from debrief.training.given import without_reminder
-from debrief.training.model import SampleLine, Split, Status
-from debrief.training.publishing.folder import Published, PublishedFolder
+from debrief.training.model import (
+    INDEX,
+    LINES,
+    LineRow,
+    SampleLine,
+    Split,
+    Status,
+    TrainingSetRow,
+    training_path,
+)
+from debrief.training.publishing.folder import (
+    ALL,
+    SIDES,
+    OwnFolder,
+    Published,
+    PublishedFolder,
+    PublishedSet,
+)
 from debrief.training.publishing.form import (
     Form,
     Standing,
@@ -34,19 +52,14 @@ from debrief.training.publishing.form import (
     without_reasoning,
 )
 from debrief.training.publishing.forms import form_named
-from debrief.training.publishing.labels import LABEL_SHARE, LabelCounts, standings
-from debrief.training.publishing.outcome_forms import MIN_MARGIN
-from debrief.training.publishing.page import ALL, SIDES, PublishedSet
-from debrief.training.samples import encode_line
-from debrief.training.store import (
-    INDEX,
-    LINES,
-    LineRow,
-    TrainingSetRow,
-    line_row,
-    training_path,
+from debrief.training.publishing.outcome_forms import (
+    LABEL_SHARE,
+    LabelCounts,
+    pairs_of,
+    standings,
 )
-from debrief.training.windows import samples_of
+from debrief.training.samples import encode_line
+from debrief.training.windows import HEADER, ContextTable, line_row, samples_of
 
 _SINGLE_CALLS = "Calls made at once stand one after the other, each before its result."
 _AGAIN = "Make the training set again: debrief backfill --stage training_sets."
@@ -337,27 +350,44 @@ def _stored(lake: Lake, path: str, file: IO[bytes], row: LineRow) -> bytes:
     return data
 
 
-Pair: TypeAlias = tuple[LineRow, LineRow]
-"""The better line and the worse one."""
+ATIF = "atif"
 
 
-def pairs_of(lines: Iterable[LineRow]) -> list[Pair]:
-    """Return the pairs among lines of one side that began with the same words, in the order of the
-    better one's line.
+class PublishedTrajectories(Struct, frozen=True, kw_only=True):
+    """What was exported."""
 
-    Each session is in at most one pair: the best with the worst, the second best with the second
-    worst, as long as they are far enough apart. Of a session in windows the first stands for it.
+    sessions: int
+    withheld: dict[str, str]
+    """By the ids of sessions that were left out, why."""
+    changed: bool
+
+
+def publish_trajectories(lake: Lake, target: str, task: str = "") -> PublishedTrajectories:
+    """Export a lake's sessions to a folder, each as ``<session's id>.json``.
+
+    Files that another export left there, of sessions that are no longer among these, are removed.
+
+    Args:
+        lake: with the sessions.
+        target: a folder or an fsspec URL.
+        task: of which sessions; of all by default.
+
+    Raises:
+        InputError: there is no such session, or the folder holds something else.
     """
-    groups: dict[str, list[LineRow]] = {}
-    for line in lines:
-        groups.setdefault(line.opening, []).append(line)
-    pairs = [pair for group in groups.values() for pair in _paired(group)]
-    return sorted(pairs, key=lambda pair: pair[0].offset)
-
-
-def _paired(lines: Iterable[LineRow]) -> Iterator[Pair]:
-    ranked = sorted(lines, key=lambda line: (-line.quality, line.offset))
-    best, worst = 0, len(ranked) - 1
-    while best < worst and ranked[best].quality - ranked[worst].quality >= MIN_MARGIN:
-        yield ranked[best], ranked[worst]
-        best, worst = best + 1, worst - 1
+    folder, count = OwnFolder(target, ATIF), 0
+    withheld: dict[str, str] = {}
+    for session in sessions_of_lake(lake):
+        if task in ("", session.task):
+            data = msgspec.json.format(msgspec.json.encode(as_trajectory(session)), indent=1)
+            try:
+                folder.write(f"{slugify(session.id)}.json", data + b"\n")
+            except InputError as refusal:
+                withheld[session.id] = refusal.reason
+            else:
+                count += 1
+    if not (count or withheld):
+        of_task = f" of task {task}" if task else ""
+        raise InputError(lake.url, f"holds no session{of_task}", "Read some with debrief run.")
+    folder.close()
+    return PublishedTrajectories(sessions=count, withheld=withheld, changed=folder.changed)

@@ -15,12 +15,11 @@ from debrief.errors import InputError
 from debrief.lake import Lake
 from debrief.sessions.model import Session, Turn
 from debrief.snapshots.model import SessionMetadataRow
-from debrief.training.contexts import ContextTable
 from debrief.training.given import without_reminder
-from debrief.training.model import SampleLine
+from debrief.training.model import LINES, LineRow, SampleLine
 from debrief.training.publishing.publish import ExportOptions, publish
 from debrief.training.samples import encode_line
-from debrief.training.store import LINES, LineRow, line_row
+from debrief.training.windows import ContextTable, line_row
 from tests.machine import files_below
 from tests.training.lakes import TASK, lake_of, stored
 from tests.training.publishing.test_publish import COUNT, lake, own_cache, team, told

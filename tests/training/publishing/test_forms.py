@@ -24,8 +24,7 @@ from debrief.training.publishing.form import (
     without_reasoning,
 )
 from debrief.training.publishing.forms import FORMS, form_named, made_in
-from debrief.training.publishing.labels import standings
-from debrief.training.publishing.outcome_forms import MIN_MARGIN
+from debrief.training.publishing.outcome_forms import MIN_MARGIN, standings
 from debrief.training.samples import encode_line
 from tests.training.publishing.readers import problems
 from tests.training.scenario import (

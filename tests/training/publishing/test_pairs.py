@@ -11,11 +11,10 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from debrief.sessions.model import Session, Turn
+from debrief.training.model import LINES, LineRow
 from debrief.training.publishing.form import StoredLine, decoded, encoded
-from debrief.training.publishing.outcome_forms import MIN_MARGIN, pair_line
-from debrief.training.publishing.publish import pairs_of
+from debrief.training.publishing.outcome_forms import MIN_MARGIN, pair_line, pairs_of
 from debrief.training.samples import encode_line
-from debrief.training.store import LINES, LineRow
 from tests.training.lakes import TASK, lake_of, stored
 from tests.training.publishing.readers import problems
 from tests.training.scenario import FINGERPRINT, judgement, line_of, says, scores, session, turn

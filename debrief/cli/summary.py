@@ -116,12 +116,18 @@ def _holding(lake: Lake) -> str:
     return f"{holds} on unseen sessions: {make_visible(first.name)}, effect {effect}{rest}"
 
 
-def _training_line(rows: Sequence[TrainingSetRow]) -> str:
+def _below_bar(rows: Sequence[TrainingSetRow]) -> Counter[str]:
+    """Return how many sessions the bar of training sets left out, by reason."""
     from debrief.training.selection import below_bar
 
     out: Counter[str] = Counter()
     for row in rows:
         out.update({left.reason: left.count for left in below_bar(row.left_out)})
+    return out
+
+
+def _training_line(rows: Sequence[TrainingSetRow]) -> str:
+    out = _below_bar(rows)
     samples = counted(sum(row.samples for row in rows), "sample")
     reasons = "; ".join(f"{reason} ({count})" for reason, count in out.most_common(2))
     left = f"; left out {counted(out.total(), 'session')}: {reasons}" if out else ""
@@ -137,7 +143,7 @@ def print_tables(lake: Lake, weeks: Iterable[str], console: Console) -> None:
 
     content = content_of(lake, weeks)
     rubrics = {name: list(lake.read("rubrics", name, Rubric)) for name in SCORE_NAMES}
-    sets = lake.rows(INDEX, TrainingSetRow)
+    sets = list(lake.rows(INDEX, TrainingSetRow))
     samples = {lake.path(training_path(row.task, row.fingerprint)): row.samples for row in sets}
     console.print()
     console.print(_figures(content, sum(map(len, rubrics.values())), samples))
@@ -147,7 +153,8 @@ def print_tables(lake: Lake, weeks: Iterable[str], console: Console) -> None:
         if not search.kept:
             console.print(f"Rubrics, {search.score_name}: {search.said}")
     _training_sets(samples, console)
-    _bar(lake, console)
+    if sets:
+        _bar(sets, console)
     _list(console, "Failed", content.failures, "red")
     _list(console, "Skipped, while all around it was read", content.passed_over, "yellow")
 
@@ -212,25 +219,15 @@ def _training_sets(samples: Mapping[str, int], console: Console) -> None:
     console.print()
 
 
-def _bar(lake: Lake, console: Console) -> None:
+def _bar(rows: Sequence[TrainingSetRow], console: Console) -> None:
     """Name the bar of the training sets, and how many sessions are below it."""
-    from debrief.training.model import INDEX, TrainingSetRow
-    from debrief.training.selection import below_bar
-
-    rows = list(lake.rows(INDEX, TrainingSetRow))
-    below: Counter[str] = Counter()
-    for row in rows:
-        below.update({left.reason: left.count for left in below_bar(row.left_out)})
-    if rows:
-        bars = " / ".join(sorted({row.bar for row in rows}))
-        counts = "; ".join(f"{reason} ({count})" for reason, count in below.most_common())
-        console.print(f"Below the bar of the training sets ({bars}): {counts or 'no session'}.")
-        if counts:
-            settings = (
-                f"DEBRIEF_TRAINING_ALLOW_{of}=1" for of in ("BROKEN_OFF", "FAILED", "UNKNOWN")
-            )
-            console.print(f"To take them: {', '.join(settings)}.")
-        console.print()
+    bars = " / ".join(sorted({row.bar for row in rows}))
+    counts = "; ".join(f"{reason} ({count})" for reason, count in _below_bar(rows).most_common())
+    console.print(f"Below the bar of the training sets ({bars}): {counts or 'no session'}.")
+    if counts:
+        settings = (f"DEBRIEF_TRAINING_ALLOW_{of}=1" for of in ("BROKEN_OFF", "FAILED", "UNKNOWN"))
+        console.print(f"To take them: {', '.join(settings)}.")
+    console.print()
 
 
 def _list(console: Console, title: str, failures: tuple[Failure, ...], style: str) -> None:

@@ -1,16 +1,27 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Sequence
 from datetime import timedelta
+from itertools import combinations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from debrief.sessions.model import Session
-from debrief.training.kinship import Kinship, message_marks, signature_of, traits_of
+from debrief.training.kinship import (
+    ALIKE,
+    Kinship,
+    SessionTraits,
+    message_marks,
+    signature_of,
+    traits_of,
+)
+from debrief.training.selection import ACROSS, side_of
 from tests.training.scenario import MONDAY, call, says, session, turn
+from tests.training.test_selection import Given, candidate, chosen
 
 DRAW = random.Random(11)
 WORDS = [f"word{number}" for number in range(5_000)]
@@ -166,3 +177,92 @@ def test_a_session_of_any_length_has_at_most_64_marks_and_shares_them_with_its_b
     assert {whole[n : n + 8] for n in range(0, len(whole), 8)} & {
         fork[n : n + 8] for n in range(0, len(fork), 8)
     }
+
+
+Step = tuple[str, int, int, int, int]
+STEPS: st.SearchStrategy[Step] = st.tuples(
+    st.sampled_from(["new", "copy", "fork", "both"]),
+    *(st.integers(0, 30) for _ in range(3)),
+    st.integers(0, 80),
+)
+
+
+def descended(steps: Sequence[Step]) -> list[Given]:
+    """Sessions each of which is new, or a changed copy, a fork, or a union of earlier ones."""
+    made: list[list[tuple[str, str]]] = []
+    crowd = []
+    for number, (way, of, other, changed, day) in enumerate(steps):
+        own = [(f"w{number}_{n}_{changed}", "") for n in range(60)]
+        told = own
+        if made and way == "copy":
+            told = [*made[of % len(made)]]
+            for place in range(min(changed, len(told))):
+                told[place * len(told) // max(1, changed)] = own[place % len(own)]
+        elif made and way in ("fork", "both"):
+            history = [(word, f"m{of % len(made)}_{n}") for n, word in enumerate(HISTORY)]
+            told = [*history[: 1 + changed % 3], *own]
+        if made and way == "both":
+            told += made[other % len(made)]
+        made.append(told)
+        messages = [says(" ".join(word for word, mark in told if not mark))]
+        messages += [says(word, id=mark) for word, mark in told if mark]
+        started = MONDAY + timedelta(days=day, minutes=number)
+        of_repository = f"repo{(of + other) % 3}"
+        one = session(
+            f"s{number:02d}", turn("Go.", *messages), started=started, repository=of_repository
+        )
+        crowd.append(candidate(one, 0.5))
+    return crowd
+
+
+HISTORY = ["looked at it", "changed it", "tried it"]
+
+
+@given(st.lists(STEPS, min_size=2, max_size=20))
+@settings(deadline=None, max_examples=40, suppress_health_check=[HealthCheck.too_slow])
+def test_whatever_descends_from_what_no_two_relatives_are_on_different_sides(
+    steps: list[Step],
+) -> None:
+    crowd = descended(steps)
+    outcome = chosen(*crowd, near_duplicates="keep", eval_share=0.5)
+    sides = {one.session_id: one.split for one in outcome.selected}
+    kept = [known for _, known in crowd if known.session_id in sides]
+    for one, other in combinations(kept, 2):
+        alike = likeness(one.signature, other.signature) >= ALIKE
+        if alike or marks(one) & marks(other):
+            assert sides[one.session_id] == sides[other.session_id]
+
+
+@given(st.lists(STEPS, min_size=2, max_size=14), st.sets(st.integers(0, 13)))
+@settings(deadline=None, max_examples=40, suppress_health_check=[HealthCheck.too_slow])
+def test_whatever_is_there_besides_a_session_s_side_is_the_same(
+    steps: list[Step], some: set[int]
+) -> None:
+    crowd = descended(steps)
+    everywhere = {one.session_id: one.split for one in chosen(*crowd, eval_share=0.5).selected}
+    among = [one for number, one in enumerate(crowd) if number in some]
+    for one in chosen(*among, eval_share=0.5).selected:
+        assert everywhere.get(one.session_id, one.split) == one.split
+
+
+def marks(known: SessionTraits) -> set[bytes]:
+    data = known.message_marks
+    return {data[place : place + 8] for place in range(0, len(data), 8)}
+
+
+def weeks_on_either_side() -> tuple[int, int]:
+    sides = [side_of("shop", MONDAY + timedelta(weeks=week)) for week in range(60)]
+    return sides.index("train"), sides.index("eval")
+
+
+def test_a_relative_of_two_on_different_sides_is_left_out_and_they_stay() -> None:
+    here, there = sorted(weeks_on_either_side())
+    one, other = ([says(f"{who} {n}", id=f"{who}_{n}") for n in range(3)] for who in ("a", "b"))
+    team = [
+        session("one", turn("Go.", *one), started=MONDAY + timedelta(weeks=here)),
+        session("other", turn("Run.", *other), started=MONDAY + timedelta(weeks=there)),
+        session("both", turn("?", *one, *other), started=MONDAY + timedelta(weeks=there, days=1)),
+    ]
+    outcome = chosen(*map(candidate, team))
+    assert outcome.left_out == {"both": ACROSS}
+    assert len({one.split for one in outcome.selected}) == 2

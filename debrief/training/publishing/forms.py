@@ -79,28 +79,26 @@ def _flagged(line: StoredLine, flag: str) -> Iterator[dict[str, Any]]:
     }
 
 
-AXOLOTL = Form(
-    name="axolotl",
-    reader="axolotl's `chat_template` datasets with `message_field_training: train`",
-    columns={"messages": ["json"], **_TEXT_BESIDE},
-    note=(
-        "`train` says of each assistant message whether it is trained on, so nothing is left out. "
-        "`arguments` and `tools` are JSON text, which axolotl reads."
-    ),
-    convert=lambda line: _flagged(line, "train"),
-    of_records=True,
+def _flag_form(name: str, reader: str, flag: str, program: str) -> Form:
+    return Form(
+        name=name,
+        reader=reader,
+        columns={"messages": ["json"], **_TEXT_BESIDE},
+        note=(
+            f"`{flag}` says of each assistant message whether it is trained on, so nothing is left "
+            f"out. `arguments` and `tools` are JSON text, which {program} reads."
+        ),
+        convert=lambda line: _flagged(line, flag),
+        of_records=True,
+    )
+
+
+AXOLOTL = _flag_form(
+    "axolotl",
+    "axolotl's `chat_template` datasets with `message_field_training: train`",
+    *("train", "axolotl"),
 )
-SWIFT = Form(
-    name="swift",
-    reader="ms-swift's `swift sft`",
-    columns={"messages": ["json"], **_TEXT_BESIDE},
-    note=(
-        "`loss` says of each assistant message whether it is trained on, so nothing is left out. "
-        "`arguments` and `tools` are JSON text, which ms-swift reads."
-    ),
-    convert=lambda line: _flagged(line, "loss"),
-    of_records=True,
-)
+SWIFT = _flag_form("swift", "ms-swift's `swift sft`", "loss", "ms-swift")
 
 MIN_LINES = 10
 """Lines that a file must have."""

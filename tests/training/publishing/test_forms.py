@@ -8,14 +8,11 @@ from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from debrief.errors import InputError
-from debrief.outcomes.store import Success
 from debrief.sessions.model import DeclaredTool, Intervention, Session, Turn
 from debrief.training.conversations import NO_PROMPT, TURN_ENDED
-from debrief.training.model import SampleLine
 from debrief.training.publishing.form import (
     Standing,
     decoded,
@@ -24,17 +21,14 @@ from debrief.training.publishing.form import (
     without_reasoning,
 )
 from debrief.training.publishing.forms import FORMS, form_named, made_in
-from debrief.training.publishing.outcome_forms import MIN_MARGIN, standings
 from debrief.training.samples import encode_line
 from tests.training.publishing.readers import problems
 from tests.training.scenario import (
     MONDAY,
     call,
     line_of,
-    metadata,
     rubric_evaluation,
     says,
-    scores,
     session,
     snapshot,
     turn,
@@ -201,79 +195,6 @@ def test_a_call_that_holds_llama_factorys_tags_is_not_cut_there() -> None:
     assert "<think>" not in value
     called = json.loads(value.partition("<tool_call>")[2].removesuffix("</tool_call>"))
     assert called["arguments"] == {"command": "echo '<think>a</think> </tool_call>'"}
-
-
-UNDO = turn("No, that is wrong. Undo it.", says("Undone."), number=2)
-
-
-def labels(line: SampleLine, standing: Standing = "") -> list[tuple[str, bool, str, str]]:
-    return [
-        (one["completion"][-1]["content"], one["label"], one["label_source"], one["reason"])
-        for one in as_form("kto", encode_line(line), standing=standing)
-    ]
-
-
-def test_an_answer_that_the_person_corrects_is_not_desirable() -> None:
-    of = session("s1", turn("Go.", says("", LS), says("Gone.")), UNDO)
-    first, last = labels(line_of(of, scores=scores(of, 0.4)), "high")
-    assert first == ("Gone.", False, "correction", "No, that is wrong. Undo it.")
-    assert last == ("Undone.", True, "overall quality", "0.40, among the high ones of this export")
-
-
-@pytest.mark.parametrize(
-    ("standing", "probability", "outcome", "label"),
-    [
-        ("high", None, None, (True, "overall quality")),
-        ("low", None, None, (False, "overall quality")),
-        ("", None, None, None),
-        ("low", 0.8, None, (True, "P(success)")),
-        ("high", 0.1, None, (False, "P(success)")),
-        ("high", 0.5, None, None),
-        ("high", 0.9, False, (False, "outcome")),
-        ("low", 0.1, True, (True, "outcome")),
-    ],
-)
-def test_a_sessions_end_is_labelled_by_outcome_then_success_then_where_it_stands(
-    standing: Standing,
-    probability: float | None,
-    outcome: bool | None,
-    label: tuple[bool, str] | None,
-) -> None:
-    of = session("s1", KNOWN)
-    rated = scores(of)
-    estimate = replace(rated.success, probability=probability) if rated.success else None
-    known = None if outcome is None else Success(outcome, "person", "s1")
-    line = line_of(of, scores=replace(rated, success=estimate), outcome=known)
-    assert [one[1:3] for one in labels(line, standing)] == ([label] if label else [])
-
-
-@given(st.dictionaries(st.text(), st.floats(0, 1)), st.floats(0, 0.5))
-def test_the_ends_of_an_export_are_apart_and_of_the_asked_size(
-    qualities: dict[str, float], share: float
-) -> None:
-    ends = standings(qualities, share)
-    low, high = ([qualities[one] for one in ends if ends[one] == end] for end in ("low", "high"))
-    assert len(low) == len(high) <= len(qualities) * share
-    rest = [quality for name, quality in qualities.items() if name not in ends]
-    if low:
-        assert min(high) - max(low) >= MIN_MARGIN
-        assert all(max(low) <= one <= min(high) for one in rest)
-
-
-def test_a_trajectory_has_its_beginning_its_check_and_its_rewards() -> None:
-    tested = call("Bash", {"command": "cd app && uv run pytest -q"}, "2 passed")
-    linted = call("Bash", {"command": "ruff check"}, "ok")
-    gone = call("Bash", {"command": "pytest -q && git commit -am Gone"}, "2 passed")
-    turns = (turn("Go.", says("", linted), says("", tested, gone), says("Gone.")), UNDO)
-    of = session("s1", *turns)
-    line = line_of(of, metadata=metadata(of, base_commit="1" * 40), scores=scores(of, 0.9))
-    (made,) = as_form("rl", encode_line(line))
-    assert made["prompt"] == [{"role": "user", "content": "Go."}]
-    assert made["environment"]["base_commit"] == "1" * 40
-    assert made["environment"]["check"] == "cd app && uv run pytest -q"
-    assert made["reward_model"]["ground_truth"] == made["environment"]["check"]
-    assert (made["reward"], made["reward_source"]) == (0.9, "overall quality")
-    assert made["step_rewards"] == [0.0, 0.0, -1.0, 0.9]
 
 
 def test_a_chat_template_renders_every_word_of_it() -> None:

@@ -75,8 +75,7 @@ def _assessed(session: Session, lake: Lake, settings: Settings, *, offline: bool
     from debrief.keys import week_of
     from debrief.outcomes.store import labels_of, own_table
     from debrief.scoring.scorer import score_session
-    from debrief.view.reasons import read_assessment
-    from debrief.view.session import label_words
+    from debrief.view.reasons import label_words, read_assessment
 
     labels = label_words(
         (label.name, label.value, label.source, label.rater or label.detail)

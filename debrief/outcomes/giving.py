@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import getpass
 import io
+import re
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
@@ -24,6 +25,8 @@ from debrief.settings import Settings
 
 LONGEST_NAME, LONGEST_NOTE = 80, 4_000
 COLUMNS = ("session_id", "name", "value", "rater", "note", "labelled_at")
+_FORMULA = re.compile(r"^'*[=+\-@\t\r]")
+"""How a cell begins that a spreadsheet would compute; ``labels_from_csv`` takes the quote away."""
 _WAIT = 30.0
 """Seconds for another writer on this machine to finish."""
 
@@ -111,7 +114,7 @@ def labels_csv(labels: Iterable[Label]) -> str:
     for label in labels:
         when = label.observed_at.isoformat() if label.observed_at else ""
         row = (label.session_id, label.name, label.value, label.rater, label.detail, when)
-        writer.writerow(row)
+        writer.writerow([_FORMULA.sub(r"'\g<0>", cell) for cell in row])
     return text.getvalue()
 
 

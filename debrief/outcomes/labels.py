@@ -29,6 +29,7 @@ from debrief.scoring.dimensions import BY_NAME, OVERALL
 from debrief.sessions.readers.values import moment
 
 _COLUMNS = ("session_id", "name", "value")
+_QUOTED_FORMULA = re.compile(r"^'(?='*[=+\-@\t\r])")
 _LINE = re.compile(r"^[ \t]*(?:[-*] +)?([A-Za-z][\w./-]{0,80})[ \t]*:[ \t]+(\S[^\n]{0,40}?)[ \t]*$")
 
 
@@ -56,7 +57,10 @@ def labels_from_csv(path: Path) -> Labels:
         raise InputError(str(path), reason, move)
     labels, problems = [], []
     for line, row in rows:
-        given = {name: (row.get(column) or "").strip() for name, column in named.items()}
+        given = {
+            name: _QUOTED_FORMULA.sub("", (row.get(column) or "").strip())
+            for name, column in named.items()
+        }
         empty = [column for column in columns if not given[column]]
         if empty:
             if len(empty) < len(columns):

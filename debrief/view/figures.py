@@ -20,6 +20,7 @@ class Bar(Struct, frozen=True, kw_only=True):
     """What a turn took, its subagents included, as a bar in a drawing."""
 
     turn: int
+    anchor: str
     tokens: int
     """Input that was not in the provider's cache, and output."""
     cost: float | None
@@ -65,6 +66,7 @@ def figure_of(transcript: ShownTranscript, prices: Path) -> Figure | None:
     bars = [
         Bar(
             turn=shown.turn.number,
+            anchor=shown.anchor,
             tokens=tokens,
             cost=cost,
             x=round(place * step, 2),

@@ -19,7 +19,7 @@ from zlib import crc32
 import msgspec
 from msgspec import Struct
 
-from debrief.errors import DebriefError, InputError
+from debrief.errors import DebriefError, InputError, LakeError
 from debrief.files import locked
 from debrief.keys import digest_of
 from debrief.lake import Lake
@@ -32,6 +32,8 @@ PAUSE = 1.0
 """Seconds in which the lake's files are listed once at most."""
 WAIT = 0.4
 """Seconds that a page waits for an index that is behind; then it shows what there is."""
+_PATIENCE = 5.0
+"""Seconds to wait for another process that writes the file."""
 TEXTS, ROWS = "raw_sessions", ("session_metadata", "session_scores", "judge_evaluations")
 """The table that a week's words are from, and those that its rows are from as well."""
 _COLUMNS = SessionRow.__struct_fields__
@@ -84,21 +86,25 @@ class Index:
         self._checked = 0.0
         self._guard = threading.Lock()
         with locked(self.path.with_suffix(".lock"), timeout=10):
-            if self._version() != _VERSION:
-                for leftover in folder.glob(f"{self.path.name}*"):
-                    leftover.unlink()
-                with self._opened() as new:
-                    new.execute("PRAGMA journal_mode = WAL")
-                    new.executescript(f"{_SCHEMA} PRAGMA user_version = {_VERSION};")
+            self._make()
 
-    def _version(self) -> int:
-        """Return the file's version; -1 for a damaged one, which is made anew like any other."""
+    def _make(self) -> None:
+        """Make the file, unless there is one of this version; a damaged one is made anew."""
         try:
-            with self._opened() as database:
-                version: int = database.execute("PRAGMA user_version").fetchone()[0]
-                return version
-        except sqlite3.DatabaseError:
-            return -1
+            with closing(sqlite3.connect(self.path, timeout=_PATIENCE)) as database:
+                if database.execute("PRAGMA user_version").fetchone()[0] == _VERSION:
+                    return
+        except sqlite3.DatabaseError as error:
+            if error.sqlite_errorcode == sqlite3.SQLITE_BUSY:
+                raise self._unusable(error) from None
+        for leftover in self.path.parent.glob(f"{self.path.name}*"):
+            leftover.unlink()
+        with self._opened() as new:
+            new.execute("PRAGMA journal_mode = WAL")
+            new.executescript(f"{_SCHEMA} PRAGMA user_version = {_VERSION};")
+
+    def _unusable(self, error: sqlite3.Error) -> LakeError:
+        return LakeError(str(self.path), f"cannot be used ({error})", "Remove it: it is made anew.")
 
     def select(self, sql: str, parameters: Sequence[Any] | dict[str, Any] = ()) -> list[Any]:
         """Return the rows of a query, each of which can be read by column and by place."""
@@ -154,8 +160,12 @@ class Index:
     def refresh(self) -> None:
         """Read what changed in the lake since the last time."""
         with locked(self.path.with_suffix(".lock"), timeout=60) as is_alone:
-            if is_alone:
-                self._refresh()
+            try:
+                if is_alone:
+                    self._make()
+                    self._refresh()
+            except DebriefError as error:
+                self.progress = Progress(problems=(str(error),))
         self._checked = time.monotonic()
 
     def _refresh(self) -> None:
@@ -233,8 +243,11 @@ class Index:
 
     @contextmanager
     def _opened(self) -> Iterator[sqlite3.Connection]:
-        with closing(sqlite3.connect(self.path, timeout=30)) as database:
-            yield database
+        try:
+            with closing(sqlite3.connect(self.path, timeout=_PATIENCE)) as database:
+                yield database
+        except sqlite3.DatabaseError as error:
+            raise self._unusable(error) from error
 
     @contextmanager
     def _writing(self) -> Iterator[sqlite3.Connection]:

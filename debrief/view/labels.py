@@ -6,7 +6,7 @@ from collections import Counter
 from functools import cache
 from typing import Annotated, Any
 
-from fastapi import APIRouter, Header, HTTPException, Response
+from fastapi import APIRouter, Header, HTTPException, Query, Response
 from fastapi.responses import RedirectResponse
 
 from debrief.errors import InputError
@@ -26,6 +26,7 @@ from debrief.sessions.store import SESSIONS_TABLE
 from debrief.validity.refitting import gain_text, refit, rows_of_lake
 from debrief.view.indexed import SessionRow
 from debrief.view.links import session_path
+from debrief.view.reasons import label_words
 from debrief.view.templating import Form, Page, PageContext, environment
 
 router = APIRouter()
@@ -38,21 +39,23 @@ def labels_on(page: PageContext, session_id: str) -> dict[str, Any]:
     """Return what the label bar of a session shows, labels of a moment ago included.
 
     That is who labels here, what they said of its success, the labels that were given on pages by
-    whomever, those from elsewhere (name, value, source, rater), and the names of what a label can
-    be compared with.
+    whomever, those from elsewhere (name, value, source, rater), all of them in words, and the names
+    of what a label can be compared with.
     """
     rater = rater_of(page.settings)
     given = [one for one in given_labels(page.lake) if one.session_id == session_id]
     own = (one for one in given if (one.name, one.rater) == (SUCCESS, rater))
+    others = page.index.select(
+        "SELECT name, value, source, rater FROM labels WHERE session_id = ? AND source != 'view'",
+        (session_id,),
+    )
+    said = [(one.name, one.value, one.source, one.rater) for one in given]
     return {
         "rater": rater,
         "own": next(own, None),
         "given": given,
-        "others": page.index.select(
-            "SELECT name, value, source, rater FROM labels "
-            "WHERE session_id = ? AND source != 'view'",
-            (session_id,),
-        ),
+        "others": others,
+        "words": label_words([*map(tuple, others), *said]),
         "names": _measured(page.lake),
     }
 
@@ -97,16 +100,16 @@ def label(
     give_label(page.lake, page.settings.home, made)
     page.index.expire()
     if x_part:
-        return page.render("labels/bar.html", row=row)
+        return page.render("labels/bar.html", row=row, is_fresh=True)
     then = "/labels/next" if form.get("then") == "next" else session_path(session_id)
     return RedirectResponse(then, 303)
 
 
 @router.get("/labels/next")
-def label_next(page: Page, skip: int = 0) -> Response:
+def label_next(page: Page, skip: Annotated[int, Query(ge=0, le=1_000_000)] = 0) -> Response:
     """Show the session whose label would teach most, and how far scores are known to be right."""
     given = list(given_labels(page.lake))
-    labelled, skip = {one.session_id for one in given}, max(0, skip)
+    labelled = {one.session_id for one in given}
     rows = page.index.sessions(
         "labels = '' AND failed = '' AND quality IS NOT NULL",
         order="worth DESC, id",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from itertools import islice
 from typing import Any
 
 import msgspec
@@ -55,6 +56,8 @@ SORTS: Mapping[str, str] = {
 """Sort orders and their names; any column of a list may be given, with a minus for descending."""
 WORST_FIRST = "quality"
 _COLUMNS = frozenset(SessionRow.__struct_fields__)
+_MOST_WORDS = 32
+"""Words and phrases of a search that count."""
 _WORD = re.compile(r'"([^"]*)"|(\S+)')
 MARK, UNMARK = "\ue000", "\ue001"
 """Around what was found, in an excerpt."""
@@ -199,7 +202,8 @@ def _condition(filters: Mapping[str, str]) -> tuple[str, dict[str, Any]]:
 def _full_text(q: str) -> str:
     """Return what FTS5 searches for: each word and each phrase, none of it as an operator."""
     texts = ((phrase or word).replace('"', " ") for phrase, word in _WORD.findall(q))
-    return " ".join(f'"{text}"' for text in texts if any(char.isalnum() for char in text))
+    searched = (f'"{text}"' for text in texts if any(char.isalnum() for char in text))
+    return " ".join(islice(searched, _MOST_WORDS))
 
 
 def choices_of(index: Index) -> dict[str, list[tuple[str, int]]]:

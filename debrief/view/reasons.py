@@ -32,6 +32,7 @@ _QUOTED = re.compile(r"\bturn (\d{1,6}): “([^”]{1,400})”")
 _LEAST, _RANGE = 1, 4
 """Of a rubric's scale from 1 to 5: its lowest score, and how far it goes."""
 _LETTER = re.compile(r"[^\W_]")
+_NO_LETTER = re.compile(r"[\W_]+")
 _NO_TEXT = re.compile(r"<[^>]*>|&#?\w+;")
 _CUT = re.compile(r"…|: ")
 _FEWEST = 6
@@ -106,6 +107,14 @@ def read_assessment(
             (row, names.get((row.score_name, row.rubric_key), row.rubric_key)) for row in held
         ),
         labels=tuple(labels),
+    )
+
+
+def label_words(labels: Iterable[Sequence[str]]) -> tuple[str, ...]:
+    """Return labels in words: of each its name, its value, its source and who gave it."""
+    return tuple(
+        f"{name}: {value} ({', '.join(filter(None, (source, who)))})"
+        for name, value, source, who in labels
     )
 
 
@@ -218,13 +227,21 @@ def find(text: str, quote: str) -> tuple[int, int] | None:
     """
     for part in (quote, *sorted(_CUT.split(quote), key=len, reverse=True)):
         letters = _LETTER.findall(part)[:_MOST]
-        if letters and (part is quote or len(letters) >= _FEWEST):
+        if not letters or "".join(letters).lower() not in _letters_of(text):
+            continue
+        if part is quote or len(letters) >= _FEWEST:
             signs = "".join(part.strip("… ").split())[:_MOST]
             found = _pattern(signs, r"\s*+").search(text)
             found = found or _pattern("".join(letters), r"[\W_]*+").search(text)
             if found:
                 return found.span()
     return None
+
+
+@lru_cache(maxsize=64)
+def _letters_of(text: str) -> str:
+    """Return the letters of a text, which tell at once that a quotation is not in it."""
+    return _NO_LETTER.sub("", text).lower()
 
 
 @lru_cache(maxsize=512)

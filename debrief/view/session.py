@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections import OrderedDict
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -29,7 +29,7 @@ from debrief.view.calls import DiffLine, ShownCall, shown_call
 from debrief.view.figures import Figure, figure_of
 from debrief.view.indexed import SessionRow
 from debrief.view.links import page_path, session_path
-from debrief.view.reasons import EvidenceMark, Gap, clipped, read_assessment
+from debrief.view.reasons import EvidenceMark, Gap, clipped, label_words, read_assessment
 from debrief.view.templating import Page, PageContext, environment, markdown
 from debrief.view.transcript import Part, ShownAgent, ShownTranscript, Step
 
@@ -52,6 +52,8 @@ _OPEN_LINES = 40
 """Lines of a diff, or of what a failed call printed, that are shown without a click."""
 _LONGEST_LINE = 2_000
 _FIRST_WORDS = 110
+_MOST_PROSE, _LEAST_PROSE = 4, 1_000
+"""How often the most of one text's Markdown is shown on a page, and characters of any after it."""
 
 
 class Limits(Struct, frozen=True, kw_only=True):
@@ -95,6 +97,7 @@ class SessionView:
         self.path = path
         self._part = part
         self.limits = limits
+        self._prose_left = _MOST_PROSE * limits.prose
         self.marks_of = transcript.marks_of
         self.agents_of = transcript.agents_of
 
@@ -131,9 +134,11 @@ class SessionView:
 
     def markdown(self, text: str) -> Markup:
         """Return Markdown as HTML, cut where it is very long."""
-        left = len(text) - self.limits.prose
+        most = min(self.limits.prose, max(self._prose_left, _LEAST_PROSE))
+        left = len(text) - most
+        self._prose_left -= min(len(text), most)
         note = f"\n\n… {counted(left, 'character')} left out …" if left > 0 else ""
-        return markdown(text[: self.limits.prose] + note)
+        return markdown(text[:most] + note)
 
     def lines(self, diff: Sequence[DiffLine]) -> list[DiffLine]:
         """Return the lines of a diff that are shown."""
@@ -184,14 +189,6 @@ def title_of(session: Session) -> str:
     """Return what a session is called: by itself, else by its first prompt."""
     first = next((turn.prompt for turn in session.turns if turn.prompt.strip()), "")
     return shorten(session.title or first, 160) or session.id
-
-
-def label_words(labels: Iterable[Sequence[str]]) -> tuple[str, ...]:
-    """Return labels in words: of each its name, its value, its source and who gave it."""
-    return tuple(
-        f"{name}: {value} ({', '.join(filter(None, (source, who)))})"
-        for name, value, source, who in labels
-    )
 
 
 def file_of(transcript: ShownTranscript, figure: Figure | None) -> str:

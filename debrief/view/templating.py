@@ -11,12 +11,12 @@ from functools import cache
 from typing import Annotated, Any
 from urllib.parse import parse_qsl
 
-from fastapi import Depends, Request
+from fastapi import Depends, HTTPException, Request
 from fastapi.responses import HTMLResponse
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup, escape
 
-from debrief.errors import InputError, without_controls
+from debrief.errors import without_controls
 from debrief.lake import Lake
 from debrief.scoring.dimensions import BY_NAME
 from debrief.settings import Settings
@@ -78,9 +78,11 @@ Page = Annotated[PageContext, Depends(PageContext)]
 
 
 async def _form(request: Request) -> dict[str, str]:
-    body = await request.body()
-    if len(body) > _LONGEST_FORM:
-        raise InputError("the form", f"is longer than {_LONGEST_FORM:,} bytes", "Write less.")
+    body = b""
+    async for piece in request.stream():
+        body += piece
+        if len(body) > _LONGEST_FORM:
+            raise HTTPException(413, f"is longer than {_LONGEST_FORM:,} bytes")
     return dict(parse_qsl(body.decode("utf-8", "replace"), keep_blank_values=True))
 
 

@@ -76,13 +76,14 @@ def training_sets(page: Page) -> Response:
     for key, version in now.items():
         versions = version, lines.get(key, "")
         if key not in known or known[key][0] != versions:
-            row = next(page.lake.read(INDEX, key, TrainingSetRow))
+            row = next(page.lake.read(INDEX, key, TrainingSetRow), None)
+            if row is None:  # gone since the files were listed
+                continue
             qualities = [each.quality for each in page.lake.read(LINES, key, _Quality)]
             mean = sum(qualities) / len(qualities) if qualities else None
             known[key] = versions, row, mean
-    sets = sorted(
-        (known[key][1:] for key in now), key=lambda each: (-each[0].samples, each[0].task)
-    )
+    sets = [known[key][1:] for key in now if key in known]
+    sets.sort(key=lambda each: (-each[0].samples, each[0].task))
     filled = [each for each in sets if each[0].samples]
     return page.render(
         "training/list.html",
@@ -124,7 +125,10 @@ def training_set(
     data = _bytes_of(page.lake, row, lines[line - 1]) if lines else b""
     if raw and data:
         return Response(data, media_type="application/json")
-    sample = msgspec.json.decode(data, type=SampleLine) if data else None
+    try:
+        sample = msgspec.json.decode(data, type=SampleLine) if data else None
+    except (msgspec.DecodeError, UnicodeDecodeError):
+        raise InputError(key, "is being written just now", "Load the page again.") from None
     messages = _chat(page, sample) if sample else []
     card = page.lake.read_bytes(training_path(task, pair, ".card.md")) or b""
     first = max(0, line - 1 - _NEAR)

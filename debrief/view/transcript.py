@@ -3,7 +3,7 @@ places that reasons cite."""
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime
 from typing import Literal
@@ -34,9 +34,9 @@ class Step(Struct, frozen=True, kw_only=True, gc=False):
     deed: str = ""
     """Of a person's, what kind of intervention it is."""
 
-    def anchor(self, turn: Turn) -> str:
+    def anchor(self, shown: ShownTurn) -> str:
         """Return the id of its element in a turn; empty for a step that has none."""
-        return f"turn-{turn.number}-call-{self.number}" if self.call is not None else ""
+        return f"{shown.anchor}-call-{self.number}" if self.call is not None else ""
 
 
 class ShownAgent(Struct, frozen=True, kw_only=True):
@@ -52,6 +52,8 @@ class ShownTurn(Struct, frozen=True, kw_only=True):
     """A turn, or the part of one that is shown."""
 
     turn: Turn
+    anchor: str
+    """Its own: turns before the first prompt have one number, and resumed sessions several."""
     steps: tuple[Step, ...]
     is_begun: bool = False
     """It began in the part before."""
@@ -95,11 +97,15 @@ class ShownTranscript:
         self.session = session
         self.assessment = assessment
         self.reasons = reasons_of(assessment)
-        self.turns = [
-            ShownTurn(turn=turn, steps=tuple(_steps(turn, str(place))))
-            for place, turn in enumerate(session.turns)
-            if turn.number or turn.messages or turn.interventions
-        ]
+        self.turns: list[ShownTurn] = []
+        used: Counter[int] = Counter()
+        for place, turn in enumerate(session.turns):
+            if turn.number or turn.messages or turn.interventions:
+                used[turn.number] += 1
+                again = f"-{used[turn.number]}" if used[turn.number] > 1 else ""
+                anchor = f"turn-{turn.number}{again}"
+                steps = tuple(_steps(turn, str(place)))
+                self.turns.append(ShownTurn(turn=turn, anchor=anchor, steps=steps))
         self.agents = [
             ShownAgent(number=n, agent=agent, steps=tuple(_of_agent(agent, f"agent-{n}")))
             for n, agent in enumerate(session.subagents, 1)
@@ -152,10 +158,10 @@ class ShownTranscript:
     def text_at(self, anchor: str) -> str | None:
         """Return the whole text of a call, or of the prompt of a turn; None without one."""
         for shown in self.turns:
-            if anchor == f"turn-{shown.turn.number}":
+            if anchor == shown.anchor:
                 return shown.turn.prompt
             for step in shown.steps:
-                if step.call is not None and step.anchor(shown.turn) == anchor:
+                if step.call is not None and step.anchor(shown) == anchor:
                     return f"{step.call.name} {step.call.input}\n\n{step.call.result or ''}"
         return None
 
@@ -221,8 +227,8 @@ class ShownTranscript:
 
 def _anchors(shown: ShownTurn) -> Iterator[str]:
     if not shown.is_begun:
-        yield f"turn-{shown.turn.number}"
-    yield from filter(None, (step.anchor(shown.turn) for step in shown.steps))
+        yield shown.anchor
+    yield from filter(None, (step.anchor(shown) for step in shown.steps))
 
 
 def _target(
@@ -307,7 +313,7 @@ def _parts(turns: Iterable[ShownTurn]) -> list[Part]:
         start = 0
         while start < len(shown.steps) or not start:
             steps = shown.steps[start : start + _OVERFULL - count]
-            parts[-1].append(ShownTurn(turn=shown.turn, steps=steps, is_begun=start > 0))
+            parts[-1].append(replace(shown, steps=steps, is_begun=start > 0))
             start, count = start + max(len(steps), 1), count + len(steps)
             if count >= _OVERFULL:
                 parts.append([])

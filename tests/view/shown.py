@@ -134,9 +134,16 @@ def app_of(settings: Settings) -> FastAPI:
 
 @contextmanager
 def served(settings: Settings) -> Iterator[httpx.Client]:
-    """The pages on loopback, and a client of them."""
+    """The pages of the settings' lake on loopback, and a client of them."""
+    with serving(app_of(settings)) as client:
+        yield client
+
+
+@contextmanager
+def serving(app: FastAPI) -> Iterator[httpx.Client]:
+    """An application on loopback, and a client of it."""
     with listen("127.0.0.1", 0) as listener:
-        server = make_server(app_of(settings), ServiceLimits())
+        server = make_server(app, ServiceLimits())
         thread = threading.Thread(target=server.run, args=([listener],))
         thread.start()
         try:

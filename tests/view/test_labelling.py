@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import re
 from pathlib import Path
 
@@ -143,6 +144,33 @@ def test_the_csv_of_the_pages_is_read_as_labels(settings: Settings, tmp_path: Pa
     assert [(row.session_id, row.value, row.rater, row.detail) for row in read.labels] == [
         ("open", "good", "ada", '"Well", he said'), ("clear", "unsure", "ada", ""),
     ]  # fmt: skip
+
+
+def test_a_spreadsheet_computes_nothing_of_the_csv_and_it_is_read_back_as_it_was_said(
+    settings: Settings, tmp_path: Path
+) -> None:
+    formulas = ("=cmd|' /C calc'!A0", "+1", "-1", "@SUM(A1)", "'=quoted")
+    with served(settings) as client:
+        for formula in formulas:
+            post(client, "open", say="named", name=formula, value=formula, note=formula)
+        text = client.get("/labels.csv").text
+    cells = [cell for row in csv.reader(text.splitlines()) for cell in row]
+    assert not [cell for cell in cells if cell[0] in "=+-@"]
+    (path := tmp_path / "labels.csv").write_text(text, newline="")
+    said = {(row.name, row.value, row.detail) for row in labels_from_csv(path).labels}
+    assert said == {(formula,) * 3 for formula in formulas}
+
+
+def test_a_form_that_is_too_long_is_refused(settings: Settings) -> None:
+    with served(settings) as client:
+        assert post(client, "open", say="good", note="x" * 200_000).status_code == 413
+
+
+def test_the_panel_beside_a_session_has_a_label_at_once(settings: Settings) -> None:
+    said = '<div data-said><p class="label">success: good (view, ada)</p></div>'
+    with served(settings) as client:
+        assert said in post(client, "open", PART, say="good").text
+        assert said in client.get("/sessions/open").text
 
 
 def test_what_a_fit_would_gain_is_shown_and_not_stored(settings: Settings) -> None:

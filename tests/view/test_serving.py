@@ -5,15 +5,18 @@ from __future__ import annotations
 import os
 import signal
 import socket
+import sqlite3
 import subprocess
 import sys
+from contextlib import closing
 from pathlib import Path
+from time import sleep
 
 import httpx
 import pytest
 
 from debrief.lake import Lake
-from tests.view.shown import MONDAY, app_of, fill, served, session_of, settings_of
+from tests.view.shown import MONDAY, app_of, fill, served, serving, session_of, settings_of
 from tests.waiting import LONG
 
 PAGES = (
@@ -104,6 +107,58 @@ def test_a_damaged_index_is_made_anew(tmp_path: Path) -> None:
     app_of(settings).state.index.path.write_bytes(b"no database, " * 1_000)
     with served(settings) as client:
         assert "/sessions/one" in client.get("/sessions").text
+
+
+def test_an_index_that_is_locked_or_taken_away_costs_one_page(tmp_path: Path) -> None:
+    settings = settings_of(tmp_path)
+    fill(Lake(settings.lake), [(session_of("one"), 0.3)])
+    with served(settings) as client:
+        (path,) = (settings.home / "view").glob("*.sqlite")
+        with closing(sqlite3.connect(path, isolation_level=None)) as other:
+            other.execute("PRAGMA locking_mode = EXCLUSIVE")
+            other.execute("BEGIN EXCLUSIVE")
+            locked = client.get("/sessions")
+        for each in path.parent.glob(f"{path.name}*"):
+            each.unlink()
+        for _ in range(50):
+            sleep(0.2)
+            if "/sessions/one" in (shown := client.get("/sessions").text):
+                break
+    assert (locked.status_code, "Remove it: it is made anew." in locked.text) == (500, True)
+    assert "/sessions/one" in shown
+
+
+@pytest.mark.parametrize(
+    ("address", "status"),
+    [
+        ("/sessions/..%2f..%2fetc%2fpasswd", 404),
+        ("/sessions/%00%ED%A0%80", 404),
+        ("/static/..%2f..%2fapp.py", 404),
+        ("/training/..%2f..%2fx/y?raw=1", 404),
+        ("/sessions/one?part=99999999999999999999999", 404),
+        ("/labels/next?skip=99999999999999999999999", 422),
+        (f"/sessions?q={'a+' * 20_000}", 200),
+        ("/sessions?page=999999&tokens_min=1e400", 200),
+    ],
+)
+def test_a_hostile_address_is_answered_like_any_other(
+    tmp_path: Path, address: str, status: int
+) -> None:
+    settings = settings_of(tmp_path)
+    fill(Lake(settings.lake), [(session_of("one"), 0.3)])
+    with served(settings) as client:
+        assert client.get(address).status_code == status
+
+
+def test_a_session_that_leaves_the_lake_while_it_is_read_is_said_to_be_gone(tmp_path: Path) -> None:
+    settings = settings_of(tmp_path)
+    fill(Lake(settings.lake), [(session_of("one"), 0.3)])
+    app = app_of(settings)
+    app.state.index.follow = bool
+    (Path(settings.lake) / "raw_sessions" / f"{MONDAY:%Y-%m-%d}.parquet").unlink()
+    with serving(app) as client:
+        answer = client.get("/sessions/one")
+    assert (answer.status_code, "is no longer in the lake" in answer.text) == (404, True)
 
 
 def test_the_command_prints_its_address_and_ends_with_one_line_on_a_taken_port(

@@ -188,6 +188,28 @@ def test_a_session_that_would_do_harm_is_shown_and_not_obeyed(address: str, tmp_
         assert " style=" not in text
 
 
+def test_a_megabyte_in_every_field_is_shown_in_seconds(tmp_path: Path) -> None:
+    settings = settings_of(tmp_path)
+    fill_hostile(Lake(settings.lake), ("word <b>x</b> [l](javascript:1) `a` " * 30_000)[:1_000_000])
+    with served(settings) as client:
+        started = time.process_time()
+        page = page_of(client, "/sessions/evil")
+    assert time.process_time() - started < 12
+    assert "characters left out" in page
+
+
+def test_turns_of_one_number_have_anchors_of_their_own(tmp_path: Path) -> None:
+    settings = settings_of(tmp_path)
+    calls = (call_of("c1", "Bash", {"command": "ls"}),)
+    before = Turn(number=0, prompt="", messages=(Message(id="m", model="m", calls=calls),))
+    fill(Lake(settings.lake), [(session_of("twice", turns=(before, before)), 0.3)])
+    with served(settings) as client:
+        page = page_of(client, "/sessions/twice")
+    assert re.findall(r'id="(turn[^"]+)"', page) == [
+        "turn-0", "turn-0-call-1", "turn-0-2", "turn-0-2-call-1",
+    ]  # fmt: skip
+
+
 def test_a_megabyte_in_one_line_is_cut_with_its_evidence_left_in(tmp_path: Path) -> None:
     settings = settings_of(tmp_path)
     long = f"{'x' * 500_000} needle in hay {'y' * 500_000}"

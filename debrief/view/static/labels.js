@@ -12,7 +12,8 @@ document.addEventListener("keydown", (event) => {
     control.parentElement.querySelector("input, textarea").select();
 });
 
-// Where the reader stays on the page, only the bar is loaded again.
+// Where the reader stays on the page, only the labels are loaded again: the bar, and those beside
+// the scores.
 document.addEventListener("submit", async (event) => {
   const bar = event.target.closest("[data-labels]");
   const form = new FormData(event.target, event.submitter);
@@ -25,6 +26,9 @@ document.addEventListener("submit", async (event) => {
   });
   const page = new DOMParser().parseFromString(await answer.text(), "text/html");
   const fresh = page.querySelector(answer.ok ? "[data-labels]" : "main");
-  if (answer.ok) bar.replaceWith(fresh);
+  if (answer.ok) {
+    document.querySelector("[data-said]")?.replaceWith(page.querySelector("[data-said]"));
+    bar.replaceWith(fresh);
+  }
   else bar.prepend(Object.assign(document.createElement("p"), { className: "notice bad", role: "alert", textContent: fresh?.innerText ?? answer.statusText }));
 });

@@ -5,6 +5,8 @@ LOCKS := deploy/locks
 UV := VIRTUAL_ENV=.venv $(BIN)/uv
 export PYTHONUTF8 = 1
 export LITELLM_LOCAL_MODEL_COST_MAP = True
+# Some images set it, and then every process compiles all that it imports anew: half of its time.
+export PYTHONDONTWRITEBYTECODE =
 
 .PHONY: demo pictures test check pytest test-shared test-programs test-trainers test-pages test-langfuse validity wheel-test ui up vscode \
 	vscode-check test-vscode locks clean
@@ -92,7 +94,6 @@ check: .venv/.test
 	$(BIN)/ruff check
 	$(BIN)/lint-imports
 	$(BIN)/mypy
-	DAGSTER_DISABLE_TELEMETRY=1 $(BIN)/dagster definitions validate --log-level warning
 
 # Whether scores say anything about success, and rubrics nothing about noise: the gate for every
 # change to scores and prompts. python -m tools.labelled makes such a folder.

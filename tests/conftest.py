@@ -21,7 +21,9 @@ from tests.postgres import postgres_server, postgres_url, record_store, shared_s
 __all__ = ["postgres_server", "postgres_url", "record_store", "shared_store"]
 
 # A test is to fail for what it finds, not for what else the machine is doing.
-settings.register_profile("patient", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.register_profile(
+    "patient", max_examples=50, deadline=None, suppress_health_check=[HealthCheck.too_slow]
+)
 settings.load_profile("patient")
 
 # What is set on the machine of the day leads no test to other places, keys, proxies or colours.

@@ -2,28 +2,32 @@
 
 from __future__ import annotations
 
+import contextlib
+import os
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 
 import dagster as dg
 import httpx
+import psutil
 import pytest
 
 from debrief.samples import folder
 from pipelines.automation import weekly
 from tests.pipelines.conftest import Home, Said, only_line
+from tests.pipelines.test_run import conversation, write
 from tests.ports import free_port
-from tests.waiting import LONG, wait_until
+from tests.waiting import LONG, is_over, wait_until
 
 SAMPLES = ("run", "--offline", "--sessions", str(folder()))
 
 
 def test_a_week_without_a_session_is_no_success_and_says_where_sessions_are(home: Home) -> None:
-    said = home.debrief(*SAMPLES, "--lake", str(home.path / "lake"), "--week", "2031-01-06")
+    said = home.typed(*SAMPLES, "--lake", str(home.path / "lake"), "--week", "2031-01-06")
     line = only_line(said)
     assert "2031-01-06: no session in that week" in line
     assert "from 2026-10-05 to 2026-11-02" in line
@@ -32,7 +36,7 @@ def test_a_week_without_a_session_is_no_success_and_says_where_sessions_are(home
 @pytest.mark.parametrize("command", [["demo"], ["ui", "--demo"], ["view"], ["score", "--all"]])
 def test_a_home_that_cannot_be_written_is_named(tmp_path: Path, command: list[str]) -> None:
     (tmp_path / "file").write_text("no folder")
-    line = only_line(Home(tmp_path / "file").debrief(*command))
+    line = only_line(Home(tmp_path / "file").typed(*command))
     assert str(tmp_path / "file") in line
     assert "Not a directory" in line
 
@@ -43,7 +47,7 @@ def test_a_home_that_cannot_be_written_is_named(tmp_path: Path, command: list[st
 )
 def test_what_only_reads_makes_no_lake(home: Home, command: list[str]) -> None:
     lake = home.path / "nowhere" / "lake"
-    assert f"--lake {lake}: is no folder" in only_line(home.debrief(*command, "--lake", str(lake)))
+    assert f"--lake {lake}: is no folder" in only_line(home.typed(*command, "--lake", str(lake)))
     assert not lake.parent.exists()
 
 
@@ -59,14 +63,15 @@ def test_the_schedule_takes_no_week_before_those_that_are_listed(
     assert isinstance(weekly(early), dg.SkipReason)
 
 
-def start(home: Home, *arguments: str) -> subprocess.Popen[str]:
+def start(home: Home, *arguments: str, through: Sequence[str] = ()) -> subprocess.Popen[str]:
     return subprocess.Popen(
-        [sys.executable, "-m", "pipelines.command", *arguments],
+        [*through, sys.executable, "-m", "pipelines.command", *arguments],
         env=home.environment(PYTHONUNBUFFERED="1"),
         cwd=Path(__file__).parents[2],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
+        start_new_session=True,
     )
 
 
@@ -76,7 +81,11 @@ def start(home: Home, *arguments: str) -> subprocess.Popen[str]:
 def test_a_run_that_was_stopped_says_that_the_same_command_goes_on(
     home: Home, number: signal.Signals, until: str
 ) -> None:
-    run = (*SAMPLES, "--week", "2026-11-02", "--lake", str(home.path / "lake"))
+    transcripts = home.path / "transcripts"
+    transcripts.mkdir()
+    for name in ("one", "two"):
+        write(transcripts, f"{name}.jsonl", conversation(name))
+    run = ("run", "--offline", "--sessions", str(transcripts), "--lake", str(home.path / "lake"))
     running = start(home, *run)
     assert running.stderr is not None
     said = ""
@@ -86,38 +95,43 @@ def test_a_run_that_was_stopped_says_that_the_same_command_goes_on(
     out, err = running.communicate(timeout=LONG)
     line = only_line(Said(running.returncode, out, err))
     assert line.endswith("was stopped; what was finished stays. The same command goes on.")
-    again = home.debrief(*run)
+    again = home.typed(*run)
     assert again.code == 0, again.err
-    assert "sessions in 1 week" in again.out
+    assert "2 sessions in 1 week" in again.out
 
 
-@pytest.fixture
-def ui(home: Home) -> Iterator[tuple[int, Home]]:
+IGNORES_CTRL_C = (
+    "import os, signal, sys; signal.signal(2, signal.SIG_IGN); os.execv(sys.argv[1], sys.argv[1:])"
+)
+
+
+def test_a_ui_that_a_script_started_is_the_only_one_and_ends_with_all_that_it_started(
+    home: Home,
+) -> None:
     port, view_port = free_port(), free_port()
-    running = start(home, "ui", "--port", str(port), "--view-port", str(view_port))
+    ports = ("--port", str(port), "--view-port", str(view_port))
+    ui = start(home, "ui", *ports, through=(sys.executable, "-c", IGNORES_CTRL_C))
     try:
-        assert running.stdout is not None
-        said: list[str] = []
-        wait_until(lambda: said.append(str(running.stdout.readline())) or port_of(said))  # type: ignore[func-returns-value,union-attr]
-        assert f"http://127.0.0.1:{port}" in said[-1]
-        pages = str(running.stdout.readline()).split()[0]
+        assert ui.stdout is not None
+        while "http://" not in (said := ui.stdout.readline()):
+            assert said, "it ended"
+        assert f"http://127.0.0.1:{port}" in said
+        pages = ui.stdout.readline().split()[0]
         assert pages == f"http://127.0.0.1:{view_port}"
         assert f'href="http://127.0.0.1:{port}">Run things in Dagster' in httpx.get(pages).text
-        yield port, home
-    finally:
-        running.send_signal(signal.SIGTERM)
-        _, err = running.communicate(timeout=LONG)
+        taken = only_line(home.debrief("ui", "--port", str(port)))
+        assert f"127.0.0.1:{port}: cannot be listened on (Address already in use)" in taken
+        assert "--port" in taken
+        beside = only_line(home.typed("ui", "--port", str(free_port())))
+        assert f"is shown already. Look at http://127.0.0.1:{port}" in beside
+        assert httpx.get(f"http://127.0.0.1:{port}/server_info", timeout=LONG).is_success
+        children = psutil.Process(ui.pid).children(recursive=True)
+        ui.send_signal(signal.SIGTERM)
+        _, err = ui.communicate(timeout=LONG)
         assert err == ""
-
-
-def port_of(said: list[str]) -> bool:
-    return "http://" in said[-1]
-
-
-def test_a_second_ui_ends_with_one_line_and_starts_no_second_daemon(ui: tuple[int, Home]) -> None:
-    port, home = ui
-    taken = only_line(home.debrief("ui", "--port", str(port)))
-    assert f"127.0.0.1:{port}: cannot be listened on (Address already in use)" in taken
-    assert "--port" in taken
-    beside = only_line(home.debrief("ui", "--port", str(free_port())))
-    assert f"is shown already. Look at http://127.0.0.1:{port}" in beside
+        wait_until(lambda: all(is_over(child.pid) for child in children))
+        assert children
+    finally:
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(ui.pid, signal.SIGKILL)
+        ui.communicate()

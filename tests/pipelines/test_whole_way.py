@@ -13,7 +13,7 @@ from tests.markup import signs_of_life
 from tests.pipelines.conftest import Home
 from tests.planting import Planted, Search, write_markup, write_transcripts
 
-KINDS = ("github", "stripe", "password")
+KINDS = ("github", "password")
 
 
 @pytest.fixture(scope="module")

@@ -13,6 +13,7 @@ import io
 import math
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct
@@ -116,35 +117,39 @@ def leaderboard(
     judged: dict[str, dict[str, list[JudgeEvaluation]]] = defaultdict(lambda: defaultdict(list))
     for judgement in judgements:
         judged[judgement.session_id][judgement.eval_fingerprint].append(judgement)
-    members: dict[tuple[str, ...], list[SessionScores]] = defaultdict(list)
-    values: dict[tuple[str, ...], dict[str, list[float]]] = defaultdict(lambda: defaultdict(list))
-    by_judge: dict[tuple[str, ...], dict[str, list[float]]] = defaultdict(lambda: defaultdict(list))
+    members: dict[tuple[str, ...], list[tuple[SessionScores, list[JudgeEvaluation]]]]
+    members = defaultdict(list)
     for row in sorted(scores, key=lambda row: (row.session_id, row.scoring_fingerprint)):
         known = by_metadata.get(row.session_id)
         if known is None or row.status != "ok" or row.overall_quality is None:
             continue
         who = (known.prompt_fingerprint, known.tool, known.model or UNKNOWN)
         for eval_fingerprint, beside in _judges_beside(row, judged.get(row.session_id, {})).items():
-            key: tuple[str, ...] = (eval_fingerprint, row.scoring_fingerprint, row.model, *who)
-            members[key].append(row)
-            for name in MEASURES:
-                value = judges_mean(beside) if name == "judges" else getattr(row, name)
-                if value is not None:
-                    values[key][name].append(value)
-            for judgement in beside:
-                if judgement.status == "ok" and judgement.score is not None:
-                    by_judge[key][judgement.judge].append(judgement.score)
-    rows = []
-    for key, sessions in members.items():
-        fields: dict[str, Any] = dict(zip(_KEY, key, strict=True))
-        for name, (_, upper) in MEASURES.items():
-            fields[name] = estimate(values[key][name], upper)
-        judges = tuple(
-            JudgeEstimate(judge=judge, score=estimate(scored, 1.0))
-            for judge, scored in sorted(by_judge[key].items())
+            key = (eval_fingerprint, row.scoring_fingerprint, row.model, *who)
+            members[key].append((row, beside))
+    return _ranked([_row(key, sessions) for key, sessions in members.items()])
+
+
+def _row(
+    key: tuple[str, ...], sessions: Sequence[tuple[SessionScores, list[JudgeEvaluation]]]
+) -> LeaderboardRow:
+    """Return the row of sessions that can be compared, each with its judges; not ranked yet."""
+    fields: dict[str, Any] = dict(zip(_KEY, key, strict=True))
+    for name, (_, upper) in MEASURES.items():
+        values = (
+            judges_mean(beside) if name == "judges" else getattr(row, name)
+            for row, beside in sessions
         )
-        rows.append(LeaderboardRow(rank=0, sessions=len(sessions), by_judge=judges, **fields))
-    return _ranked(rows)
+        fields[name] = estimate([value for value in values if value is not None], upper)
+    by_judge: dict[str, list[float]] = defaultdict(list)
+    for one in chain.from_iterable(beside for _, beside in sessions):
+        if one.status == "ok" and one.score is not None:
+            by_judge[one.judge].append(one.score)
+    judges = tuple(
+        JudgeEstimate(judge=judge, score=estimate(scored, 1.0))
+        for judge, scored in sorted(by_judge.items())
+    )
+    return LeaderboardRow(rank=0, sessions=len(sessions), by_judge=judges, **fields)
 
 
 def _ranked(rows: Sequence[LeaderboardRow]) -> list[LeaderboardRow]:

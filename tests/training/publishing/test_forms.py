@@ -20,7 +20,7 @@ from debrief.training.publishing.form import (
     with_single_calls,
     without_reasoning,
 )
-from debrief.training.publishing.forms import FORMS, form_named, made_in
+from debrief.training.publishing.forms import FORMS, made_in
 from debrief.training.samples import encode_line
 from tests.training.publishing.readers import problems
 from tests.training.scenario import (
@@ -93,13 +93,6 @@ def test_any_session_gives_lines_that_its_readers_take(of: Session) -> None:
     assert all(len(m.get("tool_calls", [])) < 2 for m in after["messages"])
     assert sorted(_said(after)) == sorted(_said(before)), "neither call nor result is lost"
     assert as_form("messages", encoded(after), single_calls=True) == [after]
-
-
-def test_openai_gets_messages_and_tools_alone_with_arguments_as_text() -> None:
-    (line,) = as_form("openai", stored())
-    assert set(line) == {"messages", "tools"}
-    called = line["messages"][1]["tool_calls"][0]["function"]
-    assert called == {"name": "Bash", "arguments": '{"command":"ls"}'}
 
 
 def test_openai_gets_descriptions_of_tools_that_it_takes() -> None:
@@ -228,11 +221,6 @@ def test_turns_that_cannot_alternate_are_refused() -> None:
         made_in("sharegpt", encoded(twice))
     with pytest.raises(InputError, match="even number"):
         made_in("sharegpt", encoded(replace(line, messages=line.messages[:1])))
-
-
-def test_a_form_that_is_none_is_refused() -> None:
-    with pytest.raises(InputError, match="messages, trl, axolotl"):
-        form_named("alpaca")
 
 
 LS, CAT = call("Bash", {"command": "ls"}, "a.py"), call("Bash", {"command": "cat a.py"}, "x = 1")

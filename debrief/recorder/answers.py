@@ -16,7 +16,10 @@ from msgspec import Struct, structs
 from pydantic import BaseModel
 
 from debrief.errors import DebriefError, InputError
-from debrief.recorder.allowlist import (
+from debrief.recorder.assembly import shown_output
+from debrief.recorder.checks import ReadyRule, readiness
+from debrief.recorder.client import RecorderClient
+from debrief.recorder.commands import (
     RULES_FILE,
     check_command,
     default_rules,
@@ -24,9 +27,6 @@ from debrief.recorder.allowlist import (
     read_rules,
     table,
 )
-from debrief.recorder.assembly import shown_output
-from debrief.recorder.checks import ReadyRule, readiness
-from debrief.recorder.client import RecorderClient
 from debrief.recorder.comparison import uncommitted_paths
 from debrief.recorder.contracts import CommandRule, CommandRules
 from debrief.recorder.repository import baseline_of, worktree_of

@@ -11,7 +11,7 @@ from msgspec import Struct
 from debrief.errors import InputError, shown
 from debrief.markdown import counted
 from debrief.recorder import contracts
-from debrief.recorder.allowlist import command_problem, is_validation, rules_problems
+from debrief.recorder.commands import command_problem, is_validation, rules_problems
 from debrief.recorder.contracts import APPLY_PATCH, OUTPUT_LIMIT, READ_FILE, TRUNCATED, Meta, Record
 from debrief.recorder.encoding import PATCHED, AnsweredCall, calls_of, tools_for
 from debrief.recorder.patching import FileState, apply_operations

@@ -18,9 +18,8 @@ from msgspec import structs
 from pydantic import TypeAdapter, ValidationError
 
 from debrief.errors import ConfigurationError, InputError
-from debrief.recorder.allowlist import RULES_FILE, check_command, default_rules, read_rules
 from debrief.recorder.changes import keep_state
-from debrief.recorder.commands import execute
+from debrief.recorder.commands import RULES_FILE, check_command, default_rules, execute, read_rules
 from debrief.recorder.comparison import IgnoreRules, check_clean
 from debrief.recorder.contracts import CommandRules, TaskId
 from debrief.recorder.encoding import MAX_STRING

@@ -7,7 +7,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from debrief.errors import InputError
-from debrief.recorder.allowlist import check_command, command_problem, is_validation, table
+from debrief.recorder.commands import check_command, command_problem, is_validation, table
 
 TABLE = table()
 

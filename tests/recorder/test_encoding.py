@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from jsonschema import Draft202012Validator, FormatChecker
 
 from debrief.errors import InputError
-from debrief.recorder.allowlist import table
+from debrief.recorder.commands import table
 from debrief.recorder.contracts import (
     ApplyPatch,
     CreateFile,

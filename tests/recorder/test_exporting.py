@@ -1,10 +1,13 @@
-"""Records as lines: in every form, whole, valid, free of secrets, and one at a time."""
+"""Stored records as lines, and as folders of sets that load."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import Any
 from uuid import UUID, uuid4
 
 import msgspec
@@ -16,13 +19,25 @@ from hypothesis import strategies as st
 from debrief.errors import InputError
 from debrief.recorder.contracts import Record, Status
 from debrief.recorder.encoding import encode_record
-from debrief.recorder.exporting import EXPORT_FORMS, lines_of, record_line, training_line
+from debrief.recorder.exporting import (
+    EXPORT_FORMS,
+    lines_of,
+    publish_as_records,
+    publish_records,
+    record_line,
+    training_line,
+)
 from debrief.recorder.storage.rows import StoredRecord
+from debrief.sessions.model import Session
 from debrief.sessions.readers.recorder import NO_CONTENTS
+from debrief.sessions.sources import read_week, scan
 from debrief.training.formats import validate_line
 from debrief.training.model import SampleLine
+from debrief.training.options import TrainingOptions
+from debrief.training.publishing.forms import RECORD_FORMS
 from debrief.training.samples import SECRET_FOUND
-from debrief.training.selection import side_of
+from debrief.training.selection import NEAR_DUPLICATE, UNSURE, side_of
+from tests.machine import files_below
 from tests.recorder.records import as_json, build, without_contents
 from tests.training.publishing.readers import problems
 
@@ -159,3 +174,171 @@ def test_lines_of_records_load_beside_those_of_the_pipeline(tmp_path: Path) -> N
     )
     assert loaded.num_rows == 3
     assert validate_line(files["a.jsonl"].split(b"\n")[0]) == []
+
+
+MONDAY = datetime(2026, 11, 2, 9, tzinfo=UTC)
+WORDS = [
+    *("amber", "birch", "cedar", "delta", "ember", "flint", "grove", "heath"),
+    *("inlet", "jetty", "knoll", "larch", "maple", "north"),
+]
+
+
+def a_record(
+    number: int, repository: str = "shop", week: int = 0, text: str = "", **meta: Any
+) -> Record:
+    """A session that resembles no other, unless its text does."""
+    words = [
+        WORDS[(number * 7 + place * (number + 3)) % len(WORDS)] + str(number) for place in range(60)
+    ]
+    content = text or "\n".join(" ".join(words[at : at + 6]) for at in range(0, 60, 6)) + "\n"
+    started = MONDAY + timedelta(weeks=week, minutes=number)
+    return build(
+        {},
+        {f"src/{WORDS[number % len(WORDS)]}.ts": content},
+        session_id=UUID(int=number + 1),
+        repo_name=repository,
+        started_at=started,
+        stopped_at=started + timedelta(minutes=1),
+        **meta,
+    )
+
+
+def rows(records: Sequence[Record], status: Status = "ready") -> list[StoredRecord]:
+    return [StoredRecord(r.meta.session_id, status, encode_record(r)) for r in records]
+
+
+def sides(folder: Path) -> dict[str, str]:
+    """The side that each session is on."""
+    return {
+        orjson.loads(line)["metadata"]["session_id"]: path.stem
+        for path in folder.rglob("*.jsonl")
+        for line in path.read_bytes().splitlines()
+    }
+
+
+MANY = [a_record(n, repository=f"repo{n % 6}", week=n % 4) for n in range(24)]
+
+
+def test_a_repositorys_sessions_of_one_week_are_on_one_side(tmp_path: Path) -> None:
+    publish_records(rows(MANY), str(tmp_path), "messages", TrainingOptions(eval_share=0.4))
+    found = sides(tmp_path)
+    assert len(found) == len(MANY)
+    assert set(found.values()) == {"train", "eval"}
+    places: dict[tuple[str, int], set[str]] = defaultdict(set)
+    for record in MANY:
+        meta = record.meta
+        side = found[str(meta.session_id)]
+        places[meta.repo_name, (meta.started_at - MONDAY).days // 7].add(side)
+        assert side == side_of(meta.repo_name, meta.started_at, 0.4)
+    assert all(len(on) == 1 for on in places.values())
+
+
+def test_the_same_records_in_any_order_give_the_same_bytes(tmp_path: Path) -> None:
+    first = publish_records(rows(MANY), str(tmp_path / "a"), "trl", TrainingOptions())
+    publish_records(rows(MANY[::-1]), str(tmp_path / "b"), "trl", TrainingOptions())
+    assert files_below(tmp_path / "a") == files_below(tmp_path / "b")
+    again = publish_records(rows(MANY), str(tmp_path / "a"), "trl", TrainingOptions())
+    assert (first.changed, again.changed) == (True, False)
+
+
+def test_a_later_record_moves_none_that_was_there(tmp_path: Path) -> None:
+    publish_records(rows(MANY[:12]), str(tmp_path / "a"), "messages", TrainingOptions())
+    publish_records(rows(MANY), str(tmp_path / "b"), "messages", TrainingOptions())
+    before, after = sides(tmp_path / "a"), sides(tmp_path / "b")
+    assert {name: after[name] for name in before} == before
+
+
+def test_a_copy_of_a_session_is_left_out(tmp_path: Path) -> None:
+    text = "\n".join(f"{word} and {word} again {place}" for place, word in enumerate(WORDS * 6))
+    copy, original = (a_record(n, text=text, week=0) for n in (2, 1))
+    done = publish_records(rows([copy, original]), str(tmp_path), "messages", TrainingOptions())
+    assert done.left_out == {str(copy.meta.session_id): NEAR_DUPLICATE}
+
+
+def test_relatives_never_stand_on_both_sides(tmp_path: Path) -> None:
+    text = "\n".join(f"{word} and {word} again {place}" for place, word in enumerate(WORDS * 6))
+    twins = [a_record(n, f"r{n}", n % 4, text) for n in range(12)]
+    options = TrainingOptions(eval_share=0.5, near_duplicates="keep")
+    publish_records(rows(twins), str(tmp_path), "messages", options)
+    assert len(set(sides(tmp_path).values())) == 1
+
+
+def test_redactions_that_nobody_looked_at_keep_a_record_out(tmp_path: Path) -> None:
+    unsure = a_record(1, redactions={"count": 1, "unsure": 1, "kinds": ["password"]})
+    done = publish_records(rows([unsure], "draft"), str(tmp_path), "openai", TrainingOptions())
+    assert done.left_out == {str(unsure.meta.session_id): UNSURE}
+
+
+@pytest.mark.parametrize("form", RECORD_FORMS)
+def test_the_folder_loads_as_splits(tmp_path: Path, form: str) -> None:
+    import datasets
+
+    done = publish_records(
+        rows(MANY), str(tmp_path / "sets"), form, TrainingOptions(eval_share=0.4)
+    )
+    loaded = datasets.load_dataset(str(tmp_path / "sets"), cache_dir=str(tmp_path / "cache"))
+    assert done.published is not None
+    (made,) = done.published.sets
+    assert {side: loaded[side].num_rows for side in loaded} == made.lines
+    for path in (tmp_path / "sets").rglob("*.jsonl"):
+        for line in path.read_bytes().splitlines(keepends=True):
+            assert problems(form, line) == []
+
+
+def test_one_side_alone_can_be_had(tmp_path: Path) -> None:
+    publish_records(rows(MANY), str(tmp_path), "messages", TrainingOptions(eval_share=0.4), "eval")
+    assert set(sides(tmp_path).values()) == {"eval"}
+
+
+def test_tasks_and_prompts_are_sets_of_their_own(tmp_path: Path) -> None:
+    publish_records(
+        rows([a_record(1), a_record(2, task_id="forms")]),
+        str(tmp_path),
+        "messages",
+        TrainingOptions(),
+    )
+    tops = {str(path.parent.relative_to(tmp_path)) for path in tmp_path.rglob("*.jsonl")}
+    assert len(tops) == 2
+    assert {Path(top).parts[0] for top in tops} == {"cart", "forms"}
+    assert all(top.endswith("-unknown") for top in tops)
+    card = next(tmp_path.rglob("card.md")).read_text()
+    assert "1 recorded sessions" in card
+    assert "Nobody has judged" in card
+
+
+def test_of_two_records_with_one_id_the_later_counts(tmp_path: Path) -> None:
+    record = a_record(1)
+    twice = [*rows([record], "draft"), *rows([record], "ready")]
+    publish_records(twice, str(tmp_path), "messages", TrainingOptions())
+    (path,) = tmp_path.rglob("*.jsonl")
+    (line,) = path.read_bytes().splitlines()
+    assert orjson.loads(line)["metadata"]["status"] == "ready"
+
+
+@pytest.mark.parametrize("form", ["record", "preference", "kto", "parquet"])
+def test_a_form_that_sets_do_not_have_is_refused(tmp_path: Path, form: str) -> None:
+    with pytest.raises(
+        InputError, match="messages, trl, axolotl, swift, sharegpt, openai, mistral"
+    ):
+        publish_records([], str(tmp_path), form, TrainingOptions())
+
+
+def test_a_folder_of_somebody_else_is_left_alone(tmp_path: Path) -> None:
+    (tmp_path / "README.md").write_text("mine")
+    with pytest.raises(InputError, match="not ours"):
+        publish_records(rows(MANY), str(tmp_path), "messages", TrainingOptions())
+    assert files_below(tmp_path) == {"README.md": b"mine"}
+
+
+def test_records_as_they_are_can_be_read_as_sessions_again(tmp_path: Path) -> None:
+    bad = StoredRecord(UUID(int=99), "draft", b"{}")
+    done = publish_as_records([*rows(MANY), bad], str(tmp_path))
+    assert done.files == {"cart.record.jsonl": len(MANY)}
+    assert list(done.left_out) == [str(bad.id)]
+    lines = (tmp_path / "cart.record.jsonl").read_bytes().splitlines()
+    assert sorted(lines) == sorted(encode_record(record) for record in MANY)
+    found = scan([tmp_path])
+    sessions = [row for week in found.weeks() for row in read_week(found, week)]
+    assert {row.id for row in sessions if isinstance(row, Session)} == {
+        str(record.meta.session_id) for record in MANY
+    }

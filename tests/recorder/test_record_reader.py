@@ -1,29 +1,45 @@
-"""Records in files, as any other transcripts: found, told apart, read, and read once."""
+"""Records as sessions: found, read once, and what later stages make of them."""
 
 from __future__ import annotations
 
 import json
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 from uuid import UUID, uuid4
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec import UNSET
+from msgspec.structs import replace
 
 from debrief.cli.sources import scan_stats
 from debrief.errors import InputError
+from debrief.judging.evaluation import context_from_session
 from debrief.lake import Lake
+from debrief.offline.facts import facts_of
 from debrief.recorder.contracts import Record
 from debrief.recorder.encoding import encode_record
+from debrief.recorder.exporting import training_line
+from debrief.recorder.storage.rows import StoredRecord
 from debrief.redaction.redactor import Redactor
-from debrief.sessions.model import Session, UnreadTranscript
+from debrief.sessions.model import Session, SessionHead, UnreadTranscript
 from debrief.sessions.readers.patches import edits_of_call
 from debrief.sessions.readers.recorder import NO_CONTENTS, session_of
 from debrief.sessions.scanning import Scan
 from debrief.sessions.sources import read_week, scan
 from debrief.sessions.store import scan_into, store_week
+from debrief.training.kinship import languages_of, was_validated
+from debrief.training.options import TrainingOptions
+from debrief.training.selection import (
+    DRAFT,
+    NO_CHANGE,
+    NO_VALIDATION,
+    UNSURE,
+    Candidate,
+    reason_against,
+)
 from tests.recorder.records import BEFORE, as_json, build, without_contents
 from tests.sessions.scanned import blank
 
@@ -268,3 +284,82 @@ def test_a_patch_without_operations_is_told() -> None:
     assert [problem.reason for problem in session.problems] == [
         "a patch that cannot be read: it has no operations"
     ]
+
+
+BELOW_BAR = {"allow_unknown": True, "allow_broken_off": True}
+ANY, READY = TrainingOptions(**BELOW_BAR), TrainingOptions(status="ready")
+CHANGED = TrainingOptions(require_change=True, **BELOW_BAR)
+
+
+def session(**meta: Any) -> Session:
+    return session_of(encode_record(build(**meta)), "r")
+
+
+def candidate(
+    held_as: Literal["", "draft", "ready"], withheld: str = "", **traits: Any
+) -> Candidate:
+    record = build()
+    row = StoredRecord(record.meta.session_id, "draft", encode_record(record))
+    made = training_line(row).candidate
+    traits_of_it = replace(made.traits, **traits)
+    return replace(made, held_as=held_as, withheld=withheld, traits=traits_of_it)
+
+
+DECISIONS = {
+    "released": (candidate("ready"), READY, None),
+    "a draft": (candidate("draft"), READY, DRAFT),
+    "a draft where any will do": (candidate("draft"), ANY, None),
+    "released by another rule": (candidate("ready", growth=0, validated=False), READY, None),
+    "unknown, nothing changed": (candidate("", growth=0), READY, NO_CHANGE),
+    "unknown, nothing checked": (candidate("", validated=False), READY, NO_VALIDATION),
+    "a redaction in doubt": (candidate("ready", unsure_redactions=1), READY, UNSURE),
+    "a change is required": (candidate("ready", growth=0), CHANGED, NO_CHANGE),
+    "nothing to train on": (candidate("ready", withheld="holds nothing"), ANY, "holds nothing"),
+}
+
+
+@pytest.mark.parametrize(("of", "options", "reason"), DECISIONS.values(), ids=DECISIONS)
+def test_what_the_recorder_holds_of_a_session_decides(
+    of: Candidate, options: TrainingOptions, reason: str | None
+) -> None:
+    assert reason_against(of, options) == reason
+
+
+def test_a_line_says_ready_only_where_nothing_is_left_to_do() -> None:
+    assert candidate("ready").status == "ready"
+    assert candidate("draft").status == "draft"
+    assert candidate("").status == "ready"
+    assert candidate("ready", unsure_redactions=1).status == "draft"
+
+
+def test_a_recorded_command_counts_as_the_check_that_it_is() -> None:
+    assert was_validated(session())
+    assert not was_validated(session(earlier=(), final=((["install"], "done\n"),)))
+    checks = facts_of(session()).checks
+    assert [(check.tool, check.passed) for check in checks] == [
+        ("pnpm lint", False),
+        ("pnpm test", True),
+    ]
+
+
+def test_every_file_of_a_patch_is_shown_to_a_judge_as_its_own() -> None:
+    shown = context_from_session(session()).git_changes
+    assert "4 files changed, 6 lines added, 3 removed." in shown
+    assert "+export function" not in shown
+
+
+def test_languages_are_those_of_all_files_of_a_patch() -> None:
+    assert languages_of(session()) == {"TypeScript": 7, "Markdown": 2}
+
+
+def test_what_is_not_there_comes_back_from_the_lake_as_not_there(tmp_path: Path) -> None:
+    lake = Lake(str(tmp_path))
+    recorded = session()
+    other = replace(recorded, id="other", recorded=UNSET, status=UNSET)
+    lake.write("raw_sessions", "w", [other, replace(recorded, status="ready")], Session)
+    assert list(lake.read("raw_sessions", "w", Session)) == [
+        other,
+        replace(recorded, status="ready"),
+    ]
+    heads = list(lake.read("raw_sessions", "w", SessionHead))
+    assert [head.status for head in heads] == [UNSET, "ready"]

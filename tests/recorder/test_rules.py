@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from debrief.errors import InputError
-from debrief.recorder.allowlist import check_command, digest_of, read_rules
 from debrief.recorder.checks import ReadyRule, problems_of, readiness
+from debrief.recorder.commands import check_command, digest_of, read_rules
 from debrief.recorder.encoding import decode_record, encode_record, upload_body
 from debrief.recorder.service.requests import Ingest
 from debrief.recorder.session import session_of

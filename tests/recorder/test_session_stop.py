@@ -1,8 +1,11 @@
+"""The end of a session: its record in a file, in the outbox, and in the service itself."""
+
 from __future__ import annotations
 
 import shutil
 import socket
 import stat
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -11,11 +14,14 @@ from debrief.errors import InputError
 from debrief.files import locked
 from debrief.recorder.checks import problems_of
 from debrief.recorder.client import RecorderClient
-from debrief.recorder.encoding import calls_of, decode_record, operations_of
+from debrief.recorder.encoding import calls_of, decode_record, encode_record, operations_of
 from debrief.recorder.session import opened
 from debrief.recorder.session_facts import StopOptions
-from debrief.recorder.stopping import HeldError, WaitingError, forget, send_waiting
+from debrief.recorder.stopping import HeldError, WaitingError, forget, preflight_check, send_waiting
+from debrief.recorder.storage.store import RecordStore
+from debrief.settings import load_settings
 from tests.recorder.repositories import apply_to_folder
+from tests.recorder.service.helpers import Api, ensure_task, running
 from tests.recorder.session_scenario import (
     HASTE,
     Clock,
@@ -23,6 +29,7 @@ from tests.recorder.session_scenario import (
     Shop,
 )
 from tests.snapshots.scenario import git, write
+from tests.waiting import LONG
 
 
 def test_a_session_becomes_a_record_that_rebuilds_the_changes(shop: Shop, file: Path) -> None:
@@ -196,3 +203,57 @@ def test_a_worktree_whose_record_waits_is_told_how_it_is_sent(shop: Shop, server
         shop.home.remove(waiting)
     with pytest.raises(InputError, match=r"has no session\."):
         shop.run("pnpm", "test")
+
+
+@pytest.fixture
+def api(record_store: RecordStore) -> Iterator[Api]:
+    ensure_task(record_store)
+    with running(record_store) as api:
+        yield api
+
+
+def client_of(api: Api) -> RecorderClient:
+    return RecorderClient(api.url, api.tokens["write"], HASTE)
+
+
+def test_a_session_ends_in_the_database_byte_for_byte_and_ready(shop: Shop, api: Api) -> None:
+    started = shop.start(system="Be brief.")
+    shop.change()
+    shop.run("pnpm", "test")
+    with client_of(api) as client:
+        done = shop.stop(client, StopOptions(ready=True))
+    assert done.receipt is not None
+    assert (done.receipt.status, done.receipt.not_ready) == ("ready", ())
+    with api.client("export") as reading:
+        text = reading.get(f"/sessions/{started.id}/record").content
+    assert text == encode_record(done.record)
+    with api.client("read") as reading:
+        (stored,) = reading.get("/sessions").json()["sessions"]
+    assert (stored["id"], stored["status"]) == (started.id, "ready")
+    assert (stored["taskId"], stored["files"], stored["validated"]) == ("cart", 3, True)
+
+
+def test_a_task_that_is_not_there_makes_the_record_wait_until_it_is(shop: Shop, api: Api) -> None:
+    started = shop.start(task_id="checkout")
+    shop.change()
+    with client_of(api) as client:
+        with pytest.raises(WaitingError) as caught:
+            shop.stop(client)
+        assert "checkout" in caught.value.reason
+        assert "--create-task" in str(caught.value)
+        (sent,) = send_waiting(shop.home, client, "Checkout")
+    assert (sent.session_id, sent.error) == (started.id, None)
+    assert [task.name for task in api.store.tasks() if task.id == "checkout"] == ["Checkout"]
+
+
+def test_what_the_service_lacks_is_known_at_the_start(api: Api, tmp_path: Path) -> None:
+    def told(task: str, scope: str) -> str:
+        values = {"DEBRIEF_RECORDER_URL": api.url, "DEBRIEF_RECORDER_TOKEN": api.tokens[scope]}
+        settings = load_settings({"DEBRIEF_HOME": str(tmp_path), **values})
+        return str(preflight_check(settings, task, LONG) or "")
+
+    assert told("cart", "read") == ""
+    assert "has no task checkout yet" in told("checkout", "read")
+    assert told("checkout", "write") == "", "a token that may only write cannot look"
+    api.store.revoke_token(next(t.name for t in api.store.tokens() if t.name.startswith("read")))
+    assert "was revoked" in told("cart", "read")

@@ -1,7 +1,7 @@
 """Reports: what a run did, which prompts, tools and models do better, and each week in one page."""
 
 from collections.abc import Callable, Iterable, Iterator
-from functools import partial
+from functools import cache, partial
 from typing import Any
 
 import dagster as dg
@@ -198,7 +198,8 @@ def weekly_report(run: StageRun, week: str) -> Metadata | None:
     if lake.stamp("raw_sessions", week) is None:
         return None
     done = run.once("done", lambda: done_with(run.context.instance, run.context.run))
-    report = report_of(lake, week, done)
+    names_in = run.once("names", lambda: cache(fingerprint_names))
+    report = report_of(lake, week, done, names_in)
     stored = lake.read_bytes(report_path(week))
     link = page_address(links.page_path("weeks", week))
     page = page_of(report, link)

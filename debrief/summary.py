@@ -10,7 +10,7 @@ from msgspec import Struct
 from debrief.evidence import sentence
 from debrief.lake import Lake
 from debrief.scoring.model import SuccessEstimate, Verdict
-from debrief.sessions.model import Problem, SessionHead, Turn, UnreadTranscript
+from debrief.sessions.model import Problem, SessionHead, UnreadTranscript
 from debrief.sessions.store import SESSIONS_TABLE, UNREAD_TABLE
 
 
@@ -170,9 +170,13 @@ class _Titled(Struct, frozen=True, kw_only=True):
     title: str = ""
 
 
+class _Prompt(Struct, frozen=True):
+    prompt: str = ""
+
+
 class _Asked(Struct, frozen=True, kw_only=True):
     id: str
-    turns: tuple[Turn, ...] = ()
+    turns: tuple[_Prompt, ...] = ()
 
 
 def ranked_sessions(

@@ -105,13 +105,19 @@ class WeeklyReport(Struct, frozen=True, kw_only=True):
         return any(part.fresh or part.calls for part in self.done)
 
 
-def report_of(lake: Lake, week: str, done: Iterable[Done] = ()) -> WeeklyReport:
+def report_of(
+    lake: Lake,
+    week: str,
+    done: Iterable[Done] = (),
+    names_in: Callable[[Lake], Mapping[str, str]] = fingerprint_names,
+) -> WeeklyReport:
     """Return the report of a week.
 
     Args:
         lake: what it is made from.
         week: the week.
         done: what the run did, of all its weeks.
+        names_in: returns the names of all prompts of a lake.
     """
     move = next((m for m in lake.read(MOVES, "all", WeeklyMove) if m.week == week), None)
     before = move.before if move else week_after(week, -1)
@@ -124,7 +130,7 @@ def report_of(lake: Lake, week: str, done: Iterable[Done] = ()) -> WeeklyReport:
             by_stage(part for part in done if part.partition == week or not is_week(part.partition))
         ),
         move=move,
-        names=fingerprint_names(lake) if move else {},
+        names=names_in(lake) if move else {},
         rubrics=tuple(_rubric_changes(lake, week)),
     )
 

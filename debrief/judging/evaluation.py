@@ -26,9 +26,9 @@ from msgspec import Struct, structs
 from debrief.errors import ModelError
 from debrief.evaluation import evaluate, failure_of, version_of
 from debrief.judging.model import ChangeContext, ChangeJudge, Judge, JudgeEvaluation
-from debrief.models.injection import injection_signs
+from debrief.models.injection import injection_signs, is_suspected
 from debrief.offline.facts import facts_of
-from debrief.sessions.model import Session, Subagent, Turn, texts_of
+from debrief.sessions.model import Session, Subagent, Turn
 from debrief.sessions.readers.patches import edits_of_call
 
 _HUNK_START = re.compile(r"^@@ ", re.MULTILINE)
@@ -368,8 +368,8 @@ def _judge(
         answer = judge_by.judge(judge, shown, session)
         if not 0.0 <= answer.score <= 1.0:
             raise ValueError(f"the score {answer.score!r} is not between 0 and 1")
-        texts = (*texts_of(session), shown.plan_content, shown.git_changes)
-        suspected = bool(injection_signs(texts))
+        texts = shown.plan_content, shown.git_changes
+        suspected = is_suspected(session) or bool(injection_signs(texts))
     except Exception as error:
         return structs.replace(row, failure=failure_of(error))
     said = {**structs.asdict(answer), "injection_suspected": suspected}

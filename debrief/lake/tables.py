@@ -120,7 +120,8 @@ class Lake:
             table: the table's name.
             partition: the partition's key.
             row_type: the struct to read rows as. One with fewer fields than were written reads
-                only those columns, which is how a stage avoids decoding the turns.
+                only those columns, and only those fields of nested structs, which is how a stage
+                avoids decoding the turns.
             only: a column, and the values of the rows to read.
 
         Raises:
@@ -136,8 +137,7 @@ class Lake:
                 return
             with _damage_explained(path):
                 parquet = pq.ParquetFile(file, pre_buffer=not self._files.is_local)
-            names = set(parquet.schema_arrow.names)
-            columns = [name for name in row_type.__struct_fields__ if name in names]
+            columns = columns_of(row_type)
             unset = unset_fields(row_type)
             values = None if only is None else pa.array(sorted(only[1]), pa.string())
             for number in range(parquet.num_row_groups):
@@ -334,6 +334,24 @@ def schema_of(row_type: type[msgspec.Struct]) -> pa.Schema:
     import pyarrow as pa
 
     return pa.schema(list(_fields(row_type)))
+
+
+@cache
+def columns_of(row_type: type[msgspec.Struct]) -> list[str]:
+    """Return the paths of a struct's columns in a Parquet file, those of nested structs too."""
+    return [path for field in schema_of(row_type) for path in _paths(field.name, field.type)]
+
+
+def _paths(name: str, kind: pa.DataType) -> Iterator[str]:
+    import pyarrow as pa
+
+    if pa.types.is_list(kind):
+        yield from _paths(f"{name}.list.element", kind.value_type)
+    elif pa.types.is_struct(kind):
+        for field in kind:
+            yield from _paths(f"{name}.{field.name}", field.type)
+    else:
+        yield name
 
 
 @cache

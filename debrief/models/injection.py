@@ -19,6 +19,7 @@ from msgspec import Struct
 
 from debrief.models.answers import answer_text, json_values, refuse
 from debrief.redaction.spans import Prefilter
+from debrief.sessions.model import Session, texts_of
 
 
 class _Plain(dict[int, str]):
@@ -52,6 +53,23 @@ def injection_signs(texts: Iterable[str]) -> list[str]:
     has none.
     """
     return list(dict.fromkeys(sign for text in texts for sign in _signs(text)))
+
+
+def is_suspected(session: Session) -> bool:
+    """Return whether a text of a session has such a sign; remembered by its digest, for stages
+    ask one after the other."""
+    if (known := _SUSPECTED.get(session.digest)) is not None:
+        return known
+    suspected = bool(injection_signs(texts_of(session)))
+    if session.digest:
+        if len(_SUSPECTED) >= _MOST_REMEMBERED:
+            _SUSPECTED.clear()
+        _SUSPECTED[session.digest] = suspected
+    return suspected
+
+
+_SUSPECTED: dict[str, bool] = {}
+_MOST_REMEMBERED = 100_000
 
 
 def _signs(text: str) -> Iterator[str]:

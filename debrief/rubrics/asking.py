@@ -17,7 +17,7 @@ from debrief.models.fencing import (
     marker_of,
     new_marker,
 )
-from debrief.models.injection import bare_words, injection_signs
+from debrief.models.injection import bare_words, is_suspected
 from debrief.models.templates import load_template, render
 from debrief.rubrics.model import RubricEvidence
 from debrief.sessions.model import Message, Session, texts_of
@@ -105,7 +105,7 @@ def show(session: Session, *, marker: str = "", budget: int = BUDGET) -> Shown:
         text=_noticed(_fitting(defuse_session(session), budget), marker),
         pointer=f"(It is the recording above, between the two lines with the marker {marker}.)",
         folded=bare_words("\n".join(texts_of(session))),
-        suspected=bool(injection_signs(texts_of(session))),
+        suspected=is_suspected(session),
     )
 
 

@@ -19,7 +19,7 @@ from debrief.evaluation import evaluate, failure_of, interval_of, version_of
 from debrief.judging.evaluation import is_generated
 from debrief.keys import digest_of
 from debrief.models.answers import Answer
-from debrief.models.injection import injection_signs
+from debrief.models.injection import is_suspected
 from debrief.models.language_model import DryRunError
 from debrief.models.templates import SCORER, load_template
 from debrief.models.usage import total_cost
@@ -51,7 +51,7 @@ from debrief.scoring.model import (
     Trace,
 )
 from debrief.scoring.model_scorer import ModelChunkScorer, scoring_prompt
-from debrief.sessions.model import Session, texts_of
+from debrief.sessions.model import Session
 from debrief.sessions.readers.patches import edits_of_call
 from debrief.tokens import ENCODING
 
@@ -167,7 +167,7 @@ def score_session(
         verdicts = combine(answers) if answers else verdicts
         overall = calculate_overall_quality(verdicts)
         apart = interval_of([calculate_overall_quality(answer) for answer in answers])
-        suspected = bool(injection_signs(texts_of(session)))
+        suspected = is_suspected(session)
     except Exception as error:
         return replace(row, failure=failure_of(error))
     return replace(

@@ -29,7 +29,7 @@ from debrief.errors import InputError
 from debrief.markdown import counted
 
 if TYPE_CHECKING:
-    from debrief.outcomes.model import Label
+    from debrief.outcomes.store import Label
     from debrief.validity.measuring import Measured
 
 _HEADINGS = ("source", "labels", "sessions", "success: yes", "no", "other")
@@ -68,8 +68,14 @@ def outcomes(
     """
     from debrief.lake import Lake
     from debrief.outcomes.gathering import outcomes_of
-    from debrief.outcomes.model import PEOPLE, Labels, joined
-    from debrief.outcomes.store import all_labels, put_labels, success_labels
+    from debrief.outcomes.store import (
+        PEOPLE,
+        Labels,
+        all_labels,
+        joined,
+        put_labels,
+        success_labels,
+    )
     from debrief.rubrics.agreement_report import read_labels
     from debrief.settings import load_settings
     from debrief.snapshots.capture import find_repository
@@ -99,7 +105,7 @@ def outcomes(
 
 
 def _table(labels: list[Label]) -> Table:
-    from debrief.outcomes.model import success_of
+    from debrief.outcomes.store import success_of
 
     table = Table(*_HEADINGS, box=box.SIMPLE_HEAD)
     for source, several in groupby(labels, key=attrgetter("source")):
@@ -135,8 +141,7 @@ def fit(
     """
     from debrief.lake import Lake
     from debrief.offline.success import shipped_table
-    from debrief.outcomes.model import ALL_SOURCES
-    from debrief.outcomes.store import WITHOUT_CHECKS, store_table
+    from debrief.outcomes.store import ALL_SOURCES, WITHOUT_CHECKS, store_table
     from debrief.settings import load_settings
     from debrief.validity.refitting import gain_text, refit, rows_of_lake
 

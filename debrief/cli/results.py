@@ -17,16 +17,16 @@ from debrief.evidence import sentence
 from debrief.markdown import counted, shorten
 from debrief.models.fencing import make_visible
 from debrief.scoring.dimensions import BY_NAME
-from debrief.scoring.flips import Movement, flips_table
 from debrief.scoring.model import SessionScores, Verdict
 from debrief.scoring.model_scorer import cited_turns
 from debrief.sessions.model import Session
+from debrief.validity.perturbations import Movement, flips_table
 
 if TYPE_CHECKING:
     from rich.console import Console
 
     from debrief.langfuse.outgoing import ScoreReceipt
-    from debrief.outcomes.model import Label
+    from debrief.outcomes.store import Label
 
 _TURNS_SHOWN = 4
 _REASONS_SHOWN = 5

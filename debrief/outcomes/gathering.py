@@ -14,7 +14,7 @@ import orjson
 from debrief.lake import Lake
 from debrief.offline.facts import facts_of
 from debrief.outcomes.history import History, shipped_in
-from debrief.outcomes.model import Label, Labels, Source, outcome
+from debrief.outcomes.store import Label, Labels, Source, outcome
 from debrief.sessions.model import Session, SessionHead
 from debrief.sessions.readers.values import mapping, moment, string
 from debrief.snapshots.capture import find_repository

@@ -18,8 +18,7 @@ from debrief.files import locked
 from debrief.keys import slugify
 from debrief.lake import Lake
 from debrief.langfuse.outgoing import Redact
-from debrief.outcomes.model import Label
-from debrief.outcomes.store import LABELS, ORDER, all_labels
+from debrief.outcomes.store import LABELS, ORDER, Label, all_labels
 from debrief.scoring.model import SuccessEstimate
 from debrief.settings import Settings
 

@@ -15,7 +15,7 @@ from msgspec import Struct
 from debrief.errors import InputError
 from debrief.git import find_commit, git
 from debrief.offline.shell import shell_command, simple_commands
-from debrief.outcomes.model import Label, Source, outcome
+from debrief.outcomes.store import Label, Source, outcome
 from debrief.sessions.model import Session, ToolCall
 from debrief.sessions.readers.patches import edits_of_call
 

@@ -23,8 +23,18 @@ from debrief.langfuse.configs import NAMES, can_name_a_config
 from debrief.langfuse.outgoing import LONGEST_COMMENT, OutgoingScore, Redact, safe, score_id
 from debrief.langfuse.sending import LACKING
 from debrief.markdown import front_matter
-from debrief.outcomes.model import SUCCESS, UNSURE, Label, Labels, Source, joined, success_of
-from debrief.outcomes.store import Roll, all_labels, labelled_sessions
+from debrief.outcomes.store import (
+    SUCCESS,
+    UNSURE,
+    Label,
+    Labels,
+    Roll,
+    Source,
+    all_labels,
+    joined,
+    labelled_sessions,
+    success_of,
+)
 from debrief.scoring.dimensions import BY_NAME, OVERALL
 from debrief.sessions.readers.values import moment
 

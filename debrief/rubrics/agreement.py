@@ -12,8 +12,7 @@ from typing import Literal, TypeVar
 from msgspec import Struct
 
 from debrief.errors import InputError
-from debrief.outcomes.model import SUCCESS, Label, Labels
-from debrief.outcomes.store import Roll
+from debrief.outcomes.store import SUCCESS, Label, Labels, Roll
 from debrief.rubrics.measures import (
     YES_OR_NO,
     Kind,

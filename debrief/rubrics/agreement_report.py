@@ -14,11 +14,13 @@ from debrief.lake import Lake
 from debrief.langfuse.client import LangfuseClient
 from debrief.markdown import plain, table
 from debrief.outcomes.labels import labels_from_csv, labels_from_feedback, labels_from_langfuse
-from debrief.outcomes.model import PEOPLE, Labels, joined
 from debrief.outcomes.store import (
     LABELS,
+    PEOPLE,
+    Labels,
     Roll,
     all_labels,
+    joined,
     labelled_sessions,
     put_labels,
     success_labels,

@@ -11,7 +11,7 @@ from msgspec import Struct
 
 from debrief.errors import InputError
 from debrief.judging.model import JudgeEvaluation
-from debrief.outcomes.model import NO, YES
+from debrief.outcomes.store import NO, YES
 from debrief.rubrics.model import Rubric, RubricEvaluation
 from debrief.scoring.dimensions import BY_NAME
 from debrief.scoring.model import SessionScores

@@ -12,10 +12,9 @@ from debrief.markdown import table
 from debrief.rubrics.measures import Coefficient
 from debrief.rubrics.offline_miner import Shuffles
 from debrief.scoring.dimensions import BY_NAME, OVERALL
-from debrief.scoring.flips import flips_table
 from debrief.validity import metrics
 from debrief.validity.measuring import BOTH, CALLS, ERRORS, ORDER, PROBABILITY, Measured
-from debrief.validity.perturbations import PERTURBATIONS
+from debrief.validity.perturbations import PERTURBATIONS, flips_table
 
 if TYPE_CHECKING:
     from debrief.validity.metrics import Floats

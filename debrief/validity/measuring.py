@@ -24,20 +24,18 @@ from debrief.lake import Lake
 from debrief.offline.evaluator import OfflineEvaluator
 from debrief.offline.facts import Facts, facts_of
 from debrief.outcomes.labels import labels_from_csv
-from debrief.outcomes.model import success_of
-from debrief.outcomes.store import LabelledSession, Roll, success_labels
+from debrief.outcomes.store import LabelledSession, Roll, success_labels, success_of
 from debrief.redaction.redactor import Redactor, key_of
 from debrief.redaction.sessions import redact_session
 from debrief.rubrics.offline_miner import Shuffles, false_discoveries
 from debrief.scoring.dimensions import OVERALL
-from debrief.scoring.flips import Movement, WordScorer, chunk_flips
 from debrief.scoring.scorer import score_session
 from debrief.sessions.model import Session, SessionHead
 from debrief.sessions.scanning import Scan
 from debrief.sessions.sources import read_week, scan
 from debrief.sessions.store import SESSIONS_TABLE, sessions_in_folder
 from debrief.settings import load_settings
-from debrief.validity.perturbations import PERTURBATIONS
+from debrief.validity.perturbations import PERTURBATIONS, Movement, WordScorer, chunk_flips
 
 LABELS = "labels.csv"
 _BEGIN = "Begin one with session_id,success,task,family,kind beside the transcripts."

@@ -15,13 +15,17 @@ from debrief.keys import week_of
 from debrief.lake import Lake
 from debrief.markdown import shorten
 from debrief.outcomes.giving import worth_of
-from debrief.outcomes.model import PEOPLE, SUCCESS, YES, Label, success_of
 from debrief.outcomes.store import (
+    PEOPLE,
+    SUCCESS,
     WITHOUT_CHECKS,
+    YES,
+    Label,
     Roll,
     all_labels,
     labelled_sessions,
     success_labels,
+    success_of,
 )
 from debrief.scoring.dimensions import BY_NAME
 from debrief.scoring.model import SessionScores

@@ -13,8 +13,7 @@ from debrief.errors import InputError
 from debrief.lake import Lake
 from debrief.offline.success import LEAST, shipped_table
 from debrief.outcomes.giving import give_label, given_labels, label_of, labels_csv, rater_of
-from debrief.outcomes.model import SUCCESS, UNSURE
-from debrief.outcomes.store import WITHOUT_CHECKS
+from debrief.outcomes.store import SUCCESS, UNSURE, WITHOUT_CHECKS
 from debrief.redaction.redactor import Redactor, key_of
 from debrief.rubrics.agreement import AGREEMENT, ALL, AgreementRow
 from debrief.rubrics.model import RUBRICS, Rubric

@@ -12,8 +12,7 @@ from assets.evaluations import langfuse_scores, scores_are_written, session_scor
 from assets.sessions import raw_sessions, servers_were_read
 from debrief.lake import Lake
 from debrief.langfuse.outgoing import ScoreReceipt
-from debrief.outcomes.model import Label, Labels
-from debrief.outcomes.store import put_labels
+from debrief.outcomes.store import Label, Labels, put_labels
 from debrief.sessions.model import Session
 from pipelines.jobs import failure_in
 from resources.services import LangfuseResource

@@ -25,8 +25,7 @@ from debrief.langfuse.outgoing import (
 from debrief.langfuse.scores import WriteOptions, write_scores
 from debrief.langfuse.sending import send
 from debrief.outcomes.labels import annotations_of, labels_from_langfuse
-from debrief.outcomes.model import Label, Labels, Source
-from debrief.outcomes.store import put_labels
+from debrief.outcomes.store import Label, Labels, Source, put_labels
 from debrief.scoring.model import SessionScores
 from debrief.sessions.model import Session
 from tests.langfuse.scenario import scored

@@ -12,8 +12,7 @@ from debrief.keys import week_of
 from debrief.lake import Lake
 from debrief.outcomes.giving import give_label, given_labels, label_of, labels_csv, worth_of
 from debrief.outcomes.labels import annotations_of, labels_from_csv
-from debrief.outcomes.model import Label, Labels
-from debrief.outcomes.store import put_labels, success_labels
+from debrief.outcomes.store import Label, Labels, put_labels, success_labels
 from debrief.redaction.redactor import Redactor
 from debrief.rubrics.agreement_report import store_agreement
 from debrief.scoring.model import SessionScores, SuccessEstimate

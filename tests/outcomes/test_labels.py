@@ -12,7 +12,7 @@ from debrief.outcomes.labels import (
     labels_from_feedback,
     parse_feedback,
 )
-from debrief.outcomes.model import success_of
+from debrief.outcomes.store import success_of
 
 FEEDBACK = """---
 rater: ada

@@ -9,8 +9,16 @@ from typing import Any
 import pytest
 
 from debrief.lake import Lake
-from debrief.outcomes.model import ALL_SOURCES, Label, Labels, Source
-from debrief.outcomes.store import LabelledSession, all_labels, put_labels, success_labels
+from debrief.outcomes.store import (
+    ALL_SOURCES,
+    Label,
+    LabelledSession,
+    Labels,
+    Source,
+    all_labels,
+    put_labels,
+    success_labels,
+)
 
 NOW = datetime(2026, 3, 2, 9, tzinfo=UTC)
 

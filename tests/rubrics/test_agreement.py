@@ -15,8 +15,7 @@ from msgspec import structs
 from debrief.errors import InputError
 from debrief.judging.model import JudgeEvaluation
 from debrief.lake import Lake
-from debrief.outcomes.model import Label, Labels
-from debrief.outcomes.store import LabelledSession, Roll
+from debrief.outcomes.store import Label, LabelledSession, Labels, Roll
 from debrief.rubrics.agreement import AGREEMENT, ALL, Agreement, AgreementRow, compare
 from debrief.rubrics.agreement_report import (
     agreement_markdown,

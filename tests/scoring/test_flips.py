@@ -7,9 +7,9 @@ from statistics import fmean
 
 from msgspec import structs
 
-from debrief.scoring.flips import Movement, WordScorer, chunk_flips, flips_table
 from debrief.scoring.model import Chunk, Verdict
 from debrief.sessions.model import Message, Session
+from debrief.validity.perturbations import Movement, WordScorer, chunk_flips, flips_table
 from tests.scoring.scenario import ScriptedScorer, call, refusing, session, turn, verdicts
 
 BUDGETS = (1_000, 2_000, 4_000)

@@ -8,8 +8,7 @@ import pytest
 
 from debrief.errors import InputError
 from debrief.lake import Lake
-from debrief.outcomes.model import Label, Labels
-from debrief.outcomes.store import put_labels
+from debrief.outcomes.store import Label, Labels, put_labels
 from debrief.sessions.model import Session
 from debrief.validity.measuring import batches_of_folder, batches_of_lake
 from tests.scoring.scenario import session

@@ -14,8 +14,7 @@ from debrief.cli.app import app
 from debrief.keys import week_of
 from debrief.lake import Lake
 from debrief.offline.success import shipped_table
-from debrief.outcomes.model import Label, Labels
-from debrief.outcomes.store import own_table, put_labels
+from debrief.outcomes.store import Label, Labels, own_table, put_labels
 from debrief.sessions.model import Session
 from tests.training.scenario import MONDAY, call, says, session, turn
 

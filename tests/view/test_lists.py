@@ -13,8 +13,7 @@ import httpx
 import pytest
 
 from debrief.lake import Lake
-from debrief.outcomes.model import Label
-from debrief.outcomes.store import LABELS
+from debrief.outcomes.store import LABELS, Label
 from debrief.sessions.model import Message, Session, Turn
 from debrief.settings import Settings
 from debrief.training.decomposition import FactorEffect, LevelEffect, WeeklyMove

@@ -1,17 +1,31 @@
-"""Mining a week by contrast."""
+"""Mining by contrast, weeks becoming one set; noise gives nothing, and a real effect is found."""
 
 from __future__ import annotations
 
+import random
 from collections.abc import Iterator
 from typing import Any
 
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
 from debrief.rubrics.asking import stands
+from debrief.rubrics.contrast import (
+    Sides,
+    cliffs_delta,
+    effect_of,
+    ends_of,
+    score_of,
+    sessions_needed,
+    unmarked,
+)
 from debrief.rubrics.model import ExtractedRubric
-from debrief.rubrics.offline_miner import OfflineMiner
+from debrief.rubrics.offline_miner import OfflineMiner, false_discoveries, look_at, search
 from debrief.rubrics.trial import SHARED
 from debrief.scoring.model import SCORE_NAMES, SessionScores
 from debrief.sessions.model import Session
-from tests.rubrics.scenario import BAD, GOOD, WEEK, a_week, read, scores, session
+from tests.rubrics.scenario import BAD, GOOD, WEEK, a_week, mined, read, scores, session
 
 
 def mine(*weeks: Any, week: str = WEEK) -> list[ExtractedRubric]:
@@ -34,12 +48,12 @@ def test_what_the_good_sessions_do_is_found_with_evidence_that_stands_in_any_ord
 def test_habits_of_all_sessions_or_of_the_worst_are_no_candidates_and_the_reason_is_told() -> None:
     sessions, rows = a_week(12, 12)
     alike = [session(n, GOOD) for n in range(24)]
-    for given, values in (
+    for some, values in (
         (alike, [n / 24 for n in range(24)]),
         (sessions, [1 - (row.overall_quality or 0) for row in rows]),
     ):
-        scored = [scores(one, value) for one, value in zip(given, values, strict=True)]
-        found = OfflineMiner().extract(WEEK, "excellence", read((given, scored)))
+        scored = [scores(one, value) for one, value in zip(some, values, strict=True)]
+        found = OfflineMiner().extract(WEEK, "excellence", read((some, scored)))
         assert "names-the-place" not in {row.habit for row in found.rubrics}
         reasons = {row.name: row.reason for row in found.dropped}
         assert reasons["Names the Place"] == "the best sessions do not show it clearly more"
@@ -92,3 +106,122 @@ def test_sessions_without_a_prompt_or_a_score_are_left_out() -> None:
     more_rows = [*rows, scores(silent, 1.0), scores(unscored, None, status="failed")]
     with_them = mine(([*sessions, silent, unscored], more_rows))
     assert with_them == mine((sessions, rows))
+
+
+WEEKS = ["2026-03-02", "2026-03-09", "2026-03-16"]
+
+
+def test_what_shows_every_week_outweighs_what_showed_once() -> None:
+    rows = [mined("plans-first", week, effect_size=0.5) for week in WEEKS]
+    rows.append(mined("gives-examples", WEEKS[0], effect_size=0.9))
+    first, second = OfflineMiner().consolidate(rows, "excellence")
+    assert (first.id, first.key, first.weight) == ("rubric_001", "plans-first", 1.0)
+    assert (second.id, second.key) == ("rubric_002", "gives-examples")
+    assert second.weight < 1
+
+
+def test_a_habit_of_several_weeks_is_one_rubric_with_its_lineage_and_its_latest_text() -> None:
+    rows = [mined("plans-first", week) for week in WEEKS[:2]]
+    rows += [mined("plans-first", WEEKS[2], name="Plans Before Code")]
+    (rubric,) = OfflineMiner().consolidate(rows, "excellence")
+    assert (rubric.key, rubric.name) == ("plans-first", "Plans Before Code")
+    assert rubric.sources == tuple(row.id for row in rows)
+    assert len(rubric.sessions) == 30
+
+
+@given(
+    st.lists(st.tuples(st.sampled_from("abcdefghijklmnop"), st.sampled_from(WEEKS)), max_size=40)
+)
+def test_a_set_has_at_most_ten_rubrics_in_order_of_weight(pairs: list[tuple[str, str]]) -> None:
+    rows = [mined(name, week) for name, week in dict.fromkeys(pairs)]
+    found = OfflineMiner().consolidate(rows, "excellence")
+    assert len(found) <= 10
+    assert [rubric.id for rubric in found] == [f"rubric_{n:03}" for n in range(1, len(found) + 1)]
+    weights = [rubric.weight for rubric in found]
+    assert weights == sorted(weights, reverse=True)
+    assert OfflineMiner().consolidate(rows[::-1], "excellence") == found
+
+
+WORDS = ("Add a menu", "The menu should close", "thanks", "no, that is wrong", "see app/menu.py",
+         "because people get lost", "run the tests", "don't touch the styles", "hm")  # fmt: skip
+CHANCE = random.Random(7)
+NOISE = [session(n, CHANCE.sample(WORDS, CHANCE.randint(1, 6)), weeks=n % 6) for n in range(120)]
+DEALT = [scores(one, CHANCE.random()) for one in NOISE]
+
+
+def test_shuffled_scores_give_no_rubric_in_nearly_all_shuffles() -> None:
+    found = false_discoveries(list(zip(NOISE, DEALT, strict=True)), shuffles=50)
+    assert found.true == dict.fromkeys(SCORE_NAMES, 0)
+    assert found.share <= 0.04
+    assert len(found.shuffled) == 50
+
+
+def test_an_effect_in_sixty_of_a_hundred_and_twenty_sessions_is_found() -> None:
+    sessions = [session(n, GOOD if n < 60 else BAD, weeks=n % 6) for n in range(120)]
+    rows = [
+        scores(one, 0.5 + CHANCE.gauss(0.1 if n < 60 else -0.1, 0.1))
+        for n, one in enumerate(sessions)
+    ]
+    seen = {one.id: look_at(one) for one in sessions}
+    kept = {t.key: t for t in search(list(zip(sessions, rows, strict=True)), seen) if t.kept}
+    assert {"names-the-place", "states-the-result"} <= set(kept)
+    assert all((trial.low or 0) > 0 for trial in kept.values())
+
+
+LEVELS = st.lists(st.integers(1, 5), min_size=2, max_size=12)
+
+
+@given(LEVELS, LEVELS)
+def test_an_effect_turns_round_with_its_sides_and_lies_in_its_interval(
+    one: list[int], other: list[int]
+) -> None:
+    effect = effect_of(one, other)
+    assert effect["effect"] == round(-cliffs_delta(other, one), 4)
+    assert -1 <= effect["low"] <= effect["effect"] <= effect["high"] <= 1
+    assert 0 <= effect["p_value"] <= 1
+
+
+def test_complete_separation_of_four_and_four_has_the_exact_p_value() -> None:
+    effect = effect_of([5, 5, 4, 4], [1, 2, 1, 2])
+    assert effect["effect"] == 1
+    assert effect["p_value"] == round(2 / 70, 6)
+    assert effect_of([3, 3], [3, 3])["p_value"] == 1
+
+
+@given(LEVELS, LEVELS)
+def test_p_values_are_those_of_scipy(one: list[int], other: list[int]) -> None:
+    from scipy.stats import PermutationMethod, mannwhitneyu
+
+    small = len(one) + len(other) <= 16
+    method = PermutationMethod(n_resamples=20_000) if small else "asymptotic"
+    found = effect_of(one, other)["p_value"]
+    if len({*one, *other}) > 1:
+        expected = mannwhitneyu(one, other, alternative="two-sided", method=method).pvalue
+        assert found == pytest.approx(expected, abs=1e-6)
+
+
+@given(st.dictionaries(st.text(min_size=1, max_size=3), st.floats(0, 1), max_size=40))
+def test_ends_are_disjoint_and_apart_and_can_be_shown_unmarked(values: dict[str, float]) -> None:
+    sides = ends_of(values, share=0.25, minimum=3)
+    if sides is not None:
+        assert not set(sides.best) & set(sides.worst)
+        assert min(values[i] for i in sides.best) > max(values[i] for i in sides.worst)
+        assert len(sides.best) == len(sides.worst) >= 3
+        shown = unmarked(sides)
+        assert sorted(shown) == sorted((*sides.best, *sides.worst))
+        assert shown == unmarked(Sides(sides.worst, sides.best))
+
+
+def test_more_sessions_are_needed_for_smaller_effects_and_more_candidates() -> None:
+    # Noether's own example: P(X > Y) = 0.7, two-sided 5 %, power 90 %.
+    assert sessions_needed(0.4, 0.05, 0.9) == 88
+    assert sessions_needed(0.33, 0.001) > sessions_needed(0.474, 0.001)
+    assert sessions_needed(0.474, 0.001) > sessions_needed(0.474, 0.05)
+
+
+def test_efficiency_is_not_known_of_a_session_that_changed_nothing() -> None:
+    one = session(1)
+    assert score_of(scores(one, 0.8), "excellence") == 0.8
+    assert score_of(scores(one, 0.8, token_efficiency=0.0), "token_efficiency") is None
+    assert score_of(scores(one, 0.8, user_turn_efficiency=None), "user_turn_efficiency") is None
+    assert score_of(scores(one, 0.8, status="failed"), "excellence") is None

@@ -28,7 +28,7 @@ from debrief.evaluation import evaluate, failure_of, version_of
 from debrief.judging.model import ChangeContext, ChangeJudge, Judge, JudgeEvaluation
 from debrief.models.injection import injection_signs, is_suspected
 from debrief.offline.facts import facts_of
-from debrief.sessions.model import Session, Subagent, Turn
+from debrief.sessions.model import Session, calls_of
 from debrief.sessions.readers.patches import edits_of_call
 
 _HUNK_START = re.compile(r"^@@ ", re.MULTILINE)
@@ -202,9 +202,7 @@ def changes_of(session: Session) -> list[FileDiff]:
     """
     hunks: dict[str, list[str]] = {}
     folder = session.cwd.rstrip("/")
-    parts: list[Turn | Subagent] = [*session.turns, *session.subagents]
-    calls = (call for part in parts for message in part.messages for call in message.calls)
-    made = (call for call in calls if call.path and call.patch and call.status == "ok")
+    made = (call for call in calls_of(session) if call.path and call.patch and call.status == "ok")
     for edit in (edit for call in made for edit in edits_of_call(call)):
         path = edit.path.removeprefix(f"{folder}/") if folder else edit.path
         hunks.setdefault(path, []).extend(split_hunks(edit.patch))

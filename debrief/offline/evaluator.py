@@ -34,7 +34,7 @@ from debrief.offline.success import (
 )
 from debrief.scoring.dimensions import verdict_on
 from debrief.scoring.model import Chunk, ChunkVerdicts, DimensionName, SuccessEstimate, Verdict
-from debrief.sessions.model import Session
+from debrief.sessions.model import Session, messages_of
 
 _SPREAD = 4.0
 """How far the table's weights move a value from the middle."""
@@ -276,12 +276,7 @@ def _words(text: str) -> set[str]:
 
 
 def _work_of(session: Session) -> Iterator[str]:
-    parts = [each.messages for each in session.turns]
-    parts += [each.messages for each in session.subagents]
-    for messages in parts:
-        for message in messages:
-            yield message.text
-            for call in message.calls:
-                yield call.input
-                yield call.patch
-                yield call.path or ""
+    for message in messages_of(session):
+        yield message.text
+        for call in message.calls:
+            yield from (call.input, call.patch, call.path or "")

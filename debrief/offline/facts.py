@@ -40,7 +40,7 @@ from debrief.offline.signs import (
     line_at,
 )
 from debrief.scoring.model import SessionKind
-from debrief.sessions.model import Message, Session, Subagent, ToolCall, Turn
+from debrief.sessions.model import Message, Session, Subagent, ToolCall, Turn, calls_of
 from debrief.sessions.readers import READERS
 
 _LOOKS = READERS.tool_names("read") | READERS.tool_names("search")
@@ -325,8 +325,7 @@ class _Reading:
 
 def _started_by(session: Session) -> dict[str, list[Subagent]]:
     """Return the subagents by the call that started each; by ``""`` where it is not known."""
-    parts: list[Turn | Subagent] = [*session.turns, *session.subagents]
-    ids = {call.id for part in parts for message in part.messages for call in message.calls}
+    ids = {call.id for call in calls_of(session)}
     started: dict[str, list[Subagent]] = {}
     for child in session.subagents:
         key = next((each for each in (child.call_id, child.id) if each in ids), "")

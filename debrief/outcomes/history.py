@@ -7,7 +7,6 @@ import secrets
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator
 from datetime import UTC, datetime, timedelta
-from itertools import chain
 from pathlib import Path, PurePosixPath
 
 from msgspec import Struct
@@ -16,7 +15,7 @@ from debrief.errors import InputError
 from debrief.git import find_commit, git
 from debrief.offline.shell import shell_command, simple_commands
 from debrief.outcomes.store import Label, Source, outcome
-from debrief.sessions.model import Session, ToolCall
+from debrief.sessions.model import Session, calls_of
 from debrief.sessions.readers.patches import edits_of_call
 
 _COMMITTED = re.compile(r"^\[[^\]\n]*?\b([0-9a-f]{7,40})\] ", re.MULTILINE)
@@ -61,13 +60,6 @@ class Shipped(Struct):
         if self.ci:
             detail = "what the session saw last"
             yield outcome(session.id, "ci", self.ci, detail, "transcript", session.ended)
-
-
-def calls_of(session: Session) -> Iterator[ToolCall]:
-    """Yield all calls of a session and its subagents."""
-    own = (turn.messages for turn in session.turns)
-    for message in chain(*own, *(subagent.messages for subagent in session.subagents)):
-        yield from message.calls
 
 
 def shipped_in(session: Session) -> Shipped:

@@ -51,7 +51,7 @@ from debrief.scoring.model import (
     Trace,
 )
 from debrief.scoring.model_scorer import ModelChunkScorer, scoring_prompt
-from debrief.sessions.model import Session
+from debrief.sessions.model import Session, calls_of
 from debrief.sessions.readers.patches import edits_of_call
 from debrief.tokens import ENCODING
 
@@ -77,9 +77,7 @@ def lasting_lines(session: Session) -> int:
     do lock files and generated ones. A session whose edits are not told one by one counts as its
     source says.
     """
-    messages = [message for turn in session.turns for message in turn.messages]
-    messages += [message for agent in session.subagents for message in agent.messages]
-    edits = [edit for m in messages for call in m.calls for edit in edits_of_call(call)]
+    edits = [edit for call in calls_of(session) for edit in edits_of_call(call)]
     if not edits:
         return session.growth
     lines: Counter[tuple[str, str]] = Counter()

@@ -300,6 +300,19 @@ class SessionHead(Struct, frozen=True, kw_only=True):
     status: RecordStatus | UnsetType = UNSET
 
 
+def messages_of(session: Session) -> Iterator[Message]:
+    """Yield all messages of a session, its subagents' last."""
+    for turn in session.turns:
+        yield from turn.messages
+    for agent in session.subagents:
+        yield from agent.messages
+
+
+def calls_of(session: Session) -> Iterator[ToolCall]:
+    """Yield all calls of a session, its subagents' last."""
+    return (call for message in messages_of(session) for call in message.calls)
+
+
 def texts_of(session: Session) -> Iterator[str]:
     """Yield every text of a session and its subagents, those in a call's arguments unescaped."""
     yield from (session.branch, session.cwd, session.title, session.system_prompt or "")

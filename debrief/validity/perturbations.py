@@ -21,7 +21,7 @@ from debrief.scoring.dimensions import BY_NAME, OVERALL, verdict_on
 from debrief.scoring.model import Chunk, ChunkScorer, ChunkVerdicts, SessionScores, Verdict
 from debrief.scoring.model_scorer import shown_text
 from debrief.scoring.scorer import ChunkParameters, score_session
-from debrief.sessions.model import Message, Session, Subagent, ToolCall, Turn
+from debrief.sessions.model import Message, Session, Subagent, ToolCall, Turn, calls_of
 
 _LEAST_MESSAGES = 4
 _JUNK_LINES = 500
@@ -54,16 +54,6 @@ def cut_in_half(session: Session, _: Session) -> Session | None:
     ]
     kept = {call.id for turn in turns for message in turn.messages for call in message.calls}
     return _with(replace(session, subagents=_started_by(kept, session.subagents)), turns)
-
-
-def admit_failure(session: Session, _: Session) -> Session | None:
-    """Let the last message end with an admission."""
-    return _ending(session, _STILL)
-
-
-def admit_failure_later(session: Session, _: Session) -> Session | None:
-    """Let the last message end with an admission in a paragraph of its own."""
-    return _ending(session, _UNABLE)
 
 
 def take_other_work(session: Session, other: Session) -> Session | None:
@@ -108,10 +98,24 @@ def give_thanks(session: Session, _: Session) -> Session | None:
     return _with(session, [*session.turns, thanks])
 
 
+def _admission(words: str) -> Callable[[Session, Session], Session | None]:
+    """Return the change that lets the last message end with these words."""
+
+    def admit(session: Session, _: Session) -> Session | None:
+        turn = _last_turn(session)
+        if turn is None or not turn.messages[-1].text.strip():
+            return None
+        *before, last = turn.messages
+        last = replace(last, text=f"{last.text.rstrip()}{words}")
+        return _with(session, [*session.turns[:-1], replace(turn, messages=(*before, last))])
+
+    return admit
+
+
 PERTURBATIONS = (
     Perturbation("cut in half", "fall", cut_in_half),
-    Perturbation("failure admitted", "fall", admit_failure),
-    Perturbation("failure admitted a paragraph later", "fall", admit_failure_later),
+    Perturbation("failure admitted", "fall", _admission(_STILL)),
+    Perturbation("failure admitted a paragraph later", "fall", _admission(_UNABLE)),
     Perturbation("work on another task", "fall", take_other_work),
     Perturbation("500 lines of junk, all done", "not rise", write_junk),
     Perturbation("thanks for a failure", "not rise", give_thanks, of_failures=True),
@@ -133,26 +137,16 @@ def _last_turn(session: Session) -> Turn | None:
     return session.turns[-1] if session.turns and session.turns[-1].messages else None
 
 
-def _ending(session: Session, words: str) -> Session | None:
-    turn = _last_turn(session)
-    if turn is None or not turn.messages[-1].text.strip():
-        return None
-    *before, last = turn.messages
-    last = replace(last, text=f"{last.text.rstrip()}{words}")
-    return _with(session, [*session.turns[:-1], replace(turn, messages=(*before, last))])
-
-
 def _with(session: Session, turns: Sequence[Turn]) -> Session:
     """Return the session with other turns: its end, lines and digest change with them."""
-    parts: list[Turn | Subagent] = [*turns, *session.subagents]
-    calls = [call for part in parts for message in part.messages for call in message.calls]
+    changed = replace(session, turns=tuple(turns))
+    calls = [call for call in calls_of(changed) if call.status == "ok"]
     times = [message.at for turn in turns for message in turn.messages if message.at]
     return replace(
-        session,
-        turns=tuple(turns),
+        changed,
         ended=max(times, default=session.ended),
-        lines_added=sum(call.added for call in calls if call.status == "ok"),
-        lines_removed=sum(call.removed for call in calls if call.status == "ok"),
+        lines_added=sum(call.added for call in calls),
+        lines_removed=sum(call.removed for call in calls),
         digest=f"changed {session.digest}",
     )
 

@@ -1,7 +1,7 @@
 """Changes to a session of which it is known how a score must move, and cuts, which move nothing.
 
-A change gives a session as a reader would have read it; None where it cannot be made. A cut is
-held against the same session uncut.
+A change gives a session as a reader would have read it; None where it cannot be made. A cut
+session is compared with the same session uncut.
 """
 
 from __future__ import annotations

@@ -26,8 +26,7 @@ from debrief.models.answers import (
     json_values,
     refuse,
 )
-from debrief.models.fencing import defuse, fence, marker_of, new_marker
-from debrief.models.injection import bare_words, refuse_lifted
+from debrief.models.fencing import bare_words, defuse, fence, marker_of, new_marker, refuse_lifted
 from debrief.models.language_model import LanguageModel, TooLongError, failures_named, last_answer
 from debrief.models.usage import context_window, total
 from debrief.sessions.model import Session

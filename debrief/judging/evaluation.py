@@ -26,7 +26,7 @@ from msgspec import Struct, structs
 from debrief.errors import ModelError
 from debrief.evaluation import evaluate, failure_of, version_of
 from debrief.judging.model import ChangeContext, ChangeJudge, Judge, JudgeEvaluation
-from debrief.models.injection import injection_signs, is_suspected
+from debrief.models.fencing import injection_signs, is_suspected
 from debrief.offline.facts import facts_of
 from debrief.sessions.model import Session, calls_of
 from debrief.sessions.readers.patches import edits_of_call

@@ -7,20 +7,21 @@ from dataclasses import dataclass, field
 from datetime import datetime
 
 from debrief.langfuse import vendors
-from debrief.langfuse.calls import Calls, TracedCall
+from debrief.langfuse.calls import Calls, TracedCall, match, same_tool
 from debrief.langfuse.client import Row
 from debrief.langfuse.messages import Said, said_by
-from debrief.langfuse.observed import Observed, match, observed_in, same_tool
 from debrief.langfuse.parts import ReportedCall, declared_by
 from debrief.langfuse.traces import (
     ANSWERS,
     TOOLS,
+    Observed,
     ServerTrace,
     UserRequest,
     answer_in,
     data_in,
     id_of,
     kind_of,
+    observed_in,
 )
 from debrief.langfuse.vendors import decoded
 from debrief.sessions.model import DeclaredTool, Message, Turn, Usage
@@ -314,5 +315,5 @@ def _place_observed(turn: _OpenTurn) -> None:
             is_part = one.parent in whole or one.id in halves
             if one in left and (not turn.has_tools or (one.is_a_tool_s and not is_part)):
                 call = TracedCall(one.id, one.name, one.arguments, one.key, "", turn.number)
-                one.answer(call)
+                call.observe(one)
                 draft.calls.append(call)

@@ -1,21 +1,33 @@
-"""The calls of a session, reported once, and their results, repeated again and again.
+"""The calls of a session, reported once, and what came back from them, told again and again.
 
 A model's output reports a call. Its result is in the inputs after it, each of which repeats
-the whole conversation up to there, and often by an observation of the tool as well. Nothing of
+the whole conversation up to there, and often in an observation of the tool as well. Nothing of
 this may be counted twice, although vendors differ in whether calls have ids, and whether an id is
 used once, once a trace, or for every call of a tool.
 """
 
 from __future__ import annotations
 
-from collections import deque
+import itertools
+import math
+from collections import defaultdict, deque
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from functools import cache
+
+import orjson
 
 from debrief.langfuse.messages import Said
-from debrief.langfuse.parts import ReportedCall, ReportedResult
+from debrief.langfuse.parts import (
+    ReportedCall,
+    ReportedResult,
+)
+from debrief.langfuse.traces import Observed
 from debrief.sessions.model import CallStatus, ToolCall
+
+_NONE = ("", "{}")
+"""Arguments that nothing tells, and none."""
 
 
 @dataclass(slots=True, eq=False)
@@ -42,6 +54,22 @@ class TracedCall:
     def answer(self, text: str, status: CallStatus) -> None:
         """Take a result."""
         self.result, self.status = text, status
+
+    def may_be_of(self, one: Observed) -> bool:
+        """Return whether an observation may be of it: it did not begin before the report."""
+        return not (one.at and self.reported and one.at < self.reported)
+
+    def observe(self, one: Observed) -> None:
+        """Take what was observed of it, and not told: of its result, what the model was given
+        next tells more."""
+        self.observed = True
+        self.at = one.at or self.at
+        if self.arguments in _NONE and one.arguments:
+            self.arguments, self.key = one.arguments, one.key
+        if self.result is None and one.result is not None:
+            self.answer(one.result, one.status)
+        elif one.status == "failed" and self.status != "rejected":
+            self.status = "failed"
 
     def made(self) -> ToolCall:
         """Return it in the normal form."""
@@ -211,3 +239,103 @@ def _paired(
             else:
                 loose.append(result)
     return repeated, loose
+
+
+_UNDER_WAY = 200
+"""Calls of a tool that may wait for their results at once; of which an observation with other
+arguments may be."""
+_BEFORE_A_NAME = (" ", ".", "/", ":")
+_BEFORE_A_SERVER_S_NAME = ("__", ".", "/", ":")
+
+
+def match(calls: Sequence[TracedCall], observed: Iterable[Observed]) -> list[Observed]:
+    """Give each call what was observed of it, and return the observations of no call.
+
+    By id where there is one; else by name, what came back alike before the same arguments alone,
+    and those before arguments that a framework filled up or changed.
+    """
+    by_id: defaultdict[str, list[TracedCall]] = defaultdict(list)
+    by_key: defaultdict[str, list[TracedCall]] = defaultdict(list)
+    for call in calls:
+        by_id[call.id].append(call)
+        by_key[call.key].append(call)
+    rest: list[Observed] = []
+    for one in observed:
+        found = by_id.get(one.call_id, []) if one.call_id else []
+        waiting = [call for call in found if not call.observed]
+        if waiting:
+            waiting[0].observe(one)
+        elif not found:
+            rest.append(one)
+    alike = {key: _Latest(found) for key, found in by_key.items()}
+    for fits, key in itertools.product((_same_result, _by_name_alone), ("key", "inner_key")):
+        found_by = ((one, alike.get(getattr(one, key))) for one in rest)
+        rest = [one for one, latest in found_by if latest is None or not latest.takes(one, fits)]
+    arguments_in = cache(orjson.loads)
+
+    def more_arguments(one: Observed, call: TracedCall) -> bool:
+        called, given = arguments_in(call.key), arguments_in(one.key)
+        return bool(called.items() <= given.items())
+
+    for fits in (more_arguments, _by_name_alone):
+        left = _Latest(calls)
+        rest = [one for one in rest if not left.takes(one, fits)]
+    return rest
+
+
+class _Latest:
+    """Calls that were not observed yet, those of the latest message first, and of that the first
+    one: an observation is of the latest that was reported before it."""
+
+    def __init__(self, calls: Iterable[TracedCall]) -> None:
+        self._by_name: dict[str, list[TracedCall]] = {}
+        for call in calls:
+            if not call.observed:
+                self._by_name.setdefault(call.name, []).append(call)
+        for alike in self._by_name.values():
+            alike.sort(key=_how_late, reverse=True)
+
+    def takes(self, one: Observed, fits: Callable[[Observed, TracedCall], bool]) -> bool:
+        """Give an observation to the call that it fits, if there is one."""
+        found: list[TracedCall] = []
+        for name, alike in self._by_name.items():
+            if same_tool(one.name, name):
+                waiting = (call for call in alike if not call.observed and call.may_be_of(one))
+                under_way = itertools.islice(waiting, _UNDER_WAY)
+                found += itertools.islice((call for call in under_way if fits(one, call)), 1)
+        if not found:
+            return False
+        latest = max(found, key=_how_late)
+        latest.observe(one)
+        self._by_name[latest.name].remove(latest)
+        return True
+
+
+def same_tool(observed: str, called: str) -> bool:
+    """Return whether an observation's name is that of a tool: itself, behind what a framework says
+    of it (``execute_tool search``), or without the server that the model knows it by.
+
+    >>> same_tool("running tool: search", "search"), same_tool("search", "mcp__web__search")
+    (True, True)
+    >>> same_tool("search", "re_search")
+    False
+    """
+    if observed == called:
+        return True
+    if observed.endswith(called):
+        return observed.removesuffix(called).endswith(_BEFORE_A_NAME)
+    return called.endswith(observed) and called.removesuffix(observed).endswith(
+        _BEFORE_A_SERVER_S_NAME
+    )
+
+
+def _same_result(one: Observed, call: TracedCall) -> bool:
+    return call.result == one.result
+
+
+def _how_late(call: TracedCall) -> float:
+    return call.reported.timestamp() if call.reported is not None else -math.inf
+
+
+def _by_name_alone(one: Observed, call: TracedCall) -> bool:
+    return True

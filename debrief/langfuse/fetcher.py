@@ -1,30 +1,33 @@
-"""Sessions as a Langfuse server holds them, from servers old and new, in the normal form."""
+"""Sessions as a Langfuse server holds them, from servers old and new, in the normal form.
+
+A session's id may stand on the root of a trace alone, on servers of version 4 too. So what has the
+id is asked for first, then what else is in those traces; traces that only the older way shows (data
+from before a server's move to version 4, or a server that never moved) are fetched one by one.
+"""
 
 from __future__ import annotations
 
 import hashlib
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
+from urllib.parse import quote
 
 import msgspec
+import orjson
 from msgspec import UNSET
 from msgspec.structs import replace
 
 from debrief.errors import InputError
 from debrief.keys import digest_of, slugify
 from debrief.langfuse.assembly import Assembly
-from debrief.langfuse.claude_plugin import is_of_plugin, lacking_in, session_of_plugin
-from debrief.langfuse.client import LangfuseClient, Row
-from debrief.langfuse.codex_plugin import (
-    is_of_codex_plugin,
-    lacking_calls,
-    session_of_codex_plugin,
-)
+from debrief.langfuse.client import TRACES, LangfuseClient, Row, timestamp
 from debrief.langfuse.messages import Memory
-from debrief.langfuse.rows import Span, fetch_rows, is_bare_trace
+from debrief.langfuse.plugins import lacking_in, session_of_plugin
 from debrief.langfuse.traces import ServerTrace
 from debrief.sessions.model import Session, TranscriptRef, Usage
+from debrief.sessions.readers.files import compact_json
 from debrief.sessions.readers.values import moment
 
 SOURCE = "langfuse"
@@ -102,12 +105,7 @@ def session_of(
         redact: applied before the digest is taken.
     """
     path = path_of(session_id)
-    if is_of_plugin(rows):
-        session = session_of_plugin(path, rows)
-    elif is_of_codex_plugin(rows):
-        session = session_of_codex_plugin(path, rows)
-    else:
-        session = _session_of_traces(rows)
+    session = session_of_plugin(path, rows) or _session_of_traces(rows)
     data = msgspec.json.encode((session.turns, session.declared_tools or ()))
     digest = hashlib.sha256(data).hexdigest()
     whole = TranscriptRef(path=path, digest=digest, size=len(data), records=len(rows))
@@ -161,7 +159,7 @@ def _lacking(rows: Sequence[Row]) -> int:
     known = {str(row.get("id")) for row in rows}
     parents = {str(row["parentObservationId"]) for row in rows if _is_below(row)}
     bare = sum(is_bare_trace(row) for row in rows)
-    return len(parents - known) + bare + lacking_in(rows) + lacking_calls(rows)
+    return len(parents - known) + bare + lacking_in(rows)
 
 
 def _is_below(row: Row) -> bool:
@@ -177,3 +175,196 @@ def _task(rows: Sequence[Row]) -> str:
     tags = (tag for row in rows for tag in row.get("tags") or () if isinstance(tag, str))
     named = next((tag for tag in tags if tag.startswith(_TASK_TAG)), "")
     return slugify(named.removeprefix(_TASK_TAG)) if named else ""
+
+
+Span = tuple[datetime, datetime]
+
+LISTING = "core,basic,time,trace_context"
+FIELDS = f"{LISTING},io,metadata,model,usage"
+WHOLE = "attributes,tools,cwd,git_branch"
+"""Metadata that servers give whole only when asked: tools are declared there."""
+
+_TRACES_AT_ONCE = 50
+_AT_ONCE = 4
+_BARE = "isBareTrace"
+_OF_A_TRACE = ("input", "output", "tags", "environment")
+_MOMENT = timedelta(seconds=1)
+"""Longer than a server's fractions of a second."""
+
+
+def fetch_rows(
+    client: LangfuseClient, session_id: str, span: Span | None = None, count: int | None = None
+) -> list[Row]:
+    """Return all observations of a session, in the order of events.
+
+    A trace without observations stands for itself.
+
+    Args:
+        client: of the server.
+        session_id: as the server has it.
+        span: when its first and its last observation began, if that is known: servers with years
+            of data answer much faster.
+        count: how many there are at least, if that is known: once they are here, no other way to
+            them is tried.
+
+    Raises:
+        LangfuseAwayError: the server cannot be reached or stays busy.
+        RequestRefusedError: it refuses the request.
+    """
+    found = {_id(row): row for row in _by_session(client, session_id, FIELDS, span)}
+    if count is None or len(found) < count:
+        found |= {_id(row): row for row in _beside(client, session_id, found.values(), span)}
+    if count is None or len(found) < count:
+        traces = {str(row.get("traceId")) for row in found.values()}
+        older = [str(row["id"]) for row in client.traces(sessionId=session_id)]
+        for row in _of_traces(client, dict.fromkeys(id for id in older if id not in traces)):
+            found[_id(row)] = row
+    return in_order(found.values())
+
+
+def listed_rows(client: LangfuseClient, session_id: str) -> Iterator[Row]:
+    """Yield a session's observations in short, and the traces of which there are none so.
+
+    Errors as for ``fetch_rows``.
+    """
+    found = {_id(row): row for row in _by_session(client, session_id, LISTING)}
+    found |= {_id(row): row for row in _beside(client, session_id, found.values(), None, LISTING)}
+    yield from found.values()
+    traces = {row.get("traceId") for row in found.values()}
+    for trace in client.traces(sessionId=session_id):
+        if trace["id"] not in traces:
+            yield trace
+
+
+def first_trace_id(client: LangfuseClient, session_id: str) -> str | None:
+    """Return the id of the session's earliest trace; None when the server has none of it.
+
+    Errors as for ``fetch_rows``.
+    """
+    rows = list(_by_session(client, session_id, "core")) or client.traces(sessionId=session_id)
+    began = (
+        (str(row.get("startTime") or row.get("timestamp") or ""), row.get("traceId") or row["id"])
+        for row in rows
+    )
+    return min(began, default=("", None))[1]
+
+
+def _by_session(
+    client: LangfuseClient, session_id: str, fields: str, span: Span | None = None
+) -> Iterator[Row]:
+    return client.observations(sessionId=session_id, fields=fields, **_bounds(fields, span))
+
+
+def _beside(
+    client: LangfuseClient,
+    session_id: str,
+    found: Iterable[Row],
+    span: Span | None,
+    fields: str = FIELDS,
+) -> Iterator[Row]:
+    """Yield what is in the traces of a session and has no session's id."""
+    traces = sorted({str(row.get("traceId")) for row in found})
+    for first in range(0, len(traces), _TRACES_AT_ONCE):
+        where = [
+            _condition("traceId", "any of", *traces[first : first + _TRACES_AT_ONCE]),
+            _condition("sessionId", "none of", session_id),
+        ]
+        rows = client.observations(
+            filter=orjson.dumps(where).decode(), fields=fields, **_bounds(fields, span)
+        )
+        yield from (row for row in rows if not row.get("sessionId"))
+
+
+def _condition(column: str, operator: str, *values: str) -> dict[str, object]:
+    return {"type": "stringOptions", "column": column, "operator": operator, "value": values}
+
+
+def _bounds(fields: str, span: Span | None) -> dict[str, str]:
+    bounds: dict[str, str] = {}
+    if span is not None:
+        first, last = timestamp(span[0]), timestamp(span[1] + _MOMENT)
+        bounds = {"fromStartTime": first, "toStartTime": last}
+    if "metadata" in fields.split(","):
+        bounds["expandMetadata"] = WHOLE
+    return bounds
+
+
+def _of_traces(client: LangfuseClient, ids: Iterable[str]) -> Iterator[Row]:
+    paths = [f"{TRACES}/{quote(id, safe='')}" for id in ids]
+    with ThreadPoolExecutor(_AT_ONCE, thread_name_prefix="traces") as pool:
+        for whole in pool.map(client.get, paths):
+            yield from _of_trace(whole)
+
+
+def _of_trace(trace: Row) -> Iterator[Row]:
+    own = list(trace.get("observations") or ())
+    roots = [row for row in own if not row.get("parentObservationId")]
+    name = {"traceName": trace.get("name")}
+    for row in own:
+        if len(roots) == 1 and row is roots[0]:
+            whole = _as_root(trace)
+            missing = (name for name in _OF_A_TRACE if row.get(name) in (None, ""))
+            facts = {name: whole[name] for name in missing}
+            yield {**name, **row, **facts, "isRootObservation": True}
+        else:
+            yield {**name, **row, "isRootObservation": False}
+    if len(roots) != 1:
+        yield {**_as_root(trace), _BARE: not own}
+
+
+def is_bare_trace(row: Row) -> bool:
+    """Return whether a row stands for a trace without observations."""
+    return row.get(_BARE) is True
+
+
+def _as_root(trace: Row) -> Row:
+    """Return a trace as the root observation that newer servers would show for it."""
+    facts = ("id", "name", "metadata", "createdAt", "updatedAt", *_OF_A_TRACE)
+    return {
+        **{name: trace.get(name) for name in facts},
+        "traceId": trace["id"],
+        "type": "SPAN",
+        "startTime": trace.get("timestamp"),
+        "isRootObservation": True,
+    }
+
+
+def in_order(rows: Iterable[Row]) -> list[Row]:
+    """Return observations in the order of their start.
+
+    Servers keep milliseconds, and order what began in the same one at random. Of that, parents are
+    before their children, models' answers before tools, and of conversations the longer ones later,
+    as each repeats the one before.
+    """
+    rows = list(rows)
+    parents = {_id(row): str(row.get("parentObservationId") or "") for row in rows}
+    lengths = {_id(row): _length(row) for row in rows}
+    longest: dict[str, int] = {}
+    for row in rows:
+        trace = str(row.get("traceId"))
+        longest[trace] = max(longest.get(trace, 0), lengths[_id(row)])
+
+    def place(row: Row) -> tuple[str, int, str, int, bool, int, str]:
+        id, trace = _id(row), str(row.get("traceId"))
+        began, depth = str(row.get("startTime") or ""), _depth(id, parents)
+        is_beside = row.get("type") != "GENERATION"
+        return began, longest[trace], trace, depth, is_beside, lengths[id], id
+
+    return sorted(rows, key=place)
+
+
+def _length(row: Row) -> int:
+    """Return how long the conversation is that a model is given; 0 for all else."""
+    given = row.get("input") if row.get("type") == "GENERATION" else None
+    return len(given if isinstance(given, str) else compact_json(given))
+
+
+def _depth(id: str, parents: Mapping[str, str]) -> int:
+    seen: set[str] = set()
+    while (id := parents.get(id, "")) and id not in seen:
+        seen.add(id)
+    return len(seen)
+
+
+def _id(row: Row) -> str:
+    return str(row.get("id"))

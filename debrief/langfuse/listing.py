@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 from msgspec import Struct
 
 from debrief.langfuse.client import LangfuseClient, Row, timestamp
-from debrief.langfuse.rows import LISTING, listed_rows
+from debrief.langfuse.fetcher import LISTING, listed_rows
 from debrief.sessions.readers.values import moment
 
 

@@ -15,9 +15,9 @@ from msgspec import Struct
 
 from debrief.keys import digest_of, week_of
 from debrief.langfuse.client import timestamp
-from debrief.langfuse.configs import config_request
 from debrief.scoring.dimensions import (
     BY_NAME,
+    DIMENSIONS,
     OVERALL,
     calculate_overall_quality,
     verdict_on,
@@ -27,12 +27,45 @@ from debrief.scoring.model_scorer import cited_turns
 
 Redact = Callable[[str], str]
 
+NAMES: tuple[str, ...] = (*BY_NAME, OVERALL)
+"""The scores that a session gets."""
+_YES_OR_NO = "success"
+_NAME = re.compile(r"[A-Za-z0-9_ .()-]{1,35}\Z")
+
 LONGEST_COMMENT = 4_000
 CONTENT = "content_digest"
 """Key of metadata: what was sent, so that it is recognised when it is read back."""
 _NAMESPACE = UUID("6c1f6b2c-4d5f-5f0e-9d4c-1d1f3a8f5b7e")
 _SCHEME = re.compile(r"\b([a-z][a-z0-9+.-]*):(?=//)", re.IGNORECASE)
 _MARKUP = str.maketrans({"<": "‹", ">": "›", "[": "(", "]": ")", "`": "'"})
+
+
+def config_request(name: str) -> dict[str, Any]:
+    """Return the request that makes the config of a score.
+
+    What is neither a dimension nor ``success`` is a label of a judge or a rubric: any number.
+    """
+    dimension = BY_NAME.get(name)
+    kind: dict[str, Any] = {"dataType": "NUMERIC", "minValue": 0, "maxValue": 1}
+    if dimension is not None:
+        anchors = (f"{a.label or format(a.value, 'g')}: {a.text}" for a in dimension.anchors)
+        description = f"{dimension.question} {'; '.join(anchors)}"
+        if dimension.kind == "categorical":
+            categories = [{"label": a.label, "value": a.value} for a in dimension.anchors]
+            kind = {"dataType": "CATEGORICAL", "categories": categories}
+    elif name == OVERALL:
+        parts = ", ".join(f"{other.name} ({other.weight:g})" for other in DIMENSIONS)
+        description = f"Weighted mean of {parts}"
+    elif name == _YES_OR_NO:
+        kind, description = {"dataType": "BOOLEAN"}, "Whether the session did what was asked for"
+    else:
+        kind, description = {"dataType": "NUMERIC"}, f"What people say of {name}"
+    return {"name": name, **kind, "description": description}
+
+
+def can_name_a_config(name: str) -> bool:
+    """Return whether a server takes ``name`` as a config's."""
+    return _NAME.match(name) is not None
 
 
 class ScoreReceipt(Struct, frozen=True, kw_only=True):

@@ -17,9 +17,9 @@ from msgspec.structs import replace
 
 from debrief.errors import LangfuseError
 from debrief.langfuse.client import LangfuseClient, RequestRefusedError, Row
-from debrief.langfuse.configs import NAMES, score_configs
-from debrief.langfuse.former import delete_former, is_former, standing_scores
+from debrief.langfuse.fetcher import first_trace_id
 from debrief.langfuse.outgoing import (
+    NAMES,
     Destination,
     OutgoingScore,
     Redact,
@@ -29,14 +29,17 @@ from debrief.langfuse.outgoing import (
     outgoing_scores,
     score_id,
 )
-from debrief.langfuse.rows import first_trace_id
 from debrief.langfuse.sending import (
     LACKING,
     Failures,
+    delete_former,
     differences,
     explained,
+    is_former,
     read_back,
+    score_configs,
     send,
+    standing_scores,
 )
 from debrief.scoring.dimensions import VerdictError
 from debrief.scoring.model import SessionScores

@@ -1,15 +1,104 @@
-"""Scores on their way: sent in the form that the server takes, read back until it shows them."""
+"""Scores on their way: their configs on the server, sent, read back until it shows them; and those
+under the ids of earlier versions, one for each scorer, which are deleted once.
+
+A server deletes by and by, at most one score every two minutes, and deletes by its id alone: also
+what was written anew under it meanwhile. So these ids are never written again, each deletion is
+asked for once, and a receipt waits until the score is seen to be gone.
+"""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from datetime import datetime
 from typing import Any
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from debrief.errors import LangfuseError
 from debrief.langfuse.client import LangfuseAwayError, LangfuseClient, RequestRefusedError, Row
-from debrief.langfuse.outgoing import CONTENT, ScoreReceipt
+from debrief.langfuse.outgoing import (
+    CONTENT,
+    NAMES,
+    Destination,
+    ScoreReceipt,
+    config_request,
+    score_id,
+)
+
+
+class Configs(Struct, frozen=True):
+    """The configs of our scores on a server."""
+
+    ids: Mapping[str, str]
+    """By name of score."""
+    problems: Mapping[str, str]
+    """Why a score cannot be written, by its name."""
+    project: str
+    """The id of the project that the keys belong to; empty when the server does not say it."""
+
+
+def score_configs(client: LangfuseClient, names: Iterable[str] = NAMES) -> Configs:
+    """Return the configs of scores, made where they are missing.
+
+    A config of the same name that was made for something else is left alone, and named as the
+    reason why that score is not written: a server drops in silence what a config forbids. Of
+    several that fit, all who ask take the oldest; who made a younger one at the same moment
+    archives it.
+
+    Raises:
+        LangfuseAwayError: the server cannot be asked.
+        RequestRefusedError: it refuses to list them.
+    """
+    requests = {name: config_request(name) for name in names}
+    problems: dict[str, str] = {}
+    made: dict[str, Row] = {}
+    existing = _listed(client)
+    for name, request in requests.items():
+        if name in existing:
+            if not any(_fits(config, request) for config in existing[name]):
+                problems[name] = (
+                    f"the score config {name!r} on the server has another type, range or "
+                    "categories; archive it there and run again"
+                )
+            continue
+        try:
+            made[name] = client.post("/score-configs", request)
+        except LangfuseError as error:
+            problems[name] = f"the score config {name!r} could not be made: {error.reason}"
+    existing = _listed(client) if made else existing
+    ids, project = {}, ""
+    for name in requests.keys() - problems.keys():
+        known = [*existing.get(name, ()), *([made[name]] if name in made else ())]
+        fitting = [config for config in known if _fits(config, requests[name])]
+        oldest = min(fitting, key=lambda one: (str(one.get("createdAt")), str(one["id"])))
+        ids[name] = str(oldest["id"])
+        project = project or str(oldest.get("projectId") or "")
+        if name in made and made[name]["id"] != oldest["id"]:
+            client.patch(f"/score-configs/{made[name]['id']}", {"isArchived": True})
+    return Configs(ids, problems, project)
+
+
+def _listed(client: LangfuseClient) -> dict[str, list[Row]]:
+    found: dict[str, list[Row]] = {}
+    for config in client.pages("/score-configs", limit=100):
+        if not config.get("isArchived"):
+            found.setdefault(str(config.get("name")), []).append(config)
+    return found
+
+
+def _fits(config: Row, request: Row) -> bool:
+    if config.get("dataType") != request["dataType"]:
+        return False
+    if request["dataType"] == "NUMERIC":
+        low, high = config.get("minValue"), config.get("maxValue")
+        any_number = "minValue" not in request
+        return any_number or ((low is None or low <= 0) and (high is None or high >= 1))
+    labels = {c.get("label"): c.get("value") for c in config.get("categories") or ()}
+    return all(labels.get(c["label"]) == c["value"] for c in request.get("categories", ()))
+
 
 BATCH = 50
 """Scores in one request: with the longest comments well under a cloud's 5 MB."""
@@ -153,3 +242,85 @@ def _same(shown: Row, value: str) -> bool:
 def explained(error: LangfuseError) -> str:
     """Return why something failed, and the next move."""
     return ". ".join(filter(None, (error.reason.rstrip("."), error.next_move)))
+
+
+def is_former(receipt: ScoreReceipt) -> bool:
+    """Return whether a receipt is of a score under a former id: such a one has no time, as the
+    versions that wrote them kept none."""
+    its_own = score_id(receipt.session_id, receipt.name)
+    stood = receipt.status in ("written", "unconfirmed") and receipt.checked is None
+    return receipt.status == "replaced" or (stood and receipt.score_id != its_own)
+
+
+def standing_scores(client: LangfuseClient, session: str, place: Destination) -> list[ScoreReceipt]:
+    """Return the scores of a session that stand there, whichever machine wrote them: under their
+    own ids and under former ones.
+
+    Raises:
+        LangfuseAwayError: the server cannot be reached or stays busy.
+        RequestRefusedError: it refuses the request.
+    """
+    parameters = {**place.subject, "name": ",".join(NAMES), "fields": "details"}
+    try:
+        rows = list(client.pages("/v3/scores", source="API", limit=100, **parameters))
+    except RequestRefusedError as error:
+        if error.status not in LACKING:
+            raise
+        return []
+    return [
+        ScoreReceipt(
+            score_id=str(row["id"]),
+            session_id=session,
+            name=str(row["name"]),
+            value=str(row.get("value")),
+            status="written",
+            host=client.host,
+        )
+        for row in rows
+        for scorer in [str((row.get("metadata") or {}).get("scoring_fingerprint"))]
+        for name in [str(row["name"])]
+        if row["id"] in (score_id(session, name), score_id(session, name, scorer))
+    ]
+
+
+def delete_former(
+    client: LangfuseClient,
+    former: Sequence[ScoreReceipt],
+    there: Collection[str],
+    checked_before: datetime,
+    now: datetime,
+) -> Iterator[ScoreReceipt]:
+    """Have former scores deleted; yield the receipts of those that still stand.
+
+    Args:
+        client: of the server.
+        former: receipts of them.
+        there: ids of the scores that are there.
+        checked_before: whether a deletion was carried out is asked of those last seen before.
+        now: the time.
+    """
+    waiting = [one for one in former if one.status == "replaced"]
+    due = {one.score_id for one in waiting if (one.checked or checked_before) <= checked_before}
+    try:
+        gone = due - set(shown_scores(client, sorted(due)))
+    except LangfuseError:
+        gone = set()
+    for one in waiting:
+        if one.score_id not in gone:
+            yield replace(one, checked=now) if one.score_id in due else one
+    is_away = False
+    for one in former:
+        if one.status == "replaced":
+            continue
+        if score_id(one.session_id, one.name) not in there or is_away:
+            yield one
+            continue
+        try:
+            client.delete(f"/scores/{one.score_id}")
+        except LangfuseError as error:
+            if not isinstance(error, RequestRefusedError) or error.status != 404:
+                is_away = isinstance(error, LangfuseAwayError)
+                yield replace(one, reason=f"not deleted: {error.reason}")
+        else:
+            reason = "its deletion waits in the server's queue"
+            yield replace(one, status="replaced", reason=reason, checked=now)

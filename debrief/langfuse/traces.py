@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from datetime import datetime
+from typing import Any
 
+import orjson
 from msgspec import Struct
 
 from debrief.langfuse import vendors
 from debrief.langfuse.client import Row
 from debrief.langfuse.messages import Memory, Said, said_by, said_to
-from debrief.langfuse.parts import Parts
-from debrief.langfuse.vendors import decoded, plain
+from debrief.langfuse.parts import Parts, attributes_in, result_of, result_text, same_spelling
+from debrief.langfuse.vendors import arguments_of, decoded, plain
+from debrief.sessions.model import CallStatus
+from debrief.sessions.readers.values import first_string, mapping, moment
 
 TOOLS = ("TOOL", "RETRIEVER")
 ANSWERS = ("GENERATION", "EMBEDDING")
@@ -253,3 +258,100 @@ class ServerTrace:
             return True
         asked = self.request_in(root)
         return not (asked.said or asked.in_words)
+
+
+_OF_MESSAGES = ("tool_call_id", "isError", "is_error")
+"""Marks of an output that is a message or an answer of a server, and not the tool's own data."""
+
+
+class Observed(Struct, frozen=True, eq=False):
+    """One observation of a tool."""
+
+    id: str
+    """The observation's own."""
+    parent: str
+    """The id of the observation that it is a part of; empty for none."""
+    call_id: str
+    """Of the call that it is of, where the integration tells; empty where not."""
+    name: str
+    arguments: str
+    """As compact JSON text of an object; empty where it has no input."""
+    key: str
+    """The arguments in one spelling."""
+    inner_key: str
+    """The same of what is under their only key, where that is all that they are."""
+    at: datetime | None
+    result: str | None
+    status: CallStatus
+    """``ok`` where it is not known how it went."""
+    is_a_tool_s: bool
+    """The integration says that it is a tool's; else it only may be."""
+
+
+def observed_in(row: Row, is_a_tool_s: bool) -> Observed:
+    """Return an observation as one of a tool."""
+    given, gave = decoded(row.get("input")), decoded(row.get("output"))
+    facts = _facts(row)
+    inner = gave.get("kwargs") if isinstance(gave, dict) and gave.get("lc") == 1 else gave
+    message = mapping(inner)
+    failed = row.get("level") == "ERROR"
+    if any(key in message for key in _OF_MESSAGES):
+        failed = failed or result_of(message).status == "failed"
+    status: CallStatus = "failed" if failed else "ok"
+    result = None if gave is None or gave == "" else _text_of(row.get("output"), gave)
+    if failed and not result:
+        result = str(row.get("statusMessage") or "") or None
+    if isinstance(given, dict) and set(given) == {"args", "kwargs"} and not given["args"]:
+        given = given["kwargs"]
+    arguments = arguments_of(given)
+    return Observed(
+        id=str(row.get("id")),
+        parent=str(row.get("parentObservationId") or ""),
+        call_id=_attribute(facts, vendors.OBSERVED_IDS) or first_string(message, "tool_call_id"),
+        name=_attribute(facts, vendors.OBSERVED_NAMES)
+        or str(row.get("name") or row.get("type") or "tool"),
+        arguments="" if given in (None, "") else arguments,
+        key=same_spelling(arguments),
+        inner_key=same_spelling(arguments_of(_inside(given))),
+        at=moment(row.get("startTime")),
+        result=result,
+        status=status,
+        is_a_tool_s=is_a_tool_s,
+    )
+
+
+def _text_of(output: object, gave: object) -> str:
+    """Return what a tool gave: the words in the usual covers, else its very text."""
+    if not isinstance(gave, dict | list):
+        return result_text(_unquoted(gave))
+    text = result_text(gave)
+    return plain(output) if text == plain(gave) else text
+
+
+def _unquoted(value: object) -> object:
+    """Return a text that was written down as JSON as it was before."""
+    if not (isinstance(value, str) and len(value) > 1 and value[0] == value[-1] == '"'):
+        return value
+    try:
+        return orjson.loads(value)
+    except orjson.JSONDecodeError:
+        return value
+
+
+def _inside(arguments: object) -> object:
+    """Return what is under the only key of arguments that some integrations put around them."""
+    if isinstance(arguments, dict) and set(arguments) == {"input"}:
+        return decoded(arguments["input"])
+    return arguments
+
+
+def _attribute(facts: dict[str, Any], names: tuple[str, ...]) -> str:
+    """Return a name or an id, which some write down as JSON."""
+    given = _unquoted(first_string(facts, *names))
+    return given if isinstance(given, str) else ""
+
+
+def _facts(row: Row) -> dict[str, Any]:
+    """Return the names and ids that stand in an observation's metadata."""
+    metadata = mapping(decoded(row.get("metadata")))
+    return {**metadata, **attributes_in(metadata, vendors.OBSERVED_MARKS)}

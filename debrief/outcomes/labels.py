@@ -19,8 +19,15 @@ from debrief.errors import InputError, LangfuseError
 from debrief.files import read_text
 from debrief.lake import Lake
 from debrief.langfuse.client import LangfuseClient, RequestRefusedError, timestamp
-from debrief.langfuse.configs import NAMES, can_name_a_config
-from debrief.langfuse.outgoing import LONGEST_COMMENT, OutgoingScore, Redact, safe, score_id
+from debrief.langfuse.outgoing import (
+    LONGEST_COMMENT,
+    NAMES,
+    OutgoingScore,
+    Redact,
+    can_name_a_config,
+    safe,
+    score_id,
+)
 from debrief.langfuse.sending import LACKING
 from debrief.markdown import front_matter
 from debrief.outcomes.store import (

@@ -9,10 +9,9 @@ from time import thread_time
 
 from msgspec import Struct
 
-from debrief.redaction.contexts import CONTEXTS, Context, Line
-from debrief.redaction.formats import FORMATS, Format
 from debrief.redaction.plausibility import wordiness
 from debrief.redaction.readers import judge_field
+from debrief.redaction.rules import CONTEXTS, FORMATS, Context, Format, Line
 from debrief.redaction.spans import WITHHELD, Hit, Prefilter, SecretSpan, union, without
 from debrief.redaction.views import CODES, ORDER, VIEW_ANCHORS, View, decoded, stretches
 

@@ -11,13 +11,14 @@ from msgspec import Struct, structs
 from debrief.models.answers import Answer, ask_until_read, fold
 from debrief.models.fencing import (
     BAR,
+    bare_words,
     defuse_session,
     fence,
     finish,
+    is_suspected,
     marker_of,
     new_marker,
 )
-from debrief.models.injection import bare_words, is_suspected
 from debrief.models.templates import load_template, render
 from debrief.rubrics.model import RubricEvidence
 from debrief.sessions.model import Message, Session, texts_of

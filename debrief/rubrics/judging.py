@@ -11,8 +11,7 @@ from msgspec import structs
 from debrief.errors import DebriefError, InputError
 from debrief.evaluation import evaluate, version_of
 from debrief.keys import digest_of
-from debrief.models.fencing import defuse, defuse_line
-from debrief.models.injection import injection_signs, refuse_lifted
+from debrief.models.fencing import defuse, defuse_line, injection_signs, refuse_lifted
 from debrief.models.templates import JUDGE, load_template, render
 from debrief.models.templates import version_of as template_version
 from debrief.rubrics.asking import BUDGET, Ask, PromptedModel, Shown, show

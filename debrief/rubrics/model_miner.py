@@ -12,8 +12,7 @@ from msgspec import structs
 from debrief.errors import DebriefError
 from debrief.keys import slugify
 from debrief.models.answers import refuse
-from debrief.models.fencing import defuse, defuse_line
-from debrief.models.injection import refuse_lifted
+from debrief.models.fencing import defuse, defuse_line, refuse_lifted
 from debrief.models.templates import SUMMARIZER, extractor_for, load_template, render, version_of
 from debrief.rubrics.asking import (
     BUDGET,

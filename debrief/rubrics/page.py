@@ -19,7 +19,7 @@ from msgspec import Struct
 from debrief.errors import without_controls
 from debrief.lake import Lake
 from debrief.markdown import plain, table
-from debrief.models.injection import injection_signs
+from debrief.models.fencing import injection_signs
 from debrief.rubrics.judging import rubric_digest
 from debrief.rubrics.linting import Mark, lint, scale_points
 from debrief.rubrics.model import (

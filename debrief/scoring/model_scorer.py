@@ -23,8 +23,7 @@ from debrief.models.answers import (
     json_values,
     refuse,
 )
-from debrief.models.fencing import defuse, defuse_line
-from debrief.models.injection import bare_words, refuse_lifted
+from debrief.models.fencing import bare_words, defuse, defuse_line, refuse_lifted
 from debrief.models.templates import SCORER, load_template, render
 from debrief.models.usage import total
 from debrief.offline.facts import facts_of

@@ -19,7 +19,7 @@ from debrief.evaluation import evaluate, failure_of, interval_of, version_of
 from debrief.judging.evaluation import is_generated
 from debrief.keys import digest_of
 from debrief.models.answers import Answer
-from debrief.models.injection import is_suspected
+from debrief.models.fencing import is_suspected
 from debrief.models.language_model import DryRunError
 from debrief.models.templates import SCORER, load_template
 from debrief.models.usage import total_cost

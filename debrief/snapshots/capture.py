@@ -1,10 +1,11 @@
 """A capture: the prompts and circumstances of a session, as they were when it began.
 
-It is the folder ``.debrief/sessions/<key>/`` of the session's repository, its key a plan id or a
-session id, and holds ``prompts/`` and ``metadata.json``. Only the repository's own prompts are
+It is the folder ``.debrief/sessions/<key>/`` of the session's repository, its key a plan id or
+a session id, and holds ``prompts/`` and ``metadata.json``. Only the repository's own prompts are
 taken, not those in the user's home: what a team compares must not depend on whose machine it ran
-on. Standard library alone, and no git program: a hook that must not slow a session down writes
-captures through here.
+on. Which files a program gives its model, and where, was seen in the requests that it sent in a
+repository with all of them. Standard library alone, and no git program: a hook that must not slow
+a session down writes captures through here.
 """
 
 from __future__ import annotations
@@ -16,12 +17,62 @@ import time
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from pathlib import Path, PurePosixPath
-from typing import Any, NamedTuple, TypeGuard
+from typing import Any, Literal, NamedTuple, TypeGuard
 
 from debrief.errors import InputError
 from debrief.files import write_folder
 from debrief.snapshots.fingerprint import compute_prompt_fingerprint
-from debrief.snapshots.prompt_files import prompt_files
+
+Place = Literal["system", "message"]
+"""A part of the system prompt, or before the words of the first prompt."""
+
+
+class PromptFiles(NamedTuple):
+    """The prompt files of one program."""
+
+    names: tuple[str, ...]
+    """Relative to the work tree, in the program's order."""
+    place: Place
+    are_joined: bool = False
+    """The program reads all that there are; else the first."""
+
+    def text(self, texts: Mapping[str, str]) -> str | None:
+        """Return the main prompt, given the texts of the files that exist; None for none.
+
+        Equal texts, as of a link from one name to the other, stand once.
+        """
+        found = list(dict.fromkeys(texts[name] for name in self.names if name in texts))
+        if not found:
+            return None
+        if not self.are_joined or len(found) == 1:
+            return found[0]
+        return "\n\n".join(text.strip("\n") for text in found) + "\n"
+
+
+_GITHUB = ".github/copilot-instructions.md"
+_OF = {
+    "claude-code": PromptFiles(("CLAUDE.md", ".claude/CLAUDE.md", "AGENTS.md"), "message"),
+    "cline": PromptFiles(("AGENTS.md",), "system"),
+    "codex": PromptFiles(("AGENTS.override.md", "AGENTS.md"), "message"),
+    "copilot-cli": PromptFiles(
+        (_GITHUB, "AGENTS.md", "CLAUDE.md", "GEMINI.md"), "system", are_joined=True
+    ),
+    "copilot-vscode": PromptFiles((_GITHUB, "AGENTS.md"), "system", are_joined=True),
+    "cursor": PromptFiles(("AGENTS.md",), "system"),
+    "droid": PromptFiles(("CLAUDE.md", "AGENTS.md"), "message", are_joined=True),
+    "gemini-cli": PromptFiles(("GEMINI.md",), "message"),
+    "kimi-code": PromptFiles(("AGENTS.md",), "system"),
+    "opencode": PromptFiles(("AGENTS.md", "CLAUDE.md"), "system"),
+    "pi": PromptFiles(("AGENTS.md", "CLAUDE.md"), "system"),
+    "qwen-code": PromptFiles(("QWEN.md", "AGENTS.md"), "system", are_joined=True),
+}
+_UNKNOWN = PromptFiles((), "system")
+
+
+def prompt_files(tool: str) -> PromptFiles:
+    """Return the prompt files of a program, by a session's ``tool``; none for an unknown one."""
+    return _OF.get(tool, _UNKNOWN)
+
 
 HOME = ".debrief"
 SESSIONS, PROMPTS, METADATA, MAIN = "sessions", "prompts", "metadata.json", "main.md"

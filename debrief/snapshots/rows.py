@@ -23,7 +23,13 @@ from msgspec import UNSET
 from debrief.errors import InputError
 from debrief.git import find_commit, git
 from debrief.sessions.model import SessionHead
-from debrief.snapshots.capture import AGENTS_FOLDER, CLAUDE_CODE, DROID, subagent_names
+from debrief.snapshots.capture import (
+    AGENTS_FOLDER,
+    CLAUDE_CODE,
+    DROID,
+    prompt_files,
+    subagent_names,
+)
 from debrief.snapshots.captures import Captures, repository_of
 from debrief.snapshots.fingerprint import FINGERPRINT_LENGTH, prompt_digest
 from debrief.snapshots.model import (
@@ -36,7 +42,6 @@ from debrief.snapshots.model import (
     SnapshotOrigin,
     SubagentPrompt,
 )
-from debrief.snapshots.prompt_files import prompt_files
 
 ROWS = "5"
 """Raised when the same session gives other rows."""

@@ -11,8 +11,8 @@ from typing import Literal
 from msgspec import Struct
 
 from debrief.sessions.model import Intervention, Message, Session, Turn
+from debrief.snapshots.capture import prompt_files
 from debrief.snapshots.model import PromptSnapshotRow
-from debrief.snapshots.prompt_files import prompt_files
 
 SystemPrompt = Literal["recorded", "own", "none"]
 """Which is asked for: the one that the model was sent, where the transcript holds it; the person's

@@ -15,8 +15,7 @@ from typing import TYPE_CHECKING, Any
 from debrief.errors import ModelError
 from debrief.judging.dspy_judge import read_judgement
 from debrief.keys import digest_of
-from debrief.models.fencing import defuse, fence, marker_of
-from debrief.models.injection import bare_words, refuse_lifted
+from debrief.models.fencing import bare_words, defuse, fence, marker_of, refuse_lifted
 from debrief.models.language_model import LanguageModel, failures_named
 from debrief.models.templates import load_template, render
 from debrief.models.usage import RunUsage

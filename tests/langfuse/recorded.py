@@ -17,7 +17,7 @@ from uuid import uuid4
 
 import httpx
 
-from debrief.langfuse.rows import FIELDS, LISTING, WHOLE
+from debrief.langfuse.fetcher import FIELDS, LISTING, WHOLE
 
 FOLDER = Path(__file__).with_name("recorded_answers")
 VERSION = "4.16.0"

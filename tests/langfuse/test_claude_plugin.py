@@ -16,7 +16,7 @@ from debrief.langfuse.fetcher import SessionFetcher
 from debrief.sessions.model import Session, Turn
 from tests.langfuse.plugin import LONGEST, send
 from tests.langfuse.scenario import START, calls_of, client_of
-from tests.langfuse.server import LangfuseServer, Mode
+from tests.langfuse.server import LangfuseServer
 from tests.sessions.scenario import Log, usage
 from tests.training.scenario import line_of
 
@@ -67,13 +67,9 @@ class Both:
     plugin: Session
 
 
-def both(log: Log, folder: Path, mode: Mode = "events_only") -> Both:
-    with LangfuseServer(mode) as server:
+def both(log: Log, folder: Path) -> Both:
+    with LangfuseServer() as server:
         send(log, server)
-        for trace in {row["traceId"]: row for row in server.observations}.values():
-            name = {"name": trace["traceName"], "metadata": None, "input": "", "output": ""}
-            at = {"id": trace["traceId"], "timestamp": trace["startTime"]}
-            server.traces.append({**at, "sessionId": log.session, **name})
         return Both(log.read(folder), fetched(server, log))
 
 
@@ -94,10 +90,8 @@ def common(session: Session) -> Session:
     )
 
 
-@pytest.mark.parametrize("mode", ["events_only", "dual", "old"])
-def test_it_is_the_session_of_its_transcript(tmp_path: Path, mode: Mode) -> None:
-    log = work()
-    both_ways = both(log, tmp_path, mode)
+def test_it_is_the_session_of_its_transcript(tmp_path: Path) -> None:
+    both_ways = both(work(), tmp_path)
     assert common(both_ways.plugin) == common(both_ways.transcript)
     session = both_ways.plugin
     assert (session.source, session.tool, session.task) == ("langfuse", "claude-code", "shop")
@@ -108,10 +102,6 @@ def test_it_is_the_session_of_its_transcript(tmp_path: Path, mode: Mode) -> None
     ]
     assert [call.result for call in calls][4] == ""
     assert (session.lines_added, session.lines_removed) == (2, 1)
-
-
-def test_its_line_is_that_of_the_transcript(tmp_path: Path) -> None:
-    both_ways = both(work(), tmp_path)
     lines = [line_of(one) for one in (both_ways.transcript, both_ways.plugin)]
     messages = [json.loads(msgspec.json.encode(line))["messages"] for line in lines]
     assert messages[0] == messages[1]

@@ -74,6 +74,7 @@ def test_a_refusal_is_not_repeated(server: LangfuseServer, status: int) -> None:
     with pytest.raises(RequestRefusedError) as refused:
         client_of(server).get("/score-configs")
     assert refused.value.status == status
+    assert ("LANGFUSE_SECRET_KEY" in refused.value.next_move) == (status in (401, 403))
     assert len(server.requests) == 1
     assert pickle.loads(pickle.dumps(refused.value)).status == status
 

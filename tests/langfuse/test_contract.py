@@ -17,10 +17,9 @@ from langfuse.api.core.pydantic_utilities import parse_obj_as
 from langfuse.api.scores.types.create_score_request import CreateScoreRequest
 from msgspec.structs import replace
 
-from debrief.langfuse.fetcher import SessionFetcher
+from debrief.langfuse.fetcher import FIELDS, SessionFetcher, fetch_rows
 from debrief.langfuse.listing import Listing, list_session
 from debrief.langfuse.outgoing import ScoreReceipt, outgoing_scores
-from debrief.langfuse.rows import FIELDS, fetch_rows
 from debrief.langfuse.scores import WriteOptions, write_scores
 from tests.langfuse.scenario import START, Recorder, client_of, scored
 from tests.langfuse.server import LangfuseServer, Mode, Request, Wire

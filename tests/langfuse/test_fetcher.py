@@ -52,30 +52,6 @@ def test_a_trace_is_a_turn_with_its_messages_and_calls(server: LangfuseServer) -
     assert session.digest
 
 
-@pytest.mark.parametrize("mode", MODES)
-def test_every_kind_of_server_gives_the_same_session(mode: Mode) -> None:
-    with LangfuseServer() as reference:
-        Recorder(reference).trace("t1", "fix the cart", "Done.")
-        expected = fetched(reference)
-    with LangfuseServer(mode) as server:
-        Recorder(server).trace("t1", "fix the cart", "Done.")
-        assert fetched(server) == expected
-
-
-@pytest.mark.parametrize("mode", MODES)
-def test_a_session_whose_id_stands_on_roots_alone_is_whole(mode: Mode) -> None:
-    with LangfuseServer(mode) as server:
-        recorder = Recorder(server)
-        recorder.trace("t1", "fix the cart", "Done.")
-        recorder.trace("t2", "and test it", "Tested.")
-        Recorder(server, "s2").trace("t3", "somebody else's", "Done.")
-        expected = fetched(server)
-        for row in server.observations:
-            row["sessionId"] = row["sessionId"] if row["isRootObservation"] else None
-        assert fetched(server) == expected
-    assert [len(turn.messages) for turn in expected.turns] == [2, 2]
-
-
 def test_what_a_trace_has_of_another_session_is_that_one_s(server: LangfuseServer) -> None:
     Recorder(server).trace("t1", "fix the cart", "Done.")
     server.observations[-1]["sessionId"] = "s2"
@@ -174,16 +150,6 @@ def test_clocks_that_disagree_lose_nothing(server: LangfuseServer) -> None:
     assert [message.text for message in turn.messages] == expected
 
 
-@pytest.mark.parametrize("status", [401, 403])
-def test_a_key_without_permission_is_named_with_the_next_move(
-    server: LangfuseServer, status: int
-) -> None:
-    server.trouble = [Trouble(status)]
-    with pytest.raises(RequestRefusedError, match=f"refused GET .*: {status}") as refused:
-        fetched(server)
-    assert "LANGFUSE_SECRET_KEY" in refused.value.next_move
-
-
 @pytest.mark.parametrize("headers", [{}, {"Retry-After": "2"}])
 def test_a_limit_of_requests_is_waited_for(server: LangfuseServer, headers: dict[str, str]) -> None:
     Recorder(server).trace("t1", "fix the cart", "Done.")
@@ -192,23 +158,6 @@ def test_a_limit_of_requests_is_waited_for(server: LangfuseServer, headers: dict
     assert SessionFetcher(client_of(server, clock)).fetch_session("s1").turns
     (wait,) = clock.waits
     assert wait >= 2 if headers else wait <= 1
-
-
-def test_what_began_in_one_moment_is_told_in_the_order_of_the_conversation(
-    server: LangfuseServer,
-) -> None:
-    agent = DropIn(server)
-    agent.asks(user("Go."), answers=calls(call("c1", "run_tests", folder="a")))
-    for number in range(1, 40):
-        answers = calls(call(f"c{number + 1}", "run_tests", folder=f"f{number}"))
-        agent.asks(tool(f"c{number}", f"{number} passed"), answers=answers)
-    agent.asks(tool("c40", "40 passed"), answers=says("Done."))
-    expected = fetched(server)
-    for row in server.observations:
-        row["startTime"] = iso(1)
-    at_once = fetched(server)
-    assert [turn.prompt for turn in at_once.turns] == ["Go."]
-    assert told(at_once.turns[0]) == told(expected.turns[0])
 
 
 def test_arguments_that_the_model_s_message_leaves_out_are_those_of_the_tool(
@@ -242,12 +191,6 @@ def test_a_trace_without_observations_stands_for_itself() -> None:
         Recorder(server).keep("t1", {"q": "hello"}, {"a": "hi there"})
         (turn,) = fetched(server).turns
     assert (turn.prompt, turn.messages[0].text) == ("hello", "hi there")
-
-
-@pytest.mark.parametrize("mode", MODES)
-def test_a_session_that_is_not_there_is_named(mode: Mode) -> None:
-    with LangfuseServer(mode) as server, pytest.raises(InputError, match="has nothing of it"):
-        SessionFetcher(client_of(server)).fetch_session("nobody")
 
 
 OUTPUTS: dict[str, tuple[object, str]] = {

@@ -12,9 +12,9 @@ from msgspec.structs import replace
 
 from debrief.langfuse import scores
 from debrief.langfuse.client import LangfuseClient
-from debrief.langfuse.configs import NAMES
 from debrief.langfuse.outgoing import (
     LONGEST_COMMENT,
+    NAMES,
     ScoreReceipt,
     evidence_link,
     outgoing_scores,

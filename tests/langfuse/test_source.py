@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from debrief.errors import ConfigurationError
 from debrief.lake import Lake
-from debrief.langfuse.rows import LISTING
+from debrief.langfuse.fetcher import LISTING
 from debrief.langfuse.source import (
     FETCHED_TABLE,
     FRESH,

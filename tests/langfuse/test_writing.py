@@ -14,8 +14,8 @@ import pytest
 from msgspec.structs import replace
 
 from debrief.lake import Lake
-from debrief.langfuse.configs import NAMES, score_configs
 from debrief.langfuse.outgoing import (
+    NAMES,
     Destination,
     OutgoingScore,
     ScoreReceipt,
@@ -23,7 +23,7 @@ from debrief.langfuse.outgoing import (
     score_id,
 )
 from debrief.langfuse.scores import WriteOptions, write_scores
-from debrief.langfuse.sending import send
+from debrief.langfuse.sending import score_configs, send
 from debrief.outcomes.labels import annotations_of, labels_from_langfuse
 from debrief.outcomes.store import Label, Labels, Source, put_labels
 from debrief.scoring.model import SessionScores

@@ -13,16 +13,17 @@ from msgspec import structs
 
 from debrief.models.answers import fold
 from debrief.models.fencing import (
+    bare_words,
     defuse,
     defuse_line,
     defuse_session,
     fence,
     finish,
+    injection_signs,
     make_visible,
     marker_of,
     new_marker,
 )
-from debrief.models.injection import bare_words, injection_signs
 from debrief.rubrics.asking import show
 from debrief.scoring.model_scorer import scoring_prompt
 from debrief.scoring.scorer import DEFAULT

@@ -11,7 +11,7 @@ from debrief.errors import ModelError
 from debrief.judging.dspy_judge import DspyJudge
 from debrief.judging.evaluation import evaluate_week
 from debrief.judging.model import ChangeContext, Criterion, Judge, JudgeEvaluation, Judgement
-from debrief.models.injection import injection_signs
+from debrief.models.fencing import injection_signs
 from debrief.models.language_model import LanguageModel
 from debrief.rubrics.judging import ModelRubricJudge
 from debrief.scoring.dimensions import DIMENSIONS

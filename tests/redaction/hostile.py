@@ -8,9 +8,8 @@ from collections.abc import Callable, Iterator
 from re import _constants, _parser  # type: ignore[attr-defined]
 from typing import Any
 
-from debrief.redaction.contexts import Context, Line
 from debrief.redaction.finder import RULES
-from debrief.redaction.formats import Format
+from debrief.redaction.rules import Context, Format, Line
 
 _REPEATS = (_constants.MAX_REPEAT, _constants.MIN_REPEAT, _constants.POSSESSIVE_REPEAT)
 _OF_CATEGORY = {"CATEGORY_SPACE": " ", "CATEGORY_DIGIT": "7", "CATEGORY_WORD": "aZ3_"}

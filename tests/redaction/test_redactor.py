@@ -13,8 +13,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from debrief.errors import ConfigurationError
-from debrief.redaction.formats import has_crc
 from debrief.redaction.redactor import Redactor, key_of, load_key
+from debrief.redaction.rules import has_crc
 from debrief.redaction.spans import Prefilter, SecretSpan
 from debrief.settings import load_settings
 from tests.redaction.harmless import near_misses

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from debrief.cli.capture import run_tool, tool_command
 from debrief.errors import ConfigurationError, InputError
-from debrief.snapshots.capture import RepositoryPaths, find_repository, keep_out_of_history
+from debrief.snapshots.capture import RepositoryPaths, find_repository
 from debrief.snapshots.captures import find_captures, read_capture, transcript_folders
 from debrief.snapshots.model import PromptSnapshot
 from debrief.snapshots.plans import (
@@ -345,28 +345,6 @@ def test_a_plan_is_carried_out_once_at_a_time(shop: RepositoryPaths) -> None:
             pass
     with only_run_of(shop.root, "retries"):
         pass
-
-
-def test_captures_stay_out_of_history_and_what_a_team_writes_does_not(
-    shop: RepositoryPaths,
-) -> None:
-    exclude = shop.git / "info" / "exclude"
-    exclude.write_bytes(b"*.mine")
-    keep_out_of_history(shop)
-    once = exclude.read_bytes()
-    keep_out_of_history(shop)
-    assert exclude.read_bytes() == once
-    assert exclude.read_text().startswith("*.mine\n#")
-    names = [".debrief/sessions/s1/metadata.json", ".debrief/worktrees/x", ".debrief/plans/a.md"]
-    names += [".debrief/judges/reuse.md", ".debrief/prompts/active/droid/main.md"]
-    write(shop.root, dict.fromkeys(names, ""))
-    told = git(shop.root, "status", "--porcelain", "--untracked-files=all").splitlines()
-    assert {line[3:] for line in told} == {
-        ".debrief/judges/reuse.md",
-        ".debrief/plans/a.md",
-        ".debrief/plans/retries.md",
-        ".debrief/prompts/active/droid/main.md",
-    }
 
 
 def test_a_repository_is_found_from_every_folder_of_it(

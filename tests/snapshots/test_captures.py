@@ -6,9 +6,11 @@ from pathlib import Path
 
 import pytest
 
+from debrief.snapshots.capture import keep_out_of_history
 from debrief.snapshots.captures import find_captures, read_capture, repository_folders
 from debrief.snapshots.model import PromptSnapshot
-from tests.snapshots.scenario import head, write
+from debrief.snapshots.plans import repository_of
+from tests.snapshots.scenario import git, head, repository, write
 
 
 def capture(root: Path, key: str, main: str = "Do it.", **metadata: object) -> Path:
@@ -131,3 +133,25 @@ def test_links_to_prompts_are_not_followed(tmp_path: Path) -> None:
     assert [problem.reason for problem in found.problems] == [
         "is a symbolic link, and was not followed"
     ]
+
+
+def test_captures_stay_out_of_history_and_what_a_team_writes_does_not(
+    tmp_path: Path,
+) -> None:
+    shop = repository_of(repository(tmp_path / "shop"))
+    exclude = shop.git / "info" / "exclude"
+    exclude.write_bytes(b"*.mine")
+    keep_out_of_history(shop)
+    once = exclude.read_bytes()
+    keep_out_of_history(shop)
+    assert exclude.read_bytes() == once
+    assert exclude.read_text().startswith("*.mine\n#")
+    names = [".debrief/sessions/s1/metadata.json", ".debrief/worktrees/x", ".debrief/plans/a.md"]
+    names += [".debrief/judges/reuse.md", ".debrief/prompts/active/droid/main.md"]
+    write(shop.root, dict.fromkeys(names, ""))
+    told = git(shop.root, "status", "--porcelain", "--untracked-files=all").splitlines()
+    assert {line[3:] for line in told} == {
+        ".debrief/judges/reuse.md",
+        ".debrief/plans/a.md",
+        ".debrief/prompts/active/droid/main.md",
+    }

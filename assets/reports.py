@@ -28,8 +28,7 @@ from assets.weekly import (
 from debrief.judging.model import JudgeEvaluation
 from debrief.keys import digest_of
 from debrief.scoring.model import SessionScores
-from debrief.snapshots.model import SessionMetadataRow
-from debrief.snapshots.prompts import fingerprint_names
+from debrief.snapshots.model import SessionMetadataRow, fingerprint_names
 from debrief.training.decomposition import (
     WeeklyMove,
     moves_markdown,

@@ -18,7 +18,7 @@ from debrief.rubrics.model import SETS, Rubric
 from debrief.rubrics.page import compare_rubrics, shown_effect
 from debrief.scoring.model import SCORE_NAMES
 from debrief.settings import Settings
-from debrief.snapshots.prompts import fingerprint_names
+from debrief.snapshots.model import fingerprint_names
 from debrief.summary import Content, Failure, content_of
 from debrief.training.decomposition import WeeklyMove, moves_markdown
 

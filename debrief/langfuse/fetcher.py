@@ -157,13 +157,10 @@ def _arrived(rows: Sequence[Row]) -> datetime | None:
 def _lacking(rows: Sequence[Row]) -> int:
     """Return how many observations are not there that others speak of, or a trace came without."""
     known = {str(row.get("id")) for row in rows}
-    parents = {str(row["parentObservationId"]) for row in rows if _is_below(row)}
-    bare = sum(is_bare_trace(row) for row in rows)
+    inner = (row for row in rows if not row.get("isRootObservation"))
+    parents = {str(row["parentObservationId"]) for row in inner if row.get("parentObservationId")}
+    bare = sum(row.get(_BARE) is True for row in rows)
     return len(parents - known) + bare + lacking_in(rows)
-
-
-def _is_below(row: Row) -> bool:
-    return bool(row.get("parentObservationId")) and not row.get("isRootObservation")
 
 
 def path_of(session_id: str) -> str:
@@ -187,6 +184,7 @@ WHOLE = "attributes,tools,cwd,git_branch"
 _TRACES_AT_ONCE = 50
 _AT_ONCE = 4
 _BARE = "isBareTrace"
+"""Marks a row that stands for a trace without observations."""
 _OF_A_TRACE = ("input", "output", "tags", "environment")
 _MOMENT = timedelta(seconds=1)
 """Longer than a server's fractions of a second."""
@@ -310,11 +308,6 @@ def _of_trace(trace: Row) -> Iterator[Row]:
             yield {**name, **row, "isRootObservation": False}
     if len(roots) != 1:
         yield {**_as_root(trace), _BARE: not own}
-
-
-def is_bare_trace(row: Row) -> bool:
-    """Return whether a row stands for a trace without observations."""
-    return row.get(_BARE) is True
 
 
 def _as_root(trace: Row) -> Row:

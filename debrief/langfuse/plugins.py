@@ -51,14 +51,12 @@ class Plugin(Struct, frozen=True):
     def sent(self, rows: Sequence[Row]) -> bool:
         """Return whether all that models said in a session was sent by the plugin."""
         names = [string(row.get("name")) for row in rows if row.get("type") == "GENERATION"]
+        marks = (fact_in(row, self.mark) for row in rows)
         return (
             bool(names)
             and all(name.startswith(self.messages) for name in names)
-            and any(self._is_own(fact_in(row, self.mark)) for row in rows)
+            and any(found == (self.value or found) for found in marks if found)
         )
-
-    def _is_own(self, found: str) -> bool:
-        return found == self.value if self.value else bool(found)
 
 
 def lacking_in(rows: Sequence[Row]) -> int:
@@ -123,14 +121,11 @@ _SPENT_BY_CLAUDE = {
 
 
 def _claude_lacking(rows: Sequence[Row], below: _Below) -> int:
-    return sum(
-        max(_number(root, "assistant_message_count") - _messages_below(root, below), 0)
-        for root in _claude_roots(rows)
-    )
-
-
-def _messages_below(root: Row, below: _Below) -> int:
-    return sum(row.get("type") == "GENERATION" for row in below.get(_key(root), ()))
+    lacking = 0
+    for root in _claude_roots(rows):
+        there = sum(row.get("type") == "GENERATION" for row in below.get(_key(root), ()))
+        lacking += max(_number(root, "assistant_message_count") - there, 0)
+    return lacking
 
 
 def _claude_roots(rows: Iterable[Row]) -> list[Row]:

@@ -136,7 +136,8 @@ class LangfuseSource:
             entry.path: digest_of(_CONVERSION, redactor.identity, entry.version)
             for entry in entries
         }
-        due = [e for e in entries if _kept(lake, e.session_id) != made_from[e.path]]
+        stamps = {e.path: lake.stamp(FETCHED_TABLE, _key(e.session_id)) for e in entries}
+        due = [e for e in entries if not (was := stamps[e.path]) or was.inputs != made_from[e.path]]
         if not due:
             return reader
         known = {row.id: row for row in lake.read(LISTING_TABLE, SOURCE, ListedSession)}
@@ -320,8 +321,3 @@ def _entry(listed: ListedSession) -> ScanEntry:
 
 def _key(session_id: str) -> str:
     return digest_of(session_id)[:32]
-
-
-def _kept(lake: Lake, session_id: str) -> str:
-    stamp = lake.stamp(FETCHED_TABLE, _key(session_id))
-    return stamp.inputs if stamp is not None else ""

@@ -64,7 +64,8 @@ class Format(Struct, forbid_unknown_fields=True, dict=True):
         if self.before:
             lead = self.before.search(text, max(0, start - 120), start)
             start = lead.start() if lead else len(text)
-        return (start, end) if self._accepts(text[start:end]) else None
+        secret = text[start:end]
+        return (start, end) if secret and _CHECKS[self.check](secret) else None
 
     def match(self, text: str, before: int) -> tuple[int, int] | None:
         """Return where the first secret is that begins before a place."""
@@ -73,9 +74,6 @@ class Format(Struct, forbid_unknown_fields=True, dict=True):
             if place:
                 return place if place[0] < before else None
         return None
-
-    def _accepts(self, secret: str) -> bool:
-        return bool(secret) and _CHECKS[self.check](secret)
 
 
 def _broken(start: str) -> Iterator[str]:

@@ -1,16 +1,26 @@
-"""What is kept of the prompts and the circumstances of a session.
+"""What is kept of the prompts and the circumstances of a session, and what people call the prompts.
 
 The two pydantic models are the files that people and other tools read and write (``prompts/``
-and ``metadata.json``); the two structs are rows of the lake.
+and ``metadata.json``); the structs are rows of the lake. A fingerprint is known by a name: one that
+a person gave it, else the first heading of its text.
 """
 
 from __future__ import annotations
 
-from datetime import datetime
+import re
+from collections import Counter, defaultdict
+from datetime import UTC, datetime
+from pathlib import Path
 from typing import Literal
 
 from msgspec import Struct
 from pydantic import BaseModel, ConfigDict, Field
+
+from debrief.errors import InputError, LakeError, without_controls
+from debrief.files import locked
+from debrief.lake import Lake
+from debrief.markdown import shorten
+from debrief.snapshots.fingerprint import compute_prompt_fingerprint
 
 SnapshotOrigin = Literal["recorded", "reconstructed", "unknown"]
 CommitOrigin = Literal["", "recorder", "capture", "transcript", "history"]
@@ -85,3 +95,117 @@ class SessionMetadataRow(Struct, frozen=True, kw_only=True):
     """What the recorder holds of the session; empty when it does not tell, or for another tool."""
     withheld: str = ""
     """Why the session can train no model, in words; empty when it can."""
+
+
+SNAPSHOTS = "prompt_snapshots"
+NAMES, ALL = "prompt_names", "all"
+"""Table of the names that people gave, in one partition."""
+LONGEST = 60
+"""Characters of a name."""
+_HEADING = re.compile(r"^ {0,3}#{1,6}[ \t]+(.+?)[ \t#]*$", re.MULTILINE)
+_EMPTY = compute_prompt_fingerprint(PromptSnapshot(main=""))
+_KNOWN = {_EMPTY: "no prompt files", UNKNOWN: "prompts not known"}
+_WAIT = 30.0
+"""Seconds for another writer on this machine to finish."""
+
+
+class PromptName(Struct, frozen=True, kw_only=True):
+    """One row: what a person calls a fingerprint."""
+
+    fingerprint: str
+    name: str
+    rater: str
+    """Who gave it."""
+    named_at: datetime
+
+
+class PromptUse(Struct, frozen=True, kw_only=True):
+    """A fingerprint, and the sessions that ran with it."""
+
+    fingerprint: str
+    name: str
+    """As shown: given by a person, else the first heading; no two have the same."""
+    is_given: bool
+    snapshot: PromptSnapshotRow
+    """One of those with this fingerprint; all have the same texts."""
+    sessions: tuple[tuple[str, str], ...]
+    """Ids with their weeks, in order."""
+
+
+class _Ran(Struct, frozen=True):
+    """The columns that tell who ran with what."""
+
+    session_id: str
+    prompt_fingerprint: str = UNKNOWN
+
+
+def prompts_in_use(lake: Lake) -> list[PromptUse]:
+    """Return all fingerprints of the lake, those that most sessions ran with first."""
+    sessions: dict[str, list[tuple[str, str]]] = defaultdict(list)
+    snapshots: dict[str, PromptSnapshotRow] = {}
+    for week in lake.partitions(SNAPSHOTS):
+        firsts: dict[str, str] = {}
+        for ran in lake.read(SNAPSHOTS, week, _Ran):
+            sessions[ran.prompt_fingerprint].append((ran.session_id, week))
+            if ran.prompt_fingerprint not in snapshots:
+                firsts.setdefault(ran.prompt_fingerprint, ran.session_id)
+        if firsts:
+            rows = lake.read(SNAPSHOTS, week, PromptSnapshotRow, ("session_id", firsts.values()))
+            snapshots |= {row.prompt_fingerprint: row for row in rows}
+    given = {row.fingerprint: row.name for row in lake.read(NAMES, ALL, PromptName)}
+    names = _distinct({key: given.get(key) or heading_of(row) for key, row in snapshots.items()})
+    return [
+        PromptUse(
+            fingerprint=key,
+            name=names[key],
+            is_given=key in given,
+            snapshot=snapshots[key],
+            sessions=tuple(own),
+        )
+        for key, own in sorted(sessions.items(), key=lambda pair: (-len(pair[1]), pair[0]))
+    ]
+
+
+def fingerprint_names(lake: Lake) -> dict[str, str]:
+    """Return the name of each prompt fingerprint of the lake, to be shown in its place."""
+    return {prompt.fingerprint: prompt.name for prompt in prompts_in_use(lake)}
+
+
+def heading_of(row: PromptSnapshotRow) -> str:
+    """Return what a prompt calls itself: its first heading, else its first words."""
+    if row.prompt_fingerprint in _KNOWN:
+        return _KNOWN[row.prompt_fingerprint]
+    found = _HEADING.search(row.main)
+    words = found[1] if found else next(filter(str.strip, row.main.splitlines()), "")
+    subagents = ", ".join(one.name for one in row.subagents)
+    return _on_one_line(words) or _on_one_line(f"only subagents: {subagents}")
+
+
+def _distinct(names: dict[str, str]) -> dict[str, str]:
+    """Return the names, with the fingerprint behind each that several have."""
+    counts = Counter(names.values())
+    return {key: f"{name} · {key}" if counts[name] > 1 else name for key, name in names.items()}
+
+
+def _on_one_line(text: str) -> str:
+    return shorten(without_controls(text), LONGEST)
+
+
+def name_prompt(lake: Lake, home: Path, fingerprint: str, name: str, rater: str) -> None:
+    """Give a fingerprint a name; an empty one goes back to its heading.
+
+    Raises:
+        InputError: the name is too long.
+        LakeError: another writer does not end.
+    """
+    name = " ".join(without_controls(name).split())
+    if len(name) > LONGEST:
+        raise InputError("the prompt's name", f"has more than {LONGEST} characters")
+    with locked(home / "prompt_names.lock", _WAIT) as is_ours:
+        if not is_ours:
+            raise LakeError(lake.url, "its prompt names are being written by another process")
+        rows = [row for row in lake.read(NAMES, ALL, PromptName) if row.fingerprint != fingerprint]
+        if name:
+            now = datetime.now(UTC)
+            rows.append(PromptName(fingerprint=fingerprint, name=name, rater=rater, named_at=now))
+        lake.write(NAMES, ALL, rows, PromptName)

@@ -36,8 +36,14 @@ from debrief.rubrics.page import p_value
 from debrief.rubrics.trial import MEANINGS
 from debrief.scoring.model import SCORE_NAMES, ScoreName
 from debrief.scoring.model_scorer import cited_turns
-from debrief.snapshots.model import UNKNOWN
-from debrief.snapshots.prompts import NAMES, SNAPSHOTS, PromptUse, name_prompt, prompts_in_use
+from debrief.snapshots.model import (
+    NAMES,
+    SNAPSHOTS,
+    UNKNOWN,
+    PromptUse,
+    name_prompt,
+    prompts_in_use,
+)
 from debrief.training.leaderboard import LeaderboardRow, MeanEstimate, estimate
 from debrief.view.indexed import SessionRow
 from debrief.view.links import page_path

@@ -6,7 +6,6 @@ from typing import Any
 
 import pytest
 
-from debrief.sessions.model import Session
 from tests.langfuse.scenario import (
     READ,
     TEST,
@@ -21,7 +20,7 @@ from tests.langfuse.scenario import (
     tool,
     user,
 )
-from tests.langfuse.server import LangfuseServer, Mode
+from tests.langfuse.server import LangfuseServer
 
 
 def test_a_trace_that_goes_on_from_a_result_is_no_turn(server: LangfuseServer) -> None:
@@ -41,24 +40,6 @@ def test_a_trace_that_goes_on_from_a_result_is_no_turn(server: LangfuseServer) -
     assert [message.model for message in turn.messages] == ["gpt-4o"] * 3
     assert (session.usage.input, session.usage.output, session.api_calls) == (300, 30, 3)
     assert [one.name for one in session.declared_tools or ()] == ["read_file", "run_tests"]
-
-
-@pytest.mark.parametrize("mode", ["dual", "old"])
-def test_every_kind_of_server_tells_the_same_conversation(mode: Mode) -> None:
-    def recorded(server: LangfuseServer) -> Session:
-        agent = DropIn(server)
-        agent.asks(user("Go."), answers=calls(call("c1", "read_file", path="a")))
-        agent.asks(tool("c1", "text"), answers=says("Done."))
-        parts: dict[str, Any] = {"trace": "whole", "isRootObservation": False}
-        agent.asks(user("And b?"), answers=calls(call("c2", "read_file", path="b")), **parts)
-        agent.asks(tool("c2", "more"), answers=says("Done again."), **parts)
-        return fetched(server)
-
-    with LangfuseServer() as newer:
-        expected = recorded(newer)
-    with LangfuseServer(mode) as server:
-        assert recorded(server).turns == expected.turns
-    assert [turn.prompt for turn in expected.turns] == ["Go.", "And b?"]
 
 
 def read(call_id: str, path: str = "a") -> dict[str, Any]:

@@ -99,13 +99,6 @@ def test_configs_are_made_once_and_found_on_a_second_page(server: LangfuseServer
     assert Counter(config["name"] for config in server.configs[150:]) == Counter(NAMES)
 
 
-def test_a_second_run_sends_nothing(server: LangfuseServer) -> None:
-    first = write_scores(client_of(server), [scored()])
-    before = len(server.requests)
-    assert write_scores(client_of(server), [scored()], first) == first
-    assert len(server.requests) == before
-
-
 def test_a_changed_score_is_updated_in_place(server: LangfuseServer) -> None:
     first = write_scores(client_of(server), [scored()])
     row = scored()

@@ -9,8 +9,15 @@ import pytest
 from debrief.errors import InputError
 from debrief.lake import Lake
 from debrief.snapshots.fingerprint import prompt_digest
-from debrief.snapshots.model import PromptSnapshot, PromptSnapshotRow, SubagentPrompt
-from debrief.snapshots.prompts import fingerprint_names, heading_of, name_prompt, prompts_in_use
+from debrief.snapshots.model import (
+    PromptSnapshot,
+    PromptSnapshotRow,
+    SubagentPrompt,
+    fingerprint_names,
+    heading_of,
+    name_prompt,
+    prompts_in_use,
+)
 
 
 def row(session: str, main: str, **subagents: str) -> PromptSnapshotRow:

@@ -43,7 +43,7 @@ class Plugin(Struct, frozen=True):
     mark: str
     """Of metadata that an observation of its own has."""
     value: str
-    """What stands under the mark; empty for anything."""
+    """The value of the mark; empty for any."""
     lacking: Callable[[Sequence[Row], _Below], int]
     """How many observations it says that it sent, and that are not there."""
     session: Callable[[str, Sequence[Row], _Below], Session]

@@ -27,7 +27,7 @@ from debrief.langfuse.messages import Memory
 from debrief.langfuse.plugins import lacking_in, session_of_plugin
 from debrief.langfuse.traces import ServerTrace
 from debrief.sessions.model import Session, TranscriptRef, Usage
-from debrief.sessions.readers.files import compact_json
+from debrief.sessions.readers.documents import compact_json
 from debrief.sessions.readers.values import moment
 
 SOURCE = "langfuse"

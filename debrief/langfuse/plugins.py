@@ -26,8 +26,8 @@ from debrief.langfuse.client import Row
 from debrief.langfuse.vendors import Json, decoded, plain
 from debrief.sessions.model import Problem, Session
 from debrief.sessions.readers import claude_code, codex
-from debrief.sessions.readers.claude_code.records import is_failure, is_summary
-from debrief.sessions.readers.files import compact_json
+from debrief.sessions.readers.claude_code.content import is_failure, is_summary
+from debrief.sessions.readers.documents import compact_json
 from debrief.sessions.readers.values import first_string, mapping, mappings, string, whole_number
 
 _Key = tuple[str, str]

@@ -15,7 +15,7 @@ from typing import Any, Literal
 
 import orjson
 
-from debrief.sessions.readers.files import compact_json, mend
+from debrief.sessions.readers.documents import compact_json, mend
 
 Json = dict[str, Any]
 Role = Literal["system", "user", "assistant", "tool"]

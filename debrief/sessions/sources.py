@@ -27,16 +27,9 @@ from debrief.sessions.readers.base import (
     SessionReader,
     Transcript,
 )
-from debrief.sessions.readers.compressed import SUFFIX, opened
 from debrief.sessions.readers.databases import LOG
-from debrief.sessions.readers.files import (
-    FileStamp,
-    Walk,
-    first_line_error,
-    head_of,
-    reason_of,
-    walk,
-)
+from debrief.sessions.readers.documents import first_line_error
+from debrief.sessions.readers.files import SUFFIX, FileStamp, Walk, head_of, opened, reason_of, walk
 from debrief.sessions.readers.values import moment_of_change
 from debrief.sessions.scanning import (
     MirrorOrigin,

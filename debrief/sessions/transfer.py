@@ -29,8 +29,7 @@ from debrief.redaction.redactor import Redactor
 from debrief.redaction.sessions import redact_name
 from debrief.sessions.readers import READERS
 from debrief.sessions.readers.base import Transcript
-from debrief.sessions.readers.compressed import SUFFIX, opened
-from debrief.sessions.readers.files import DATABASES
+from debrief.sessions.readers.files import DATABASES, SUFFIX, opened
 from debrief.sessions.scanning import MirrorOrigin, ScanEntry
 from debrief.sessions.sources import scan
 

@@ -26,9 +26,8 @@ from debrief.redaction.redactor import Redactor
 from debrief.redaction.sessions import redact_session
 from debrief.sessions.readers import READERS
 from debrief.sessions.readers.base import Reader, Transcript
-from debrief.sessions.readers.compressed import opened
 from debrief.sessions.readers.databases import read_database
-from debrief.sessions.readers.files import walk
+from debrief.sessions.readers.files import opened, walk
 from tests.benchmarks.measuring import options, seconds, show
 from tests.planting import ENDINGS, EXAMPLES
 from tests.sessions.readers.opencode_database import DIFF, EDIT, SESSION, Database

@@ -32,7 +32,7 @@ from debrief.sessions.model import (
 )
 from debrief.sessions.readers import READERS
 from debrief.sessions.readers.base import Transcript
-from debrief.sessions.readers.files import mend
+from debrief.sessions.readers.documents import mend
 from debrief.sessions.readers.values import arguments_text
 from debrief.sessions.sources import read_week, scan
 from tests.sessions.readers.test_any_reader import places

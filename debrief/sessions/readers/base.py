@@ -16,7 +16,8 @@ from msgspec import Struct
 from debrief.errors import InputError
 from debrief.sessions.model import Problem, Session
 from debrief.sessions.readers.assembly import TranscriptDraft, assemble
-from debrief.sessions.readers.files import HEAD, TOO_DEEP, FileStamp, JsonRecord, Walk, head_of
+from debrief.sessions.readers.documents import TOO_DEEP, JsonRecord
+from debrief.sessions.readers.files import HEAD, FileStamp, Walk, head_of
 from debrief.sessions.readers.values import moment
 
 _LOOKED_AT = 1 << 20

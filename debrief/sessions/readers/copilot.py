@@ -18,7 +18,8 @@ from msgspec.structs import astuple
 from debrief.sessions.model import Instructions, Usage
 from debrief.sessions.readers.assembly import TranscriptDraft
 from debrief.sessions.readers.base import Head, Peek, ToolNames, Transcript, TranscriptReader
-from debrief.sessions.readers.files import JsonLines, JsonRecord, Walk, compact_json
+from debrief.sessions.readers.documents import JsonLines, JsonRecord, compact_json
+from debrief.sessions.readers.files import Walk
 from debrief.sessions.readers.patches import FileEdit, edit_of_arguments, from_unified, joined
 from debrief.sessions.readers.timeline import NO_USAGE
 from debrief.sessions.readers.values import (

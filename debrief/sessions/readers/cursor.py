@@ -16,7 +16,7 @@ from typing import Any
 
 from debrief.sessions.readers.assembly import TranscriptDraft
 from debrief.sessions.readers.base import Head, Peek, ToolNames, Transcript, TranscriptReader
-from debrief.sessions.readers.files import JsonLines, JsonRecord
+from debrief.sessions.readers.documents import JsonLines, JsonRecord
 from debrief.sessions.readers.patches import edit_of_arguments
 from debrief.sessions.readers.timeline import CallDraft
 from debrief.sessions.readers.values import (

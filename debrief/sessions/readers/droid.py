@@ -12,7 +12,7 @@ from pathlib import Path
 from debrief.sessions.model import Instructions, Problem, Usage
 from debrief.sessions.readers.assembly import TranscriptDraft
 from debrief.sessions.readers.base import Head, Peek, ToolNames, TranscriptReader
-from debrief.sessions.readers.files import JsonLines, JsonRecord, compact_json
+from debrief.sessions.readers.documents import JsonLines, JsonRecord, compact_json
 from debrief.sessions.readers.patches import edit_of_arguments
 from debrief.sessions.readers.timeline import NO_USAGE
 from debrief.sessions.readers.values import (

@@ -1,32 +1,168 @@
-"""Files of transcripts: which lie below a folder, how they begin, and the JSON in them.
+"""Files of transcripts: which lie below a folder, how they begin, and what is in compressed ones.
 
-JSON and JSON lines are read as they really are: doubled, cut short, badly encoded, still growing.
-A file of JSON lines is read once, in blocks, and decoded line by line, so that memory is bounded
-by the longest line and what the caller keeps. Whatever cannot be decoded becomes a problem with
-its line number; everything around it is still read.
+Codex compresses old rollouts (``.jsonl.zst``). A compressed file is read as far as it goes: what
+stands before a cut or a fault is had to the last byte, and the reason for the end is kept.
 """
 
 from __future__ import annotations
 
-import json
+import hashlib
+import io
 import os
 import re
 import stat
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
-import msgspec
-import orjson
 from msgspec import Struct
 
-from debrief.sessions.model import Name, Problem, TranscriptRef
-from debrief.sessions.readers.compressed import SUFFIX, Decompressed, Disk, opened
+from debrief.sessions.model import Name, Problem
+
+SUFFIX = ".zst"
+"""Of the names of compressed files."""
+_PIECE = 1 << 16
+_SMALL = 1 << 26
+_MOST_TIMES = 200
+
+
+class Disk(io.FileIO):
+    """A plain file; opening and reading raise ``OSError`` as usual."""
+
+    fault = ""
+
+    def __init__(self, path: str) -> None:
+        super().__init__(path)
+        self._sha = hashlib.sha256()
+        self.taken = 0
+        """Bytes that were read so far, as they lie on the disk."""
+
+    @property
+    def digest(self) -> str:
+        """The SHA-256, in hex, of the bytes that were read so far, as they lie on the disk."""
+        return self._sha.hexdigest()
+
+    def read(self, size: int | None = -1, /) -> bytes:
+        """Return the next bytes; none at the end."""
+        block = super().read(-1 if size is None else size) or b""
+        self._sha.update(block)
+        self.taken += len(block)
+        return block
+
+
+class _Dripping(Disk):
+    """A file whose last bytes come one at a time: a fault in them then costs nothing before it."""
+
+    def __init__(self, path: str, last: int) -> None:
+        super().__init__(path)
+        self._last = last
+
+    def read(self, size: int | None = -1, /) -> bytes:
+        left = self._last - self.taken
+        return super().read(min(size or 1, left) if left > 0 else 1)
+
+
+class Decompressed(io.RawIOBase):
+    """What a ``.zst`` file holds. Opening raises ``OSError`` as usual, reading raises nothing.
+
+    Memory is bounded by what is asked for. A file that holds more than 200 times its size, and
+    more than 64 MB, is read that far: rollouts hold 3 to 30 times theirs.
+    """
+
+    def __init__(self, path: str) -> None:
+        self._disk = Disk(path)
+        self._path = path
+        self._stream = _stream(self._disk)
+        self._given = 0
+        self._most = max(_SMALL, _MOST_TIMES * os.fstat(self._disk.fileno()).st_size)
+        self.fault = ""
+        """Why it ended before its end; empty where it did not."""
+
+    @property
+    def digest(self) -> str:
+        """As ``Disk.digest``."""
+        return self._disk.digest
+
+    @property
+    def taken(self) -> int:
+        """As ``Disk.taken``."""
+        return self._disk.taken
+
+    def readable(self) -> bool:
+        """Return that it can be read."""
+        return True
+
+    def readinto(self, buffer: Any, /) -> int:
+        """Fill a buffer with the next bytes, and return how many they are."""
+        block = self.read(len(buffer))
+        buffer[: len(block)] = block
+        return len(block)
+
+    def close(self) -> None:
+        """Close the file."""
+        self._disk.close()
+        super().close()
+
+    def read(self, size: int | None = -1, /) -> bytes:
+        """Return the next bytes; none at the end."""
+        pieces: list[bytes] = []
+        left = self._most if size is None or size < 0 else size
+        while left > 0 and not self.fault:
+            try:
+                piece: bytes = self._stream.read(min(left, _PIECE))
+            except (OSError, ValueError) as error:
+                piece, self.fault = self._rest(), self._reason(error)
+            if not piece:
+                break
+            pieces.append(piece)
+            left -= len(piece)
+            self._given += len(piece)
+            if self._given > self._most:
+                times = f"more than {_MOST_TIMES} times its size"
+                self.fault = f"it holds {times}; {self._given / 1e6:.0f} MB of that are read"
+        return b"".join(pieces)
+
+    def _rest(self) -> bytes:
+        """Return what can be had of a piece that could not be had at once."""
+        rest = bytearray()
+        with (
+            suppress(OSError, ValueError),
+            _Dripping(self._path, self._disk.taken - _PIECE) as disk,
+        ):
+            stream, left = _stream(disk), self._given
+            while left and (known := stream.read(min(left, _PIECE))):
+                left -= len(known)
+            while byte := stream.read(1):
+                rest += byte
+        return bytes(rest)
+
+    def _reason(self, error: Exception) -> str:
+        while self._disk.read(_PIECE):  # the digest is of all of it
+            pass
+        if "Truncated" in str(error):
+            return "the compressed file is cut short; what stands before the cut is read"
+        return f"its compression is damaged; what stands before is read ({error})"
+
+
+def opened(path: str) -> Disk | Decompressed:
+    """Open a file to be read in blocks, decompressed where its name says that it is compressed.
+
+    Raises:
+        OSError: it cannot be opened.
+    """
+    return Decompressed(path) if path.endswith(SUFFIX) else Disk(path)
+
+
+def _stream(disk: Disk) -> Any:
+    import pyarrow
+
+    return pyarrow.CompressedInputStream(pyarrow.PythonFile(disk, mode="r"), "zstd")
+
 
 HEAD = 16_384
 """Bytes of a file's beginning; more where its first line is longer."""
 _LONGEST_HEAD = 1 << 20
-
 DATABASES = (".db", ".db-wal")
 """SQLite databases of sessions, and their logs."""
 _SUFFIXES = (".jsonl", f".jsonl{SUFFIX}", ".json", *DATABASES)
@@ -159,217 +295,3 @@ def reason_of(error: OSError) -> str:
     if isinstance(error, PermissionError):
         return "no permission to read it"
     return shown(error.strerror or str(error)).lower()
-
-
-JsonRecord = dict[str, Any]
-T = TypeVar("T")
-
-_BLOCK = 1 << 22
-_LONGEST_LINE = 1 << 26
-"""Longer lines are reported, not read: decoded, one costs several times its size in memory."""
-_MOST_PROBLEMS = 100
-_MOST_RESTARTS = 64
-LENIENT = json.JSONDecoder(strict=False)
-_UNDECODABLE = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
-_OBJECTS = msgspec.json.Decoder(JsonRecord)
-NOT_UTF8 = "bytes that are not UTF-8 were replaced"
-TOO_DEEP = "nested too deeply to be read"
-
-
-class JsonLines:
-    """The records of one file of JSON lines, to be iterated over once.
-
-    Afterwards ``problems`` holds the places that could not be read, and ``ref()`` says what the
-    file was. Opening raises ``OSError`` as usual.
-    """
-
-    def __init__(self, path: str) -> None:
-        self.path = path
-        self.line = 0
-        """The line that the latest record came from, from 1."""
-        self.records = 0
-        self.problems: list[Problem] = []
-        self._unreported = 0
-        self._file: Disk | Decompressed | None = None
-
-    def __iter__(self) -> Iterator[JsonRecord]:
-        """Yield every JSON object; other JSON values are reported and skipped."""
-        return self.typed(_OBJECTS)
-
-    def typed(self, decoder: msgspec.json.Decoder[T]) -> Iterator[T]:
-        """Yield every JSON object as a struct, what the struct does not name left undecoded.
-
-        Args:
-            decoder: of a struct whose fields take any JSON value.
-        """
-        decode = decoder.decode
-        for block in self._blocks():
-            view, find, at = memoryview(block), block.find, 0
-            while at < len(block):
-                end = find(b"\n", at)
-                if end < 0:
-                    end = len(block)
-                self.line += 1
-                try:
-                    record = decode(view[at:end])
-                except _UNDECODABLE:
-                    yield from self._decode_leniently(block[at:end], decoder)
-                else:
-                    self.records += 1
-                    yield record
-                at = end + 1
-        if self._file and self._file.fault:
-            self.report(self._file.fault)
-        if self._unreported:
-            reason = f"{self._unreported} more lines could not be read"
-            self.problems.append(Problem(path=self.path, line=self.line, reason=reason))
-
-    def report(self, reason: str) -> None:
-        """File a problem with the current line."""
-        if len(self.problems) < _MOST_PROBLEMS:
-            self.problems.append(Problem(path=self.path, line=self.line, reason=reason))
-        else:
-            self._unreported += 1
-
-    def ref(self) -> TranscriptRef:
-        """Return what was read: the digest is of exactly the bytes that were decoded."""
-        digest = self._file.digest if self._file else ""
-        return TranscriptRef(path=self.path, digest=digest, size=self.size, records=self.records)
-
-    @property
-    def size(self) -> int:
-        """Bytes of the file that were read so far, as they lie on the disk."""
-        return self._file.taken if self._file else 0
-
-    def _blocks(self) -> Iterator[bytes]:
-        """Yield the file in blocks of whole lines, without lines that are too long."""
-        tail: list[bytes] = []
-        skipped = 0
-        with opened(self.path) as file:
-            self._file = file
-            while block := file.read(_BLOCK):
-                if skipped:
-                    start = block.find(b"\n") + 1
-                    skipped += start or len(block)
-                    if start:
-                        self._report_long(skipped)
-                        skipped = 0
-                    block = block[start:] if start else b""
-                end = block.rfind(b"\n") + 1
-                tail.append(block[:end] if end else block)
-                if end:
-                    yield b"".join(tail)
-                    tail = [block[end:]] if end < len(block) else []
-                elif sum(map(len, tail)) > _LONGEST_LINE:
-                    skipped, tail = sum(map(len, tail)), []
-        if skipped:
-            self._report_long(skipped)
-        if any(tail):
-            yield b"".join(tail)
-
-    def _report_long(self, size: int) -> None:
-        self.line += 1
-        limit = _LONGEST_LINE / 1e6
-        self.report(f"a line of {size / 1e6:.0f} MB is left out; the longest read has {limit:.0f}")
-
-    def _decode_leniently(self, line: bytes, decoder: msgspec.json.Decoder[T]) -> Iterator[T]:
-        """Decode a line that is not one JSON object in UTF-8, as far as it goes."""
-        if not line or line.isspace():
-            return
-        try:
-            text = line.decode()
-        except UnicodeDecodeError:
-            text = line.decode(errors="replace")
-            self.report(NOT_UTF8)
-        at, end, restarts = _skip_space(text, 0), len(text), 0
-        while at < end:
-            try:
-                value, at = LENIENT.raw_decode(text, at)
-                value = mend(value) if type(value) is dict else value
-            except RecursionError:
-                self.report(TOO_DEEP)
-                return
-            except ValueError as error:
-                if restarts == 0:
-                    self.report(_reason(text, error))
-                restarts += 1
-                at = text.find('{"', at + 1)
-                if at < 0 or restarts > _MOST_RESTARTS:
-                    return
-                continue
-            at = _skip_space(text, at)
-            if restarts and (at < end or type(value) is not dict or "type" not in value):
-                at = text.find('{"', at)
-                if at < 0:
-                    return
-            elif type(value) is dict:
-                self.records += 1
-                try:
-                    yield decoder.decode(compact_json(value))
-                except (msgspec.DecodeError, RecursionError):
-                    self.report(TOO_DEEP)
-            else:
-                self.report(f"holds a JSON {_kind(value)} where an object belongs")
-
-
-def first_line_error(head: bytes, whole: bool) -> str | None:
-    """Return why the first line of a file's beginning is not JSON; None when it is, or is cut."""
-    line, newline, _ = head.lstrip().partition(b"\n")
-    try:
-        orjson.loads(line)
-    except orjson.JSONDecodeError as error:
-        return None if not newline and not whole else f"not JSON: {error.msg}"
-    return None
-
-
-def mend(value: Any) -> Any:
-    """Return a decoded JSON value with lone surrogates replaced by U+FFFD in every string.
-
-    Such strings are legal JSON, but nothing can encode them as UTF-8 again.
-    """
-    if isinstance(value, str):
-        return mend_text(value)
-    if isinstance(value, list):
-        return [mend(item) for item in value]
-    if isinstance(value, dict):
-        return {mend_text(key): mend(item) for key, item in value.items()}
-    return value
-
-
-def mend_text(text: str) -> str:
-    """Return ``text`` with surrogate pairs joined and lone surrogates replaced by U+FFFD."""
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
-    return text
-
-
-def compact_json(value: Any) -> str:
-    """Return ``value`` as compact JSON text; what cannot be encoded becomes an empty object."""
-    try:
-        return orjson.dumps(value).decode()
-    except TypeError:
-        try:
-            return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
-        except (RecursionError, TypeError, ValueError):
-            return "{}"
-
-
-def _skip_space(text: str, at: int) -> int:
-    while at < len(text) and (text[at].isspace() or text[at] == "\ufeff"):
-        at += 1
-    return at
-
-
-def _reason(text: str, error: ValueError) -> str:
-    if isinstance(error, json.JSONDecodeError):
-        if error.pos >= len(text.rstrip()) or error.msg.startswith("Unterminated string"):
-            return "the line is cut short"
-        return f"not JSON at column {error.pos + 1}: {error.msg}"
-    return f"not JSON: {error}"
-
-
-def _kind(value: Any) -> str:
-    names = {bool: "boolean", int: "number", float: "number", str: "string", list: "array"}
-    return names.get(type(value), "null")

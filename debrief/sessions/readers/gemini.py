@@ -19,7 +19,8 @@ import orjson
 from debrief.sessions.model import Instructions, Usage
 from debrief.sessions.readers.assembly import TranscriptDraft
 from debrief.sessions.readers.base import Head, Peek, ToolNames, Transcript, TranscriptReader
-from debrief.sessions.readers.files import JsonLines, JsonRecord, compact_json, head_of
+from debrief.sessions.readers.documents import JsonLines, JsonRecord, compact_json
+from debrief.sessions.readers.files import head_of
 from debrief.sessions.readers.patches import FileEdit, edit_of_arguments, from_unified
 from debrief.sessions.readers.timeline import CallDraft
 from debrief.sessions.readers.values import (

@@ -15,7 +15,7 @@ from uuid import NAMESPACE_OID, uuid5
 from debrief.sessions.model import Instructions, Problem, Usage
 from debrief.sessions.readers.assembly import TranscriptDraft
 from debrief.sessions.readers.base import Head, Peek, ToolNames, TranscriptReader
-from debrief.sessions.readers.files import JsonLines, JsonRecord
+from debrief.sessions.readers.documents import JsonLines, JsonRecord
 from debrief.sessions.readers.patches import edit_of_arguments
 from debrief.sessions.readers.timeline import MessageDraft
 from debrief.sessions.readers.values import (

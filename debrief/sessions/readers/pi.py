@@ -12,10 +12,9 @@ from pathlib import Path
 from uuid import NAMESPACE_OID, uuid5
 
 from debrief.sessions.model import Instructions, Usage
-from debrief.sessions.readers.assembly import TranscriptDraft
+from debrief.sessions.readers.assembly import Branches, TranscriptDraft
 from debrief.sessions.readers.base import Head, Peek, ToolNames, TranscriptReader
-from debrief.sessions.readers.branches import Branches
-from debrief.sessions.readers.files import JsonLines, JsonRecord
+from debrief.sessions.readers.documents import JsonLines, JsonRecord
 from debrief.sessions.readers.patches import FileEdit, Hunk, edit_of_arguments, from_hunks
 from debrief.sessions.readers.timeline import NO_USAGE
 from debrief.sessions.readers.values import (

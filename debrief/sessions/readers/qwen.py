@@ -13,10 +13,9 @@ from pathlib import Path
 from typing import Any
 
 from debrief.sessions.model import Problem, Usage
-from debrief.sessions.readers.assembly import TranscriptDraft
+from debrief.sessions.readers.assembly import Branches, TranscriptDraft
 from debrief.sessions.readers.base import Head, Peek, ToolNames, Transcript, TranscriptReader
-from debrief.sessions.readers.branches import Branches
-from debrief.sessions.readers.files import JsonLines, JsonRecord
+from debrief.sessions.readers.documents import JsonLines, JsonRecord
 from debrief.sessions.readers.gemini import asked, edit_of, result_text, text_of_content
 from debrief.sessions.readers.patches import FileEdit
 from debrief.sessions.readers.timeline import NO_USAGE, CallDraft

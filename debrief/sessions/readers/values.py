@@ -22,7 +22,7 @@ import orjson
 
 from debrief.keys import FIRST_WEEK
 from debrief.sessions.model import DeclaredTool
-from debrief.sessions.readers.files import compact_json
+from debrief.sessions.readers.documents import compact_json
 
 _EARLIEST = datetime.combine(date.fromisoformat(FIRST_WEEK), datetime.min.time(), UTC)
 _LATEST = datetime(2099, 12, 31, tzinfo=UTC)

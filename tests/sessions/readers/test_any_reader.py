@@ -237,7 +237,7 @@ def test_a_line_beyond_the_longest_costs_nothing_but_itself(
     ((whole,), _) = read(tmp_path, source)
     with (tmp_path / "a.jsonl").open("a") as file:
         file.write(json.dumps({"type": "user", "text": "x" * (9 << 20)}) + "\n")
-    monkeypatch.setattr("debrief.sessions.readers.files._LONGEST_LINE", 1 << 22)
+    monkeypatch.setattr("debrief.sessions.readers.documents._LONGEST_LINE", 1 << 22)
     ((session,), _) = read(tmp_path, source)
     assert (session.turns, session.usage) == (whole.turns, whole.usage)
     assert any("a line of 9 MB is left out" in problem.reason for problem in session.problems)

@@ -11,7 +11,7 @@ from msgspec import UNSET
 
 from debrief.sessions.model import Usage
 from debrief.sessions.readers.codex import READER
-from debrief.sessions.readers.codex.tokens import TokenMeter
+from debrief.sessions.readers.codex.calls import TokenMeter
 from debrief.sessions.readers.files import walk
 from tests.sessions.readers.codex_scenario import (
     ID,

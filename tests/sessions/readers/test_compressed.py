@@ -17,8 +17,7 @@ from hypothesis import strategies as st
 from debrief.errors import InputError
 from debrief.sessions.model import UnreadTranscript
 from debrief.sessions.readers.codex import READER
-from debrief.sessions.readers.compressed import opened
-from debrief.sessions.readers.files import head_of, walk
+from debrief.sessions.readers.files import head_of, opened, walk
 from debrief.sessions.sources import read_week, scan
 from tests.sessions.readers.codex_scenario import ID, asked, meta, said, write
 from tests.sessions.readers.content import prompts_of, read_all, texts_of

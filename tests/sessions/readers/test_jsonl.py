@@ -12,12 +12,12 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from debrief.sessions.readers import files
-from debrief.sessions.readers.documents import load_object
-from debrief.sessions.readers.files import (
+from debrief.sessions.readers import documents
+from debrief.sessions.readers.documents import (
     JsonLines,
     compact_json,
     first_line_error,
+    load_object,
     mend_text,
 )
 
@@ -48,7 +48,7 @@ def test_blocks_of_any_size_give_the_same_lines_and_digest(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, block: int
 ) -> None:
     data = b'{"a": "one"}\n\n{"b": 2}\nbroken\n{"c": "\xc3\xa4"}'
-    monkeypatch.setattr(files, "_BLOCK", block)
+    monkeypatch.setattr(documents, "_BLOCK", block)
     file = lines_of(tmp_path / "x.jsonl", data)
     assert list(file) == [{"a": "one"}, {"b": 2}, {"c": "ä"}]
     assert [problem.line for problem in file.problems] == [4]

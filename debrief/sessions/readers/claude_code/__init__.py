@@ -22,9 +22,10 @@ from debrief.sessions.readers.base import (
     Transcript,
     nothing_in,
 )
-from debrief.sessions.readers.claude_code.conversion import TranscriptFile, record_of
-from debrief.sessions.readers.claude_code.records import CountedUsage
-from debrief.sessions.readers.files import JsonLines, JsonRecord, Walk, head_of
+from debrief.sessions.readers.claude_code.conversion import TranscriptFile
+from debrief.sessions.readers.claude_code.records import CountedUsage, record_of
+from debrief.sessions.readers.documents import JsonLines, JsonRecord
+from debrief.sessions.readers.files import Walk, head_of
 from debrief.sessions.readers.timeline import NO_USAGE, TurnDraft
 from debrief.sessions.readers.values import mapping, moment, string
 

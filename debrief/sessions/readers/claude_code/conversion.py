@@ -6,16 +6,15 @@ from collections.abc import Iterable
 from datetime import datetime
 from typing import Any
 
-import msgspec
 import orjson
 from msgspec.structs import replace
 
 from debrief.sessions.model import Usage
 from debrief.sessions.readers.assembly import TranscriptDraft
+from debrief.sessions.readers.claude_code import content as said
 from debrief.sessions.readers.claude_code import records
 from debrief.sessions.readers.claude_code.records import Block, ClaudeMessage, ClaudeRecord
-from debrief.sessions.readers.claude_code.requests import Requests
-from debrief.sessions.readers.files import JsonLines, JsonRecord, compact_json
+from debrief.sessions.readers.documents import JsonLines
 from debrief.sessions.readers.timeline import (
     ASKING_TOOLS,
     NO_USAGE,
@@ -27,8 +26,6 @@ from debrief.sessions.readers.values import moment, string, text_of
 
 MessageKey = tuple[Any, Any]
 """``message.id`` and ``requestId``: what makes lines one message of the API."""
-
-_DECODER = msgspec.json.Decoder(ClaudeRecord)
 _SYNTHETIC = "<synthetic>"
 _DELEGATING_TOOLS = frozenset({"Task", "Agent"})
 
@@ -61,7 +58,7 @@ class TranscriptFile:
         """Some record is a prompt, an answer or a tool's result."""
         self.strange = 0
         """Prompts and answers that hold nothing as Claude Code writes it."""
-        self.requests = Requests(self.main)
+        self.requests = records.Requests(self.main)
         self.prompts: list[records.Asked] = []
         self._drafts: dict[tuple[str, Any, Any], MessageDraft] = {}
         self._calls: dict[str, TranscriptDraft] = {}
@@ -88,7 +85,7 @@ class TranscriptFile:
         Raises:
             OSError: it cannot be opened or read.
         """
-        self.take(self.lines.typed(_DECODER))
+        self.take(self.lines.typed(records.DECODER))
 
     def take(self, taken: Iterable[ClaudeRecord]) -> None:
         """Take records in their order."""
@@ -120,7 +117,7 @@ class TranscriptFile:
                     if uuid in parents and stamps[uuid] == stamp:
                         self._again(record)
                         continue
-                    parents[uuid] = _text_or_none(record.parentUuid)
+                    parents[uuid] = records.text_or_none(record.parentUuid)
                     stamps[uuid] = stamp
                 if not self._enveloped:
                     self._envelope(record)
@@ -215,7 +212,7 @@ class TranscriptFile:
         id, name = string(block.id), string(block.name)
         if id in self._calls and not self._masked:
             return
-        call = CallDraft(id, name, records.arguments_of(block.input), at)
+        call = CallDraft(id, name, said.arguments_of(block.input), at)
         if not id:
             draft.calls.append(call)
             return
@@ -249,15 +246,15 @@ class TranscriptFile:
                     self._result(block, record, outcome, at)
                 is_mine = thread is self.main and not (self.is_agent or record.isMeta)
                 # Words that the person typed while a call ran are beside its result.
-                words = records.said_in(content) if is_mine and len(content) > len(results) else ""
-                if words and records.kind_of(words) == "prompt":
+                words = said.said_in(content) if is_mine and len(content) > len(results) else ""
+                if words and said.kind_of(words) == "prompt":
                     self.main.timeline.intervene("remark", words, at)
                 return
         if record.isCompactSummary:
             if not self._summarised:
                 thread.timeline.compact()
             self._summarised = False
-            thread.timeline.summary = "\n".join(records.words_in(content)).strip()
+            thread.timeline.summary = "\n".join(said.words_in(content)).strip()
             return
         if record.isMeta or record.isVisibleInTranscriptOnly:
             if thread is self.main and self._command is not None:
@@ -265,38 +262,38 @@ class TranscriptFile:
             return
         if thread is not self.main or self.is_agent:
             if not thread.prompt:
-                thread.prompt = records.said_in(content)
+                thread.prompt = said.said_in(content)
             return
         self._human(record, content, at)
 
     def _human(self, record: ClaudeRecord, content: Any, at: datetime | None) -> None:
-        text, images = records.said_in(content), records.pictures_in(content)
-        timeline, kind = self.main.timeline, records.said_by(record, text)
+        text, images = said.said_in(content), said.pictures_in(content)
+        timeline, kind = self.main.timeline, said.said_by(record, text)
         self._command = None
         if kind == "prompt":
             if text or images:
                 self._prompt(record, timeline.prompt(text, at, images))
         elif kind == "slash_command":
-            timeline.intervene("slash_command", records.command_in(text), at)
-            self._command = _text_or_none(record.uuid)
+            timeline.intervene("slash_command", said.command_in(text), at)
+            self._command = records.text_or_none(record.uuid)
         elif kind == "notice":
             timeline.notice(at)
         elif kind == "interruption":
             if type(record.interruptedMessageId) is str:
                 timeline.stop(record.interruptedMessageId)
-            if text.startswith(records.INTERRUPTED_CALL) and timeline.latest == "rejection":
+            if text.startswith(said.INTERRUPTED_CALL) and timeline.latest == "rejection":
                 return
             _, _, rest = text.partition("]")
             timeline.intervene("interruption", rest.strip(), at)
 
     def _expand(self, record: ClaudeRecord, content: Any) -> None:
         """Take what the model was given for a slash command: the record that hangs on its own."""
-        text = "\n".join(records.words_in(content)).strip()
-        if record.parentUuid == self._command and records.kind_of(text) == "prompt":
+        text = "\n".join(said.words_in(content)).strip()
+        if record.parentUuid == self._command and said.kind_of(text) == "prompt":
             self.main.timeline.expand(text)
 
     def _prompt(self, record: ClaudeRecord, turn: TurnDraft) -> None:
-        uuid, parent = _text_or_none(record.uuid), _text_or_none(record.parentUuid)
+        uuid, parent = records.text_or_none(record.uuid), records.text_or_none(record.parentUuid)
         self.prompts.append(records.Asked(turn, uuid, parent))
 
     def _result(
@@ -312,19 +309,19 @@ class TranscriptFile:
         call = timeline.calls[id]
         timeline.touch(at)
         failed = block.is_error is True
-        if records.is_refused(record, failed, text):
-            words = string(record.userFeedback).strip() or records.words_of_refusal(text)
+        if said.is_refused(record, failed, text):
+            words = string(record.userFeedback).strip() or said.words_of_refusal(text)
             timeline.reject(call, text, at, words)
         if call.status != "unanswered":
             return
         call.result, call.status = text, "failed" if failed else "ok"
         timeline.answered(call)
-        call.exit_code = records.exit_code_of(call.name, text, outcome, failed)
+        call.exit_code = said.exit_code_of(call.name, text, outcome, failed)
         if failed:
             return
-        call.edit = records.edit_of(call.name, call.input, outcome, self._written)
+        call.edit = said.edit_of(call.name, call.input, outcome, self._written)
         if call.name in ASKING_TOOLS:
-            timeline.intervene("answer", records.answers_in(outcome, text), at)
+            timeline.intervene("answer", said.answers_in(outcome, text), at)
         agent = outcome.agentId if type(outcome) is records.ToolOutcome else None
         if type(agent) is str and call.id in self.tasks:
             self.started_by[agent] = call.id
@@ -344,7 +341,7 @@ class TranscriptFile:
         if record.subtype == "compact_boundary":
             self._thread(record).timeline.compact()
             self._summarised = True
-            before = _text_or_none(record.logicalParentUuid)
+            before = records.text_or_none(record.logicalParentUuid)
             if before is not None and before not in self.parents:
                 self.requests.is_whole = False
 
@@ -358,8 +355,8 @@ class TranscriptFile:
         if attachment.isMeta:
             return
         content = attachment.prompt
-        text, images = "\n".join(records.words_in(content)).strip(), records.pictures_in(content)
-        kind = records.said_by(attachment, text)
+        text, images = "\n".join(said.words_in(content)).strip(), said.pictures_in(content)
+        kind = said.said_by(attachment, text)
         if kind == "notice":
             self.main.timeline.notice(at)
         elif kind == "prompt" and (text or images) and attachment.commandMode == "prompt":
@@ -398,13 +395,3 @@ class TranscriptFile:
         rank = 2 if is_custom else 1
         if title and rank >= self.title_rank:
             self.main.title, self.title_rank = title, rank
-
-
-def record_of(value: JsonRecord) -> ClaudeRecord:
-    """Return a record as a file's are decoded."""
-    return _DECODER.decode(compact_json(value))
-
-
-def _text_or_none(value: Any) -> str | None:
-    """Return ``value`` when it can be a record's id; None for anything else."""
-    return value if type(value) is str else None

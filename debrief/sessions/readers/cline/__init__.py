@@ -15,7 +15,7 @@ from debrief.sessions.model import Problem, Usage
 from debrief.sessions.readers.assembly import TranscriptDraft
 from debrief.sessions.readers.base import Head, Peek, ToolNames, Transcript, TranscriptReader
 from debrief.sessions.readers.cline import tasks
-from debrief.sessions.readers.files import JsonRecord, compact_json
+from debrief.sessions.readers.documents import JsonRecord, compact_json
 from debrief.sessions.readers.patches import FileEdit, edit_of_arguments
 from debrief.sessions.readers.timeline import CallDraft
 from debrief.sessions.readers.values import (

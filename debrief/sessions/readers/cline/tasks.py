@@ -16,7 +16,7 @@ from typing import Any
 from debrief.sessions.model import Usage
 from debrief.sessions.readers.assembly import TranscriptDraft
 from debrief.sessions.readers.base import Head, Peek
-from debrief.sessions.readers.files import JsonRecord
+from debrief.sessions.readers.documents import JsonRecord
 from debrief.sessions.readers.patches import FileEdit, edit_of_arguments, joined, replaced
 from debrief.sessions.readers.timeline import CallDraft, MessageDraft
 from debrief.sessions.readers.values import (

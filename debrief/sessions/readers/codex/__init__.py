@@ -15,10 +15,10 @@ from msgspec.structs import replace
 from debrief.sessions.model import Problem, Session
 from debrief.sessions.readers.assembly import TranscriptDraft, assemble
 from debrief.sessions.readers.base import Head, Peek, ToolNames, Transcript, TranscriptReader
-from debrief.sessions.readers.codex import history, records
+from debrief.sessions.readers.codex import records
 from debrief.sessions.readers.codex.conversion import Rollout
-from debrief.sessions.readers.compressed import SUFFIX
-from debrief.sessions.readers.files import JsonLines, JsonRecord, Walk
+from debrief.sessions.readers.documents import JsonLines, JsonRecord
+from debrief.sessions.readers.files import SUFFIX, Walk
 from debrief.sessions.readers.timeline import NO_USAGE
 from debrief.sessions.readers.values import string
 
@@ -69,7 +69,7 @@ class CodexReader(TranscriptReader):
         identity, parent = string(meta.get("id")), records.parent_of(meta)
         if not heads:  # the first record, which may hold long instructions, goes on
             identity, parent = head.text(_ID), head.text(_PARENT)
-        page = history.page_of(meta)
+        page = records.page_of(meta)
         if page is not None:
             identity, parent = page.id, page.thread
         identity = identity or records.id_in_name(path)
@@ -126,7 +126,7 @@ def _rollouts(transcript: Transcript) -> tuple[str, ...]:
 
 def _is_page(path: str) -> bool:
     metas = map(records.meta_of, Head.of(path).records())
-    return any(history.page_of(meta) is not None for meta in metas)
+    return any(records.page_of(meta) is not None for meta in metas)
 
 
 READER = CodexReader()

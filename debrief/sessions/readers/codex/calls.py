@@ -1,17 +1,136 @@
-"""Calls of a Codex rollout: their own outputs, and what events say of them."""
+"""Calls of a Codex rollout: their outputs, what events say of them, and what API calls cost."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from datetime import datetime
 from typing import Any
 
+from msgspec import Struct
+
+from debrief.sessions.model import Usage
 from debrief.sessions.readers.assembly import TranscriptDraft
-from debrief.sessions.readers.codex import records
-from debrief.sessions.readers.files import JsonRecord
-from debrief.sessions.readers.patches import from_apply_patch, joined
+from debrief.sessions.readers.documents import JsonRecord, compact_json
+from debrief.sessions.readers.patches import (
+    FileEdit,
+    created,
+    deleted,
+    from_apply_patch,
+    from_unified,
+    joined,
+)
 from debrief.sessions.readers.timeline import CallDraft, MessageDraft
-from debrief.sessions.readers.values import decoded_arguments, first_string, mapping, string
+from debrief.sessions.readers.values import (
+    decoded_arguments,
+    first_string,
+    mapping,
+    string,
+    whole_numbers,
+)
+
+_EXIT_CODE = re.compile(
+    r"^(?:Process exited with code|Exit code:|exit code:) ?(-?\d+)", re.MULTILINE
+)
+_SCRIPTED_CODE = re.compile(r'^\{[^\n]*?"exit_code":(-?\d+)', re.MULTILINE)
+_FAILURE = re.compile(
+    r"apply_patch verification failed|failed to parse function arguments|exec_command failed"
+    r"|Script failed|unsupported call|aborted by user|execution error|failed in sandbox"
+    r"|(?:exec command|patch|command) rejected|user rejected|rejected by user|timed out",
+    re.IGNORECASE,
+)
+_WAITED = re.compile(r"\AWall time: [\d.]+ seconds\s+")
+_PICTURES = ("image", "input_image", "input_audio", "input_file")
+_HEAD = 400
+_FAILURE_HEAD = 120
+
+
+class Output(Struct, frozen=True, gc=False):
+    """A call's answer."""
+
+    text: str
+    failed: bool = False
+    exit_code: int | None = None
+
+
+def read_output(value: Any, success: Any = None) -> Output:
+    """Return what a call's ``output`` field says, in any of its four forms.
+
+    It is plain text with a header, JSON text with ``output`` and ``metadata``, a list of blocks,
+    or an object.
+    """
+    if isinstance(value, str) and value.startswith('{"output"'):
+        value = decoded_arguments(value) or value
+    if isinstance(value, dict):
+        inner = value.get("output", value.get("content"))
+        text = _lines_of(inner) if isinstance(inner, list) else inner
+        text = text if isinstance(text, str) else compact_json(value)
+        code = mapping(value.get("metadata")).get("exit_code")
+        if isinstance(code, int):
+            return Output(text, code != 0, code)
+        success = value.get("success", success)
+    elif isinstance(value, list):
+        text = _lines_of(value)
+    elif isinstance(value, str):
+        text = value
+    else:
+        return Output("" if value is None else compact_json(value))
+    match = _EXIT_CODE.search(text, 0, _HEAD)
+    exit_code = int(match[1]) if match else _exit_code_in_script(text)
+    failed = success is False or bool(exit_code)
+    if exit_code is None and _FAILURE.match(_WAITED.sub("", text[:_FAILURE_HEAD].lstrip())):
+        failed = True
+    return Output(text, failed, exit_code)
+
+
+def _exit_code_in_script(text: str) -> int | None:
+    """Return the first failure that a script reports of its commands as JSON, else their 0."""
+    if not text.startswith("Script "):
+        return None
+    codes = [int(code) for code in _SCRIPTED_CODE.findall(text)]
+    return next(filter(None, codes), 0) if codes else None
+
+
+def _lines_of(blocks: list[Any]) -> str:
+    """Return the texts of blocks, each on a line of its own."""
+    text = ""
+    for block in filter(None, map(_block_text, blocks)):
+        text += block if not text or text.endswith("\n") else f"\n{block}"
+    return text
+
+
+def _block_text(block: Any) -> str:
+    if not isinstance(block, dict):
+        return str(block)
+    text = block.get("text")
+    if isinstance(text, str):
+        return text
+    kind = string(block.get("type")) or "block"
+    return f"[{kind}]" if kind in _PICTURES or len(block) == 1 else compact_json(block)
+
+
+def changes_of(changes: Any) -> list[FileEdit]:
+    """Return the edits of a ``patch_apply_end`` event, one a file."""
+    edits: list[FileEdit] = []
+    for path, change in mapping(changes).items():
+        if type(change) is not dict:
+            continue
+        kind, content = change.get("type"), string(change.get("content"))
+        if kind == "add":
+            edits.append(created(path, content))
+        elif kind == "delete":
+            edits.append(deleted(path, content))
+        else:
+            target = string(change.get("move_path")) or path
+            edits.append(from_unified(target, string(change.get("unified_diff"))))
+    return edits
+
+
+def served_text(answer: Any) -> str:
+    """Return what a server's tool answered, as text."""
+    if type(answer) is dict and type(answer.get("content")) is list:
+        return read_output(answer["content"]).text
+    return answer if type(answer) is str else compact_json(answer)
 
 
 class RolloutCalls:
@@ -61,7 +180,7 @@ class RolloutCalls:
         if call is None:
             self._draft.orphan_results += bool(call_id)  # without one, it is Codex's own context
             return
-        output = records.read_output(payload.get("output", payload.get("tools")))
+        output = read_output(payload.get("output", payload.get("tools")))
         edit, code = call.edit, output.exit_code if call.exit_code is None else call.exit_code
         if codes := self._codes.pop(call_id, None):
             code = next(filter(None, codes.values()), 0)
@@ -109,7 +228,7 @@ class RolloutCalls:
         if not success:
             return
         edits = [call.edit] if call.edit is not None and call.id != call_id else []
-        edits += records.changes_of(payload.get("changes"))
+        edits += changes_of(payload.get("changes"))
         call.edit, call.is_edited = joined(edits), True
 
     def _script(self) -> CallDraft | None:
@@ -124,7 +243,7 @@ class RolloutCalls:
         call = self._timeline.calls.get(call_id)
         answer = result.get("Ok")
         failed = "Err" in result or mapping(answer).get("isError") is True
-        text = records.served_text(answer if "Ok" in result else result.get("Err"))
+        text = served_text(answer if "Ok" in result else result.get("Err"))
         if call is None:
             if self._script() is not None:
                 return
@@ -140,5 +259,97 @@ class RolloutCalls:
         if call_id in self._timeline.calls or self._script() is not None:
             return
         call = self.made(call_id, string(payload.get("tool")), payload.get("arguments"), at)
-        output = records.read_output(payload.get("content_items"), payload.get("success"))
+        output = read_output(payload.get("content_items"), payload.get("success"))
         self._timeline.result(call, output.text, failed=output.failed, at=at)
+
+
+_FIELDS = (
+    "input_tokens",
+    "cached_input_tokens",
+    "cache_write_input_tokens",
+    "output_tokens",
+)
+
+
+class TokenMeter:
+    """Turns Codex's cumulative token counts into what each API call cost.
+
+    A ``token_count`` event repeats whenever the limits are shown again; only a changed total is a
+    new call. The total begins anew when a session is resumed by some versions, and a fork's goes
+    on from that of the session it was forked from. Newer versions write a ``token_usage_record``
+    for every call, and from the first of these on the events are not to be read: they say it again.
+    """
+
+    def __init__(self) -> None:
+        self.calls = 0
+        self._total: list[int] | None = None
+        self._reported: list[int] | None = None
+        self.has_records = False
+
+    @property
+    def reported(self) -> Usage | None:
+        """By how much the totals grew, which is Codex's own sum; None when it told no total."""
+        return None if self._reported is None else _usage(self._reported)
+
+    def inherit(self, payload: JsonRecord) -> None:
+        """Take note of a total that a fork copied, which none of its own calls is part of."""
+        total = _total_of(payload)
+        self._total = self._total if total is None else total
+
+    def restart(self) -> None:
+        """Take the next total as one that goes on from elsewhere: turns were taken back."""
+        self._total = None
+
+    def read(self, payload: JsonRecord) -> Usage | None:
+        """Return the cost of the call that a ``token_count`` counts; None when it is no new one."""
+        last = _counts(mapping(payload.get("info")).get("last_token_usage"))
+        return self._call(_total_of(payload), last)
+
+    def read_record(self, payload: JsonRecord) -> Usage | None:
+        """Return the cost of the call that a ``token_usage_record`` is about; None for nothing."""
+        self.has_records = True
+        return self._call(_total_of(payload), _counts(payload.get("usage")))
+
+    def _call(self, total: list[int] | None, last: list[int] | None) -> Usage | None:
+        before, self._total = self._total, total or self._total
+        if total is not None:
+            if total == before:
+                return None
+            if before is not None and all(map(int.__ge__, total, before)):
+                grown = _less(total, before)
+            else:
+                grown = total if last is None else last
+            last = grown if last is None else last
+            self._reported = [
+                sum(pair) for pair in zip(self._reported or _NONE, grown, strict=True)
+            ]
+        if last is None or not any(last):
+            return None
+        self.calls += 1
+        return _usage(last)
+
+
+_NONE = [0] * len(_FIELDS)
+
+
+def _total_of(payload: JsonRecord) -> list[int] | None:
+    info = payload.get("info")
+    if type(info) is dict:
+        return _counts(info.get("total_token_usage"))
+    return _counts(
+        payload.get("thread_token_usage", payload if "input_tokens" in payload else None)
+    )
+
+
+def _counts(usage: Any) -> list[int] | None:
+    return whole_numbers(usage, *_FIELDS) if type(usage) is dict else None
+
+
+def _less(total: list[int], before: list[int]) -> list[int]:
+    return [now - then for now, then in zip(total, before, strict=True)]
+
+
+def _usage(counts: list[int]) -> Usage:
+    """Return counts as usage: Codex's input includes what was cached and what was written."""
+    given, cached, written, output = counts
+    return Usage(max(0, given - cached - written), output, written, cached)

@@ -8,10 +8,9 @@ from datetime import datetime
 
 from debrief.sessions.model import Usage
 from debrief.sessions.readers.assembly import TranscriptDraft
-from debrief.sessions.readers.codex import history, records
-from debrief.sessions.readers.codex.calls import RolloutCalls
-from debrief.sessions.readers.codex.tokens import TokenMeter
-from debrief.sessions.readers.files import JsonLines, JsonRecord
+from debrief.sessions.readers.codex import records
+from debrief.sessions.readers.codex.calls import RolloutCalls, TokenMeter
+from debrief.sessions.readers.documents import JsonLines, JsonRecord
 from debrief.sessions.readers.timeline import MessageDraft, TurnDraft
 from debrief.sessions.readers.values import (
     declared_tools,
@@ -28,7 +27,6 @@ from debrief.sessions.readers.values import (
 )
 
 _ABORTED = "<turn_aborted>"
-
 _Take = Callable[[JsonRecord, datetime | None], object]
 """Takes a record's payload, and its time."""
 
@@ -97,7 +95,7 @@ class Rollout:
 
     def read(self, lines: JsonLines, _: TranscriptDraft) -> None:
         """Take a file's records, in their order."""
-        copied = history.CopiedHistory()
+        copied = records.CopiedHistory()
         previous: JsonRecord | None = None
         for record in lines:
             if record == previous:
@@ -150,7 +148,7 @@ class Rollout:
         self._draft.reported_usage = self._meter.reported
 
     def _meta(self, payload: JsonRecord, _: datetime | None) -> None:
-        draft, page = self._draft, history.page_of(payload)
+        draft, page = self._draft, records.page_of(payload)
         if draft.id:
             if page is not None:
                 self._take_back(page)
@@ -172,7 +170,7 @@ class Rollout:
         draft.take(git, branch="branch", commit="commit_hash")
         draft.repository = records.repository_of(string(git.get("repository_url")))
 
-    def _take_back(self, page: history.ThreadPage) -> None:
+    def _take_back(self, page: records.ThreadPage) -> None:
         """Begin a page: the turns from where it does on were taken back, tokens and all."""
         for number, turn in self._begun:
             turn.rewound = turn.rewound or number >= page.first
@@ -333,7 +331,7 @@ class Rollout:
     def _prompt(self, text: str, at: datetime | None, images: int, *, provisional: bool) -> None:
         turn = self._timeline.prompt(text, at, images)
         turn.provisional = provisional
-        self._begun.append((history.ordinal_of(self._record), turn))
+        self._begun.append((records.ordinal_of(self._record), turn))
         self._unpaired.clear()
         self._calls.scripts.clear()
 

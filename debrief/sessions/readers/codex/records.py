@@ -1,23 +1,23 @@
-"""What single records of a Codex rollout say: outputs, prompts, prompt files, edits, copies."""
+"""What single records of a Codex rollout say: prompts, prompt files, copies of a history, pages."""
 
 from __future__ import annotations
 
 import re
+from datetime import datetime, timedelta
 from pathlib import Path, PurePosixPath
 from typing import Any
 
 from msgspec import Struct
 
 from debrief.sessions.model import Instructions
-from debrief.sessions.readers.files import JsonRecord, compact_json
-from debrief.sessions.readers.patches import FileEdit, created, deleted, from_unified
+from debrief.sessions.readers.documents import JsonRecord
 from debrief.sessions.readers.timeline import MessageDraft
 from debrief.sessions.readers.values import (
-    decoded_arguments,
     first_string,
     inside,
     mapping,
     mappings,
+    moment,
     string,
 )
 
@@ -26,21 +26,6 @@ _ITEM = re.compile(
     r"|tool_search_output"
 )
 _ID_IN_NAME = re.compile(r"[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}")
-_EXIT_CODE = re.compile(
-    r"^(?:Process exited with code|Exit code:|exit code:) ?(-?\d+)", re.MULTILINE
-)
-_SCRIPTED_CODE = re.compile(r'^\{[^\n]*?"exit_code":(-?\d+)', re.MULTILINE)
-_FAILURE = re.compile(
-    r"apply_patch verification failed|failed to parse function arguments|exec_command failed"
-    r"|Script failed|unsupported call|aborted by user|execution error|failed in sandbox"
-    r"|(?:exec command|patch|command) rejected|user rejected|rejected by user|timed out",
-    re.IGNORECASE,
-)
-_WAITED = re.compile(r"\AWall time: [\d.]+ seconds\s+")
-_PICTURES = ("image", "input_image", "input_audio", "input_file")
-_HEAD = 400
-_FAILURE_HEAD = 120
-
 _NOTICES = ("<subagent_notification>", "<codex_internal_context", "<hook_prompt ")
 _MACHINE = re.compile(
     r"<(?:environment_context|user_instructions|user_action|turn_aborted|skill|user_shell_command"
@@ -61,70 +46,6 @@ _CHOSEN = re.compile(
 _REQUEST = re.compile(r"^## My request(?: for Codex)?:\n", re.MULTILINE)
 CITATION = "oai-mem-citation"
 """A note of the model's memory that nobody was shown."""
-
-
-class Output(Struct, frozen=True, gc=False):
-    """A call's answer."""
-
-    text: str
-    failed: bool = False
-    exit_code: int | None = None
-
-
-def read_output(value: Any, success: Any = None) -> Output:
-    """Return what a call's ``output`` field says, in any of its four forms.
-
-    It is plain text with a header, JSON text with ``output`` and ``metadata``, a list of blocks,
-    or an object.
-    """
-    if isinstance(value, str) and value.startswith('{"output"'):
-        value = decoded_arguments(value) or value
-    if isinstance(value, dict):
-        inner = value.get("output", value.get("content"))
-        text = _lines_of(inner) if isinstance(inner, list) else inner
-        text = text if isinstance(text, str) else compact_json(value)
-        code = mapping(value.get("metadata")).get("exit_code")
-        if isinstance(code, int):
-            return Output(text, code != 0, code)
-        success = value.get("success", success)
-    elif isinstance(value, list):
-        text = _lines_of(value)
-    elif isinstance(value, str):
-        text = value
-    else:
-        return Output("" if value is None else compact_json(value))
-    match = _EXIT_CODE.search(text, 0, _HEAD)
-    exit_code = int(match[1]) if match else _exit_code_in_script(text)
-    failed = success is False or bool(exit_code)
-    if exit_code is None and _FAILURE.match(_WAITED.sub("", text[:_FAILURE_HEAD].lstrip())):
-        failed = True
-    return Output(text, failed, exit_code)
-
-
-def _exit_code_in_script(text: str) -> int | None:
-    """Return the first failure that a script reports of its commands as JSON, else their 0."""
-    if not text.startswith("Script "):
-        return None
-    codes = [int(code) for code in _SCRIPTED_CODE.findall(text)]
-    return next(filter(None, codes), 0) if codes else None
-
-
-def _lines_of(blocks: list[Any]) -> str:
-    """Return the texts of blocks, each on a line of its own."""
-    text = ""
-    for block in filter(None, map(_block_text, blocks)):
-        text += block if not text or text.endswith("\n") else f"\n{block}"
-    return text
-
-
-def _block_text(block: Any) -> str:
-    if not isinstance(block, dict):
-        return str(block)
-    text = block.get("text")
-    if isinstance(text, str):
-        return text
-    kind = string(block.get("type")) or "block"
-    return f"[{kind}]" if kind in _PICTURES or len(block) == 1 else compact_json(block)
 
 
 class Attributed(Struct, frozen=True):
@@ -197,23 +118,6 @@ def own_words(text: str) -> str:
     return text[match.end() :].strip() if match else text
 
 
-def changes_of(changes: Any) -> list[FileEdit]:
-    """Return the edits of a ``patch_apply_end`` event, one a file."""
-    edits: list[FileEdit] = []
-    for path, change in mapping(changes).items():
-        if type(change) is not dict:
-            continue
-        kind, content = change.get("type"), string(change.get("content"))
-        if kind == "add":
-            edits.append(created(path, content))
-        elif kind == "delete":
-            edits.append(deleted(path, content))
-        else:
-            target = string(change.get("move_path")) or path
-            edits.append(from_unified(target, string(change.get("unified_diff"))))
-    return edits
-
-
 def loaded_tools(tools: Any) -> list[Any]:
     """Return those of the tools that the model sees from the beginning; the others it has to
     search for, and the search's result describes them."""
@@ -249,13 +153,6 @@ def unwrapped(record: JsonRecord) -> tuple[str, JsonRecord]:
     if not kind and "id" in record and "timestamp" in record:
         return "session_meta", record
     return "", {}
-
-
-def served_text(answer: Any) -> str:
-    """Return what a server's tool answered, as text."""
-    if type(answer) is dict and type(answer.get("content")) is list:
-        return read_output(answer["content"]).text
-    return answer if type(answer) is str else compact_json(answer)
 
 
 def id_in_name(path: str) -> str:
@@ -321,3 +218,86 @@ def has_results(message: MessageDraft) -> bool:
     """Return whether calls of a message were answered: what comes next was said knowing that."""
     ends = (message.calls[0], message.calls[-1]) if message.calls else ()
     return any(call.status != "unanswered" for call in ends)
+
+
+_COPIED_WITHIN = timedelta(seconds=1)
+"""A fork writes its copy at once; what a person does afterwards takes longer."""
+
+
+class CopiedHistory:
+    """Separates the copied records at a fork's beginning from its own.
+
+    A fork's first ``session_meta`` is its own, and a second one, of the session that it was
+    forked from, opens the copy. Newer versions number their records and tell the number that a
+    subagent's own begin with. Else the copy's turns carry the ids that they had, which hold their
+    time; where they do not, the copy ends with the burst in which it was written.
+    """
+
+    def __init__(self) -> None:
+        self._id: str | None = None
+        self._first: int | None = None
+        self._started: datetime | None = None
+        self.is_open = False
+        """Whether the latest record was a copy, so that the next may be one."""
+
+    def holds(self, record: JsonRecord) -> bool:
+        """Return whether ``record`` is a copy; call it for every ``session_meta``, and while the
+        copy is open for every record."""
+        is_meta = record.get("type") == "session_meta"
+        payload, at = record.get("payload"), moment(record.get("timestamp"))
+        if is_meta and type(payload) is dict:
+            identity = string(payload.get("id"))
+            if self._id is None:
+                self._id = identity
+                self._started = at or moment(payload.get("timestamp"))
+                first = payload.get("subagent_history_start_ordinal")
+                self._first = first if type(first) is int else None
+            self.is_open = self.is_open or identity != self._id
+        elif self._first is not None:
+            self.is_open = ordinal_of(record) < self._first
+        elif self._started is not None:
+            begun = _time_in(string(mapping(payload).get("turn_id")))
+            if begun is not None:
+                self.is_open = begun < self._started
+            elif at is not None:
+                self.is_open = at <= self._started + _COPIED_WITHIN
+        return self.is_open
+
+
+def ordinal_of(record: JsonRecord) -> int:
+    """Return a record's number in its thread; 0 where records have none."""
+    ordinal = record.get("ordinal")
+    return ordinal if type(ordinal) is int else 0
+
+
+def _time_in(identity: str) -> datetime | None:
+    """Return the time in a UUID of version 7; None for any other id."""
+    digits = identity.replace("-", "")
+    if len(digits) != 32 or digits[12] != "7":
+        return None
+    try:
+        return moment(int(digits[:12], 16))
+    except ValueError:
+        return None
+
+
+class ThreadPage(Struct, frozen=True):
+    """Where a thread went on after its person had taken something back, in a file of its own."""
+
+    thread: str
+    first: int
+    """The number of its first record; the thread's earlier ones from there on are taken back."""
+
+    @property
+    def id(self) -> str:
+        """What it is called where the thread's beginning is not at hand."""
+        return f"{self.thread}@{self.first}"
+
+
+def page_of(meta: JsonRecord) -> ThreadPage | None:
+    """Return which page of a thread a file is; None for its first, and for a fork."""
+    base, identity = mapping(meta.get("history_base")), string(meta.get("id"))
+    first = base.get("end_ordinal_exclusive")
+    if not identity or base.get("thread_id") != identity or type(first) is not int:
+        return None
+    return ThreadPage(identity, first)

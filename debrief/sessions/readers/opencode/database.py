@@ -20,10 +20,9 @@ from debrief.errors import InputError
 from debrief.sessions.model import Problem, TranscriptRef
 from debrief.sessions.readers.base import NoSession
 from debrief.sessions.readers.databases import Columns, columns_of, read_database
-from debrief.sessions.readers.documents import decoded
-from debrief.sessions.readers.files import JsonRecord, reason_of
-from debrief.sessions.readers.opencode.conversion import Said
-from debrief.sessions.readers.opencode.version2 import as_said
+from debrief.sessions.readers.documents import JsonRecord, decoded
+from debrief.sessions.readers.files import reason_of
+from debrief.sessions.readers.opencode.conversion import Said, as_said
 
 Form = Literal["1", "2"]
 """Of the tables: OpenCode 1's or 2's."""

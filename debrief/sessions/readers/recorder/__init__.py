@@ -29,7 +29,8 @@ from debrief.sessions.readers.base import (
     ToolNames,
     Transcript,
 )
-from debrief.sessions.readers.files import Walk, head_of, mend_text
+from debrief.sessions.readers.documents import mend_text
+from debrief.sessions.readers.files import Walk, head_of
 from debrief.sessions.readers.patches import FileEdit, created, deleted, from_unified, joined
 from debrief.sessions.readers.recorder import records
 from debrief.sessions.readers.timeline import CallDraft

@@ -14,7 +14,8 @@ import orjson
 
 from debrief.sessions.readers.assembly import TranscriptDraft
 from debrief.sessions.readers.base import Head, Peek, ToolNames, TranscriptReader
-from debrief.sessions.readers.files import HEAD, JsonLines, JsonRecord
+from debrief.sessions.readers.documents import JsonLines, JsonRecord
+from debrief.sessions.readers.files import HEAD
 from debrief.sessions.readers.values import first_string, mapping, mappings, moment, string
 from debrief.sessions.readers.vscode.conversion import ChatRequest, number_of, path_of
 

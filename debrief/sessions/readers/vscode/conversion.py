@@ -17,7 +17,7 @@ from msgspec import Struct
 
 from debrief.sessions.model import Instructions, Usage
 from debrief.sessions.readers.assembly import TranscriptDraft
-from debrief.sessions.readers.files import JsonRecord
+from debrief.sessions.readers.documents import JsonRecord
 from debrief.sessions.readers.patches import FileEdit, edit_of_arguments, joined
 from debrief.sessions.readers.timeline import NO_USAGE, CallDraft, MessageDraft
 from debrief.sessions.readers.values import (

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from datetime import datetime
+from typing import Any
 
 from msgspec import UNSET
 from msgspec.structs import astuple
@@ -25,7 +26,7 @@ from debrief.sessions.model import (
 )
 from debrief.sessions.places import place_of
 from debrief.sessions.readers.documents import JsonLines, JsonRecord, load_object
-from debrief.sessions.readers.timeline import NO_USAGE, Timeline, TurnDraft
+from debrief.sessions.readers.timeline import NO_USAGE, CallDraft, MessageDraft, Timeline, TurnDraft
 from debrief.sessions.readers.values import (
     decoded_arguments,
     first_string,
@@ -105,6 +106,40 @@ class TranscriptDraft:
         self.references.append(reference)
         self.problems += problems
         return document
+
+    def load_beside(self, paths: Iterable[str]) -> Iterator[JsonRecord]:
+        """Read the files that complete the transcript; those that cannot be read are reported."""
+        for path in paths:
+            try:
+                yield self.load(path)
+            except (OSError, ValueError) as error:
+                reason = f"cannot be read: {error}"
+                self.problems.append(Problem(path=path, line=0, reason=reason))
+
+    def called(self, id: Any) -> CallDraft | None:
+        """Return the call that a result with an id answers; a result without one is counted."""
+        call = self.timeline.calls.get(string(id))
+        self.orphan_results += call is None
+        return call
+
+    def add_blocks(
+        self, message: MessageDraft, blocks: Iterable[JsonRecord], at: datetime | None
+    ) -> None:
+        """Add what a message's content says, in blocks of Anthropic's kind: texts, thoughts, calls.
+
+        Args:
+            blocks: with the calls' arguments under ``input`` or ``arguments``.
+        """
+        for block in blocks:
+            kind = block.get("type")
+            if kind == "text":
+                message.texts.append(string(block.get("text")))
+            elif kind == "thinking":
+                message.thoughts.append(string(block.get("thinking")))
+            elif kind in ("tool_use", "toolCall"):
+                id, name = string(block.get("id")), string(block.get("name"))
+                given = block.get("input", block.get("arguments"))
+                self.timeline.call(message, id, name, given, at)
 
     def take(self, record: JsonRecord, **names: str) -> None:
         """Fill fields that are empty so far from a record, given its names for them."""

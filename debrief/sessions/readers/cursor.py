@@ -165,13 +165,10 @@ def _answer(content: Any, draft: TranscriptDraft) -> None:
 def _results(blocks: list[JsonRecord], at: datetime | None, draft: TranscriptDraft) -> None:
     """Take results, which no transcript that was seen holds."""
     for block in blocks:
-        if block.get("type") == "tool_result":
-            call = draft.timeline.calls.get(string(block.get("tool_use_id")))
-            if call is None:
-                draft.orphan_results += 1
-            else:
-                text, failed = text_of(block.get("content")), block.get("is_error") is True
-                draft.timeline.result(call, text, failed=failed, at=at, edit=call.edit)
+        is_result = block.get("type") == "tool_result"
+        if is_result and (call := draft.called(block.get("tool_use_id"))):
+            text, failed = text_of(block.get("content")), block.get("is_error") is True
+            draft.timeline.result(call, text, failed=failed, at=at, edit=call.edit)
 
 
 def _time_in(text: str) -> datetime | None:

@@ -2,7 +2,7 @@
 
 A file of JSON lines is read once, in blocks, and decoded line by line, so that memory is bounded
 by the longest line and what the caller keeps. Whatever cannot be decoded becomes a problem with
-its line number; everything around it is still read, as is all that comes before the break of a document cut short.
+its line number; everything around it is still read, as is what comes before a document breaks off.
 """
 
 from __future__ import annotations

@@ -9,7 +9,7 @@ import re
 from datetime import datetime
 from pathlib import Path
 
-from debrief.sessions.model import Instructions, Problem, Usage
+from debrief.sessions.model import Instructions, Usage
 from debrief.sessions.readers.assembly import TranscriptDraft
 from debrief.sessions.readers.base import Head, Peek, ToolNames, TranscriptReader
 from debrief.sessions.readers.documents import JsonLines, JsonRecord, compact_json
@@ -89,13 +89,7 @@ class DroidReader(TranscriptReader):
     def read_file(self, path: str) -> TranscriptDraft:
         """Read one transcript with its settings."""
         draft = TranscriptDraft(path)
-        settings: JsonRecord = {}
-        for beside in self.beside(path):
-            try:
-                settings = draft.load(beside)
-            except (OSError, ValueError) as error:
-                reason = f"cannot be read: {error}"
-                draft.problems.append(Problem(path=beside, line=0, reason=reason))
+        settings: JsonRecord = next(draft.load_beside(self.beside(path)), {})
         draft.model = string(settings.get("model"))
         draft.read_lines(_convert)
         draft.references.reverse()  # its own before its settings'
@@ -157,14 +151,7 @@ def _message(
         return
     model = first_string(message, "modelId", "model") or draft.model
     answer = timeline.begin_message(identity, model, at)
-    for block in blocks:
-        if block.get("type") == "text":
-            answer.texts.append(string(block.get("text")))
-        elif block.get("type") == "thinking":
-            answer.thoughts.append(string(block.get("thinking")))
-        elif block.get("type") == "tool_use":
-            call_id, name = string(block.get("id")), string(block.get("name"))
-            timeline.call(answer, call_id, name, block.get("input"), at)
+    draft.add_blocks(answer, blocks, at)
     timeline.spend(Usage(*whole_numbers(message.get("usage"), *_BILLED)))
 
 
@@ -208,9 +195,8 @@ def _ask(
 def _result(block: JsonRecord, at: datetime | None, draft: TranscriptDraft) -> None:
     content = block.get("content")
     text = compact_json(content) if type(content) is dict else text_of(content)
-    call = draft.timeline.calls.get(string(block.get("tool_use_id")))
+    call = draft.called(block.get("tool_use_id"))
     if call is None:
-        draft.orphan_results += 1
         return
     has_outcome = text.startswith("{") and '"success"' in text
     outcome = decoded_arguments(text) if has_outcome else {}

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 from uuid import NAMESPACE_OID, uuid5
 
-from debrief.sessions.model import Instructions, Problem, Usage
+from debrief.sessions.model import Instructions, Usage
 from debrief.sessions.readers.assembly import TranscriptDraft
 from debrief.sessions.readers.base import Head, Peek, ToolNames, TranscriptReader
 from debrief.sessions.readers.documents import JsonLines, JsonRecord
@@ -77,13 +77,7 @@ class KimiReader(TranscriptReader):
         draft = TranscriptDraft(path)
         session, agent = _place(path)
         draft.id, draft.parent = (session, "") if agent == _MAIN else (agent, session)
-        for state in self.beside(path):
-            try:
-                described = draft.load(state)
-            except (OSError, ValueError) as error:
-                reason = f"cannot be read: {error}"
-                draft.problems.append(Problem(path=state, line=0, reason=reason))
-                continue
+        for described in draft.load_beside(self.beside(path)):
             draft.take(described, cwd="cwd", title="title")
         draft.read_lines(_Wire(draft).read)
         draft.references.reverse()  # its own before the session's state
@@ -255,9 +249,8 @@ class _Wire:
             self.timeline.notice(at)
 
     def _result(self, call_id: str, result: JsonRecord, at: datetime | None) -> None:
-        call = self.timeline.calls.get(call_id)
+        call = self.draft.called(call_id)
         if call is None:
-            self.draft.orphan_results += 1
             return
         parts = (text_of(result.get("output")), string(result.get("note")))
         text = "\n".join(filter(None, parts))

@@ -158,23 +158,15 @@ def _answer(
     usage = Usage(*whole_numbers(message.get("usage"), *_BILLED))
     if blocks or usage != NO_USAGE:
         answer = timeline.begin_message(identity, string(message.get("model")), at)
-        for block in blocks:
-            if block.get("type") == "text":
-                answer.texts.append(string(block.get("text")))
-            elif block.get("type") == "thinking":
-                answer.thoughts.append(string(block.get("thinking")))
-            elif block.get("type") == "toolCall":
-                call_id, name = string(block.get("id")), string(block.get("name"))
-                timeline.call(answer, call_id, name, block.get("arguments"), at)
+        draft.add_blocks(answer, blocks, at)
         timeline.spend(usage)
     if message.get("stopReason") == "aborted":
         timeline.interrupt(at)
 
 
 def _result(message: JsonRecord, at: datetime | None, draft: TranscriptDraft) -> None:
-    call = draft.timeline.calls.get(string(message.get("toolCallId")))
+    call = draft.called(message.get("toolCallId"))
     if call is None:
-        draft.orphan_results += 1
         return
     text, details = text_of(message.get("content")), mapping(message.get("details"))
     failed, exit_code, edit = message.get("isError") is True, None, None

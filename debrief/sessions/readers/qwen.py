@@ -12,7 +12,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from debrief.sessions.model import Problem, Usage
+from debrief.sessions.model import Usage
 from debrief.sessions.readers.assembly import Branches, TranscriptDraft
 from debrief.sessions.readers.base import Head, Peek, ToolNames, Transcript, TranscriptReader
 from debrief.sessions.readers.documents import JsonLines, JsonRecord
@@ -83,12 +83,7 @@ class QwenReader(TranscriptReader):
     def read_file(self, path: str) -> TranscriptDraft:
         """Read one chat, or one subagent's transcript."""
         draft = TranscriptDraft(path)
-        for meta in self.beside(path):
-            try:
-                described = draft.load(meta)
-            except (OSError, ValueError) as error:
-                draft.problems.append(Problem(path=meta, line=0, reason=f"cannot be read: {error}"))
-                continue
+        for described in draft.load_beside(self.beside(path)):
             draft.take(described, agent_type="agentType", title="description", model="model")
             draft.take(described, parent_call="toolUseId")
         chat = _Chat(draft)

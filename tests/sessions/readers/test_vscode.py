@@ -14,82 +14,36 @@ from debrief.sessions.readers.files import walk
 from debrief.sessions.readers.vscode import READER
 from debrief.sessions.sources import scan
 from tests.sessions.readers.content import calls_of, prompts_of, read_all, texts_of
-
-CHAT = "0b5c7a4e-1111-4222-8333-944445555666"
-CART = "/home/ann/shop/cart.py"
-START = 1_772_445_600_000
-
-
-def ask(text: str, number: int = 1, **more: Any) -> dict[str, Any]:
-    return {
-        "requestId": f"request_{number:08d}-1111-4222-8333-944445555666",
-        "timestamp": START + number * 60_000,
-        "message": {"text": text, "parts": []},
-        "variableData": {"variables": []},
-        "response": [],
-        "modelId": "copilot/gpt-5",
-        **more,
-    }
-
-
-def shown(tool: str, id: str = "", confirmed: Any = 1, **more: Any) -> dict[str, Any]:
-    kind = {"type": confirmed} if type(confirmed) is int else confirmed
-    part = {"toolId": tool, "toolCallId": id, "isConfirmed": kind, "isComplete": True}
-    return {"kind": "toolInvocationSerialized", **part, **more}
-
-
-def call(name: str, id: str, **given: Any) -> dict[str, Any]:
-    return {"name": name, "id": id, "arguments": json.dumps(given)}
-
-
-def rounds(*told: tuple[str, list[Any]], **results: str) -> dict[str, Any]:
-    """Return a result with the model's rounds, and its calls' results by their ids."""
-    listed = [
-        {"id": f"r{number}", "response": text, "toolCalls": calls}
-        for number, (text, calls) in enumerate(told)
-    ]
-    answers = {id: {"content": [{"value": text}]} for id, text in results.items()}
-    return {"metadata": {"toolCallRounds": listed, "toolCallResults": answers}}
-
-
-def edited(path: str, *edits: tuple[str, int, int, int, int]) -> dict[str, Any]:
-    names = ("startLineNumber", "startColumn", "endLineNumber", "endColumn")
-    batches = [[{"text": text, "range": dict(zip(names, at, strict=True))}] for text, *at in edits]
-    return {"kind": "textEditGroup", "uri": {"path": path, "scheme": "file"}, "edits": batches}
-
-
-def document(*requests: Any, **more: Any) -> dict[str, Any]:
-    head = {"version": 3, "responderUsername": "GitHub Copilot", "initialLocation": "panel"}
-    tail = {"sessionId": CHAT, "creationDate": START, "customTitle": "Cart"}
-    return {**head, "requests": list(requests), **tail, **more}
-
-
-def write(folder: Path, *requests: Any, **more: Any) -> Path:
-    path = folder / "w" / "chatSessions" / f"{CHAT}.json"
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(json.dumps(document(*requests, **more), indent=2))
-    return path
-
-
-def log(folder: Path, *entries: Any, first: Any = None) -> Path:
-    path = folder / "w" / "chatSessions" / f"{CHAT}.jsonl"
-    path.parent.mkdir(parents=True, exist_ok=True)
-    initial = {"kind": 0, "v": document() if first is None else first}
-    path.write_text("".join(json.dumps(each) + "\n" for each in (initial, *entries)))
-    return path
+from tests.sessions.readers.vscode_scenario import (
+    CART,
+    CHAT,
+    START,
+    ask,
+    call,
+    document,
+    edited,
+    log,
+    rounds,
+    shown,
+    write,
+)
 
 
 def read_one(folder: Path, *requests: Any, **more: Any) -> Session:
     write(folder, *requests, **more)
-    (session,) = read_all(READER, folder)
-    return session
+    return read_all(READER, folder)[0]
+
+
+def read_log(folder: Path, *entries: Any) -> Session:
+    log(folder, *entries)
+    return read_all(READER, folder)[0]
 
 
 def test_a_log_makes_the_session_that_its_document_does(tmp_path: Path) -> None:
     told = rounds(("Look", [call("read_file", "c", filePath=CART)]), ("Done", []), c="x = 1")
     request = ask("go", response=[{"value": "Look"}, shown("copilot_readFile")], result=told)
     plain = read_one(tmp_path / "document", request)
-    log(
+    logged = read_log(
         tmp_path / "log",
         {"kind": 2, "k": ["requests"], "v": [{**request, "response": [], "result": None}]},
         {"kind": 2, "k": ["requests", 0, "response"], "v": [{"value": "Lo"}, {"value": "gone"}]},
@@ -100,27 +54,20 @@ def test_a_log_makes_the_session_that_its_document_does(tmp_path: Path) -> None:
         {"kind": 1, "k": ["requests", 0, "agent"], "v": {"extensionVersion": "1"}},
         {"kind": 3, "k": ["requests", 0, "agent"]},
     )
-    (logged,) = read_all(READER, tmp_path / "log")
     assert (logged.turns, logged.usage, logged.title) == (plain.turns, plain.usage, "Cart")
     assert not logged.problems
 
 
 def test_a_request_that_was_asked_anew_is_kept_as_taken_back(tmp_path: Path) -> None:
-    log(
+    session = read_log(
         tmp_path,
         {"kind": 2, "k": ["requests"], "v": [ask("one"), ask("wrong", 2), ask("on", 3)]},
         {"kind": 2, "k": ["requests"], "i": 1, "v": [ask("right", 4)]},
         {"kind": 2, "k": ["requests"], "i": 1, "v": [ask("right", 4), ask("last", 5)]},
         {"kind": 1, "k": ["requests", 2, "shouldBeRemovedOnSend"], "v": {"requestId": "request"}},
     )
-    (session,) = read_all(READER, tmp_path)
-    assert [(turn.prompt, turn.rewound) for turn in session.turns] == [
-        ("one", False),
-        ("wrong", True),
-        ("on", True),
-        ("right", False),
-        ("last", True),
-    ]
+    assert prompts_of(session) == ["one", "wrong", "on", "right", "last"]
+    assert [turn.prompt for turn in session.turns if turn.rewound] == ["wrong", "on", "last"]
 
 
 BAD_ENTRIES: dict[str, Any] = {
@@ -139,8 +86,8 @@ BAD_ENTRIES: dict[str, Any] = {
 @pytest.mark.parametrize("bad", BAD_ENTRIES.values(), ids=BAD_ENTRIES)
 def test_an_entry_that_cannot_be_applied_costs_nothing_but_itself(tmp_path: Path, bad: Any) -> None:
     push = {"kind": 2, "k": ["requests"], "v": [ask("go")]}
-    log(tmp_path, push, bad, {"kind": 2, "k": ["requests"], "v": [ask("on", 2)]})
-    (session,) = read_all(READER, tmp_path)
+    later = {"kind": 2, "k": ["requests"], "v": [ask("on", 2)]}
+    session = read_log(tmp_path, push, bad, later)
     assert prompts_of(session) == ["go", "on"]
     assert [each.line for each in session.problems] == [3]
 
@@ -208,14 +155,14 @@ def test_a_call_ends_as_the_model_was_told_and_the_person_saw(
     assert kinds == ["rejection"] * (status == "rejected")
 
 
-@pytest.mark.parametrize(
-    "stop",
-    [
-        {"modelState": {"value": 2, "completedAt": START + 90_000}},
-        {"isCanceled": True},
-        {"result": {"errorDetails": {"message": "Canceled", "code": "canceled"}}},
-    ],
-)
+STOPS: list[dict[str, Any]] = [
+    {"modelState": {"value": 2, "completedAt": START + 90_000}},
+    {"isCanceled": True},
+    {"result": {"errorDetails": {"message": "Canceled", "code": "canceled"}}},
+]
+
+
+@pytest.mark.parametrize("stop", STOPS)
 def test_stopping_a_request_is_an_interruption_and_no_refusal(tmp_path: Path, stop: Any) -> None:
     asked = shown("run_in_terminal", confirmed=0)
     session = read_one(tmp_path, ask("go", response=[{"value": "I run it"}, asked], **stop))
@@ -299,11 +246,11 @@ def test_a_subagents_calls_are_its_own(tmp_path: Path) -> None:
         edited(CART, ("x\n", 1, 1, 1, 1)),
         shown("copilot_readFile", "c2"),
     ]
-    calls = [
+    asked, look = (
         call("runSubagent", "c1__vscode-17", prompt="Who?"),
         call("read_file", "c2__vscode-18"),
-    ]
-    told = rounds(("", calls), **{"c1__vscode-17": "Nobody.", "c2__vscode-18": "x"})
+    )
+    told = rounds(("", [asked, look]), **{"c1__vscode-17": "Nobody.", "c2__vscode-18": "x"})
     session = read_one(tmp_path, ask("go", response=parts, result=told))
     assert prompts_of(session) == ["go"]
     assert [each.name for each in calls_of(session)] == ["runSubagent", "read_file"]
@@ -313,15 +260,11 @@ def test_a_subagents_calls_are_its_own(tmp_path: Path) -> None:
     assert [each.added for message in agent.messages for each in message.calls] == [1]
 
 
+TOTAL = {"inputTokens": 9, "cachedTokens": 5}
 TOKENS: dict[str, tuple[dict[str, Any], dict[str, Any], Usage, int]] = {
     "request": ({"promptTokens": 9, "completionTokens": 4}, {}, Usage(9, 4), 1),
     "result": ({}, {"usage": {"promptTokens": 9, "completionTokens": 4}}, Usage(9, 4), 1),
-    "totals": (
-        {"promptTokens": 9, "modelTotals": [{"inputTokens": 9, "cachedTokens": 5}]},
-        {},
-        Usage(4, 0, 0, 5),
-        0,
-    ),
+    "totals": ({"promptTokens": 9, "modelTotals": [TOTAL]}, {}, Usage(4, 0, 0, 5), 0),
     "none": ({}, {}, Usage(), 0),
 }
 
@@ -353,27 +296,21 @@ def test_a_compaction_gives_the_next_message_its_summary(tmp_path: Path) -> None
 def test_who_speaks_is_what_the_chat_says(tmp_path: Path) -> None:
     rendered = [{"text": "<userRequest>\nFollow instructions in #prompt:fix\n</userRequest>"}]
     mode = {"name": "careful", "uri": {"path": "/a/careful.agent.md"}, "content": "Test first."}
+    given = {"modeInstructions": mode}
     session = read_one(
         tmp_path,
-        ask(
-            "/fix",
-            modeInfo={"modeInstructions": mode},
-            result={"metadata": {"renderedUserMessage": rendered}},
-        ),
+        ask("/fix", modeInfo=given, result={"metadata": {"renderedUserMessage": rendered}}),
         ask("[Terminal] done", 2, isSystemInitiated=True, response=[{"value": "I see"}]),
         ask("", 3, variableData={"variables": [{"kind": "image"}, {"kind": "file"}]}),
-        ask("old", 4, message="an old prompt", modeInfo={"modeInstructions": mode}),
+        ask("old", 4, message="an old prompt", modeInfo=given),
     )
     found = [(turn.prompt, turn.images, turn.expansion) for turn in session.turns]
-    assert found == [
-        ("/fix", 0, "Follow instructions in #prompt:fix"),
-        ("", 1, ""),
-        ("an old prompt", 0, ""),
-    ]
+    fix = ("/fix", 0, "Follow instructions in #prompt:fix")
+    assert found == [fix, ("", 1, ""), ("an old prompt", 0, "")]
     assert texts_of(session) == ["I see"]
     assert session.notices
-    (given,) = session.instructions or ()
-    assert (given.path, given.text, given.place) == ("/a/careful.agent.md", "Test first.", "system")
+    (file,) = session.instructions or ()
+    assert (file.path, file.text, file.place) == ("/a/careful.agent.md", "Test first.", "system")
 
 
 FOLDERS: dict[str, tuple[Any, dict[str, Any], str]] = {

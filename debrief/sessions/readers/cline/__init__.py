@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from datetime import datetime
 from pathlib import Path
 
-from debrief.sessions.model import Problem, Usage
+from debrief.sessions.model import Usage
 from debrief.sessions.readers.assembly import TranscriptDraft
 from debrief.sessions.readers.base import Head, Peek, ToolNames, Transcript, TranscriptReader
 from debrief.sessions.readers.cline import tasks
@@ -86,13 +86,7 @@ class ClineReader(TranscriptReader):
         """Read one session's document, or one task's."""
         draft = TranscriptDraft(path)
         document = draft.load(path)
-        others: list[JsonRecord] = []
-        for beside in self.beside(path):
-            try:
-                others.append(draft.load(beside))
-            except (OSError, ValueError) as error:
-                reason = f"cannot be read: {error}"
-                draft.problems.append(Problem(path=beside, line=0, reason=reason))
+        others = list(draft.load_beside(self.beside(path)))
         if path.endswith(tasks.DOCUMENT):
             tasks.convert(document, others, draft)
         else:
@@ -212,21 +206,13 @@ def _answer(
     timeline = draft.timeline
     model = string(mapping(message.get("modelInfo")).get("id")) or draft.model
     answer = timeline.begin_message(identity, model, at)
-    for block in mappings(message.get("content")):
-        if block.get("type") == "text":
-            answer.texts.append(string(block.get("text")))
-        elif block.get("type") == "thinking":
-            answer.thoughts.append(string(block.get("thinking")))
-        elif block.get("type") == "tool_use":
-            call_id, name = string(block.get("id")), string(block.get("name"))
-            timeline.call(answer, call_id, name, block.get("input"), at)
+    draft.add_blocks(answer, mappings(message.get("content")), at)
     timeline.spend(_usage(message.get("metrics")))
 
 
 def _result(block: JsonRecord, at: datetime | None, draft: TranscriptDraft) -> None:
-    call = draft.timeline.calls.get(string(block.get("tool_use_id")))
+    call = draft.called(block.get("tool_use_id"))
     if call is None:
-        draft.orphan_results += 1
         return
     content = block.get("content")
     parts = mappings(content) if type(content) is list else [mapping(content)]

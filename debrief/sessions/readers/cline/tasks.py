@@ -118,13 +118,12 @@ def _began(id: str) -> datetime | None:
 
 def _ask(content: Any, at: datetime | None, draft: TranscriptDraft) -> None:
     """Take a message to the model: results of calls, then what the person says."""
-    timeline, pending = draft.timeline, None
+    pending: CallDraft | None = None
     blocks = [{"type": "text", "text": content}] if type(content) is str else mappings(content)
     images = sum(block.get("type") == "image" for block in blocks)
     for block in blocks:
         if block.get("type") == "tool_result":
-            pending = timeline.calls.get(string(block.get("tool_use_id")))
-            draft.orphan_results += pending is None
+            pending = draft.called(block.get("tool_use_id"))
             pending = _result(pending, text_of(block.get("content")), at, draft)
             continue
         text = string(block.get("text"))

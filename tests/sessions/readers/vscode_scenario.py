@@ -1,0 +1,70 @@
+"""Chats of VS Code, as a document or as a log of its changes."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+CHAT = "0b5c7a4e-1111-4222-8333-944445555666"
+CART = "/home/ann/shop/cart.py"
+START = 1_772_445_600_000
+
+
+def ask(text: str, number: int = 1, **more: Any) -> dict[str, Any]:
+    return {
+        "requestId": f"request_{number:08d}-1111-4222-8333-944445555666",
+        "timestamp": START + number * 60_000,
+        "message": {"text": text, "parts": []},
+        "variableData": {"variables": []},
+        "response": [],
+        "modelId": "copilot/gpt-5",
+        **more,
+    }
+
+
+def shown(tool: str, id: str = "", confirmed: Any = 1, **more: Any) -> dict[str, Any]:
+    kind = {"type": confirmed} if type(confirmed) is int else confirmed
+    part = {"toolId": tool, "toolCallId": id, "isConfirmed": kind, "isComplete": True}
+    return {"kind": "toolInvocationSerialized", **part, **more}
+
+
+def call(name: str, id: str, **given: Any) -> dict[str, Any]:
+    return {"name": name, "id": id, "arguments": json.dumps(given)}
+
+
+def rounds(*told: tuple[str, list[Any]], **results: str) -> dict[str, Any]:
+    """Return a result with the model's rounds, and its calls' results by their ids."""
+    listed = [
+        {"id": f"r{number}", "response": text, "toolCalls": calls}
+        for number, (text, calls) in enumerate(told)
+    ]
+    answers = {id: {"content": [{"value": text}]} for id, text in results.items()}
+    return {"metadata": {"toolCallRounds": listed, "toolCallResults": answers}}
+
+
+def edited(path: str, *edits: tuple[str, int, int, int, int]) -> dict[str, Any]:
+    names = ("startLineNumber", "startColumn", "endLineNumber", "endColumn")
+    batches = [[{"text": text, "range": dict(zip(names, at, strict=True))}] for text, *at in edits]
+    return {"kind": "textEditGroup", "uri": {"path": path, "scheme": "file"}, "edits": batches}
+
+
+def document(*requests: Any, **more: Any) -> dict[str, Any]:
+    head = {"version": 3, "responderUsername": "GitHub Copilot", "initialLocation": "panel"}
+    tail = {"sessionId": CHAT, "creationDate": START, "customTitle": "Cart"}
+    return {**head, "requests": list(requests), **tail, **more}
+
+
+def write(folder: Path, *requests: Any, **more: Any) -> Path:
+    path = folder / "w" / "chatSessions" / f"{CHAT}.json"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(json.dumps(document(*requests, **more), indent=2))
+    return path
+
+
+def log(folder: Path, *entries: Any, first: Any = None) -> Path:
+    path = folder / "w" / "chatSessions" / f"{CHAT}.jsonl"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    initial = {"kind": 0, "v": document() if first is None else first}
+    path.write_text("".join(json.dumps(each) + "\n" for each in (initial, *entries)))
+    return path

@@ -44,67 +44,21 @@ _IN_WORDS: dict[str, Callable[[Maker], tuple[str, str]]] = {
 }
 KINDS = (*[kind for kind in KNOWN if kind not in _NEED_NAMES][:34], *_IN_WORDS)
 """Known formats, and six that are given away by what stands beside them."""
-_STRUCTURE = frozenset(
-    [
-        "type",
-        "role",
-        "timestamp",
-        "subtype",
-        "status",
-        "kind",
-        "startTime",
-        "mime",
-        "commandMode",
-        "commit_hash",
-        "headCommit",
-        "requestId",
-        "version",
-        "schema_version",
-        "source",
-        "media_type",
-    ]
-)
-_IDS = frozenset(
-    [
-        "id",
-        "sessionId",
-        "messageId",
-        "uuid",
-        "parentUuid",
-        "leafUuid",
-        "tool_use_id",
-        "toolCallId",
-        "call_id",
-        "callID",
-        "parentToolUseID",
-        "agentId",
-        "session_id",
-        "trajectory_id",
-        "tool_call_id",
-        "source_call_id",
-    ]
-)
-_NAMES = frozenset(
-    [
-        "gitBranch",
-        "branch",
-        "model",
-        "modelID",
-        "selectedModel",
-        "name",
-        "tool",
-        "toolName",
-        "server",
-        "subagent_type",
-        "agentName",
-        "repository",
-        "repository_url",
-        "version",
-        "cli_version",
-        "copilotVersion",
-        "projectHash",
-    ]
-)
+_STRUCTURE = frozenset({
+    "type", "role", "timestamp", "subtype", "status", "kind", "startTime", "mime", "commandMode",
+    "commit_hash", "headCommit", "requestId", "version", "schema_version", "source",
+    "media_type",
+})  # fmt: skip
+_IDS = frozenset({
+    "id", "sessionId", "messageId", "uuid", "parentUuid", "leafUuid", "tool_use_id",
+    "toolCallId", "call_id", "callID", "parentToolUseID", "agentId", "session_id",
+    "trajectory_id", "tool_call_id", "source_call_id",
+})  # fmt: skip
+_NAMES = frozenset({
+    "gitBranch", "branch", "model", "modelID", "selectedModel", "name", "tool", "toolName",
+    "server", "subagent_type", "agentName", "repository", "repository_url", "version",
+    "cli_version", "copilotVersion", "projectHash",
+})  # fmt: skip
 _PATHS = frozenset(
     ["cwd", "directory", "file_path", "filePath", "path", "relativePath", "directories"]
 )

@@ -32,16 +32,9 @@ _WIDTH, _COLOURS = 1_200, 128
 
 def main(folder: Path) -> int:
     """Take both pictures; return the exit code."""
-    folder.mkdir(parents=True, exist_ok=True)
-    browser = os.environ.get("CHROMIUM") or next(filter(None, map(shutil.which, _BROWSERS)), None)
-    missing = [name for name in ("node", "npm") if shutil.which(name) is None]
-    missing += [] if browser else ["Chromium (or name one: CHROMIUM=/path)"]
-    if missing:
-        print(f"Needed and not found: {', '.join(missing)}")
+    browser = browser_with(folder, "playwright-core@1.65.1")
+    if browser is None:
         return 1
-    if not (folder / "node_modules" / "playwright-core").is_dir():
-        packages = ["npm", "install", "--silent", "--no-save", "playwright-core@1.65.1"]
-        subprocess.run(packages, cwd=folder, check=True)
     home = folder / "home"
     environment = {**os.environ, "DEBRIEF_HOME": str(home), "DEBRIEF_RATER": "sam"}
     subprocess.run([*_DEBRIEF, "demo"], env=environment, check=True)
@@ -66,6 +59,21 @@ def main(folder: Path) -> int:
             small = picture.convert("RGB").quantize(_COLOURS)
             small.save(PICTURES / f"{name}.png", optimize=True)
     return 0
+
+
+def browser_with(folder: Path, *packages: str) -> str | None:
+    """Install packages of npm into a folder, and return the browser; None where one is missing."""
+    folder.mkdir(parents=True, exist_ok=True)
+    browser = os.environ.get("CHROMIUM") or next(filter(None, map(shutil.which, _BROWSERS)), None)
+    missing = [name for name in ("node", "npm") if shutil.which(name) is None]
+    missing += [] if browser else ["Chromium (or name one: CHROMIUM=/path)"]
+    if missing:
+        print(f"Needed and not found: {', '.join(missing)}")
+        return None
+    if not (folder / "node_modules" / packages[-1].partition("@")[0]).is_dir():
+        install = ["npm", "install", "--silent", "--no-save", *packages]
+        subprocess.run(install, cwd=folder, check=True)
+    return browser
 
 
 @contextmanager

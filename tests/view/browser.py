@@ -10,7 +10,6 @@ fails. Then sessions are found, filtered, read and labelled by keys, in a lake w
 from __future__ import annotations
 
 import json
-import os
 import shutil
 import subprocess
 import sys
@@ -28,25 +27,17 @@ from debrief.view.index import Index
 from tests.machine import clean_environment
 from tests.view.shown import fill, served, session_of, settings_of
 from tests.view.test_lists import hostile_session
+from tools.pictures import browser_with
 
 PACKAGES = ("playwright-core@1.65.1", "axe-core@4.14.1")
-_BROWSERS = ("chromium", "chromium-browser", "google-chrome", "chrome")
 _SCRIPT = Path(__file__).with_suffix(".mjs")
 
 
 def main(folder: Path) -> int:
     """Do all of it; return the exit code."""
-    folder.mkdir(parents=True, exist_ok=True)
-    browser = os.environ.get("CHROMIUM") or next(filter(None, map(shutil.which, _BROWSERS)), None)
-    missing = [name for name in ("node", "npm") if shutil.which(name) is None]
-    missing += [] if browser else ["Chromium (or name one: CHROMIUM=/path)"]
-    if missing:
-        print(f"Needed and not found: {', '.join(missing)}")
+    browser = browser_with(folder, *PACKAGES)
+    if browser is None:
         return 1
-    if not (folder / "node_modules" / "axe-core").is_dir():
-        subprocess.run(
-            ["npm", "install", "--silent", "--no-save", *PACKAGES], cwd=folder, check=True
-        )
     demo = folder / "home" / "demo"
     if not (demo / "reports").is_dir():
         home = clean_environment(HOME=str(folder), DEBRIEF_HOME=str(folder / "home"))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -31,6 +32,15 @@ TOOL_CALL = ToolCall(
     status="failed",
     exit_code=1,
 )
+
+
+OWN = {"Sec-Fetch-Site": "same-origin"}
+"""What a browser sends with a form of the pages themselves."""
+
+
+def words(page: str) -> str:
+    """What is read of a page."""
+    return " ".join(re.sub("<[^>]*>", " ", page).split())
 
 
 def session_of(session_id: str, prompt: str = "Fix the cart.", **changes: Any) -> Session:

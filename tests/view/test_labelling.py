@@ -15,9 +15,8 @@ from debrief.outcomes.giving import given_labels
 from debrief.outcomes.labels import labels_from_csv
 from debrief.scoring.model import SessionScores, SuccessEstimate
 from debrief.settings import Settings
-from tests.view.shown import MONDAY, fill, scores_of, served, session_of, settings_of
+from tests.view.shown import MONDAY, OWN, fill, scores_of, served, session_of, settings_of
 
-OWN = {"Sec-Fetch-Site": "same-origin"}
 PART = {**OWN, "X-Part": "labels"}
 HOSTILE = "</textarea><script>alert(1)</script>\x1b[31m"
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from datetime import timedelta
 from pathlib import Path
 
@@ -13,9 +12,8 @@ from debrief.settings import Settings
 from debrief.snapshots.model import PromptSnapshotRow, SessionMetadataRow, SubagentPrompt
 from debrief.training.leaderboard import LeaderboardRow, leaderboard
 from debrief.view.prompts import prompt_diff
-from tests.view.shown import MONDAY, fill, scores_of, served, session_of, settings_of
+from tests.view.shown import MONDAY, OWN, fill, scores_of, served, session_of, settings_of, words
 
-OWN = {"Sec-Fetch-Site": "same-origin"}
 HOSTILE = "</pre><script>alert(1)</script>\x1b[31m"
 TEXTS = {
     "aaaaaaaa": "# How we work\n\nRun the tests before you push.\n",
@@ -57,10 +55,6 @@ def shop(folder: Path) -> Settings:
     scores = [scores_of(one, mark) for one, mark in zip(sessions, marks, strict=True)]
     lake.write("fingerprint_leaderboard", "all", leaderboard(scores, known), LeaderboardRow)
     return settings
-
-
-def words(page: str) -> str:
-    return " ".join(re.sub("<[^>]*>", " ", page).split())
 
 
 def test_each_prompt_has_a_name_its_days_its_sessions_and_its_quality(tmp_path: Path) -> None:

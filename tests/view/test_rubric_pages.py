@@ -26,7 +26,7 @@ from debrief.rubrics.model import (
 from debrief.rubrics.trial import Split, searches_of
 from debrief.settings import Settings
 from tests.rubrics.scenario import mined, rubric
-from tests.view.shown import MONDAY, fill, served, session_of, settings_of
+from tests.view.shown import MONDAY, fill, served, session_of, settings_of, words
 
 HOSTILE = "</blockquote><script>alert(1)</script>\x1b[31m"
 WEEK = f"{MONDAY:%Y-%m-%d}"
@@ -88,10 +88,6 @@ def settings(tmp_path: Path) -> Settings:
     lake.write(TRIALS, ALL, [gone], RubricTrial)
     lake.write(SEARCHES, ALL, searches_of([], [], Split(by_week=True), 54), RubricSearch)
     return settings
-
-
-def words(page: str) -> str:
-    return " ".join(re.sub("<[^>]*>", " ", page).split())
 
 
 def test_what_holds_and_what_does_not_stand_with_their_effects(settings: Settings) -> None:

@@ -181,6 +181,22 @@ def test_the_command_prints_its_address_and_ends_with_one_line_on_a_taken_port(
         process.wait(LONG)
 
 
+def test_ctrl_c_while_the_command_is_imported_ends_it_without_a_traceback() -> None:
+    script = """
+import os, signal, sys
+from pipelines.entry import main
+
+class Interrupts:
+    def find_spec(self, name, *_):
+        os.kill(os.getpid(), signal.SIGINT)
+
+sys.meta_path.insert(0, Interrupts())
+main()
+"""
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, timeout=LONG)
+    assert (done.returncode, done.stderr) == (-signal.SIGINT, b"")
+
+
 def _view(home: Path, *options: str) -> subprocess.Popen[str]:
     return subprocess.Popen(
         [sys.executable, "-m", "pipelines.command", "view", *options],

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from debrief.evidence import Evidence
 from debrief.judging.model import JudgeEvaluation
@@ -138,16 +139,11 @@ def fill_hostile(lake: Lake, text: str) -> None:
     )
     verdict = Verdict(dimension="tool_mastery", value=0.1, rationale=text, evidence=places)
     reason = Reason(text, -1.0, places)
-    scores = SessionScores(
-        **{
-            name: getattr(scores_of(session, 0.3), name)
-            for name in ("session_id", "session_digest", "started", "ended", "task", "status")
-        },
+    scores = replace(
+        scores_of(session, 0.3),
         tool=text,
         model=text,
-        scoring_fingerprint="s",
         verdicts=(verdict,),
-        overall_quality=0.3,
         success=SuccessEstimate(kind="coding", rank=0.1, reasons=(reason,)),
     )
     lake.write("session_scores", WEEK, [scores], SessionScores)
@@ -219,9 +215,7 @@ def test_a_megabyte_in_one_line_is_cut_with_its_evidence_left_in(tmp_path: Path)
     fill(Lake(settings.lake), [(session, 0.3)])
     place = Evidence(1, "c1", "needle in hay")
     verdict = Verdict(dimension="tool_mastery", value=0.1, rationale="It", evidence=(place,))
-    scores = scores_of(session, 0.3)
-    kept = {name: getattr(scores, name) for name in scores.__struct_fields__}
-    rows = [SessionScores(**{**kept, "verdicts": (verdict,)})]
+    rows = [replace(scores_of(session, 0.3), verdicts=(verdict,))]
     Lake(settings.lake).write("session_scores", WEEK, rows, SessionScores)
     with served(settings) as client:
         page = page_of(client, "/sessions/long")
@@ -293,9 +287,7 @@ def test_evidence_far_away_is_linked_in_its_part_and_in_a_subagents_work(tmp_pat
         rationale="It",
         evidence=(Evidence(60, "inner", "no"),),
     )
-    kept = scores_of(session, 0.3)
-    fields = {name: getattr(kept, name) for name in kept.__struct_fields__}
-    rows = [SessionScores(**{**fields, "verdicts": (verdict,), "success": None})]
+    rows = [replace(scores_of(session, 0.3), verdicts=(verdict,), success=None)]
     Lake(settings.lake).write("session_scores", WEEK, rows, SessionScores)
     with served(settings) as client:
         page = client.get("/sessions/long").text

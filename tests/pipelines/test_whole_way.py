@@ -46,7 +46,7 @@ def test_what_is_looked_for_would_be_found(tmp_path: Path) -> None:
 
 def test_nothing_on_a_page_or_a_terminal_is_alive(planted: tuple[Path, Planted]) -> None:
     made, _ = planted
-    pages = {}
+    pages: dict[str, str] = {}
     with dg.DagsterInstance.from_config(str(made / ".debrief" / "lake" / ".dagster")) as instance:
         for run in instance.get_runs():
             for record in instance.all_logs(run.run_id):
@@ -57,7 +57,7 @@ def test_nothing_on_a_page_or_a_terminal_is_alive(planted: tuple[Path, Planted])
                 shown = getattr(getattr(data, "materialization", data), "metadata", {})
                 for name, value in shown.items() if isinstance(shown, dict) else ():
                     if isinstance(value, dg.MarkdownMetadataValue):
-                        pages[f"{event.step_key}: {name}"] = value.md_str or ""
+                        pages[f"{event.step_key}: {name}, {len(pages)}"] = value.md_str or ""
     assert len(pages) > 20
     assert {name: found for name, page in pages.items() if (found := signs_of_life(page))} == {}
     reports = [*made.rglob("reports/*.md"), *made.rglob("*card.md")]

@@ -44,11 +44,14 @@ def options(description: str | None, *positional: str, **defaults: Any) -> argpa
 def run_alone(command: Iterable[str], home: Path, **variables: str) -> Cost:
     """Run a command as if on a machine of its own and return what it took.
 
+    It may keep compiled modules, as Python does by default; run once before to have them.
+
     Raises:
         SystemExit: it failed.
     """
     home.mkdir(parents=True, exist_ok=True)
     places = {"HOME": str(home), "DEBRIEF_HOME": str(home / ".debrief"), "DEBRIEF_LANGFUSE": "off"}
+    places["PYTHONDONTWRITEBYTECODE"] = ""
     words, started = list(command), time.monotonic()
     with (home / "output.log").open("wb") as output:
         process = subprocess.Popen(

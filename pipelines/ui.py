@@ -15,7 +15,8 @@ from debrief.settings import Settings
 from pipelines.instance import open_instance, prepare_home, prepare_workspace
 from pipelines.launching import end_dead_runs
 from pipelines.options import RunOptions
-from pipelines.up import LOCAL, Program, Restarts, Supervisor, answers, check_free, view_url
+from pipelines.supervising import Program, Restarts, Supervisor
+from pipelines.up import LOCAL, answers, check_free, view_url
 
 
 def start_ui(options: RunOptions, port: int, view_port: int, *, open_page: bool) -> None:

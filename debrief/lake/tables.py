@@ -137,8 +137,7 @@ class Lake:
                 return
             with _damage_explained(path):
                 parquet = pq.ParquetFile(file, pre_buffer=not self._files.is_local)
-            columns = columns_of(row_type)
-            unset = unset_fields(row_type)
+            columns, unset = columns_of(row_type), unset_fields(row_type)
             values = None if only is None else pa.array(sorted(only[1]), pa.string())
             for number in range(parquet.num_row_groups):
                 group = parquet.metadata.row_group(number)

@@ -14,7 +14,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from pipelines.up import GaveUpError, Program, Restarts, Supervisor
+from pipelines.supervising import GaveUpError, Program, Restarts, Supervisor
 from tests.waiting import LONG, is_over, wait_until
 
 QUICK = Restarts(first_wait=0.05, longest_wait=0.1, most=2, within=60)
@@ -141,7 +141,7 @@ def test_the_programs_end_when_the_supervisor_is_killed(tmp_path: Path) -> None:
     source = f"import os, time; open({str(pid)!r}, 'w').write(str(os.getpid())); time.sleep(600)"
     supervise = (
         "import sys\nfrom pathlib import Path\n"
-        "from pipelines.up import Program, Supervisor\n"
+        "from pipelines.supervising import Program, Supervisor\n"
         f"command = (sys.executable, '-c', {source!r})\n"
         f"Supervisor([Program(name='part', command=command)], Path({str(tmp_path)!r})).run()"
     )

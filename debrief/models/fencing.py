@@ -24,6 +24,7 @@ from itertools import chain, permutations
 import msgspec
 from msgspec import Struct
 
+from debrief.keys import digest_of
 from debrief.models.answers import answer_text, json_values, refuse
 from debrief.redaction.sessions import Fields, Item, rebuilt
 from debrief.redaction.spans import Prefilter
@@ -216,16 +217,18 @@ def injection_signs(texts: Iterable[str]) -> list[str]:
 
 
 def is_suspected(session: Session) -> bool:
-    """Return whether a text of a session has such a sign; remembered by its digest, for stages
-    ask one after the other."""
-    if (known := _SUSPECTED.get(session.digest)) is not None:
-        return known
-    suspected = bool(injection_signs(texts_of(session)))
-    if session.digest:
+    """Return whether a text of a session has such a sign.
+
+    Judges, scores and rubrics ask it of the same texts one after the other, so the answer is kept
+    by a digest of the texts. The session's own digest would not do: it need not change with them.
+    """
+    texts = list(texts_of(session))
+    key = digest_of(texts)
+    if key not in _SUSPECTED:
         if len(_SUSPECTED) >= _MOST_REMEMBERED:
             _SUSPECTED.clear()
-        _SUSPECTED[session.digest] = suspected
-    return suspected
+        _SUSPECTED[key] = bool(injection_signs(texts))
+    return _SUSPECTED[key]
 
 
 _SUSPECTED: dict[str, bool] = {}

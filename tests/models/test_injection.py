@@ -6,12 +6,13 @@ import json
 from collections.abc import Callable, Iterator
 
 import pytest
+from msgspec import structs
 
 from debrief.errors import ModelError
 from debrief.judging.dspy_judge import DspyJudge
 from debrief.judging.evaluation import evaluate_week
 from debrief.judging.model import ChangeContext, Criterion, Judge, JudgeEvaluation, Judgement
-from debrief.models.fencing import injection_signs
+from debrief.models.fencing import injection_signs, is_suspected
 from debrief.models.language_model import LanguageModel
 from debrief.rubrics.judging import ModelRubricJudge
 from debrief.scoring.dimensions import DIMENSIONS
@@ -227,3 +228,10 @@ def test_a_judgement_of_ones_own_passes_and_is_marked_with_its_session() -> None
     said = [row("fix it", "+a"), row(ORDERS[0], "+a"), row("fix it", f"+a\n{ORDERS[0]}")]
     assert [row.injection_suspected for row in said] == [False, True, True]
     assert {row.status for row in said} == {"ok"}
+
+
+def test_suspicion_goes_by_the_texts_whatever_the_digest_of_a_session_says() -> None:
+    honest = session(1)
+    hostile = structs.replace(honest, turns=(structs.replace(honest.turns[0], prompt=ORDERS[0]),))
+    assert hostile.digest == honest.digest
+    assert [is_suspected(each) for each in (honest, hostile, honest)] == [False, True, False]

@@ -195,6 +195,10 @@ main()
 """
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, timeout=LONG)
     assert (done.returncode, done.stderr) == (-signal.SIGINT, b"")
+    ignored = "import signal; signal.signal(signal.SIGINT, signal.SIG_IGN); "
+    words = "import sys; sys.argv = ['debrief', '--version']"
+    done = subprocess.run([sys.executable, "-c", f"{ignored}{words}{script}"], timeout=LONG)
+    assert done.returncode == 0, "a script's background command does not hear Ctrl-C"
 
 
 def _view(home: Path, *options: str) -> subprocess.Popen[str]:

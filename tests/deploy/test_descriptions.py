@@ -15,10 +15,7 @@ import click
 import pytest
 import typer
 import yaml
-from dagster._cli import create_dagster_cli
 from dagster._core.launcher import RunLauncher
-from dagster._daemon.cli import cli as daemon
-from dagster_webserver.cli import dagster_webserver
 
 import pipelines.command  # noqa: F401  registers its commands
 from debrief.cli.app import app
@@ -36,11 +33,19 @@ OF_OTHERS = {"POSTGRES_PASSWORD", "POSTGRES_USER", "POSTGRES_DB", "TRANSCRIPTS"}
 """Of the image of Postgres, and of the compose file alone."""
 
 
-PROGRAMS: dict[str, click.Command] = {
-    "dagster": create_dagster_cli(),  # type: ignore[no-untyped-call]
-    "dagster-daemon": daemon,
-    "dagster-webserver": dagster_webserver,
-}
+def command_of(program: str) -> click.Command:
+    """Return one of Dagster's own commands; they are slow to import."""
+    if program == "dagster-webserver":
+        from dagster_webserver.cli import dagster_webserver
+
+        return dagster_webserver
+    if program == "dagster-daemon":
+        from dagster._daemon.cli import cli
+
+        return cli
+    from dagster._cli import create_dagster_cli
+
+    return create_dagster_cli()  # type: ignore[no-untyped-call, no-any-return]
 
 
 def commands() -> Iterator[list[str]]:
@@ -70,7 +75,7 @@ def test_every_command_is_one_that_there_is_with_these_options(command: list[str
         options = {option for parameter in known.params for option in parameter.opts}
         assert {word for word in words[1:] if word.startswith("--")} <= options
     else:
-        known = PROGRAMS[program]
+        known = command_of(program)
         while isinstance(known, click.Group):
             known = known.commands[words.pop(0)]
         options = {option for parameter in known.params for option in parameter.opts}

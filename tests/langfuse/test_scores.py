@@ -301,17 +301,16 @@ def test_an_archived_config_is_made_anew(server: LangfuseServer) -> None:
     assert {receipt.status for receipt in receipts} == {"written"}
 
 
-def broken(category: str | None, value: float) -> SessionScores:
+@pytest.mark.parametrize(
+    ("category", "value"), [("amazing", 1.0), (None, 0.4)], ids=["category", "number"]
+)
+def test_a_score_that_is_none_is_not_sent(
+    server: LangfuseServer, category: str | None, value: float
+) -> None:
     row = scored()
     verdict = replace(row.verdicts[0], category=category, value=value)
-    return replace(row, verdicts=(verdict, *row.verdicts[1:]))
-
-
-@pytest.mark.parametrize(
-    "row", [broken("amazing", 1.0), broken(None, 0.4)], ids=["category", "number"]
-)
-def test_a_score_that_is_none_is_not_sent(server: LangfuseServer, row: SessionScores) -> None:
-    (receipt,) = write_scores(client_of(server), [row])
+    broken = replace(row, verdicts=(verdict, *row.verdicts[1:]))
+    (receipt,) = write_scores(client_of(server), [broken])
     assert (receipt.status, receipt.name) == ("failed", "task_completion")
     assert receipt.reason.startswith("not sent: ")
     assert server.requests == []

@@ -26,8 +26,8 @@ from tools.programs.server import Exchange, ModelServer, ScriptedModel
 BRANCH: Final = "mend-add"
 _LONGEST: Final = 120
 """Seconds for one run."""
-_START, _PAUSE, _QUIET = 6.0, 1.0, 8.0
-"""Seconds on a terminal: until it takes keys, from the text to the return key, until it is done."""
+_QUIET: Final = 5.0
+"""Seconds in which a program draws nothing on its terminal once it waits for keys."""
 _ON_LOOPBACK = {"http_proxy": "http://127.0.0.1:9", "https_proxy": "http://127.0.0.1:9"}
 """Whoever asks for anything but the scripted model gets nowhere."""
 
@@ -118,7 +118,7 @@ def run_program(stage: Stage, program: Program, version: str, known: Definitions
             where = {"env": environment, "cwd": stage.repository}
             began = datetime.now(UTC)
             if script.resumes and program.types:
-                code = _type(values["prompt"], arguments, model, **where)
+                code = _type(values["prompt"], arguments, **where)
             else:
                 code = _run(arguments, stage.truth.with_name(f"{name}.log"), **where)
             runs.append(Run(name, began, datetime.now(UTC), code))
@@ -185,29 +185,26 @@ def _run(arguments: Sequence[str], log: Path, **where: Any) -> int:
     return -1
 
 
-def _type(text: str, arguments: Sequence[str], model: ScriptedModel, **where: Any) -> int:
-    """Run a program on a terminal, type a text, and leave when the model is asked no more."""
+def _type(text: str, arguments: Sequence[str], **where: Any) -> int:
+    """Run a program on a terminal, type a text, and leave when nothing more is drawn."""
     ours, theirs = pty.openpty()
     termios.tcsetwinsize(theirs, (40, 120))
     with _started(arguments, stdin=theirs, stdout=theirs, **where):
         os.close(theirs)
-        for keys, pause in (("", _START), (text, _PAUSE), ("\r", _QUIET)):
+        for keys in ("", text, "\r"):
             os.write(ours, keys.encode())
-            asked = -1
-            while asked < len(model.exchanges):
-                asked = len(model.exchanges)
-                _watch(ours, pause)
+            _watch(ours)
     os.close(ours)
     return 0
 
 
-def _watch(terminal: int, seconds: float) -> None:
-    """Take what a program draws off a terminal for a while, so that it can go on."""
-    end = time.monotonic() + seconds
+def _watch(terminal: int) -> None:
+    """Take what a program draws off a terminal, from when it begins to until it waits for keys."""
+    patience, end = float(_LONGEST), time.monotonic() + _LONGEST
     with suppress(OSError):  # it closed the terminal
-        while (left := end - time.monotonic()) > 0:
-            if select.select([terminal], [], [], left)[0]:
-                os.read(terminal, 65536)
+        while time.monotonic() < end and select.select([terminal], [], [], patience)[0]:
+            os.read(terminal, 65536)
+            patience = _QUIET
 
 
 @contextmanager

@@ -65,7 +65,7 @@ def test_a_line_is_shown_as_chat_with_what_is_not_trained_on_and_why(tmp_path: P
     assert re.search(r"user turn 1 (?:.* )?Fix the tax\.", said)
     assert "assistant weight 0 the person corrected it" in said
     assert "assistant trained on Undone, sorry." in said
-    assert '<a class="dim" href="/sessions/corrected#turn-2">turn 2</a>' in page
+    assert '<a class="note" href="/sessions/corrected#turn-2">turn 2</a>' in page
     assert "tax.py" in said
     assert f'href="{ADDRESS}?line=2#line-2" rel="next"' in page
     data = lake.read_bytes(f"training/{TASK}/{FINGERPRINT}.jsonl") or b""

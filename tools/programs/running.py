@@ -11,12 +11,13 @@ import subprocess
 import termios
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Final
 
 import msgspec
+import psutil
 from msgspec import Struct
 
 from debrief.errors import InputError
@@ -107,7 +108,8 @@ def run_program(stage: Stage, program: Program, version: str, known: Definitions
     model = ScriptedModel(program, known.scripts, stage.repository)
     runs = []
     growth = (0, 0)
-    with ModelServer(model) as server:
+    with ModelServer(model) as server, ExitStack() as stack:
+        stack.callback(_end_all_of, stage.home)
         values = {"url": server.url}
         _write(stage.home, filled(program.files, values))
         environment = _environment(stage) | filled(program.env, values)
@@ -173,6 +175,14 @@ def _environment(stage: Stage) -> dict[str, str]:
         "no_proxy": "127.0.0.1",
         **proxies,
     }
+
+
+def _end_all_of(home: Path) -> None:
+    """End what still runs from a program's home, such as a daemon in a session of its own."""
+    for process in psutil.process_iter():
+        with suppress(psutil.Error):
+            if process.environ().get("HOME") == str(home):
+                process.kill()
 
 
 def _run(arguments: Sequence[str], log: Path, **where: Any) -> int:

@@ -9,17 +9,17 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Protocol
 
 from msgspec import Struct
 
 from debrief.errors import InputError, LakeError, without_controls
 from debrief.files import locked
+from debrief.judging.model import JudgeEvaluation
 from debrief.keys import slugify
 from debrief.lake import Lake
 from debrief.langfuse.outgoing import Redact
 from debrief.outcomes.store import LABELS, ORDER, Label, all_labels
-from debrief.scoring.model import SuccessEstimate
+from debrief.scoring.model import SessionScores, SuccessEstimate
 from debrief.settings import Settings
 
 LONGEST_NAME, LONGEST_NOTE = 80, 4_000
@@ -123,34 +123,6 @@ _MIDDLE, _APART = 0.5, 0.25
 """From where on the middle of success, and a difference between scores, are worth a word."""
 
 
-class OneScorer(Protocol):
-    """What is read of a row of ``session_scores``."""
-
-    @property
-    def status(self) -> str: ...  # noqa: D102
-    @property
-    def model(self) -> str: ...  # noqa: D102
-    @property
-    def overall_quality(self) -> float | None: ...  # noqa: D102
-    @property
-    def uncertain(self) -> bool: ...  # noqa: D102
-    @property
-    def chunk_agreement(self) -> float | None: ...  # noqa: D102
-    @property
-    def success(self) -> SuccessEstimate | None: ...  # noqa: D102
-
-
-class OneJudge(Protocol):
-    """What is read of a row of ``judge_evaluations``."""
-
-    @property
-    def judge(self) -> str: ...  # noqa: D102
-    @property
-    def model(self) -> str: ...  # noqa: D102
-    @property
-    def score(self) -> float | None: ...  # noqa: D102
-
-
 class Worth(Struct, frozen=True):
     """How much a label of a session would teach, and why."""
 
@@ -159,7 +131,7 @@ class Worth(Struct, frozen=True):
     why: tuple[str, ...] = ()
 
 
-def worth_of(scores: Sequence[OneScorer], judgements: Sequence[OneJudge]) -> Worth:
+def worth_of(scores: Sequence[SessionScores], judgements: Sequence[JudgeEvaluation]) -> Worth:
     """Return how much a label of a session would teach.
 
     Args:
@@ -171,16 +143,14 @@ def worth_of(scores: Sequence[OneScorer], judgements: Sequence[OneJudge]) -> Wor
 
 
 def _parts(
-    scores: Sequence[OneScorer], judgements: Sequence[OneJudge]
+    scores: Sequence[SessionScores], judgements: Sequence[JudgeEvaluation]
 ) -> Iterator[tuple[float, str]]:
     if not scores:
         return
     if scores[0].success is not None:
         yield _of_success(scores[0].success)
-    marks = {f"{row.judge} ({row.model})": row.score for row in judgements}
-    yield _differ("Judges", {who: mark for who, mark in marks.items() if mark is not None})
-    overall = {row.model: row.overall_quality for row in scores}
-    yield _differ("Scorers", {who: mark for who, mark in overall.items() if mark is not None})
+    yield _differ("Judges", {f"{row.judge} ({row.model})": row.score for row in judgements})
+    yield _differ("Scorers", {row.model: row.overall_quality for row in scores})
     for row in scores:
         if row.uncertain:
             agreement = f"{row.chunk_agreement or 0.0:.2f}"
@@ -198,10 +168,10 @@ def _of_success(success: SuccessEstimate) -> tuple[float, str]:
     return middle, shown if middle >= _MIDDLE else ""
 
 
-def _differ(who: str, marks: dict[str, float]) -> tuple[float, str]:
-    if len(marks) < 2:
+def _differ(who: str, marks: dict[str, float | None]) -> tuple[float, str]:
+    known = sorted((mark, name) for name, mark in marks.items() if mark is not None)
+    if len(known) < 2:
         return 0.0, ""
-    low, high = (choose(marks, key=lambda name: (marks[name], name)) for choose in (min, max))
-    apart = marks[high] - marks[low]
-    shown = f"{who} differ: {high} says {marks[high]:.2f}, {low} {marks[low]:.2f}."
-    return apart, shown if apart >= _APART else ""
+    (least, low), (most, high) = known[0], known[-1]
+    shown = f"{who} differ: {high} says {most:.2f}, {low} {least:.2f}."
+    return most - least, shown if most - least >= _APART else ""

@@ -40,6 +40,24 @@ def counted(number: int, noun: str) -> str:
     return f"1 {noun}" if number == 1 else f"{number:,} {noun}s"
 
 
+def interval(
+    value: float | None, low: float | None, high: float | None, form: str = ".2f", none: str = ""
+) -> str:
+    """Return an estimate with its interval, as far as there are any: ``0.65 (0.50 to 0.80)``.
+
+    Args:
+        value: the estimate.
+        low: where the interval begins.
+        high: where it ends.
+        form: of the numbers, such as ``+.2f``.
+        none: stands for an estimate that there is not.
+    """
+    if value is None:
+        return none
+    between = "" if low is None or high is None else f" ({low:{form}} to {high:{form}})"
+    return f"{value:{form}}{between}"
+
+
 def shorten(text: str, width: int) -> str:
     """Return text on one line of at most `width` characters, an ellipsis for what is cut."""
     line = " ".join(text.split())

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from pathlib import Path
 
 from msgspec.structs import replace
@@ -12,7 +12,7 @@ from debrief.judging.model import JudgeEvaluation
 from debrief.keys import digest_of
 from debrief.lake import Lake
 from debrief.langfuse.client import LangfuseClient
-from debrief.markdown import plain, table
+from debrief.markdown import interval, plain, table
 from debrief.outcomes.labels import labels_from_csv, labels_from_feedback, labels_from_langfuse
 from debrief.outcomes.store import (
     LABELS,
@@ -152,8 +152,8 @@ def agreement_text(lake: Lake, judged_by: Collection[str] = ()) -> str:
         An empty text when nobody labelled.
     """
     return "; ".join(
-        f"{row.name} {_estimate(row.kappa, row.kappa_low, row.kappa_high, 'kappa')}, "
-        f"{_estimate(row.ac1, row.ac1_low, row.ac1_high, 'AC1')}, {row.labelled} of "
+        f"{row.name} kappa {_estimate(row.kappa, row.kappa_low, row.kappa_high)}, "
+        f"AC1 {_estimate(row.ac1, row.ac1_low, row.ac1_high)}, {row.labelled} of "
         f"{row.sessions} sessions labelled"
         + ("" if row.labelled >= FEWEST_LABELS else ", too few to rely on")
         for row in _rows(lake, judged_by)
@@ -190,69 +190,70 @@ def agreement_shortfall(lake: Lake, minimum: float | None) -> str:
 
 def agreement_markdown(agreement: Agreement | None) -> str:
     """Return the page; None says that nobody labelled."""
-    probed = _probes(agreement) if agreement else []
     if agreement is None or not agreement.labels:
-        problems = _list("Not read", agreement.problems if agreement else ())
-        return "\n".join([f"No labels of people yet. {_HOW_TO_LABEL}", *problems, *probed]) + "\n"
-    lines = [
-        f"{agreement.matched} of {agreement.labels} labels are on sessions that have a score.",
-        "",
-        table(_HEADER, [_cells(row) for row in agreement.rows]),
-        "",
-        "Kappa is Cohen's with quadratic weights (0: chance, 1: always the same), AC1 is Gwet's "
-        "on exact agreement; both with 95 % intervals. Numbers from 0 to 1 fall into five bands. "
-        "Good is 0.5 and more of 1, a category worth more than half, or 4 and 5 of 5. The last "
-        "column is how many of all scored sessions people would call good, by what the labels "
-        "show of the judge's mistakes.",
-    ]
-    unmatched = [
-        f"{plain(one.label.session_id)}, {plain(one.label.name)} ({plain(one.label.source)}): "
-        + plain(one.reason)
-        + (f"; looks like session {plain(one.similar_to)}" if one.similar_to else "")
-        for one in agreement.unmatched
-    ]
-    lines += _list("Labels without a score", unmatched)
-    lines += _list("Not read", [plain(problem) for problem in agreement.problems])
-    return "\n".join([*lines, *probed]) + "\n"
+        parts = [f"No labels of people yet. {_HOW_TO_LABEL}"]
+    else:
+        parts = [
+            f"{agreement.matched} of {agreement.labels} labels are on sessions that have a score.",
+            table(_HEADER, [_cells(row) for row in agreement.rows]),
+            "Kappa is Cohen's with quadratic weights (0: chance, 1: always the same), AC1 is "
+            "Gwet's on exact agreement; both with 95 % intervals. Numbers from 0 to 1 fall into "
+            "five bands. Good is 0.5 and more of 1, a category worth more than half, or 4 and 5 of "
+            "5. The last column is how many of all scored sessions people would call good, by what "
+            "the labels show of the judge's mistakes.",
+        ]
+        unmatched = [
+            f"{plain(one.label.session_id)}, {plain(one.label.name)} ({plain(one.label.source)}): "
+            + plain(one.reason)
+            + (f"; looks like session {plain(one.similar_to)}" if one.similar_to else "")
+            for one in agreement.unmatched
+        ]
+        parts += _list("Labels without a score", unmatched)
+    if agreement is not None:
+        parts += _list("Not read", [plain(problem) for problem in agreement.problems])
+        parts += _probes(agreement)
+    return "\n\n".join(parts) + "\n"
 
 
-def _probes(agreement: Agreement) -> list[str]:
-    """Return what scores go by beside the work, and what labels make of them."""
-    calibrated = [
-        (*_who(row), f"{row.labelled} of {row.labels}" if row.labels else "",
-         _change(row.brier, row.brier_calibrated), _change(row.error, row.error_calibrated),
-         _estimate(row.length, row.length_low, row.length_high),
-         _estimate(row.own, row.own_low, row.own_high))
-        for row in agreement.probes
-    ]  # fmt: skip
-    again = [
-        (plain(row.judge), plain(row.judged_by), str(row.sessions), f"{row.repeated:.3f}",
-         f"{row.turned:.3f}", f"{row.shift:+.3f}")
-        for row in agreement.order
-    ]  # fmt: skip
-    return [
-        *_section(
-            "What scores are worth, and what they go by beside the work",
-            "Brier and distance: how far scores lie from labels, before and after an isotonic fit "
-            "that has not seen the tasks. Length: rank correlation with the session's length, "
-            "labels held equal where 20 are known. Own kind: how much higher than other models it "
-            "scores sessions of its own kind of model. Both should be near 0.",
-            ("What", "By", "Labels", "Brier", "Distance", "Length", "Own kind"),
-            calibrated,
-        ),
-        *_section(
-            "Asked again",
-            "Mean distance of a second answer, and of one with the changes before the plan.",
-            ("Judge", "By", "Sessions", "Again", "Other order", "which raised it by"),
-            again,
-        ),
-        *_section(
-            "Where two models differ",
-            "The difference is the second one's mean minus the first one's.",
-            ("What", "Models", "Sessions", "Kappa", "Difference", "Most on"),
-            [*map(_difference, agreement.differences)],
-        ),
-    ]
+def _probes(agreement: Agreement) -> Iterator[str]:
+    """Yield what scores go by beside the work, and what labels make of them."""
+    yield from _section(
+        "What scores are worth, and what they go by beside the work",
+        "Brier and distance: how far scores lie from labels, before and after an isotonic fit "
+        "that has not seen the tasks. Length: rank correlation with the session's length, "
+        "labels held equal where 20 are known. Own kind: how much higher than other models it "
+        "scores sessions of its own kind of model. Both should be near 0.",
+        ("What", "By", "Labels", "Brier", "Distance", "Length", "Own kind"),
+        [
+            (
+                *_who(row),
+                f"{row.labelled} of {row.labels}" if row.labels else "",
+                _change(row.brier, row.brier_calibrated),
+                _change(row.error, row.error_calibrated),
+                _estimate(row.length, row.length_low, row.length_high),
+                _estimate(row.own, row.own_low, row.own_high),
+            )
+            for row in agreement.probes
+        ],
+    )
+    yield from _section(
+        "Asked again",
+        "Mean distance of a second answer, and of one with the changes before the plan.",
+        ("Judge", "By", "Sessions", "Again", "Other order", "which raised it by"),
+        [
+            (
+                *(plain(row.judge), plain(row.judged_by), str(row.sessions)),
+                *(f"{row.repeated:.3f}", f"{row.turned:.3f}", f"{row.shift:+.3f}"),
+            )
+            for row in agreement.order
+        ],
+    )
+    yield from _section(
+        "Where two models differ",
+        "The difference is the second one's mean minus the first one's.",
+        ("What", "Models", "Sessions", "Kappa", "Difference", "Most on"),
+        [*map(_difference, agreement.differences)],
+    )
 
 
 def _change(before: float | None, after: float | None) -> str:
@@ -262,7 +263,7 @@ def _change(before: float | None, after: float | None) -> str:
 def _section(
     title: str, words: str, head: Sequence[str], rows: Sequence[Sequence[str]]
 ) -> list[str]:
-    return ["", f"## {title}", "", words, "", table(head, rows)] if rows else []
+    return [f"## {title}", words, table(head, rows)] if rows else []
 
 
 def _who(row: AgreementRow | Probe) -> tuple[str, str]:
@@ -305,11 +306,8 @@ def _cells(row: AgreementRow) -> list[str]:
     ]
 
 
-def _estimate(value: float | None, low: float | None, high: float | None, name: str = "") -> str:
-    said = f"{name} " if name else ""
-    if value is None:
-        return f"{said}not defined"
-    return f"{said}{value:.2f} ({low:.2f} to {high:.2f})"
+def _estimate(value: float | None, low: float | None, high: float | None) -> str:
+    return interval(value, low, high, none="not defined")
 
 
 def _share(value: float | None) -> str:
@@ -319,5 +317,5 @@ def _share(value: float | None) -> str:
 def _list(title: str, entries: Sequence[str]) -> list[str]:
     if not entries:
         return []
-    more = [f"- and {len(entries) - _SHOWN} more"] if len(entries) > _SHOWN else []
-    return ["", f"**{title}**", "", *(f"- {entry}" for entry in entries[:_SHOWN]), *more]
+    more = [f"and {len(entries) - _SHOWN} more"] if len(entries) > _SHOWN else []
+    return [f"**{title}**", "\n".join(f"- {entry}" for entry in [*entries[:_SHOWN], *more])]

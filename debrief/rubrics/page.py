@@ -18,7 +18,7 @@ from msgspec import Struct
 
 from debrief.errors import without_controls
 from debrief.lake import Lake
-from debrief.markdown import plain, table
+from debrief.markdown import interval, plain, table
 from debrief.models.fencing import injection_signs
 from debrief.rubrics.judging import rubric_digest
 from debrief.rubrics.linting import Mark, lint, scale_points
@@ -58,28 +58,20 @@ def rubrics_markdown(
     parts: list[str] = []
     for score_name in dict.fromkeys((*said, *(rubric.score_name for rubric in rubrics))):
         chosen = [rubric for rubric in rubrics if rubric.score_name == score_name]
-        parts += [
-            f"# {_words(score_name).capitalize()}",
-            "",
-            f"Good means: {MEANINGS[score_name]}.",
-            "",
-        ]
-        parts += [said[score_name], ""] if score_name in said else []
-        parts += [*_table(chosen), ""] if chosen else []
+        parts += [f"# {_words(score_name).capitalize()}", f"Good means: {MEANINGS[score_name]}."]
+        parts += [said[score_name]] if score_name in said else []
+        parts += _table(chosen) if chosen else []
         marks = lint(chosen)
         for rubric in chosen:
             own = [mark for mark in marks if mark.rubric_id == rubric.id]
             parts += _section(rubric, sources, own)
     parts = parts or ["No rubrics: no sessions were searched for any yet."]
-    return "\n".join([*parts, *_dropped(trials)]).rstrip() + "\n"
+    return "\n\n".join([*parts, *_dropped(trials)]) + "\n"
 
 
 def shown_effect(effect: float | None, low: float | None, high: float | None) -> str:
     """Return an effect with its interval; empty where there is none."""
-    if effect is None:
-        return ""
-    interval = "" if low is None or high is None else f" ({low:+.2f} to {high:+.2f})"
-    return f"{effect:+.2f}{interval}"
+    return interval(effect, low, high, "+.2f")
 
 
 def _words(score_name: ScoreName) -> str:
@@ -104,7 +96,6 @@ def _table(rubrics: Sequence[Rubric]) -> list[str]:
     ]
     return [
         table(("Rubric", "Weight", "Effect on unseen sessions", "p", "Sessions"), rows),
-        "",
         "Effects are Cliff's delta, with 95 % intervals: how much more often a best session is "
         "above a worst one than below. Unseen are sessions that nothing was mined from. p is "
         "corrected for all candidates that were looked at.",
@@ -118,32 +109,27 @@ def _dropped(trials: Iterable[RubricTrial]) -> list[str]:
         for trial in trials
         if not trial.kept
     ]
-    return ["", "# Dropped", "", *gone] if gone else []
+    return ["# Dropped", "\n".join(gone)] if gone else []
 
 
 def _section(
     rubric: Rubric, sources: Mapping[str, ExtractedRubric], marks: Sequence[Mark]
 ) -> list[str]:
-    lines = [f"## {rubric.id}: {plain(rubric.name)}", "", plain(rubric.description), ""]
     points = scale_points(rubric.scoring_criteria)
     if set(points) == {1, 2, 3, 4, 5}:
         rows = [(str(point), plain(points[point])) for point in sorted(points)]
-        lines.append(table(("Score", "What it looks like"), rows))
+        scale = table(("Score", "What it looks like"), rows)
     else:
-        lines += [plain(line) for line in rubric.scoring_criteria.splitlines()]
-    lines.append("")
-    quotes = [
+        scale = "\n".join(map(plain, rubric.scoring_criteria.splitlines()))
+    quotes = dict.fromkeys(
         f"> “{plain(piece.quote)}” — session {plain(piece.session_id)}, turn {piece.turn}"
         for source in rubric.sources
         if source in sources
         for piece in sources[source].evidence
-    ]
-    for quote in list(dict.fromkeys(quotes))[:3]:
-        lines += [quote, ""]
-    if rubric.notes:
-        lines += [plain(rubric.notes), ""]
-    lines += [f"- {mark.rule}: {plain(mark.message)}" for mark in marks]
-    return [*lines, ""] if marks else lines
+    )
+    marked = "\n".join(f"- {mark.rule}: {plain(mark.message)}" for mark in marks)
+    parts = [f"## {rubric.id}: {plain(rubric.name)}", plain(rubric.description), scale]
+    return list(filter(None, [*parts, *list(quotes)[:3], plain(rubric.notes), marked]))
 
 
 What = Literal["came", "went", "changed", "same"]

@@ -17,7 +17,7 @@ from msgspec.structs import replace
 
 from debrief.keys import digest_of, week_of
 from debrief.lake import Lake
-from debrief.markdown import counted
+from debrief.markdown import counted, interval
 from debrief.offline.facts import Facts, facts_of
 from debrief.offline.success import LEAST, SuccessTable, TableKind, estimate, fit
 from debrief.outcomes.store import labelled_sessions, success_labels
@@ -110,8 +110,7 @@ def gain_text(gain: Gain) -> str:
         ("Brier score minus the base rate's", gain.brier, "+.3f"),
     ):
         if value is not None:
-            shown = [format(number, form) for number in (value.value, value.low, value.high)]
-            lines.append(f"  {name:34} {shown[0]} ({shown[1]} to {shown[2]})")
+            lines.append(f"  {name:34} {interval(value.value, value.low, value.high, form)}")
     if gain.shortfall:
         lines.append(f"  not taken: {gain.shortfall}; --force takes it all the same")
     return "\n".join(lines)

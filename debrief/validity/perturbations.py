@@ -16,6 +16,7 @@ from typing import Literal
 from msgspec import Struct
 from msgspec.structs import replace
 
+from debrief.keys import digest_of
 from debrief.markdown import table
 from debrief.scoring.dimensions import BY_NAME, OVERALL, verdict_on
 from debrief.scoring.model import Chunk, ChunkScorer, ChunkVerdicts, SessionScores, Verdict
@@ -147,7 +148,7 @@ def _with(session: Session, turns: Sequence[Turn]) -> Session:
         ended=max(times, default=session.ended),
         lines_added=sum(call.added for call in calls),
         lines_removed=sum(call.removed for call in calls),
-        digest=f"changed {session.digest}",
+        digest=digest_of(changed),
     )
 
 

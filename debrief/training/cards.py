@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import re
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping, Sequence
-from typing import TypeVar
+from collections.abc import Mapping, Sequence
+from statistics import fmean
+from typing import Any, TypeVar
 
 from debrief.markdown import plain, table
 from debrief.redaction.finder import find
 from debrief.scoring.dimensions import DIMENSIONS
-from debrief.training.kinship import LanguageLines
-from debrief.training.model import SampleMetadata, SkippedSessions
+from debrief.training.model import LineRow, SampleMetadata, SkippedSessions
 from debrief.training.options import TrainingOptions
 from debrief.training.selection import below_bar
 
@@ -26,83 +26,54 @@ _REASONS = re.compile(r"(?:^|; )turn \d+: ([^:;]+)")
 _NOT = {True: "", False: "not "}
 
 
-_OF_A_SESSION = ("turns", "calls", "lines_added", "lines_removed", "redactions", "stand_ins")
+_OF_A_SESSION = {
+    "turns": "human turns",
+    "calls": "tool calls",
+    "lines_added": "lines added",
+    "lines_removed": "lines removed",
+    "redactions": "secrets replaced by placeholders",
+    "stand_ins": "texts that stand for what was not recorded",
+}
 
 
 class SetCounts:
-    """What a training set comes to, counted as its lines go by, so that none has to be kept."""
+    """What a training set comes to, counted as its lines go by: no line has to be kept."""
 
     def __init__(self) -> None:
-        self.samples = self.train = self.sessions = self.ready = 0
-        self.size = self.tokens = self.train_tokens = self.longest = self.messages = 0
-        self.subagent_lines = self.subagent_tokens = 0
+        self.rows: list[LineRow] = []
+        """Of the sessions' own lines."""
+        self.subagents: list[LineRow] = []
         """Of subagents' own conversations, which count in nothing else."""
         self.subagents_left_out: Counter[str] = Counter()
         """Lines of these that were left out, by reason; their sessions' own lines stay."""
-        self.lengths: Counter[int] = Counter()
-        """Lines by a power of two that their tokens are at most."""
         self.totals: Counter[str] = Counter()
         """What is counted once a session, whatever its windows."""
-        self.split_sessions = self.windows = 0
-        self.days: set[str] = set()
-        self.qualities: list[float] = []
-        self.sources: Counter[tuple[str, str, str, str]] = Counter()
-        self.licences: Counter[tuple[str, str]] = Counter()
-        self.origins: Counter[str] = Counter()
-        self.base_commits: Counter[str] = Counter()
-        self.system_prompts: Counter[str] = Counter()
-        self.tool_schemas: Counter[str] = Counter()
-        self.scorers: Counter[tuple[str, str]] = Counter()
+        self.by: defaultdict[str, Counter[Any]] = defaultdict(Counter)
+        """Lines by a part of the metadata."""
         self.languages: Counter[str] = Counter()
+        """Changed lines of code."""
         self.not_trained: Counter[str] = Counter()
         """Turns with answers that are not trained on, by why."""
         self.judges: dict[tuple[str, str, float], list[float]] = defaultdict(list)
 
     @property
-    def eval(self) -> int:
-        """Lines on the held-out side."""
-        return self.samples - self.train
+    def train(self) -> list[LineRow]:
+        """The lines that are not held out."""
+        return [row for row in self.rows if row.split == "train"]
 
-    def add_session(self, languages: Iterable[LanguageLines]) -> None:
-        """Count a session in."""
-        self.sessions += 1
-        for item in languages:
-            self.languages[item.language] += item.lines
-
-    def add_line(self, sample: SampleMetadata, size: int, messages: int, tokens: int) -> None:
-        """Count a line in.
-
-        Args:
-            sample: its metadata.
-            size: its bytes, line end included.
-            messages: how many it has.
-            tokens: of its messages' texts and calls.
-        """
+    def add_line(self, sample: SampleMetadata, row: LineRow) -> None:
+        """Count a line in."""
         if sample.parent_session:
-            self.subagent_lines += 1
-            self.subagent_tokens += tokens
+            self.subagents.append(row)
             return
-        self.samples += 1
-        self.ready += sample.status == "ready"
-        self.size += size
-        self.messages += messages
-        self.tokens += tokens
-        if sample.split == "train":
-            self.train += 1
-            self.train_tokens += tokens
-        self.longest = max(self.longest, tokens)
-        self.lengths[max(_SHORTEST, 1 << max(0, tokens - 1).bit_length())] += 1
-        self.days.add(sample.started[:10])
-        self.qualities.append(sample.overall_quality)
-        repository = sample.repository or "unknown"
-        self.sources[sample.source, sample.tool, sample.model or "unknown", repository] += 1
-        self.licences[repository, sample.licence] += 1
-        self.origins[sample.prompt_origin] += 1
-        self.system_prompts[sample.system_prompt] += 1
-        self.tool_schemas[sample.tool_schemas] += 1
-        if sample.base_commit:
-            self.base_commits[sample.base_commit_origin] += 1
-        self.scorers[sample.scoring_model, sample.scoring_fingerprint] += 1
+        self.rows.append(row)
+        repository, by = sample.repository or "unknown", self.by
+        by["day"][sample.started[:10]] += 1
+        by["source"][sample.source, sample.tool, sample.model or "unknown", repository] += 1
+        by["licence"][repository, sample.licence] += 1
+        by["scorer"][sample.scoring_model, sample.scoring_fingerprint] += 1
+        for name in ("prompt_origin", "system_prompt", "tool_schemas", "base_commit_origin"):
+            by[name][getattr(sample, name)] += 1
         if sample.window == 1:
             self.totals.update({name: getattr(sample, name) for name in _OF_A_SESSION})
             for entry in sample.scores:
@@ -110,8 +81,7 @@ class SetCounts:
                     self.judges[entry.name, entry.model, entry.weight].append(entry.value)
             self.not_trained.update(_REASONS.findall(sample.not_trained))
             if sample.windows > 1:
-                self.split_sessions += 1
-                self.windows += sample.windows
+                self.totals.update(split_sessions=1, windows=sample.windows)
 
 
 def training_card(
@@ -165,23 +135,26 @@ def _summary(
     left_out: Sequence[SkippedSessions],
 ) -> str:
     prompt, _, judges = fingerprint.rpartition("-")
+    samples, train = len(counts.rows), len(counts.train)
     parts = [
         f"# Training set {plain(task)}, {plain(fingerprint)}",
-        f"{counts.samples} samples from {considered} sessions of one task, one prompt "
+        f"{samples} samples from {considered} sessions of one task, one prompt "
         f"fingerprint (`{plain(prompt)}`) and one eval fingerprint (`{plain(judges)}`): "
-        f"{counts.train} train, {counts.eval} eval; "
+        f"{train} train, {samples - train} eval; "
         f"{sum(row.count for row in left_out)} sessions were left out, "
         f"{sum(row.count for row in below_bar(left_out))} of them by the bar.",
     ]
-    if counts.samples:
+    if samples:
+        qualities, days = [row.quality for row in counts.rows], counts.by["day"]
+        ready = sum(row.status == "ready" for row in counts.rows)
         parts.append(
-            f"Sessions of {min(counts.days)} to {max(counts.days)}; overall quality "
-            f"{min(counts.qualities):.2f} to {max(counts.qualities):.2f}, mean "
-            f"{_mean(counts.qualities):.2f}; {counts.ready} samples are `ready` (something was "
+            f"Sessions of {min(days)} to {max(days)}; overall quality "
+            f"{min(qualities):.2f} to {max(qualities):.2f}, mean "
+            f"{fmean(qualities):.2f}; {ready} samples are `ready` (something was "
             "changed, a validation command ran, no redaction needs a look)."
         )
-    if counts.samples and counts.train in (0, counts.samples):
-        side = "eval" if counts.train else "train"
+    if samples and train in (0, samples):
+        side = "eval" if train else "train"
         parts.append(
             f"**The {side} side is empty.** Sides go by repository and week, and none of this "
             f"set's falls on {side}: train on other sets as well, or ask for another eval share."
@@ -192,20 +165,14 @@ def _summary(
 def _sources(counts: SetCounts) -> str:
     body = _table(
         ("source", "tool", "model", "repository", "samples"),
-        [(*key, str(count)) for key, count in ranked(counts.sources)],
+        [(*key, str(count)) for key, count in ranked(counts.by["source"])],
     )
-    origins, system_prompts, tool_schemas, commits = (
-        ", ".join(f"{count} {origin}" for origin, count in ranked(each)) or "none"
-        for each in (
-            *(counts.origins, counts.system_prompts),
-            *(counts.tool_schemas, counts.base_commits),
-        )
-    )
+    known = counts.by["licence"]
     licences = _table(
         ("repository", "licence", "samples"),
-        [(name, known or "not known", str(n)) for (name, known), n in ranked(counts.licences)],
+        [(name, licence or "not known", str(n)) for (name, licence), n in ranked(known)],
     )
-    unknown = sum(count for (_, licence), count in counts.licences.items() if not licence)
+    unknown = sum(count for (_, licence), count in known.items() if not licence)
     note = (
         f"Of {unknown} samples the licence is not known: their repositories were not at hand, or "
         "say nothing. Check before publishing."
@@ -213,11 +180,17 @@ def _sources(counts: SetCounts) -> str:
         else "As the repositories' own files say; check before publishing."
     )
     return (
-        f"## Where they are from\n\n{body}\n\nThe person's own prompts: {origins}. "
-        f"System prompts: {system_prompts}. Tools: {tool_schemas}. "
-        f"Samples whose base commit is known, by who names it: {commits}.\n\n"
+        f"## Where they are from\n\n{body}\n\n"
+        f"The person's own prompts: {_listed(counts.by['prompt_origin'])}. "
+        f"System prompts: {_listed(counts.by['system_prompt'])}. "
+        f"Tools: {_listed(counts.by['tool_schemas'])}. Samples whose base commit is known, by "
+        f"who names it: {_listed(counts.by['base_commit_origin'])}.\n\n"
         f"{licences}\n\n{note}"
     )
+
+
+def _listed(counts: Mapping[str, int]) -> str:
+    return ", ".join(f"{count} {name}" for name, count in ranked(counts) if name) or "none"
 
 
 def _filters(options: TrainingOptions) -> str:
@@ -249,13 +222,13 @@ def _judges(counts: SetCounts, agreement: str) -> str:
     judges = _table(
         ("judge", "model", "weight", "sessions", "mean (0 to 1)"),
         [
-            (name, model, f"{weight:g}", str(len(scores)), f"{_mean(scores):.2f}")
+            (name, model, f"{weight:g}", str(len(scores)), f"{fmean(scores):.2f}")
             for (name, model, weight), scores in sorted(counts.judges.items())
         ],
         "No judge's result is known for these sessions.",
     )
     scored = ", ".join(
-        f"{plain(model)} (`{print_}`)" for (model, print_), _ in ranked(counts.scorers)
+        f"{plain(model)} (`{print_}`)" for (model, print_), _ in ranked(counts.by["scorer"])
     )
     weights = ", ".join(f"{item.name} {item.weight:g}" for item in DIMENSIONS)
     return (
@@ -279,42 +252,41 @@ def _left_out(left_out: Sequence[SkippedSessions], counts: SetCounts) -> str:
 
 
 def _content(counts: SetCounts) -> str:
-    total = sum(counts.languages.values())
+    total, rows = counts.languages.total(), counts.rows
     languages = ", ".join(
         f"{name} {count / total:.0%}" for name, count in ranked(counts.languages)[:_MOST_ROWS]
     )
-    lengths = ", ".join(f"{count} up to {most:,}" for most, count in sorted(counts.lengths.items()))
+    powers = Counter(max(_SHORTEST, 1 << max(0, row.tokens - 1).bit_length()) for row in rows)
+    lengths = ", ".join(f"{count} up to {most:,}" for most, count in sorted(powers.items()))
     form = "One session a line"
-    if counts.split_sessions:
-        form += f" but for {counts.split_sessions} long ones, split into {counts.windows}"
-    rows = [
-        ("size", f"{counts.size:,} bytes"),
+    if number := counts.totals["split_sessions"]:
+        form += f" but for {number} long ones, split into {counts.totals['windows']}"
+    tokens, train = (sum(row.tokens for row in some) for some in (rows, counts.train))
+    totals = [(words, f"{counts.totals[name]:,}") for name, words in _OF_A_SESSION.items()]
+    shown = [
+        ("size", f"{sum(row.size for row in rows):,} bytes"),
         (
             "tokens (o200k_base, messages and arguments)",
-            f"{counts.tokens:,}: {counts.train_tokens:,} train, "
-            f"{counts.tokens - counts.train_tokens:,} eval",
+            f"{tokens:,}: {train:,} train, {tokens - train:,} eval",
         ),
-        ("tokens of the longest line", f"{counts.longest:,}"),
+        ("tokens of the longest line", f"{max((row.tokens for row in rows), default=0):,}"),
         ("lines by tokens", lengths or "none"),
-        ("messages", f"{counts.messages:,}"),
-        ("human turns", f"{counts.totals['turns']:,}"),
-        ("tool calls", f"{counts.totals['calls']:,}"),
-        ("lines added", f"{counts.totals['lines_added']:,}"),
-        ("lines removed", f"{counts.totals['lines_removed']:,}"),
+        ("messages", f"{sum(row.messages for row in rows):,}"),
+        *totals[:4],
         ("languages, by changed lines", languages or "no edit recorded"),
-        ("secrets replaced by placeholders", f"{counts.totals['redactions']:,}"),
-        ("texts that stand for what was not recorded", f"{counts.totals['stand_ins']:,}"),
+        *totals[4:],
         (
             "turns with answers that carry weight 0, and why",
             "; ".join(f"{count:,}: {why}" for why, count in ranked(counts.not_trained)) or "none",
         ),
         (
             "subagents' own conversations, counted in nothing above",
-            f"{counts.subagent_lines:,} lines of {counts.subagent_tokens:,} tokens",
+            f"{len(counts.subagents):,} lines of "
+            f"{sum(row.tokens for row in counts.subagents):,} tokens",
         ),
     ]
     return (
-        "## What is in it\n\n" + _table(("", ""), rows) + "\n\n"
+        "## What is in it\n\n" + _table(("", ""), shown) + "\n\n"
         f"{form}; what subagents said and did is in lines of their own, which name the session as "
         "`parent_session`. What the model thought is in `reasoning_content`, where the transcript "
         "has it; the agent's reminders to its model are in no line. Where a transcript lacks a "
@@ -354,10 +326,6 @@ def _table(header: Sequence[str], rows: Sequence[Sequence[str]], empty: str = "N
     if len(rows) > _MOST_ROWS:
         cells.append([f"and {len(rows) - _MOST_ROWS} more", *[""] * (len(header) - 1)])
     return table(header, cells)
-
-
-def _mean(values: Sequence[float]) -> float:
-    return sum(values) / len(values)
 
 
 def ranked(counts: Mapping[_Key, int]) -> list[tuple[_Key, int]]:

@@ -146,8 +146,6 @@ def _material(eval_digest: str, tables: dict[str, list[Any]], outcome: Success |
 LINE_FORMAT = "13"
 """Raised when the same sessions give other lines: every training set is written again."""
 
-_COUNTED = ("sessions", "samples", "train", "eval", "tokens")
-
 
 class StoredTrainingSet(Struct, frozen=True, kw_only=True):
     """What storing a pair's training set came to."""
@@ -218,7 +216,8 @@ def store_training_set(
         stretches = _make_lines(lake, members, materials, selection, options, counts, scratch)
         for candidate in selection.selected:
             if candidate.session_id in stretches:
-                counts.add_session(candidate.traits.languages)
+                for item in candidate.traits.languages:
+                    counts.languages[item.language] += item.lines
             for row in stretches.get(candidate.session_id, ()):
                 scratch.seek(row.offset)
                 line = scratch.read(row.size)
@@ -239,7 +238,11 @@ def store_training_set(
         lines_digest=content.hexdigest(),
         card_digest=hashlib.sha256(card.encode()).hexdigest(),
         gate=gate_digest(),
-        **{name: getattr(counts, name) for name in _COUNTED},
+        sessions=len(stretches),
+        samples=len(counts.rows),
+        train=len(counts.train),
+        eval=len(counts.rows) - len(counts.train),
+        tokens=sum(row.tokens for row in counts.rows),
     )
     lake.write(INDEX, f"{task}/{fingerprint}", [of_set], TrainingSetRow, lambda: inputs)
     return StoredTrainingSet(row=of_set, path=creation.path, card=card, changed=creation.changed)
@@ -341,7 +344,7 @@ def _make_lines(
                 row = replace(row, undecided=session.unsure_redactions)
                 rows[session.id].append(row)
                 scratch.write(line)
-                counts.add_line(each.metadata, row.size, row.messages, row.tokens)
+                counts.add_line(each.metadata, row)
     return rows
 
 

@@ -16,6 +16,7 @@ from debrief.redaction.sessions import redact_session
 from debrief.training.cards import SetCounts, training_card
 from debrief.training.formats import validate_line
 from debrief.training.options import TrainingOptions
+from debrief.training.windows import line_row
 from tests.langfuse.scenario import (
     READ,
     TEST,
@@ -94,7 +95,7 @@ def test_a_call_whose_arguments_nobody_tells_is_not_trained_on() -> None:
     assert [message.weight for message in answered] == [0, 0, 0, UNSET]
     assert line.metadata.not_trained == "turn 1: the arguments of a call are not known"
     counts = SetCounts()
-    counts.add_line(line.metadata, 1, 1, 1)
+    counts.add_line(line.metadata, line_row(line, b"", 0))
     card = training_card("t", "a-b", TrainingOptions(), 1, counts, [], "")
     assert "1: the arguments of a call are not known" in card
     assert calls_of(told.turns[0])[0].input == '{"folder":"tests"}'

@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Literal
 
 import msgspec
-from msgspec import Struct
 
 from debrief.errors import InputError
 from debrief.files import write_folder
@@ -20,7 +19,7 @@ from debrief.snapshots.capture import is_key, is_text, refuse_link
 from debrief.training.leaderboard import MeanEstimate
 from debrief.training.lessons import LessonFilter, lessons_of
 from debrief.training.model import LINES
-from debrief.training.optimisation import OptimiserOptions, Proposal, propose
+from debrief.training.optimisation import OptimiserOptions, Proposal, TrialFigures, propose
 from debrief.training.trials import PromptTrials
 
 CANDIDATES = "prompts/candidates"
@@ -130,7 +129,7 @@ def _cells(value: MeanEstimate, *, sign: bool = False) -> tuple[str, str]:
     return f"{value.mean:{form}}", f"{value.low:{form}} to {value.high:{form}}"
 
 
-class CandidateRow(Struct, frozen=True, kw_only=True):
+class CandidateRow(TrialFigures, frozen=True, kw_only=True):
     """One row: what came of proposing prompts for a pair."""
 
     task: str
@@ -142,17 +141,6 @@ class CandidateRow(Struct, frozen=True, kw_only=True):
     candidate: str = ""
     """The proposed prompts' own fingerprint; empty without any."""
     digest: str = ""
-    model: str = ""
-    trained_on: int = 0
-    held_out: int = 0
-    trials: int = 0
-    before: MeanEstimate = MeanEstimate(count=0)
-    after: MeanEstimate = MeanEstimate(count=0)
-    difference: MeanEstimate = MeanEstimate(count=0)
-    calls: int = 0
-    input_tokens: int = 0
-    output_tokens: int = 0
-    cost_usd: float | None = None
     report: str = ""
     """Markdown."""
 
@@ -196,9 +184,8 @@ def store_candidate(
         for name, data in files.items():
             path = f"{CANDIDATES}/{task}/{fingerprint}/{proposal.fingerprint}/{name}"
             lake.write_bytes(path, data)
-        alike = set(CandidateRow.__struct_fields__) & set(Proposal.__struct_fields__)
         row = CandidateRow(
-            **{name: getattr(proposal, name) for name in alike - {"fingerprint", "digest"}},
+            **{name: getattr(proposal, name) for name in TrialFigures.__struct_fields__},
             task=task,
             fingerprint=fingerprint,
             outcome="proposed" if proposal.changed else "nothing_better",

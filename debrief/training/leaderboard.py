@@ -20,7 +20,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from debrief.judging.model import JudgeEvaluation
-from debrief.markdown import plain, shorten, table
+from debrief.markdown import interval, plain, shorten, table
 from debrief.scoring.model import SessionScores
 from debrief.snapshots.model import UNKNOWN, SessionMetadataRow
 from debrief.training.samples import judges_mean
@@ -58,7 +58,7 @@ class MeanEstimate(Struct, frozen=True, kw_only=True):
     high: float | None = None
 
 
-_NOTHING = MeanEstimate(count=0)
+NO_ESTIMATE = MeanEstimate(count=0)
 
 
 class JudgeEstimate(Struct, frozen=True, kw_only=True):
@@ -173,7 +173,7 @@ def estimate(
     ``upper``; the interval is cut to that range."""
     count = len(values)
     if not count:
-        return MeanEstimate(count=0)
+        return NO_ESTIMATE
     mean = sum(values) / count
     if count == 1:
         return MeanEstimate(count=1, mean=mean)
@@ -230,7 +230,7 @@ def _each_judge(group: Sequence[LeaderboardRow], names: Mapping[str, str]) -> It
     rows = []
     for row in group:
         scores = {one.judge: one.score for one in row.by_judge}
-        rows.append([*_who(row, names), *(_cell(scores.get(name, _NOTHING)) for name in judges)])
+        rows.append([*_who(row, names), *(_cell(scores.get(name, NO_ESTIMATE)) for name in judges)])
     yield "Each judge by itself:\n\n" + table(
         ["#", "prompts", "tool", "model", *map(plain, judges)], rows
     )
@@ -268,11 +268,7 @@ def _judges_beside(
 
 
 def _cell(value: MeanEstimate) -> str:
-    if value.mean is None:
-        return "–"
-    if value.low is None or value.high is None:
-        return f"{value.mean:.2f}"
-    return f"{value.mean:.2f} ({value.low:.2f} to {value.high:.2f})"
+    return interval(value.mean, value.low, value.high, none="–")
 
 
 COLOURS = ("#2b6cb0", "#c05621", "#2f855a", "#805ad5", "#b7791f", "#c53030")

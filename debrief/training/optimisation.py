@@ -27,7 +27,7 @@ from debrief.models.templates import load_template
 from debrief.models.usage import ModelUsage, Price, total
 from debrief.snapshots.fingerprint import FINGERPRINT_LENGTH, prompt_digest
 from debrief.snapshots.model import PromptSnapshot
-from debrief.training.leaderboard import MeanEstimate, estimate
+from debrief.training.leaderboard import NO_ESTIMATE, MeanEstimate, estimate
 from debrief.training.lessons import findings_of
 from debrief.training.model import TrainingSample
 from debrief.training.trials import (
@@ -67,7 +67,29 @@ class OptimiserOptions(BaseModel):
     """Of each side of the split: the first ones, by order of their lines."""
 
 
-class Proposal(Struct, frozen=True, kw_only=True):
+class TrialFigures(Struct, frozen=True, kw_only=True):
+    """What trials of proposed prompts came to, and what they took."""
+
+    model: str = ""
+    """Who played the agent, judged it, and rewrote the prompts, in words."""
+    trained_on: int = 0
+    held_out: int = 0
+    trials: int = 0
+    before: MeanEstimate = NO_ESTIMATE
+    """Held-out trials under the prompts as they were, from 0 to 1."""
+    after: MeanEstimate = NO_ESTIMATE
+    """The same trials under the proposed ones."""
+    difference: MeanEstimate = NO_ESTIMATE
+    """After less before, sample by sample, from -1 to 1."""
+    calls: int = 0
+    """Of the model, those answered from the cache apart."""
+    input_tokens: int = 0
+    output_tokens: int = 0
+    cost_usd: float | None = None
+    """None when the model's price is not known."""
+
+
+class Proposal(TrialFigures, frozen=True, kw_only=True):
     """Prompts that were proposed, and what speaks for them."""
 
     parent_fingerprint: str
@@ -76,24 +98,7 @@ class Proposal(Struct, frozen=True, kw_only=True):
     digest: str
     main: str
     subagents: dict[str, str]
-    model: str
-    """Who played the agent, judged it, and rewrote the prompts, in words."""
-    trained_on: int
-    held_out: int
-    trials: int
-    before: MeanEstimate
-    """Held-out trials under the prompts as they were, from 0 to 1."""
-    after: MeanEstimate
-    """The same trials under the proposed ones."""
-    difference: MeanEstimate
-    """After less before, sample by sample, from -1 to 1."""
-    calls: int
-    """Of the model, those answered from the cache apart."""
     recalled: int
-    input_tokens: int
-    output_tokens: int
-    cost_usd: float | None
-    """None when the model's price is not known."""
 
     @property
     def changed(self) -> bool:

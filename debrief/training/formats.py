@@ -304,7 +304,7 @@ class _StrictLine(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 _LINE = msgspec.json.Decoder(_StrictLine)
-_TOOLS = msgspec.json.Decoder(tuple[ToolSchema, ...])
+TOOLS = msgspec.json.Decoder(tuple[ToolSchema, ...])
 
 
 def validate_line(line: bytes | str) -> list[str]:
@@ -326,7 +326,7 @@ def validate_line(line: bytes | str) -> list[str]:
 def _rules_of(tools: bytes) -> tuple[list[str], dict[str, frozenset[str]]]:
     """Return what is wrong with a line's tools, and the arguments that each of them takes; most
     lines of a set have the same ones."""
-    functions = [tool.function for tool in _TOOLS.decode(tools)]
+    functions = [tool.function for tool in TOOLS.decode(tools)]
     taken = {one.name: frozenset(one.parameters.properties) for one in functions}
     return list(_tools(functions)), taken
 

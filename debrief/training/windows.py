@@ -69,7 +69,6 @@ def samples_of(
         InputError: the tools, or what the model was given before the first prompt, leave less than
             a quarter of the tokens, or nothing fits.
     """
-    from debrief.tokens import count_tokens
 
     def beside(tools: tuple[ToolSchema, ...]) -> int:
         return max_tokens - tokens_beside(encode(tools).decode())
@@ -105,8 +104,6 @@ def samples_of(
 def tokens_beside(tools: str) -> int:
     """Return the tokens of a line beside its messages: of its tools, as JSON, which most lines of
     a set share, and of what chat templates write around a line."""
-    from debrief.tokens import count_tokens
-
     return AROUND_A_LINE + count_tokens(tools) * 4 // 3
 
 

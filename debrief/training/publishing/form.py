@@ -15,7 +15,9 @@ import msgspec
 from msgspec import UNSET, Raw, Struct
 from msgspec.structs import replace
 
-from debrief.training.model import ChatMessage, ScoreEntry, Split
+from debrief.training.conversations import is_trained_on
+from debrief.training.formats import TOOLS
+from debrief.training.model import ChatMessage, SampleMetadata, ToolFunction
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -96,33 +98,17 @@ class StoredLine(Struct, frozen=True):
     @property
     def session_id(self) -> str:
         """Its session."""
-        return _NAME.decode(self.metadata).session_id
+        return self.about.session_id
 
     @property
-    def rating(self) -> Rating:
+    def about(self) -> SampleMetadata:
         """What the metadata says of the session and its scores."""
-        return _RATING.decode(self.metadata)
+        return _ABOUT.decode(self.metadata)
 
-
-class _Name(Struct, frozen=True):
-    session_id: str
-
-
-class Rating(Struct, frozen=True):
-    """A part of a line's metadata."""
-
-    session_id: str
-    overall_quality: float
-    scoring_model: str
-    scores: tuple[ScoreEntry, ...]
-    split: Split
-    window: int
-    windows: int
-    repository: str
-    base_commit: str
-    base_commit_origin: str
-    licence: str
-    check_command: str
+    @property
+    def functions(self) -> list[ToolFunction]:
+        """The tools."""
+        return [tool.function for tool in TOOLS.decode(self.tools)]
 
 
 class Form(Struct, frozen=True, kw_only=True):
@@ -216,7 +202,7 @@ def trained_messages(
     kept = list(messages[: starts[0]])
     for start, end in zip(starts, [*starts[1:], len(messages)], strict=True):
         exchange = messages[start:end]
-        if any(one.role == "assistant" and one.weight != 0 for one in exchange):
+        if is_trained_on(exchange):
             if not alternating and _ends_without_words(kept):
                 kept.pop()
             kept += exchange
@@ -257,8 +243,7 @@ def _one_by_one(messages: Sequence[ChatMessage]) -> Iterator[ChatMessage]:
 
 _ENCODER = msgspec.json.Encoder()
 _STORED = msgspec.json.Decoder(StoredLine)
-_NAME = msgspec.json.Decoder(_Name)
-_RATING = msgspec.json.Decoder(Rating)
+_ABOUT = msgspec.json.Decoder(SampleMetadata)
 
 
 _LINES_A_BATCH = 64

@@ -14,6 +14,7 @@ from msgspec import Raw
 from msgspec.structs import replace
 
 from debrief.errors import InputError
+from debrief.training.formats import TOOLS
 from debrief.training.model import ChatMessage, SampleMetadata, ToolSchema
 from debrief.training.publishing.form import (
     Form,
@@ -105,7 +106,6 @@ MIN_LINES = 10
 LONGEST_DESCRIPTION = 1_024
 """Characters of a function's description; with more, the service refuses all functions."""
 _CUT = " …"
-_SCHEMAS = msgspec.json.Decoder(tuple[ToolSchema, ...])
 
 
 def _openai(line: StoredLine) -> Iterator[dict[str, Any]]:
@@ -114,7 +114,7 @@ def _openai(line: StoredLine) -> Iterator[dict[str, Any]]:
 
 @lru_cache(maxsize=32)
 def _shortened(tools: bytes) -> Raw | list[ToolSchema]:
-    declared = _SCHEMAS.decode(tools)
+    declared = TOOLS.decode(tools)
     if all(len(tool.function.description) <= LONGEST_DESCRIPTION for tool in declared):
         return Raw(tools)
     return [
@@ -179,11 +179,10 @@ def _sharegpt(line: StoredLine) -> Iterator[dict[str, Any]]:
     first = line.messages[0]
     turns = _turns(line)
     _check_order([turn["from"] for turn in turns])
-    functions = [tool.function for tool in _SCHEMAS.decode(line.tools)]
     yield {
         "conversations": turns,
         "system": first.content if first.role == "system" else "",
-        "tools": msgspec.json.encode(functions).decode(),
+        "tools": msgspec.json.encode(line.functions).decode(),
         "session_id": line.session_id,
     }
 

@@ -14,17 +14,11 @@ import msgspec
 
 from debrief.markdown import table
 from debrief.offline.signs import correction_in
-from debrief.training.conversations import TURN_ENDED
-from debrief.training.model import (
-    ChatMessage,
-    LineRow,
-    ScoreEntry,
-    Split,
-    ToolSchema,
-)
+from debrief.training.conversations import TURN_ENDED, is_trained_on
+from debrief.training.formats import TOOLS
+from debrief.training.model import ChatMessage, LineRow, SampleMetadata, ScoreEntry, Split
 from debrief.training.publishing.form import (
     Form,
-    Rating,
     Standing,
     StoredLine,
     template_messages,
@@ -36,7 +30,6 @@ Messages = Sequence[ChatMessage]
 MIN_MARGIN = 0.1
 """Of overall quality, 0 to 1: less is within what one scorer varies by."""
 _MAX_REASONS = 3
-_SCHEMAS = msgspec.json.Decoder(tuple[ToolSchema, ...])
 
 
 def pair_line(better: StoredLine, worse: StoredLine) -> dict[str, Any] | None:
@@ -46,9 +39,9 @@ def pair_line(better: StoredLine, worse: StoredLine) -> dict[str, Any] | None:
     _, rejected = _first_request(worse)
     if chosen == rejected or not chosen or not rejected:
         return None
-    winner, loser = better.rating, worse.rating
+    winner, loser = better.about, worse.about
     tools = {
-        tool.function.name: tool for line in (worse, better) for tool in _SCHEMAS.decode(line.tools)
+        tool.function.name: tool for line in (worse, better) for tool in TOOLS.decode(line.tools)
     }
     return {
         "prompt": prompt,
@@ -72,7 +65,7 @@ def _first_request(line: StoredLine) -> tuple[list[dict[str, Any]], list[dict[st
     return prompt, template_messages(kept[end:]) if is_kept else []
 
 
-def _reasons(better: Rating, worse: Rating) -> Iterator[str]:
+def _reasons(better: SampleMetadata, worse: SampleMetadata) -> Iterator[str]:
     yield (
         f"overall quality {better.overall_quality:.2f} against {worse.overall_quality:.2f}, "
         f"scored by {better.scoring_model}"
@@ -128,7 +121,7 @@ _LIKELY, _UNLIKELY = 0.7, 0.3
 
 def _kto(line: StoredLine) -> Iterator[dict[str, Any]]:
     """Yield the answers of a line that are known to be desirable or not."""
-    messages, rating = line.messages, line.rating
+    messages, about = line.messages, line.about
     asked = [place for place, one in enumerate(messages) if one.role == "user"]
     for start, end in zip(asked, [*asked[1:], len(messages)], strict=True):
         label: bool | None = None
@@ -136,8 +129,8 @@ def _kto(line: StoredLine) -> Iterator[dict[str, Any]]:
         if end < len(messages):
             if correction := _correction(messages, end):
                 label, source, reason = False, "correction", correction
-        elif rating.window == rating.windows and _is_trained(messages[start:]):
-            label, source, reason = _verdict(rating, line.standing)
+        elif about.window == about.windows and is_trained_on(messages[start:]):
+            label, source, reason = _verdict(about, line.standing)
         answers = _without_stand_in(messages[start + 1 : end])
         if label is not None and answers:
             yield {
@@ -147,7 +140,7 @@ def _kto(line: StoredLine) -> Iterator[dict[str, Any]]:
                 "label_source": source,
                 "tools": bytes(line.tools).decode(),
                 "reason": reason,
-                "session_id": rating.session_id,
+                "session_id": about.session_id,
             }
 
 
@@ -156,10 +149,6 @@ def _correction(messages: Messages, place: int) -> str | None:
     if messages[place - 1].weight != 0:
         return None
     return correction_in(messages[place].content)
-
-
-def _is_trained(messages: Messages) -> bool:
-    return any(one.role == "assistant" and one.weight != 0 for one in messages)
 
 
 def _without_stand_in(answers: Messages) -> Messages:
@@ -172,10 +161,10 @@ def _without_stand_in(answers: Messages) -> Messages:
     return answers[:end]
 
 
-def _verdict(rating: Rating, standing: Standing) -> tuple[bool | None, str, str]:
+def _verdict(about: SampleMetadata, standing: Standing) -> tuple[bool | None, str, str]:
     """Return whether a session's end is desirable, by what, and why: by its outcome, else by a
     clear P(success), else by where its overall quality stands; None when none of them says so."""
-    scores = {(entry.kind, entry.name): entry for entry in rating.scores}
+    scores = {(entry.kind, entry.name): entry for entry in about.scores}
     outcome = scores.get(("outcome", "success"))
     if outcome is not None:
         return outcome.value > 0, "outcome", f"by {outcome.category}"
@@ -186,7 +175,7 @@ def _verdict(rating: Rating, standing: Standing) -> tuple[bool | None, str, str]
         return label, "P(success)", f"{chance:.2f}"
     if not standing:
         return None, "", ""
-    reason = f"{rating.overall_quality:.2f}, among the {standing} ones of this export"
+    reason = f"{about.overall_quality:.2f}, among the {standing} ones of this export"
     return standing == "high", "overall quality", reason
 
 
@@ -215,26 +204,26 @@ KTO = Form(
 
 def _rl(line: StoredLine) -> Iterator[dict[str, Any]]:
     """Yield a session as a task, what was done on it, and how good that was."""
-    rating = line.rating
-    if rating.windows > 1:
+    about = line.about
+    if about.windows > 1:
         return
     end = 1 + next(place for place, one in enumerate(line.messages) if one.role == "user")
     prompt, trajectory = line.messages[:end], _without_stand_in(line.messages[end:])
-    reward, source = _reward(rating)
+    reward, source = _reward(about)
     yield {
-        "id": rating.session_id,
+        "id": about.session_id,
         "prompt": [{"role": one.role, "content": one.content} for one in prompt],
         "data_source": "debrief",
         "ability": "coding",
-        "reward_model": {"style": "rule", "ground_truth": rating.check_command},
+        "reward_model": {"style": "rule", "ground_truth": about.check_command},
         "environment": {
-            "repository": rating.repository,
-            "base_commit": rating.base_commit,
-            "base_commit_origin": rating.base_commit_origin,
-            "licence": rating.licence,
-            "check": rating.check_command,
+            "repository": about.repository,
+            "base_commit": about.base_commit,
+            "base_commit_origin": about.base_commit_origin,
+            "licence": about.licence,
+            "check": about.check_command,
         },
-        "extra_info": {"session_id": rating.session_id, "split": rating.split},
+        "extra_info": {"session_id": about.session_id, "split": about.split},
         "tools": bytes(line.tools).decode(),
         "trajectory": template_messages(trajectory),
         "reward": reward,
@@ -243,15 +232,15 @@ def _rl(line: StoredLine) -> Iterator[dict[str, Any]]:
     }
 
 
-def _reward(rating: Rating) -> tuple[float, str]:
-    scores = {(entry.kind, entry.name): entry.value for entry in rating.scores}
+def _reward(about: SampleMetadata) -> tuple[float, str]:
+    scores = {(entry.kind, entry.name): entry.value for entry in about.scores}
     for key, source in (
         (("outcome", "success"), "outcome"),
         (("success", "probability"), "P(success)"),
     ):
         if key in scores:
             return scores[key], source
-    return rating.overall_quality, "overall quality" if rating.scoring_model else "none"
+    return about.overall_quality, "overall quality" if about.scoring_model else "none"
 
 
 def _step_rewards(trajectory: Messages, reward: float) -> list[float]:

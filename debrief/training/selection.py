@@ -158,21 +158,18 @@ def candidate_of(
     judgements: Iterable[JudgeEvaluation] = (),
 ) -> Candidate:
     """Return what a session is chosen by."""
-    scored = scores is not None and scores.status == "ok"
-    suspected = scores is not None and scores.injection_suspected
-    suspected = suspected or any(row.injection_suspected for row in rubric_evaluations)
-    suspected = suspected or any(row.injection_suspected for row in judgements)
+    said = (*((scores,) if scores else ()), *rubric_evaluations, *judgements)
     return Candidate(
         traits=traits,
         tool=metadata.tool if metadata else traits.tool,
         model=(metadata.model if metadata else None) or traits.model,
         repository=(metadata.repository if metadata else "") or traits.repository,
         has_metadata=metadata is not None,
-        quality=scores.overall_quality if scores is not None and scored else None,
+        quality=scores.overall_quality if scores and scores.status == "ok" else None,
         completion=completion_of(scores),
-        success=scores.success if scores is not None else None,
+        success=scores.success if scores else None,
         outcome=outcome,
-        suspected=suspected,
+        suspected=any(row.injection_suspected for row in said),
         held_as=metadata.status if metadata else "",
         withheld=metadata.withheld if metadata else "",
     )

@@ -45,7 +45,7 @@ from debrief.training.selection import (
 from debrief.training.windows import line_row, samples_of
 
 _OFFLINE = "offline"
-_TABLES: dict[str, type[Struct]] = {
+_TABLES: dict[str, type[Any]] = {
     "judge_evaluations": JudgeEvaluation,
     "prompt_snapshots": PromptSnapshotRow,
     "rubric_evaluations": RubricEvaluation,
@@ -95,30 +95,24 @@ def read_materials(
     eval_fingerprint = fingerprint.rpartition("-")[2]
     judges = list(lake.read(JUDGE_SETS, eval_fingerprint, Judge))
     digest = eval_digest(judges) if judges else ""
-    tables: dict[str, list[Any]] = {
-        name: [
-            row
-            for week, ids in sorted(members.items())
-            for row in lake.read(name, week, row_type, only=("session_id", ids))
-        ]
-        for name, row_type in _TABLES.items()
-    }
-    judgements = tables["judge_evaluations"] = [
-        row for row in tables["judge_evaluations"] if row.eval_fingerprint == eval_fingerprint
-    ]
-    offline = any(row.model == _OFFLINE for row in judgements)
-    for name in ("session_scores", "rubric_evaluations"):
-        tables[name] = [row for row in tables[name] if (row.model == _OFFLINE) == offline]
     rows: dict[str, dict[str, list[Any]]] = {
         session_id: {name: [] for name in _TABLES} for ids in members.values() for session_id in ids
     }
-    for name, table in tables.items():
-        for row in table:
-            rows[row.session_id][name].append(row)
+    for name, row_type in _TABLES.items():
+        for week, ids in members.items():
+            for row in lake.read(name, week, row_type, only=("session_id", ids)):
+                if name != "judge_evaluations" or row.eval_fingerprint == eval_fingerprint:
+                    rows[row.session_id][name].append(row)
+    judgements = [row for filed in rows.values() for row in filed["judge_evaluations"]]
+    offline = any(row.model == _OFFLINE for row in judgements)
+    for filed in rows.values():
+        for name in ("session_scores", "rubric_evaluations"):
+            filed[name] = [row for row in filed[name] if (row.model == _OFFLINE) == offline]
+    scores = [row for filed in rows.values() for row in filed["session_scores"]]
     return Materials(
         eval_fingerprint=eval_fingerprint,
         eval_digest=digest,
-        judged_by={row.model for row in (*judgements, *tables["session_scores"])},
+        judged_by={row.model for row in (*judgements, *scores)},
         by_session={
             name: _material(digest, filed, outcomes.get(name)) for name, filed in rows.items()
         },
@@ -196,12 +190,8 @@ def store_training_set(
         return stored
     candidates = [
         candidate_of(
-            traits[name],
-            made.metadata,
-            made.scores,
-            made.rubric_evaluations,
-            made.outcome,
-            made.judgements,
+            *(traits[name], made.metadata, made.scores),
+            *(made.rubric_evaluations, made.outcome, made.judgements),
         )
         for name, made in materials.by_session.items()
         if name in traits

@@ -15,8 +15,8 @@ from debrief.errors import InputError
 from debrief.outcomes.store import SUCCESS, Label, Labels, Roll
 from debrief.rubrics.measures import (
     YES_OR_NO,
-    Kind,
     Measure,
+    MeasureName,
     Reading,
     corrected_rate,
     gwet_ac1,
@@ -46,15 +46,9 @@ _AS_SESSIONS_HAVE_THEM = "Write the ids as the sessions have them."
 _PLACE = re.compile(r"(?:.*/)?rubric_\d+", re.IGNORECASE)
 
 
-class AgreementRow(Struct, frozen=True, kw_only=True):
+class AgreementRow(MeasureName, frozen=True, kw_only=True):
     """One row: how one judge, dimension or rubric agrees with people."""
 
-    kind: Kind
-    name: str
-    judged_by: str
-    """A model's name, or ``offline``."""
-    fingerprint: str = ""
-    """Of the judges or the scorer; empty for a rubric."""
     scale: Literal["fraction", "category", "five", "yes_or_no"]
     """What was compared: five bands of 0 to 1, categories, 1 to 5, or good against not good."""
     labelled: int
@@ -252,10 +246,7 @@ def _row(measure: Measure, labelled: Mapping[str, Mapping[str, Reading]]) -> Agr
     ]
     among_people = weighted_kappa([one for one, _ in among], [other for _, other in among], levels)
     return AgreementRow(
-        kind=measure.kind,
-        name=measure.name,
-        judged_by=measure.judged_by,
-        fingerprint=measure.fingerprint,
+        **measure.identity,
         scale="yes_or_no" if plain else measure.scale.kind,
         labelled=len(ids),
         sessions=len(measure.readings),

@@ -26,7 +26,7 @@ from debrief.outcomes.store import (
     success_labels,
 )
 from debrief.rubrics.agreement import AGREEMENT, ALL, Agreement, AgreementRow, compare
-from debrief.rubrics.measures import measures_of
+from debrief.rubrics.measures import MeasureName, measures_of
 from debrief.rubrics.model import Rubric, RubricEvaluation
 from debrief.rubrics.probes import (
     FEWEST_LABELS,
@@ -266,7 +266,7 @@ def _section(
     return [f"## {title}", words, table(head, rows)] if rows else []
 
 
-def _who(row: AgreementRow | Probe) -> tuple[str, str]:
+def _who(row: MeasureName) -> tuple[str, str]:
     mark = f" {row.fingerprint}" if row.fingerprint else ""
     return f"{row.kind} {plain(row.name)}", plain(row.judged_by) + mark
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Literal
+from typing import Any, Literal
 
 from msgspec import Struct
 
@@ -112,13 +112,25 @@ Kind = Literal["judge", "dimension", "rubric"]
 OVERALL = "overall_quality"
 
 
-class Measure(Struct, frozen=True, kw_only=True):
-    """What one judge, dimension or rubric said of every session."""
+class MeasureName(Struct, frozen=True, kw_only=True):
+    """One judge, dimension or rubric, as somebody answers for it."""
 
     kind: Kind
     name: str
     judged_by: str
+    """A model's name, or ``offline``."""
     fingerprint: str = ""
+    """Of the judges or the scorer; empty for a rubric."""
+
+    @property
+    def identity(self) -> dict[str, Any]:
+        """What tells it from all others, by the names of its fields."""
+        return {name: getattr(self, name) for name in MeasureName.__struct_fields__}
+
+
+class Measure(MeasureName, frozen=True, kw_only=True):
+    """What one judge, dimension or rubric said of every session."""
+
     scale: Scale
     names: frozenset[str]
     """What a label may call it, in small letters."""
@@ -199,7 +211,7 @@ class Coefficient(Struct, frozen=True):
     low: float
     high: float
 
-    def columns(self, name: str, value: str = "") -> dict[str, float]:
+    def columns(self, name: str, value: str = "") -> dict[str, Any]:
         """Return a row's columns: the value, by its own name if it has one, and the interval."""
         columns = {value or name: self.value, f"{name}_low": self.low, f"{name}_high": self.high}
         return {column: round(number, 6) for column, number in columns.items()}

@@ -22,7 +22,7 @@ from debrief.judging.dspy_judge import DspyJudge
 from debrief.judging.evaluation import context_from_session
 from debrief.judging.model import Judge
 from debrief.keys import digest_of
-from debrief.rubrics.measures import Coefficient, Kind, Measure, weighted_kappa
+from debrief.rubrics.measures import Coefficient, Kind, Measure, MeasureName, weighted_kappa
 from debrief.sessions.model import Session
 
 if TYPE_CHECKING:
@@ -44,13 +44,9 @@ _FAMILY = re.compile(r"(?:[a-z][a-z\d-]*\.)*([a-z]+)")
 """Bedrock puts a region and a vendor before it, with full stops between."""
 
 
-class Probe(Struct, frozen=True, kw_only=True):
+class Probe(MeasureName, frozen=True, kw_only=True):
     """One row: one judge, dimension or rubric."""
 
-    kind: Kind
-    name: str
-    judged_by: str
-    fingerprint: str = ""
     labels: str = ""
     """What it is calibrated by: ``people``, who labelled it, or ``success``."""
     labelled: int = 0
@@ -118,18 +114,9 @@ def probes_of(
         found = {**calibrated(values, truths, tasks), **_by_length(values, truths, lengths)}
         found |= _own(measure, measures, models)
         if found:
-            known = len(truths) if "brier" in found else 0
-            rows.append(
-                Probe(
-                    kind=measure.kind,
-                    name=measure.name,
-                    judged_by=measure.judged_by,
-                    fingerprint=measure.fingerprint,
-                    labels=source if known else "",
-                    labelled=known,
-                    **found,
-                )
-            )
+            if "brier" in found:
+                found |= {"labels": source, "labelled": len(truths)}
+            rows.append(Probe(**measure.identity, **found))
     return rows
 
 

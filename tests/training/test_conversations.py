@@ -123,13 +123,6 @@ def test_what_the_model_thought_stands_beside_what_it_said() -> None:
     ]
 
 
-def test_a_call_without_a_result_says_so() -> None:
-    lost = call(result=None)
-    refused = call(result=None, status="rejected")
-    messages = talk(turn("Go.", says("", lost, refused), says("Done.")))
-    assert [m.content for m in messages if m.role == "tool"] == [NO_RESULT, REJECTED]
-
-
 def test_results_that_came_out_of_order_follow_their_calls_in_order(tmp_path: Path) -> None:
     log = Log()
     log.user("Compare a, b and c.")
@@ -194,17 +187,19 @@ def test_work_that_the_person_then_corrects_is_not_trained_on(
     assert all(number == 1 for number, _ in conversation.not_trained)
 
 
-def test_an_answer_whose_call_was_refused_or_has_no_result_is_not_trained_on() -> None:
+def test_a_call_without_a_result_says_so_and_its_answer_is_not_trained_on() -> None:
     conversation = ConversationBuilder()
     refused = says("Shall I?", call(result=None, status="rejected"))
     lost = says("And this.", call(result=None))
     conversation.add_turn(turn("Fix it.", says("Looking.", call()), refused, lost, says("Ok.")))
-    weights = [m.weight for m in conversation.close() if m.role == "assistant"]
-    assert weights == [UNSET, 0, 0, UNSET]
+    messages = conversation.close()
+    assert [m.content for m in messages if m.role == "tool"] == ["ok", REJECTED, NO_RESULT]
+    assert [m.weight for m in messages if m.role == "assistant"] == [UNSET, 0, 0, UNSET]
     assert list(conversation.not_trained) == [
         (1, "the person refused a call"),
         (1, "a call has no result"),
     ]
+    assert conversation.stand_ins == 2
 
 
 def test_a_call_that_was_interrupted_is_trained_on() -> None:
@@ -215,20 +210,34 @@ def test_a_call_that_was_interrupted_is_trained_on() -> None:
     ]
 
 
-def noticed(one: Turn, *minutes: int) -> list[tuple[str, str, object]]:
+def worked(text: str, minute: int) -> Message:
+    return replace(says(text, call()), at=MONDAY + timedelta(minutes=minute))
+
+
+REVIEW = turn("Review it.", said("They run.", 1), said("One is done.", 5))
+WORK = turn("Review it.", worked("A.", 1), worked("B.", 3), worked("C.", 5), said("D.", 6))
+STOP = turn("Go.", said("They run.", 1), said("Right.", 4), interventions=(remarked("Stop.", 3),))
+LATER = replace(turn("Fix it.", said("Fixed.", 8)), at=MONDAY + timedelta(minutes=7))
+
+
+@pytest.mark.parametrize(
+    ("turns", "minutes", "told"),
+    [
+        pytest.param([REVIEW], [0, 9], "Review it. They run.|One is done.", id="nothing was said on it"),
+        pytest.param([REVIEW], [3, 4], f"Review it. They run. {NO_PROMPT} One is done. -", id="on one at an end"),
+        pytest.param([REVIEW, LATER], [3], f"Review it. They run. {NO_PROMPT} One is done. - Fix it. Fixed.", id="a request after one"),
+        pytest.param([WORK], [2], "Review it. A. ok B. - ok C. ok D.", id="while the model works"),
+        pytest.param([STOP], [2], "Go. They run. Stop. Right.", id="a remark beside one"),
+    ],
+)  # fmt: skip
+def test_what_was_said_on_a_notice_stands_apart_and_is_not_trained_on(
+    turns: list[Turn], minutes: list[int], told: str
+) -> None:
     conversation = ConversationBuilder()
-    conversation.add_turn(one, [MONDAY + timedelta(minutes=minute) for minute in minutes])
-    return [(m.role, m.content, m.weight) for m in conversation.close()]
-
-
-def test_what_was_said_on_a_notice_stands_apart_and_is_not_trained_on() -> None:
-    one = turn("Review it.", said("Two reviewers run.", 1), said("One is done.", 5))
-    assert noticed(one, 3, 4, 9) == [
-        ("user", "Review it.", UNSET),
-        ("assistant", "Two reviewers run.", 1),
-        ("user", NO_PROMPT, UNSET),
-        ("assistant", "One is done.", 0),
-    ]
+    for one in turns:
+        conversation.add_turn(one, [MONDAY + timedelta(minutes=minute) for minute in minutes])
+    words = (m.content + " -" * (m.weight == 0) for m in conversation.close())
+    assert " ".join(words).replace("\n\n", "|") == told
 
 
 def test_a_sessions_notices_count_in_its_line() -> None:
@@ -237,42 +246,6 @@ def test_a_sessions_notices_count_in_its_line() -> None:
     assert [m.weight for m in line.messages if m.role == "assistant"] == [1, 0]
     with pytest.raises(InputError, match="a request that is known"):
         line_of(session("s1", turn("", *review.messages, number=0)))
-
-
-def test_a_request_after_a_notice_is_trained_on_again() -> None:
-    conversation = ConversationBuilder()
-    notice = [MONDAY + timedelta(minutes=2)]
-    conversation.add_turn(turn("Review it.", said("Running.", 1), said("Done.", 3)), notice)
-    late = replace(turn("Fix it.", said("Fixed.", 8)), at=MONDAY + timedelta(minutes=7))
-    conversation.add_turn(late, notice)
-    assert [m.weight for m in conversation.close() if m.role == "assistant"] == [1, 0, 1]
-
-
-def test_what_follows_a_notice_while_the_model_works_is_not_trained_on() -> None:
-    first, second, third = (
-        replace(says(text, call()), at=MONDAY + timedelta(minutes=minute))
-        for text, minute in (("Looking.", 1), ("One is done.", 3), ("Fine.", 5))
-    )
-    one = turn("Review it.", first, second, third, said("All of it.", 6))
-    assert [(text, weight) for role, text, weight in noticed(one, 2) if role == "assistant"] == [
-        ("Looking.", UNSET),
-        ("One is done.", 0),
-        ("Fine.", UNSET),
-        ("All of it.", UNSET),
-    ]
-
-
-@pytest.mark.parametrize("minute", [0, 9], ids=["before the prompt's answer", "after all"])
-def test_a_notice_on_which_nothing_was_said_changes_nothing(minute: int) -> None:
-    one = turn("Review it.", said("Fine.", 1), said("All of it.", 2))
-    assert noticed(one, minute) == noticed(one)
-
-
-def test_a_remark_beside_a_notice_is_what_was_asked() -> None:
-    one = turn(
-        "Go.", said("Running.", 1), said("Right.", 4), interventions=(remarked("Stop it.", 3),)
-    )
-    assert noticed(one, 2)[2:] == [("user", "Stop it.", UNSET), ("assistant", "Right.", 1)]
 
 
 REMINDER = "<system-reminder>\nTake care.\n</system-reminder>\n"
@@ -293,10 +266,3 @@ REMINDER = "<system-reminder>\nTake care.\n</system-reminder>\n"
 def test_reminders_to_the_agent_are_no_part_of_a_result(result: str, told: str) -> None:
     messages = talk(turn("Read it.", says("", call("Read", {"file_path": "a"}, result))))
     assert messages[2].content == told
-
-
-def test_stand_ins_are_counted() -> None:
-    conversation = ConversationBuilder()
-    conversation.add_turn(turn("", says("", call(result=None)), number=0))
-    conversation.close()
-    assert conversation.stand_ins == 3

@@ -45,35 +45,37 @@ def work(id: str, *said: str, day: int = 0, ids: bool = True) -> Session:
     return session(id, turn(f"{id} {text(3)}", *messages), started=MONDAY + timedelta(days=day))
 
 
-def test_a_fork_is_found_by_the_history_that_it_copied() -> None:
-    origin = work("origin", "a", text(300))
-    assert family(work("fork", "a", text(300), day=1), origin) == {
-        "origin": "origin",
-        "fork": "origin",
-    }
+A, B, C, D, E = (text(200) for _ in range(5))
 
 
-def test_a_fork_that_got_new_ids_is_found_by_what_the_model_wrote() -> None:
-    common = text(100)
-    origin = work("origin", common, text(400), ids=False)
-    fork = work("fork", common, text(900), day=1, ids=False)
-    assert family(origin, fork)["fork"] == "origin"
+def wrote(id: str, *said: str, day: int = 0) -> Session:
+    """The work of a tool that gives messages no ids."""
+    return work(id, *said, day=day, ids=False)
 
 
-def test_messages_that_share_only_their_number_make_no_relatives() -> None:
-    one = session("one", turn(text(50), says(text(40), id="1")))
-    two = session("two", turn(text(50), says(text(40), id="1")))
-    assert family(one, two) == {"one": "one", "two": "two"}
-
-
-def test_a_fork_of_a_fork_is_of_the_first_one_s_family() -> None:
-    first, second = text(100), text(100)
-    generations = [
-        work("a", first, text(300), ids=False),
-        work("b", first, second, day=1, ids=False),
-        work("c", second, text(700), day=2, ids=False),
-    ]
-    assert set(family(*generations).values()) == {"a"}
+@pytest.mark.parametrize(
+    ("crowd", "heads"),
+    [
+        ([work("fork", "a", B, day=1), work("origin", "a", C)], "origin origin"),
+        ([wrote("origin", A, B), wrote("fork", A, C, D, day=1)], "origin origin"),
+        ([wrote("a", A, C), wrote("b", A, B, day=1), wrote("c", B, D, E, day=2)], "a a a"),
+        ([wrote("a", A), wrote("b", B, day=1), wrote("bridge", A, B, day=2), wrote("z", B, day=3)],
+         "a b a+b a+b"),
+        ([session(name, turn(words, says(words[::-1], id="1"))) for name, words in (("a", A), ("b", B))],
+         "a b"),
+        ([session(name, turn("Hello?")) for name in "ab"], ""),
+    ],
+    ids=[
+        "a fork has the history that it copied",
+        "one with new ids has what the model wrote",
+        "a fork of a fork is of the first one's family",
+        "one that brings two families together makes no relatives of the others",
+        "messages that share only their number",
+        "nobody answered",
+    ],
+)  # fmt: skip
+def test_relatives_are_found_by_what_they_share(crowd: list[Session], heads: str) -> None:
+    assert " ".join(family(*crowd).values()) == heads
 
 
 def test_near_copies_are_found_among_many_and_nobody_else_is() -> None:
@@ -91,10 +93,6 @@ def test_near_copies_are_found_among_many_and_nobody_else_is() -> None:
         assert kin.copy_groups == (f"s{number:03d}",)
 
 
-def test_a_session_without_an_answer_has_no_relatives() -> None:
-    assert family(session("one", turn("Hello?")), session("two", turn("Hello?"))) == {}
-
-
 @given(st.lists(st.sampled_from(["fix it", "add a test", "undo", "why"]), max_size=8), st.randoms())
 @settings(deadline=None, max_examples=40)
 def test_order_is_of_no_matter_and_a_head_is_its_own(
@@ -108,14 +106,6 @@ def test_order_is_of_no_matter_and_a_head_is_its_own(
     order.shuffle(crowd)
     assert family(*crowd) == before
     assert all(before[head] == head for heads in before.values() for head in heads.split("+"))
-
-
-def test_one_that_brings_two_families_together_makes_no_relatives_of_the_others() -> None:
-    first, second = text(200), text(200)
-    families = [work("a", first, ids=False), work("b", second, day=1, ids=False)]
-    bridge = work("bridge", first, second, day=2, ids=False)
-    later = work("later", second, day=3, ids=False)
-    assert family(*families, bridge, later) == {"a": "a", "b": "b", "bridge": "a+b", "later": "a+b"}
 
 
 @given(

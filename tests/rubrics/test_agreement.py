@@ -173,6 +173,9 @@ def test_a_judges_rate_is_corrected_for_the_mistakes_that_labels_show() -> None:
     assert rate is not None
     assert rate.value == pytest.approx((0.55 + 0.6 - 1) / 0.5)
     assert rate.low < rate.value < rate.high
+    guesses = corrected_rate([True, True, False, False], [True, False, True, False], 0.5, 10)
+    assert guesses[2] is None, "a judge that guesses has none"
+    assert corrected_rate([True, True], [True, True], 0.5, 10)[2] is None
 
 
 def test_the_interval_of_a_corrected_rate_holds_the_truth_as_often_as_it_says() -> None:
@@ -184,12 +187,6 @@ def test_the_interval_of_a_corrected_rate_holds_the_truth_as_often_as_it_says() 
         found = corrected_rate(truth[:60], judge[:60], sum(judge) / 400, 400)[2]
         held += found is not None and found.low <= 0.4 <= found.high
     assert held >= 0.94 * 300
-
-
-def test_a_judge_that_guesses_has_no_corrected_rate() -> None:
-    guesses = corrected_rate([True, True, False, False], [True, False, True, False], 0.5, 10)
-    assert guesses[2] is None
-    assert corrected_rate([True, True], [True, True], 0.5, 10)[2] is None
 
 
 def test_several_people_are_one_middle_label_and_are_held_against_each_other() -> None:

@@ -6,6 +6,7 @@ import random
 import subprocess
 import tomllib
 from pathlib import Path
+from typing import Any
 
 import pytest
 from msgspec import structs
@@ -30,22 +31,23 @@ from debrief.scoring.model import SCORE_NAMES
 from tests.markup import signs_of_life
 from tests.rubrics.scenario import a_week, mined, rubric
 
+HELD: dict[str, Any] = {
+    "held_out_effect": 0.5,
+    "held_out_low": 0.2,
+    "held_out_high": 0.7,
+    "held_out_sessions": 60,
+    "corrected_p": 0.004,
+}
+
 
 def test_a_page_shows_scale_weight_effect_quotes_notes_and_marks() -> None:
     source = mined(
         "plans-first", evidence=(RubricEvidence(session_id="s-1", turn=2, quote="First the plan."),)
     )
-    one = rubric(
-        sources=(source.id,),
-        notes="Merged from two.",
-        held_out_effect=0.5,
-        held_out_low=0.2,
-        held_out_high=0.7,
-        corrected_p=0.01,
-    )
+    one = rubric(sources=(source.id,), notes="Merged from two.", **HELD)
     page = rubrics_markdown([one], extracted=[source])
     assert "# Excellence" in page
-    assert "| Names the Place | 1.00 | +0.50 (+0.20 to +0.70) | 0.010 | 0 |" in page
+    assert "| Names the Place | 1.00 | +0.50 (+0.20 to +0.70) | 0.004 | 60 |" in page
     assert "| 2 | Once, late |" in page
     assert "> “First the plan.” — session s-1, turn 2" in page
     assert "Merged from two." in page
@@ -92,13 +94,6 @@ def test_the_same_key_of_two_score_names_is_two_rubrics() -> None:
     ]  # fmt: skip
 
 
-HELD = {
-    "held_out_effect": 0.5,
-    "held_out_low": 0.2,
-    "held_out_high": 0.7,
-    "held_out_sessions": 60,
-    "corrected_p": 0.004,
-}
 PROOF = rubric(1, habit="asks-for-proof", name="Asks for Proof", **HELD)
 LINE = "- Check the work before you call it done, by the project's tests where there are some, and say what you ran."
 EVIDENCE = (

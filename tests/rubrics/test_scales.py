@@ -51,13 +51,10 @@ def test_a_label_is_read_on_its_scale(
     ],
 )
 def test_what_is_not_on_the_scale_is_refused_and_never_rounded(scale: Scale, said: str) -> None:
-    with pytest.raises(InputError):
+    with pytest.raises(InputError) as refusal:
         scale.read(said)
-
-
-def test_a_number_of_another_scale_is_told_how_to_be_written() -> None:
-    with pytest.raises(InputError, match="4/5 for a scale of five"):
-        FRACTION.read("4")
+    if (scale, said) == (FRACTION, "4"):
+        assert "4/5 for a scale of five" in str(refusal.value)
 
 
 @given(st.floats(0, 1), st.floats(0, 1))

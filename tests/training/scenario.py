@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import random
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -19,6 +20,7 @@ from debrief.training.model import ChatMessage, SampleLine
 from debrief.training.samples import sample_of
 
 AnySession = Session | SessionHead
+_DRAW, _WORDS = random.Random(11), [f"word{number}" for number in range(5_000)]
 MONDAY = datetime(2026, 1, 5, 9, 30, tzinfo=UTC)
 PROMPT = "b7d4e2f9"
 EVAL = "a3f8b2c1"
@@ -32,6 +34,11 @@ DIMENSIONS: tuple[DimensionName, ...] = (
     "security_compliance",
     "user_satisfaction",
 )
+
+
+def text(count: int) -> str:
+    """Return words that nobody else says in this order."""
+    return " ".join(_DRAW.choices(_WORDS, k=count))
 
 
 def call(

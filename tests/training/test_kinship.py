@@ -20,15 +20,8 @@ from debrief.training.kinship import (
     traits_of,
 )
 from debrief.training.selection import ACROSS, side_of
-from tests.training.scenario import MONDAY, call, says, session, turn
+from tests.training.scenario import MONDAY, call, says, session, text, turn
 from tests.training.test_selection import Given, candidate, chosen
-
-DRAW = random.Random(11)
-WORDS = [f"word{number}" for number in range(5_000)]
-
-
-def text(count: int) -> str:
-    return " ".join(DRAW.choices(WORDS, k=count))
 
 
 def family(*sessions: Session) -> dict[str, str]:

@@ -94,7 +94,7 @@ def samples(train: int = 4, held_out: int = 6, **fields: Any) -> list[TrainingSa
 
 
 def test_better_prompts_are_proposed_with_before_and_after_on_the_held_out_side(
-    server: OpenAIServer, tmp_path: Path
+    server: OpenAIServer, tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
     made = propose(samples(), trials(server, tmp_path), OptimiserOptions(trials=30))
     assert HABIT in made.main
@@ -111,6 +111,7 @@ def test_better_prompts_are_proposed_with_before_and_after_on_the_held_out_side(
         == prompt_digest(PromptSnapshot(main=made.main, subagents=made.subagents))[:8]
     )
     assert made.changed
+    assert capfd.readouterr() == ("", ""), "no bar of others is shown"
 
 
 def test_a_second_time_nothing_is_asked_and_the_same_is_proposed(
@@ -347,23 +348,12 @@ def test_one_model_may_act_and_another_judge_and_rewrite(
     assert made.calls == len(server.calls)
 
 
-def test_no_bar_of_others_is_shown(
-    server: OpenAIServer, tmp_path: Path, capfd: pytest.CaptureFixture[str]
-) -> None:
-    propose(samples(), trials(server, tmp_path), OptimiserOptions(trials=12))
-    assert capfd.readouterr() == ("", "")
-
-
-def test_a_dry_run_asks_nothing(command: Any, server: OpenAIServer) -> None:
-    outcome = command("--dry-run")
-    assert outcome.exit_code == 0, outcome.output
-    assert "at an unknown price, as no model is named" in " ".join(outcome.output.split())
-    assert server.calls == []
-
-
-def test_a_dry_run_tells_the_cost_where_the_price_is_known(
+def test_a_dry_run_asks_nothing_and_tells_the_cost_where_the_price_is_known(
     command: Any, server: OpenAIServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    unnamed = command("--dry-run")
+    assert unnamed.exit_code == 0, unnamed.output
+    assert "at an unknown price, as no model is named" in " ".join(unnamed.output.split())
     prices = tmp_path / "prices.json"
     prices.write_text('{"openai/tiny": {"input": 1, "output": 2}}')
     monkeypatch.setenv("DEBRIEF_PRICES", str(prices))

@@ -35,16 +35,11 @@ from tests.training.scenario import (
     says,
     scores,
     session,
+    text,
     turn,
 )
 
-DRAW = random.Random(5)
-WORDS = [f"word{number}" for number in range(4_000)]
 KEY = "AKIA" + "Q7ZK4MNB2XVH6TRD"
-
-
-def text(count: int) -> str:
-    return " ".join(DRAW.choices(WORDS, k=count))
 
 
 def work(id: str, week: int = 0, said: str = "", **fields: Any) -> Session:

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -16,44 +17,6 @@ from tests.training.strategies import INPUTS, JSON, NAMES
 
 def parameters(agent: str, *calls: tuple[str, dict[str, object]]) -> dict[str, ToolParameters]:
     return {tool.function.name: tool.function.parameters for tool in tool_schemas(agent, calls)}
-
-
-def test_a_known_tool_has_its_whole_schema() -> None:
-    read = parameters("claude-code", ("Read", {"file_path": "a.py"}))["Read"]
-    assert read.required == ("file_path",)
-    assert read.properties["offset"] == {"type": "number"}
-
-
-def test_an_argument_that_the_table_lacks_is_read_off_the_calls() -> None:
-    bash = parameters("claude-code", ("Bash", {"command": "ls", "sandbox": True}))["Bash"]
-    assert bash.properties["sandbox"] == {"type": "boolean"}
-    assert bash.required == ("command",)
-
-
-def test_an_unknown_tool_is_read_off_its_calls() -> None:
-    search = parameters(
-        "langfuse",
-        ("search", {"query": "retry", "limit": 3, "tags": ["a"], "any": 1}),
-        ("search", {"query": "loop", "limit": 2.5, "any": "x"}),
-    )["search"]
-    assert search.properties == {
-        "any": {},
-        "limit": {"type": "number"},
-        "query": {"type": "string"},
-        "tags": {"type": "array", "items": {"type": "string"}},
-    }
-    assert search.required == ("any", "limit", "query")
-
-
-def test_the_same_name_means_another_tool_with_another_agent() -> None:
-    claude = parameters("claude-code", ("Edit", {}), ("Read", {}))["Edit"]
-    droid = parameters("droid", ("Edit", {}), ("Read", {}))["Edit"]
-    assert "old_string" in claude.properties
-    assert "old_str" in droid.properties
-
-
-def test_a_dotted_tool_is_found_in_the_table_by_its_own_name() -> None:
-    assert "path" in parameters("recorder", ("repo.readFile", {}))["repo_readFile"].properties
 
 
 def test_a_session_of_one_tool_gets_a_second_one_that_its_agent_has() -> None:
@@ -89,20 +52,6 @@ def test_every_known_tool_alone_makes_a_line_that_any_file_fits(agent: str) -> N
             Draft202012Validator.check_schema(json.loads(encode(one)))
 
 
-def test_calls_of_another_version_of_a_tool_are_told_by_their_own_arguments() -> None:
-    edit = parameters("droid", ("Edit", {"file_path": "a", "old_string": "b", "new_string": "c"}))
-    assert set(edit["Edit"].properties) == {"file_path", "new_string", "old_string"}
-    assert edit["Edit"].required == ("file_path", "new_string", "old_string")
-
-
-def test_a_call_by_a_wrong_name_once_leaves_the_tool_what_it_is() -> None:
-    right: dict[str, object] = {"file_path": "a.py"}
-    wrong: dict[str, object] = {"path": "a.py"}
-    read = parameters("claude-code", ("Read", right), ("Read", right), ("Read", wrong))["Read"]
-    assert read.required == ("file_path",)
-    assert {"offset", "path"} <= read.properties.keys()
-
-
 @given(
     st.sampled_from(["claude-code", "droid", "codex", "recorder"]),
     st.dictionaries(st.sampled_from(["path", "old_string", "cmd", "ops", "x"]), JSON, min_size=1),
@@ -124,7 +73,7 @@ def declared(name: str, schema: object, description: str = "Told by its source."
     return DeclaredTool(name=name, description=description, parameters=json.dumps(schema))
 
 
-COUNTED: dict[str, object] = {
+COUNTED: dict[str, Any] = {
     "type": "object",
     "properties": {
         "number": {"type": "integer", "minimum": 1, "description": "Of the request."},
@@ -135,42 +84,66 @@ COUNTED: dict[str, object] = {
 }
 
 
-def test_a_declared_schema_stands_as_its_source_tells_it() -> None:
-    called = [("hub.fetch", {"number": 3})]
-    (fetch, _) = tool_schemas("codex", called, [declared("hub.fetch", COUNTED), LOOK])
-    assert (fetch.function.name, fetch.function.description) == ("hub_fetch", "Told by its source.")
-    assert fetch.function.parameters.properties == COUNTED["properties"]
-    assert fetch.function.parameters.required == ("number",)
+REFERENCES = {"$ref": {"type": "string"}, "definitions": {"type": "array"}}
+NAMED = {**REFERENCES, "in": {"type": "object", "properties": REFERENCES}}
+SHORT = {"properties": {"command": {"type": "string", "maxLength": 9}}}
+READ: dict[str, object] = {"file_path": "a.py"}
+
+
+@pytest.mark.parametrize(
+    ("agent", "calls", "told", "properties", "required"),
+    [
+        pytest.param("claude-code", [("Read", READ)], [], {"offset": {"type": "number"}}, ["file_path"], id="a known tool is whole"),
+        pytest.param("claude-code", [("Bash", {"command": "ls", "sandbox": True})], [], {"sandbox": {"type": "boolean"}}, ["command"], id="an argument that the table lacks is read off the calls"),
+        pytest.param("claude-code", [("Read", READ), ("Read", READ), ("Read", {"path": "a.py"})], [], {"offset": {"type": "number"}, "path": {"type": "string"}}, ["file_path"], id="a wrong name once leaves the tool what it is"),
+        pytest.param("droid", [("Edit", {})], [], {"old_str": {"type": "string"}}, None, id="a name is another tool with another agent"),
+        pytest.param("recorder", [("repo.readFile", {})], [], {"path": {"type": "string"}}, None, id="a dotted tool is known by its own name"),
+        pytest.param("codex", [("hub.fetch", {"number": 3})], [declared("hub.fetch", COUNTED), LOOK], COUNTED["properties"], ["number"], id="a declared schema stands as it is"),
+        pytest.param("claude-code", [("Bash", {"command": "ls"})], [declared("Bash", SHORT)], SHORT["properties"], None, id="what is declared beats what is known"),
+        pytest.param("codex", [("fetch", {"number": 3, "loud": True})], [declared("fetch", COUNTED)], {"loud": {"type": "boolean"}, **COUNTED["properties"]}, ["number"], id="an argument that a declared tool lacks"),
+        pytest.param("codex", [("link", {})], [declared("link", {"properties": NAMED}), LOOK], NAMED, None, id="a property named like a reference"),
+    ],
+)  # fmt: skip
+def test_a_tool_is_described_by_what_is_declared_then_known_then_called(
+    agent: str,
+    calls: list[tuple[str, dict[str, object]]],
+    told: list[DeclaredTool],
+    properties: dict[str, object],
+    required: list[str] | None,
+) -> None:
+    made = {tool.function.name: tool.function for tool in tool_schemas(agent, calls, told)}
+    found = made[function_name(calls[0][0])]
+    assert {**found.parameters.properties, **properties} == found.parameters.properties
+    assert required is None or list(found.parameters.required) == required
+    assert not told or found.description == "Told by its source."
+
+
+@pytest.mark.parametrize(
+    ("agent", "calls", "told", "properties"),
+    [
+        ("langfuse", [{"q": "retry", "n": 3, "tags": ["a"], "any": 1}, {"q": "loop", "n": 2.5, "any": "x"}], [],
+         {"any": {}, "n": {"type": "number"}, "q": {"type": "string"}, "tags": {"type": "array", "items": {"type": "string"}}}),
+        ("droid", [{"file_path": "a", "old_string": "b"}], [], {key: {"type": "string"} for key in ("file_path", "old_string")}),
+        ("codex", [{"url": "a"}, {"url": "b"}], [declared("Edit", COUNTED)], {"url": {"type": "string"}}),
+    ],
+    ids=["an unknown tool", "another version of a known one", "another than the one declared"],
+)  # fmt: skip
+def test_a_tool_that_nobody_describes_is_read_off_its_calls_alone(
+    agent: str,
+    calls: list[dict[str, object]],
+    told: list[DeclaredTool],
+    properties: dict[str, object],
+) -> None:
+    tools = tool_schemas(agent, [("Edit", one) for one in calls], told)
+    (edit,) = (t.function.parameters for t in tools if t.function.name == "Edit")
+    assert edit.properties == properties
+    assert set(edit.required) == set.intersection(*map(set, calls))
 
 
 def test_a_declared_tool_that_was_never_called_is_declared_all_the_same() -> None:
     tools = tool_schemas("codex", [("exec_command", {"cmd": "ls"})], [declared("fetch", COUNTED)])
     assert [tool.function.name for tool in tools] == ["exec_command", "fetch"]
     assert "workdir" in tools[0].function.parameters.properties
-
-
-def test_what_the_source_declares_beats_what_is_known_of_the_agent() -> None:
-    own = declared("Bash", {"properties": {"command": {"type": "string", "maxLength": 9}}})
-    tools = tool_schemas("claude-code", [("Bash", {"command": "ls"}), ("Read", {})], [own])
-    assert tools[0].function.parameters.properties == {
-        "command": {"type": "string", "maxLength": 9}
-    }
-    assert "file_path" in tools[1].function.parameters.properties
-
-
-def test_an_argument_that_a_declared_tool_lacks_is_read_off_the_calls() -> None:
-    (fetch, _) = tool_schemas(
-        "codex", [("fetch", {"number": 3, "loud": True})], [declared("fetch", COUNTED)]
-    )
-    assert fetch.function.parameters.properties["loud"] == {"type": "boolean"}
-    assert fetch.function.parameters.properties["number"] == COUNTED["properties"]["number"]  # type: ignore[index]
-
-
-def test_calls_of_another_tool_of_the_same_name_are_not_described_by_it() -> None:
-    (fetch, _) = tool_schemas(
-        "codex", [("fetch", {"url": "a"}), ("fetch", {"url": "b"})], [declared("fetch", COUNTED)]
-    )
-    assert fetch.function.parameters.properties == {"url": {"type": "string"}}
 
 
 def test_definitions_are_written_out_where_they_are_used() -> None:
@@ -219,13 +192,6 @@ def test_a_long_definition_is_not_written_out_hundreds_of_times() -> None:
     told = many.function.parameters.properties
     assert list(told) == list(properties)
     assert sum("enum" in one for one in told.values()) == 1
-
-
-def test_a_property_that_is_named_like_a_reference_is_a_property() -> None:
-    inner = {"$ref": {"type": "string"}, "definitions": {"type": "array"}}
-    schema = {"properties": {**inner, "in": {"type": "object", "properties": inner}}}
-    (link, _) = tool_schemas("codex", [], [declared("link", schema), LOOK])
-    assert link.function.parameters.properties == schema["properties"]
 
 
 def test_a_schema_that_is_nested_without_an_end_in_sight_is_cut_short() -> None:

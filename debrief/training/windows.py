@@ -13,6 +13,7 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from functools import cache, lru_cache
 
 from msgspec.structs import replace
@@ -146,28 +147,24 @@ def windows_of(
     return _Cutter(messages, budget, count, beside, reminder, thinking).windows()
 
 
+@dataclass
 class _Cutter:
-    def __init__(
-        self,
-        messages: Messages,
-        budget: int,
-        count: Count,
-        beside: int,
-        reminder: str,
-        thinking: bool,
-    ) -> None:
-        self._count = count
-        self._thinking = thinking
-        self._beside = beside
-        self._reminder = reminder
-        self._system = [message for message in messages[:1] if message.role == "system"]
-        self._turns = _split(messages[len(self._system) :], "user")
+    messages: Messages
+    budget: int
+    count: Count
+    beside: int
+    reminder: str
+    thinking: bool
+
+    def __post_init__(self) -> None:
+        self._system = [message for message in self.messages[:1] if message.role == "system"]
+        self._turns = _split(self.messages[len(self._system) :], "user")
         first = self._turns[0]
-        first[0] = replace(first[0], content=first[0].content.removeprefix(reminder))
+        first[0] = replace(first[0], content=first[0].content.removeprefix(self.reminder))
         # Every window may need a closing message of ours.
         closing = self._size(ending_on_words([ChatMessage(role="tool", content="")])[1:])
-        self._budget = budget - self._size(self._system) - count(reminder) - closing
-        if self._budget < budget / _LEAST:
+        self._room = self.budget - self._size(self._system) - self.count(self.reminder) - closing
+        if self._room < self.budget / _LEAST:
             raise InputError("the conversation", _NO_ROOM)
         self._windows: list[list[ChatMessage]] = []
         self._current: list[ChatMessage] = []
@@ -176,9 +173,9 @@ class _Cutter:
     def windows(self) -> tuple[tuple[ChatMessage, ...], ...]:
         for turn in self._turns:
             size = self._size(turn)
-            if self._used + size > self._budget:
+            if self._used + size > self._room:
                 self._close()
-            if size <= self._budget:
+            if size <= self._room:
                 self._add(turn)
             else:
                 self._add_in_pieces(turn)
@@ -188,11 +185,11 @@ class _Cutter:
         )
 
     def _add_in_pieces(self, turn: Messages) -> None:
-        prompt = self._cut(turn[0], self._budget // 4 - self._beside)
+        prompt = self._cut(turn[0], self._room // 4 - self.beside)
         again = replace(prompt, content=f"{prompt.content}\n\n{CONTINUED}")
         self._add([prompt])
         for step in _split(turn[1:], "assistant"):
-            if self._used + self._size(step) > self._budget and len(self._current) > 1:
+            if self._used + self._size(step) > self._room and len(self._current) > 1:
                 self._close()
                 self._add([again])
             fitted = self._fitted(step)
@@ -204,35 +201,35 @@ class _Cutter:
 
     def _fitted(self, step: Messages) -> Messages:
         """Return a step so that it fits beside the prompt; nothing when it cannot."""
-        left = self._budget - self._used
+        left = self._room - self._used
         if self._size(step) <= left:
             return step
         said, results = step[0], step[1:]
-        said = replace(said, reasoning_content="") if self._thinking else said
+        said = replace(said, reasoning_content="") if self.thinking else said
         if self._size([said, *results]) <= left:
             return [said, *results]
         if not results:
-            return [self._cut(said, left - self._beside)]
+            return [self._cut(said, left - self.beside)]
         left -= self._size([said])
-        share = left // len(results) - self._beside
-        if share <= self._count(f"\n{TRUNCATED}"):
+        share = left // len(results) - self.beside
+        if share <= self.count(f"\n{TRUNCATED}"):
             return []
         return [said, *(self._cut(result, share) for result in results)]
 
     def _cut(self, message: ChatMessage, limit: int) -> ChatMessage:
         """Return a message with at most ``limit`` tokens of text."""
         text = message.content
-        size = self._count(text)
+        size = self.count(text)
         kept = len(text)
         while size > limit and kept:
             kept = min(kept - 1, kept * limit // size)
             text = f"{message.content[:kept]}\n{TRUNCATED}"
-            size = self._count(text)
+            size = self.count(text)
         return replace(message, content=text)
 
     def _size(self, messages: Messages) -> int:
-        tokens = tokens_of(messages, self._count, thinking=self._thinking)
-        return tokens + self._beside * len(messages)
+        tokens = tokens_of(messages, self.count, thinking=self.thinking)
+        return tokens + self.beside * len(messages)
 
     def _add(self, messages: Messages) -> None:
         self._current += messages
@@ -241,7 +238,7 @@ class _Cutter:
     def _close(self) -> None:
         if len(self._current) > 1:
             prompt, *answers = ending_on_words(self._current)
-            prompt = replace(prompt, content=f"{self._reminder}{prompt.content}")
+            prompt = replace(prompt, content=f"{self.reminder}{prompt.content}")
             self._windows.append([prompt, *answers])
         self._clear()
 
@@ -263,25 +260,8 @@ CONTEXTS = (4_096, 8_192, 32_768, 131_072)
 HEADER = ("context", "lines whole", "answers' tokens kept", "lines with none to train on")
 
 
-def lengths_of(
-    messages: Sequence[ChatMessage], tools: str, count: Count
-) -> tuple[Lengths, Lengths]:
-    """Return the lengths of a line without the model's thinking, and with it.
-
-    Args:
-        messages: of the line.
-        tools: of the line, as JSON.
-        count: counts the tokens of a text.
-    """
-    beside = tokens_beside(tools)
-    words, both = (
-        [tokens_of([message], count, thinking=thinking) for message in messages]
-        for thinking in (False, True)
-    )
-    return _lengths(messages, words, beside), _lengths(messages, both, beside)
-
-
-def _lengths(messages: Sequence[ChatMessage], sizes: Sequence[int], end: int) -> Lengths:
+def _lengths(messages: Messages, sizes: Sequence[int], end: int) -> Lengths:
+    """Return the lengths of a line whose messages begin after ``end`` tokens."""
     trained, kept = 0, [0] * len(CONTEXTS)
     for message, size in zip(messages, sizes, strict=True):
         end += size + AROUND_A_MESSAGE
@@ -340,7 +320,12 @@ def opening_of(sample: SampleLine, line: bytes) -> str:
 
 def line_row(sample: SampleLine, line: bytes, offset: int) -> LineRow:
     """Return the row of a line that stands at an offset of a file."""
-    metadata, count = sample.metadata, cache(count_tokens)
+    metadata, messages, count = sample.metadata, sample.messages, cache(count_tokens)
+    beside = tokens_beside(encode(sample.tools).decode())
+    words, with_thinking = (
+        [tokens_of([message], count, thinking=thinking) for message in messages]
+        for thinking in (False, True)
+    )
     return LineRow(
         session_id=metadata.session_id,
         parent_session=metadata.parent_session,
@@ -351,8 +336,8 @@ def line_row(sample: SampleLine, line: bytes, offset: int) -> LineRow:
         offset=offset,
         size=len(line),
         opening=opening_of(sample, line),
-        messages=len(sample.messages),
-        tokens=tokens_of(sample.messages, count),
-        lengths=lengths_of(sample.messages, encode(sample.tools).decode(), count),
+        messages=len(messages),
+        tokens=sum(words),
+        lengths=tuple(_lengths(messages, sizes, beside) for sizes in (words, with_thinking)),
         digest=hashlib.sha256(line).hexdigest(),
     )

@@ -49,17 +49,15 @@ class Shipped(Struct):
 
     def outcomes(self, session: Session) -> Iterator[Label]:
         """Yield what became of the work, as far as the session itself saw it."""
-        pull = next(reversed(self.pulls.values()), "")
-        if pull:
-            yield outcome(
-                session.id, "pull-request", self.pull_state, pull, "transcript", session.ended
-            )
-        if self.commits:
-            named = ", ".join(self.commits[-MOST_NAMED:])
-            yield outcome(session.id, "commit", "made", named, "transcript", session.ended)
-        if self.ci:
-            detail = "what the session saw last"
-            yield outcome(session.id, "ci", self.ci, detail, "transcript", session.ended)
+        pull, named = next(reversed(self.pulls.values()), ""), ", ".join(self.commits[-MOST_NAMED:])
+        seen: tuple[tuple[Source, str, str], ...] = (
+            ("pull-request", self.pull_state if pull else "", pull),
+            ("commit", "made" if named else "", named),
+            ("ci", self.ci, "what the session saw last"),
+        )
+        for source, value, detail in seen:
+            if value:
+                yield outcome(session.id, source, value, detail, "transcript", session.ended)
 
 
 def shipped_in(session: Session) -> Shipped:

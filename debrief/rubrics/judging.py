@@ -149,14 +149,8 @@ class OfflineRubricJudge:
                 "Judge it with a model",
             )
         habit, closeness = found
-        caveat = (
-            ""
-            if habit.key == rubric.habit
-            else (
-                f' Judged offline by the nearest observable habit, "{habit.name}" '
-                f"(closeness {closeness:.2f} of 1)."
-            )
-        )
+        nearest = f' Judged offline by the nearest observable habit, "{habit.name}"'
+        caveat = "" if habit.key == rubric.habit else f"{nearest} (closeness {closeness:.2f} of 1)."
         if self._last is None or self._last[0] is not session:
             self._last = session, self._detect(session)
         seen = self._last[1]
@@ -164,12 +158,10 @@ class OfflineRubricJudge:
             raise NoOccasionError(f"session {session.id}", "has no human prompt")
         look = seen.get(habit.key)
         if look is None:
-            raise NoOccasionError(
-                f"session {session.id}", f'gives no occasion for "{habit.name}"{caveat}'
-            )
-        return RubricJudgement(
-            score=look.level, reasoning=_reasoning(habit, look) + caveat, cost_usd=0.0
-        )
+            reason = f'gives no occasion for "{habit.name}"{caveat}'
+            raise NoOccasionError(f"session {session.id}", reason)
+        reasoning = _reasoning(habit, look) + caveat
+        return RubricJudgement(score=look.level, reasoning=reasoning, cost_usd=0.0)
 
 
 def _reasoning(habit: Habit, look: Detection) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
 from typing import Any
 
 import msgspec
@@ -50,6 +51,7 @@ _SAME_RUBRIC = 0.5
 _SOME_KINSHIP = 0.2
 
 
+@dataclass
 class ModelMiner:
     """Finds candidates by asking a model what two sessions differ in.
 
@@ -64,21 +66,16 @@ class ModelMiner:
         budget: tokens of two sessions, or of rubrics, in one prompt.
     """
 
-    def __init__(
-        self,
-        name: str,
-        ask: Ask,
-        *,
-        workers: int = 1,
-        secret: bytes = b"",
-        budget: int = BUDGET,
-    ) -> None:
-        self.name = name
+    name: str
+    ask: Ask
+    workers: int = 1
+    secret: bytes = b""
+    budget: int = BUDGET
+
+    def __post_init__(self) -> None:
         self.version = version_of(*(extractor_for(each) for each in SCORE_NAMES), *_WORDS)
         """Of the templates: what was mined with other words is mined again."""
-        self._model = PromptedModel(name, ask, secret)
-        self._workers = workers
-        self._budget = budget
+        self._model = PromptedModel(self.name, self.ask, self.secret)
 
     def extract(self, week: str, score_name: ScoreName, read_week: ReadWeek) -> Mined:
         """Return what the model found pairs of the week's sessions to differ in, and can prove.
@@ -100,7 +97,7 @@ class ModelMiner:
         read = {session.id: session for session, _ in read_week(week) if session.id in ids}
         pairs = [Sides((good,), (bad,)) for good, bad in zip(sides.best, sides.worst, strict=True)]
         shown = [tuple(read[id_] for id_ in unmarked(pair)) for pair in pairs]
-        with ThreadPoolExecutor(self._workers, thread_name_prefix="extraction") as pool:
+        with ThreadPoolExecutor(self.workers, thread_name_prefix="extraction") as pool:
             answers = list(pool.map(lambda pair: self._mine(pair, score_name), shown))
         rows: dict[str, ExtractedRubric] = {}
         dropped: list[DroppedRubric] = []
@@ -163,7 +160,7 @@ class ModelMiner:
             for row in rows
         ]
         while True:
-            batches = _batches(entries, self._budget)
+            batches = _batches(entries, self.budget)
             merged = [each for batch in batches for each in self._merge(batch, score_name)]
             if len(batches) == 1 or len(merged) >= len(entries):
                 break
@@ -221,7 +218,7 @@ class ModelMiner:
         texts, words = [], []
         for label, session in zip("AB", pair, strict=True):
             marker = self._model.marker(session.id, session.digest)
-            shown = show(session, marker=marker, budget=self._budget // 2)
+            shown = show(session, marker=marker, budget=self.budget // 2)
             texts.append(f"Recording {label}\n\n{shown.text}")
             words.append(shown.folded)
         question = render(

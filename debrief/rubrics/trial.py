@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Sequence
 from datetime import date
+from typing import Any
 
 from msgspec import Struct, structs
 
@@ -133,9 +134,8 @@ def try_rubrics(
         elif each < _MINIMUM:
             reasons[rubric.key] = "not tried: the limit of judgements is reached"
         else:
-            chosen = Sides(ends.best[:each], ends.worst[:each])
-            sides[rubric.key] = chosen
-            left -= 2 * len(chosen.best)
+            sides[rubric.key] = Sides(ends.best[:each], ends.worst[:each])
+            left -= 2 * len(sides[rubric.key].best)
     pairs = {(id_, key) for key, ends in sides.items() for id_ in (*ends.best, *ends.worst)}
     levels: dict[tuple[str, str], int] = {}
     failed: Counter[str] = Counter()
@@ -148,25 +148,27 @@ def try_rubrics(
         failed[row.rubric_key] += row.status == "failed"
     trials = []
     for rubric in candidates:
-        trial = RubricTrial(
-            score_name=rubric.score_name,
-            key=rubric.key,
-            name=rubric.name,
-            failed=failed[rubric.key],
-            reason=reasons.get(rubric.key, ""),
-            rubric=rubric,
-        )
-        if rubric.key in sides:
+        reason, effect = reasons.get(rubric.key, ""), dict[str, Any]()
+        if chosen := sides.get(rubric.key):
             best, worst = (
                 [levels[id_, rubric.key] for id_ in ids if (id_, rubric.key) in levels]
-                for ids in (sides[rubric.key].best, sides[rubric.key].worst)
+                for ids in (chosen.best, chosen.worst)
             )
             if min(len(best), len(worst)) >= _MINIMUM:
-                trial = structs.replace(trial, **effect_of(best, worst))
+                effect = effect_of(best, worst)
             else:
-                few = "not tried: too few of the sessions set aside give it an occasion"
-                trial = structs.replace(trial, reason=few)
-        trials.append(trial)
+                reason = "not tried: too few of the sessions set aside give it an occasion"
+        trials.append(
+            RubricTrial(
+                score_name=rubric.score_name,
+                key=rubric.key,
+                name=rubric.name,
+                **effect,
+                failed=failed[rubric.key],
+                reason=reason,
+                rubric=rubric,
+            )
+        )
     return trials
 
 

@@ -197,10 +197,8 @@ def load_training_sample(folder: Path) -> LoadedSample:
         warnings.append(Problem(path=str(path), line=0, reason=reason))
         return None
 
-    judged = [
-        read(path, JudgeResult.model_validate_json) for path in sorted(folder.glob("judge_*.json"))
-    ]
-    results = tuple(result for result in judged if result is not None)
+    judged = sorted(folder.glob("judge_*.json"))
+    results = tuple(filter(None, (read(path, JudgeResult.model_validate_json) for path in judged)))
     if not results:
         reason = "holds no judge_*.json that can be read"
         warnings.append(Problem(path=str(folder), line=0, reason=reason))

@@ -24,6 +24,7 @@ STOP = Intervention(kind="interruption")
         ("names-the-place", ("Move `load` out of app/main.py",), 5),
         ("names-the-place", ("The red/green and/or input/output question",), 1),
         ("states-the-result", ("Look at the menu",), 1),
+        ("states-the-result", ("Look at this\n> it should close\n```\nmust be so\n```",), 1),
         ("states-the-result", ("Look at the menu", "It should close on escape"), 2),
         ("states-the-result", ("The menu should close on escape",), 3),
         ("states-the-result", ("The menu should close. It must keep its state.",), 4),
@@ -134,13 +135,6 @@ def test_a_session_that_turns_to_other_work_is_noticed() -> None:
     )
     assert detect_habits(kept)["stays-on-topic"].level == 5
     assert detect_habits(left)["stays-on-topic"].level == 3
-
-
-def test_pasted_text_is_not_taken_for_the_persons_own_words() -> None:
-    pasted = session(
-        1, ("Look at this\n> it should close and must not flicker\n```\nmust be so\n```",)
-    )
-    assert detect_habits(pasted)["states-the-result"].level == 1
 
 
 @pytest.mark.parametrize(

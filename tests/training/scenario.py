@@ -75,11 +75,8 @@ def session(id: str = "s1", *turns: Turn, started: datetime = MONDAY, **fields: 
         "ended": started + timedelta(minutes=20),
     }
     made = Session(id=id, turns=turns, started=started, **{**plain, **fields})
-    return made if made.digest else _stamped(made)
-
-
-def _stamped(made: Session) -> Session:
-    return replace(made, digest=hashlib.sha256(ascii(made).encode()).hexdigest())
+    digest = made.digest or hashlib.sha256(ascii(made).encode()).hexdigest()
+    return replace(made, digest=digest)
 
 
 def verdicts(completion: str | None = "complete") -> tuple[Verdict, ...]:

@@ -8,6 +8,7 @@ from typing import Any, get_args
 
 from hypothesis import strategies as st
 from msgspec import UNSET
+from msgspec.structs import replace
 
 from debrief.sessions.model import (
     Intervention,
@@ -105,9 +106,4 @@ def sessions(draw: st.DrawFn, id: str | None = None) -> Session:
     }
     started = MONDAY + timedelta(seconds=draw(st.integers(0, 10**7)))
     name = id if id is not None else draw(st.sampled_from(["s1", "2026-01-05", "\udc80"]))
-    built = session(name, *made, started=started, **fields)
-    return built if made else Session(**{**_fields(built), "turns": ()})
-
-
-def _fields(built: Session) -> dict[str, Any]:
-    return {name: getattr(built, name) for name in built.__struct_fields__}
+    return replace(session(name, *made, started=started, **fields), turns=tuple(made))

@@ -182,7 +182,8 @@ def descended(steps: Sequence[Step]) -> list[Given]:
             for place in range(min(changed, len(told))):
                 told[place * len(told) // max(1, changed)] = own[place % len(own)]
         elif made and way in ("fork", "both"):
-            history = [(word, f"m{of % len(made)}_{n}") for n, word in enumerate(HISTORY)]
+            copied = ("looked at it", "changed it", "tried it")
+            history = [(word, f"m{of % len(made)}_{n}") for n, word in enumerate(copied)]
             told = [*history[: 1 + changed % 3], *own]
         if made and way == "both":
             told += made[other % len(made)]
@@ -196,9 +197,6 @@ def descended(steps: Sequence[Step]) -> list[Given]:
         )
         crowd.append(candidate(one, 0.5))
     return crowd
-
-
-HISTORY = ["looked at it", "changed it", "tried it"]
 
 
 @given(st.lists(STEPS, min_size=2, max_size=20))
@@ -233,13 +231,9 @@ def marks(known: SessionTraits) -> set[bytes]:
     return {data[place : place + 8] for place in range(0, len(data), 8)}
 
 
-def weeks_on_either_side() -> tuple[int, int]:
-    sides = [side_of("shop", MONDAY + timedelta(weeks=week)) for week in range(60)]
-    return sides.index("train"), sides.index("eval")
-
-
 def test_a_relative_of_two_on_different_sides_is_left_out_and_they_stay() -> None:
-    here, there = sorted(weeks_on_either_side())
+    sides = [side_of("shop", MONDAY + timedelta(weeks=week)) for week in range(60)]
+    here, there = sorted((sides.index("train"), sides.index("eval")))
     one, other = ([says(f"{who} {n}", id=f"{who}_{n}") for n in range(3)] for who in ("a", "b"))
     team = [
         session("one", turn("Go.", *one), started=MONDAY + timedelta(weeks=here)),

@@ -60,12 +60,6 @@ def reasons(made: Any) -> dict[str, tuple[str, ...]]:
     return {row.reason: row.sessions for row in made.row.left_out}
 
 
-def two_sides(repository: str = "repo0") -> tuple[int, int]:
-    """Return two weeks, the earlier first, on different sides."""
-    found = [side_of(repository, MONDAY + timedelta(weeks=week)) for week in range(60)]
-    return 0, next(week for week in range(1, 60) if found[week] != found[0])
-
-
 @pytest.fixture(scope="module")
 def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A lake with a stored training set, for copies."""
@@ -129,9 +123,10 @@ def test_a_file_that_somebody_damaged_is_made_again(
 def test_near_duplicates_and_forks_in_another_training_set_are_not_on_the_other_side(
     tmp_path: Path,
 ) -> None:
-    here, there = two_sides()
+    sides = [side_of("repo0", MONDAY + timedelta(weeks=week)) for week in range(60)]
+    there = next(week for week, side in enumerate(sides) if side != sides[0])
     story = text(200)
-    origin = work("origin", here, story, repository="repo0")
+    origin = work("origin", 0, story, repository="repo0")
     fork = work("fork", there, story, repository="repo0")
     copy = replace(origin, id="copy", started=fork.started, task="other")
     lake = lake_of(tmp_path, [origin, fork, copy])

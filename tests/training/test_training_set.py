@@ -140,11 +140,6 @@ def test_a_name_cannot_break_out_of_the_card() -> None:
     assert "a\\|b # Heading" in made.card
 
 
-def storable(one: Session) -> Session:
-    """Return a session without half characters, which no reader leaves in one."""
-    return msgspec.json.decode(encode(one), type=Session)
-
-
 @given(st.lists(sessions(), max_size=4))
 @settings(
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much],
@@ -152,10 +147,8 @@ def storable(one: Session) -> Session:
     deadline=None,
 )
 def test_any_sessions_give_valid_lines_and_no_one_is_lost(drawn: list[Session]) -> None:
-    everybody = [
-        replace(storable(one), id=f"{number}", task=TASK)
-        for number, one in enumerate([session(), *drawn])
-    ]
+    readable = (msgspec.json.decode(encode(one), type=Session) for one in [session(), *drawn])
+    everybody = [replace(one, id=f"{number}", task=TASK) for number, one in enumerate(readable)]
     made = build(everybody)
     lines = made.lines.splitlines(keepends=True)
     assert all(line.endswith(b"\n") for line in lines)

@@ -24,6 +24,7 @@ from tools.validity.__main__ import main as gate
 @pytest.fixture(autouse=True)
 def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("DEBRIEF_HOME", str(tmp_path / "home"))
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-loopback")
 
 
 def test_each_family_is_reported_alone(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -62,11 +63,7 @@ def test_any_model_is_measured_through_the_products_own_door(
 ) -> None:
     labelled_folder(tmp_path / "data", 12, family="one-agent")
     with OpenAIServer(answer) as server:
-        for name, value in (
-            ("DEBRIEF_MODEL_BASE_URL", server.url),
-            ("OPENAI_API_KEY", "sk-loopback"),
-        ):
-            monkeypatch.setenv(name, value)
+        monkeypatch.setenv("DEBRIEF_MODEL_BASE_URL", server.url)
         target = tmp_path / "figures.json"
         folders = [tmp_path / "data"]
         validity(folders=folders, model="openai/gpt-4o-mini", sample=0, shuffles=0, as_json=target)
@@ -88,12 +85,8 @@ def test_the_limit_on_cost_is_one_for_all_families_and_whatever_works_at_a_time(
     with OpenAIServer(answer) as server:
         prices = tmp_path / "prices.json"
         prices.write_text('{"openai/tiny": {"input": 0, "output": 1000}}')
-        for name, value in (
-            ("DEBRIEF_MODEL_BASE_URL", server.url),
-            ("OPENAI_API_KEY", "sk-loopback"),
-            ("DEBRIEF_PRICES", str(prices)),
-        ):
-            monkeypatch.setenv(name, value)
+        monkeypatch.setenv("DEBRIEF_MODEL_BASE_URL", server.url)
+        monkeypatch.setenv("DEBRIEF_PRICES", str(prices))
         target = tmp_path / "figures.json"
         folders, limit = [tmp_path / "data"], 0.9
         validity(folders=folders, model="openai/tiny", max_cost=limit, sample=0, as_json=target)

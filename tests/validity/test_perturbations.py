@@ -18,7 +18,6 @@ from debrief.validity.figures import moves_of
 from debrief.validity.measuring import LabelledRun, Measured
 from debrief.validity.perturbations import (
     PERTURBATIONS,
-    Movement,
     WordScorer,
     chunk_flips,
     flips_table,
@@ -147,7 +146,6 @@ def test_silence_is_no_fall_and_no_rise() -> None:
     assert (thanks.silenced, thanks.rose, thanks.share) == (4, 0, 1.0)
 
 
-BUDGETS = (1_000, 2_000, 4_000)
 WORDS = {
     "prompt": ("please go on", "no, that is wrong", "great, thanks", "add the tax", "still broken"),
     "text": (
@@ -159,10 +157,6 @@ WORDS = {
     "command": ("make test", "rm -rf build", "git push --force", "cat notes.md", "rm -rf ~"),
     "result": ("12 passed", "3 failed, 9 passed", "Traceback: error", "ok", "done"),
 }
-
-
-def by_position(_session: Session, chunk: Chunk) -> tuple[Verdict, ...]:
-    return verdicts(tool_mastery=1.0 if chunk.count == 1 else 0.0)
 
 
 def written(seed: int) -> Session:
@@ -194,6 +188,9 @@ def test_a_scorer_that_sees_no_parts_moves_nothing() -> None:
 
 
 def test_a_scorer_that_judges_by_position_moves_its_dimension_and_the_whole() -> None:
+    def by_position(_session: Session, chunk: Chunk) -> tuple[Verdict, ...]:
+        return verdicts(tool_mastery=1.0 if chunk.count == 1 else 0.0)
+
     moved = list(chunk_flips([session(turns=20)], ScriptedScorer(by_position), (100,)))
     far = {one.name: one.moved for one in moved if one.moved}
     assert far.keys() == {"tool_mastery", "overall_quality"}
@@ -207,17 +204,12 @@ def test_short_and_failed_sessions_are_left_out() -> None:
 
 
 def test_a_scorer_that_answers_by_the_words_it_sees_is_hardly_moved_by_a_cut() -> None:
-    moved = list(chunk_flips(map(written, range(40)), WordScorer(), BUDGETS))
+    moved = list(chunk_flips(map(written, range(40)), WordScorer(), (1_000, 2_000, 4_000)))
     cuts = {(one.session_id, one.budget) for one in moved}
     flipped = {(one.session_id, one.budget) for one in moved if one.flipped}
     assert len(cuts) > 60
     assert len(flipped) <= 0.02 * len(cuts)
-    assert abs(mean_of(moved)) < 0.01
+    whole = [one.moved for one in moved if one.name == OVERALL and one.moved is not None]
+    assert abs(fmean(whole)) < 0.01
     values = {one.uncut for one in moved if one.name == "security_compliance"}
     assert len(values) > 1, "the words make no difference"
-
-
-def mean_of(movements: list[Movement]) -> float:
-    return fmean(
-        one.moved for one in movements if one.name == "overall_quality" and one.moved is not None
-    )

@@ -154,14 +154,10 @@ def test_sharegpt_alternates_and_puts_each_call_before_its_result() -> None:
     assert json.loads(line["tools"])[0]["parameters"]["type"] == "object"
 
 
-def thoughtful() -> bytes:
-    line = line_of(BUSY)
-    thinking = replace(line.messages[1], reasoning_content="Where is it?")
-    return encode_line(replace(line, messages=(line.messages[0], thinking, *line.messages[2:])))
-
-
 def test_what_the_model_thought_stands_where_each_trainer_looks_for_it() -> None:
-    line = thoughtful()
+    (asked, answer, *rest) = (sample := line_of(BUSY)).messages
+    thinking = replace(answer, reasoning_content="Where is it?")
+    line = encode_line(replace(sample, messages=(asked, thinking, *rest)))
     for form in ("messages", "trl", "axolotl", "swift"):
         (made,) = as_form(form, line)
         assert made["messages"][1]["reasoning_content"] == "Where is it?"
